@@ -1,0 +1,31 @@
+/** Container paths: the hierarchy that access rules speak about. */
+import type { Brand } from './brand.ts';
+
+/** A lower-case path that begins and ends with `/`, for example `/pci/high/`; the root is `/`. */
+export type Container = Brand<string, 'Container'>;
+
+export const containerLengthMax = 400;
+export const containerDepthMax = 32;
+
+export const rootContainer = '/' as Container;
+
+const pathPattern = /^\/(?:[a-z0-9_-]+\/)*$/;
+
+/** What {@link parseContainer} accepts, for messages to callers. */
+export const containerForm =
+  `must begin and end with "/", have segments of letters, digits, "-" and "_", at most ` +
+  `${containerDepthMax} of them, and at most ${containerLengthMax} characters`;
+
+/** Reads a container in any case; `undefined` when it is not one. */
+export function parseContainer(text: string): Container | undefined {
+  if (text.length > containerLengthMax) return undefined;
+  const path = text.toLowerCase();
+  if (!pathPattern.test(path)) return undefined;
+  if (path.split('/').length - 2 > containerDepthMax) return undefined;
+  return path as Container;
+}
+
+/** True when `inner` is `outer` or lies below it. Paths end in `/`, so a prefix is an ancestor. */
+export function contains(outer: Container, inner: Container): boolean {
+  return inner.startsWith(outer);
+}

@@ -1,0 +1,69 @@
+/** The one way to fail: a closed table of codes, and the error that carries one. */
+
+interface ErrorKind {
+  readonly status: number;
+  readonly title: string;
+}
+
+/** Every failure a caller can be told about. The code is the last segment of the problem's `type`. */
+export const errorKinds = {
+  validation_failed: { status: 400, title: 'One or more validation errors occurred.' },
+  malformed_request: { status: 400, title: 'Malformed request' },
+  unauthenticated: { status: 401, title: 'Unauthorized' },
+  forbidden: { status: 403, title: 'Forbidden' },
+  not_found: { status: 404, title: 'Not Found' },
+  method_not_allowed: { status: 405, title: 'Method Not Allowed' },
+  request_timeout: { status: 408, title: 'Request Timeout' },
+  conflict: { status: 409, title: 'Conflict' },
+  gone: { status: 410, title: 'Gone' },
+  body_too_large: { status: 413, title: 'Content Too Large' },
+  unsupported_media_type: { status: 415, title: 'Unsupported Media Type' },
+  unprocessable: { status: 422, title: 'Unprocessable Content' },
+  too_many_requests: { status: 429, title: 'Too Many Requests' },
+  headers_too_large: { status: 431, title: 'Request Header Fields Too Large' },
+  internal: { status: 500, title: 'Internal Server Error' },
+  integrity: { status: 500, title: 'Stored data failed its integrity check' },
+  unavailable: { status: 503, title: 'Service Unavailable' },
+} as const satisfies Record<string, ErrorKind>;
+
+export type ErrorCode = keyof typeof errorKinds;
+
+/** Messages by attribute, keyed by dotted snake_case path such as `data.number` or `containers[0]`. */
+export type AttributeErrors = Readonly<Record<string, readonly string[]>>;
+
+export interface VaultErrorDetails {
+  /** What the caller may read. Names attributes, ids and limits; never a value. */
+  readonly public: string;
+  /** What the operator may read in the log. Never a value either. */
+  readonly internal?: string;
+  readonly errors?: AttributeErrors;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
+}
+
+export class VaultError extends Error {
+  readonly code: ErrorCode;
+  readonly public: string;
+  readonly errors: AttributeErrors | undefined;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+
+  constructor(code: ErrorCode, details: VaultErrorDetails) {
+    super(details.internal ?? details.public, { cause: details.cause });
+    this.name = 'VaultError';
+    this.code = code;
+    this.public = details.public;
+    this.errors = details.errors;
+    this.headers = details.headers;
+  }
+}
+
+/** A 400 about one attribute, or about several when a map is given. */
+export function invalid(path: string, message: string): VaultError;
+export function invalid(errors: AttributeErrors): VaultError;
+export function invalid(first: string | AttributeErrors, message = ''): VaultError {
+  const errors = typeof first === 'string' ? { [first]: [message] } : first;
+  return new VaultError('validation_failed', {
+    public: 'The request has attributes that are not valid; see errors.',
+    errors,
+  });
+}

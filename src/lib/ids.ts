@@ -1,0 +1,49 @@
+/** Identifiers: what each looks like and how it is read. */
+import type { Brand } from './brand.ts';
+import type { Random } from './random.ts';
+
+export type TenantId = Brand<string, 'TenantId'>;
+export type ApplicationId = Brand<string, 'ApplicationId'>;
+export type KeyId = Brand<string, 'KeyId'>;
+export type TokenId = Brand<string, 'TokenId'>;
+
+export const tokenIdLengthMin = 3;
+export const tokenIdLengthMax = 400;
+
+/** What {@link parseTokenId} accepts, for messages to callers. */
+export const tokenIdForm =
+  `must have ${tokenIdLengthMin} to ${tokenIdLengthMax} characters, none of ` +
+  '# / \\ + ? [ ] | & = % < > { } ^ and no control characters, and no space at either end';
+
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const tokenIdForbidden = /[#/\\+?[\]|&=%<>{}^\p{Cc}\p{Zl}\p{Zp}]/u;
+
+/** Reads a token id, own or generated; `undefined` when it breaks {@link tokenIdForm}. */
+export function parseTokenId(text: string): TokenId | undefined {
+  if (text.length < tokenIdLengthMin || text.length > tokenIdLengthMax) return undefined;
+  if (tokenIdForbidden.test(text) || !text.isWellFormed() || text.trim() !== text) return undefined;
+  return text as TokenId;
+}
+
+/** Reads a UUID in either case and gives it in lower case; `undefined` when it is not one. */
+export function parseUuid<Id extends TenantId | ApplicationId | KeyId>(
+  text: string,
+): Id | undefined {
+  return uuidPattern.test(text) ? (text.toLowerCase() as Id) : undefined;
+}
+
+/** A version 4 UUID (RFC 9562 section 5.4). */
+export function newUuid<Id extends TenantId | ApplicationId | KeyId | TokenId>(random: Random): Id {
+  const bytes = random(16);
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  const hex = bytes.toString('hex');
+  const groups = [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    hex.slice(12, 16),
+    hex.slice(16, 20),
+    hex.slice(20),
+  ];
+  return groups.join('-') as Id;
+}

@@ -1,0 +1,35 @@
+/** JSON values as callers send them, and the two walks the vault makes over them. */
+
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+
+export interface JsonObject {
+  readonly [key: string]: Json;
+}
+
+/** Nesting a request body may have; the root is level 1. */
+export const nestingMax = 64;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Says why a parsed value cannot be kept as it was sent, or `undefined`: it is nested deeper than
+ * {@link nestingMax}, or holds an integer that a double cannot represent exactly. RFC 8259 section 6
+ * leaves such integers to the implementation; a vault that rounded one in silence would lose what it
+ * was given to keep. The answer names no place inside the value: keys of data are data.
+ */
+export function flawOf(value: Json, level = 1): string | undefined {
+  if (typeof value === 'number') {
+    if (!Number.isInteger(value) || Number.isSafeInteger(value)) return undefined;
+    return 'must not hold an integer beyond 2^53 - 1, which would lose digits; send it as a string';
+  }
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (level > nestingMax) return `must not be nested deeper than ${nestingMax} levels`;
+  const members = Array.isArray(value) ? value : Object.values(value);
+  for (const member of members) {
+    const flaw = flawOf(member, level + 1);
+    if (flaw !== undefined) return flaw;
+  }
+  return undefined;
+}

@@ -1,0 +1,36 @@
+/** Randomness as a parameter, from the operating system's generator. */
+import { randomFillSync } from 'node:crypto';
+
+/** Gives `length` fresh random bytes that nobody else holds. */
+export type Random = (length: number) => Buffer;
+
+/** Bytes fetched at a time: one system call serves some hundred nonces and ids. */
+const poolBytes = 16_384;
+
+/**
+ * Cryptographic random bytes from a refilled pool. Each byte is handed out once; the slice keeps
+ * its own pool alive, so a later refill cannot overwrite it.
+ */
+export function pooledRandom(): Random {
+  let pool = Buffer.alloc(0);
+  let used = 0;
+  return (length) => {
+    if (length > poolBytes) return randomFillSync(Buffer.allocUnsafeSlow(length));
+    if (used + length > pool.length) {
+      pool = randomFillSync(Buffer.allocUnsafeSlow(poolBytes));
+      used = 0;
+    }
+    const bytes = pool.subarray(used, used + length);
+    used += length;
+    return bytes;
+  };
+}
+
+/** A whole number from 0 up to, not including, `bound`, without modulo bias. */
+export function randomBelow(random: Random, bound: number): number {
+  const limit = 0x1_0000_0000 - (0x1_0000_0000 % bound);
+  for (;;) {
+    const value = random(4).readUInt32BE(0);
+    if (value < limit) return value % bound;
+  }
+}

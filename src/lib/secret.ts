@@ -1,0 +1,32 @@
+/** A plaintext that refuses to be printed or serialised. */
+import { inspect } from 'node:util';
+
+const redacted = '[secret]';
+
+/**
+ * Holds a value that must not reach a log line, an error text or a reply by accident. Only
+ * {@link reveal} gives it back, so every place that touches plaintext can be found by that name.
+ */
+export class Secret<T> {
+  readonly #value: T;
+
+  constructor(value: T) {
+    this.#value = value;
+  }
+
+  reveal(): T {
+    return this.#value;
+  }
+
+  toString(): string {
+    return redacted;
+  }
+
+  toJSON(): string {
+    return redacted;
+  }
+
+  [inspect.custom](): string {
+    return redacted;
+  }
+}
