@@ -1,0 +1,90 @@
+/** Check digits and card prefixes: what a number says about itself without asking anybody. */
+
+const digitsPattern = /^[0-9]+$/;
+
+/** True when the digits satisfy the Luhn formula, ISO/IEC 7812-1 annex B. Their count is not judged. */
+export function luhnValid(digits: string): boolean {
+  if (!digitsPattern.test(digits)) return false;
+  let sum = 0;
+  for (let index = 0; index < digits.length; index += 1) {
+    const digit = Number(digits[index]);
+    const doubled = (digits.length - index) % 2 === 0;
+    sum += doubled ? digit * 2 - (digit > 4 ? 9 : 0) : digit;
+  }
+  return sum % 10 === 0;
+}
+
+const abaPattern = /^[0-9]{9}$/;
+const abaWeights = [3, 7, 1];
+
+/** True for nine digits whose 3-7-1 weighted sum is a multiple of ten (ANSI X9.100-160). */
+export function abaValid(digits: string): boolean {
+  if (!abaPattern.test(digits)) return false;
+  let sum = 0;
+  for (let index = 0; index < 9; index += 1) {
+    sum += Number(digits[index]) * (abaWeights[index % 3] ?? 0);
+  }
+  return sum % 10 === 0;
+}
+
+/**
+ * Issuer prefixes by brand, single or as an inclusive range of equal length. Sources: the networks'
+ * published acquirer tables. 622126–622925 and 624–626 are dual listed: Discover only routes those
+ * UnionPay cards in North America, so the brand on the card is UnionPay. The four-digit JCB ranges
+ * below 3528 and the prefixes 1800 and 2131 are no longer issued and still answered by the networks.
+ */
+const prefixesByBrand = {
+  'american-express': ['34', '37'],
+  'diners-club': ['300-305', '3095', '36', '38-39'],
+  discover: ['6011', '644-649', '65'],
+  elo: [
+    ...['401178-401179', '431274', '438935', '451416', '457393', '457631-457632', '504175'],
+    ...['506699-506778', '509000-509999', '627780', '636297', '636368-636369'],
+    ...['650031-650033', '650035-650051', '650405-650439', '650485-650538', '650541-650598'],
+    ...['650700-650718', '650720-650727', '650901-650978', '651652-651679'],
+    ...['655000-655019', '655021-655058'],
+  ],
+  hipercard: ['3841', '606282'],
+  jcb: [
+    '1800',
+    '2131',
+    '3088-3094',
+    '3096-3102',
+    '3112-3120',
+    '3158-3159',
+    '3337-3349',
+    '3528-3589',
+  ],
+  mastercard: ['2221-2720', '51-55'],
+  mir: ['2200-2204'],
+  unionpay: ['62', '8100-8171'],
+  visa: ['4'],
+} as const satisfies Record<string, readonly string[]>;
+
+export type CardBrand = keyof typeof prefixesByBrand;
+
+const brandByPrefix = new Map<string, CardBrand>();
+for (const [brand, prefixes] of Object.entries(prefixesByBrand)) {
+  for (const prefix of prefixes) {
+    const [first = '', last = first] = prefix.split('-');
+    for (let value = Number(first); value <= Number(last); value += 1) {
+      brandByPrefix.set(String(value), brand as CardBrand);
+    }
+  }
+}
+
+const prefixLengthMax = 6;
+
+/** The brand whose published prefix matches longest; `null`, as on the wire, when none does. */
+export function cardBrand(number: string): CardBrand | null {
+  for (let length = prefixLengthMax; length > 0; length -= 1) {
+    const brand = brandByPrefix.get(number.slice(0, length));
+    if (brand !== undefined) return brand;
+  }
+  return null;
+}
+
+/** The issuer's digits that PCI DSS 3.4.1 lets be shown: 6 of a short number, 8 of 16 or more. */
+export function cardBin(number: string): string {
+  return number.slice(0, number.length < 16 ? 6 : 8);
+}

@@ -1,0 +1,112 @@
+/** The server engine: reads of a turn fetched together, changes in groups of one statement each. */
+import {
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+} from 'kysely';
+import pg from 'pg';
+import { createLane, type Lane } from './lane.ts';
+import { type ColumnTypes, createVersionTable, pendingStatements } from './migrations/migrate.ts';
+import { createPostgresCommitter } from './postgres-commit.ts';
+import { createPostgresReader } from './postgres-reader.ts';
+import type { Store } from './store.ts';
+import type { Schema } from './tables.ts';
+import { unavailable } from './unavailable.ts';
+
+/** Text sorts by code point, as the embedded engine sorts it and as prefix searches need it. */
+const types: ColumnTypes = { text: 'text collate "C"', integer: 'bigint', bytes: 'bytea' };
+
+/** Groups are written side by side on this many connections, each with its own log stream. */
+const lanes = 2;
+
+const connectTimeoutMs = 5000;
+const statementTimeoutMs = 30_000;
+
+/** Any number that other software on the same database is unlikely to lock. */
+const migrationLock = 7_476_200_118;
+
+/** All integers are milliseconds, counts and versions, far below 2^53. */
+const parsers = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format as 'text'),
+} as pg.CustomTypesConfig;
+
+export async function openPostgres(databaseUrl: string, newStreamId: () => string): Promise<Store> {
+  const connection: pg.ClientConfig = {
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: connectTimeoutMs,
+    statement_timeout: statementTimeoutMs,
+    query_timeout: statementTimeoutMs + connectTimeoutMs,
+    application_name: 'strongroom',
+    types: parsers,
+  };
+  await migrate(connection);
+  const pool = new pg.Pool({ ...connection, max: 8 });
+  // An idle connection that breaks is replaced by the pool; there is nobody to tell.
+  pool.on('error', () => undefined);
+  const query = async (sql: string, values: unknown[], name?: string) => {
+    try {
+      return (
+        await pool.query(name === undefined ? { text: sql, values } : { name, text: sql, values })
+      ).rows;
+    } catch (error) {
+      throw unavailable(error instanceof Error ? error.message : 'query failed', error);
+    }
+  };
+  const committers = Array.from({ length: lanes }, () =>
+    createPostgresCommitter(connection, newStreamId),
+  );
+  const lane: Lane = createLane(lanes, async (changes) => {
+    const free = committers.pop();
+    if (!free) throw new Error('more groups than committers');
+    try {
+      return await free.commit(changes);
+    } finally {
+      committers.push(free);
+    }
+  });
+  const builder = new Kysely<Schema>({
+    dialect: {
+      createAdapter: () => new PostgresAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (db) => new PostgresIntrospector(db),
+      createQueryCompiler: () => new PostgresQueryCompiler(),
+    },
+  });
+  return {
+    engine: 'postgres',
+    get: createPostgresReader(query),
+    select: async (build) => {
+      const { sql, parameters } = build(builder).compile();
+      return query(sql, [...parameters]);
+    },
+    commit: (change) => lane.commit(change),
+    ping: async () => {
+      await query('update schema_version set version = version', []);
+    },
+    close: async () => {
+      await lane.drained();
+      await Promise.all(committers.map((committer) => committer.close()));
+      await pool.end();
+    },
+  };
+}
+
+async function migrate(connection: pg.ClientConfig): Promise<void> {
+  const client = new pg.Client(connection);
+  await client.connect();
+  try {
+    await client.query('begin');
+    await client.query('select pg_advisory_xact_lock($1)', [migrationLock]);
+    await client.query(createVersionTable(types));
+    const { rows } = await client.query('select version from schema_version');
+    const found = Number(rows[0]?.version ?? 0);
+    for (const statement of pendingStatements(found, types)) await client.query(statement);
+    await client.query('commit');
+  } finally {
+    // Closing the connection rolls back what was not committed.
+    await client.end();
+  }
+}

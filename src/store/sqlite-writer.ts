@@ -1,0 +1,168 @@
+/** The writer thread: owns the writing connection and commits one group per transaction. */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { parentPort, workerData } from 'node:worker_threads';
+import { LogChain } from '../lib/log-chain.ts';
+import { type Operation, type Precondition, removalColumns } from './change.ts';
+import { openWriter } from './sqlite-database.ts';
+import type {
+  WireChange,
+  WireOutcome,
+  WireReply,
+  WireRequest,
+  WriterOptions,
+} from './sqlite-thread.ts';
+import { type SqlValue, shapes, type Table } from './tables.ts';
+
+class ConflictError extends Error {
+  readonly precondition: Precondition;
+
+  constructor(precondition: Precondition) {
+    super(precondition);
+    this.precondition = precondition;
+  }
+}
+
+/** Statements are few: three for each table. They are prepared on first use and kept. */
+function createStatements(database: DatabaseSync): (operation: Operation) => StatementSync {
+  const prepared = new Map<string, StatementSync>();
+  return ({ table, action }) => {
+    const name = `${table} ${action}`;
+    const known = prepared.get(name);
+    if (known) return known;
+    const statement = database.prepare(sqlOf(table, action));
+    prepared.set(name, statement);
+    return statement;
+  };
+}
+
+function sqlOf(table: Table, action: Operation['action']): string {
+  const { columns, key } = shapes[table];
+  const parameters = columns.map((_, index) => `?${index + 1}`);
+  if (action === 'insert') {
+    return `insert into ${table} (${columns.join(', ')}) values (${parameters.join(', ')})`;
+  }
+  if (action === 'replace') {
+    const at = (column: string) => parameters[columns.indexOf(column)];
+    const assignments = columns.map((column) => `${column} = ${at(column)}`);
+    const same = key.map((column) => `${column} = ${at(column)}`);
+    return `update ${table} set ${assignments.join(', ')}
+      where ${same.join(' and ')} and version = ${at('version')} - 1`;
+  }
+  const named = removalColumns(table).map((column) => `${column} = ?`);
+  return `delete from ${table} where ${named.join(' and ')}`;
+}
+
+const constraintFailures = new Set([1555, 2067]); // SQLITE_CONSTRAINT_PRIMARYKEY, _UNIQUE
+
+/** SQLite names the columns of the constraint, not the constraint: `tokens.tenant_id, tokens.token_id`. */
+function preconditionOf(error: unknown, table: Table): Precondition | undefined {
+  const { errcode, message } = error as { errcode?: number; message?: string };
+  if (errcode === undefined || !constraintFailures.has(errcode)) return undefined;
+  const columns = (message ?? '')
+    .slice((message ?? '').indexOf(': ') + 2)
+    .split(', ')
+    .map((column) => column.slice(column.indexOf('.') + 1))
+    .join();
+  const { unique } = shapes[table];
+  const name = Object.keys(unique).find((candidate) => unique[candidate]?.join() === columns);
+  return `${table}.${name ?? 'key'}`;
+}
+
+function createCommitter(database: DatabaseSync, streamId: string) {
+  const statementOf = createStatements(database);
+  const insertLog = statementOf({ table: 'logs', action: 'insert', values: [] });
+  const logColumns = shapes.logs.columns;
+  const chain = new LogChain(streamId);
+
+  function apply(change: WireChange, fork: LogChain): void {
+    for (const operation of change.operations) {
+      let changes: number | bigint;
+      try {
+        changes = statementOf(operation).run(...operation.values).changes;
+      } catch (error) {
+        const precondition = preconditionOf(error, operation.table);
+        throw precondition ? new ConflictError(precondition) : error;
+      }
+      if (changes !== 1) throw new ConflictError(`${operation.table}.version`);
+    }
+    for (const entry of change.entries) {
+      const row = fork.append(entry) as unknown as Record<string, SqlValue>;
+      insertLog.run(...logColumns.map((column) => row[column] ?? null));
+    }
+  }
+
+  /** A change that conflicts is undone to its savepoint, so its neighbours never notice. */
+  function applyOne(change: WireChange, group: LogChain): WireOutcome {
+    database.exec('savepoint change');
+    const fork = group.fork();
+    try {
+      apply(change, fork);
+      database.exec('release change');
+      group.adopt(fork);
+      return {};
+    } catch (error) {
+      if (!(error instanceof ConflictError)) throw error;
+      database.exec('rollback to change; release change');
+      return { conflict: error.precondition };
+    }
+  }
+
+  return (changes: readonly WireChange[]): WireOutcome[] => {
+    const group = chain.fork();
+    try {
+      database.exec('begin immediate');
+      const outcomes = changes.map((change) => applyOne(change, group));
+      database.exec('commit');
+      chain.adopt(group);
+      return outcomes;
+    } catch (error) {
+      // SQLite has already rolled back by itself after some failures, such as a full disk.
+      if (database.isTransaction) database.exec('rollback');
+      const unavailable = describe(error);
+      return changes.map(() => ({ unavailable }));
+    }
+  };
+}
+
+/** Writes one page and commits it: only a write shows that the disk still takes one. */
+function probe(database: DatabaseSync): WireOutcome {
+  try {
+    database.exec('update schema_version set version = version');
+    return {};
+  } catch (error) {
+    return { unavailable: describe(error) };
+  }
+}
+
+/** SQLite's messages name tables, columns and files; bound values never appear in them. */
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown failure';
+}
+
+function serve(options: WriterOptions): void {
+  const port = parentPort;
+  if (!port) throw new Error('sqlite-writer runs in a worker thread');
+  const reply = (message: WireReply) => port.postMessage(message);
+  let database: DatabaseSync;
+  try {
+    database = openWriter(options.dataDir);
+  } catch (error) {
+    reply({ failed: describe(error), name: error instanceof Error ? error.name : 'Error' });
+    port.close();
+    return;
+  }
+  const commitGroup = createCommitter(database, options.streamId);
+  port.on('message', (request: WireRequest) => {
+    if (request === 'close') {
+      database.close();
+      port.close();
+    } else if (request === 'probe') {
+      reply([probe(database)]);
+    } else {
+      reply(commitGroup(request));
+    }
+  });
+  reply('ready');
+}
+
+serve(workerData as WriterOptions);

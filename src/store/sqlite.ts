@@ -1,0 +1,116 @@
+/** The embedded engine: reads on this thread, writes in groups on the writer thread. */
+import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
+import {
+  DummyDriver,
+  Kysely,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely';
+import { type Change, type Outcome, operationsOf } from './change.ts';
+import { createLane } from './lane.ts';
+import { openReader } from './sqlite-database.ts';
+import { startWriter, type WireChange, type WireOutcome } from './sqlite-thread.ts';
+import type { Query, Store } from './store.ts';
+import { type Key, type Row, type Schema, type SqlValue, shapes, type Table } from './tables.ts';
+import { unavailable } from './unavailable.ts';
+
+/** One group is being written while the next crosses to the thread. */
+const groupsInFlight = 2;
+
+/** Prepared statements kept for queries; the set of query shapes is small and fixed. */
+const statementsMax = 256;
+
+export async function openSqlite(dataDir: string, newStreamId: () => string): Promise<Store> {
+  const writer = await startWriter(dataDir, newStreamId);
+  const reader = openReader(dataDir);
+  const lane = createLane(groupsInFlight, async (changes) => {
+    const outcomes = await writer.commit(changes.map(toWire));
+    return outcomes.map(toOutcome);
+  });
+  const statementOf = createStatementCache(reader);
+  const builder = new Kysely<Schema>({
+    dialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (db) => new SqliteIntrospector(db),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+  });
+
+  const byKey = new Map<Table, string>(
+    Object.values(shapes).map((shape) => [
+      shape.name,
+      `select * from ${shape.name} where ${shape.key.map((column) => `${column} = ?`).join(' and ')}`,
+    ]),
+  );
+
+  return {
+    engine: 'sqlite',
+    get: async <T extends Table>(table: T, key: Key<T>) => {
+      const values = shapes[table].key.map(
+        (column) => (key as Record<string, SqlValue>)[column] ?? null,
+      );
+      const row = read(() => statementOf(byKey.get(table) ?? '').get(...values));
+      return row as Row<T> | undefined;
+    },
+    select: async <R>(query: Query<R>) => {
+      const { sql, parameters } = query(builder).compile();
+      return read(() => statementOf(sql).all(...(parameters as SqlValue[]))) as R[];
+    },
+    commit: (change) => lane.commit(change),
+    ping: async () => {
+      read(() => statementOf('select 1').get());
+      await writer.probe();
+    },
+    close: async () => {
+      await lane.drained();
+      await writer.close();
+      reader.close();
+    },
+  };
+}
+
+function createStatementCache(database: DatabaseSync): (sql: string) => StatementSync {
+  const statements = new Map<string, StatementSync>();
+  return (sql) => {
+    const known = statements.get(sql);
+    if (known) return known;
+    const oldest = statements.keys().next();
+    if (statements.size >= statementsMax && !oldest.done) statements.delete(oldest.value);
+    const statement = database.prepare(sql);
+    statements.set(sql, statement);
+    return statement;
+  };
+}
+
+function read(
+  run: () => Record<string, SQLOutputValue> | Record<string, SQLOutputValue>[] | undefined,
+) {
+  try {
+    return run();
+  } catch (error) {
+    throw unavailable(error instanceof Error ? error.message : 'read failed');
+  }
+}
+
+function toWire(change: Change): WireChange {
+  return {
+    operations: operationsOf(change).map((operation) => ({
+      ...operation,
+      values: operation.values.map(detach),
+    })),
+    entries: change.entries,
+  };
+}
+
+/** Crossing to the thread copies the whole buffer below a view, so a view of a pool is cut out first. */
+function detach(value: SqlValue): SqlValue {
+  if (!(value instanceof Uint8Array) || value.byteLength === value.buffer.byteLength) return value;
+  return new Uint8Array(value);
+}
+
+function toOutcome(outcome: WireOutcome): Outcome | Error {
+  if (outcome.unavailable !== undefined) return unavailable(outcome.unavailable);
+  return outcome.conflict === undefined ? {} : { conflict: outcome.conflict };
+}

@@ -1,0 +1,45 @@
+/** The store: rows by key, queries, and changes that are committed whole or not at all. */
+import type { CompiledQuery, Kysely } from 'kysely';
+import type { Change, Outcome } from './change.ts';
+import { openPostgres } from './postgres.ts';
+import { openSqlite } from './sqlite.ts';
+import type { Key, Row, Schema, Table } from './tables.ts';
+
+/** Builds a query without running it; the store compiles it for its engine. */
+export type Query<R> = (db: Kysely<Schema>) => { compile(): CompiledQuery<R> };
+
+/**
+ * Both engines keep the same promises. What `commit` has acknowledged is on disk; a read that begins
+ * afterwards, on any server, sees it. Every method fails with `unavailable` while the engine cannot
+ * be reached or cannot write, and works again by itself when it can.
+ */
+export interface Store {
+  readonly engine: 'sqlite' | 'postgres';
+  /** The row of that key. Reads that arrive together are fetched together. */
+  get<T extends Table>(table: T, key: Key<T>): Promise<Row<T> | undefined>;
+  select<R>(query: Query<R>): Promise<R[]>;
+  /**
+   * Commits a change together with its log entries and answers once it is durable. A conflict names
+   * the precondition that did not hold; nothing of the change was done then.
+   */
+  commit(change: Change): Promise<Outcome>;
+  /** Rejects with `unavailable` when the engine cannot answer. */
+  ping(): Promise<void>;
+  /** Finishes what was accepted, then lets go of the engine. */
+  close(): Promise<void>;
+}
+
+export interface StoreOptions {
+  /** `postgres://…`, or none for the embedded engine. */
+  readonly databaseUrl: string | undefined;
+  /** Where the embedded engine keeps its file. */
+  readonly dataDir: string;
+  /** A fresh name for the log stream of each writer. */
+  readonly newStreamId: () => string;
+}
+
+export function openStore(options: StoreOptions): Promise<Store> {
+  return options.databaseUrl === undefined
+    ? openSqlite(options.dataDir, options.newStreamId)
+    : openPostgres(options.databaseUrl, options.newStreamId);
+}

@@ -1,0 +1,237 @@
+/** The store's contract, kept by both engines alike. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Instant } from '../../src/lib/clock.ts';
+import type { Container } from '../../src/lib/container.ts';
+import type { ApplicationId, TenantId, TokenId } from '../../src/lib/ids.ts';
+import { entryHash, type LogEntry, streamSeed } from '../../src/lib/log-chain.ts';
+import type { Change } from '../../src/store/change.ts';
+import type { Store } from '../../src/store/store.ts';
+import type { Row } from '../../src/store/tables.ts';
+import { onBothEngines } from '../support/engines.ts';
+
+const tenant = '00000000-0000-4000-8000-000000000001' as TenantId;
+const application = '00000000-0000-4000-8000-000000000002' as ApplicationId;
+const now = 1_800_000_000_000 as Instant;
+
+const entry = (id: string, operation = 'create'): LogEntry => ({
+  tenant_id: tenant,
+  created_at: now,
+  actor_id: application,
+  actor_type: 'application',
+  entity_type: 'token',
+  entity_id: id,
+  operation,
+  message: 'Token created',
+  result: 'success',
+  origin: '127.0.0.1',
+  trace_id: null,
+});
+
+const token = (id: string, changes: Partial<Row<'tokens'>> = {}): Row<'tokens'> => ({
+  tenant_id: tenant,
+  token_id: id as TokenId,
+  version: 1,
+  type: 'token',
+  container: '/general/high/' as Container,
+  data: new Uint8Array([0, 1, 2, 255]),
+  mask: null,
+  metadata: '{"k":"ü ☃"}',
+  fingerprint: null,
+  fingerprint_expression: null,
+  deduplicated: 0,
+  search_indexes: null,
+  expires_at: null,
+  expires_offset: null,
+  created_by: application,
+  created_at: now,
+  modified_by: null,
+  modified_at: null,
+  ...changes,
+});
+
+const creation = (row: Row<'tokens'>): Change => ({
+  insert: { tokens: [row] },
+  entries: [entry(row.token_id)],
+});
+
+const read = (store: Store, id: string) =>
+  store.get('tokens', { tenant_id: tenant, token_id: id as TokenId });
+
+const logs = (store: Store) =>
+  store.select((db) => db.selectFrom('logs').selectAll().orderBy('stream_id').orderBy('seq'));
+
+onBothEngines('the store', (engine) => {
+  test('a committed row reads back exactly, bytes and all', async (t) => {
+    const store = await engine.store(t);
+    assert.deepEqual(await store.commit(creation(token('a'))), {});
+    const row = await read(store, 'a');
+    assert.ok(row);
+    const plain = { ...row, data: new Uint8Array(row.data) };
+    assert.deepEqual(plain, token('a'));
+    assert.equal(await read(store, 'missing'), undefined);
+  });
+
+  test('a key that is taken is a conflict that names it, and nothing of the change is done', async (t) => {
+    const store = await engine.store(t);
+    await store.commit(creation(token('a')));
+    const outcome = await store.commit({
+      insert: { tokens: [token('b'), token('a')] },
+      entries: [entry('b')],
+    });
+    assert.deepEqual(outcome, { conflict: 'tokens.key' });
+    assert.equal(await read(store, 'b'), undefined);
+    assert.equal((await logs(store)).length, 1);
+  });
+
+  test('one token at most answers for a fingerprint; others may share it', async (t) => {
+    const store = await engine.store(t);
+    const claim = { fingerprint: 'f', deduplicated: 1 } as const;
+    await store.commit(creation(token('a', claim)));
+    await store.commit(creation(token('b', { fingerprint: 'f' })));
+    const outcome = await store.commit(creation(token('c', claim)));
+    assert.deepEqual(outcome, { conflict: 'tokens.fingerprint' });
+    assert.ok(await read(store, 'b'));
+    assert.equal(await read(store, 'c'), undefined);
+  });
+
+  test('of concurrent creates of one key exactly one succeeds, and each keeps its own answer', async (t) => {
+    const store = await engine.store(t);
+    const changes = Array.from({ length: 60 }, (_, index) =>
+      creation(token(index % 3 === 0 ? 'same' : `own-${index}`)),
+    );
+    const outcomes = await Promise.all(changes.map((change) => store.commit(change)));
+    const same = outcomes.filter((_, index) => index % 3 === 0);
+    assert.equal(same.filter((outcome) => outcome.conflict === undefined).length, 1);
+    assert.ok(
+      outcomes.every((outcome, index) => index % 3 === 0 || outcome.conflict === undefined),
+    );
+    assert.equal((await logs(store)).length, 41);
+  });
+
+  test('a replacement needs the version before it: of concurrent ones exactly one succeeds', async (t) => {
+    const store = await engine.store(t);
+    await store.commit(creation(token('a')));
+    const replacement = (type: string): Change => ({
+      replace: { tokens: [token('a', { version: 2, type })] },
+      entries: [entry('a', 'update')],
+    });
+    const outcomes = await Promise.all(
+      ['x', 'y', 'z'].map((type) => store.commit(replacement(type))),
+    );
+    assert.equal(outcomes.filter((outcome) => outcome.conflict === undefined).length, 1);
+    assert.equal(outcomes.filter((outcome) => outcome.conflict === 'tokens.version').length, 2);
+    assert.equal((await read(store, 'a'))?.version, 2);
+    assert.equal((await logs(store)).length, 2);
+  });
+
+  test('a removal needs the version it names, and frees the key for a later change', async (t) => {
+    const store = await engine.store(t);
+    await store.commit(creation(token('a')));
+    const removal = (version: number): Change => ({
+      remove: { tokens: [{ tenant_id: tenant, token_id: 'a' as TokenId, version }] },
+      entries: [entry('a', 'delete')],
+    });
+    assert.deepEqual(await store.commit(removal(7)), { conflict: 'tokens.version' });
+    assert.ok(await read(store, 'a'));
+    assert.deepEqual(await store.commit(removal(1)), {});
+    assert.equal(await read(store, 'a'), undefined);
+    assert.deepEqual(await store.commit(removal(1)), { conflict: 'tokens.version' });
+    assert.deepEqual(await store.commit(creation(token('a'))), {});
+  });
+
+  test('several tables change together or not at all', async (t) => {
+    const store = await engine.store(t);
+    const term = { tenant_id: tenant, token_id: 'a' as TokenId, term: 't1' };
+    await store.commit({
+      insert: { tokens: [token('a')], search_terms: [term] },
+      entries: [entry('a')],
+    });
+    const outcome = await store.commit({
+      remove: {
+        search_terms: [term],
+        tokens: [{ tenant_id: tenant, token_id: 'a' as TokenId, version: 9 }],
+      },
+      entries: [entry('a', 'delete')],
+    });
+    assert.deepEqual(outcome, { conflict: 'tokens.version' });
+    const terms = await store.select((db) => db.selectFrom('search_terms').selectAll());
+    assert.deepEqual(
+      terms.map((row) => row.term),
+      ['t1'],
+    );
+  });
+
+  test('every entry is chained to the one before it in its stream, without a gap', async (t) => {
+    const store = await engine.store(t);
+    await Promise.all(
+      Array.from({ length: 100 }, (_, index) =>
+        store.commit(creation(token(index % 10 === 9 ? 'same' : `own-${index}`))),
+      ),
+    );
+    const rows = await logs(store);
+    assert.equal(rows.length, 91);
+    const heads = new Map<string, { seq: number; hash: string }>();
+    for (const row of rows) {
+      const head = heads.get(row.stream_id) ?? { seq: 0, hash: streamSeed(tenant, row.stream_id) };
+      assert.equal(row.seq, head.seq + 1);
+      assert.equal(row.hash, entryHash(head.hash, row));
+      heads.set(row.stream_id, row);
+    }
+  });
+
+  test('what was committed is there after closing and opening again, and streams never fork', async (t) => {
+    const place = await engine.place(t);
+    const first = await engine.open(place);
+    await first.commit(creation(token('a')));
+    await first.close();
+    const second = await engine.open(place);
+    t.after(() => second.close());
+    assert.ok(await read(second, 'a'));
+    await second.commit(creation(token('b')));
+    const rows = await logs(second);
+    assert.equal(new Set(rows.map((row) => `${row.stream_id} ${row.seq}`)).size, 2);
+  });
+
+  test('two processes on one store see each other at once', async (t) => {
+    const place = await engine.place(t);
+    const [one, two] = await Promise.all([engine.open(place), engine.open(place)]);
+    t.after(() => Promise.all([one.close(), two.close()]));
+    await one.commit(creation(token('a')));
+    assert.ok(await read(two, 'a'));
+    const outcomes = await Promise.all(
+      [one, two].map((store) => store.commit(creation(token('b')))),
+    );
+    assert.equal(outcomes.filter((outcome) => outcome.conflict === undefined).length, 1);
+  });
+
+  test('closing finishes what was accepted', async (t) => {
+    const place = await engine.place(t);
+    const store = await engine.open(place);
+    const commits = Array.from({ length: 50 }, (_, index) =>
+      store.commit(creation(token(`t-${index}`))),
+    );
+    const closed = store.close();
+    assert.ok((await Promise.all(commits)).every((outcome) => outcome.conflict === undefined));
+    await closed;
+    const again = await engine.open(place);
+    t.after(() => again.close());
+    assert.equal(
+      (await again.select((db) => db.selectFrom('tokens').select('token_id'))).length,
+      50,
+    );
+  });
+
+  test('a database of a later release is refused and left as it is', async (t) => {
+    const place = await engine.place(t);
+    const store = await engine.open(place);
+    await store.commit(creation(token('a')));
+    await store.close();
+    await engine.run(place, 'update schema_version set version = 999');
+    await assert.rejects(engine.open(place), { name: 'DowngradeError' });
+    await engine.run(place, 'update schema_version set version = 1');
+    const again = await engine.open(place);
+    t.after(() => again.close());
+    assert.ok(await read(again, 'a'));
+  });
+});

@@ -1,0 +1,73 @@
+/** Both engines, so that every test of stored state runs once on each in the same loop. */
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, type TestContext } from 'node:test';
+import pg from 'pg';
+import { openStore, type Store } from '../../src/store/store.ts';
+import { sharedPostgres } from './postgres.ts';
+import { temporaryDirectory } from './temporary.ts';
+
+export type EngineName = 'sqlite' | 'postgres';
+
+/** Where a fresh, empty store of one engine is. */
+export interface Place {
+  readonly databaseUrl: string | undefined;
+  readonly dataDir: string;
+}
+
+export interface Engine {
+  readonly name: EngineName;
+  /** A place of its own for the test, gone after it. */
+  place(t: TestContext): Promise<Place>;
+  open(place: Place): Promise<Store>;
+  /** Runs SQL beside the store, as an administrator or an attacker with the database would. */
+  run(place: Place, sql: string): Promise<Record<string, unknown>[]>;
+  /** A fresh store, closed after the test. */
+  store(t: TestContext): Promise<Store>;
+}
+
+function engine(name: EngineName): Engine {
+  const place = async (t: TestContext): Promise<Place> => ({
+    databaseUrl: name === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined,
+    dataDir: await temporaryDirectory(t),
+  });
+  const open = (at: Place) => openStore({ ...at, newStreamId: randomUUID });
+  return {
+    name,
+    place,
+    open,
+    run: name === 'sqlite' ? runOnSqlite : runOnPostgres,
+    store: async (t) => {
+      const store = await open(await place(t));
+      t.after(() => store.close());
+      return store;
+    },
+  };
+}
+
+async function runOnSqlite(place: Place, sql: string): Promise<Record<string, unknown>[]> {
+  const database = new DatabaseSync(join(place.dataDir, 'strongroom.db'));
+  try {
+    return database.prepare(sql).all();
+  } finally {
+    database.close();
+  }
+}
+
+async function runOnPostgres(place: Place, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: place.databaseUrl });
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Declares the tests once per engine. */
+export function onBothEngines(title: string, declare: (engine: Engine) => void): void {
+  for (const name of ['sqlite', 'postgres'] as const) {
+    describe(`${title} on ${name}`, () => declare(engine(name)));
+  }
+}

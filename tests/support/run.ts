@@ -1,0 +1,67 @@
+/** Runs the tests: all of them, or those whose path begins with one of the arguments. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { sharedUrlVariable, startPostgres } from './postgres.ts';
+
+/** Two cores: a file that waits for a disk or a child process leaves its core to the other. */
+const filesAtOnce = 2;
+
+const root = join(import.meta.dirname, '..', '..');
+const flags = process.argv.slice(2).filter((argument) => argument.startsWith('-'));
+const filters = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
+
+const files = globSync('tests/**/*.test.ts', { cwd: root }).filter(isWanted).sort();
+if (files.length === 0) throw new Error(`no test file matches ${filters.join(' ')}`);
+
+const postgres = await startPostgres();
+process.exitCode = await runTests(postgres.url);
+await postgres.stop();
+
+function isWanted(file: string): boolean {
+  return filters.length === 0 || filters.some((filter) => file.startsWith(pathFrom(filter)));
+}
+
+function pathFrom(filter: string): string {
+  return filter.replace(/^\.\//, '');
+}
+
+/**
+ * The runner's summary comes last, also after a failure, when the reporter itself would end with
+ * the list of what failed.
+ */
+async function runTests(postgresUrl: string): Promise<number> {
+  const runner = spawn(
+    process.execPath,
+    ['--test', '--test-reporter=spec', `--test-concurrency=${filesAtOnce}`, ...flags, ...files],
+    {
+      cwd: root,
+      env: { ...colours(), ...process.env, [sharedUrlVariable]: postgresUrl },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => runner.kill(signal));
+  const exited = once(runner, 'exit');
+
+  const summary: string[] = [];
+  let last = '';
+  for await (const line of createInterface({ input: runner.stdout })) {
+    process.stdout.write(`${line}\n`);
+    if (/^\S*ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /.test(line)) {
+      summary.push(line);
+    }
+    if (line.trim() !== '') last = line;
+  }
+  if (summary.length > 0 && last !== summary.at(-1))
+    process.stdout.write(`${summary.join('\n')}\n`);
+
+  const [code] = await exited;
+  return typeof code === 'number' ? code : 1;
+}
+
+function colours(): { FORCE_COLOR?: string } {
+  return process.stdout.isTTY ? { FORCE_COLOR: '1' } : {};
+}
