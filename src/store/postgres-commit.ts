@@ -127,7 +127,6 @@ function conflictOf(error: unknown, change: Change): Precondition | undefined {
   // The statement does not say which row it missed; rows without a version hang on one that has it.
   const missed = guarded.find((operation) => shapes[operation.table].versioned) ?? guarded[0];
   return missed && `${missed.table}.version`;
-}.version`;
 }
 
 /**

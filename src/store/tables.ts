@@ -94,11 +94,12 @@ export const tables = {
       container: text<Container>(),
       /** Sealed JSON text. */
       data: bytes(),
-      /** JSON; null when the token has no mask. */
+      /** JSON, where `null` means no mask; SQL's null means the mask of the token's type. */
       mask: optional(text()),
       /** JSON object of strings. */
       metadata: optional(text()),
       fingerprint: optional(text()),
+      /** Null where the expression is that of the token's type. */
       fingerprint_expression: optional(text()),
       /** 1 when the token answers for its fingerprint: no second such token may exist. */
       deduplicated: integer<0 | 1>(),
