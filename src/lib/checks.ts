@@ -28,21 +28,40 @@ export function abaValid(digits: string): boolean {
 }
 
 /**
- * Issuer prefixes by brand, single or as an inclusive range of equal length. Sources: the networks'
- * published acquirer tables. 622126–622925 and 624–626 are dual listed: Discover only routes those
- * UnionPay cards in North America, so the brand on the card is UnionPay. The four-digit JCB ranges
- * below 3528 and the prefixes 1800 and 2131 are no longer issued and still answered by the networks.
+ * Issuer prefixes by brand, single or as an inclusive range of equal length. 622126–622925 and
+ * 624–626 are listed by two networks: Discover only routes those cards, the brand on them is
+ * UnionPay. The JCB prefixes below 3528 are no longer issued but still in acquirers' tables. Elo
+ * gives its table to members only; its rows are the ranges on which open card libraries agree, and
+ * a newer Elo card shows as Visa or Discover, whose ranges it is carved from.
  */
 const prefixesByBrand = {
   'american-express': ['34', '37'],
   'diners-club': ['300-305', '3095', '36', '38-39'],
   discover: ['6011', '644-649', '65'],
   elo: [
-    ...['401178-401179', '431274', '438935', '451416', '457393', '457631-457632', '504175'],
-    ...['506699-506778', '509000-509999', '627780', '636297', '636368-636369'],
-    ...['650031-650033', '650035-650051', '650405-650439', '650485-650538', '650541-650598'],
-    ...['650700-650718', '650720-650727', '650901-650978', '651652-651679'],
-    ...['655000-655019', '655021-655058'],
+    '401178-401179',
+    '431274',
+    '438935',
+    '451416',
+    '457393',
+    '457631-457632',
+    '504175',
+    '506699-506778',
+    '509',
+    '627780',
+    '636297',
+    '636368-636369',
+    '650031-650033',
+    '650035-650051',
+    '650405-650439',
+    '650485-650538',
+    '650541-650598',
+    '650700-650718',
+    '650720-650727',
+    '650901-650978',
+    '651652-651679',
+    '655000-655019',
+    '655021-655058',
   ],
   hipercard: ['3841', '606282'],
   jcb: [

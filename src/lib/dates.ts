@@ -1,6 +1,6 @@
 /** Dates as callers write them and as the vault answers them. */
 import { DateTime, FixedOffsetZone } from 'luxon';
-import { type Instant, latestInstant } from './clock.ts';
+import { type Instant, latestInstant, parseInstant } from './clock.ts';
 
 export interface Expiry {
   readonly at: Instant;
@@ -58,7 +58,7 @@ export function parseExpiry(text: string): Expiry | undefined {
   const moment = DateTime.fromObject(fields, { zone: FixedOffsetZone.instance(offsetMinutes) });
   if (!moment.isValid) return undefined;
   const at = moment.toMillis();
-  return at >= 0 && at <= latestInstant ? { at: at as Instant, offsetMinutes } : undefined;
+  return at >= 0 && at <= latestInstant ? { at: parseInstant(at), offsetMinutes } : undefined;
 }
 
 function offsetOf(parts: Parts): number {

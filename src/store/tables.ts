@@ -134,6 +134,7 @@ export const tables = {
       /** Method and path pattern, for example `POST /tokens`. */
       route: text(),
       idempotency_key: text(),
+      version: integer(),
       /** Sealed JSON of status, headers and body. */
       reply: bytes(),
       created_at: integer<Instant>(),

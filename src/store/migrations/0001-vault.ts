@@ -79,6 +79,7 @@ export function vault({ text, integer, bytes }: ColumnTypes): string[] {
       application_id ${text} not null,
       route ${text} not null,
       idempotency_key ${text} not null,
+      version ${integer} not null,
       reply ${bytes} not null,
       created_at ${integer} not null,
       constraint replies_key primary key (tenant_id, application_id, route, idempotency_key)

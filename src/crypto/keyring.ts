@@ -1,0 +1,226 @@
+/** A tenant's keyring: versioned keys for each purpose, stored only when sealed by the root key. */
+import assert from 'node:assert/strict';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import { inspect } from 'node:util';
+import { VaultError } from '../lib/errors.ts';
+import type { TenantId } from '../lib/ids.ts';
+import { isObject, type Json } from '../lib/json.ts';
+import type { Random } from '../lib/random.ts';
+import { AeadKey, aeadKeyBytes } from './aead.ts';
+import {
+  type Binding,
+  keyVersionOf,
+  openText,
+  type Sealed,
+  sealText,
+  type VersionedKeys,
+} from './envelope.ts';
+
+/** Purposes whose keys seal: token data, and the stored answers of idempotent requests. */
+export const sealingPurposes = ['data', 'reply'] as const;
+/** Purposes whose keys are the secret of an HMAC or the seed of a signature. */
+export const secretPurposes = ['fingerprint', 'search', 'audit', 'cursor', 'webhook'] as const;
+export const purposes = [...sealingPurposes, ...secretPurposes] as const;
+
+export type SealingPurpose = (typeof sealingPurposes)[number];
+export type SecretPurpose = (typeof secretPurposes)[number];
+export type Purpose = (typeof purposes)[number];
+
+/** `active` seals and opens, `decrypt_only` opens, `destroyed` keeps its number but has no key. */
+export const keyStates = ['active', 'decrypt_only', 'destroyed'] as const;
+export type KeyState = (typeof keyStates)[number];
+
+/** A key object prints and serialises as nothing; only its `export()` gives the bytes. */
+export interface KeyVersion {
+  readonly version: number;
+  readonly state: KeyState;
+  readonly key: KeyObject | undefined;
+}
+
+type Versions = Readonly<Record<Purpose, readonly KeyVersion[]>>;
+
+/** A keyring with version 1 of every purpose active. */
+export function createKeyring(random: Random): Keyring {
+  const first = (): KeyVersion[] => [{ version: 1, state: 'active', key: newKey(random) }];
+  return new Keyring(byPurpose(first));
+}
+
+/** The keyring with a new active version of a purpose; the version before it only opens. */
+export function rotate(keyring: Keyring, purpose: Purpose, random: Random): Keyring {
+  const retired = keyring.versions[purpose].map((entry) =>
+    entry.state === 'active' ? { ...entry, state: 'decrypt_only' as const } : entry,
+  );
+  const added = { version: retired.length + 1, state: 'active' as const, key: newKey(random) };
+  return new Keyring({ ...keyring.versions, [purpose]: [...retired, added] });
+}
+
+/** What {@link destroy} removes. */
+export interface RetiredKey {
+  readonly purpose: Purpose;
+  readonly version: number;
+}
+
+/** The keyring without the key of a version. What is still sealed under it is lost for ever. */
+export function destroy(keyring: Keyring, { purpose, version }: RetiredKey): Keyring {
+  const retired = keyring.versions[purpose][version - 1];
+  assert.equal(retired?.state, 'decrypt_only', 'only a key that no longer seals is destroyed');
+  const versions = keyring.versions[purpose].with(version - 1, {
+    version,
+    state: 'destroyed',
+    key: undefined,
+  });
+  return new Keyring({ ...keyring.versions, [purpose]: versions });
+}
+
+/** The keyring as it is stored: sealed by the root key, for one tenant. */
+export function wrapKeyring(
+  root: KeyObject,
+  tenant: TenantId,
+  keyring: Keyring,
+  random: Random,
+): Sealed {
+  return sealText(rootKeys(root), bindingOf(tenant), serialise(keyring), random);
+}
+
+/**
+ * Opens what {@link wrapKeyring} made.
+ * @throws VaultError `integrity` when it is another tenant's, altered, or under another root key.
+ */
+export function openKeyring(root: KeyObject, tenant: TenantId, wrapped: Uint8Array): Keyring {
+  const keys = rootKeys(root);
+  if (keyVersionOf(wrapped) !== keys.activeVersion) {
+    throw unusable(tenant, 'is not sealed by this root key');
+  }
+  return parseKeyring(tenant, openText(keys, bindingOf(tenant), wrapped).reveal());
+}
+
+/** Immutable; {@link rotate} and {@link destroy} give another one. Prints and serialises as nothing. */
+export class Keyring {
+  readonly versions: Versions;
+  readonly #sealing = new Map<SealingPurpose, VersionedKeys>();
+
+  constructor(versions: Versions) {
+    this.versions = versions;
+  }
+
+  /** The keys of a purpose as the envelope takes them, made ready once. */
+  sealing(purpose: SealingPurpose): VersionedKeys {
+    const known = this.#sealing.get(purpose);
+    if (known !== undefined) return known;
+    const keys = sealingKeys(purpose, this.versions[purpose]);
+    this.#sealing.set(purpose, keys);
+    return keys;
+  }
+
+  /** The secret of a purpose: the active one, or the one of a version that is not destroyed. */
+  secret(purpose: SecretPurpose): KeyObject;
+  secret(purpose: SecretPurpose, version: number): KeyObject | undefined;
+  secret(purpose: SecretPurpose, version = this.activeVersion(purpose)): KeyObject | undefined {
+    return this.versions[purpose][version - 1]?.key;
+  }
+
+  activeVersion(purpose: Purpose): number {
+    return this.versions[purpose].length;
+  }
+
+  toString(): string {
+    return '[keyring]';
+  }
+
+  toJSON(): string {
+    return '[keyring]';
+  }
+
+  [inspect.custom](): string {
+    return '[keyring]';
+  }
+}
+
+function sealingKeys(purpose: SealingPurpose, versions: readonly KeyVersion[]): VersionedKeys {
+  const keys = versions.map((entry) => entry.key && aeadKeyOf(entry.key));
+  return { purpose, activeVersion: versions.length, at: (version) => keys[version - 1] };
+}
+
+/**
+ * The root key as the envelope's keys. Its version is the start of a digest keyed by itself, so that
+ * a foreign root key is told from damage, and two root keys can be told apart while one replaces the
+ * other.
+ */
+function rootKeys(root: KeyObject): VersionedKeys {
+  const id = createHmac('sha256', root).update('strongroom root key id').digest().readUInt32BE(0);
+  const key = aeadKeyOf(root);
+  return {
+    purpose: 'keyring',
+    activeVersion: id,
+    at: (version) => (version === id ? key : undefined),
+  };
+}
+
+function bindingOf(tenant: TenantId): Binding {
+  return { tenant, id: tenant, field: 'keyring' };
+}
+
+function aeadKeyOf(key: KeyObject): AeadKey {
+  const bytes = key.export();
+  const ready = new AeadKey(bytes);
+  bytes.fill(0);
+  return ready;
+}
+
+function newKey(random: Random): KeyObject {
+  return createSecretKey(random(aeadKeyBytes));
+}
+
+function byPurpose(versions: (purpose: Purpose) => readonly KeyVersion[]): Versions {
+  return Object.fromEntries(purposes.map((purpose) => [purpose, versions(purpose)])) as Versions;
+}
+
+/** `{ purpose: [{ state, key? }] }`; a version is its place in the list, counted from 1. */
+function serialise(keyring: Keyring): string {
+  const entryOf = ({ state, key }: KeyVersion): Json =>
+    key === undefined ? { state } : { state, key: key.export().toString('base64') };
+  return JSON.stringify(
+    Object.fromEntries(
+      purposes.map((purpose) => [purpose, keyring.versions[purpose].map(entryOf)]),
+    ),
+  );
+}
+
+/** Reads {@link serialise}. A purpose this release does not know is a key it would lose. */
+function parseKeyring(tenant: TenantId, text: string): Keyring {
+  const stored: unknown = JSON.parse(text);
+  if (!isObject(stored) || Object.keys(stored).sort().join() !== [...purposes].sort().join()) {
+    throw unusable(tenant, 'has other purposes than this release knows');
+  }
+  return new Keyring(
+    byPurpose((purpose) => {
+      const list = stored[purpose];
+      const entries = Array.isArray(list) ? list.map(parseVersion) : [];
+      const states = entries.map((entry) => entry?.state);
+      const lastIsActive = states.length > 0 && states.indexOf('active') === states.length - 1;
+      if (!lastIsActive || entries.includes(undefined)) {
+        throw unusable(tenant, `has ${purpose} keys this release cannot read`);
+      }
+      return entries as KeyVersion[];
+    }),
+  );
+}
+
+function parseVersion(entry: Json, index: number): KeyVersion | undefined {
+  if (!isObject(entry)) return undefined;
+  const state = keyStates.find((known) => known === entry['state']);
+  if (state === undefined) return undefined;
+  const version = index + 1;
+  if (state === 'destroyed') return { version, state, key: undefined };
+  const bytes = Buffer.from(String(entry['key']), 'base64');
+  return bytes.length === aeadKeyBytes
+    ? { version, state, key: createSecretKey(bytes) }
+    : undefined;
+}
+
+function unusable(tenant: TenantId, reason: string): VaultError {
+  return new VaultError('integrity', {
+    public: 'A stored value failed its integrity check.',
+    internal: `the keyring of tenant ${tenant} ${reason}`,
+  });
+}

@@ -1,0 +1,39 @@
+/** Gathers everything that is wrong with a request, so that one answer names all of it. */
+import { type AttributeErrors, invalid, VaultError } from './errors.ts';
+
+export interface Findings {
+  add(path: string, message: string): void;
+  /** Runs a check and keeps what it finds wrong; `undefined` when it found something. */
+  attempt<T>(check: () => T): T | undefined;
+  /** @throws VaultError `validation_failed` when anything was found. */
+  settle(): void;
+}
+
+export function createFindings(): Findings {
+  const found = new Map<string, string[]>();
+  const add = (path: string, message: string) => {
+    const messages = found.get(path);
+    if (messages) messages.push(message);
+    else found.set(path, [message]);
+  };
+  const addAll = (errors: AttributeErrors) => {
+    for (const [path, messages] of Object.entries(errors)) {
+      for (const message of messages) add(path, message);
+    }
+  };
+  return {
+    add,
+    attempt: (check) => {
+      try {
+        return check();
+      } catch (error) {
+        if (!(error instanceof VaultError) || error.errors === undefined) throw error;
+        addAll(error.errors);
+        return undefined;
+      }
+    },
+    settle: () => {
+      if (found.size > 0) throw invalid(Object.fromEntries(found));
+    },
+  };
+}
