@@ -2,7 +2,7 @@
 
 export type ApplicationKind = 'public' | 'private' | 'management';
 
-/** What a key can stand for. A session may hold what the private application authorising it may. */
+/** What a key can stand for. */
 export type HolderKind = ApplicationKind | 'session';
 
 /** How data is shaped before it leaves, from nothing to everything. */
@@ -11,15 +11,89 @@ export type Transform = 'redact' | 'mask' | 'reveal';
 export interface PermissionRow {
   readonly description: string;
   readonly kinds: readonly ApplicationKind[];
-  /** True when the permission is about tokens in containers, so that access rules may hold it. */
+  /** True when it is exercised on a token in a container, so that access rules may hold it. */
   readonly token: boolean;
-  /** The transform when held without an access rule; absent where no data is returned. */
-  readonly impliedTransform?: Transform;
+  /** The transform when it is held without an access rule; `undefined` where no data is returned. */
+  readonly impliedTransform: Transform | undefined;
 }
 
+const client: readonly ApplicationKind[] = ['public', 'private'];
+const server: readonly ApplicationKind[] = ['private'];
+const management: readonly ApplicationKind[] = ['management'];
+
 const rows = {
-  'token:create': {
-    ...{ description: 'Create tokens', kinds: ['public', 'private'] },
-    ...{ token: true, impliedTransform: 'mask' },
-  },
-} as const;
+  'token:create': onTokens('Create tokens', client, 'mask'),
+  'token:update': onTokens('Update tokens', client, 'mask'),
+  'token:read': onTokens('Read and detokenize tokens', server, 'mask'),
+  'token:search': onTokens('Search tokens', server, 'mask'),
+  'token:delete': onTokens('Delete tokens', server, undefined),
+  'token:use': onTokens('Use tokens in proxies, reactors and bank verification', server, 'reveal'),
+  'proxy:invoke': onTokens('Invoke proxies', server, 'reveal'),
+  'reactor:invoke': onTokens('Invoke reactors', server, 'reveal'),
+  'token-intent:create': elsewhere('Create token intents', client),
+  'token-intent:read': elsewhere('Read token intents', server),
+  'token-intent:delete': elsewhere('Delete token intents', server),
+  'application:read': elsewhere('Read applications and their keys', management),
+  'application:create': elsewhere('Create applications and their keys', management),
+  'application:update': elsewhere('Update applications', management),
+  'application:delete': elsewhere('Delete applications and their keys', management),
+  'tenant:read': elsewhere('Read the tenant', management),
+  'tenant:update': elsewhere('Update the tenant', management),
+  'tenant:delete': elsewhere('Delete the tenant', management),
+  'tenant:member:read': elsewhere('Read members of the tenant', management),
+  'tenant:member:update': elsewhere('Update members of the tenant', management),
+  'tenant:member:delete': elsewhere('Delete members of the tenant', management),
+  'tenant:invitation:create': elsewhere('Create invitations to the tenant', management),
+  'tenant:invitation:read': elsewhere('Read invitations to the tenant', management),
+  'tenant:invitation:update': elsewhere('Update invitations to the tenant', management),
+  'tenant:invitation:delete': elsewhere('Delete invitations to the tenant', management),
+  'proxy:read': elsewhere('Read proxies', management),
+  'proxy:create': elsewhere('Create proxies', management),
+  'proxy:update': elsewhere('Update proxies', management),
+  'proxy:delete': elsewhere('Delete proxies', management),
+  'reactor:read': elsewhere('Read reactors', management),
+  'reactor:create': elsewhere('Create reactors', management),
+  'reactor:update': elsewhere('Update reactors', management),
+  'reactor:delete': elsewhere('Delete reactors', management),
+  'webhooks:create': elsewhere('Create webhooks', management),
+  'webhooks:read': elsewhere('Read webhooks', management),
+  'webhooks:update': elsewhere('Update webhooks', management),
+  'webhooks:delete': elsewhere('Delete webhooks', management),
+  'keys:create': elsewhere('Create client encryption keys', management),
+  'keys:read': elsewhere('Read client encryption keys', management),
+  'keys:delete': elsewhere('Delete client encryption keys', management),
+  'log:read': elsewhere('Read logs', management),
+  'report:read': elsewhere('Read usage reports', management),
+};
+
+export type Permission = keyof typeof rows;
+
+/** Every permission, in the order in which it is listed to callers. */
+export const permissions: Readonly<Record<Permission, PermissionRow>> = rows;
+
+function onTokens(
+  description: string,
+  kinds: readonly ApplicationKind[],
+  impliedTransform: Transform | undefined,
+): PermissionRow {
+  return { description, kinds, token: true, impliedTransform };
+}
+
+function elsewhere(description: string, kinds: readonly ApplicationKind[]): PermissionRow {
+  return { description, kinds, token: false, impliedTransform: undefined };
+}
+
+/** Reads a permission; `undefined` when there is none of that name. */
+export function parsePermission(text: string): Permission | undefined {
+  // Clients send both spellings, because the public product documents both.
+  const name = text.replace(/^webhook:/, 'webhooks:');
+  return Object.hasOwn(rows, name) ? (name as Permission) : undefined;
+}
+
+/**
+ * True when a holder of this kind may be given the permission. A session may be given what the
+ * private application that authorises it may hold.
+ */
+export function permissionAllowed(permission: Permission, kind: HolderKind): boolean {
+  return permissions[permission].kinds.includes(kind === 'session' ? 'private' : kind);
+}

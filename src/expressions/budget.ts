@@ -1,0 +1,46 @@
+/** What one evaluation may cost, counted in work done and not in time, so that it is repeatable. */
+import type { Random } from '../lib/random.ts';
+import { ExpressionError } from './error.ts';
+
+/** Characters and members one evaluation may touch; 1 MB of data can be gone through 16 times. */
+export const workMax = 16_000_000;
+
+/** Pieces of text, outputs and tags one evaluation may run, loops counted out. */
+export const stepsMax = 20_000;
+
+export class Budget {
+  #work = workMax;
+  #steps = stepsMax;
+
+  /** Spends work before it is done. liquidjs calls this for its own allocations. */
+  use(amount: number): void {
+    // The engine passes what a caller wrote, such as `slice: 0, 'x'`; what is no number costs nothing.
+    const cost = Number(amount);
+    if (cost > 0) this.#work -= cost;
+    if (this.#work < 0) throw new ExpressionError(`needs more than ${workMax} units of work`);
+  }
+
+  /** liquidjs calls this with the time before each piece of a template; only the call is counted. */
+  check(_now?: number): void {
+    this.#steps -= 1;
+    if (this.#steps < 0) throw new ExpressionError(`needs more than ${stepsMax} steps`);
+  }
+
+  /** Spends what it costs to go through a whole value, `times` over. */
+  useFor(value: unknown, times = 1): void {
+    if (typeof value === 'string') {
+      this.use(value.length * times);
+      return;
+    }
+    if (typeof value !== 'object' || value === null) return;
+    const members: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+    this.use((members.length + 1) * times);
+    for (const member of members) this.useFor(member, times);
+  }
+}
+
+/** What an evaluation is given besides its data. */
+export interface Evaluation {
+  readonly budget: Budget;
+  readonly random: Random;
+}

@@ -1,0 +1,47 @@
+/** Where an expression looks up names: liquidjs's context, closed where it trusts what it is given. */
+import { Context, Drop, type Liquid, type Scope as LiquidScope } from 'liquidjs';
+import type { Evaluation } from './budget.ts';
+
+/** What `forloop` tells. Its other members are methods liquidjs would call for any caller. */
+const loopMembers = new Set<unknown>([
+  'first',
+  'index',
+  'index0',
+  'last',
+  'length',
+  'rindex',
+  'rindex0',
+]);
+
+export class EvaluationContext extends Context {
+  readonly evaluation: Evaluation;
+
+  constructor(engine: Liquid, scope: object, evaluation: Evaluation) {
+    // liquidjs does not export the class of its limits; a budget has the two methods it calls.
+    const limit = evaluation.budget as unknown as Context['memoryLimit'];
+    super(
+      scope,
+      engine.options,
+      { sync: true },
+      { liquid: engine, memoryLimit: limit, renderLimit: limit },
+    );
+    this.evaluation = evaluation;
+  }
+
+  static evaluationOf(context: Context): Evaluation {
+    if (context instanceof EvaluationContext) return context.evaluation;
+    throw new TypeError('an expression is evaluated in an EvaluationContext');
+  }
+
+  override spawn(scope: object = {}): Context {
+    return new EvaluationContext(this.liquid, scope, this.evaluation);
+  }
+
+  override readProperty(value: LiquidScope, key: string | number | Drop): unknown {
+    if (value instanceof Drop && !loopMembers.has(key)) return undefined;
+    const member: unknown = super.readProperty(value, key);
+    // Counting the members of an object goes through all of them.
+    if (key === 'size') this.evaluation.budget.use(Number(member));
+    return member;
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * The short way for `path | filter`, which is nearly every expression: a closure made from what
+ * liquidjs parsed, without its context and its generators. What it does not know it leaves to them.
+ */
+import { Output, Tag, type Template, TypeGuards } from 'liquidjs';
+import type { Json } from '../lib/json.ts';
+import type { Evaluation } from './budget.ts';
+import { Bytes } from './bytes.ts';
+import type { Scope } from './expression.ts';
+import { type Applied, filters } from './filters.ts';
+import { textOf } from './result.ts';
+import { literalsOf } from './strict.ts';
+
+export type Direct = (scope: Scope, evaluation: Evaluation) => Json | undefined;
+
+/** Names to which liquidjs gives a meaning of its own. */
+const computedMembers = new Set(['size', 'first', 'last']);
+
+/** Evaluates an output that is a path with our filters; `undefined` when it is anything else. */
+export function directOf(output: Output): Direct | undefined {
+  const path = pathOf(output);
+  const applied = filtersOf(output);
+  if (path === undefined || applied === undefined) return undefined;
+  return (scope, evaluation) => {
+    let value: unknown = scope;
+    for (const name of path) value = memberOf(value, name);
+    for (const filter of applied) value = filter(value, evaluation);
+    evaluation.budget.check();
+    evaluation.budget.useFor(value);
+    return value instanceof Bytes ? value.toString() : (value as Json | undefined);
+  };
+}
+
+/** Evaluates a text whose outputs are all direct and which has no tags. */
+export function directTextOf(templates: readonly Template[]): Direct | undefined {
+  const pieces: (string | Direct)[] = [];
+  for (const template of templates) {
+    const piece = template instanceof Output ? directPieceOf(template) : wordsOf(template);
+    if (piece === undefined) return undefined;
+    pieces.push(piece);
+  }
+  return (scope, evaluation) => {
+    let text = '';
+    for (const piece of pieces) {
+      text += typeof piece === 'string' ? piece : textOf(piece(scope, evaluation));
+    }
+    return text;
+  };
+}
+
+/** An output that also trims the words around it is left to liquidjs. */
+function directPieceOf(output: Output): Direct | undefined {
+  return output.token.trimLeft || output.token.trimRight ? undefined : directOf(output);
+}
+
+function wordsOf(template: Template): string | undefined {
+  return template instanceof Tag ? undefined : template.token.getText();
+}
+
+function pathOf({ value }: Output): string[] | undefined {
+  const [token, ...others] = value.initial.postfix;
+  if (!TypeGuards.isPropertyAccessToken(token) || others.length > 0) return undefined;
+  if (token.variable !== undefined) return undefined;
+  const path: string[] = [];
+  for (const name of token.props) {
+    if (!TypeGuards.isWordToken(name) && !TypeGuards.isQuotedToken(name)) return undefined;
+    if (computedMembers.has(name.content)) return undefined;
+    path.push(name.content);
+  }
+  return path;
+}
+
+function filtersOf({ value }: Output): Applied[] | undefined {
+  const applied: Applied[] = [];
+  for (const { name, args } of value.filters) {
+    const filter = filters.get(name);
+    const given = literalsOf({ args });
+    if (filter === undefined || given === undefined) return undefined;
+    applied.push(filter.apply(given));
+  }
+  return applied;
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  if (value === null || value === undefined) return value;
+  return Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
+}

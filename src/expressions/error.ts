@@ -1,0 +1,17 @@
+/** How an expression fails on the data it meets. */
+
+/**
+ * An expression that compiled could not be evaluated with this data: a filter refused its input, or
+ * a limit was reached. The message names filters, arguments and limits and never holds data; it has
+ * no cause, because the engine's own messages quote values. The caller decides between an answer 400
+ * and leaving the value out.
+ */
+export class ExpressionError extends Error {
+  readonly public: string;
+
+  constructor(message: string) {
+    super(message);
+    this.name = 'ExpressionError';
+    this.public = message;
+  }
+}

@@ -1,0 +1,149 @@
+/** One string of the expression language: compiled once, evaluated on many data. */
+import { LiquidError, Output, type Template, toValueSync } from 'liquidjs';
+import { invalid, VaultError } from '../lib/errors.ts';
+import type { Json } from '../lib/json.ts';
+import { pooledRandom, type Random } from '../lib/random.ts';
+import { Budget, type Evaluation } from './budget.ts';
+import { EvaluationContext } from './context.ts';
+import { type Direct, directOf, directTextOf } from './direct.ts';
+import { engine, expressionLengthMax } from './engine.ts';
+import { ExpressionError } from './error.ts';
+import { Recent } from './recent.ts';
+import { jsonOf } from './result.ts';
+import { type Flaw, flawOfText, withPipes } from './strict.ts';
+import { TextEmitter } from './text.ts';
+
+/** The variables an expression may name, for example `data` and `metadata`. */
+export interface Scope {
+  readonly [name: string]: Json | undefined;
+}
+
+export interface Expression {
+  /** True when the text has neither outputs nor tags and stands for itself. */
+  readonly constant: boolean;
+  /** Without the translation of errors that {@link evaluateExpression} adds. */
+  readonly run: Direct;
+}
+
+/** Compiled expressions that are kept. */
+const expressionsMax = 4000;
+
+const compiled = new Recent<Expression>(expressionsMax);
+
+/**
+ * Compiles the value of the attribute at `path`. A text without `{{` and `{%` is an expression that
+ * gives itself.
+ *
+ * @param shift where the text begins in what the caller wrote.
+ * @throws VaultError 400 that names the attribute, the place in the text and what was expected there.
+ */
+export function compileExpression(text: string, path = 'expression', shift = 0): Expression {
+  if (!text.includes('{{') && !text.includes('{%')) return { constant: true, run: () => text };
+  const known = compiled.get(text);
+  if (known !== undefined) return known;
+  if (text.length > expressionLengthMax) {
+    throw invalid(path, `must have at most ${expressionLengthMax} characters`);
+  }
+  const expression = { constant: false, run: compile(text, path, shift) };
+  compiled.set(text, expression);
+  return expression;
+}
+
+const systemRandom = pooledRandom();
+
+/**
+ * Gives the value: the JSON itself when the text is exactly one output, a string otherwise. A
+ * missing property gives `undefined` or null.
+ *
+ * @throws ExpressionError and nothing else.
+ */
+export function evaluateExpression(
+  expression: Expression,
+  scope: Scope,
+  random: Random = systemRandom,
+): Json | undefined {
+  return guarded(() => expression.run(scope, newEvaluation(random)));
+}
+
+/** What several expressions of one request share, so that their cost adds up. */
+export function newEvaluation(random: Random = systemRandom): Evaluation {
+  return { budget: new Budget(), random };
+}
+
+/** Runs an evaluation so that nothing but an ExpressionError leaves it. */
+export function guarded<T>(evaluate: () => T): T {
+  try {
+    return evaluate();
+  } catch (error) {
+    throw asExpressionError(error);
+  }
+}
+
+function compile(text: string, path: string, shift: number): Direct {
+  try {
+    const piped = withPipes(text);
+    const templates = engine.parse(piped);
+    const flaw = flawOfText(piped);
+    if (flaw === undefined) return runnerOf(templates);
+    throw notAnExpression(path, flaw, shift);
+  } catch (error) {
+    if (error instanceof VaultError) throw error;
+    throw notAnExpression(path, flawOfError(error), shift);
+  }
+}
+
+function runnerOf(templates: Template[]): Direct {
+  const [only, ...others] = templates.filter((template) => template.token.getText().trim() !== '');
+  if (only instanceof Output && others.length === 0) {
+    return directOf(only) ?? ((scope, evaluation) => nativeValueOf(only, scope, evaluation));
+  }
+  return directTextOf(templates) ?? ((scope, evaluation) => render(templates, scope, evaluation));
+}
+
+function nativeValueOf(output: Output, scope: Scope, evaluation: Evaluation): Json | undefined {
+  const context = new EvaluationContext(engine, scope, evaluation);
+  const value: unknown = toValueSync(output.value.value(context));
+  evaluation.budget.check();
+  evaluation.budget.useFor(value);
+  return jsonOf(value);
+}
+
+function render(templates: Template[], scope: Scope, evaluation: Evaluation): string {
+  const context = new EvaluationContext(engine, scope, evaluation);
+  const emitter = new TextEmitter(evaluation.budget);
+  toValueSync(engine.renderer.renderTemplates(templates, context, emitter));
+  return emitter.buffer;
+}
+
+function notAnExpression(path: string, { at, expected }: Flaw, shift: number): VaultError {
+  const character = Math.max(0, at + shift) + 1;
+  return invalid(path, `is not an expression: at character ${character}, ${expected}`);
+}
+
+/** liquidjs's messages by their beginning. They quote the text, which may hold keys, so ours go out. */
+const expectations: readonly (readonly [RegExp, string])[] = [
+  [/^output /, 'expected the end "}}" of this output'],
+  [/^tag .* not found/, 'expected one of the tags the language has'],
+  [/^(tag|raw) .* not closed/, 'expected the end of this tag'],
+  [/^undefined filter/, 'expected only filters the language has'],
+  [/^expected filter name/, 'expected the name of a filter'],
+];
+
+function flawOfError(error: unknown): Flaw {
+  if (!(error instanceof LiquidError)) {
+    return { at: 0, expected: 'expected an expression that is less nested' };
+  }
+  const known = expectations.find(([pattern]) => pattern.test(error.message));
+  return { at: error.token.begin, expected: known?.[1] ?? 'expected a value or a filter' };
+}
+
+/** Engine errors keep ours inside, one wrapper for each level; other messages may quote data. */
+function asExpressionError(error: unknown): ExpressionError {
+  let inner = error;
+  for (;;) {
+    if (inner instanceof ExpressionError) return inner;
+    if (!(inner instanceof LiquidError) || inner.originalError === undefined) break;
+    inner = inner.originalError;
+  }
+  return new ExpressionError('cannot be evaluated with this data');
+}

@@ -1,0 +1,234 @@
+/** Any JSON whose strings name tokens, `{{ <id> | filters }}`: the body of detokenize. */
+import { Tokenizer } from 'liquidjs';
+import { invalid, type VaultError } from '../lib/errors.ts';
+import { tokenIdLengthMax } from '../lib/ids.ts';
+import { isObject, type Json, nestingMax } from '../lib/json.ts';
+import type { Random } from '../lib/random.ts';
+import { memberPath } from './attribute-path.ts';
+import type { Evaluation } from './budget.ts';
+import { expressionLengthMax } from './engine.ts';
+import { compileExpression, guarded, newEvaluation, type Scope } from './expression.ts';
+import { textOf } from './result.ts';
+import { setMember } from './template.ts';
+
+/** What an expression begins with: the data of a token, the token itself, or a token intent. */
+export type ReferenceKind = 'data' | 'token' | 'token_intent';
+
+export interface Reference {
+  readonly kind: ReferenceKind;
+  readonly id: string;
+}
+
+export interface ReferenceTemplate {
+  /** Each reference once, in the order of the JSON. */
+  readonly references: readonly Reference[];
+  /** How many expressions there are, equal ones counted each. */
+  readonly expressionCount: number;
+  readonly root: Node;
+}
+
+/** Evaluates its part of the template from the values of all references. */
+type Node = (values: readonly Json[], evaluation: Evaluation) => Json;
+
+/** Gathers what a template refers to while it is compiled. */
+interface Gathered {
+  readonly positions: Map<string, number>;
+  readonly references: Reference[];
+  expressionCount: number;
+}
+
+/** Expressions one body may have at all; the quota of a tenant is for the caller to judge. */
+export const expressionsMax = 10_000;
+
+/** The variable that stands for the referenced value once its id is known. */
+const variable = 'value';
+
+/**
+ * Compiles a body. Names of members are not evaluated, and the only tag is `{% raw %}`.
+ *
+ * @throws VaultError 400 naming the member whose string has an expression that is not one.
+ */
+export function compileReferences(json: Json): ReferenceTemplate {
+  const gathered: Gathered = { positions: new Map(), references: [], expressionCount: 0 };
+  const root = nodeOf(json, { path: '', level: 1 }, gathered);
+  return { references: gathered.references, expressionCount: gathered.expressionCount, root };
+}
+
+/**
+ * The body with every expression replaced by its value; null where there is none.
+ *
+ * @param resolve gives the value of a reference and is asked once for each. What it throws is thrown.
+ * @throws ExpressionError when an expression cannot be evaluated with its value.
+ */
+export function evaluateReferences(
+  template: ReferenceTemplate,
+  resolve: (kind: ReferenceKind, id: string) => Json | undefined,
+  random?: Random,
+): Json {
+  const values = template.references.map(({ kind, id }) => resolve(kind, id) ?? null);
+  return guarded(() => template.root(values, newEvaluation(random)));
+}
+
+/** Words as they are, or an expression between them. */
+type Piece = string | Node;
+
+interface Compiling {
+  readonly path: string;
+  readonly gathered: Gathered;
+}
+
+interface Place {
+  readonly path: string;
+  readonly level: number;
+}
+
+function nodeOf(json: Json, { path, level }: Place, gathered: Gathered): Node {
+  if (level > nestingMax) {
+    throw invalid(path, `must not be nested deeper than ${nestingMax} levels`);
+  }
+  if (typeof json === 'string') return textNode(json, path, gathered);
+  if (Array.isArray(json)) {
+    const items = json.map((item, index) =>
+      nodeOf(item, { path: `${path}[${index}]`, level: level + 1 }, gathered),
+    );
+    return (values, evaluation) => items.map((item) => item(values, evaluation));
+  }
+  if (!isObject(json)) return () => json;
+  const members = Object.entries(json).map(([name, member]) => {
+    const place = { path: memberPath(path, name), level: level + 1 };
+    return { name, node: nodeOf(member, place, gathered) };
+  });
+  return (values, evaluation) => {
+    const result: Record<string, Json> = {};
+    for (const { name, node } of members) setMember(result, name, node(values, evaluation));
+    return result;
+  };
+}
+
+function textNode(text: string, path: string, gathered: Gathered): Node {
+  const pieces = piecesOf(text, { path, gathered });
+  const significant = pieces.filter((piece) => typeof piece !== 'string' || piece.trim() !== '');
+  const [only] = significant;
+  if (significant.length === 1 && typeof only === 'function') return only;
+  return (values, evaluation) =>
+    pieces
+      .map((piece) => (typeof piece === 'string' ? piece : textOf(piece(values, evaluation))))
+      .join('');
+}
+
+/** Where an expression begins, or a part that is to be taken literally. */
+const markPattern = /\{\{|\{%-?\s*raw\s*-?%\}/g;
+const rawEndPattern = /\{%-?\s*endraw\s*-?%\}/g;
+
+/** Splits a text into words and expressions. */
+function piecesOf(text: string, compiling: Compiling): Piece[] {
+  if (!text.includes('{{')) return [text];
+  const pieces: Piece[] = [];
+  let at = 0;
+  for (const mark of marksOf(text, () => at)) {
+    pieces.push(text.slice(at, mark.index));
+    const begin = mark.index + mark[0].length;
+    const { piece, end } =
+      mark[0] === '{{' ? expressionAt(text, begin, compiling) : rawAt(text, begin, compiling);
+    pieces.push(piece);
+    at = end;
+  }
+  pieces.push(text.slice(at));
+  return pieces.filter((piece) => piece !== '');
+}
+
+/** The marks of a text from left to right, each at or after the place `from` tells by then. */
+function* marksOf(text: string, from: () => number): Generator<RegExpExecArray> {
+  const pattern = new RegExp(markPattern);
+  for (;;) {
+    pattern.lastIndex = from();
+    const mark = pattern.exec(text);
+    if (mark === null) return;
+    yield mark;
+  }
+}
+
+interface PieceAt {
+  readonly piece: Piece;
+  readonly end: number;
+}
+
+function rawAt(text: string, begin: number, { path }: Compiling): PieceAt {
+  const pattern = new RegExp(rawEndPattern);
+  pattern.lastIndex = begin;
+  const close = pattern.exec(text);
+  if (close === null) throw flawAt(path, begin, 'expected "{% endraw %}" after this');
+  return { piece: text.slice(begin, close.index), end: pattern.lastIndex };
+}
+
+/** An id ends at the first pipe or at the end of the expression: it may hold anything else. */
+const idPattern = /[^|}]*(?:\}(?!\})[^|}]*)*/y;
+const kindPattern = /^(token_intent|token)\s*:\s*/;
+
+function expressionAt(text: string, begin: number, { path, gathered }: Compiling): PieceAt {
+  idPattern.lastIndex = begin;
+  const words = idPattern.exec(text)?.[0].trim() ?? '';
+  const idEnd = idPattern.lastIndex;
+  const end = endOfExpression(text, idEnd);
+  if (end === undefined) throw flawAt(path, begin, 'expected "}}" after this');
+  const prefix = kindPattern.exec(words);
+  const id = words.slice(prefix?.[0].length ?? 0);
+  if (id === '' || id.length > tokenIdLengthMax) {
+    throw flawAt(path, begin, 'expected the id of a token');
+  }
+  const kind = (prefix?.[1] ?? 'data') as ReferenceKind;
+  const position = gather({ kind, id }, { path, gathered });
+  return { piece: filteredNode({ text, path, position, begin: idEnd, end }), end };
+}
+
+/** The end of the filters that begin at `from`; braces within quotes do not end them. */
+function endOfExpression(text: string, from: number): number | undefined {
+  if (text.startsWith('}}', from)) return from + 2;
+  const range: [number, number] = [from, Math.min(text.length, from + expressionLengthMax)];
+  const end = new Tokenizer(text, undefined, undefined, range).readToDelimiter('}}', true);
+  return end < 0 ? undefined : end;
+}
+
+interface Filtered {
+  readonly text: string;
+  readonly path: string;
+  /** Which reference is filtered. */
+  readonly position: number;
+  /** Where its filters are in the text, with the closing braces. */
+  readonly begin: number;
+  readonly end: number;
+}
+
+function filteredNode({ text, path, position, begin, end }: Filtered): Node {
+  const filters = text.slice(begin, end);
+  if (filters === '}}') {
+    return (values, { budget }) => {
+      const value = values[position] ?? null;
+      budget.check();
+      budget.useFor(value);
+      return value;
+    };
+  }
+  const head = `{{ ${variable} `;
+  const { run } = compileExpression(head + filters, path, begin - head.length);
+  return (values, evaluation) => {
+    const scope: Scope = { [variable]: values[position] ?? null };
+    return run(scope, evaluation) ?? null;
+  };
+}
+
+function gather(reference: Reference, { path, gathered }: Compiling): number {
+  gathered.expressionCount += 1;
+  if (gathered.expressionCount > expressionsMax) {
+    throw invalid(path || 'body', `must have at most ${expressionsMax} expressions`);
+  }
+  const key = `${reference.kind}:${reference.id}`;
+  const known = gathered.positions.get(key);
+  if (known !== undefined) return known;
+  gathered.positions.set(key, gathered.references.length);
+  return gathered.references.push(reference) - 1;
+}
+
+function flawAt(path: string, at: number, expected: string): VaultError {
+  return invalid(path || 'body', `is not an expression: at character ${at + 1}, ${expected}`);
+}

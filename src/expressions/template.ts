@@ -1,0 +1,87 @@
+/** Any JSON whose strings are expressions: masks. */
+import { invalid } from '../lib/errors.ts';
+import { isObject, type Json, type JsonObject, nestingMax } from '../lib/json.ts';
+import type { Random } from '../lib/random.ts';
+import { memberPath } from './attribute-path.ts';
+import type { Evaluation } from './budget.ts';
+import { compileExpression, guarded, newEvaluation, type Scope } from './expression.ts';
+
+/** Evaluates its part of the template. */
+export type Template = (scope: Scope, evaluation: Evaluation) => Json | undefined;
+
+/** Expressions one template may have. */
+export const expressionsMax = 500;
+
+/**
+ * Compiles the value of the attribute at `path`.
+ *
+ * @throws VaultError 400 naming the member whose string is not an expression, such as `mask.number`.
+ */
+export function compileTemplate(json: Json, path: string): Template {
+  const counted = { expressions: 0 };
+  const template = compileNode(json, { path, level: 1 }, counted);
+  if (counted.expressions <= expressionsMax) return template;
+  throw invalid(path, `must have at most ${expressionsMax} expressions`);
+}
+
+interface Place {
+  readonly path: string;
+  readonly level: number;
+}
+
+function compileNode(json: Json, place: Place, counted: { expressions: number }): Template {
+  const { path, level } = place;
+  if (level > nestingMax) {
+    throw invalid(path, `must not be nested deeper than ${nestingMax} levels`);
+  }
+  const below = (value: Json, step: string) =>
+    compileNode(value, { path: step, level: level + 1 }, counted);
+  if (typeof json === 'string') {
+    counted.expressions += 1;
+    // Beyond the limit nothing is compiled any more: it will be refused.
+    return counted.expressions > expressionsMax ? () => json : compileExpression(json, path).run;
+  }
+  if (Array.isArray(json)) return listOf(json.map((item, at) => below(item, `${path}[${at}]`)));
+  if (!isObject(json)) return () => json;
+  return objectOf(
+    Object.entries(json).map(([name, value]) => ({
+      name,
+      evaluate: below(value, memberPath(path, name)),
+    })),
+  );
+}
+
+/**
+ * The template with every expression replaced by its value. A member whose expression gives null is
+ * left out, so that a mask says nothing about what the data lacks; in lists null keeps its place.
+ *
+ * @throws ExpressionError and nothing else.
+ */
+export function evaluateTemplate(
+  template: Template,
+  scope: Scope,
+  random?: Random,
+): Json | undefined {
+  return guarded(() => template(scope, newEvaluation(random)));
+}
+
+function listOf(items: readonly Template[]): Template {
+  return (scope, evaluation) => items.map((evaluate) => evaluate(scope, evaluation) ?? null);
+}
+
+function objectOf(members: readonly { name: string; evaluate: Template }[]): Template {
+  return (scope, evaluation) => {
+    const result: Record<string, Json> = {};
+    for (const { name, evaluate } of members) {
+      const value = evaluate(scope, evaluation);
+      if (value !== undefined && value !== null) setMember(result, name, value);
+    }
+    return result as JsonObject;
+  };
+}
+
+/** Assigning to `__proto__` would alter the object and not add a member. */
+export function setMember(target: Record<string, Json>, name: string, value: Json): void {
+  if (name !== '__proto__') target[name] = value;
+  else Object.defineProperty(target, name, { value, enumerable: true, writable: true });
+}

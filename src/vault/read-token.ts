@@ -1,0 +1,38 @@
+/** Reading a token. */
+import type { Clock } from '../lib/clock.ts';
+import type { Store } from '../store/store.ts';
+import { decide } from './access.ts';
+import { entryOf } from './audit.ts';
+import type { Caller } from './caller.ts';
+import { type Decide, refuse } from './perform.ts';
+import { liveToken } from './token-queries.ts';
+import { openData } from './token-row.ts';
+import { type OnMaskFailure, viewToken } from './view.ts';
+
+export interface TokenReading {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly onMaskFailure: OnMaskFailure;
+}
+
+/** From the decision `not_found`. */
+export function readToken(tools: TokenReading, caller: Caller, id: string): Decide {
+  const { store, clock, onMaskFailure } = tools;
+  const { tenant } = caller;
+  return async () => {
+    const now = clock.now();
+    const row = await liveToken(store, { tenant: tenant.id, id, now });
+    const subject = { id: row.token_id, container: row.container };
+    const grant = decide(caller.policy, 'token:read', subject);
+    if (!grant) {
+      return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:read' });
+    }
+    const open = () => openData(tenant, row);
+    return {
+      change: {
+        entries: [entryOf(caller, now, { entity: 'token', id: row.token_id, operation: 'read' })],
+      },
+      reply: { status: 200, body: viewToken({ row, open, grant, onMaskFailure }) },
+    };
+  };
+}

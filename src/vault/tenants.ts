@@ -1,0 +1,109 @@
+/** Tenants: their settings, quotas and keys, and how one comes to be. */
+import { createKeyring, type Keyring, openKeyring, wrapKeyring } from '../crypto/keyring.ts';
+import type { RootKey } from '../crypto/root-key.ts';
+import { type Clock, second } from '../lib/clock.ts';
+import { ExpiringMap } from '../lib/expiring-map.ts';
+import { newUuid, type TenantId } from '../lib/ids.ts';
+import type { Random } from '../lib/random.ts';
+import type { Store } from '../store/store.ts';
+import type { Row } from '../store/tables.ts';
+import { type Quotas, quotasOf, type Settings, settingsOf } from './settings.ts';
+
+export type TenantType = 'test' | 'production';
+
+export interface Tenant {
+  readonly id: TenantId;
+  readonly name: string;
+  readonly type: TenantType;
+  readonly settings: Settings;
+  readonly quotas: Quotas;
+  readonly keyring: Keyring;
+}
+
+export interface Tenants {
+  /** The tenant as it was at most a second ago; `undefined` when there is none. */
+  find(id: TenantId): Promise<Tenant | undefined>;
+  /** A tenant with keys of its own that is yet to be stored. */
+  draft(tenant: { readonly name: string; readonly type: TenantType }): {
+    readonly tenant: Tenant;
+    readonly row: Row<'tenants'>;
+  };
+  all(): Promise<readonly Row<'tenants'>[]>;
+  /**
+   * Opens every keyring once.
+   * @throws VaultError `integrity` when the root key is not the one that wrapped them.
+   */
+  verifyRootKey(): Promise<void>;
+}
+
+/** How long a change made by another process may go unnoticed. */
+const staleMsMax = second;
+const tenantsCached = 10_000;
+
+export interface TenantsOptions {
+  readonly store: Store;
+  readonly rootKey: RootKey;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export function createTenants({ store, rootKey, clock, random }: TenantsOptions): Tenants {
+  const recent = new ExpiringMap<TenantId, Tenant>({
+    clock,
+    ageMsMax: staleMsMax,
+    entriesMax: tenantsCached,
+  });
+  const keyrings = new Map<TenantId, { wrapped: Uint8Array; keyring: Keyring }>();
+
+  /** Opened keyrings are kept while the wrapped bytes stay the same, and with them their contexts. */
+  function keyringOf(row: Row<'tenants'>): Keyring {
+    const known = keyrings.get(row.tenant_id);
+    if (known && Buffer.compare(known.wrapped, row.keyring) === 0) return known.keyring;
+    const keyring = openKeyring(rootKey.key, row.tenant_id, row.keyring);
+    keyrings.set(row.tenant_id, { wrapped: row.keyring, keyring });
+    return keyring;
+  }
+
+  const tenantOf = (row: Row<'tenants'>): Tenant => ({
+    id: row.tenant_id,
+    name: row.name,
+    type: row.type,
+    settings: settingsOf(row.settings),
+    quotas: quotasOf(row.quotas),
+    keyring: keyringOf(row),
+  });
+
+  const all = () =>
+    store.select((db) => db.selectFrom('tenants').selectAll().orderBy('created_at'));
+
+  return {
+    find: async (id) => {
+      const known = recent.get(id);
+      if (known) return known;
+      const row = await store.get('tenants', { tenant_id: id });
+      if (row === undefined) return undefined;
+      const tenant = tenantOf(row);
+      recent.set(id, tenant);
+      return tenant;
+    },
+    draft: ({ name, type }) => {
+      const id = newUuid<TenantId>(random);
+      const row: Row<'tenants'> = {
+        tenant_id: id,
+        version: 1,
+        name,
+        type,
+        settings: '{}',
+        quotas: '{}',
+        keyring: wrapKeyring(rootKey.key, id, createKeyring(random), random),
+        created_at: clock.now(),
+        modified_at: null,
+      };
+      return { row, tenant: tenantOf(row) };
+    },
+    all,
+    verifyRootKey: async () => {
+      for (const row of await all()) keyringOf(row);
+    },
+  };
+}
