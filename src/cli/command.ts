@@ -1,0 +1,29 @@
+/** What a command of the command line declares. */
+
+export interface Flag {
+  readonly kind: 'string' | 'boolean';
+  readonly meaning: string;
+}
+
+export type Flags = Readonly<Record<string, string | boolean | undefined>>;
+
+export interface Command {
+  /** The words that select it, such as `tenant create`. */
+  readonly name: string;
+  readonly summary: string;
+  readonly flags: Readonly<Record<string, Flag>>;
+  /** Resolves to the exit code. */
+  readonly run: (flags: Flags) => Promise<number>;
+}
+
+/** The command was called in a way it cannot be. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** The text of a flag that must be given. */
+export function required(flags: Flags, name: string): string {
+  const value = flags[name];
+  if (typeof value === 'string' && value !== '') return value;
+  throw new UsageError(`--${name} is required`);
+}

@@ -1,0 +1,35 @@
+/** `strongroom serve`: runs the vault until it is told to stop. */
+import { serve } from '../app.ts';
+import { readConfig } from '../config.ts';
+import type { Command } from './command.ts';
+
+export const serveCommand: Command = {
+  name: 'serve',
+  summary: 'Run the vault. It is configured by STRONGROOM_… variables; see README.md.',
+  flags: {},
+  run: async () => {
+    const config = readConfig();
+    const stopped = new Promise<void>((resolve) => {
+      process.once('SIGTERM', () => resolve());
+      process.once('SIGINT', () => resolve());
+    });
+    const running = await serve(config);
+    const say = (line: string) => process.stdout.write(`${line}\n`);
+    const { rootKey } = running.vault;
+    if (rootKey.created) {
+      say(
+        `Created the root key (${rootKey.origin}). Back it up apart from the database: without it`,
+      );
+      say('nothing in this vault can ever be read again.');
+    }
+    if (running.bootstrapped) {
+      const { tenant, newKey } = running.bootstrapped;
+      say(`Created the tenant "${tenant.name}" of type ${tenant.type}.`);
+      if (newKey !== undefined) say(`Its management key, shown this once: ${newKey}`);
+    }
+    say(`Strongroom listens on ${running.url}`);
+    await stopped;
+    await running.stop();
+    return 0;
+  },
+};

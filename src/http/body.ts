@@ -1,0 +1,33 @@
+/** Reading request bodies: bytes that must be UTF-8, and then JSON, or nothing. */
+import { isUtf8 } from 'node:buffer';
+import { VaultError } from '../lib/errors.ts';
+
+export const bodyBytesMax = 1_048_576;
+
+/** What clients send JSON under. Which of them a route takes is the route's to say. */
+export const jsonMediaTypes = [
+  'application/json',
+  'application/merge-patch+json',
+  'application/json-patch+json',
+];
+
+/** @throws VaultError `malformed_request`, without the parser's words, which quote the body. */
+export function parseBody(bytes: Buffer): unknown {
+  if (bytes.length === 0) return undefined;
+  // Decoding would replace bytes that are no UTF-8, and so keep something else than was sent.
+  if (!isUtf8(bytes)) throw malformed('The body is not valid UTF-8.');
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch {
+    throw malformed('The body is not valid JSON.');
+  }
+}
+
+function malformed(message: string): VaultError {
+  return new VaultError('malformed_request', { public: message });
+}
+
+/** The media type alone, in lower case, without its parameters. */
+export function mediaTypeOf(contentType: string | undefined): string | undefined {
+  return contentType?.split(';', 1)[0]?.trim().toLowerCase();
+}

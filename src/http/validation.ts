@@ -1,0 +1,90 @@
+/** Validation of the shape of requests by their schemas, and messages that name each wrong attribute. */
+import type { TSchema } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { Convert } from 'typebox/value';
+import { type AttributeErrors, invalid, type VaultError } from '../lib/errors.ts';
+
+export type Part = 'body' | 'params' | 'querystring' | 'headers';
+
+/** Attribute names are echoed to the caller up to this length. */
+const nameLengthMax = 100;
+
+export type Validated = { readonly value: unknown } | { readonly error: VaultError };
+
+/** Paths and queries are all text, so there numbers and lists are read from text first. */
+export function compileValidator(schema: TSchema, part: Part): (value: unknown) => Validated {
+  const compiled = Compile(schema);
+  return (given) => {
+    const value = part === 'body' ? given : Convert(schema, given);
+    if (compiled.Check(value)) return { value };
+    return { error: invalid(messagesOf(compiled.Errors(value))) };
+  };
+}
+
+interface SchemaError {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly params: object;
+  readonly message: string;
+}
+
+/** Schema errors as messages by dotted path. None of them ever holds a value. */
+function messagesOf(errors: readonly SchemaError[]): AttributeErrors {
+  const found = new Map<string, Set<string>>();
+  const types = new Map<string, string[]>();
+  const add = (path: string, message: string) =>
+    found.set(path, (found.get(path) ?? new Set()).add(message));
+  for (const { keyword, instancePath, params, message } of errors) {
+    const path = pathOf(instancePath);
+    const given = params as Readonly<Record<string, unknown>>;
+    if (keyword === 'additionalProperties') {
+      for (const name of textsOf(given['additionalProperties']))
+        add(join(path, name), 'is not a known attribute');
+    } else if (keyword === 'required') {
+      for (const name of textsOf(given['requiredProperties'])) add(join(path, name), 'is required');
+    } else if (keyword === 'type') {
+      types.set(path, [...(types.get(path) ?? []), ...[given['type']].flat().map(String)]);
+    } else if (keyword === 'enum' || keyword === 'const') {
+      add(
+        path,
+        `must be one of ${[given['allowedValues'] ?? given['allowedValue']].flat().join(', ')}`,
+      );
+    } else if (keyword !== 'anyOf' && keyword !== 'boolean') {
+      add(path, message);
+    }
+  }
+  for (const [path, names] of types)
+    add(path, `must be ${[...new Set(names)].map(named).join(' or ')}`);
+  return Object.fromEntries([...found].map(([path, messages]) => [path || 'body', [...messages]]));
+}
+
+const articles: Readonly<Record<string, string>> = {
+  string: 'a string',
+  number: 'a number',
+  integer: 'a whole number',
+  boolean: 'true or false',
+  object: 'an object',
+  array: 'an array',
+};
+
+function named(type: string): string {
+  return articles[type] ?? type;
+}
+
+function textsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(String) : [];
+}
+
+/** `/containers/0` as `containers[0]`, `/metadata/k` as `metadata.k`. */
+function pathOf(pointer: string): string {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : join(path, part)), '');
+}
+
+function join(path: string, name: string): string {
+  const short = name.slice(0, nameLengthMax);
+  return path === '' ? short : `${path}.${short}`;
+}

@@ -1,0 +1,173 @@
+/** The checkers behind `tests/tidy.test.ts`. Each gives one sentence per breach, with its place. */
+import { importsOf, lineAt, type SourceFile } from './source.ts';
+
+/** By folder of `src`, or by file directly in it. */
+export type Ranks = Readonly<Record<string, number>>;
+
+export function rankBreaches(files: readonly SourceFile[], ranks: Ranks): string[] {
+  return files.flatMap((file) => {
+    const own = unitOf(file.path);
+    const rank = ranks[own];
+    if (rank === undefined) return [`${file.path} has no rank: add ${own} to the table`];
+    return importsOf(file)
+      .filter(({ target }) => target.startsWith('src/') && unitOf(target) !== own)
+      .filter(({ target }) => (ranks[unitOf(target)] ?? Infinity) >= rank)
+      .map(
+        ({ line, target }) => `${file.path}:${line} imports ${target}, which is not below ${own}`,
+      );
+  });
+}
+
+/** `src/http/routes/tokens.ts` belongs to `http`, `src/app.ts` to `app.ts`. */
+function unitOf(path: string): string {
+  return path.split('/')[1] ?? path;
+}
+
+/** One cycle per file that can reach itself over relative imports, types included. */
+export function importCycles(files: readonly SourceFile[]): string[] {
+  const edges = new Map(files.map((file) => [file.path, importsOf(file).map((one) => one.target)]));
+  const done = new Set<string>();
+  const cycles: string[] = [];
+  const visit = (path: string, trail: readonly string[]): void => {
+    const start = trail.indexOf(path);
+    if (start >= 0) cycles.push([...trail.slice(start), path].join(' → '));
+    if (start >= 0 || done.has(path)) return;
+    for (const target of edges.get(path) ?? []) visit(target, [...trail, path]);
+    done.add(path);
+  };
+  for (const path of edges.keys()) visit(path, []);
+  return cycles;
+}
+
+export interface Lengths {
+  readonly linesMax: number;
+  readonly columnsMax: number;
+  /** Files of `src` over this length stand in {@link longFiles} with the reason. */
+  readonly linesMaxWithoutReason: number;
+  readonly longFiles: Readonly<Record<string, string>>;
+}
+
+export function lengthBreaches(files: readonly SourceFile[], lengths: Lengths): string[] {
+  const stale = Object.keys(lengths.longFiles)
+    .filter((path) => !files.some((file) => file.path === path && isLong(file, lengths)))
+    .map((path) => `${path} is listed as a long file and is none`);
+  return [...files.flatMap((file) => tooLong(file, lengths)), ...stale];
+}
+
+function tooLong(file: SourceFile, lengths: Lengths): string[] {
+  const lines = linesOf(file);
+  const breaches = lines.flatMap((line, index) =>
+    line.length > lengths.columnsMax
+      ? [`${file.path}:${index + 1} has ${line.length} columns`]
+      : [],
+  );
+  if (lines.length > lengths.linesMax) breaches.push(`${file.path} has ${lines.length} lines`);
+  if (isLong(file, lengths) && lengths.longFiles[file.path] === undefined) {
+    breaches.push(`${file.path} has ${lines.length} lines and gives no reason`);
+  }
+  return breaches;
+}
+
+function isLong(file: SourceFile, lengths: Lengths): boolean {
+  return file.path.startsWith('src/') && linesOf(file).length > lengths.linesMaxWithoutReason;
+}
+
+function linesOf(file: SourceFile): string[] {
+  return file.text.trimEnd().split('\n');
+}
+
+export interface Ban {
+  readonly pattern: RegExp;
+  /** `code` leaves out comments and strings; `path` looks at the name of the file alone. */
+  readonly in: 'text' | 'code' | 'path';
+  readonly allowed?: RegExp;
+  readonly instead: string;
+}
+
+export function bannedWords(files: readonly SourceFile[], bans: readonly Ban[]): string[] {
+  return files.flatMap((file) =>
+    bans
+      .filter((ban) => ban.allowed?.test(file.path) !== true)
+      .flatMap((ban) =>
+        [...file[ban.in].matchAll(new RegExp(ban.pattern, `${ban.pattern.flags}g`))].map(
+          (match) => {
+            const line = ban.in === 'path' ? 1 : lineAt(file[ban.in], match.index);
+            return `${file.path}:${line} has “${match[0]}”: ${ban.instead}`;
+          },
+        ),
+      ),
+  );
+}
+
+/** Where each branded type is declared, and each class of `others`. */
+export function brandHomes(
+  files: readonly SourceFile[],
+  others: readonly string[],
+): Map<string, string> {
+  const homes = new Map<string, string>();
+  const declared = new RegExp(`\\bclass\\s+(${others.join('|')})\\b`, 'g');
+  for (const { path, code } of files) {
+    for (const match of code.matchAll(/\btype\s+(\w+)(?:<[^=]*>)?\s*=\s*Brand</g)) {
+      homes.set(match[1] ?? '', path);
+    }
+    for (const match of code.matchAll(declared)) homes.set(match[1] ?? '', path);
+  }
+  return homes;
+}
+
+export function castBreaches(files: readonly SourceFile[], others: readonly string[]): string[] {
+  const homes = brandHomes(files, others);
+  const cast = /\bas\s+(?:readonly\s+)?(\w+)(?:<(\w+))?/g;
+  return files.flatMap((file) => {
+    const code = file.code.replace(/\b(?:import|export)\b[^;'"`(=]*\bfrom\b/g, (statement) =>
+      statement.replace(/[^\n]/g, ' '),
+    );
+    return [...code.matchAll(cast)].flatMap((match) => {
+      const home = homes.get(match[1] ?? '') ?? homes.get(match[2] ?? '');
+      if (home === undefined || home === file.path) return [];
+      return [`${file.path}:${lineAt(code, match.index)} has “${match[0]}”; only ${home} may`];
+    });
+  });
+}
+
+/** The first line, after a shebang, opens a documentation comment that says something. */
+export function headless(files: readonly SourceFile[]): string[] {
+  const head = /^(?:#![^\n]*\n)?\/\*\*\s*(?:\n \* )?\w+\W+\w+/;
+  return files
+    .filter((file) => !head.test(file.text))
+    .map((file) => `${file.path}:1 does not say what the file is`);
+}
+
+export interface Place {
+  readonly library: RegExp;
+  readonly allowed: RegExp;
+  /** Single files outside {@link allowed}, each with the reason. */
+  readonly exceptions?: Readonly<Record<string, string>>;
+}
+
+export function strayImports(files: readonly SourceFile[], places: readonly Place[]): string[] {
+  return files.flatMap((file) =>
+    importsOf(file).flatMap(({ line, target }) =>
+      places
+        .filter((place) => place.library.test(target) && !place.allowed.test(file.path))
+        .filter((place) => place.exceptions?.[file.path] === undefined)
+        .map((place) => `${file.path}:${line} imports ${target}; only ${place.allowed} may`),
+    ),
+  );
+}
+
+interface Manifest {
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+}
+
+/** Every runtime dependency stands in `decisions` between backticks; every version is exact. */
+export function dependencyBreaches(manifest: Manifest, decisions: string): string[] {
+  const undecided = Object.keys(manifest.dependencies ?? {})
+    .filter((name) => !decisions.includes(`\`${name}\``))
+    .map((name) => `${name} is named by no decision record`);
+  const loose = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })
+    .filter(([, version]) => !/^\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(version))
+    .map(([name, version]) => `${name} has the version range ${version}`);
+  return [...undecided, ...loose];
+}

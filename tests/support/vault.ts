@@ -1,0 +1,157 @@
+/** A running vault for tests of the HTTP interface, on either engine, with a clock that tests move. */
+import type { TestContext } from 'node:test';
+import { type Running, serve } from '../../src/app.ts';
+import { type Config, readConfig } from '../../src/config.ts';
+import type { Clock, Instant } from '../../src/lib/clock.ts';
+import type { Log, LogFields } from '../../src/lib/log.ts';
+import type { Engine, Place } from './engines.ts';
+
+export const managementKey = 'management.key.for.tests.only.000000';
+
+/** All that a private application may do with tokens, in plaintext. */
+export const revealEverything = {
+  priority: 1,
+  container: '/',
+  permissions: [
+    'token:create',
+    'token:read',
+    'token:update',
+    'token:delete',
+    'token:search',
+    'token:use',
+  ],
+  transform: 'reveal',
+} as const;
+
+export interface TestClock extends Clock {
+  advance(milliseconds: number): void;
+}
+
+/** Starts at the machine's time, so that dates in requests may be written as usual. */
+export function createTestClock(): TestClock {
+  let ahead = 0;
+  return {
+    now: () => (Date.now() + ahead) as Instant,
+    advance: (milliseconds) => {
+      ahead += milliseconds;
+    },
+  };
+}
+
+export interface Sent {
+  readonly key?: string | undefined;
+  /** Serialised as JSON; a string or a Buffer is sent as it is. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface Received {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests assert on whatever came back
+  readonly body: any;
+}
+
+export interface TestVault {
+  readonly place: Place;
+  readonly url: string;
+  readonly clock: TestClock;
+  readonly running: Running;
+  /** What the operator's log was told. */
+  readonly logged: { readonly message: string; readonly fields: LogFields | undefined }[];
+  send(method: string, path: string, sent?: Sent): Promise<Received>;
+  /** The key of a new application; without rules or permissions one that may do everything. */
+  application(request?: Readonly<Record<string, unknown>>): Promise<string>;
+  /** Closes it; the same place can be opened again. */
+  stop(): Promise<void>;
+}
+
+export interface TestVaultOptions {
+  /** Where a vault ran before; a fresh place without. */
+  readonly place?: Place;
+  readonly clock?: TestClock;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+export function configFor(
+  place: Place,
+  environment: Readonly<Record<string, string>> = {},
+): Config {
+  return readConfig({
+    STRONGROOM_PORT: '0',
+    STRONGROOM_DATA_DIR: place.dataDir,
+    STRONGROOM_DATABASE_URL: place.databaseUrl,
+    STRONGROOM_BOOTSTRAP_KEY: managementKey,
+    ...environment,
+  });
+}
+
+/** Starts a vault that is stopped after the test. */
+export async function startVault(
+  t: TestContext,
+  engine: Engine,
+  options: TestVaultOptions = {},
+): Promise<TestVault> {
+  const place = options.place ?? (await engine.place(t));
+  const clock = options.clock ?? createTestClock();
+  const logged: TestVault['logged'] = [];
+  const running = await serve(configFor(place, options.environment), {
+    clock,
+    log: recorder(logged),
+  });
+  let stopped: Promise<void> | undefined;
+  const stop = () => {
+    stopped ??= running.stop();
+    return stopped;
+  };
+  t.after(stop);
+  const send: TestVault['send'] = (method, path, sent) => request(running.url + path, method, sent);
+  return {
+    place,
+    url: running.url,
+    clock,
+    running,
+    logged,
+    send,
+    stop,
+    application: async (request = {}) => {
+      const scope =
+        'permissions' in request || 'rules' in request ? {} : { rules: [revealEverything] };
+      const body = { name: 'test', type: 'private', ...scope, ...request };
+      const created = await send('POST', '/applications', { key: managementKey, body });
+      if (created.status !== 201) throw new Error(`no application: ${created.text}`);
+      return created.body.key;
+    },
+  };
+}
+
+export async function request(url: string, method: string, sent: Sent = {}): Promise<Received> {
+  const { key, body, headers } = sent;
+  const raw = typeof body === 'string' || body instanceof Uint8Array;
+  const mediaType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+  const response = await fetch(url, {
+    method,
+    headers: {
+      ...(key !== undefined && { 'SVC-API-KEY': key }),
+      ...(body !== undefined && { 'content-type': mediaType }),
+      ...headers,
+    },
+    ...(body !== undefined && {
+      body: (raw ? body : JSON.stringify(body)) as NonNullable<RequestInit['body']>,
+    }),
+  });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.includes('json') === true;
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: isJson && text !== '' ? JSON.parse(text) : undefined,
+  };
+}
+
+function recorder(logged: TestVault['logged']): Log {
+  const record = (message: string, fields?: LogFields) => void logged.push({ message, fields });
+  return { debug: record, info: record, warn: record, error: record };
+}
