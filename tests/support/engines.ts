@@ -2,11 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, type TestContext } from 'node:test';
+import { describe } from 'node:test';
 import pg from 'pg';
-import { openStore, type Store } from '../../src/store/store.ts';
+import { openStore } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/store.ts';
 import { sharedPostgres } from './postgres.ts';
-import { temporaryDirectory } from './temporary.ts';
+import { type Lender, temporaryDirectory } from './temporary.ts';
 
 export type EngineName = 'sqlite' | 'postgres';
 
@@ -19,16 +20,17 @@ export interface Place {
 export interface Engine {
   readonly name: EngineName;
   /** A place of its own for the test, gone after it. */
-  place(t: TestContext): Promise<Place>;
+  place(t: Lender): Promise<Place>;
   open(place: Place): Promise<Store>;
   /** Runs SQL beside the store, as an administrator or an attacker with the database would. */
   run(place: Place, sql: string): Promise<Record<string, unknown>[]>;
   /** A fresh store, closed after the test. */
-  store(t: TestContext): Promise<Store>;
+  store(t: Lender): Promise<Store>;
 }
 
-function engine(name: EngineName): Engine {
-  const place = async (t: TestContext): Promise<Place> => ({
+/** One engine, for a test of what only that one has. */
+export function engineOf(name: EngineName): Engine {
+  const place = async (t: Lender): Promise<Place> => ({
     databaseUrl: name === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined,
     dataDir: await temporaryDirectory(t),
   });
@@ -68,6 +70,6 @@ async function runOnPostgres(place: Place, sql: string): Promise<Record<string, 
 /** Declares the tests once per engine. */
 export function onBothEngines(title: string, declare: (engine: Engine) => void): void {
   for (const name of ['sqlite', 'postgres'] as const) {
-    describe(`${title} on ${name}`, () => declare(engine(name)));
+    describe(`${title} on ${name}`, () => declare(engineOf(name)));
   }
 }

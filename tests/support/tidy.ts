@@ -48,9 +48,9 @@ export interface Lengths {
 }
 
 export function lengthBreaches(files: readonly SourceFile[], lengths: Lengths): string[] {
-  const stale = Object.keys(lengths.longFiles)
-    .filter((path) => !files.some((file) => file.path === path && isLong(file, lengths)))
-    .map((path) => `${path} is listed as a long file and is none`);
+  const stale = files
+    .filter((file) => lengths.longFiles[file.path] !== undefined && !isLong(file, lengths))
+    .map((file) => `${file.path} is listed as a long file and is none`);
   return [...files.flatMap((file) => tooLong(file, lengths)), ...stale];
 }
 
@@ -132,7 +132,7 @@ export function castBreaches(files: readonly SourceFile[], others: readonly stri
 
 /** The first line, after a shebang, opens a documentation comment that says something. */
 export function headless(files: readonly SourceFile[]): string[] {
-  const head = /^(?:#![^\n]*\n)?\/\*\*\s*(?:\n \* )?\w+\W+\w+/;
+  const head = /^(?:#![^\n]*\n)?\/\*\*[^\S\n]*(?:\n \* )?[^\w\n*]*\w+\W+\w+/;
   return files
     .filter((file) => !head.test(file.text))
     .map((file) => `${file.path}:1 does not say what the file is`);

@@ -1,0 +1,405 @@
+/** The rules of the house (STYLE.md) as tests, and for each rule a sample that breaks it. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'node:test';
+import {
+  codeOf,
+  committedPaths,
+  readSource,
+  root,
+  type SourceFile,
+  sourceFile,
+} from './support/source.ts';
+import {
+  type Ban,
+  bannedWords,
+  castBreaches,
+  dependencyBreaches,
+  headless,
+  importCycles,
+  type Lengths,
+  lengthBreaches,
+  type Place,
+  type Ranks,
+  rankBreaches,
+  strayImports,
+} from './support/tidy.ts';
+
+const ranks: Ranks = {
+  lib: 0,
+  crypto: 1,
+  expressions: 1,
+  outbound: 1,
+  store: 1,
+  vault: 2,
+  http: 3,
+  jobs: 3,
+  'config.ts': 4,
+  'app.ts': 5,
+  cli: 6,
+};
+
+const lengths: Lengths = {
+  linesMax: 500,
+  columnsMax: 120,
+  linesMaxWithoutReason: 300,
+  longFiles: {
+    'src/vault/access.ts': 'from the words of a rule to the grant, access is read in one place',
+  },
+};
+
+const places: readonly Place[] = [
+  { library: /^(?:@fastify\/|fastify$)/, allowed: /^src\/http\// },
+  { library: /^(?:kysely|pg|node:sqlite)(?:\/|$)/, allowed: /^src\/store\// },
+  { library: /^(?:liquidjs|json-p3)$/, allowed: /^src\/expressions\// },
+  {
+    library: /^node:crypto$/,
+    allowed: /^src\/crypto\//,
+    exceptions: {
+      'src/lib/random.ts': 'turns the system generator into a parameter',
+      'src/expressions/hmac.ts': 'the hmac filter of the language, under a key its author writes',
+      'src/lib/log-chain.ts': 'hashes log entries for the store, which may not import src/crypto',
+    },
+  },
+];
+
+/** Types outside `Brand<…>` whose mere existence proves something, so that a cast would be a lie. */
+const proofs = ['Secret'];
+
+const names: readonly Ban[] = [
+  {
+    in: 'path',
+    pattern: /(?<=\/)(?:utils?|helpers?|common|index)(?=[/.])/,
+    instead: 'name it after what it holds',
+  },
+  {
+    in: 'code',
+    pattern: /\b\w*(?:Manager|Service|Helper)\b/,
+    instead: 'name it after what it does',
+  },
+  { in: 'code', pattern: /\bexport\s*\*/, instead: 'import from the file that owns the name' },
+];
+
+const shortcuts: readonly Ban[] = [
+  {
+    in: 'code',
+    pattern: /\bprocess\s*\.\s*env\b/,
+    allowed: /^src\/config\.ts$/,
+    instead: 'take it from the configuration',
+  },
+  { in: 'code', pattern: /\bas\s+any\b/, instead: 'parse it' },
+  { in: 'text', pattern: /@ts-(?:ignore|nocheck|expect-error)/, instead: 'make the types agree' },
+  {
+    in: 'code',
+    pattern: /\bconsole\s*\./,
+    allowed: /^src\/cli\//,
+    instead: 'use the log, which has an allow-list',
+  },
+  { in: 'text', pattern: /\b(?:TODO|FIXME|XXX)\b/, instead: 'do it or open an issue' },
+  { in: 'text', pattern: /keep(?:ing)? (?:\w+ )*?in sync/i, instead: 'say it in one place' },
+];
+
+const timers: readonly Place[] = [
+  { library: /^(?:node:)?timers\/promises$/, allowed: /^tests\/support\// },
+];
+
+const sleeps: readonly Ban[] = [
+  {
+    in: 'code',
+    pattern: /\bnew Promise\b[^;]*?\bsetTimeout\s*\(|\bpromisify\(setTimeout\)/,
+    allowed: /^tests\/support\//,
+    instead: 'wait for the event or move the clock',
+  },
+];
+
+const omissions: readonly Ban[] = [
+  { in: 'code', pattern: /\.(?:only|skip|todo)\s*\(/, instead: 'run it or delete it' },
+  {
+    in: 'code',
+    pattern: /\b(?:only|skip|todo)\s*:\s*(?:true\b|['"`])/,
+    instead: 'run it or delete it',
+  },
+];
+
+const strangers: readonly Ban[] = [
+  {
+    in: 'text',
+    pattern: /(?<![\w.*/-])\/(?:work|root|Users|home\/\w+)\/[\w.]/,
+    instead: 'that is a path of one machine',
+  },
+  {
+    in: 'text',
+    pattern: /\bregistry\.(?:npmjs|yarnpkg|npmmirror)\.\w+|\bpypi\.org|\bstatic\.crates\.io/,
+    instead: 'the lock file names no host',
+  },
+  {
+    in: 'text',
+    pattern: /"resolved"\s*: "/,
+    instead: 'npm adds it; omit-lockfile-registry-resolved omits it',
+  },
+];
+
+type Samples = Readonly<Record<string, string>>;
+
+interface Rule {
+  readonly guarantee: string;
+  readonly covers: RegExp;
+  readonly breaches: (files: readonly SourceFile[]) => string[];
+  /** Files of which each is or contains exactly one breach. */
+  readonly breaking: readonly Samples[];
+  /** Files that come close and break nothing. */
+  readonly keeping: Samples;
+}
+
+const source = /^src\/.*\.ts$/;
+const sourceAndTests = /^(?:src|tests)\/.*\.ts$/;
+const tests = /^tests\/.*\.ts$/;
+
+const rules: readonly Rule[] = [
+  {
+    guarantee: 'an import goes to a lower rank or stays in its folder',
+    covers: source,
+    breaches: (files) => rankBreaches(files, ranks),
+    breaking: [
+      { 'src/lib/a.ts': "import { b } from '../vault/b.ts';" },
+      { 'src/store/a.ts': "import type { B } from '../crypto/b.ts';" },
+      { 'src/crypto/a.ts': "export { b } from '../store/b.ts';" },
+      { 'src/http/routes/a.ts': "const b = await import('../../jobs/b.ts');" },
+      { 'src/vault/a.ts': "import { config } from '../config.ts';" },
+      { 'src/config.ts': "import { app } from './app.ts';" },
+      { 'src/surprise/a.ts': '' },
+    ],
+    keeping: {
+      'src/http/routes/a.ts': "import { b } from '../problem.ts'; import '../../vault/c.ts';",
+      'src/app.ts': "import { config } from './config.ts'; import { readFile } from 'node:fs';",
+      'src/cli/a.ts': "import { config } from '../config.ts';\nimport { app } from '../app.ts';",
+      'src/lib/a.ts':
+        '/* import b from "../vault/b.ts" */ const a = `import c from "../cli/c.ts"`;',
+    },
+  },
+  {
+    guarantee: 'imports have no cycle',
+    covers: source,
+    breaches: importCycles,
+    breaking: [
+      { 'src/lib/a.ts': "import { a } from './a.ts';" },
+      {
+        'src/lib/a.ts': "import { b } from './b.ts';",
+        'src/lib/b.ts': "import type { C } from './c.ts';",
+        'src/lib/c.ts': "import { b } from './b.ts';",
+      },
+    ],
+    keeping: {
+      'src/lib/a.ts': "import { b } from './b.ts'; import { c } from './c.ts';",
+      'src/lib/b.ts': "import { c } from './c.ts';",
+      'src/lib/c.ts': '',
+    },
+  },
+  {
+    guarantee: 'no file is too long, and a long one gives its reason',
+    covers: sourceAndTests,
+    breaches: (files) => lengthBreaches(files, lengths),
+    breaking: [
+      { 'src/lib/a.ts': 'a\n'.repeat(301) },
+      { 'tests/lib/a.test.ts': 'a\n'.repeat(501) },
+      { 'src/lib/a.ts': `// ${'a'.repeat(118)}` },
+    ],
+    keeping: {
+      'src/lib/a.ts': 'a\n'.repeat(300),
+      'src/lib/b.ts': 'b'.repeat(120),
+      'tests/lib/a.test.ts': 'a\n'.repeat(500),
+    },
+  },
+  {
+    guarantee: 'names say what a thing is, not what role it plays',
+    covers: source,
+    breaches: (files) => bannedWords(files, names),
+    breaking: [
+      { 'src/utils/a.ts': '' },
+      { 'src/vault/helpers.ts': '' },
+      { 'src/vault/index.ts': '' },
+      { 'src/vault/a.ts': 'class TokenManager {}' },
+      { 'src/vault/a.ts': "export * from './b.ts';" },
+    ],
+    keeping: {
+      'src/vault/search-index.ts': 'const managers = 1; // a Manager',
+      'src/vault/indexes.ts': "const title = 'Service';",
+    },
+  },
+  {
+    guarantee: 'nothing goes round the types, the configuration or the log',
+    covers: source,
+    breaches: (files) => bannedWords(files, shortcuts),
+    breaking: [
+      { 'src/app.ts': "const port = process.env['PORT'];" },
+      { 'src/lib/a.ts': 'const a = b as any;' },
+      { 'src/lib/a.ts': '// @ts-expect-error' },
+      { 'src/lib/a.ts': 'console.log(1);' },
+      { 'src/lib/a.ts': '// TODO: later' },
+      { 'src/lib/a.ts': '/** Keep these in sync with b.ts. */' },
+    ],
+    keeping: {
+      'src/config.ts': 'const { env } = process; const port = process.env.PORT;',
+      'src/cli/a.ts': 'console.log(1);',
+      'src/lib/a.ts': "// process.env is read elsewhere\nconst mask = 'XXXX';",
+    },
+  },
+  {
+    guarantee: 'a proof is made only in the file that declares it',
+    covers: source,
+    breaches: (files) => castBreaches(files, proofs),
+    breaking: [
+      {
+        'src/lib/a.ts': "export type TokenId = Brand<string, 'TokenId'>;",
+        'src/lib/b.ts': 'const id = text as TokenId;',
+      },
+      {
+        'src/lib/a.ts': 'export class Secret<T> {}',
+        'src/lib/b.ts': 'f(x as unknown as Secret<string>);',
+      },
+      {
+        'src/lib/a.ts': 'export type Id<T> =\n  Brand<T, "Id">;',
+        'src/lib/b.ts': 'const ids = rows.map(f) as readonly Id[];',
+      },
+      {
+        'src/lib/a.ts': 'export type Grant = Brand<object, 1>;',
+        'src/lib/b.ts': 'g(new Map() as Map<Grant, 1>);',
+      },
+    ],
+    keeping: {
+      'src/lib/a.ts': "export type TokenId = Brand<string, 'TokenId'>; const id = text as TokenId;",
+      'src/lib/b.ts': "import { x as TokenId } from './c.ts'; const a = b as const; // as TokenId",
+      'src/lib/c.ts': 'import { type Secret } from "./d.ts"; const row = read() as TokenIdentity;',
+      'src/lib/d.ts': 'export class Secret {} const secret = new Secret() as Secret;',
+    },
+  },
+  {
+    guarantee: 'the first line of a file says what it is',
+    covers: source,
+    breaches: headless,
+    breaking: [
+      { 'src/lib/a.ts': 'const a = 1;' },
+      { 'src/lib/a.ts': '/* Not documentation. */' },
+      { 'src/lib/a.ts': '/** */\nconst a = 1;' },
+      { 'src/lib/a.ts': '\n/** Too late. */' },
+    ],
+    keeping: {
+      'src/lib/a.ts': '/** Time as a parameter. */',
+      'src/lib/b.ts': '/**\n * Time as a parameter.\n */',
+      'src/cli/c.ts': '#!/usr/bin/env node\n/** The command line. */',
+      'src/cli/d.ts': '/** `strongroom serve`: runs the server. */',
+    },
+  },
+  {
+    guarantee: 'a library is imported only where it belongs',
+    covers: source,
+    breaches: (files) => strayImports(files, places),
+    breaking: [
+      { 'src/vault/a.ts': "import type { FastifyRequest } from 'fastify';" },
+      { 'src/vault/a.ts': "import { sql } from 'kysely';" },
+      { 'src/app.ts': "import pg from 'pg';" },
+      { 'src/app.ts': "const { DatabaseSync } = await import('node:sqlite');" },
+      { 'src/vault/a.ts': "import {\n  Liquid,\n} from 'liquidjs';" },
+      { 'src/vault/a.ts': "import { hash } from 'node:crypto';" },
+    ],
+    keeping: {
+      'src/http/routes/a.ts': "import type { FastifyRequest } from 'fastify';",
+      'src/lib/random.ts': "import { randomFillSync } from 'node:crypto';",
+      'src/store/migrations/a.ts': "import { sql } from 'kysely';",
+    },
+  },
+  {
+    guarantee: 'no test waits for time to pass',
+    covers: tests,
+    breaches: (files) => [...strayImports(files, timers), ...bannedWords(files, sleeps)],
+    breaking: [
+      { 'tests/lib/a.test.ts': "import { setTimeout } from 'node:timers/promises';" },
+      { 'tests/lib/a.test.ts': 'await new Promise((done) => {\n  setTimeout(done, 100);\n});' },
+    ],
+    keeping: {
+      'tests/support/a.ts': "import { setTimeout } from 'node:timers/promises';",
+      'tests/lib/a.test.ts': 'const timer = setTimeout(() => server.close(), 100);',
+    },
+  },
+  {
+    guarantee: 'every test runs',
+    covers: tests,
+    breaches: (files) => bannedWords(files, omissions),
+    breaking: [
+      { 'tests/lib/a.test.ts': "test.only('a', () => {});" },
+      { 'tests/lib/a.test.ts': 't.skip();' },
+      { 'tests/lib/a.test.ts': "test('a', { skip: 'slow' }, () => {});" },
+      { 'tests/lib/a.test.ts': "test('a', { todo: true });" },
+    ],
+    keeping: { 'tests/lib/a.test.ts': "test('.only(', () => { rows.skip = 1; });" },
+  },
+  {
+    guarantee: 'committed text names no machine and no registry',
+    covers: /\.(?:ts|js|json|md|ya?ml|toml|sh|css|html|txt)$|^[^.]*$|^\.ci\//,
+    breaches: (files) => bannedWords(files, strangers),
+    breaking: [
+      { 'docs/a.md': `See ${'/work'}/main/src.` },
+      { 'docs/a.md': `${'/root'}/.npmrc` },
+      { 'docs/a.md': `"${'/home'}/alice/strongroom"` },
+      { 'package-lock.json': `"tarball": "https://registry.${'npmjs'}.org/a.tgz"` },
+      { 'package-lock.json': `"${'resolved'}": "file:a"` },
+    ],
+    keeping: {
+      'docs/a.md': 'docs/work/a.md, https://example.com/root/a, /rooted, `/` is the root/home',
+    },
+  },
+];
+
+for (const rule of rules) {
+  test(rule.guarantee, () => {
+    const files = committedPaths().filter((path) => rule.covers.test(path));
+    assert.deepEqual(rule.breaches(files.map(readSource)), []);
+  });
+
+  test(`${rule.guarantee}: the rule can fail`, () => {
+    for (const samples of rule.breaking) {
+      assert.equal(rule.breaches(filesOf(samples)).length, 1, JSON.stringify(samples));
+    }
+    assert.deepEqual(rule.breaches(filesOf(rule.keeping)), []);
+    for (const path of [...rule.breaking, rule.keeping].flatMap((one) => Object.keys(one))) {
+      assert.match(path, rule.covers);
+    }
+  });
+}
+
+test('a file that is listed as long is long', () => {
+  const listed = { ...lengths, longFiles: { 'src/lib/a.ts': 'a generated table' } };
+  assert.deepEqual(lengthBreaches(filesOf({ 'src/lib/a.ts': 'a\n'.repeat(301) }), listed), []);
+  assert.equal(lengthBreaches(filesOf({ 'src/lib/a.ts': 'a' }), listed).length, 1);
+});
+
+test('every runtime dependency has its decision record and an exact version', () => {
+  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const records = committedPaths().filter((path) => /^docs\/adr\/.*\.md$/.test(path));
+  const decisions = records.map((path) => readSource(path).text).join('\n');
+  assert.deepEqual(dependencyBreaches(manifest, decisions), []);
+});
+
+test('every runtime dependency has its decision record and an exact version: the rule can fail', () => {
+  const kept = { dependencies: { pg: '8.0.0' }, devDependencies: { a: '1.0.0-beta.2' } };
+  assert.deepEqual(dependencyBreaches(kept, 'We use `pg`.'), []);
+  assert.equal(dependencyBreaches(kept, 'We use `pg-boss`.').length, 1);
+  assert.equal(dependencyBreaches({ devDependencies: { a: '^1.0.0' } }, '').length, 1);
+  assert.equal(dependencyBreaches({ devDependencies: { a: '~1.0.0' } }, '').length, 1);
+});
+
+test('comments, strings and regular expressions are told from code', () => {
+  const blanks: Record<string, string> = {
+    "a = 'b // c'; // d": "a = '      ';     ",
+    'a /* b\nc */ / d / e': 'a     \n     / d / e',
+    "x = /'[/]/u.test(y)": 'x = /     u.test(y)',
+    [`\`a \${f({ b: \`c \${d}\` })} e\``]: '`   {f({ b: `   {d}` })}  `',
+    "'it\\'s' + b": "'     ' + b",
+  };
+  for (const [text, code] of Object.entries(blanks)) assert.equal(codeOf(text), code);
+});
+
+function filesOf(samples: Samples): SourceFile[] {
+  return Object.entries(samples).map(([path, text]) => sourceFile(path, text));
+}
