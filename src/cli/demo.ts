@@ -1,9 +1,138 @@
-/** `strongroom demo`: a throw-away vault that shows what a vault does. */
+/** `strongroom demo`: a throw-away vault that shows in a minute what a vault does. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { serve } from '../app.ts';
+import { readConfig } from '../config.ts';
+import { pooledRandom } from '../lib/random.ts';
 import type { Command } from './command.ts';
+
+/** Published by the card networks for testing; they belong to nobody. */
+const cards = [
+  { network: 'Visa', number: '4242424242424242' },
+  { network: 'Mastercard', number: '5555555555554444' },
+  { network: 'American Express', number: '378282246310005' },
+];
+/** A routing number that exists, with an account number of no meaning. */
+const bank = { routing_number: '021000021', account_number: '000123456789' };
+
+const everyTokenPermission = ['token:create', 'token:read', 'token:update', 'token:delete'];
 
 export const demo: Command = {
   name: 'demo',
   summary: 'Start a throw-away vault, show what it does, and stop.',
-  flags: {},
-  run: async () => 0,
+  flags: { keep: { kind: 'boolean', meaning: 'leave its data directory for you to look into' } },
+  run: async (flags) => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'strongroom-demo-'));
+    const managementKey = pooledRandom()(24).toString('hex');
+    const running = await serve(
+      readConfig({
+        STRONGROOM_PORT: '0',
+        STRONGROOM_DATA_DIR: dataDir,
+        STRONGROOM_BOOTSTRAP_KEY: managementKey,
+      }),
+    );
+    try {
+      await tell(createClient(running.url), managementKey);
+    } finally {
+      await running.stop();
+      if (flags['keep'] === true) say(`\nThe vault has stopped. Its data is in ${dataDir}`);
+      else rmSync(dataDir, { recursive: true });
+    }
+    return 0;
+  },
 };
+
+interface Answer {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>> & { readonly id: string; readonly key: string };
+}
+
+type Call = (key: string, method: string, path: string, body?: object) => Promise<Answer>;
+
+function createClient(url: string): Call {
+  return async (key, method, path, body) => {
+    const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+    const response = await fetch(url + path, {
+      method,
+      headers: { 'SVC-API-KEY': key, ...(body && { 'content-type': type }) },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, body: text === '' ? {} : JSON.parse(text) };
+  };
+}
+
+/** The story, told against the public interface alone. It never prints a number that went in. */
+async function tell(call: Call, management: string): Promise<void> {
+  title('1. Two applications, by least privilege');
+  const support = await application(call, management, 'support', ['token:read'], 'mask');
+  const payments = await application(call, management, 'payments', everyTokenPermission, 'reveal');
+  say('   support may read tokens masked; payments may create, change, delete and reveal them.');
+
+  title('2. Card numbers go in, tokens come out');
+  const tokens: { name: string; id: string; went: string }[] = [];
+  for (const { network, number } of cards) {
+    const data = { number, expiration_month: 12, expiration_year: 2030, cvc: '123' };
+    const { body } = await call(payments, 'POST', '/tokens', { type: 'card', data });
+    tokens.push({ name: network, id: body.id, went: JSON.stringify(data) });
+  }
+  const account = await call(payments, 'POST', '/tokens', { type: 'bank', data: bank });
+  tokens.push({ name: 'Bank account', id: account.body.id, went: JSON.stringify(bank) });
+  for (const { name, id } of tokens) say(`   ${name.padEnd(17)} ${id}`);
+
+  title('3. support reads them: masked');
+  for (const { name, id } of tokens) {
+    const { body } = await call(support, 'GET', `/tokens/${id}`);
+    say(`   ${name.padEnd(17)} ${JSON.stringify(body['data'])}`);
+  }
+
+  title('4. payments reads them: revealed');
+  for (const { name, id, went } of tokens) {
+    const { body } = await call(payments, 'GET', `/tokens/${id}`);
+    const same = JSON.stringify(body['data']) === went;
+    say(
+      `   ${name.padEnd(17)} ${same ? 'exactly what went in' : 'NOT what went in'} (not printed here)`,
+    );
+  }
+
+  const visa = `/tokens/${tokens[0]?.id}`;
+  title('5. payments renews the Visa card by merge patch');
+  await call(payments, 'PATCH', visa, { data: { expiration_year: 2034 } });
+  say(`   ${JSON.stringify((await call(support, 'GET', visa)).body['data'])}`);
+
+  title('6. support tries to delete it');
+  const refusal = await call(support, 'DELETE', visa);
+  say(`   ${refusal.status} ${JSON.stringify(refusal.body)}`);
+
+  title('7. A typo in a card number');
+  const typo = { number: '4242424242424241' };
+  const problem = await call(payments, 'POST', '/tokens', { type: 'card', data: typo });
+  say(`   ${problem.status} ${JSON.stringify(problem.body['errors'])}`);
+
+  title('8. Who saw what: the audit log, newest first');
+  const logs = await call(management, 'GET', '/logs?size=8');
+  const entries = logs.body['data'] as readonly Readonly<Record<string, string>>[];
+  for (const { created_at, message, entity_id } of entries)
+    say(`   ${created_at}  ${message?.padEnd(20)} ${entity_id}`);
+}
+
+async function application(
+  call: Call,
+  management: string,
+  name: string,
+  permissions: readonly string[],
+  transform: string,
+): Promise<string> {
+  const rules = [{ description: name, priority: 1, container: '/', permissions, transform }];
+  return (await call(management, 'POST', '/applications', { name, type: 'private', rules })).body
+    .key;
+}
+
+function title(text: string): void {
+  say(`\n${text}`);
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
