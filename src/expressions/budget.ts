@@ -1,9 +1,15 @@
 /** What one evaluation may cost, counted in work done and not in time, so that it is repeatable. */
-import type { Random } from '../lib/random.ts';
 import { ExpressionError } from './error.ts';
 
-/** Characters and members one evaluation may touch; 1 MB of data can be gone through 16 times. */
+/**
+ * Units of work, of which a character costs one: a megabyte of text can be gone through 16 times.
+ * What takes longer costs more, by measurement, so that no evaluation holds the process for long.
+ */
 export const workMax = 16_000_000;
+
+/** Reaching a member of a list, and of an object. */
+export const itemWork = 2;
+export const memberWork = 16;
 
 /** Pieces of text, outputs and tags one evaluation may run, loops counted out. */
 export const stepsMax = 20_000;
@@ -34,13 +40,8 @@ export class Budget {
     }
     if (typeof value !== 'object' || value === null) return;
     const members: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
-    this.use((members.length + 1) * times);
+    const work = Array.isArray(value) ? itemWork : memberWork;
+    this.use((members.length * work + 1) * times);
     for (const member of members) this.useFor(member, times);
   }
-}
-
-/** What an evaluation is given besides its data. */
-export interface Evaluation {
-  readonly budget: Budget;
-  readonly random: Random;
 }

@@ -1,6 +1,7 @@
 /** Where an expression looks up names: liquidjs's context, closed where it trusts what it is given. */
 import { Context, Drop, type Liquid, type Scope as LiquidScope } from 'liquidjs';
-import type { Evaluation } from './budget.ts';
+import { memberWork } from './budget.ts';
+import type { Evaluation } from './evaluation.ts';
 
 /** What `forloop` tells. Its other members are methods liquidjs would call for any caller. */
 const loopMembers = new Set<unknown>([
@@ -41,7 +42,7 @@ export class EvaluationContext extends Context {
     if (value instanceof Drop && !loopMembers.has(key)) return undefined;
     const member: unknown = super.readProperty(value, key);
     // Counting the members of an object goes through all of them.
-    if (key === 'size') this.evaluation.budget.use(Number(member));
+    if (key === 'size') this.evaluation.budget.use(Number(member) * memberWork);
     return member;
   }
 }

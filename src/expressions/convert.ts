@@ -1,5 +1,4 @@
-/** From one kind of value to another: the filters to_*, json_stringify, pad_*, card_exp and hmac. */
-import { createHmac } from 'node:crypto';
+/** From one kind of value to another: the filters to_*, json_stringify, pad_* and card_exp. */
 import { isObject, type Json } from '../lib/json.ts';
 import { Bytes } from './bytes.ts';
 import { ExpressionError } from './error.ts';
@@ -62,14 +61,6 @@ export function cardExpiry(card: unknown, pattern: string): string | null {
 
 export function saysExpiry(pattern: string): boolean {
   return pattern.search(expiryPartPattern) >= 0;
-}
-
-/** Digest names of node:crypto by the names the language uses. */
-export const hmacAlgorithms = { 'sha-1': 'sha1', 'sha-256': 'sha256', 'sha-512': 'sha512' };
-
-export function hmac(text: string, algorithm: string, key: string): Bytes {
-  const digest = hmacAlgorithms[algorithm as keyof typeof hmacAlgorithms];
-  return new Bytes(createHmac(digest, key).update(text, 'utf8').digest());
 }
 
 export function bytesOf(value: unknown, filter: string): Buffer {

@@ -4,20 +4,17 @@
  */
 import { Output, Tag, type Template, TypeGuards } from 'liquidjs';
 import type { Json } from '../lib/json.ts';
-import type { Evaluation } from './budget.ts';
 import { Bytes } from './bytes.ts';
-import type { Scope } from './expression.ts';
+import type { Evaluate } from './evaluation.ts';
 import { type Applied, filters } from './filters.ts';
 import { textOf } from './result.ts';
 import { literalsOf } from './strict.ts';
-
-export type Direct = (scope: Scope, evaluation: Evaluation) => Json | undefined;
 
 /** Names to which liquidjs gives a meaning of its own. */
 const computedMembers = new Set(['size', 'first', 'last']);
 
 /** Evaluates an output that is a path with our filters; `undefined` when it is anything else. */
-export function directOf(output: Output): Direct | undefined {
+export function directOf(output: Output): Evaluate | undefined {
   const path = pathOf(output);
   const applied = filtersOf(output);
   if (path === undefined || applied === undefined) return undefined;
@@ -32,8 +29,8 @@ export function directOf(output: Output): Direct | undefined {
 }
 
 /** Evaluates a text whose outputs are all direct and which has no tags. */
-export function directTextOf(templates: readonly Template[]): Direct | undefined {
-  const pieces: (string | Direct)[] = [];
+export function directTextOf(templates: readonly Template[]): Evaluate | undefined {
+  const pieces: (string | Evaluate)[] = [];
   for (const template of templates) {
     const piece = template instanceof Output ? directPieceOf(template) : wordsOf(template);
     if (piece === undefined) return undefined;
@@ -49,7 +46,7 @@ export function directTextOf(templates: readonly Template[]): Direct | undefined
 }
 
 /** An output that also trims the words around it is left to liquidjs. */
-function directPieceOf(output: Output): Direct | undefined {
+function directPieceOf(output: Output): Evaluate | undefined {
   return output.token.trimLeft || output.token.trimRight ? undefined : directOf(output);
 }
 

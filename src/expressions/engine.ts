@@ -15,6 +15,9 @@ import { tags } from './tags.ts';
 /** The longest expression, with the text around it. */
 export const expressionLengthMax = 4000;
 
+/** liquidjs compares lists member by member with a generator for each. */
+const comparisonWork = 8;
+
 const comparisons = ['==', '!=', '<', '<=', '>', '>=', 'contains'];
 
 export const engine = makeEngine();
@@ -54,8 +57,8 @@ function boundedOperators(): Operators {
     if (operator === undefined) throw new Error(`liquidjs has no operator ${name}`);
     bounded[name] = function* (left: unknown, right: unknown, context: Context) {
       const { budget } = EvaluationContext.evaluationOf(context);
-      budget.useFor(toValue(left));
-      budget.useFor(toValue(right));
+      budget.useFor(toValue(left), comparisonWork);
+      budget.useFor(toValue(right), comparisonWork);
       return (yield operator(left, right, context)) as boolean;
     };
   }

@@ -2,33 +2,28 @@
 import { LiquidError, Output, type Template, toValueSync } from 'liquidjs';
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
-import { pooledRandom, type Random } from '../lib/random.ts';
-import { Budget, type Evaluation } from './budget.ts';
+import type { Random } from '../lib/random.ts';
 import { EvaluationContext } from './context.ts';
-import { type Direct, directOf, directTextOf } from './direct.ts';
+import { directOf, directTextOf } from './direct.ts';
 import { engine, expressionLengthMax } from './engine.ts';
 import { ExpressionError } from './error.ts';
+import { type Evaluate, type Evaluation, newEvaluation, type Scope } from './evaluation.ts';
 import { Recent } from './recent.ts';
 import { jsonOf } from './result.ts';
 import { type Flaw, flawOfText, withPipes } from './strict.ts';
 import { TextEmitter } from './text.ts';
 
-/** The variables an expression may name, for example `data` and `metadata`. */
-export interface Scope {
-  readonly [name: string]: Json | undefined;
-}
-
 export interface Expression {
   /** True when the text has neither outputs nor tags and stands for itself. */
   readonly constant: boolean;
   /** Without the translation of errors that {@link evaluateExpression} adds. */
-  readonly run: Direct;
+  readonly run: Evaluate;
 }
 
-/** Compiled expressions that are kept. */
-const expressionsMax = 4000;
+/** How much of compiled expressions is kept, see {@link Recent}. */
+const expressionsKeptMax = 1_000_000;
 
-const compiled = new Recent<Expression>(expressionsMax);
+const compiled = new Recent<Expression>(expressionsKeptMax);
 
 /**
  * Compiles the value of the attribute at `path`. A text without `{{` and `{%` is an expression that
@@ -49,8 +44,6 @@ export function compileExpression(text: string, path = 'expression', shift = 0):
   return expression;
 }
 
-const systemRandom = pooledRandom();
-
 /**
  * Gives the value: the JSON itself when the text is exactly one output, a string otherwise. A
  * missing property gives `undefined` or null.
@@ -60,14 +53,9 @@ const systemRandom = pooledRandom();
 export function evaluateExpression(
   expression: Expression,
   scope: Scope,
-  random: Random = systemRandom,
+  random?: Random,
 ): Json | undefined {
   return guarded(() => expression.run(scope, newEvaluation(random)));
-}
-
-/** What several expressions of one request share, so that their cost adds up. */
-export function newEvaluation(random: Random = systemRandom): Evaluation {
-  return { budget: new Budget(), random };
 }
 
 /** Runs an evaluation so that nothing but an ExpressionError leaves it. */
@@ -79,7 +67,7 @@ export function guarded<T>(evaluate: () => T): T {
   }
 }
 
-function compile(text: string, path: string, shift: number): Direct {
+function compile(text: string, path: string, shift: number): Evaluate {
   try {
     const piped = withPipes(text);
     const templates = engine.parse(piped);
@@ -92,7 +80,7 @@ function compile(text: string, path: string, shift: number): Direct {
   }
 }
 
-function runnerOf(templates: Template[]): Direct {
+function runnerOf(templates: Template[]): Evaluate {
   const [only, ...others] = templates.filter((template) => template.token.getText().trim() !== '');
   if (only instanceof Output && others.length === 0) {
     return directOf(only) ?? ((scope, evaluation) => nativeValueOf(only, scope, evaluation));
@@ -124,7 +112,7 @@ function notAnExpression(path: string, { at, expected }: Flaw, shift: number): V
 const expectations: readonly (readonly [RegExp, string])[] = [
   [/^output /, 'expected the end "}}" of this output'],
   [/^tag .* not found/, 'expected one of the tags the language has'],
-  [/^(tag|raw) .* not closed/, 'expected the end of this tag'],
+  [/^(tag|raw) .* not closed/s, 'expected the end of this tag'],
   [/^undefined filter/, 'expected only filters the language has'],
   [/^expected filter name/, 'expected the name of a filter'],
 ];

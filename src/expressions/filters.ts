@@ -14,9 +14,10 @@ import {
   text,
   type Values,
 } from './arguments.ts';
-import type { Evaluation } from './budget.ts';
 import * as convert from './convert.ts';
 import { ExpressionError } from './error.ts';
+import type { Evaluation } from './evaluation.ts';
+import { hmac, hmacAlgorithms } from './hmac.ts';
 import { followPath } from './json-path.ts';
 import { cardMask, cardSeparators, last, reveal, revealLast } from './mask.ts';
 
@@ -29,7 +30,12 @@ export interface Filter {
   apply(given: readonly unknown[]): Applied;
 }
 
-type Input<T> = (value: unknown, name: string, evaluation: Evaluation) => T;
+/** How a filter reads what is piped into it, and what it pays for that. */
+interface Input<T> {
+  read(value: unknown, name: string, evaluation: Evaluation): T;
+  /** Without it null passes the filter by. */
+  readonly refusesNull?: true;
+}
 
 function filter<T, const Arguments extends readonly Argument<unknown>[]>(
   input: Input<T>,
@@ -41,33 +47,45 @@ function filter<T, const Arguments extends readonly Argument<unknown>[]>(
     apply(given) {
       const values = valuesOf(name, expected, given) as Values<Arguments>;
       return (value, evaluation) => {
-        // Null goes through every filter but those that must not lose it in silence, see `bytes`.
-        if ((value === null || value === undefined) && input !== (bytes as Input<unknown>)) {
-          return null;
-        }
-        return compute(input(value, name, evaluation), values, evaluation);
+        const absent = value === null || value === undefined;
+        if (absent && input.refusesNull === undefined) return null;
+        return compute(input.read(value, name, evaluation), values, evaluation);
       };
     },
   });
 }
 
-const anything: Input<unknown> = (value) => value;
+const anything: Input<unknown> = { read: (value) => value };
 
-const counted: Input<Json> = (value, _name, { budget }) => {
-  budget.useFor(value);
-  return value as Json;
+const counted: Input<Json> = {
+  read(value, _name, { budget }) {
+    budget.useFor(value);
+    return value as Json;
+  },
 };
 
-const string: Input<string> = (value, name, { budget }) => {
-  const text = typeof value === 'number' ? String(value) : value;
-  if (typeof text !== 'string') throw new ExpressionError(`${name} needs text`);
-  budget.use(text.length);
-  return text;
+const string: Input<string> = {
+  read(value, name, { budget }) {
+    const text = typeof value === 'number' ? String(value) : value;
+    if (typeof text !== 'string') throw new ExpressionError(`${name} needs text`);
+    budget.use(text.length);
+    return text;
+  },
 };
 
-const cardNumber: Input<string> = (value, name, evaluation) => string(value, name, evaluation);
+/** For what is done character by character; measured against copying a text whole. */
+const spelled: Input<string> = {
+  read(value, name, evaluation) {
+    const text = string.read(value, name, evaluation);
+    evaluation.budget.use(text.length * 7);
+    return text;
+  },
+};
 
-const bytes: Input<Buffer> = (value, name) => convert.bytesOf(value, name);
+const bytes: Input<Buffer> = {
+  read: (value, name) => convert.bytesOf(value, name),
+  refusesNull: true,
+};
 
 const first = length('first', 0);
 const lastCount = length('last', 0);
@@ -78,30 +96,30 @@ const revealLast4 = flag('reveal_last4', false);
 const jsonStringify = filter(counted, [], (value) => convert.toJsonText(value));
 
 const rows = {
-  alias_card: filter(string, [revealBin, revealLast4], (number, [bin, last4], { random }) =>
+  alias_card: filter(spelled, [revealBin, revealLast4], (number, [bin, last4], { random }) =>
     aliasCard(number, { bin, last4 }, random),
   ),
-  alias_preserve_format: filter(string, [first, lastCount], (value, [first, last], { random }) =>
+  alias_preserve_format: filter(spelled, [first, lastCount], (value, [first, last], { random }) =>
     aliasPreservingFormat(value, { first, last }, random),
   ),
-  alias_preserve_length: filter(string, [first, lastCount], (value, [first, last], { random }) =>
+  alias_preserve_length: filter(spelled, [first, lastCount], (value, [first, last], { random }) =>
     aliasPreservingLength(value, { first, last }, random),
   ),
-  card_bin: filter(cardNumber, [characters('separator_char', '')], (number, [separator]) =>
+  card_bin: filter(spelled, [characters('separator_char', '')], (number, [separator]) =>
     binOf(number, separator),
   ),
   card_exp: filter(anything, [expiryPattern('format')], (card, [pattern]) =>
     convert.cardExpiry(card, pattern),
   ),
   card_mask: filter(
-    string,
+    spelled,
     [revealBin, revealLast4, maskCharacter, characters('preserve_char', '')],
     (number, [bin, last4, mask, preserved]) => cardMask(number, { bin, last4, mask, preserved }),
   ),
   hmac: filter(
     string,
-    [oneOf('algorithm', Object.keys(convert.hmacAlgorithms), 'sha-256'), text('key')],
-    (value, [algorithm, key]) => convert.hmac(value, algorithm, key),
+    [oneOf('algorithm', Object.keys(hmacAlgorithms), 'sha-256'), text('key')],
+    (value, [algorithm, key]) => hmac(value, algorithm, key),
   ),
   json: filter(anything, [jsonPath('path')], (value, [path], { budget }) =>
     followPath(path, value as Json, budget),
@@ -119,7 +137,7 @@ const rows = {
     (value, [length, pad]) => value + convert.padding(value, length, pad),
   ),
   reveal: filter(
-    string,
+    spelled,
     [first, lastCount, maskCharacter, characters('preserve_chars', '')],
     (value, [first, last, mask, preserved]) => reveal(value, { first, last, mask, preserved }),
   ),

@@ -17,8 +17,10 @@ type FilterPart = InstanceType<typeof expressions.FilterExpression>;
 
 export const pathLengthMax = 1000;
 export const segmentsMax = 100;
-/** Compiled paths that are kept. */
-const pathsMax = 1000;
+/** Units of work for a node: json-p3 makes an object and a path of names for each. */
+const nodeWork = 16;
+/** How much of compiled paths is kept, see {@link Recent}. */
+const pathsKeptMax = 200_000;
 
 interface Selection {
   readonly selector: Selector;
@@ -38,7 +40,7 @@ const environment = new JSONPathEnvironment();
 environment.functionRegister.delete('match');
 environment.functionRegister.delete('search');
 
-const paths = new Recent<Path>(pathsMax);
+const paths = new Recent<Path>(pathsKeptMax);
 
 /** @throws ExpressionError saying what a path must be. */
 export function compilePath(text: string): Path {
@@ -79,7 +81,7 @@ function parse(text: string): JSONPathQuery {
 
 function planOf(segment: JSONPathQuery['segments'][number]): Path['segments'][number] {
   return {
-    descends: segment instanceof jsonpath.JSONPathSegment && segment.toString().startsWith('..'),
+    descends: segment.toString().startsWith('..'),
     selections: segment.selectors.map((selector) =>
       selector instanceof selectors.FilterSelector
         ? { selector, ...costOf(selector.expression) }
@@ -126,7 +128,7 @@ function* select(
 ): Generator<JSONPathNode> {
   for (const node of nodes) {
     for (const { selector, cost, comparisons } of selections) {
-      budget.use(cost * widthOf(node.value, selector));
+      budget.use(cost * nodeWork * widthOf(node.value, selector));
       if (comparisons > 0) budget.useFor(node.value, comparisons);
       yield* selector.resolve(node);
     }
@@ -142,7 +144,7 @@ function* descend(nodes: Iterable<JSONPathNode>, budget: Budget): Generator<JSON
       const { value } = next;
       if (typeof value !== 'object' || value === null) continue;
       const members = Object.values(value) as JSONValue[];
-      budget.use(members.length + 1);
+      budget.use((members.length + 1) * nodeWork);
       for (const member of members.reverse()) stack.push(new JSONPathNode(member, [], node.root));
     }
   }

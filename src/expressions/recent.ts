@@ -1,16 +1,21 @@
 /** A bounded memory for what is costly to make again. */
 
+/** Counted for an entry besides the characters of its key. */
+const entrySize = 100;
+
 /**
- * Keeps at most `max` values, the recently used ones first to stay: two generations, of which the
- * older is dropped whole when the younger is full, so that neither use nor eviction needs a list.
+ * Keeps what was used last, up to a size counted in characters of the keys, because what is compiled
+ * from a text grows with it. There are two generations, of which the older is dropped whole when the
+ * younger is full, so that neither use nor eviction needs a list.
  */
 export class Recent<T> {
   readonly #generationMax: number;
   #younger = new Map<string, T>();
   #older = new Map<string, T>();
+  #size = 0;
 
-  constructor(max: number) {
-    this.#generationMax = Math.ceil(max / 2);
+  constructor(sizeMax: number) {
+    this.#generationMax = sizeMax / 2;
   }
 
   get(key: string): T | undefined {
@@ -22,9 +27,11 @@ export class Recent<T> {
   }
 
   set(key: string, value: T): void {
-    if (this.#younger.size >= this.#generationMax) {
+    this.#size += key.length + entrySize;
+    if (this.#size > this.#generationMax) {
       this.#older = this.#younger;
       this.#younger = new Map();
+      this.#size = key.length + entrySize;
     }
     this.#younger.set(key, value);
   }

@@ -5,9 +5,9 @@ import { tokenIdLengthMax } from '../lib/ids.ts';
 import { isObject, type Json, nestingMax } from '../lib/json.ts';
 import type { Random } from '../lib/random.ts';
 import { memberPath } from './attribute-path.ts';
-import type { Evaluation } from './budget.ts';
 import { expressionLengthMax } from './engine.ts';
-import { compileExpression, guarded, newEvaluation, type Scope } from './expression.ts';
+import { type Evaluation, newEvaluation, type Scope } from './evaluation.ts';
+import { compileExpression, guarded } from './expression.ts';
 import { textOf } from './result.ts';
 import { setMember } from './template.ts';
 
@@ -125,7 +125,11 @@ function piecesOf(text: string, compiling: Compiling): Piece[] {
   if (!text.includes('{{')) return [text];
   const pieces: Piece[] = [];
   let at = 0;
-  for (const mark of marksOf(text, () => at)) {
+  for (
+    let mark = firstMatch(markPattern, text, 0);
+    mark;
+    mark = firstMatch(markPattern, text, at)
+  ) {
     pieces.push(text.slice(at, mark.index));
     const begin = mark.index + mark[0].length;
     const { piece, end } =
@@ -137,15 +141,9 @@ function piecesOf(text: string, compiling: Compiling): Piece[] {
   return pieces.filter((piece) => piece !== '');
 }
 
-/** The marks of a text from left to right, each at or after the place `from` tells by then. */
-function* marksOf(text: string, from: () => number): Generator<RegExpExecArray> {
-  const pattern = new RegExp(markPattern);
-  for (;;) {
-    pattern.lastIndex = from();
-    const mark = pattern.exec(text);
-    if (mark === null) return;
-    yield mark;
-  }
+function firstMatch(pattern: RegExp, text: string, from: number): RegExpExecArray | null {
+  pattern.lastIndex = from;
+  return pattern.exec(text);
 }
 
 interface PieceAt {
@@ -154,11 +152,9 @@ interface PieceAt {
 }
 
 function rawAt(text: string, begin: number, { path }: Compiling): PieceAt {
-  const pattern = new RegExp(rawEndPattern);
-  pattern.lastIndex = begin;
-  const close = pattern.exec(text);
+  const close = firstMatch(rawEndPattern, text, begin);
   if (close === null) throw flawAt(path, begin, 'expected "{% endraw %}" after this');
-  return { piece: text.slice(begin, close.index), end: pattern.lastIndex };
+  return { piece: text.slice(begin, close.index), end: close.index + close[0].length };
 }
 
 /** An id ends at the first pipe or at the end of the expression: it may hold anything else. */
@@ -166,9 +162,9 @@ const idPattern = /[^|}]*(?:\}(?!\})[^|}]*)*/y;
 const kindPattern = /^(token_intent|token)\s*:\s*/;
 
 function expressionAt(text: string, begin: number, { path, gathered }: Compiling): PieceAt {
-  idPattern.lastIndex = begin;
-  const words = idPattern.exec(text)?.[0].trim() ?? '';
-  const idEnd = idPattern.lastIndex;
+  const written = firstMatch(idPattern, text, begin)?.[0] ?? '';
+  const words = written.trim();
+  const idEnd = begin + written.length;
   const end = endOfExpression(text, idEnd);
   if (end === undefined) throw flawAt(path, begin, 'expected "}}" after this');
   const prefix = kindPattern.exec(words);

@@ -1,5 +1,5 @@
 /** Liquid's own filters that the language has, and what each may cost. */
-import { type FilterImplOptions, filters as liquidFilters } from 'liquidjs';
+import { type FilterImplOptions, filters as liquidFilters, toValue } from 'liquidjs';
 import { EvaluationContext } from './context.ts';
 import { ExpressionError } from './error.ts';
 
@@ -95,14 +95,18 @@ function bounded(name: string, { weight, firstArgumentMax }: StandardFilter): Fi
     const { budget } = EvaluationContext.evaluationOf(this.context);
     budget.useFor(value, weight);
     for (const argument of given) budget.useFor(argument);
-    const [first] = given;
-    if (firstArgumentMax !== undefined && typeof first === 'string') {
-      if (first.length > firstArgumentMax) {
-        throw new ExpressionError(
-          `${name} takes text of at most ${firstArgumentMax} characters as its argument`,
-        );
-      }
+    if (firstArgumentMax !== undefined && lengthOf(given[0]) > firstArgumentMax) {
+      throw new ExpressionError(
+        `${name} takes text of at most ${firstArgumentMax} characters as its argument`,
+      );
     }
     return standard.call(this, value, ...given);
   };
+}
+
+/** The length of an argument once liquidjs has made it a text; a list or an object has no bound. */
+function lengthOf(argument: unknown): number {
+  const value: unknown = toValue(argument);
+  if (typeof value === 'object' && value !== null) return Number.POSITIVE_INFINITY;
+  return String(value).length;
 }

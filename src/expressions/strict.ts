@@ -84,14 +84,22 @@ const flawsByTag: Readonly<Record<string, (token: TagToken) => Flaw | undefined>
     return flawOfValue(tokenizer);
   },
   when: ({ tokenizer }) => {
-    const value = tokenizer.readValue();
-    return value && flawOfRanges([value]);
+    const values: Token[] = [];
+    // Values are parted by commas or by `or`, as in liquidjs's own reading.
+    while (!tokenizer.end()) {
+      values.push(tokenizer.readValueOrThrow());
+      tokenizer.skipBlank();
+      tokenizer.readTo(tokenizer.peek() === ',' ? ',' : 'or');
+    }
+    return flawOfRanges(values);
   },
   for: ({ tokenizer }) => {
     tokenizer.readIdentifier();
     tokenizer.readIdentifier();
     const collection = tokenizer.readValue();
-    const inner = TypeGuards.isRangeToken(collection) ? [] : [collection];
+    const inner = TypeGuards.isRangeToken(collection)
+      ? [collection.lhs, collection.rhs]
+      : [collection];
     return flawOfRanges([...inner, ...Object.values(new Hash(tokenizer).hash)]);
   },
 };
@@ -198,12 +206,9 @@ const strayPattern = /[^\s.:,|()[\]]/;
 const danglingPattern = /[.:,|(]\s*(?=[.:,|)\]]|$)|\[\s*\]/;
 
 function flawOfPunctuation(text: string, [begin, end]: Place, leaves: Place[]): Flaw | undefined {
-  // A leaf becomes a letter that is no blank, so that places stay what they are.
-  let outline = text.slice(begin, end);
-  for (const [from, to] of leaves) {
-    const length = Math.max(0, to - from);
-    outline = outline.slice(0, from - begin) + '_'.repeat(length) + outline.slice(to - begin);
-  }
+  const marks = text.slice(begin, end).split('');
+  for (const [from, to] of leaves) marks.fill('_', from - begin, to - begin);
+  const outline = marks.join('');
   const stray = outline.replaceAll('_', ' ').search(strayPattern);
   if (stray >= 0) return { at: begin + stray, expected: endOfValue };
   const dangling = outline.search(danglingPattern);

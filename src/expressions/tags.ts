@@ -17,6 +17,7 @@ import {
   toValue,
   UnlessTag,
 } from 'liquidjs';
+import { memberWork } from './budget.ts';
 import { EvaluationContext } from './context.ts';
 import { ExpressionError } from './error.ts';
 import { TextEmitter } from './text.ts';
@@ -37,7 +38,9 @@ class BoundedFor extends ForTag {
     } else {
       const collection: unknown = yield evalTokenValue(this.collection, context);
       // Both an object and an array are turned into a list of their members first.
-      if (typeof collection === 'object') budget.use(Object.keys(collection ?? {}).length);
+      if (typeof collection === 'object') {
+        budget.use(Object.keys(collection ?? {}).length * memberWork);
+      }
     }
     return (yield* super.render(context, emitter)) as undefined | string;
   }

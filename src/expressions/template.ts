@@ -3,11 +3,11 @@ import { invalid } from '../lib/errors.ts';
 import { isObject, type Json, type JsonObject, nestingMax } from '../lib/json.ts';
 import type { Random } from '../lib/random.ts';
 import { memberPath } from './attribute-path.ts';
-import type { Evaluation } from './budget.ts';
-import { compileExpression, guarded, newEvaluation, type Scope } from './expression.ts';
+import { type Evaluate, newEvaluation, type Scope } from './evaluation.ts';
+import { compileExpression, guarded } from './expression.ts';
 
-/** Evaluates its part of the template. */
-export type Template = (scope: Scope, evaluation: Evaluation) => Json | undefined;
+/** A compiled template or a part of one. */
+export type Template = Evaluate;
 
 /** Expressions one template may have. */
 export const expressionsMax = 500;

@@ -20,6 +20,8 @@ export interface TokenType {
   /** The expression whose value makes two tokens of the type equal. */
   readonly fingerprint: string;
   readonly searchIndexes: readonly string[];
+  /** The property that is kept no longer than the CVC Retention quota; see `card-code.ts`. */
+  readonly code?: string;
   /**
    * Gives the data as it is kept.
    *
@@ -48,6 +50,7 @@ const card = {
   },
   fingerprint: '{{ data.number }}',
   searchIndexes: [],
+  code: 'cvc',
   parseData: parseCard,
 } as const;
 
