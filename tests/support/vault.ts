@@ -1,10 +1,10 @@
 /** A running vault for tests of the HTTP interface, on either engine, with a clock that tests move. */
-import type { TestContext } from 'node:test';
 import { type Running, serve } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import type { Clock, Instant } from '../../src/lib/clock.ts';
 import type { Log, LogFields } from '../../src/lib/log.ts';
 import type { Engine, Place } from './engines.ts';
+import type { Lender } from './temporary.ts';
 
 export const managementKey = 'management.key.for.tests.only.000000';
 
@@ -72,6 +72,7 @@ export interface TestVaultOptions {
   readonly place?: Place;
   readonly clock?: TestClock;
   readonly environment?: Readonly<Record<string, string>>;
+  readonly requestTimeoutMs?: number;
 }
 
 export function configFor(
@@ -89,7 +90,7 @@ export function configFor(
 
 /** Starts a vault that is stopped after the test. */
 export async function startVault(
-  t: TestContext,
+  t: Lender,
   engine: Engine,
   options: TestVaultOptions = {},
 ): Promise<TestVault> {
@@ -99,6 +100,7 @@ export async function startVault(
   const running = await serve(configFor(place, options.environment), {
     clock,
     log: recorder(logged),
+    ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
   });
   let stopped: Promise<void> | undefined;
   const stop = () => {
@@ -115,15 +117,21 @@ export async function startVault(
     logged,
     send,
     stop,
-    application: async (request = {}) => {
-      const scope =
-        'permissions' in request || 'rules' in request ? {} : { rules: [revealEverything] };
-      const body = { name: 'test', type: 'private', ...scope, ...request };
-      const created = await send('POST', '/applications', { key: managementKey, body });
-      if (created.status !== 201) throw new Error(`no application: ${created.text}`);
-      return created.body.key;
-    },
+    application: (request) => createApplication(running.url, request),
   };
+}
+
+/** Creates an application and gives its key; see {@link TestVault.application}. */
+export async function createApplication(
+  url: string,
+  given: Readonly<Record<string, unknown>> = {},
+  key = managementKey,
+): Promise<string> {
+  const scope = 'permissions' in given || 'rules' in given ? {} : { rules: [revealEverything] };
+  const body = { name: 'test', type: 'private', ...scope, ...given };
+  const created = await request(`${url}/applications`, 'POST', { key, body });
+  if (created.status !== 201) throw new Error(`no application: ${created.text}`);
+  return created.body.key;
 }
 
 export async function request(url: string, method: string, sent: Sent = {}): Promise<Received> {

@@ -1,0 +1,181 @@
+/** Deduplication: equal values find the token that already holds them. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { onBothEngines } from '../support/engines.ts';
+import { newTenant, tenantsOf } from '../support/tenant.ts';
+import { mastercard, visa } from '../support/values.ts';
+
+const card = { type: 'card', data: visa, deduplicate_token: true };
+
+onBothEngines('Deduplication', (engine) => {
+  const tenants = tenantsOf(engine);
+
+  test('201: an equal value answers with the token that holds it, untouched', async () => {
+    const tenant = await tenants();
+    const first = await tenant.token({ ...card, metadata: { k: 'first' } });
+    const before = await tenant.rows('tokens');
+    const again = await tenant.token({
+      ...card,
+      id: 'another',
+      data: { ...visa, expiration_year: 2031 },
+      metadata: { k: 'second' },
+      containers: ['/elsewhere/'],
+    });
+    assert.deepEqual(again.body, {
+      ...first.body,
+      _extras: { deduplicated: true, deduplication_behavior: 'read_existing' },
+    });
+    assert.equal(again.headers.get('location'), first.headers.get('location'));
+    assert.deepEqual(await tenant.rows('tokens'), before);
+    assert.deepEqual(await tenant.logged(), ['create', 'read']);
+  });
+
+  test('201: without the flag equal values are two tokens, with it a plain one is found', async () => {
+    const tenant = await tenants();
+    const plain = { type: 'card', data: visa };
+    const first = await tenant.token(plain);
+    const second = await tenant.token(plain);
+    assert.notEqual(second.body.id, first.body.id);
+    const third = await tenant.token(card);
+    assert.equal(third.body._extras.deduplicated, true);
+    assert.ok([first.body.id, second.body.id].includes(third.body.id));
+  });
+
+  test('201: the request overrides the setting of the tenant, both ways', async () => {
+    const tenant = await tenants();
+    await tenant.set({ deduplicate_tokens: 'true' });
+    const plain = { type: 'card', data: visa };
+    const first = await tenant.token(plain);
+    assert.equal((await tenant.token(plain)).body.id, first.body.id);
+    const apart = await tenant.token({ ...plain, deduplicate_token: false });
+    assert.notEqual(apart.body.id, first.body.id);
+    assert.deepEqual(apart.body._extras, { deduplicated: false });
+  });
+
+  test('201: another type, tenant or fingerprint is another value', async () => {
+    const tenant = await tenants();
+    const other = await newTenant(tenant.vault);
+    const found = [
+      await tenant.token(card),
+      await tenant.token({ ...card, type: 'network_token' }),
+      await tenant.token({ ...card, data: mastercard }),
+      await tenant.token({ ...card, fingerprint_expression: 'x{{ data.number }}' }),
+      await other.token(card),
+    ];
+    assert.deepEqual(
+      found.map(({ body }) => body._extras.deduplicated),
+      [false, false, false, false, false],
+    );
+  });
+
+  test('201: a caller who may not read the token learns only of its existence', async () => {
+    const tenant = await tenants();
+    const hidden = { ...card, containers: ['/hidden/'], metadata: { k: 'v' } };
+    const { body: token } = await tenant.token(hidden);
+    const creator = await tenant.holder({ permissions: ['token:create'] });
+    const { body } = await tenant.send('POST', '/tokens', { key: creator, body: card });
+    const { id, tenant_id, type, fingerprint, containers } = token;
+    const _extras = { deduplicated: true, deduplication_behavior: 'read_existing' };
+    assert.deepEqual(body, { id, tenant_id, type, fingerprint, containers, _extras });
+  });
+
+  test('201: what a reader is shown follows the transform of the read', async () => {
+    const tenant = await tenants();
+    await tenant.token(card);
+    const shown = async (transform: string) => {
+      const rule = { container: '/', permissions: ['token:create'], transform: 'reveal' };
+      const read = { ...rule, permissions: ['token:read'], transform };
+      const key = await tenant.application({
+        rules: [
+          { ...rule, priority: 1 },
+          { ...read, priority: 2 },
+        ],
+      });
+      return (await tenant.send('POST', '/tokens', { key, body: card })).body;
+    };
+    assert.deepEqual((await shown('reveal')).data, visa);
+    assert.deepEqual((await shown('mask')).data, {
+      number: 'XXXXXXXXXXXX4242',
+      expiration_month: 12,
+      expiration_year: 2030,
+    });
+    const redacted = await shown('redact');
+    assert.equal('data' in redacted || 'card' in redacted, false);
+    assert.deepEqual(redacted.metadata, undefined);
+    assert.equal(redacted._extras.deduplicated, true);
+  });
+
+  test('403: who may not create in the container finds nothing by guessing values', async () => {
+    const tenant = await tenants();
+    await tenant.token(card);
+    const key = await tenant.holder({ container: '/other/' });
+    const denied = await tenant.send('POST', '/tokens', { key, body: card });
+    assert.equal(denied.status, 403);
+    assert.deepEqual(await tenant.logged(), ['create', 'create denied']);
+  });
+
+  test('201: update_existing merges data and metadata and finds the token by its new terms', async () => {
+    const tenant = await tenants();
+    await tenant.set({ token_deduplication_behavior: 'update_existing' });
+    const created = await tenant.token({
+      ...card,
+      data: { number: visa.number, expiration_year: 2029 },
+      search_indexes: ['{{ data.number }}', '{{ data.expiration_year }}'],
+    });
+    const before = await tenant.rows('search_terms');
+    const { body } = await tenant.token({
+      ...card,
+      mask: '{{ data.number }}',
+      search_indexes: [],
+      containers: ['/elsewhere/'],
+    });
+    assert.deepEqual(body._extras, {
+      deduplicated: true,
+      deduplication_behavior: 'update_existing',
+    });
+    assert.deepEqual(body.data, visa);
+    for (const name of ['id', 'mask', 'search_indexes', 'containers', 'fingerprint']) {
+      assert.deepEqual(body[name], created.body[name], name);
+    }
+    assert.equal(typeof body.modified_at, 'string');
+    const terms = (await tenant.rows('search_terms')).map(({ term }) => term);
+    assert.equal(terms.length, 2);
+    assert.equal(before.filter(({ term }) => terms.includes(term)).length, 1);
+    assert.deepEqual(await tenant.logged(), ['create', 'update']);
+    const read = await tenant.send('GET', `/tokens/${body.id}`);
+    assert.deepEqual(read.body.data, visa);
+    await tenant.token({ ...card, metadata: { kept: 'a', changed: 'b' } });
+    const merged = await tenant.token({ ...card, metadata: { changed: 'c' } });
+    assert.deepEqual(merged.body.metadata, { kept: 'a', changed: 'c' });
+  });
+
+  test('400: update_existing keeps the limits of a token', async () => {
+    const tenant = await tenants();
+    await tenant.set({ token_deduplication_behavior: 'update_existing' });
+    const metadata = (prefix: string) =>
+      Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`${prefix}${index}`, 'v']));
+    await tenant.token({ ...card, metadata: metadata('a') });
+    const body = { ...card, metadata: metadata('b') };
+    const refused = await tenant.send('POST', '/tokens', { body });
+    assert.equal(refused.status, 400);
+    assert.deepEqual(Object.keys(refused.body.errors), ['metadata']);
+  });
+
+  for (const behavior of ['read_existing', 'update_existing']) {
+    test(`201: any number of concurrent creates yield one token, ${behavior}`, async () => {
+      const tenant = await tenants();
+      await tenant.set({ token_deduplication_behavior: behavior });
+      const answers = await Promise.all(
+        Array.from({ length: 40 }, (_, index) =>
+          tenant.send('POST', '/tokens', { body: { ...card, metadata: { [`k${index}`]: 'v' } } }),
+        ),
+      );
+      assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201]));
+      assert.equal(new Set(answers.map(({ body }) => body.id)).size, 1);
+      assert.equal(answers.filter(({ body }) => !body._extras.deduplicated).length, 1);
+      const [token] = await tenant.rows('tokens');
+      const keys = Object.keys(JSON.parse(token?.metadata ?? '{}'));
+      assert.equal(keys.length, behavior === 'update_existing' ? 40 : 1);
+    });
+  }
+});

@@ -1,0 +1,129 @@
+/** The vault as operators run it: the command line in a process of its own, which may be killed. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Place } from './engines.ts';
+import type { Lender } from './temporary.ts';
+import { managementKey, request } from './vault.ts';
+
+export interface Finished {
+  /** `null` when a signal ended it. */
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface VaultProcess {
+  readonly url: string;
+  readonly pid: number;
+  /** Everything it has written so far. */
+  output(): string;
+  /** SIGKILL to the whole process group. */
+  kill(): Promise<void>;
+  /** SIGTERM. */
+  terminate(): void;
+  /** Settles when it has ended, however that came. */
+  readonly finished: Promise<Finished>;
+}
+
+export type Environment = Readonly<Record<string, string>>;
+
+const root = join(import.meta.dirname, '..', '..');
+const main = join(root, 'src', 'cli', 'main.ts');
+
+/** Of its own environment a child gets these; compiled code is kept, which halves the time of a start. */
+const inherited = {
+  PATH: process.env['PATH'],
+  TMPDIR: process.env['TMPDIR'],
+  NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'strongroom'),
+};
+
+const pollMs = 20;
+const pollsMax = 250;
+const listening = /^Strongroom listens on (\S+)$/m;
+
+/** The variables under which a vault runs in a place; a later one overrides an earlier one. */
+export function environmentOf(place: Place, ...more: readonly Environment[]): Environment {
+  return Object.assign(
+    {
+      STRONGROOM_PORT: '0',
+      STRONGROOM_DATA_DIR: place.dataDir,
+      ...(place.databaseUrl !== undefined && { STRONGROOM_DATABASE_URL: place.databaseUrl }),
+      STRONGROOM_BOOTSTRAP_KEY: managementKey,
+    },
+    ...more,
+  );
+}
+
+/** Starts `strongroom serve` and waits until it listens. It ends with the test. */
+export async function spawnVault(t: Lender, environment: Environment): Promise<VaultProcess> {
+  const started = start(['serve'], environment);
+  t.after(started.kill);
+  const { child, finished, output } = started;
+  const url = await new Promise<string>((resolve, reject) => {
+    const look = () => {
+      const match = listening.exec(output());
+      if (match?.[1] !== undefined) resolve(match[1]);
+    };
+    child.stdout?.on('data', look);
+    void finished.then(({ code }) => {
+      look();
+      reject(new Error(`strongroom serve ended with ${code} before it listened:\n${output()}`));
+    });
+  });
+  return {
+    url,
+    pid: child.pid ?? 0,
+    output,
+    kill: started.kill,
+    terminate: () => void child.kill('SIGTERM'),
+    finished,
+  };
+}
+
+/** Waits until `/readyz` gives this status. */
+export async function untilReady(url: string, status: 200 | 503 = 200): Promise<void> {
+  for (let poll = 0; poll < pollsMax; poll += 1) {
+    if ((await request(`${url}/readyz`, 'GET')).status === status) return;
+    await pause(pollMs);
+  }
+  throw new Error(`/readyz did not become ${status}`);
+}
+
+/** Runs a command that ends by itself, such as `tenant create` or a start that is refused. */
+export function runCommand(words: readonly string[], environment: Environment): Promise<Finished> {
+  return start(words, environment).finished;
+}
+
+function start(words: readonly string[], environment: Environment) {
+  const child = spawn(process.execPath, [main, ...words], {
+    env: { ...inherited, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const stdout = collect(child.stdout);
+  const stderr = collect(child.stderr);
+  const finished = once(child, 'close').then(
+    ([code]): Finished => ({ code, stdout: stdout(), stderr: stderr() }),
+  );
+  const end = () => killGroup(child);
+  process.once('exit', end);
+  void finished.then(() => process.off('exit', end));
+  const kill = async () => {
+    end();
+    await finished;
+  };
+  return { child, finished, kill, output: () => stdout() + stderr() };
+}
+
+function collect(stream: NodeJS.ReadableStream | null): () => string {
+  const chunks: Buffer[] = [];
+  stream?.on('data', (chunk: Buffer) => chunks.push(chunk));
+  return () => Buffer.concat(chunks).toString('utf8');
+}
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  process.kill(-child.pid, 'SIGKILL');
+}

@@ -1,0 +1,18 @@
+/** Randomness that can be repeated: a test prints its seed, and TEST_SEED gives it again. */
+import { randomInt } from 'node:crypto';
+import type { TestContext } from 'node:test';
+
+/** A whole number from 0 up to, not including, `bound`. */
+export type Below = (bound: number) => number;
+
+/** Numbers that follow from a printed seed (the generator is mulberry32). */
+export function seeded(t: TestContext): Below {
+  let state = Number(process.env['TEST_SEED'] ?? randomInt(2 ** 31));
+  t.diagnostic(`TEST_SEED=${state}`);
+  return (bound) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % bound;
+  };
+}

@@ -1,0 +1,134 @@
+/** Tenants for tests of the HTTP interface: the tests of a suite share a vault, each has its own tenant. */
+import { randomUUID } from 'node:crypto';
+import { after, before } from 'node:test';
+import type { TenantId } from '../../src/lib/ids.ts';
+import type { Row, Table } from '../../src/store/tables.ts';
+import { createTenantWithKey } from '../../src/vault/bootstrap.ts';
+import type { Quotas, SettingName } from '../../src/vault/settings.ts';
+import type { TenantType } from '../../src/vault/tenants.ts';
+import type { Engine } from './engines.ts';
+import {
+  createApplication,
+  type Received,
+  revealEverything,
+  type Sent,
+  startVault,
+  type TestVault,
+  type TestVaultOptions,
+} from './vault.ts';
+
+export type Given = Readonly<Record<string, unknown>>;
+
+export interface TestTenant {
+  readonly vault: TestVault;
+  readonly id: TenantId;
+  readonly managementKey: string;
+  /** Of an application that may do everything with tokens and sees them in plaintext. */
+  readonly key: string;
+  /** With {@link key} unless another is given. */
+  send(method: string, path: string, sent?: Sent): Promise<Received>;
+  /** Creates a token and fails unless it was created. */
+  token(body: Given): Promise<Received>;
+  /** The key of a new application of this tenant; see {@link TestVault.application}. */
+  application(given?: Given): Promise<string>;
+  /** The key of an application with one rule, {@link revealEverything} unless given otherwise. */
+  holder(rule: Given): Promise<string>;
+  /** Changes the tenant's settings, as of now. */
+  set(settings: Partial<Record<SettingName, string>>): Promise<void>;
+  /** Changes the tenant's quotas, as of now. */
+  setQuotas(quotas: Partial<Quotas>): Promise<void>;
+  /** What the store holds of the tenant. */
+  rows<T extends Table>(table: T): Promise<Row<T>[]>;
+  /** What the log says of an entity type: `create`, `read denied`, in alphabetical order. */
+  logged(entityType?: string): Promise<string[]>;
+  /** How many tokens, search terms, stored replies and log entries there are. */
+  counts(): Promise<Readonly<Record<string, number>>>;
+}
+
+/** Starts the suite's vault and gives the maker of tenants in it. Call it inside `onBothEngines`. */
+export function tenantsOf(
+  engine: Engine,
+  options: TestVaultOptions = {},
+): () => Promise<TestTenant> {
+  const borrowed: (() => void | Promise<void>)[] = [];
+  let vault: TestVault | undefined;
+  before(async () => {
+    vault = await startVault({ after: (give) => borrowed.push(give) }, engine, options);
+  });
+  after(async () => {
+    for (const give of borrowed.reverse()) await give();
+  });
+  return async () => {
+    if (vault === undefined) throw new Error('the vault of the suite did not start');
+    return newTenant(vault);
+  };
+}
+
+/** How long the service may go by a tenant or an application as it was before. */
+const staleMsMax = 1000;
+
+export async function newTenant(vault: TestVault, type: TenantType = 'test'): Promise<TestTenant> {
+  const { store } = vault.running.vault;
+  const made = await createTenantWithKey(vault.running.vault, {
+    tenant: randomUUID(),
+    type,
+    key: undefined,
+  });
+  const { id } = made?.tenant ?? {};
+  const managementKey = made?.newKey;
+  if (id === undefined || managementKey === undefined) throw new Error('no tenant was created');
+  const application: TestTenant['application'] = (given) =>
+    createApplication(vault.url, given, managementKey);
+  const key = await application();
+  const send: TestTenant['send'] = (method, path, sent) =>
+    vault.send(method, path, { key, ...sent });
+  const rows = <T extends Table>(table: T) =>
+    store.select((db) =>
+      db
+        .selectFrom(table as 'logs')
+        .selectAll()
+        .where('tenant_id', '=', id),
+    ) as unknown as Promise<Row<T>[]>;
+  const replace = async (columns: Partial<Row<'tenants'>>) => {
+    const [row] = await rows('tenants');
+    const [entry] = await rows('logs');
+    if (row === undefined || entry === undefined) throw new Error('the tenant has no row');
+    const tenants = [{ ...row, ...columns, version: row.version + 1 }];
+    const outcome = await store.commit({ replace: { tenants }, entries: [entry] });
+    if (outcome.conflict !== undefined) throw new Error(outcome.conflict);
+    vault.clock.advance(staleMsMax);
+  };
+  return {
+    vault,
+    id,
+    managementKey,
+    key,
+    send,
+    token: async (body) => {
+      const created = await send('POST', '/tokens', { body });
+      if (created.status !== 201) throw new Error(`no token: ${created.text}`);
+      return created;
+    },
+    application,
+    holder: (rule) => application({ rules: [{ ...revealEverything, ...rule }] }),
+    set: (settings) => replace({ settings: JSON.stringify(settings) }),
+    setQuotas: (quotas) => replace({ quotas: JSON.stringify(quotas) }),
+    rows,
+    logged: async (entityType = 'token') =>
+      (await rows('logs'))
+        .filter((entry) => entry.entity_type === entityType)
+        .map(({ operation, result }) =>
+          result === 'success' ? operation : `${operation} ${result}`,
+        )
+        .sort(),
+    counts: async () => ({
+      tokens: (await rows('tokens')).length,
+      search_terms: (await rows('search_terms')).length,
+      replies: (await rows('replies')).length,
+      // What the service does by itself, and that a key is in use, is noted beside the requests.
+      logs: (await rows('logs')).filter(
+        ({ actor_type, operation }) => actor_type !== 'system' && operation !== 'use',
+      ).length,
+    }),
+  };
+}
