@@ -1,23 +1,49 @@
 /** The composition root: from the configuration to a vault that can be asked, and one that listens. */
-import { randomUUID } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import type { Config } from './config.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Config, ConfigError } from './config.ts';
 import { loadRootKey, type RootKey } from './crypto/root-key.ts';
+import { createRateLimits, unknownRoutes } from './http/rate-limit.ts';
+import type { Route } from './http/route.ts';
+import { accessRoutes } from './http/routes/access.ts';
+import { applicationKeyRoutes } from './http/routes/application-keys.ts';
 import { applicationRoutes } from './http/routes/applications.ts';
+import { docsRoutes } from './http/routes/docs.ts';
+import { enrichmentRoutes } from './http/routes/enrichments.ts';
 import { healthRoutes } from './http/routes/health.ts';
 import { logRoutes } from './http/routes/logs.ts';
+import { sessionRoutes } from './http/routes/sessions.ts';
+import { tenantRoutes } from './http/routes/tenants.ts';
+import { tokenIntentRoutes } from './http/routes/token-intents.ts';
+import { tokenListRoutes } from './http/routes/token-lists.ts';
+import { tokenizationRoutes } from './http/routes/tokenization.ts';
 import { tokenRoutes } from './http/routes/tokens.ts';
 import { createServer } from './http/server.ts';
-import { type Clock, systemClock } from './lib/clock.ts';
+import { jobsOf } from './jobs/jobs.ts';
+import { startJobs } from './jobs/runner.ts';
+import { type Clock, minute, systemClock } from './lib/clock.ts';
 import { VaultError } from './lib/errors.ts';
+import { newUuid } from './lib/ids.ts';
 import { createLog, type Log } from './lib/log.ts';
+import { createMetrics, type Metrics } from './lib/metrics.ts';
 import { pooledRandom, type Random } from './lib/random.ts';
-import { openStore, type Store } from './store/store.ts';
-import { createAuthenticate } from './vault/authenticate.ts';
+import { createOutbound } from './outbound/call.ts';
+import { openStore } from './store/open.ts';
+import type { Store, StoreOptions } from './store/store.ts';
+import { telling } from './store/telling.ts';
+import { createAuthentication } from './vault/authenticate.ts';
 import { type Bootstrapped, bootstrap } from './vault/bootstrap.ts';
+import { openEnrichments } from './vault/enrichments.ts';
+import { createFailedAuthentication } from './vault/failed-authentication.ts';
 import { createIdempotency } from './vault/idempotency.ts';
+import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/log-export.ts';
 import { createTenants, type Tenants } from './vault/tenants.ts';
+
+/** The release; its number stands in the package alone. */
+const { version } = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+) as { readonly version: string };
 
 /** The parts that the server and the command line share, over one store. */
 export interface Vault {
@@ -43,13 +69,18 @@ export class ForeignRootKeyError extends Error {
 }
 
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */
-export async function openVault(config: Config, clock: Clock = systemClock): Promise<Vault> {
+export async function openVault(
+  config: Config,
+  clock: Clock = systemClock,
+  onCommitted?: StoreOptions['onCommitted'],
+): Promise<Vault> {
   const random = pooledRandom();
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
   const store = await openStore({
     databaseUrl: config.databaseUrl,
     dataDir: config.dataDir,
-    newStreamId: randomUUID,
+    newStreamId: () => newUuid(random),
+    onCommitted,
   });
   try {
     const stored = await store.select((db) =>
@@ -62,15 +93,23 @@ export async function openVault(config: Config, clock: Clock = systemClock): Pro
       random,
     });
     const tenants = createTenants({ store, rootKey, clock, random });
-    await tenants.verifyRootKey().catch((error: unknown) => {
-      throw error instanceof VaultError && error.code === 'integrity'
-        ? new ForeignRootKeyError(rootKey.origin, error)
-        : error;
-    });
+    await proveRootKey({ tenants, rootKey });
     return { store, tenants, rootKey, clock, random, close: () => store.close() };
   } catch (error) {
     await store.close();
     throw error;
+  }
+}
+
+async function proveRootKey({
+  tenants,
+  rootKey,
+}: Pick<Vault, 'tenants' | 'rootKey'>): Promise<void> {
+  try {
+    await tenants.verifyRootKey();
+  } catch (error) {
+    if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+    throw new ForeignRootKeyError(rootKey.origin, error);
   }
 }
 
@@ -80,6 +119,8 @@ export interface Running {
   readonly vault: Vault;
   /** What the first start made, in an empty store; `undefined` on every later start. */
   readonly bootstrapped: Bootstrapped | undefined;
+  /** Every route that asks for a key, as declared. */
+  readonly routes: readonly Route[];
   /** Finishes what is in flight, then closes the store. */
   stop(): Promise<void>;
 }
@@ -87,46 +128,116 @@ export interface Running {
 export interface ServeOptions {
   readonly clock?: Clock;
   readonly log?: Log;
+  /** How long a client may take to send a request. */
+  readonly requestTimeoutMs?: number;
 }
 
 export async function serve(config: Config, options: ServeOptions = {}): Promise<Running> {
   const { clock = systemClock, log = createLog(config.logLevel) } = options;
-  const vault = await openVault(config, clock);
+  const metrics = createMetrics();
+  const logExport = startLogExport(config, { metrics, log, clock });
+  const vault = await openVault(config, clock, logExport?.take);
   const { store, tenants, random } = vault;
   try {
     const bootstrapped = await bootstrap(vault, config.bootstrap);
-    const onMaskFailure = () =>
+    // Another server, with another root key, may have been the first in a store that was empty.
+    if (!bootstrapped) await proveRootKey(vault);
+    const onMaskFailure = () => {
+      metrics.count('mask_failures');
       log.warn('a stored mask could not be evaluated; its data was left out');
-    const server = createServer({
-      routes: [
-        ...tokenRoutes({ store, clock, random, onMaskFailure }),
-        ...applicationRoutes({ clock, random }),
-        ...logRoutes({ store, clock }),
-      ],
-      openRoutes: healthRoutes({ store, clock }),
-      authenticate: createAuthenticate({ store, tenants, clock }),
-      idempotency: createIdempotency({ store, clock, random }),
+    };
+    const outbound = createOutbound({
+      allow: config.outboundAllow,
+      databasePort: config.databasePort,
+    });
+    const enrichments = await openEnrichments(
+      { clock, random, outbound, log, pause },
+      config.enrichments,
+    );
+    const { authenticate, forget } = createAuthentication({
       store,
+      tenants,
       clock,
-      newTraceId: randomUUID,
+      onFailure: createFailedAuthentication({ store, clock, log }),
+    });
+    const routes = [
+      ...tokenRoutes({ store, clock, random, onMaskFailure }),
+      ...tokenListRoutes({ store, clock, onMaskFailure }),
+      ...tokenizationRoutes({ store, clock, random, onMaskFailure }),
+      ...tokenIntentRoutes({ store, clock, random }),
+      ...applicationRoutes({ store, clock, random }),
+      ...applicationKeyRoutes({ store, clock, random }),
+      ...accessRoutes({ store, clock }),
+      ...sessionRoutes({ store, clock, random }),
+      ...tenantRoutes({ store, tenants, clock }),
+      ...logRoutes({ store, clock }),
+      ...enrichmentRoutes({ store, clock, ...enrichments }),
+    ];
+    const probes = healthRoutes({ store, clock });
+    const [headerPrefix = 'SVC'] = config.headerPrefixes;
+    const unlimited = unknownRoutes(config.rateLimits, routes);
+    if (unlimited.length > 0) {
+      const problem = `names routes that do not exist: ${unlimited.join(', ')}`;
+      throw new ConfigError('STRONGROOM_RATE_LIMITS', problem);
+    }
+    const server = createServer({
+      routes,
+      openRoutes: [
+        ...probes,
+        ...docsRoutes({ routes, openRoutes: probes, headerPrefix, version, metrics }),
+      ],
+      metrics,
+      authenticate,
+      idempotency: createIdempotency({ store, clock, random }),
+      store: telling(store, (change) => {
+        forget(change);
+        tenants.forget(change);
+      }),
+      clock,
+      newTraceId: () => newUuid(random),
       headerPrefixes: config.headerPrefixes,
       log,
       tls: config.tls,
+      rateLimits: createRateLimits({ rules: config.rateLimits, store, clock }),
+      trustedProxies: config.trustedProxies,
+      requestTimeoutMs: options.requestTimeoutMs,
     });
     await server.listen({ host: config.host, port: config.port });
     const { port } = server.server.address() as AddressInfo;
     const host = config.host.includes(':') ? `[${config.host}]` : config.host;
+    const jobs = startJobs(jobsOf({ store, tenants, clock, random }), log);
     return {
       url: `${config.tls ? 'https' : 'http'}://${host}:${port}`,
       vault,
       bootstrapped,
+      routes,
       stop: async () => {
-        await server.close();
+        await Promise.all([server.close(), jobs.stop()]);
         await vault.close();
+        await logExport?.close();
       },
     };
   } catch (error) {
     await vault.close();
     throw error;
   }
+}
+
+function startLogExport(
+  { logExport }: Config,
+  { metrics, log, clock }: { readonly metrics: Metrics; readonly log: Log; readonly clock: Clock },
+): LogExport | undefined {
+  if (logExport === undefined) return undefined;
+  let warnedAt = 0;
+  let untold = 0;
+  const onLost = (count: number) => {
+    for (let lost = 0; lost < count; lost++) metrics.count('log_export_failures');
+    untold += count;
+    if (clock.now() - warnedAt < minute) return;
+    log.warn('log entries were not exported; they are in the log itself', { count: untold });
+    warnedAt = clock.now();
+    untold = 0;
+  };
+  const write = logExport === 'stdout' ? toStandardOutput : toFile(logExport);
+  return createLogExport({ write, onLost, pause: (ms) => pause(ms, undefined, { ref: false }) });
 }

@@ -1,13 +1,30 @@
 /** Configuration: the only reader of the environment. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isNetwork } from './http/network.ts';
+import { parseRateLimits, type RateLimitRule, rateLimitPresets } from './http/rate-limit-rules.ts';
+import { second } from './lib/clock.ts';
+import { VaultError } from './lib/errors.ts';
 import type { LogLevel } from './lib/log.ts';
+import { type AllowList, parseAllowList } from './outbound/allow-list.ts';
+import {
+  answerDefault,
+  type BankHostConfig,
+  parseAnswer,
+  parseHeaders,
+  parseRequest,
+  parseUrl,
+  requestDefault,
+} from './vault/bank-host-config.ts';
+import type { EnrichmentConfig } from './vault/enrichments.ts';
 
 export interface Config {
   readonly host: string;
   readonly port: number;
   readonly dataDir: string;
   readonly databaseUrl: string | undefined;
+  /** `undefined` for the embedded engine. */
+  readonly databasePort: number | undefined;
   readonly rootKey: string | undefined;
   readonly rootKeyFile: string;
   readonly headerPrefixes: readonly string[];
@@ -18,6 +35,15 @@ export interface Config {
     readonly key: string | undefined;
   };
   readonly logLevel: LogLevel;
+  /** Where log entries are written as they commit: `stdout` or a file. */
+  readonly logExport: string | undefined;
+  /** Empty unless the operator asks for limits. */
+  readonly rateLimits: readonly RateLimitRule[];
+  /** Addresses and networks of proxies whose word on the client's address is taken. */
+  readonly trustedProxies: readonly string[];
+  /** Hosts and ports that may be called at any address and without TLS. */
+  readonly outboundAllow: AllowList;
+  readonly enrichments: EnrichmentConfig;
 }
 
 /** A variable is missing or has a value it cannot have. The message never holds the value. */
@@ -29,6 +55,7 @@ export class ConfigError extends Error {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
+type Read = (name: string) => string | undefined;
 
 const bootstrapKeyForm = /^[A-Za-z0-9_.]{32,200}$/;
 const prefixForm = /^[A-Za-z][A-Za-z0-9]{0,19}$/;
@@ -40,9 +67,10 @@ const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silen
  * @throws ConfigError naming the variable that is wrong.
  */
 export function readConfig(environment: Environment = process.env): Config {
-  const read = (name: string) => environment[`STRONGROOM_${name}`] || undefined;
+  const read: Read = (name) => environment[`STRONGROOM_${name}`] || undefined;
   const dataDir = read('DATA_DIR') ?? './data';
   const host = read('HOST') ?? '127.0.0.1';
+  const outboundAllow = parsed(read, 'OUTBOUND_ALLOW', parseAllowList) ?? new Set();
   const tls = readTls(read);
   if (!loopback.has(host) && !tls && read('TLS') !== 'off') {
     throw new ConfigError(
@@ -56,6 +84,7 @@ export function readConfig(environment: Environment = process.env): Config {
     port: readPort(read('PORT')),
     dataDir,
     databaseUrl: readDatabaseUrl(read('DATABASE_URL')),
+    databasePort: databasePortOf(read('DATABASE_URL')),
     rootKey: read('ROOT_KEY'),
     rootKeyFile: read('ROOT_KEY_FILE') ?? join(dataDir, 'root.key'),
     headerPrefixes: readPrefixes(read('HEADER_PREFIXES') ?? 'SVC'),
@@ -68,11 +97,76 @@ export function readConfig(environment: Environment = process.env): Config {
       ]),
       key: readBootstrapKey(read('BOOTSTRAP_KEY')),
     },
+    logExport: read('LOG_EXPORT'),
     logLevel: oneOf('STRONGROOM_LOG_LEVEL', read('LOG_LEVEL') ?? 'info', logLevels),
+    rateLimits: readRateLimits(read('RATE_LIMITS')),
+    trustedProxies: readProxies(read('TRUSTED_PROXIES')),
+    outboundAllow,
+    enrichments: {
+      routingDirectory: read('ROUTING_DIRECTORY'),
+      binTable: read('BIN_TABLE'),
+      bankHost: readBankHost(read, outboundAllow),
+      strict: readFlag(read, 'BANK_PROVIDER_STRICT'),
+      cacheMs:
+        second * readNumber(read, 'BANK_PROVIDER_CACHE_SECONDS', { given: 0, min: 0, max: 86_400 }),
+    },
   };
 }
 
-function readTls(read: (name: string) => string | undefined): Config['tls'] {
+function readBankHost(read: Read, allow: AllowList): BankHostConfig | undefined {
+  const url = parsed(read, 'BANK_PROVIDER_URL', (text) => parseUrl(text, allow));
+  return (
+    url && {
+      url,
+      headers: parsed(read, 'BANK_PROVIDER_HEADERS', parseHeaders) ?? {},
+      request: parsed(read, 'BANK_PROVIDER_REQUEST', parseRequest) ?? requestDefault,
+      answer: parsed(read, 'BANK_PROVIDER_ANSWER', parseAnswer) ?? answerDefault,
+      timeoutMs: readNumber(read, 'BANK_PROVIDER_TIMEOUT_MS', {
+        given: 5000,
+        min: 100,
+        max: 30_000,
+      }),
+      attemptsMax: readNumber(read, 'BANK_PROVIDER_ATTEMPTS', { given: 3, min: 1, max: 5 }),
+    }
+  );
+}
+
+/** What `parse` makes of a variable; what it finds wrong is told under the variable's name. */
+function parsed<T>(read: Read, name: string, parse: (text: string) => T): T | undefined {
+  const text = read(name);
+  try {
+    return text === undefined ? undefined : parse(text);
+  } catch (error) {
+    if (!(error instanceof VaultError)) throw error;
+    throw new ConfigError(
+      `STRONGROOM_${name}`,
+      Object.values(error.errors ?? {})
+        .flat()
+        .join('; '),
+    );
+  }
+}
+
+function readFlag(read: Read, name: string): boolean {
+  const text = read(name) ?? 'false';
+  return oneOf(`STRONGROOM_${name}`, text, ['true', 'false']) === 'true';
+}
+
+interface NumberForm {
+  /** Where the variable is not set. */
+  readonly given: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+function readNumber(read: Read, name: string, { given, min, max }: NumberForm): number {
+  const text = read(name) ?? String(given);
+  const value = Number(text);
+  if (/^[0-9]{1,9}$/.test(text) && value >= min && value <= max) return value;
+  throw new ConfigError(`STRONGROOM_${name}`, `must be a whole number from ${min} to ${max}`);
+}
+
+function readTls(read: Read): Config['tls'] {
   const [cert, key] = [read('TLS_CERT'), read('TLS_KEY')];
   if (cert === undefined && key === undefined) return undefined;
   if (cert === undefined || key === undefined) {
@@ -89,6 +183,31 @@ function readText(variable: string, file: string): string {
   }
 }
 
+/** The name of a preset, or that of a file. */
+function readRateLimits(text: string | undefined): readonly RateLimitRule[] {
+  if (text === undefined) return [];
+  const preset = Object.hasOwn(rateLimitPresets, text) ? rateLimitPresets[text] : undefined;
+  if (preset) return preset;
+  const variable = 'STRONGROOM_RATE_LIMITS';
+  const json = readText(variable, text);
+  try {
+    return parseRateLimits(JSON.parse(json));
+  } catch (error) {
+    const errors = error instanceof VaultError ? Object.entries(error.errors ?? {}) : [];
+    const problems = errors.map(([path, messages]) => `${path} ${messages.join(', ')}`);
+    throw new ConfigError(variable, `names a file that ${problems.join('; ') || 'is not JSON'}`);
+  }
+}
+
+function readProxies(text: string | undefined): readonly string[] {
+  const proxies = text?.split(',').map((proxy) => proxy.trim()) ?? [];
+  if (proxies.every(isNetwork)) return proxies;
+  throw new ConfigError(
+    'STRONGROOM_TRUSTED_PROXIES',
+    'must be a list of addresses and networks such as 10.0.0.7,192.168.0.0/16',
+  );
+}
+
 function readPort(text = '8080'): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
@@ -98,6 +217,11 @@ function readPort(text = '8080'): number {
 function readDatabaseUrl(text: string | undefined): string | undefined {
   if (text === undefined || /^postgres(?:ql)?:\/\//.test(text)) return text;
   throw new ConfigError('STRONGROOM_DATABASE_URL', 'must begin with postgres://');
+}
+
+/** Of a URL with several hosts, which is no URL to anybody else, the standard port. */
+function databasePortOf(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(URL.parse(text)?.port || 5432);
 }
 
 function readPrefixes(text: string): string[] {

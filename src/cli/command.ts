@@ -2,10 +2,12 @@
 
 export interface Flag {
   readonly kind: 'string' | 'boolean';
+  /** It may be given several times. */
+  readonly repeated?: true;
   readonly meaning: string;
 }
 
-export type Flags = Readonly<Record<string, string | boolean | undefined>>;
+export type Flags = Readonly<Record<string, string | boolean | string[] | undefined>>;
 
 export interface Command {
   /** The words that select it, such as `tenant create`. */
@@ -27,3 +29,16 @@ export function required(flags: Flags, name: string): string {
   if (typeof value === 'string' && value !== '') return value;
   throw new UsageError(`--${name} is required`);
 }
+
+/** The texts of a flag that may be given several times. */
+export function repeated(flags: Flags, name: string): readonly string[] {
+  const value = flags[name];
+  return Array.isArray(value) ? value : [];
+}
+
+/** What a command tells: one JSON object for programs, or a line for people. */
+export function print(flags: Flags, { json, line }: { json: object; line: string }): void {
+  process.stdout.write(`${flags['json'] === true ? JSON.stringify(json) : line}\n`);
+}
+
+export const jsonFlag: Flag = { kind: 'boolean', meaning: 'print JSON, for programs' };

@@ -5,10 +5,25 @@ import { ConfigError } from '../config.ts';
 import { VaultError } from '../lib/errors.ts';
 import { type Command, type Flags, UsageError } from './command.ts';
 import { demo } from './demo.ts';
+import { keyCreate, keyDelete, keyList } from './key.ts';
+import { logsExport } from './logs-export.ts';
+import { logsVerify } from './logs-verify.ts';
 import { serveCommand } from './serve.ts';
-import { tenantCreate } from './tenant.ts';
+import { tenantCreate, tenantDelete, tenantList, tenantQuota } from './tenant.ts';
 
-const commands: readonly Command[] = [serveCommand, tenantCreate, demo];
+const commands: readonly Command[] = [
+  serveCommand,
+  tenantCreate,
+  tenantList,
+  tenantQuota,
+  tenantDelete,
+  keyCreate,
+  keyList,
+  keyDelete,
+  logsVerify,
+  logsExport,
+  demo,
+];
 
 /** Failures whose message is written for the operator; anything else is our mistake and keeps its stack. */
 const operatorErrors = new Set(['RootKeyError', 'ForeignRootKeyError', 'DowngradeError']);
@@ -33,7 +48,10 @@ async function main(words: readonly string[]): Promise<number> {
 
 function readFlags(command: Command, words: readonly string[]): Flags {
   const options = Object.fromEntries(
-    Object.entries(command.flags).map(([name, { kind }]) => [name, { type: kind }]),
+    Object.entries(command.flags).map(([name, { kind, repeated = false }]) => [
+      name,
+      { type: kind, multiple: repeated },
+    ]),
   );
   try {
     return parseArgs({ args: [...words], options, strict: true, allowPositionals: false })
@@ -44,12 +62,19 @@ function readFlags(command: Command, words: readonly string[]): Flags {
 }
 
 function explain(error: unknown): string {
-  if (error instanceof VaultError) return error.public;
+  if (error instanceof VaultError) return explainAttributes(error) ?? error.public;
   if (error instanceof UsageError || error instanceof ConfigError) return error.message;
   if (!(error instanceof Error)) return 'failed';
   if (operatorErrors.has(error.name)) return error.message;
   const code = 'code' in error ? ` (${String(error.code)})` : '';
   return `${error.message}${code}`;
+}
+
+function explainAttributes({ errors }: VaultError): string | undefined {
+  if (errors === undefined) return undefined;
+  return Object.entries(errors)
+    .map(([name, messages]) => `${name} ${messages.join(', ')}`)
+    .join('; ');
 }
 
 function usage(): string {

@@ -1,10 +1,17 @@
 /** `strongroom tenant …`: tenants, from the operator's side. */
-import { openVault } from '../app.ts';
-import { readConfig } from '../config.ts';
 import { createTenantWithKey } from '../vault/bootstrap.ts';
-import { type Command, required, UsageError } from './command.ts';
+import { deleteTenant, purgeDeletedTenants } from '../vault/delete-tenant.ts';
+import { perform } from '../vault/perform.ts';
+import { parseQuota, quotaRows, quotasOf } from '../vault/settings.ts';
+import { nameOf } from '../vault/tenants.ts';
+import { setQuotas } from '../vault/update-tenant.ts';
+import { type Command, jsonFlag, print, repeated, required, UsageError } from './command.ts';
+import { operatorOf, tenantFlag, withVault } from './operator.ts';
 
 const types = { test: 'test', production: 'production' } as const;
+
+/** Rows that the removal of a tenant takes in one commit. */
+const rowsMax = 500;
 
 export const tenantCreate: Command = {
   name: 'tenant create',
@@ -12,27 +19,120 @@ export const tenantCreate: Command = {
   flags: {
     name: { kind: 'string', meaning: 'name of the tenant, unique on this vault' },
     type: { kind: 'string', meaning: 'test or production (default production)' },
-    json: { kind: 'boolean', meaning: 'print one JSON object' },
+    json: jsonFlag,
   },
-  run: async (flags) => {
+  run: (flags) => {
     const name = required(flags, 'name');
     const type = types[String(flags['type'] ?? 'production') as keyof typeof types];
     if (type === undefined) throw new UsageError('--type must be test or production');
-    const vault = await openVault(readConfig());
-    try {
+    return withVault(async (vault) => {
       const { tenant, newKey } = await createTenantWithKey(vault, {
         tenant: name,
         type,
         key: undefined,
       });
-      process.stdout.write(
-        flags['json'] === true
-          ? `${JSON.stringify({ id: tenant.id, name: tenant.name, type: tenant.type, key: newKey })}\n`
-          : `Created the tenant "${tenant.name}" (${tenant.id}).\nIts management key, shown this once: ${newKey}\n`,
-      );
+      print(flags, {
+        json: { id: tenant.id, name: tenant.name, type: tenant.type, key: newKey },
+        line:
+          `Created the tenant "${tenant.name}" (${tenant.id}).\n` +
+          `Its management key, shown this once: ${newKey}`,
+      });
       return 0;
-    } finally {
-      await vault.close();
-    }
+    });
   },
 };
+
+export const tenantList: Command = {
+  name: 'tenant list',
+  summary: 'List the tenants, with the quotas in force.',
+  flags: { json: jsonFlag },
+  run: (flags) =>
+    withVault(async ({ tenants }) => {
+      for (const row of await tenants.all()) {
+        const { tenant_id: id, name, type } = row;
+        const own = nameOf(row);
+        print(flags, {
+          json: { id, name, display_name: own, type, quotas: quotasOf(row.quotas) },
+          line: `${id}  ${type.padEnd(10)}  ${name}${own === name ? '' : `  (calls itself ${own})`}`,
+        });
+      }
+      return 0;
+    }),
+};
+
+const quotaNames = Object.entries(quotaRows)
+  .map(([name, { meaning }]) => `${name} (${meaning})`)
+  .join(', ');
+
+export const tenantQuota: Command = {
+  name: 'tenant quota',
+  summary: 'Show the quotas of a tenant, or set some; servers follow within a second.',
+  flags: {
+    tenant: tenantFlag,
+    set: {
+      kind: 'string',
+      repeated: true,
+      meaning: `name=value, may be repeated; durations as 90s, 15m, 2h, 7d: ${quotaNames}`,
+    },
+    json: jsonFlag,
+  },
+  run: (flags) => {
+    const set = Object.assign({}, ...repeated(flags, 'set').map(readQuota));
+    return withVault(async (vault) => {
+      const operator = await operatorOf(vault, flags);
+      const { id } = operator.tenant;
+      if (Object.keys(set).length > 0) await perform(vault.store, setQuotas(vault, operator, set));
+      const quotas = quotasOf((await vault.tenants.row(id))?.quotas ?? '{}');
+      print(flags, {
+        json: { id, quotas },
+        line: Object.entries(quotas)
+          .map(([name, value]) => `${name} ${value}`)
+          .join('\n'),
+      });
+      return 0;
+    });
+  },
+};
+
+function readQuota(text: string): object {
+  const [, name = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  if (name === '') throw new UsageError('--set takes name=value');
+  return parseQuota(name, value);
+}
+
+export const tenantDelete: Command = {
+  name: 'tenant delete',
+  summary: 'Destroy the keys of a tenant, so that nothing of it can be read again, and its rows.',
+  flags: {
+    tenant: tenantFlag,
+    yes: { kind: 'boolean', meaning: 'really; there is no way back' },
+    json: jsonFlag,
+  },
+  run: (flags) => {
+    if (flags['yes'] !== true) throw new UsageError('add --yes: there is no way back');
+    return withVault(async (vault) => {
+      const operator = await operatorOf(vault, flags);
+      const { id, name } = operator.tenant;
+      await perform(vault.store, deleteTenant(vault, operator));
+      const removed = await purge(vault);
+      print(flags, {
+        json: { id, removed_rows: removed },
+        line: `Deleted the tenant "${name}" (${id}) and ${removed} rows of it.`,
+      });
+      return 0;
+    });
+  },
+};
+
+/** Also of tenants that were deleted before and are not removed yet. */
+async function purge(vault: Parameters<typeof purgeDeletedTenants>[0]): Promise<number> {
+  let removed = 0;
+  for (;;) {
+    const count = await purgeDeletedTenants(vault, rowsMax);
+    removed += count;
+    if (process.stderr.isTTY) process.stderr.write(`\r${removed} rows removed`);
+    if (count === 0) break;
+  }
+  if (process.stderr.isTTY) process.stderr.write('\n');
+  return removed;
+}

@@ -4,7 +4,8 @@ import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Json } from '../lib/json.ts';
 import { encodeParts } from './parts.ts';
 
-export const cursorLengthMax = 500;
+/** A token id of 400 characters takes up to 1200 bytes, a time and a page number the rest. */
+export const cursorLengthMax = 1700;
 
 const tagBytes = 16;
 

@@ -8,10 +8,13 @@
  */
 export class ExpressionError extends Error {
   readonly public: string;
+  /** Where the expression stands in the caller's JSON, as far as that is known. */
+  readonly path: string | undefined;
 
-  constructor(message: string) {
+  constructor(message: string, path?: string) {
     super(message);
     this.name = 'ExpressionError';
     this.public = message;
+    this.path = path;
   }
 }

@@ -6,6 +6,7 @@ import { isObject, type Json, nestingMax } from '../lib/json.ts';
 import type { Random } from '../lib/random.ts';
 import { memberPath } from './attribute-path.ts';
 import { expressionLengthMax } from './engine.ts';
+import { ExpressionError } from './error.ts';
 import { type Evaluation, newEvaluation, type Scope } from './evaluation.ts';
 import { compileExpression, guarded } from './expression.ts';
 import { textOf } from './result.ts';
@@ -58,7 +59,7 @@ export function compileReferences(json: Json): ReferenceTemplate {
  * The body with every expression replaced by its value; null where there is none.
  *
  * @param resolve gives the value of a reference and is asked once for each. What it throws is thrown.
- * @throws ExpressionError when an expression cannot be evaluated with its value.
+ * @throws ExpressionError that says where the expression stands which cannot be evaluated.
  */
 export function evaluateReferences(
   template: ReferenceTemplate,
@@ -109,11 +110,24 @@ function textNode(text: string, path: string, gathered: Gathered): Node {
   const pieces = piecesOf(text, { path, gathered });
   const significant = pieces.filter((piece) => typeof piece !== 'string' || piece.trim() !== '');
   const [only] = significant;
-  if (significant.length === 1 && typeof only === 'function') return only;
-  return (values, evaluation) =>
+  if (significant.length === 1 && typeof only === 'function') return located(only, path);
+  if (pieces.every((piece) => typeof piece === 'string')) return () => pieces.join('');
+  const joined: Node = (values, evaluation) =>
     pieces
       .map((piece) => (typeof piece === 'string' ? piece : textOf(piece(values, evaluation))))
       .join('');
+  return located(joined, path);
+}
+
+/** Says of what fails where it stands. */
+function located(node: Node, path: string): Node {
+  return (values, evaluation) => {
+    try {
+      return guarded(() => node(values, evaluation));
+    } catch (error) {
+      throw error instanceof ExpressionError ? new ExpressionError(error.public, path) : error;
+    }
+  };
 }
 
 /** Where an expression begins, or a part that is to be taken literally. */

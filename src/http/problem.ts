@@ -1,5 +1,11 @@
 /** Problem documents (RFC 9457): the one place where a failure becomes an answer. */
-import { type AttributeErrors, type ErrorCode, errorKinds, VaultError } from '../lib/errors.ts';
+import {
+  type AttributeErrors,
+  type ErrorCode,
+  errorKinds,
+  reasonOf,
+  VaultError,
+} from '../lib/errors.ts';
 
 export const problemMediaType = 'application/problem+json; charset=utf-8';
 
@@ -25,24 +31,42 @@ const serverErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   FST_ERR_ASYNC_CONSTRAINT: ['malformed_request', 'The request is not valid.'],
 };
 
+/** What is wrong with a connection that brought no request, by the code of the HTTP parser. */
+const connectionErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+  HPE_HEADER_OVERFLOW: ['headers_too_large', 'The request line and headers exceed the limit.'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'The request took too long to arrive.'],
+};
+
+export function connectionErrorOf(parserCode: string): VaultError {
+  const [code, message] = connectionErrors[parserCode] ?? [
+    'malformed_request',
+    'The bytes received are not an HTTP request.',
+  ];
+  return new VaultError(code, { public: message });
+}
+
 /** Any failure as a VaultError. What is unknown becomes `internal`, keeping its cause for the log. */
 export function vaultErrorOf(error: unknown): VaultError {
   if (error instanceof VaultError) return error;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const known = serverErrors[code];
   if (known) return new VaultError(known[0], { public: known[1] });
+  if (isCutShort(error)) {
+    return new VaultError('malformed_request', {
+      public: 'The connection ended before the body did.',
+    });
+  }
   return new VaultError('internal', {
     public: 'The vault failed to process the request. Nothing about it is kept but the log entry.',
-    internal: describe(error),
+    internal: reasonOf(error),
     cause: error,
   });
 }
 
-/** Name and place of a failure. Messages are left out: JSON.parse, for one, quotes what it was given. */
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return 'a value that is no error was thrown';
-  const frames = (error.stack ?? '').split('\n').filter((line) => line.startsWith('    at '));
-  return [error.name, ...frames.slice(0, 8).map((line) => line.trim())].join(' ');
+/** The client went away in the middle of its body. Fastify gives such an error its 400, and no code of its own. */
+function isCutShort(error: unknown): boolean {
+  if (!(error instanceof Error) || !('code' in error) || !('statusCode' in error)) return false;
+  return error.code === 'ECONNRESET' && error.statusCode === 400;
 }
 
 export function problemOf(error: VaultError): Problem {

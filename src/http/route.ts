@@ -2,7 +2,7 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import type { Caller } from '../vault/caller.ts';
 import type { Decide, Reply } from '../vault/perform.ts';
-import type { Permission } from '../vault/permissions.ts';
+import type { HolderKind, Permission } from '../vault/permissions.ts';
 
 export interface RouteRequest<P, Q, B> {
   readonly caller: Caller;
@@ -19,6 +19,8 @@ export interface RouteDeclaration<P extends TSchema, Q extends TSchema, B extend
   readonly summary: string;
   /** Held by the caller at least somewhere, or `any key`. What it may touch is decided by the rules. */
   readonly permission: Permission | 'any key';
+  /** The kinds of keys the route is for, where that is what decides. */
+  readonly kinds?: readonly HolderKind[];
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
@@ -26,13 +28,13 @@ export interface RouteDeclaration<P extends TSchema, Q extends TSchema, B extend
   readonly mediaType?: string;
   readonly reply: { readonly status: Reply['status']; readonly body?: TSchema };
   /** Requests with the same turn wait for one another, so that they need not decide twice. */
-  readonly turn?: (request: RouteRequest<Static<P>, Static<Q>, Static<B>>) => string;
+  readonly turn?: (request: RouteRequest<Static<P>, Static<Q>, Static<B>>) => string | undefined;
   readonly handle: (request: RouteRequest<Static<P>, Static<Q>, Static<B>>) => Decide;
 }
 
 /** A declared route with its types settled; the server treats all alike. */
 export type Route = Omit<RouteDeclaration<TSchema, TSchema, TSchema>, 'turn' | 'handle'> & {
-  readonly turn?: (request: RouteRequest<never, never, never>) => string;
+  readonly turn?: (request: RouteRequest<never, never, never>) => string | undefined;
   readonly handle: (request: RouteRequest<never, never, never>) => Decide;
 };
 
@@ -52,5 +54,12 @@ export function route<
 export interface OpenRoute {
   readonly path: string;
   readonly summary: string;
-  readonly handle: () => Promise<{ readonly status: number; readonly body?: object }>;
+  readonly handle: () => Promise<OpenReply>;
+}
+
+export interface OpenReply {
+  readonly status: number;
+  /** An object is sent as JSON, a text under its media type. */
+  readonly body?: object | string;
+  readonly mediaType?: string;
 }

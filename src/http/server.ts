@@ -3,27 +3,43 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import { type Clock, second } from '../lib/clock.ts';
 import { errorKinds, VaultError } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
+import type { Metrics } from '../lib/metrics.ts';
 import { createSerial } from '../lib/serial.ts';
 import type { Store } from '../store/store.ts';
 import { holds } from '../vault/access.ts';
+import { attemptOf } from '../vault/audit.ts';
 import type { Authenticate } from '../vault/authenticate.ts';
 import type { Caller, Origin } from '../vault/caller.ts';
 import type { Idempotency } from '../vault/idempotency.ts';
-import { perform, type Reply, type ReplySlot, refuse } from '../vault/perform.ts';
+import {
+  type Effect,
+  forbid,
+  loggingFailures,
+  perform,
+  type Reply,
+  type ReplySlot,
+  refuse,
+} from '../vault/perform.ts';
 import { bodyBytesMax, jsonMediaTypes, mediaTypeOf, parseBody } from './body.ts';
+import { createRefuseConnection } from './connection.ts';
+import { answerPreflight, createCors } from './cors.ts';
 import { createServiceHeaders } from './headers.ts';
+import { refuseOtherMethods } from './methods.ts';
 import { problemMediaType, problemOf, vaultErrorOf } from './problem.ts';
+import type { RouteLimits } from './rate-limit.ts';
 import type { OpenRoute, Route } from './route.ts';
+import { stopGracefully } from './stopping.ts';
 import { compileValidator, type Part } from './validation.ts';
 
 /** A token id of 400 characters, each percent-encoded as four bytes of UTF-8. */
 const pathParamLengthMax = 4800;
 const headerBytesMax = 16_384;
-/** How long a client may take to send a request. */
-const requestTimeoutMs = 30 * second;
+/** How long a client may take to send a request, also while the server stops. */
+export const requestTimeoutMs = 30 * second;
+/** How often Node looks for requests past that; its own default would double the time. */
+const timeoutCheckMs = second;
 const keepAliveMs = 72 * second;
 
-const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const traceIdForm = /^[\x21-\x7e]{1,100}$/;
 
 export interface ServerOptions {
@@ -37,7 +53,13 @@ export interface ServerOptions {
   /** Prefixes of the service's headers; the first is its own. */
   readonly headerPrefixes: readonly string[];
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  readonly rateLimits: (route: Route) => RouteLimits | undefined;
+  /** Addresses and networks of proxies whose word on the client's address is taken. */
+  readonly trustedProxies: readonly string[];
+  /** Another one than {@link requestTimeoutMs}. */
+  readonly requestTimeoutMs?: number | undefined;
 }
 
 declare module 'fastify' {
@@ -50,19 +72,39 @@ declare module 'fastify' {
 export function createServer(options: ServerOptions): FastifyInstance {
   const { store, clock, authenticate, idempotency, log } = options;
   const headers = createServiceHeaders(options.headerPrefixes);
+  const cors = createCors(options.headerPrefixes);
   const inTurn = createSerial();
+  const patienceMs = options.requestTimeoutMs ?? requestTimeoutMs;
+  const limits = {
+    maxHeaderSize: headerBytesMax,
+    headersTimeout: patienceMs,
+    connectionsCheckingInterval: Math.min(timeoutCheckMs, patienceMs),
+  };
   const app = fastify({
     logger: false,
     bodyLimit: bodyBytesMax,
-    requestTimeout: requestTimeoutMs,
+    requestTimeout: patienceMs,
     keepAliveTimeout: keepAliveMs,
-    http: { maxHeaderSize: headerBytesMax, headersTimeout: requestTimeoutMs },
+    return503OnClosing: false,
+    trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
+    ...(options.tls ? { https: { ...limits, ...options.tls } } : { http: limits }),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: pathParamLengthMax },
-    frameworkErrors: (error, request, reply) =>
-      fail(error, request as FastifyRequest, reply as FastifyReply),
-    ...(options.tls && { https: options.tls }),
+    clientErrorHandler: createRefuseConnection(log),
+    frameworkErrors: (error, request, reply) => {
+      open(request as FastifyRequest, reply as FastifyReply);
+      fail(error, request as FastifyRequest, reply as FastifyReply);
+    },
   }) as unknown as FastifyInstance;
 
+  app.addHook('onResponse', async (request, reply) => {
+    options.metrics.request({
+      method: request.method,
+      route: request.routeOptions.url ?? 'none',
+      status: reply.statusCode,
+      seconds: reply.elapsedTime / second,
+    });
+  });
+  stopGracefully(app, patienceMs);
   app.decorateRequest('origin', null);
   app.decorateRequest('caller', null);
   app.removeAllContentTypeParsers();
@@ -77,31 +119,29 @@ export function createServer(options: ServerOptions): FastifyInstance {
     compileValidator(schema, httpPart as Part),
   );
   app.setErrorHandler(fail);
-  app.setNotFoundHandler(() => {
-    throw new VaultError('not_found', { public: 'There is no such route.' });
-  });
 
   app.addHook('onRequest', async (request, reply) => {
-    const dialect = headers.dialectOf(request.headers);
-    const sent = headers.read(request.headers, 'trace-id');
-    const traceId = sent !== undefined && traceIdForm.test(sent) ? sent : options.newTraceId();
-    request.origin = { address: request.ip, traceId, dialect };
-    reply.header(`${dialect.toLowerCase()}-trace-id`, traceId);
-    reply.header('cache-control', 'no-store');
-    reply.header('x-content-type-options', 'nosniff');
+    open(request, reply);
+    if (answerPreflight(cors, request, reply)) return reply;
+    // Before the body is read, which nobody asked for.
+    if (request.is404) throw new VaultError('not_found', { public: 'There is no such route.' });
+    return undefined;
   });
 
   for (const route of options.routes) declare(route);
   for (const route of options.openRoutes) {
     app.get(route.path, async (_request, reply) => {
-      const { status, body } = await route.handle();
+      const { status, body, mediaType } = await route.handle();
+      if (mediaType !== undefined) reply.type(mediaType);
       return reply.code(status).send(body);
     });
   }
-  refuseOtherMethods();
+  const probes = options.openRoutes.map(({ path }) => ({ path, method: 'GET' }));
+  refuseOtherMethods(app, [...options.routes, ...probes]);
   return app;
 
   function declare(route: Route): void {
+    const limits = options.rateLimits(route);
     const schema = {
       ...(route.params && { params: route.params }),
       ...(route.query && { querystring: route.query }),
@@ -112,25 +152,53 @@ export function createServer(options: ServerOptions): FastifyInstance {
       method: route.method,
       url: route.path,
       schema,
-      onRequest: async (request) => {
+      onRequest: async (request, reply) => {
+        const { address } = originOf(request);
+        await limits?.byAddress({ address }, reply);
         request.caller = await admit(route, request);
+        const { kind } = request.caller;
+        const key = headers.read(request.headers, 'api-key');
+        await limits?.byKey({ address, key, kind }, reply);
         checkMediaType(route, request);
       },
       handler: (request, reply) => answer(route, request, reply),
     });
   }
 
+  /** What every answer carries, also where the path was not even a path. */
+  function open(request: FastifyRequest, reply: FastifyReply): void {
+    const dialect = headers.dialectOf(request.headers);
+    const sent = headers.read(request.headers, 'trace-id');
+    const traceId = sent !== undefined && traceIdForm.test(sent) ? sent : options.newTraceId();
+    request.origin = { address: request.ip, traceId, dialect };
+    reply.header(`${dialect.toLowerCase()}-trace-id`, traceId);
+    reply.header('cache-control', 'no-store');
+    reply.header('x-content-type-options', 'nosniff');
+    reply.headers(cors.headers);
+  }
+
   /** Who is calling, and whether the key holds the route's permission at all, before a body is read. */
   async function admit(route: Route, request: FastifyRequest): Promise<Caller> {
     const caller = await authenticate(headers.read(request.headers, 'api-key'), originOf(request));
-    const { permission } = route;
-    if (permission !== 'any key' && !holds(caller.policy, permission)) {
-      const entity = permission.slice(0, permission.lastIndexOf(':'));
-      await perform(store, async () =>
-        refuse(caller, clock.now(), { entity, id: '*', permission }),
-      );
-    }
+    const refusal = refusalOf(route, caller);
+    if (refusal) await perform(store, async () => refusal);
     return caller;
+  }
+
+  function refusalOf(route: Route, caller: Caller): Effect | undefined {
+    const { permission, kinds = [caller.kind] } = route;
+    const attempt = { ...attemptOf(route), id: '*' };
+    const now = clock.now();
+    if (caller.policy.size === 0) {
+      const message = 'The session of this key is not authorized, or no longer.';
+      return forbid(caller, now, { ...attempt, message });
+    }
+    if (!kinds.includes(caller.kind)) {
+      const message = `This needs a key of another kind: ${kinds.join(' or ')}.`;
+      return forbid(caller, now, { ...attempt, message });
+    }
+    if (permission === 'any key' || holds(caller.policy, permission)) return undefined;
+    return refuse(caller, now, { entity: attempt.entity, id: '*', permission });
   }
 
   async function answer(
@@ -140,16 +208,21 @@ export function createServer(options: ServerOptions): FastifyInstance {
   ): Promise<FastifyReply> {
     const { caller, params, query, body } = request;
     const input = { caller, params, query, body } as never;
-    const run = (slot?: ReplySlot) => perform(store, route.handle(input), slot);
+    const decided = () => {
+      const decide = route.handle(input);
+      return caller ? loggingFailures(decide, { caller, clock, route }) : decide;
+    };
+    const run = (slot?: ReplySlot) => perform(store, decided(), slot);
     const turn = route.turn?.(input);
     const take = turn === undefined ? run : (slot?: ReplySlot) => inTurn(turn, () => run(slot));
     const key = headers.read(request.headers, 'idempotency-key');
     // A key is an order for one effect; reading twice and removing twice are harmless as they are.
-    const once = caller && key !== undefined && route.method !== 'GET' && route.method !== 'DELETE';
-    const result = once
-      ? await idempotency({ caller, route: `${route.method} ${pathOf(request)}`, key }, take)
-      : await take();
-    return send(result, request, reply);
+    if (!caller || key === undefined || route.method === 'GET' || route.method === 'DELETE') {
+      return send(await take(), request, reply);
+    }
+    const header = headers.nameAsSent(request.raw, 'idempotency-key');
+    const asked = { caller, route: `${route.method} ${pathOf(request)}`, key, header };
+    return send(await idempotency(asked, take), request, reply);
   }
 
   function fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -173,27 +246,6 @@ export function createServer(options: ServerOptions): FastifyInstance {
       .serializer((problem: unknown) => JSON.stringify(problem))
       .send(problemOf(failure));
   }
-
-  /** A known path with a method it does not have is a 405 that says which it has. */
-  function refuseOtherMethods(): void {
-    const known = new Map<string, string[]>();
-    for (const { path } of options.openRoutes) known.set(path, ['GET']);
-    for (const { path, method } of options.routes)
-      known.set(path, [...(known.get(path) ?? []), method]);
-    for (const [path, allowed] of known) {
-      const allow = [...allowed, ...(allowed.includes('GET') ? ['HEAD'] : [])].sort().join(', ');
-      app.route({
-        method: methods.filter((method) => !allowed.includes(method)),
-        url: path,
-        handler: async () => {
-          throw new VaultError('method_not_allowed', {
-            public: `This path takes ${allow}.`,
-            headers: { allow },
-          });
-        },
-      });
-    }
-  }
 }
 
 function originOf(request: FastifyRequest): Origin {
@@ -201,8 +253,9 @@ function originOf(request: FastifyRequest): Origin {
   return request.origin;
 }
 
+/** The path as it was sent; with and without a slash at its end it is the same. */
 function pathOf(request: FastifyRequest): string {
-  return request.url.split('?', 1)[0] ?? '';
+  return (request.url.split('?', 1)[0] ?? '').replace(/\/$/, '');
 }
 
 function checkMediaType(
@@ -220,5 +273,10 @@ function send(result: Reply, request: FastifyRequest, reply: FastifyReply): Fast
   if (result.location !== undefined) {
     reply.header('location', `${request.protocol}://${request.host}${result.location}`);
   }
-  return reply.code(result.status).send(result.body);
+  const { body } = result;
+  if (body === undefined || (typeof body === 'object' && body !== null)) {
+    return reply.code(result.status).send(body);
+  }
+  // Fastify would send a text as text, and nothing for null.
+  return reply.code(result.status).type('application/json').send(JSON.stringify(body));
 }

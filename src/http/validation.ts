@@ -1,8 +1,8 @@
 /** Validation of the shape of requests by their schemas, and messages that name each wrong attribute. */
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { Convert } from 'typebox/value';
 import { type AttributeErrors, invalid, type VaultError } from '../lib/errors.ts';
+import { lineForm } from './schemas/shared.ts';
 
 export type Part = 'body' | 'params' | 'querystring' | 'headers';
 
@@ -15,10 +15,35 @@ export type Validated = { readonly value: unknown } | { readonly error: VaultErr
 export function compileValidator(schema: TSchema, part: Part): (value: unknown) => Validated {
   const compiled = Compile(schema);
   return (given) => {
-    const value = part === 'body' ? given : Convert(schema, given);
+    const value = part === 'body' ? given : fromText(schema, given);
     if (compiled.Check(value)) return { value };
     return { error: invalid(messagesOf(compiled.Errors(value))) };
   };
+}
+
+const wholeNumberForm = /^-?[0-9]{1,15}$/;
+
+/** What a text stands for where the schema wants no text; what stands for nothing is left to fail. */
+function fromText(schema: TSchema, given: unknown): unknown {
+  const { type, properties, items } = schema as {
+    readonly type?: string;
+    readonly properties?: Readonly<Record<string, TSchema>>;
+    readonly items?: TSchema;
+  };
+  if (properties && typeof given === 'object' && given !== null) {
+    return Object.fromEntries(
+      Object.entries(given).map(([name, value]) => {
+        const member = Object.hasOwn(properties, name) ? properties[name] : undefined;
+        return [name, member ? fromText(member, value) : value];
+      }),
+    );
+  }
+  if (type === 'array' && items) return [given].flat().map((item) => fromText(items, item));
+  if (type === 'integer' && typeof given === 'string' && wholeNumberForm.test(given)) {
+    return Number(given);
+  }
+  if (type === 'boolean' && (given === 'true' || given === 'false')) return given === 'true';
+  return given;
 }
 
 interface SchemaError {
@@ -49,12 +74,18 @@ function messagesOf(errors: readonly SchemaError[]): AttributeErrors {
         path,
         `must be one of ${[given['allowedValues'] ?? given['allowedValue']].flat().join(', ')}`,
       );
+    } else if (keyword === 'pattern' && given['pattern'] === lineForm) {
+      add(path, 'must not hold control characters');
     } else if (keyword !== 'anyOf' && keyword !== 'boolean') {
       add(path, message);
     }
   }
-  for (const [path, names] of types)
-    add(path, `must be ${[...new Set(names)].map(named).join(' or ')}`);
+  for (const [path, names] of types) {
+    // An attribute that may be null, and is not because of what lies within it, is named by that.
+    const within = [...found.keys(), ...types.keys()].some((other) => isWithin(path, other));
+    if (!(within && names.every((name) => name === 'null')))
+      add(path, `must be ${[...new Set(names)].map(named).join(' or ')}`);
+  }
   return Object.fromEntries([...found].map(([path, messages]) => [path || 'body', [...messages]]));
 }
 
@@ -73,6 +104,10 @@ function named(type: string): string {
 
 function textsOf(value: unknown): string[] {
   return Array.isArray(value) ? value.map(String) : [];
+}
+
+function isWithin(path: string, other: string): boolean {
+  return other.startsWith(`${path}.`) || other.startsWith(`${path}[`);
 }
 
 /** `/containers/0` as `containers[0]`, `/metadata/k` as `metadata.k`. */

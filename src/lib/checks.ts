@@ -28,6 +28,24 @@ export function abaValid(digits: string): boolean {
 }
 
 /**
+ * What the first two digits can be: the twelve Federal Reserve districts after the government's 00,
+ * the same districts for thrift institutions (+20) and electronic transactions (+60), and 80 for
+ * traveler's checks. No other number was ever handed out.
+ */
+const abaPrefixes = [
+  [0, 12],
+  [21, 32],
+  [61, 72],
+  [80, 80],
+] as const;
+
+/** True for a routing number that could be a bank's; whether it is one, only a directory tells. */
+export function abaAssignable(digits: string): boolean {
+  const prefix = Number(digits.slice(0, 2));
+  return abaValid(digits) && abaPrefixes.some(([from, to]) => prefix >= from && prefix <= to);
+}
+
+/**
  * Issuer prefixes by brand, single or as an inclusive range of equal length. 622126–622925 and
  * 624–626 are listed by two networks: Discover only routes those cards, the brand on them is
  * UnionPay. The JCB prefixes below 3528 are no longer issued but still in acquirers' tables. Elo

@@ -24,4 +24,9 @@ export function parseInstant(milliseconds: number): Instant {
   return milliseconds as Instant;
 }
 
+/** The instant that many milliseconds later. */
+export function instantAfter(instant: Instant, milliseconds: number): Instant {
+  return parseInstant(instant + milliseconds);
+}
+
 export const systemClock: Clock = { now: () => Date.now() as Instant };

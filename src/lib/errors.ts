@@ -67,3 +67,14 @@ export function invalid(first: string | AttributeErrors, message = ''): VaultErr
     errors,
   });
 }
+
+/**
+ * What went wrong, for the operator's log. Of an error that is not ours, its name and place alone:
+ * messages may hold a value, as that of JSON.parse does, which quotes what it was given.
+ */
+export function reasonOf(error: unknown): string {
+  if (error instanceof VaultError) return error.message;
+  if (!(error instanceof Error)) return 'a value that is no error was thrown';
+  const frames = (error.stack ?? '').split('\n').filter((line) => line.startsWith('    at '));
+  return [error.name, ...frames.slice(0, 8).map((line) => line.trim())].join(' ');
+}

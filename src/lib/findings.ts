@@ -9,6 +9,22 @@ export interface Findings {
   settle(): void;
 }
 
+/**
+ * Runs a check of attributes that stand below `path`.
+ * @throws VaultError what the check threw, naming the attributes by their whole path.
+ */
+export function attemptAt<T>(path: string, check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (path === '' || !(error instanceof VaultError) || !error.errors) throw error;
+    const whole = (name: string) => (name.startsWith('[') ? path + name : `${path}.${name}`);
+    throw invalid(
+      Object.fromEntries(Object.entries(error.errors).map(([name, texts]) => [whole(name), texts])),
+    );
+  }
+}
+
 export function createFindings(): Findings {
   const found = new Map<string, string[]>();
   const add = (path: string, message: string) => {

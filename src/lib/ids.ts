@@ -5,7 +5,9 @@ import type { Random } from './random.ts';
 export type TenantId = Brand<string, 'TenantId'>;
 export type ApplicationId = Brand<string, 'ApplicationId'>;
 export type KeyId = Brand<string, 'KeyId'>;
+export type SessionId = Brand<string, 'SessionId'>;
 export type TokenId = Brand<string, 'TokenId'>;
+export type TokenIntentId = Brand<string, 'TokenIntentId'>;
 
 export const tokenIdLengthMin = 3;
 export const tokenIdLengthMax = 400;
@@ -26,14 +28,16 @@ export function parseTokenId(text: string): TokenId | undefined {
 }
 
 /** Reads a UUID in either case and gives it in lower case; `undefined` when it is not one. */
-export function parseUuid<Id extends TenantId | ApplicationId | KeyId>(
+export function parseUuid<Id extends TenantId | ApplicationId | KeyId | TokenIntentId>(
   text: string,
 ): Id | undefined {
   return uuidPattern.test(text) ? (text.toLowerCase() as Id) : undefined;
 }
 
 /** A version 4 UUID (RFC 9562 section 5.4). */
-export function newUuid<Id extends TenantId | ApplicationId | KeyId | TokenId>(random: Random): Id {
+export function newUuid<
+  Id extends TenantId | ApplicationId | KeyId | SessionId | TokenId | TokenIntentId,
+>(random: Random): Id {
   const bytes = random(16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;

@@ -56,9 +56,19 @@ export function entryHash(previous: string, entry: Omit<ChainedEntry, 'hash'>): 
   return hash('sha256', previous + JSON.stringify(fields));
 }
 
-interface Head {
+/** How far a stream has come: its last entry, or seq 0 and the seed before the first. */
+export interface Head {
   readonly seq: number;
   readonly hash: string;
+}
+
+export function seedHead(tenant: TenantId, streamId: string): Head {
+  return { seq: 0, hash: streamSeed(tenant, streamId) };
+}
+
+/** True when the entry is the one that was written right after this head, unaltered. */
+export function follows(head: Head, entry: ChainedEntry): boolean {
+  return entry.seq === head.seq + 1 && entry.hash === entryHash(head.hash, entry);
 }
 
 /**
@@ -96,6 +106,6 @@ export class LogChain {
     const own = this.#heads.get(tenant);
     if (own) return own;
     if (this.#parent) return this.#parent.#headOf(tenant);
-    return { seq: 0, hash: streamSeed(tenant, this.#streamId) };
+    return seedHead(tenant, this.#streamId);
   }
 }

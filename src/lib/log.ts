@@ -14,6 +14,8 @@ export interface LogFields {
   /** Words of our own about what failed, with the places in our code that it passed. */
   readonly reason?: string;
   readonly address?: string;
+  /** Name of a job that runs by the clock. */
+  readonly job?: string;
   readonly count?: number;
 }
 
@@ -36,6 +38,7 @@ const allowed: readonly (keyof LogFields)[] = [
   'code',
   'reason',
   'address',
+  'job',
   'count',
 ];
 

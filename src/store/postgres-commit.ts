@@ -1,6 +1,7 @@
 /** A commit lane on PostgreSQL: one connection, one statement per group, one log stream. */
 import pg from 'pg';
-import { LogChain } from '../lib/log-chain.ts';
+import { VaultError } from '../lib/errors.ts';
+import { type ChainedEntry, LogChain } from '../lib/log-chain.ts';
 import {
   type Change,
   type Operation,
@@ -9,8 +10,9 @@ import {
   type Precondition,
   removalColumns,
 } from './change.ts';
+import type { StoreOptions } from './store.ts';
 import { type ColumnKind, type SqlValue, shapes, type Table } from './tables.ts';
-import { unavailable } from './unavailable.ts';
+import { unavailable, uncertain } from './unavailable.ts';
 
 interface Committer {
   commit(changes: readonly Change[]): Promise<readonly (Outcome | Error)[]>;
@@ -24,10 +26,12 @@ const divisionByZero = '22012';
 /** Lost a lock race against another lane: nothing was done, and a second try is likely to succeed. */
 const lockLost = new Set(['40P01', '40001', '55P03']);
 const triesMax = 5;
+/** The server ended the session, as it does when it shuts down; any other error undid the statement. */
+const sessionEnded = /^(?:57P|08)/;
 
 export function createPostgresCommitter(
   connection: pg.ClientConfig,
-  newStreamId: () => string,
+  { newStreamId, onCommitted }: StoreOptions,
 ): Committer {
   let client: pg.Client | undefined;
   let chain = new LogChain(newStreamId());
@@ -51,14 +55,18 @@ export function createPostgresCommitter(
 
   async function attempt(changes: readonly Change[]): Promise<void> {
     const open = await connected();
-    const fork = chain.fork();
-    const statement = statementOf(changes, fork);
+    // The answer and the end of the connection may arrive in one packet, and with it a new stream.
+    const own = chain;
+    const fork = own.fork();
+    const { entries, ...statement } = statementOf(changes, fork);
     try {
       await open.query(statement);
-      chain.adopt(fork);
+      own.adopt(fork);
+      onCommitted?.(entries);
     } catch (error) {
-      if (!(error instanceof pg.DatabaseError)) discard(open);
-      throw error;
+      if (error instanceof pg.DatabaseError && !sessionEnded.test(error.code ?? '')) throw error;
+      discard(open);
+      throw uncertain(error instanceof Error ? error.message : 'commit failed', error);
     }
   }
 
@@ -103,6 +111,7 @@ export function createPostgresCommitter(
 }
 
 function failureOf(error: unknown): Error {
+  if (error instanceof VaultError) return error;
   return unavailable(error instanceof Error ? error.message : 'commit failed', error);
 }
 
@@ -163,8 +172,9 @@ const prepared = new Map<string, { name: string; text: string }>();
 function statementOf(
   changes: readonly Change[],
   chain: LogChain,
-): { name: string; text: string; values: unknown[] } {
+): { name: string; text: string; values: unknown[]; entries: ChainedEntry[] } {
   const rowsByPart = new Map<string, (readonly SqlValue[])[]>();
+  const entries: ChainedEntry[] = [];
   const add = (part: string, values: readonly SqlValue[]) => {
     const rows = rowsByPart.get(part);
     if (rows) rows.push(values);
@@ -173,7 +183,9 @@ function statementOf(
   for (const change of changes) {
     for (const { action, table, values } of operationsOf(change)) add(`${action} ${table}`, values);
     for (const entry of change.entries) {
-      const row = chain.append(entry) as unknown as Record<string, SqlValue>;
+      const chained = chain.append(entry);
+      entries.push(chained);
+      const row = chained as unknown as Record<string, SqlValue>;
       add(
         'insert logs',
         shapes.logs.columns.map((column) => row[column] ?? null),
@@ -188,7 +200,7 @@ function statementOf(
     const rows = rowsByPart.get(part) ?? [];
     return (rows[0] ?? []).map((_, column) => rows.map((row) => row[column]));
   });
-  return { ...known, values };
+  return { ...known, values, entries };
 }
 
 const arrayTypes: Record<ColumnKind, string> = {

@@ -2,12 +2,13 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { type ColumnTypes, createVersionTable, pendingStatements } from './migrations/migrate.ts';
+import type { ColumnTypes } from './migrations/column-types.ts';
+import { createVersionTable, pendingStatements } from './migrations/migrate.ts';
 
-const types: ColumnTypes = { text: 'text', integer: 'integer', bytes: 'blob' };
+const types: ColumnTypes = { text: 'text', integer: 'integer', bytes: 'blob', scratchTable: 'table' };
 
 /** How long a statement waits for another process, such as the command line, to finish its commit. */
-const busyTimeoutMs = 5000;
+export const busyTimeoutMs = 5000;
 
 /** Read back after setting: SQLite ignores a pragma it cannot honour instead of failing. */
 const writerPragmas = [
@@ -19,7 +20,7 @@ const writerPragmas = [
   { name: 'trusted_schema', set: 'off', expected: 0 },
 ] as const;
 
-function databaseFile(dataDir: string): string {
+export function databaseFile(dataDir: string): string {
   return join(dataDir, 'strongroom.db');
 }
 

@@ -1,12 +1,14 @@
 /** This side of the writer thread: its messages, its start, and its restart should it ever die. */
 import { Worker } from 'node:worker_threads';
-import type { LogEntry } from '../lib/log-chain.ts';
+import type { ChainedEntry, LogEntry } from '../lib/log-chain.ts';
 import type { Operation, Precondition } from './change.ts';
-import { unavailable } from './unavailable.ts';
+import { unavailable, uncertain } from './unavailable.ts';
 
 export interface WriterOptions {
   readonly dataDir: string;
   readonly streamId: string;
+  /** Whether entries come back with the outcome of their change, as they were chained. */
+  readonly returnsEntries: boolean;
 }
 
 /** A change as it crosses to the thread: flat values, no classes. */
@@ -15,12 +17,13 @@ export interface WireChange {
   readonly entries: readonly LogEntry[];
 }
 
-export type WireRequest = readonly WireChange[] | 'probe' | 'close';
+export type WireRequest = readonly WireChange[] | 'probe' | 'scrub' | 'close';
 
 export interface WireOutcome {
   readonly conflict?: Precondition;
   /** The engine could not do it; the text is for the operator. */
   readonly unavailable?: string;
+  readonly entries?: readonly ChainedEntry[];
 }
 
 /** `failed` is the only message of a thread that could not open the database. */
@@ -34,6 +37,8 @@ export interface Writer {
   commit(group: readonly WireChange[]): Promise<readonly WireOutcome[]>;
   /** Rejects with `unavailable` unless the database can be written. */
   probe(): Promise<void>;
+  /** Rejects with `unavailable` while another process reads what would have to go. */
+  scrub(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -44,14 +49,18 @@ interface Waiting {
 
 const threadFile = new URL(`./sqlite-writer${import.meta.url.slice(-3)}`, import.meta.url);
 
+export interface StartOptions extends Omit<WriterOptions, 'streamId'> {
+  readonly newStreamId: () => string;
+}
+
 /** Starts the thread and waits until the database is open and migrated. */
-export async function startWriter(dataDir: string, newStreamId: () => string): Promise<Writer> {
+export async function startWriter({ newStreamId, ...fixed }: StartOptions): Promise<Writer> {
   let thread: Promise<Worker> | undefined;
   const waiting: Waiting[] = [];
 
   /** A new thread begins a new log stream: what the old one's last group did is not known here. */
   function start(): Promise<Worker> {
-    const options: WriterOptions = { dataDir, streamId: newStreamId() };
+    const options: WriterOptions = { ...fixed, streamId: newStreamId() };
     const worker = new Worker(threadFile, { workerData: options });
     return new Promise((resolve, reject) => {
       worker.on('message', (reply: WireReply) => {
@@ -63,9 +72,9 @@ export async function startWriter(dataDir: string, newStreamId: () => string): P
       worker.on('error', reject);
       worker.on('exit', () => {
         thread = undefined;
-        const error = unavailable('the writer thread ended');
-        reject(error);
-        for (const pending of waiting.splice(0)) pending.reject(error);
+        reject(unavailable('the writer thread could not start'));
+        for (const pending of waiting.splice(0))
+          pending.reject(uncertain('the writer thread ended'));
       });
     });
   }
@@ -79,14 +88,17 @@ export async function startWriter(dataDir: string, newStreamId: () => string): P
     });
   }
 
+  async function ask(request: 'probe' | 'scrub'): Promise<void> {
+    const [outcome] = await send(request);
+    if (outcome?.unavailable !== undefined) throw unavailable(outcome.unavailable);
+  }
+
   thread = start();
   await thread;
   return {
     commit: send,
-    probe: async () => {
-      const [outcome] = await send('probe');
-      if (outcome?.unavailable !== undefined) throw unavailable(outcome.unavailable);
-    },
+    probe: () => ask('probe'),
+    scrub: () => ask('scrub'),
     close: async () => {
       const worker = await thread;
       if (!worker) return;

@@ -1,9 +1,9 @@
 /** The writer thread: owns the writing connection and commits one group per transaction. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import { LogChain } from '../lib/log-chain.ts';
+import { type ChainedEntry, LogChain } from '../lib/log-chain.ts';
 import { type Operation, type Precondition, removalColumns } from './change.ts';
-import { openWriter } from './sqlite-database.ts';
+import { busyTimeoutMs, openWriter } from './sqlite-database.ts';
 import type {
   WireChange,
   WireOutcome,
@@ -68,13 +68,13 @@ function preconditionOf(error: unknown, table: Table): Precondition | undefined 
   return `${table}.${name ?? 'key'}`;
 }
 
-function createCommitter(database: DatabaseSync, streamId: string) {
+function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: WriterOptions) {
   const statementOf = createStatements(database);
   const insertLog = statementOf({ table: 'logs', action: 'insert', values: [] });
   const logColumns = shapes.logs.columns;
   const chain = new LogChain(streamId);
 
-  function apply(change: WireChange, fork: LogChain): void {
+  function apply(change: WireChange, fork: LogChain): ChainedEntry[] {
     for (const operation of change.operations) {
       let changes: number | bigint;
       try {
@@ -85,10 +85,12 @@ function createCommitter(database: DatabaseSync, streamId: string) {
       }
       if (changes !== 1) throw new ConflictError(`${operation.table}.version`);
     }
-    for (const entry of change.entries) {
-      const row = fork.append(entry) as unknown as Record<string, SqlValue>;
+    return change.entries.map((entry) => {
+      const chained = fork.append(entry);
+      const row = chained as unknown as Record<string, SqlValue>;
       insertLog.run(...logColumns.map((column) => row[column] ?? null));
-    }
+      return chained;
+    });
   }
 
   /** A change that conflicts is undone to its savepoint, so its neighbours never notice. */
@@ -96,10 +98,10 @@ function createCommitter(database: DatabaseSync, streamId: string) {
     database.exec('savepoint change');
     const fork = group.fork();
     try {
-      apply(change, fork);
+      const entries = apply(change, fork);
       database.exec('release change');
       group.adopt(fork);
-      return {};
+      return returnsEntries ? { entries } : {};
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error;
       database.exec('rollback to change; release change');
@@ -124,13 +126,43 @@ function createCommitter(database: DatabaseSync, streamId: string) {
   };
 }
 
-/** Writes one page and commits it: only a write shows that the disk still takes one. */
+/**
+ * Writes one page and commits it: only a write shows that the disk still takes one, and SQLite writes
+ * no page whose bytes are as before. The log must be there as well, or no secret may be released.
+ */
+const probeSql = `
+  begin immediate;
+  update schema_version set version = version + 1;
+  update schema_version set version = version - 1;
+  insert into logs select * from logs where false;
+  commit`;
+
 function probe(database: DatabaseSync): WireOutcome {
   try {
-    database.exec('update schema_version set version = version');
+    database.exec(probeSql);
     return {};
   } catch (error) {
+    if (database.isTransaction) database.exec('rollback');
     return { unavailable: describe(error) };
+  }
+}
+
+/** Commits wait while the log is emptied, so it waits no longer than this for readers elsewhere. */
+const scrubTimeoutMs = 250;
+
+/**
+ * Moves what the write-ahead log holds into the database, where what was deleted is zeros, and empties
+ * the log.
+ */
+function scrub(database: DatabaseSync): WireOutcome {
+  try {
+    database.exec(`pragma busy_timeout = ${scrubTimeoutMs}`);
+    const result = database.prepare('pragma wal_checkpoint(truncate)').get();
+    return result?.['busy'] === 0 ? {} : { unavailable: 'the write-ahead log is being read' };
+  } catch (error) {
+    return { unavailable: describe(error) };
+  } finally {
+    database.exec(`pragma busy_timeout = ${busyTimeoutMs}`);
   }
 }
 
@@ -151,13 +183,15 @@ function serve(options: WriterOptions): void {
     port.close();
     return;
   }
-  const commitGroup = createCommitter(database, options.streamId);
+  const commitGroup = createCommitter(database, options);
   port.on('message', (request: WireRequest) => {
     if (request === 'close') {
       database.close();
       port.close();
     } else if (request === 'probe') {
       reply([probe(database)]);
+    } else if (request === 'scrub') {
+      reply([scrub(database)]);
     } else {
       reply(commitGroup(request));
     }

@@ -1,18 +1,13 @@
 /** The embedded engine: reads on this thread, writes in groups on the writer thread. */
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
-import {
-  DummyDriver,
-  Kysely,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
-} from 'kysely';
 import { type Change, type Outcome, operationsOf } from './change.ts';
 import { createLane } from './lane.ts';
+import { memoryLimiter } from './limiter.ts';
+import { sqliteBuilder } from './query-builder.ts';
 import { openReader } from './sqlite-database.ts';
 import { startWriter, type WireChange, type WireOutcome } from './sqlite-thread.ts';
-import type { Query, Store } from './store.ts';
-import { type Key, type Row, type Schema, type SqlValue, shapes, type Table } from './tables.ts';
+import type { Query, Store, StoreOptions } from './store.ts';
+import { type Key, type Row, type SqlValue, shapes, type Table } from './tables.ts';
 import { unavailable } from './unavailable.ts';
 
 /** One group is being written while the next crosses to the thread. */
@@ -21,22 +16,17 @@ const groupsInFlight = 2;
 /** Prepared statements kept for queries; the set of query shapes is small and fixed. */
 const statementsMax = 256;
 
-export async function openSqlite(dataDir: string, newStreamId: () => string): Promise<Store> {
-  const writer = await startWriter(dataDir, newStreamId);
+export async function openSqlite(options: StoreOptions): Promise<Store> {
+  const { dataDir, newStreamId, onCommitted } = options;
+  const returnsEntries = onCommitted !== undefined;
+  const writer = await startWriter({ dataDir, newStreamId, returnsEntries });
   const reader = openReader(dataDir);
   const lane = createLane(groupsInFlight, async (changes) => {
     const outcomes = await writer.commit(changes.map(toWire));
+    onCommitted?.(outcomes.flatMap(({ entries = [] }) => entries));
     return outcomes.map(toOutcome);
   });
   const statementOf = createStatementCache(reader);
-  const builder = new Kysely<Schema>({
-    dialect: {
-      createAdapter: () => new SqliteAdapter(),
-      createDriver: () => new DummyDriver(),
-      createIntrospector: (db) => new SqliteIntrospector(db),
-      createQueryCompiler: () => new SqliteQueryCompiler(),
-    },
-  });
 
   const byKey = new Map<Table, string>(
     Object.values(shapes).map((shape) => [
@@ -55,7 +45,7 @@ export async function openSqlite(dataDir: string, newStreamId: () => string): Pr
       return row as Row<T> | undefined;
     },
     select: async <R>(query: Query<R>) => {
-      const { sql, parameters } = query(builder).compile();
+      const { sql, parameters } = query(sqliteBuilder).compile();
       return read(() => statementOf(sql).all(...(parameters as SqlValue[]))) as R[];
     },
     commit: (change) => lane.commit(change),
@@ -63,6 +53,8 @@ export async function openSqlite(dataDir: string, newStreamId: () => string): Pr
       read(() => statementOf('select 1').get());
       await writer.probe();
     },
+    limiter: memoryLimiter,
+    scrub: () => writer.scrub(),
     close: async () => {
       await lane.drained();
       await writer.close();

@@ -1,8 +1,8 @@
 /** The store: rows by key, queries, and changes that are committed whole or not at all. */
 import type { CompiledQuery, Kysely } from 'kysely';
+import type { ChainedEntry } from '../lib/log-chain.ts';
 import type { Change, Outcome } from './change.ts';
-import { openPostgres } from './postgres.ts';
-import { openSqlite } from './sqlite.ts';
+import type { Limit, Limiter } from './limiter.ts';
 import type { Key, Row, Schema, Table } from './tables.ts';
 
 /** Builds a query without running it; the store compiles it for its engine. */
@@ -25,6 +25,14 @@ export interface Store {
   commit(change: Change): Promise<Outcome>;
   /** Rejects with `unavailable` when the engine cannot answer. */
   ping(): Promise<void>;
+  /** Counts requests against a limit, on PostgreSQL together with all servers of the database. */
+  limiter(limit: Limit): Limiter;
+  /**
+   * Removes what the engine itself still keeps of what is gone: the embedded engine's write-ahead log
+   * holds pages as they were before, and PostgreSQL counters of windows long over. What PostgreSQL
+   * keeps of old rows until it vacuums and recycles its log is its operator's to bound.
+   */
+  scrub(): Promise<void>;
   /** Finishes what was accepted, then lets go of the engine. */
   close(): Promise<void>;
 }
@@ -36,10 +44,6 @@ export interface StoreOptions {
   readonly dataDir: string;
   /** A fresh name for the log stream of each writer. */
   readonly newStreamId: () => string;
-}
-
-export function openStore(options: StoreOptions): Promise<Store> {
-  return options.databaseUrl === undefined
-    ? openSqlite(options.dataDir, options.newStreamId)
-    : openPostgres(options.databaseUrl, options.newStreamId);
+  /** Told of log entries once they are durable, each stream's in its order. It neither throws nor waits. */
+  readonly onCommitted?: ((entries: readonly ChainedEntry[]) => void) | undefined;
 }

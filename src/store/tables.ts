@@ -1,7 +1,7 @@
 /** The tables: one row each says its columns, its key and what must be unique. Both engines read it. */
 import type { Instant } from '../lib/clock.ts';
 import type { Container } from '../lib/container.ts';
-import type { ApplicationId, KeyId, TenantId, TokenId } from '../lib/ids.ts';
+import type { ApplicationId, KeyId, SessionId, TenantId, TokenId, TokenIntentId } from '../lib/ids.ts';
 
 export type ColumnKind = 'text' | 'integer' | 'bytes';
 
@@ -35,16 +35,22 @@ export const tables = {
     columns: {
       tenant_id: text<TenantId>(),
       version: integer(),
+      /** The operator's name for it, unique on this vault. */
       name: text(),
+      /** The tenant's own name for itself, where it chose another one; nobody else learns of it. */
+      display_name: optional(text()),
       type: text<'test' | 'production'>(),
       /** JSON object of strings. */
       settings: text(),
       /** JSON object of numbers; only what the operator changed. */
       quotas: text(),
-      /** The tenant's keys, wrapped by the root key. */
+      /** The tenant's keys, wrapped by the root key; empty once the tenant is deleted. */
       keyring: bytes(),
       created_at: integer<Instant>(),
+      modified_by: optional(text<ApplicationId>()),
       modified_at: optional(integer<Instant>()),
+      /** From then on nobody can be authenticated for it; its rows are removed in batches. */
+      deleted_at: optional(integer<Instant>()),
     },
   },
   applications: {
@@ -76,11 +82,40 @@ export const tables = {
     columns: {
       /** base64url of SHA-256 of the key. */
       key_hash: text(),
+      version: integer(),
       tenant_id: text<TenantId>(),
       application_id: text<ApplicationId>(),
       key_id: text<KeyId>(),
+      /** The session whose key it is; null for a key of the application itself. */
+      session_id: optional(text<SessionId>()),
       created_by: optional(text<ApplicationId>()),
       created_at: integer<Instant>(),
+      /** Within the hour; null until the first use. */
+      last_used_at: optional(integer<Instant>()),
+    },
+  },
+  sessions: {
+    key: ['tenant_id', 'session_id'],
+    unique: { nonce: ['tenant_id', 'nonce_hash'] },
+    columns: {
+      tenant_id: text<TenantId>(),
+      session_id: text<SessionId>(),
+      version: integer(),
+      /** The public application that created it. */
+      application_id: text<ApplicationId>(),
+      /** Of the session's one row in `api_keys`. */
+      key_hash: text(),
+      /** base64url of SHA-256 of the nonce. */
+      nonce_hash: text(),
+      /** JSON array of permissions; empty until the session is authorised. */
+      permissions: text(),
+      /** JSON array of access rules. */
+      rules: text(),
+      /** The private application that authorised it. */
+      authorized_by: optional(text<ApplicationId>()),
+      authorized_at: optional(integer<Instant>()),
+      created_at: integer<Instant>(),
+      expires_at: integer<Instant>(),
     },
   },
   tokens: {
@@ -108,6 +143,8 @@ export const tables = {
       expires_at: optional(integer<Instant>()),
       /** Minutes east of UTC in which the caller wrote the expiry. */
       expires_offset: optional(integer()),
+      /** From then on the card code in `data` is gone; null where there is none. */
+      code_expires_at: optional(integer<Instant>()),
       created_by: text<ApplicationId>(),
       created_at: integer<Instant>(),
       modified_by: optional(text<ApplicationId>()),
@@ -122,6 +159,27 @@ export const tables = {
       token_id: text<TokenId>(),
       /** base64url of the keyed digest of the value. */
       term: text(),
+      /** The token's, so that a search finds its page in the order of lists. */
+      created_at: integer<Instant>(),
+    },
+  },
+  /** Values that wait to be converted into tokens. */
+  token_intents: {
+    key: ['tenant_id', 'token_intent_id'],
+    unique: {},
+    columns: {
+      tenant_id: text<TenantId>(),
+      token_intent_id: text<TokenIntentId>(),
+      version: integer(),
+      type: text(),
+      /** Sealed JSON text. */
+      data: bytes(),
+      fingerprint: text(),
+      /** From then on the card code in `data` is gone; null where there is none. */
+      code_expires_at: optional(integer<Instant>()),
+      created_by: text<ApplicationId>(),
+      created_at: integer<Instant>(),
+      expires_at: integer<Instant>(),
     },
   },
   /** Answers kept under an idempotency key. */
@@ -130,13 +188,16 @@ export const tables = {
     unique: {},
     columns: {
       tenant_id: text<TenantId>(),
-      application_id: text<ApplicationId>(),
-      /** Method and path pattern, for example `POST /tokens`. */
+      /** Of the application, or of the session that sent the request. */
+      application_id: text<ApplicationId | SessionId>(),
+      /** Method and path, for example `POST /tokens`. */
       route: text(),
       idempotency_key: text(),
       version: integer(),
-      /** Sealed JSON of status, headers and body. */
+      /** Sealed JSON of status, location and body. */
       reply: bytes(),
+      /** From then on some of the body is gone, as it is from the token; null where nothing goes. */
+      fades_at: optional(integer<Instant>()),
       created_at: integer<Instant>(),
     },
   },
@@ -158,6 +219,38 @@ export const tables = {
       result: text(),
       origin: optional(text()),
       trace_id: optional(text()),
+    },
+  },
+  /** Signed statements of how far each stream of the log had grown; see docs/audit.md. */
+  checkpoints: {
+    key: ['tenant_id', 'seq'],
+    unique: {},
+    columns: {
+      tenant_id: text<TenantId>(),
+      /** From 1 without a gap. */
+      seq: integer(),
+      created_at: integer<Instant>(),
+      /** The JSON text that is signed. */
+      statement: text(),
+      /** base64 of the Ed25519 key's 32 bytes. */
+      public_key: text(),
+      /** base64 of the Ed25519 signature. */
+      signature: text(),
+    },
+  },
+  /** For each stream of the log whose oldest entries were removed, the signed statement of that. */
+  log_removals: {
+    key: ['tenant_id', 'stream_id'],
+    unique: {},
+    columns: {
+      tenant_id: text<TenantId>(),
+      stream_id: text(),
+      version: integer(),
+      /** Entries 1 to this one are gone. */
+      to_seq: integer(),
+      statement: text(),
+      public_key: text(),
+      signature: text(),
     },
   },
 } as const satisfies Record<string, TableSpec>;

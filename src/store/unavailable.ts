@@ -10,3 +10,18 @@ export function unavailable(internal: string, cause?: unknown): VaultError {
     cause,
   });
 }
+
+/**
+ * The failure of an engine that was told to commit and went away before it answered: only the engine
+ * knows whether it did, so the caller is not told that nothing was done.
+ */
+export function uncertain(internal: string, cause?: unknown): VaultError {
+  return new VaultError('unavailable', {
+    public:
+      'The vault lost its storage while writing, and cannot tell whether the request was done. ' +
+      'Repeat it with its idempotency key, or look.',
+    internal,
+    headers: { 'retry-after': '1' },
+    cause,
+  });
+}

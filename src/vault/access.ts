@@ -201,7 +201,7 @@ function intersection(a: Scope, b: Scope): Scope | undefined {
 }
 
 /** Two patterns share a text only when one of them includes the other. */
-function narrower(a: Pattern, b: Pattern): Pattern | undefined {
+export function narrower(a: Pattern, b: Pattern): Pattern | undefined {
   if (includesPattern(a, b)) return b;
   return includesPattern(b, a) ? a : undefined;
 }
@@ -210,7 +210,8 @@ function includes(outer: Scope, inner: Scope): boolean {
   return includesPattern(outer.id, inner.id) && includesPattern(outer.container, inner.container);
 }
 
-function includesPattern(outer: Pattern, inner: Pattern): boolean {
+/** True when every text that matches `inner` matches `outer`. */
+export function includesPattern(outer: Pattern, inner: Pattern): boolean {
   if (outer.exact) return inner.exact && inner.text === outer.text;
   return inner.text.startsWith(outer.text);
 }

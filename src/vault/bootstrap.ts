@@ -1,11 +1,15 @@
 /** The first start: in an empty store, one tenant and one management key. */
-import type { Clock } from '../lib/clock.ts';
+import type { Clock, Instant } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import { type ApplicationId, newUuid } from '../lib/ids.ts';
 import type { Random } from '../lib/random.ts';
 import type { Store } from '../store/store.ts';
-import { applicationRow, newKey } from './applications.ts';
-import { systemEntry } from './audit.ts';
+import type { Row } from '../store/tables.ts';
+import { type NewKey, newKey, viewKey } from './api-key-row.ts';
+import { applicationRow } from './application-row.ts';
+import { entryOf, systemEntry } from './audit.ts';
+import type { Operator } from './caller.ts';
+import type { Decide } from './perform.ts';
 import { type Permission, permissionAllowed, permissions } from './permissions.ts';
 import type { Tenant, Tenants, TenantType } from './tenants.ts';
 
@@ -34,7 +38,10 @@ export async function bootstrap(
   tools: BootstrapTools,
   settings: BootstrapSettings,
 ): Promise<Bootstrapped | undefined> {
-  if ((await tools.tenants.all()).length > 0) return undefined;
+  const stored = await tools.store.select((db) =>
+    db.selectFrom('tenants').select('tenant_id').limit(1),
+  );
+  if (stored.length > 0) return undefined;
   try {
     return await createTenantWithKey(tools, settings);
   } catch (error) {
@@ -53,16 +60,12 @@ export async function createTenantWithKey(
 ): Promise<Bootstrapped> {
   const now = clock.now();
   const { tenant, row: tenantRow } = tenants.draft({ name: settings.tenant, type: settings.type });
-  const row = applicationRow({
+  const { row, key } = managementApplication({
     tenant,
-    id: newUuid<ApplicationId>(random),
-    name: 'Management',
-    kind: 'management',
-    access: { permissions: managementPermissions(), rules: [] },
-    by: null,
     now,
+    random,
+    supplied: settings.key,
   });
-  const key = newKey({ row, tenant, random, supplied: settings.key });
   const outcome = await store.commit({
     insert: { tenants: [tenantRow], applications: [row], api_keys: [key.row] },
     entries: [
@@ -87,6 +90,56 @@ export async function createTenantWithKey(
     throw new VaultError('conflict', { public: `${what} exists.` });
   }
   return { tenant, newKey: settings.key === undefined ? key.text : undefined };
+}
+
+export interface NewManagement {
+  readonly tenant: Tenant;
+  readonly now: Instant;
+  readonly random: Random;
+  readonly supplied?: string | undefined;
+}
+
+/** An application with every permission that a management application may hold, and its key. */
+export function managementApplication({ tenant, now, random, supplied }: NewManagement): {
+  readonly row: Row<'applications'>;
+  readonly key: NewKey;
+} {
+  const id = newUuid<ApplicationId>(random);
+  const kind = 'management';
+  const access = { permissions: managementPermissions(), rules: [] };
+  return {
+    row: applicationRow({ tenant, id, name: 'Management', kind, access, by: null, now }),
+    key: newKey({ tenant, application: id, kind, by: null, now, random, supplied }),
+  };
+}
+
+/** Lets an operator in again who lost every management key. */
+export function createManagement(
+  { clock, random }: Pick<BootstrapTools, 'clock' | 'random'>,
+  operator: Operator,
+): Decide {
+  return async () => {
+    const now = clock.now();
+    const { row, key } = managementApplication({ tenant: operator.tenant, now, random });
+    return {
+      change: {
+        insert: { applications: [row], api_keys: [key.row] },
+        entries: [
+          entryOf(operator, now, {
+            entity: 'application',
+            id: row.application_id,
+            operation: 'create',
+          }),
+          entryOf(operator, now, {
+            entity: 'application_key',
+            id: key.row.key_id,
+            operation: 'create',
+          }),
+        ],
+      },
+      reply: { status: 201, body: viewKey(key.row, key.text) },
+    };
+  };
 }
 
 function managementPermissions(): Permission[] {

@@ -1,23 +1,28 @@
 /** Idempotency: the answer of the first request with a key, kept for a day and given again. */
-import { openText, sealText } from '../crypto/envelope.ts';
-import { type Clock, hour } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
 import type { Store } from '../store/store.ts';
-import type { Key, Row } from '../store/tables.ts';
+import type { Key } from '../store/tables.ts';
+import { entryOf } from './audit.ts';
 import type { Caller } from './caller.ts';
 import type { Reply, ReplySlot } from './perform.ts';
+import { replyOf, replyRow } from './stored-reply.ts';
 
-export const replyRetentionMs = 24 * hour;
 export const idempotencyKeyLengthMax = 255;
 
 const keyForm = /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u;
+
+/** What an audit entry says of the route is cut off there: paths are as long as ids are. */
+const loggedRouteLengthMax = 200;
 
 export interface IdempotentRequest {
   readonly caller: Caller;
   /** Method and path, for example `POST /tokens`. */
   readonly route: string;
   readonly key: string;
+  /** The header in which the key came, as the caller wrote it. */
+  readonly header: string;
 }
 
 /** Runs the request unless its answer is stored already. */
@@ -37,17 +42,12 @@ export interface IdempotencyOptions {
  * effect under a unique key, so neither a crash nor a second server can double it; the set of
  * requests under way only serves the early 409. A failure stores nothing.
  */
-export function createIdempotency({ store, clock, random }: IdempotencyOptions): Idempotency {
+export function createIdempotency(options: IdempotencyOptions): Idempotency {
   const underWay = new Set<string>();
 
   return async (request, run) => {
-    const { caller, key } = request;
-    if (key.length > idempotencyKeyLengthMax || !keyForm.test(key)) {
-      const message = `must have 1 to ${idempotencyKeyLengthMax} characters and no control characters`;
-      throw invalid('idempotency-key', message);
-    }
-    const id = rowKey(request);
-    const name = JSON.stringify(id);
+    checkKey(request);
+    const name = JSON.stringify(rowKey(request));
     if (underWay.has(name)) {
       throw new VaultError('conflict', {
         public: 'A request with this idempotency key is still being processed.',
@@ -56,58 +56,54 @@ export function createIdempotency({ store, clock, random }: IdempotencyOptions):
     }
     underWay.add(name);
     try {
-      const found = await store.get('replies', id);
-      const stored = found && fresh(found) ? openReply(caller, found) : undefined;
-      return stored ?? (await run(slotOf(caller, id, found)));
+      const slot = createSlot(options, request);
+      return (await slot.stored()) ?? (await run(slot));
     } finally {
       underWay.delete(name);
     }
   };
-
-  function fresh(row: Row<'replies'>): boolean {
-    return clock.now() < row.created_at + replyRetentionMs;
-  }
-
-  /** A stored answer that is too old is replaced rather than waited for until it is purged. */
-  function slotOf(caller: Caller, id: Key<'replies'>, old: Row<'replies'> | undefined): ReplySlot {
-    return {
-      rowOf: (reply) => ({
-        ...id,
-        version: (old?.version ?? 0) + 1,
-        reply: sealText(
-          caller.tenant.keyring.sealing('reply'),
-          bindingOf(id),
-          JSON.stringify(reply),
-          random,
-        ),
-        created_at: clock.now(),
-      }),
-      stored: async () => {
-        const row = await store.get('replies', id);
-        return row && fresh(row) ? openReply(caller, row) : undefined;
-      },
-    };
-  }
 }
 
+function checkKey({ key, header }: IdempotentRequest): void {
+  if (key.length <= idempotencyKeyLengthMax && keyForm.test(key)) return;
+  throw invalid(
+    header,
+    `must have 1 to ${idempotencyKeyLengthMax} characters and no control characters`,
+  );
+}
+
+function createSlot(
+  { store, clock, random }: IdempotencyOptions,
+  request: IdempotentRequest,
+): ReplySlot {
+  const { caller } = request;
+  const { tenant } = caller;
+  const key = rowKey(request);
+  /** Of the row that a new answer replaces, too old to be given but not removed yet; 0 without one. */
+  let version = 0;
+  return {
+    rowOf: (reply) => replyRow({ tenant, key, now: clock.now(), random }, reply, version + 1),
+    stored: async () => {
+      const row = await store.get('replies', key);
+      version = row?.version ?? 0;
+      const now = clock.now();
+      const reply = row && replyOf(tenant, row, now);
+      if (reply === undefined) return undefined;
+      // The answer may hold data, and no data leaves without an entry.
+      const id = request.route.slice(0, loggedRouteLengthMax);
+      const entry = entryOf(caller, now, { entity: 'idempotency_key', id, operation: 'read' });
+      await store.commit({ entries: [entry] });
+      return reply;
+    },
+  };
+}
+
+/** Sessions of one application are different people, so each has keys of its own. */
 function rowKey({ caller, route, key }: IdempotentRequest): Key<'replies'> {
   return {
     tenant_id: caller.tenant.id,
-    application_id: caller.application,
+    application_id: caller.session ?? caller.application,
     route,
     idempotency_key: key,
   };
-}
-
-function bindingOf(id: Key<'replies'>) {
-  return {
-    tenant: id.tenant_id,
-    id: JSON.stringify([id.application_id, id.route, id.idempotency_key]),
-    field: 'reply',
-  };
-}
-
-function openReply(caller: Caller, row: Row<'replies'>): Reply {
-  const text = openText(caller.tenant.keyring.sealing('reply'), bindingOf(row), row.reply);
-  return JSON.parse(text.reveal()) as Reply;
 }

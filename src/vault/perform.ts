@@ -1,20 +1,32 @@
 /** Performing: a request decides, the store commits what it decided, and only then is it answered. */
 
-import type { Instant } from '../lib/clock.ts';
+import type { Clock, Instant } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import type { Change, Precondition } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
-import { denialOf } from './audit.ts';
+import { type Attempt, type AttemptedRoute, attemptOf, denialOf, failureOf } from './audit.ts';
 import type { Caller } from './caller.ts';
 import type { Permission } from './permissions.ts';
+
+/** JSON. Only what mirrors a body that was sent is ever anything but an object. */
+export type ReplyBody = object | string | number | boolean | null;
 
 /** What a caller is told when its request succeeded. */
 export interface Reply {
   readonly status: 200 | 201 | 204;
   /** Path of the created resource. */
   readonly location?: string;
-  readonly body?: object;
+  readonly body?: ReplyBody;
+  /** Where the body holds what will be gone from the vault while the answer may be given again. */
+  readonly fading?: Fading;
+}
+
+/** An answer that is given again after one of these instants says no more than it would by then. */
+export interface Fading {
+  readonly at: readonly Instant[];
+  /** Absent for a request that only reads: its answer is forgotten then, and it is processed anew. */
+  readonly bodyAt?: (instant: Instant) => ReplyBody;
 }
 
 /** A change together with what is answered once it is durable: a reply, or a refusal. */
@@ -31,7 +43,7 @@ export type Decide = (conflict: Precondition | undefined) => Promise<Effect>;
 /** The place where the answer of a request with an idempotency key is kept. */
 export interface ReplySlot {
   rowOf(reply: Reply): Row<'replies'>;
-  /** The answer another server stored first. */
+  /** The answer that is stored by now; reading it has its entry in the log. */
   stored(): Promise<Reply | undefined>;
 }
 
@@ -43,6 +55,18 @@ export const decisionsMax = 20;
  * {@link decisionsMax} lost races; `unavailable` from the store. Nothing is done then.
  */
 export async function perform(store: Store, decide: Decide, slot?: ReplySlot): Promise<Reply> {
+  try {
+    return await commitDecision(store, decide, slot);
+  } catch (error) {
+    // Another server may have done this very request meanwhile, which is why it fails when done again.
+    // Where that cannot be found out either, the first failure is the one that tells what was done.
+    const stored = await slot?.stored().catch(() => undefined);
+    if (stored) return stored;
+    throw error;
+  }
+}
+
+async function commitDecision(store: Store, decide: Decide, slot?: ReplySlot): Promise<Reply> {
   let conflict: Precondition | undefined;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
     const effect = await decide(conflict);
@@ -55,7 +79,7 @@ export async function perform(store: Store, decide: Decide, slot?: ReplySlot): P
     );
     if (outcome.conflict === undefined) return effect.reply;
     conflict = outcome.conflict;
-    const stored = conflict.startsWith('replies.') ? await slot?.stored() : undefined;
+    const stored = await slot?.stored();
     if (stored) return stored;
   }
   throw new VaultError('conflict', {
@@ -80,10 +104,39 @@ export interface Refusal {
 /** The effect of a refused request: its entry in the log, and a 403 that says which permission it lacks. */
 export function refuse(caller: Caller, at: Instant, { entity, id, permission }: Refusal): Effect {
   const operation = permission.slice(permission.lastIndexOf(':') + 1);
+  const message = `The key lacks the permission ${permission} here.`;
+  return forbid(caller, at, { entity, id, operation, message });
+}
+
+/** The effect of a request that is refused for another reason than a permission. */
+export function forbid(
+  caller: Caller,
+  at: Instant,
+  { message, ...denial }: Attempt & { readonly message: string },
+): Effect {
   return {
-    change: { entries: [denialOf(caller, at, { entity, id, operation })] },
-    refusal: new VaultError('forbidden', {
-      public: `The key lacks the permission ${permission} here.`,
-    }),
+    change: { entries: [denialOf(caller, at, denial)] },
+    refusal: new VaultError('forbidden', { public: message }),
+  };
+}
+
+/**
+ * The decision as an effect also where it ends in `not_found`: whoever tries ids that do not exist
+ * is seen in the log. What was asked for is left out, because it may be a value in the wrong place.
+ */
+export function loggingFailures(
+  decide: Decide,
+  { caller, clock, route }: { caller: Caller; clock: Clock; route: AttemptedRoute },
+): Decide {
+  return async (conflict) => {
+    try {
+      return await decide(conflict);
+    } catch (error) {
+      if (!(error instanceof VaultError) || error.code !== 'not_found') throw error;
+      return {
+        change: { entries: [failureOf(caller, clock.now(), attemptOf(route))] },
+        refusal: error,
+      };
+    }
   };
 }

@@ -27,7 +27,7 @@ export function readToken(tools: TokenReading, caller: Caller, id: string): Deci
     if (!grant) {
       return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:read' });
     }
-    const open = () => openData(tenant, row);
+    const open = () => openData(tenant, row, now);
     return {
       change: {
         entries: [entryOf(caller, now, { entity: 'token', id: row.token_id, operation: 'read' })],

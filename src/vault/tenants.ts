@@ -5,6 +5,7 @@ import { type Clock, second } from '../lib/clock.ts';
 import { ExpiringMap } from '../lib/expiring-map.ts';
 import { newUuid, type TenantId } from '../lib/ids.ts';
 import type { Random } from '../lib/random.ts';
+import type { Change } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { type Quotas, quotasOf, type Settings, settingsOf } from './settings.ts';
@@ -28,7 +29,12 @@ export interface Tenants {
     readonly tenant: Tenant;
     readonly row: Row<'tenants'>;
   };
+  /** The rows of all tenants but those that are deleted. */
   all(): Promise<readonly Row<'tenants'>[]>;
+  /** The row as it is now, for who is about to change it; `undefined` when there is none. */
+  row(id: TenantId): Promise<Row<'tenants'> | undefined>;
+  /** What this server commits takes effect at once here; other servers see it within a second. */
+  forget(change: Change): void;
   /**
    * Opens every keyring once.
    * @throws VaultError `integrity` when the root key is not the one that wrapped them.
@@ -36,8 +42,8 @@ export interface Tenants {
   verifyRootKey(): Promise<void>;
 }
 
-/** How long a change made by another process may go unnoticed. */
-const staleMsMax = second;
+/** A change made by another process is noticed within a second: half of it is for the reading itself. */
+const staleMsMax = second / 2;
 const tenantsCached = 10_000;
 
 export interface TenantsOptions {
@@ -66,7 +72,7 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
 
   const tenantOf = (row: Row<'tenants'>): Tenant => ({
     id: row.tenant_id,
-    name: row.name,
+    name: nameOf(row),
     type: row.type,
     settings: settingsOf(row.settings),
     quotas: quotasOf(row.quotas),
@@ -74,13 +80,27 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
   });
 
   const all = () =>
-    store.select((db) => db.selectFrom('tenants').selectAll().orderBy('created_at'));
+    store.select((db) =>
+      db
+        .selectFrom('tenants')
+        .selectAll()
+        .where('deleted_at', 'is', null)
+        .orderBy('created_at')
+        .orderBy('tenant_id'),
+    );
+
+  async function rowOf(id: TenantId): Promise<Row<'tenants'> | undefined> {
+    const row = await store.get('tenants', { tenant_id: id });
+    if (row && row.deleted_at === null) return row;
+    keyrings.delete(id);
+    return undefined;
+  }
 
   return {
     find: async (id) => {
       const known = recent.get(id);
       if (known) return known;
-      const row = await store.get('tenants', { tenant_id: id });
+      const row = await rowOf(id);
       if (row === undefined) return undefined;
       const tenant = tenantOf(row);
       recent.set(id, tenant);
@@ -92,18 +112,30 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
         tenant_id: id,
         version: 1,
         name,
+        display_name: null,
         type,
         settings: '{}',
         quotas: '{}',
         keyring: wrapKeyring(rootKey.key, id, createKeyring(random), random),
         created_at: clock.now(),
+        modified_by: null,
         modified_at: null,
+        deleted_at: null,
       };
       return { row, tenant: tenantOf(row) };
     },
     all,
+    row: rowOf,
+    forget: ({ replace }) => {
+      for (const { tenant_id } of replace?.tenants ?? []) recent.delete(tenant_id);
+    },
     verifyRootKey: async () => {
       for (const row of await all()) keyringOf(row);
     },
   };
+}
+
+/** The name that the tenant goes by. */
+export function nameOf({ name, display_name }: Row<'tenants'>): string {
+  return display_name ?? name;
 }

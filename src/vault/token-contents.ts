@@ -10,6 +10,7 @@ import type { TokenId } from '../lib/ids.ts';
 import { flawOf, isObject, type Json } from '../lib/json.ts';
 import { mergePatch } from '../lib/merge-patch.ts';
 import type { Row } from '../store/tables.ts';
+import { hasCode } from './card-code.ts';
 import { parseTokenType, type TokenTypeName, tokenTypes } from './token-types.ts';
 
 export const metadataKeysMax = 50;
@@ -18,6 +19,8 @@ export const metadataValueLengthMax = 500;
 export const searchIndexesMax = 10;
 export const fingerprintExpressionLengthMax = 400;
 export const maskLengthMax = 10_000;
+/** What a body can bring at once, and what patches can make of it over time. */
+export const dataLengthMax = 1_048_576;
 
 export type Metadata = Readonly<Record<string, string>>;
 
@@ -32,11 +35,15 @@ export interface Contents {
   /** `undefined` stands for the expression of the type. */
   readonly fingerprintExpression: string | undefined;
   readonly expiry: Expiry | undefined;
+  /** When the code among the data goes; `undefined` for one that is stored now, or none. */
+  readonly codeExpiresAt: Instant | undefined;
 }
 
 /** The create request as the wire schema lets it through; null means absent. */
 export interface TokenRequest {
   readonly id?: string | null;
+  /** Takes the place of type and data. */
+  readonly token_intent_id?: string | null;
   readonly type?: string | null;
   readonly data?: Json;
   readonly mask?: Json;
@@ -79,6 +86,7 @@ export function contentsOfRequest(request: TokenRequest, clock: Clock): Contents
     searchIndexes: request.search_indexes ?? row.searchIndexes,
     fingerprintExpression: request.fingerprint_expression ?? undefined,
     expiry: checked.expiry,
+    codeExpiresAt: undefined,
   };
 }
 
@@ -96,6 +104,7 @@ export function contentsOfRow(row: Row<'tokens'>, data: Json): Contents {
       row.expires_at === null
         ? undefined
         : { at: row.expires_at, offsetMinutes: row.expires_offset ?? 0 },
+    codeExpiresAt: row.code_expires_at ?? undefined,
   };
 }
 
@@ -105,7 +114,7 @@ export function contentsOfRow(row: Row<'tokens'>, data: Json): Contents {
  */
 export function patchContents(contents: Contents, patch: TokenPatch, clock: Clock): Contents {
   const findings = createFindings();
-  const mask = patchMask(contents, patch.mask);
+  const mask = findings.attempt(() => patchMask(contents, patch.mask));
   const metadata =
     patch.metadata === undefined ? contents.metadata : mergeMetadata(contents, patch.metadata);
   const checked = checkAttributes(
@@ -128,6 +137,7 @@ export function patchContents(contents: Contents, patch: TokenPatch, clock: Cloc
         ? contents.fingerprintExpression
         : (patch.fingerprint_expression ?? undefined),
     expiry: patch.expires_at === undefined ? contents.expiry : checked.expiry,
+    codeExpiresAt: hasCode(contents.type, patch.data) ? undefined : contents.codeExpiresAt,
   };
 }
 
@@ -151,18 +161,26 @@ function parseData(type: TokenTypeName, data: Json): Json {
 
 function patchData(contents: Contents, patch: Json | undefined): Json {
   if (patch === undefined) return contents.data;
-  const merged = mergePatch(contents.data, patch);
+  const merged = merge(contents.data, patch, 'data');
   if (merged === null) throw invalid('data', 'must not be removed');
+  if (JSON.stringify(merged).length > dataLengthMax) {
+    throw invalid('data', `must have at most ${dataLengthMax} characters as JSON`);
+  }
   return parseData(contents.type, merged);
 }
 
 /** A patch of the type's mask merges into what the caller saw: the mask itself. */
 function patchMask(contents: Contents, patch: Json | undefined): Json | undefined {
   if (patch === undefined) return contents.mask;
-  return mergePatch(
-    contents.mask === undefined ? tokenTypes[contents.type].mask : contents.mask,
-    patch,
-  );
+  const before = contents.mask === undefined ? tokenTypes[contents.type].mask : contents.mask;
+  return merge(before, patch, 'mask');
+}
+
+/** A patch is checked before it is merged, because merging goes as deep as the patch does. */
+function merge(target: Json | undefined, patch: Json, path: string): Json {
+  const flaw = flawOf(patch);
+  if (flaw !== undefined) throw invalid(path, flaw);
+  return mergePatch(target, patch);
 }
 
 function mergeMetadata(
@@ -216,6 +234,10 @@ function checkFingerprint(text: string): void {
     const message = `must have at most ${fingerprintExpressionLengthMax} characters`;
     throw invalid('fingerprint_expression', message);
   }
+  // The one expression that is stored as it is; PostgreSQL keeps no U+0000, UTF-8 no half character.
+  if (text.includes('\0') || !text.isWellFormed()) {
+    throw invalid('fingerprint_expression', 'must not hold U+0000 or half a surrogate pair');
+  }
   compileExpression(text, 'fingerprint_expression');
 }
 
@@ -248,7 +270,7 @@ function readExpiry(text: string | null | undefined, now: Instant): Expiry | und
   if (text === undefined || text === null) return undefined;
   const expiry = parseExpiry(text);
   if (expiry === undefined) throw invalid('expires_at', expiryForms);
-  if (expiry.at <= now) throw invalid('expires_at', 'must be in the future');
+  if (expiry.at <= now) throw invalid({ expires_at: ['must be in the future', expiryForms] });
   return expiry;
 }
 

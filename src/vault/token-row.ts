@@ -1,20 +1,19 @@
-/** A token as it is stored: data sealed, fingerprint and search terms keyed. */
-import { fingerprintOf, searchTermOf } from '../crypto/digest.ts';
-import { openText, sealText } from '../crypto/envelope.ts';
+/** A token as it is stored: data sealed, fingerprint keyed. */
+import { fingerprintOf } from '../crypto/digest.ts';
+import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
 import { ExpressionError } from '../expressions/error.ts';
 import { compileExpression, evaluateExpression } from '../expressions/expression.ts';
+import type { Instant } from '../lib/clock.ts';
 import { invalid } from '../lib/errors.ts';
 import type { TokenId } from '../lib/ids.ts';
 import type { Json } from '../lib/json.ts';
 import type { Random } from '../lib/random.ts';
 import { Secret } from '../lib/secret.ts';
 import type { Row } from '../store/tables.ts';
+import { codeExpiryOf, withoutCode } from './card-code.ts';
 import type { Tenant } from './tenants.ts';
 import type { Contents } from './token-contents.ts';
-import { tokenTypes } from './token-types.ts';
-
-/** The name under which search indexes over data are keyed. */
-const searchField = 'data';
+import { type TokenTypeName, tokenTypes } from './token-types.ts';
 
 /** What follows from the contents alone. */
 type Derived = Pick<
@@ -29,6 +28,7 @@ type Derived = Pick<
   | 'search_indexes'
   | 'expires_at'
   | 'expires_offset'
+  | 'code_expires_at'
 >;
 
 export interface Sealing {
@@ -36,16 +36,19 @@ export interface Sealing {
   readonly id: TokenId;
   readonly contents: Contents;
   readonly fingerprint: string | null;
+  readonly now: Instant;
   readonly random: Random;
 }
 
-export function deriveRow({ tenant, id, contents, fingerprint, random }: Sealing): Derived {
-  const keys = tenant.keyring.sealing('data');
-  const text = JSON.stringify(contents.data);
+export function deriveRow(sealing: Sealing): Derived {
+  const { tenant, id, contents, fingerprint, now, random } = sealing;
+  const code_expires_at = codeExpiryOf(contents, tenant.quotas, now);
+  const codeIsGone = code_expires_at !== null && code_expires_at <= now;
+  const data = codeIsGone ? withoutCode(contents.type, contents.data) : contents.data;
   return {
     type: contents.type,
     container: contents.container,
-    data: sealText(keys, { tenant: tenant.id, id, field: 'data' }, text, random),
+    data: sealData(tenant, id, data, random),
     mask: contents.mask === undefined ? null : JSON.stringify(contents.mask),
     metadata: contents.metadata === undefined ? null : JSON.stringify(contents.metadata),
     fingerprint,
@@ -54,35 +57,52 @@ export function deriveRow({ tenant, id, contents, fingerprint, random }: Sealing
       contents.searchIndexes.length === 0 ? null : JSON.stringify(contents.searchIndexes),
     expires_at: contents.expiry?.at ?? null,
     expires_offset: contents.expiry?.offsetMinutes ?? null,
+    code_expires_at: codeIsGone ? null : code_expires_at,
   };
 }
 
-/** The data of a stored token. Its `Secret` is opened only by who holds a decision. */
-export function openData(tenant: Tenant, row: Row<'tokens'>): Secret<Json> {
+/**
+ * The data of a stored token, without a card code whose time is over, whether or not that was
+ * removed from the disk yet. Its `Secret` is opened only by who holds a decision.
+ */
+export function openData(tenant: Tenant, row: Row<'tokens'>, now: Instant): Secret<Json> {
   const binding = { tenant: tenant.id, id: row.token_id, field: 'data' };
   const text = openText(tenant.keyring.sealing('data'), binding, row.data);
-  return new Secret(JSON.parse(text.reveal()) as Json);
+  const data = JSON.parse(text.reveal()) as Json;
+  const codeIsGone = row.code_expires_at !== null && row.code_expires_at <= now;
+  return new Secret(codeIsGone ? withoutCode(row.type as TokenTypeName, data) : data);
+}
+
+/** A token whose code's time is over, with data that was sealed without it. */
+export function rowWithoutCode(
+  tenant: Tenant,
+  row: Row<'tokens'>,
+  { now, random }: { readonly now: Instant; readonly random: Random },
+): Row<'tokens'> {
+  const data = openData(tenant, row, now).reveal();
+  return {
+    ...row,
+    version: row.version + 1,
+    data: sealData(tenant, row.token_id, data, random),
+    code_expires_at: null,
+  };
+}
+
+function sealData(tenant: Tenant, id: TokenId, data: Json, random: Random): Sealed {
+  const binding = { tenant: tenant.id, id, field: 'data' };
+  return sealText(tenant.keyring.sealing('data'), binding, JSON.stringify(data), random);
 }
 
 /** @throws VaultError `validation_failed` when the expression gives nothing to fingerprint. */
 export function fingerprintOfContents(tenant: Tenant, contents: Contents): string {
-  const expression = contents.fingerprintExpression ?? tokenTypes[contents.type].fingerprint;
-  const value = evaluateText(expression, 'fingerprint_expression', contents);
+  const own = contents.fingerprintExpression;
+  const expression = own ?? tokenTypes[contents.type].fingerprint;
+  // Empty data is a value like any other; an expression that found nothing would make all tokens equal.
+  const value =
+    own === undefined && contents.data === ''
+      ? ''
+      : evaluateText(expression, 'fingerprint_expression', contents);
   return fingerprintOf(tenant.keyring.secret('fingerprint'), contents.type, value);
-}
-
-/** The keyed terms under which the token is found, without repetition. */
-export function searchTerms(
-  tenant: Tenant,
-  id: TokenId,
-  contents: Contents,
-): Row<'search_terms'>[] {
-  const key = tenant.keyring.secret('search');
-  const terms = contents.searchIndexes.map((expression, index) => {
-    const value = evaluateText(expression, `search_indexes[${index}]`, contents);
-    return Buffer.from(searchTermOf(key, searchField, value)).toString('base64url');
-  });
-  return [...new Set(terms)].map((term) => ({ tenant_id: tenant.id, token_id: id, term }));
 }
 
 /** One non-empty text out of an expression over the contents. */

@@ -5,12 +5,21 @@ import type { Row } from '../store/tables.ts';
 import { decide } from './access.ts';
 import { entryOf } from './audit.ts';
 import type { Caller } from './caller.ts';
-import { deduplicatesTokens, fingerprintsTokens, type TokenWriting } from './create-token.ts';
+import type { TokenWriting } from './create-tokens.ts';
+import { fadingToken } from './fading.ts';
 import { type Decide, refuse } from './perform.ts';
-import { contentsOfRow, hasExpired, patchContents, type TokenPatch } from './token-contents.ts';
-import { liveToken, termsOf, tokensWithFingerprint } from './token-queries.ts';
-import { deriveRow, fingerprintOfContents, openData, searchTerms } from './token-row.ts';
+import { remainingTerms, searchTerms } from './search-terms.ts';
+import {
+  type Contents,
+  contentsOfRow,
+  hasExpired,
+  patchContents,
+  type TokenPatch,
+} from './token-contents.ts';
+import { liveToken, replacementOf, tokensWithFingerprint } from './token-queries.ts';
+import { deriveRow, fingerprintOfContents, openData } from './token-row.ts';
 import { viewToken, withoutContents } from './view.ts';
+import { deduplicatesTokens, fingerprintsTokens } from './wanted-token.ts';
 
 export interface TokenUpdate {
   readonly id: string;
@@ -33,7 +42,7 @@ export function updateToken(
     const grant = decide(caller.policy, 'token:update', subject);
     if (!grant) return refuse(caller, now, denial);
     const contents = patchContents(
-      contentsOfRow(row, openData(tenant, row).reveal()),
+      contentsOfRow(row, openData(tenant, row, now).reveal()),
       patch,
       clock,
     );
@@ -41,41 +50,47 @@ export function updateToken(
     if (!decide(caller.policy, 'token:update', { ...subject, container: contents.container })) {
       return refuse(caller, now, denial);
     }
-    const fingerprint =
-      row.fingerprint !== null || fingerprintsTokens(caller, contents)
-        ? fingerprintOfContents(tenant, contents)
-        : null;
+    const fingerprint = fingerprintAfter(caller, { row, patch, contents });
     const updated: Row<'tokens'> = {
       ...row,
-      ...deriveRow({ tenant, id: row.token_id, contents, fingerprint, random }),
+      ...deriveRow({ tenant, id: row.token_id, contents, fingerprint, now, random }),
       version: row.version + 1,
       deduplicated: fingerprint === row.fingerprint ? row.deduplicated : 0,
       modified_by: caller.application,
       modified_at: now,
     };
-    const [oldTerms, newTerms] = [
-      await termsOf(store, row),
-      searchTerms(tenant, row.token_id, contents),
-    ];
-    const body = viewToken({
-      row: updated,
-      open: () => openData(tenant, updated),
-      grant,
-      onMaskFailure,
-    });
+    const changesTerms = patch.data !== undefined || patch.search_indexes !== undefined;
+    const terms = (changesTerms ? searchTerms : remainingTerms)(tenant, row, contents);
+    const viewOf = (at: Instant) =>
+      viewToken({ row: updated, open: () => openData(tenant, updated, at), grant, onMaskFailure });
     const became =
       deduplicatesTokens(caller, patch.deduplicate_token) && fingerprint !== row.fingerprint;
     const hidden = became && (await equalsUnreadable(store, caller, updated, now));
+    const viewAt = (at: Instant) => (hidden ? withoutContents(viewOf(at)) : viewOf(at));
     return {
       change: {
-        remove: { search_terms: without(oldTerms, newTerms) },
-        replace: { tokens: [updated] },
-        insert: { search_terms: without(newTerms, oldTerms) },
+        ...(await replacementOf(store, { row, updated, terms })),
         entries: [entryOf(caller, now, { entity: 'token', id: row.token_id, operation: 'update' })],
       },
-      reply: { status: 200, body: hidden ? withoutContents(body) : body },
+      reply: { status: 200, body: viewAt(now), ...fadingToken(updated, viewAt) },
     };
   };
+}
+
+interface Patched {
+  readonly row: Row<'tokens'>;
+  readonly patch: TokenPatch;
+  readonly contents: Contents;
+}
+
+/** The fingerprint stays, also when a card code it came from is gone, unless the patch touches its source. */
+function fingerprintAfter(caller: Caller, { row, patch, contents }: Patched): string | null {
+  const { data, metadata, fingerprint_expression: expression } = patch;
+  const own = contents.fingerprintExpression?.includes('metadata') === true;
+  const touched = data !== undefined || expression !== undefined || (own && metadata !== undefined);
+  if (row.fingerprint !== null && !touched) return row.fingerprint;
+  if (row.fingerprint === null && !fingerprintsTokens(caller, contents)) return null;
+  return fingerprintOfContents(caller.tenant, contents);
 }
 
 /** True when another token holds the same value and the caller may not read it. */
@@ -93,11 +108,4 @@ async function equalsUnreadable(
       !hasExpired(row, now) &&
       !decide(caller.policy, 'token:read', { id: row.token_id, container: row.container }),
   );
-}
-
-function without(
-  terms: readonly Row<'search_terms'>[],
-  others: readonly Row<'search_terms'>[],
-): Row<'search_terms'>[] {
-  return terms.filter(({ term }) => others.every((other) => other.term !== term));
 }

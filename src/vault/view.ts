@@ -11,13 +11,18 @@ import { summaryOf, type TokenTypeName, tokenTypes } from './token-types.ts';
 /** Told when a stored mask cannot be evaluated and the data is therefore left out. */
 export type OnMaskFailure = () => void;
 
-export interface View {
-  readonly row: Row<'tokens'>;
+/** What decides how data is shown. */
+export interface Sight {
+  readonly row: Pick<Row<'tokens'>, 'type' | 'mask'>;
   /** Opened only when the grant's transform needs it. */
   readonly open: () => Secret<Json>;
   readonly grant: Grant;
-  readonly extras?: Extras;
   readonly onMaskFailure: OnMaskFailure;
+}
+
+export interface View extends Sight {
+  readonly row: Row<'tokens'>;
+  readonly extras?: Extras;
 }
 
 export interface Extras {
@@ -64,8 +69,8 @@ export function viewDeduplicated(row: Row<'tokens'>, extras: Extras): TokenBody 
 
 /** The five attributes that an update leaves out when it made the token equal to an unreadable one. */
 export function withoutContents(body: TokenBody): TokenBody {
-  const { data, mask, metadata, fingerprint_expression, search_indexes, card, bank, ...rest } =
-    body;
+  const { data, mask, metadata, fingerprint_expression, search_indexes, ...others } = body;
+  const { card, bank, network_token, ...rest } = others;
   return rest as TokenBody;
 }
 
@@ -96,7 +101,7 @@ function definitionOf(row: Row<'tokens'>): JsonObject {
  * Data and summary by transform. The summary of a card shows its BIN and last four, so it goes with
  * revealed data and with the type's own mask, never with a mask by which a caller chose to show less.
  */
-function shownData({ row, open, grant, onMaskFailure }: View): JsonObject {
+export function shownData({ row, open, grant, onMaskFailure }: Sight): JsonObject {
   const type = row.type as TokenTypeName;
   if (grant.transform === 'redact') return {};
   if (grant.transform === 'reveal') {

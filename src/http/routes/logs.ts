@@ -1,24 +1,24 @@
 /** Routes of the audit log. */
 import Type from 'typebox';
-import { type LogReading, listLogs } from '../../vault/logs.ts';
+import { type Checkpointing, readCheckpoint } from '../../vault/checkpoints.ts';
+import { createLogReading, listEntityTypes, listLogs } from '../../vault/logs.ts';
 import { type Route, route } from '../route.ts';
-import { cursorPage } from '../schemas/common.ts';
-import { log } from '../schemas/log.ts';
+import { checkpoint, entityTypes, logPage } from '../schemas/log.ts';
+import { line, pageQuery, strict } from '../schemas/shared.ts';
 
 const query = Type.Object(
   {
-    entity_type: Type.Optional(Type.String({ maxLength: 50 })),
-    entity_id: Type.Optional(Type.String({ maxLength: 400 })),
-    start_date: Type.Optional(Type.String({ maxLength: 40 })),
-    end_date: Type.Optional(Type.String({ maxLength: 40 })),
-    start: Type.Optional(Type.String({ maxLength: 500 })),
-    page: Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647 })),
-    size: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
+    entity_type: Type.Optional(line({ maxLength: 50 })),
+    entity_id: Type.Optional(line({ maxLength: 400 })),
+    start_date: Type.Optional(line({ maxLength: 40 })),
+    end_date: Type.Optional(line({ maxLength: 40 })),
+    ...pageQuery,
   },
-  { additionalProperties: false },
+  strict,
 );
 
-export function logRoutes(tools: LogReading): Route[] {
+export function logRoutes(tools: Checkpointing): Route[] {
+  const reading = createLogReading(tools);
   return [
     route({
       method: 'GET',
@@ -26,8 +26,24 @@ export function logRoutes(tools: LogReading): Route[] {
       summary: 'List log entries, newest first',
       permission: 'log:read',
       query,
-      reply: { status: 200, body: cursorPage(log) },
-      handle: ({ caller, query }) => listLogs(tools, caller, query),
+      reply: { status: 200, body: logPage },
+      handle: ({ caller, query }) => listLogs(reading, caller, query),
+    }),
+    route({
+      method: 'GET',
+      path: '/logs/entity-types',
+      summary: 'List the entity types of log entries',
+      permission: 'log:read',
+      reply: { status: 200, body: entityTypes },
+      handle: ({ caller }) => listEntityTypes(reading, caller),
+    }),
+    route({
+      method: 'GET',
+      path: '/logs/checkpoint',
+      summary: 'Read the newest signed checkpoint of the log',
+      permission: 'log:read',
+      reply: { status: 200, body: checkpoint },
+      handle: ({ caller }) => readCheckpoint(tools, caller),
     }),
   ];
 }

@@ -1,10 +1,11 @@
 /** Routes of tokens. */
-import { createToken, type TokenWriting } from '../../vault/create-token.ts';
+import { createToken, turnOfCreation } from '../../vault/create-token.ts';
+import type { TokenWriting } from '../../vault/create-tokens.ts';
 import { deleteToken } from '../../vault/delete-token.ts';
 import { readToken } from '../../vault/read-token.ts';
 import { updateToken } from '../../vault/update-token.ts';
 import { type Route, route } from '../route.ts';
-import { byId } from '../schemas/common.ts';
+import { byId } from '../schemas/shared.ts';
 import { token, tokenPatch, tokenRequest } from '../schemas/token.ts';
 
 export function tokenRoutes(tools: TokenWriting): Route[] {
@@ -16,6 +17,7 @@ export function tokenRoutes(tools: TokenWriting): Route[] {
       permission: 'token:create',
       body: tokenRequest,
       reply: { status: 201, body: token },
+      turn: ({ caller, body }) => turnOfCreation(caller, body),
       handle: ({ caller, body }) => createToken(tools, caller, body),
     }),
     route({

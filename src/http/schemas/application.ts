@@ -1,6 +1,6 @@
-/** Shapes of applications and their access rules. */
+/** Shapes of applications, their access rules and their keys. */
 import Type from 'typebox';
-import { nullable, strict, text, timestamp, uuid } from './common.ts';
+import { line, nullable, offsetPage, pageQuery, strict, text, timestamp, uuid } from './shared.ts';
 
 const condition = Type.Object(
   {
@@ -23,24 +23,42 @@ const accessRule = Type.Object(
   strict,
 );
 
+/** What a request may give: to an application, or to a session. */
+export const accessRequest = {
+  permissions: nullable(Type.Array(text)),
+  rules: nullable(Type.Array(accessRule)),
+};
+
+export const accessRules = Type.Array(Type.Object({ ...accessRule.properties }));
+
+export const applicationName = line({ minLength: 1, maxLength: 200 });
+const applicationType = Type.Enum(['public', 'private', 'management']);
+
 export const applicationRequest = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\r\\n]*$' }),
-    type: Type.Enum(['public', 'private', 'management']),
-    permissions: nullable(Type.Array(text)),
-    rules: nullable(Type.Array(accessRule)),
+    name: applicationName,
+    type: applicationType,
+    ...accessRequest,
     create_key: nullable(Type.Boolean()),
   },
   strict,
 );
 
-const applicationKey = Type.Object({
-  id: uuid,
-  key: Type.Optional(text),
-  version: text,
-  created_by: Type.Optional(uuid),
-  created_at: timestamp,
-});
+export const applicationUpdate = Type.Object({ name: applicationName, ...accessRequest }, strict);
+
+export const applicationKey = Type.Object(
+  {
+    id: uuid,
+    tenant_id: uuid,
+    application_id: uuid,
+    key: Type.Optional(text),
+    version: text,
+    created_by: Type.Optional(uuid),
+    created_at: timestamp,
+    last_used_at: Type.Optional(timestamp),
+  },
+  { description: 'A key of an application; `key` itself only in the answer to its creation.' },
+);
 
 export const application = Type.Object({
   id: uuid,
@@ -50,9 +68,30 @@ export const application = Type.Object({
   key: Type.Optional(text),
   keys: Type.Array(applicationKey),
   permissions: Type.Array(text),
-  rules: Type.Array(Type.Object({ ...accessRule.properties })),
+  rules: accessRules,
   created_by: Type.Optional(uuid),
   created_at: timestamp,
   modified_by: Type.Optional(uuid),
   modified_at: Type.Optional(timestamp),
 });
+
+export const applicationPage = offsetPage(application);
+
+export const applicationQuery = Type.Object(
+  {
+    id: Type.Optional(Type.Array(text, { maxItems: 100 })),
+    type: Type.Optional(Type.Array(applicationType)),
+    ...pageQuery,
+  },
+  strict,
+);
+
+export const keyQuery = Type.Object(
+  {
+    id: Type.Optional(Type.Array(text)),
+    type: Type.Optional(Type.Array(applicationType)),
+  },
+  strict,
+);
+
+export const byKeyId = Type.Object({ id: text, keyId: text });

@@ -1,8 +1,13 @@
 /** Shapes that several nouns share. Schemas validate requests, filter replies and make the OpenAPI document. */
 import Type, { type TSchema } from 'typebox';
+import { cursorLengthMax } from '../../crypto/cursor.ts';
 import type { Json } from '../../lib/json.ts';
 
 export const text = Type.String();
+export const lineForm = '^[^\\u0000-\\u001f\\u007f]*$';
+/** Text of one line. PostgreSQL keeps no U+0000, and other control characters belong in no name. */
+export const line = (lengths: { minLength?: number; maxLength: number }) =>
+  Type.String({ ...lengths, pattern: lineForm });
 /** Requests name no attribute that is not known: a misspelt one must not be ignored in silence. */
 export const strict = { additionalProperties: false };
 export const uuid = Type.String({ format: 'uuid' });
@@ -21,5 +26,25 @@ export const nullable = <T extends TSchema>(schema: T) =>
 export const cursorPage = <T extends TSchema>(item: T) =>
   Type.Object({
     pagination: Type.Object({ page_size: Type.Integer(), next: Type.Optional(text) }),
+    data: Type.Array(item),
+  });
+
+/** What the query of an offset list may hold beside its filters. */
+export const pageQuery = {
+  page: Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647 })),
+  size: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
+  start: Type.Optional(Type.String({ maxLength: cursorLengthMax })),
+};
+
+/** A page of an offset list, which can also be followed by its cursor. */
+export const offsetPage = <T extends TSchema>(item: T) =>
+  Type.Object({
+    pagination: Type.Object({
+      total_items: Type.Integer(),
+      page_number: Type.Integer(),
+      page_size: Type.Integer(),
+      total_pages: Type.Integer(),
+      next: Type.Optional(text),
+    }),
     data: Type.Array(item),
   });

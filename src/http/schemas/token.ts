@@ -1,6 +1,6 @@
 /** Shapes of tokens. */
 import Type from 'typebox';
-import { anyJson, nullable, strict, text, textMap, timestamp, uuid } from './common.ts';
+import { anyJson, nullable, strict, text, textMap, timestamp, uuid } from './shared.ts';
 
 const cardDetails = Type.Object({
   bin: Type.Optional(text),
@@ -24,6 +24,7 @@ export const token = Type.Object(
         account_number_last4: Type.Optional(text),
       }),
     ),
+    network_token: Type.Optional(cardDetails),
     mask: Type.Optional(anyJson),
     fingerprint: Type.Optional(text),
     fingerprint_expression: Type.Optional(text),
@@ -51,6 +52,7 @@ const privacy = Type.Optional(anyJson);
 export const tokenRequest = Type.Object(
   {
     id: nullable(text),
+    token_intent_id: nullable(text),
     type: nullable(text),
     data: Type.Optional(anyJson),
     mask: Type.Optional(anyJson),

@@ -1,18 +1,21 @@
 /** Migration 1: tenants, applications, keys, tokens, stored replies and the log. */
-import type { ColumnTypes } from './migrate.ts';
+import type { ColumnTypes } from './column-types.ts';
 
-export function vault({ text, integer, bytes }: ColumnTypes): string[] {
+export function vault({ text, integer, bytes, scratchTable }: ColumnTypes): string[] {
   return [
     `create table tenants (
       tenant_id ${text} not null,
       version ${integer} not null,
       name ${text} not null,
+      display_name ${text},
       type ${text} not null,
       settings ${text} not null,
       quotas ${text} not null,
       keyring ${bytes} not null,
       created_at ${integer} not null,
+      modified_by ${text},
       modified_at ${integer},
+      deleted_at ${integer},
       constraint tenants_key primary key (tenant_id)
     )`,
     'create unique index tenants_name on tenants (name)',
@@ -32,15 +35,35 @@ export function vault({ text, integer, bytes }: ColumnTypes): string[] {
     )`,
     `create table api_keys (
       key_hash ${text} not null,
+      version ${integer} not null,
       tenant_id ${text} not null,
       application_id ${text} not null,
       key_id ${text} not null,
+      session_id ${text},
       created_by ${text},
       created_at ${integer} not null,
+      last_used_at ${integer},
       constraint api_keys_key primary key (key_hash)
     )`,
     'create unique index api_keys_id on api_keys (tenant_id, key_id)',
-    'create index api_keys_application on api_keys (tenant_id, application_id)',
+    'create index api_keys_application on api_keys (tenant_id, application_id) where session_id is null',
+    `create table sessions (
+      tenant_id ${text} not null,
+      session_id ${text} not null,
+      version ${integer} not null,
+      application_id ${text} not null,
+      key_hash ${text} not null,
+      nonce_hash ${text} not null,
+      permissions ${text} not null,
+      rules ${text} not null,
+      authorized_by ${text},
+      authorized_at ${integer},
+      created_at ${integer} not null,
+      expires_at ${integer} not null,
+      constraint sessions_key primary key (tenant_id, session_id)
+    )`,
+    'create unique index sessions_nonce on sessions (tenant_id, nonce_hash)',
+    'create index sessions_by_expiry on sessions (tenant_id, expires_at)',
     `create table tokens (
       tenant_id ${text} not null,
       token_id ${text} not null,
@@ -56,6 +79,7 @@ export function vault({ text, integer, bytes }: ColumnTypes): string[] {
       search_indexes ${text},
       expires_at ${integer},
       expires_offset ${integer},
+      code_expires_at ${integer},
       created_by ${text} not null,
       created_at ${integer} not null,
       modified_by ${text},
@@ -64,16 +88,38 @@ export function vault({ text, integer, bytes }: ColumnTypes): string[] {
     )`,
     // A token created without deduplication may share its fingerprint; one that answers for it may not.
     'create unique index tokens_fingerprint on tokens (tenant_id, fingerprint) where deduplicated = 1',
-    'create index tokens_by_fingerprint on tokens (tenant_id, fingerprint)',
-    'create index tokens_by_creation on tokens (tenant_id, created_at)',
+    'create index tokens_by_fingerprint on tokens (tenant_id, fingerprint, created_at, token_id)',
+    // The order of lists. With the expiry a list can be counted and skipped through in the index alone.
+    'create index tokens_by_creation on tokens (tenant_id, created_at, token_id, expires_at)',
+    // The same order within each kind of token a list can ask for; see token-shelves.ts.
+    `create index tokens_by_shelf on tokens
+      (tenant_id, container, type, created_at, token_id, expires_at)`,
     'create index tokens_by_expiry on tokens (tenant_id, expires_at) where expires_at is not null',
+    'create index tokens_by_code_expiry on tokens (tenant_id, code_expires_at) where code_expires_at is not null',
     `create table search_terms (
       tenant_id ${text} not null,
       token_id ${text} not null,
       term ${text} not null,
+      created_at ${integer} not null,
       constraint search_terms_key primary key (tenant_id, token_id, term)
     )`,
-    'create index search_terms_by_term on search_terms (tenant_id, term)',
+    'create index search_terms_by_term on search_terms (tenant_id, term, created_at, token_id)',
+    `create table token_intents (
+      tenant_id ${text} not null,
+      token_intent_id ${text} not null,
+      version ${integer} not null,
+      type ${text} not null,
+      data ${bytes} not null,
+      fingerprint ${text} not null,
+      code_expires_at ${integer},
+      created_by ${text} not null,
+      created_at ${integer} not null,
+      expires_at ${integer} not null,
+      constraint token_intents_key primary key (tenant_id, token_intent_id)
+    )`,
+    'create index token_intents_by_expiry on token_intents (tenant_id, expires_at)',
+    `create index token_intents_by_code_expiry on token_intents (tenant_id, code_expires_at)
+      where code_expires_at is not null`,
     `create table replies (
       tenant_id ${text} not null,
       application_id ${text} not null,
@@ -81,10 +127,12 @@ export function vault({ text, integer, bytes }: ColumnTypes): string[] {
       idempotency_key ${text} not null,
       version ${integer} not null,
       reply ${bytes} not null,
+      fades_at ${integer},
       created_at ${integer} not null,
       constraint replies_key primary key (tenant_id, application_id, route, idempotency_key)
     )`,
     'create index replies_by_creation on replies (tenant_id, created_at)',
+    'create index replies_by_fading on replies (tenant_id, fades_at) where fades_at is not null',
     `create table logs (
       tenant_id ${text} not null,
       stream_id ${text} not null,
@@ -103,5 +151,31 @@ export function vault({ text, integer, bytes }: ColumnTypes): string[] {
       constraint logs_key primary key (tenant_id, stream_id, seq)
     )`,
     'create index logs_by_creation on logs (tenant_id, created_at)',
+    // Counters by rule and by key or address, which may have no tenant yet.
+    `create ${scratchTable} rate_limits (
+      key ${text} not null,
+      points ${integer} not null,
+      expire ${integer} not null,
+      constraint rate_limits_key primary key (key)
+    )`,
+    `create table checkpoints (
+      tenant_id ${text} not null,
+      seq ${integer} not null,
+      created_at ${integer} not null,
+      statement ${text} not null,
+      public_key ${text} not null,
+      signature ${text} not null,
+      constraint checkpoints_key primary key (tenant_id, seq)
+    )`,
+    `create table log_removals (
+      tenant_id ${text} not null,
+      stream_id ${text} not null,
+      version ${integer} not null,
+      to_seq ${integer} not null,
+      statement ${text} not null,
+      public_key ${text} not null,
+      signature ${text} not null,
+      constraint log_removals_key primary key (tenant_id, stream_id)
+    )`,
   ];
 }

@@ -1,12 +1,6 @@
 /** Migrations: what each version of the schema adds, applied once and in order. */
 import { vault } from './0001-vault.ts';
-
-/** What the engine calls the three kinds of column. */
-export interface ColumnTypes {
-  readonly text: string;
-  readonly integer: string;
-  readonly bytes: string;
-}
+import type { ColumnTypes } from './column-types.ts';
 
 /** The migration at index n leads to version n + 1. Released ones are never edited. */
 const migrations: readonly ((types: ColumnTypes) => string[])[] = [vault];

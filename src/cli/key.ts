@@ -1,0 +1,75 @@
+/** `strongroom key …`: keys, for the operator of a vault whose own keys are lost or leaked. */
+import type { Vault } from '../app.ts';
+import { formatTimestamp } from '../lib/dates.ts';
+import { viewKey } from '../vault/api-key-row.ts';
+import { createKey, deleteKey } from '../vault/application-keys.ts';
+import { keyOfTenant, keysOf } from '../vault/application-queries.ts';
+import { createManagement } from '../vault/bootstrap.ts';
+import type { Operator } from '../vault/caller.ts';
+import { perform } from '../vault/perform.ts';
+import { type Command, type Flags, jsonFlag, print, required } from './command.ts';
+import { operatorOf, tenantFlag, withVault } from './operator.ts';
+
+const applicationFlag = { kind: 'string', meaning: 'id of the application' } as const;
+
+export const keyCreate: Command = {
+  name: 'key create',
+  summary:
+    'Create a key, which is shown this once; without --application that of a new management application.',
+  flags: { tenant: tenantFlag, application: applicationFlag, json: jsonFlag },
+  run: (flags) =>
+    withVault(async (vault) => {
+      const operator = await operatorOf(vault, flags);
+      const { body } = await perform(vault.store, creation(vault, operator, flags));
+      const { application_id, id, key } = body as Readonly<Record<string, string>>;
+      print(flags, {
+        json: { application_id, id, key },
+        line: `Created the key ${id} of the application ${application_id}, shown this once: ${key}`,
+      });
+      return 0;
+    }),
+};
+
+function creation(vault: Vault, operator: Operator, { application }: Flags) {
+  return typeof application === 'string'
+    ? createKey(vault, operator, application)
+    : createManagement(vault, operator);
+}
+
+export const keyList: Command = {
+  name: 'key list',
+  summary: 'List the keys of a tenant, without their text, and when each was last used.',
+  flags: { tenant: tenantFlag, json: jsonFlag },
+  run: (flags) =>
+    withVault(async (vault) => {
+      const { tenant } = await operatorOf(vault, flags);
+      for (const row of await keysOf(vault.store, tenant.id)) {
+        const used = row.last_used_at === null ? 'never used' : formatTimestamp(row.last_used_at);
+        print(flags, {
+          json: viewKey(row),
+          line: `${row.key_id}  application ${row.application_id}  ${used}`,
+        });
+      }
+      return 0;
+    }),
+};
+
+export const keyDelete: Command = {
+  name: 'key delete',
+  summary: 'Delete a key; it works nowhere a second later.',
+  flags: {
+    tenant: tenantFlag,
+    key: { kind: 'string', meaning: 'id of the key' },
+    json: jsonFlag,
+  },
+  run: (flags) => {
+    const keyId = required(flags, 'key');
+    return withVault(async (vault) => {
+      const operator = await operatorOf(vault, flags);
+      const { application_id: id } = await keyOfTenant(vault.store, operator.tenant.id, keyId);
+      await perform(vault.store, deleteKey(vault, operator, { id, keyId }));
+      print(flags, { json: { id: keyId }, line: `Deleted the key ${keyId}.` });
+      return 0;
+    });
+  },
+};

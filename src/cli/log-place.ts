@@ -1,0 +1,51 @@
+/** Which log a command is about: the configured database or a copy of it, and which tenants. */
+import { readConfig } from '../config.ts';
+import { parseUuid, type TenantId } from '../lib/ids.ts';
+import { openReadOnly, type ReadOnlyStore } from '../store/read-only.ts';
+import { tenantsWithLogs } from '../vault/read-logs.ts';
+import { type Flag, type Flags, UsageError } from './command.ts';
+
+export const placeFlags: Readonly<Record<'database' | 'tenant', Flag>> = {
+  database: {
+    kind: 'string',
+    meaning: 'a copy: SQLite file, its directory, or postgres://… (default: as configured)',
+  },
+  tenant: { kind: 'string', meaning: 'only the log of the tenant of this id or name' },
+};
+
+/** The text of a flag, if it was given. */
+export function optionalText(flags: Flags, name: string): string | undefined {
+  const value = flags[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** Opens the log for reading alone, and finds out whose it is. */
+export async function openLog(
+  flags: Flags,
+): Promise<{ readonly store: ReadOnlyStore; readonly tenants: readonly TenantId[] }> {
+  const asked = optionalText(flags, 'tenant');
+  const store = await openReadOnly(optionalText(flags, 'database') ?? configuredPlace());
+  try {
+    const tenants =
+      asked === undefined ? await tenantsWithLogs(store) : [await tenantOf(store, asked)];
+    return { store, tenants };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+async function tenantOf(store: ReadOnlyStore, asked: string): Promise<TenantId> {
+  const id = parseUuid<TenantId>(asked);
+  if (id) return id;
+  const [row] = await store.select((db) =>
+    db.selectFrom('tenants').select('tenant_id').where('name', '=', asked),
+  );
+  if (row) return row.tenant_id;
+  throw new UsageError('there is no tenant of that id or name');
+}
+
+function configuredPlace(): string {
+  const { databaseUrl, dataDir } = readConfig();
+  return databaseUrl ?? dataDir;
+}

@@ -1,0 +1,42 @@
+/** Telling on standard error how far a long command has come. */
+
+const terminalEveryMs = 200;
+/** Without a terminal each report is a line of its own, so there are fewer. */
+const lineEveryMs = 10_000;
+
+export interface Progress {
+  /** Called as often as one likes. */
+  report(done: number): void;
+  finish(): void;
+}
+
+/** @param total how many there are; `undefined` when nobody knows. */
+export function startProgress(noun: string, total: number | undefined): Progress {
+  const { stderr } = process;
+  const started = performance.now();
+  const everyMs = stderr.isTTY ? terminalEveryMs : lineEveryMs;
+  let last = started;
+  const textOf = (done: number, now: number) => {
+    const rate = Math.round(done / ((now - started) / 1000));
+    const of = total === undefined ? '' : ` of ${grouped(total)}`;
+    const left = total === undefined ? '' : `, ${Math.ceil((total - done) / rate)} s left`;
+    return `${grouped(done)}${of} ${noun}, ${grouped(rate)} a second${left}`;
+  };
+  return {
+    report: (done) => {
+      const now = performance.now();
+      if (now - last < everyMs || done === 0) return;
+      last = now;
+      const text = textOf(done, now);
+      stderr.write(stderr.isTTY ? `\r${text}\u001b[K` : `${text}\n`);
+    },
+    finish: () => {
+      if (stderr.isTTY) stderr.write('\r\u001b[K');
+    },
+  };
+}
+
+/** `1,234,567` */
+export function grouped(count: number): string {
+  return count.toLocaleString('en-US');
+}

@@ -1,0 +1,30 @@
+/** Answers to what never became a request: bytes that are no HTTP, headers without end, slow senders. */
+import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Log } from '../lib/log.ts';
+import { connectionErrorOf, problemMediaType, problemOf } from './problem.ts';
+
+/** Tells the client with the last bytes of the connection what was wrong, where it still listens. */
+export function createRefuseConnection(
+  log: Log,
+): (error: Error & { readonly code?: string }, socket: Duplex) => void {
+  return (error, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const failure = connectionErrorOf(error.code ?? '');
+    const problem = problemOf(failure);
+    log.debug('connection refused', { status: problem.status, code: failure.code });
+    const body = JSON.stringify(problem);
+    const head = [
+      `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
+      `content-type: ${problemMediaType}`,
+      `content-length: ${Buffer.byteLength(body)}`,
+      'cache-control: no-store',
+      'x-content-type-options: nosniff',
+      'connection: close',
+    ];
+    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+  };
+}

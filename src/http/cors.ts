@@ -1,0 +1,44 @@
+/** Browsers of any origin may call: a key in a header is the only authority, and there are no cookies. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ServiceHeader } from './headers.ts';
+
+/** How long a browser may remember the answer to a preflight; browsers cut it to their own limits. */
+const preflightSeconds = 86_400;
+
+const accepted: readonly ServiceHeader[] = ['api-key', 'idempotency-key', 'trace-id'];
+
+export interface Cors {
+  /** What every answer carries, so that a page may read it, refusals included. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** What a preflight is answered with. */
+  readonly preflightHeaders: Readonly<Record<string, string>>;
+}
+
+/** @param prefixes of the service's headers. */
+export function createCors(prefixes: readonly string[]): Cors {
+  const under = (name: ServiceHeader) => prefixes.map((prefix) => `${prefix}-${name}`);
+  return {
+    headers: {
+      'access-control-allow-origin': '*',
+      'access-control-expose-headers': [...under('trace-id'), 'Location', 'Retry-After'].join(', '),
+    },
+    preflightHeaders: {
+      'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
+      // Clients in browsers add headers of their own that say which client they are.
+      'access-control-allow-headers': ['Content-Type', ...accepted.flatMap(under), '*'].join(', '),
+      'access-control-max-age': String(preflightSeconds),
+    },
+  };
+}
+
+/** True when it was a preflight, which is answered then, whatever the path. */
+export function answerPreflight(
+  { preflightHeaders }: Cors,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): boolean {
+  if (request.method !== 'OPTIONS') return false;
+  if (request.headers['access-control-request-method'] === undefined) return false;
+  reply.code(204).headers(preflightHeaders).send();
+  return true;
+}

@@ -1,0 +1,38 @@
+/** Routes that describe the service: the OpenAPI document, a page for people, and its metrics. */
+import type { Metrics } from '../../lib/metrics.ts';
+import { docsPage } from '../docs-page.ts';
+import { openapiOf } from '../openapi.ts';
+import type { OpenRoute, Route } from '../route.ts';
+
+export interface Described {
+  readonly routes: readonly Route[];
+  readonly openRoutes: readonly OpenRoute[];
+  readonly headerPrefix: string;
+  readonly version: string;
+  readonly metrics: Metrics;
+}
+
+export function docsRoutes({ metrics, ...described }: Described): OpenRoute[] {
+  const document = openapiOf(described);
+  const page = docsPage(document);
+  return [
+    {
+      path: '/openapi.json',
+      summary: 'This interface as an OpenAPI document',
+      handle: async () => ({ status: 200, body: document }),
+    },
+    {
+      path: '/docs',
+      summary: 'This interface as a page',
+      handle: async () => ({ status: 200, body: page, mediaType: 'text/html; charset=utf-8' }),
+    },
+    {
+      path: '/metrics',
+      summary: 'Metrics in the format of Prometheus',
+      handle: async () => {
+        const { text, mediaType } = await metrics.expose();
+        return { status: 200, body: text, mediaType };
+      },
+    },
+  ];
+}

@@ -1,0 +1,110 @@
+/** Routes that list and search tokens: the first version by page, the second by cursor. */
+import { containerForm, parseContainer } from '../../lib/container.ts';
+import { invalid } from '../../lib/errors.ts';
+import { parseTokenId } from '../../lib/ids.ts';
+import { listByCursor, listByPage } from '../../vault/list-tokens.ts';
+import type { TokenReading } from '../../vault/read-token.ts';
+import { parseSearch } from '../../vault/search-query.ts';
+import type { TokenTypeName } from '../../vault/token-types.ts';
+import { metadataOf } from '../metadata-query.ts';
+import { type Route, route } from '../route.ts';
+import { cursorPage, offsetPage } from '../schemas/shared.ts';
+import { token } from '../schemas/token.ts';
+import {
+  tokenCursorSearch,
+  tokenSearch,
+  tokensCursorQuery,
+  tokensQuery,
+} from '../schemas/token-list.ts';
+
+export function tokenListRoutes(tools: TokenReading): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/tokens',
+      summary: 'List tokens by page, newest first',
+      permission: 'token:read',
+      query: tokensQuery,
+      reply: { status: 200, body: offsetPage(token) },
+      handle: ({ caller, query }) =>
+        listByPage(tools, caller, {
+          permission: 'token:read',
+          route: 'GET /tokens',
+          filter: {
+            ...(query.id && { ids: query.id.flatMap((id) => parseTokenId(id) ?? []) }),
+            metadata: metadataOf(query),
+            metadataCase: 'folded',
+          },
+          ...placeOf(query),
+        }),
+    }),
+    route({
+      method: 'GET',
+      path: '/v2/tokens',
+      summary: 'List tokens by cursor, newest first',
+      permission: 'token:read',
+      query: tokensCursorQuery,
+      reply: { status: 200, body: cursorPage(token) },
+      handle: ({ caller, query }) =>
+        listByCursor(tools, caller, {
+          permission: 'token:read',
+          route: 'GET /v2/tokens',
+          filter: {
+            ...(query.container !== undefined && { container: readContainer(query.container) }),
+            ...(query.type !== undefined && { type: query.type as TokenTypeName }),
+            ...(query.fingerprint !== undefined && { fingerprint: query.fingerprint }),
+            metadata: metadataOf(query),
+            metadataCase: 'exact',
+          },
+          ...placeOf(query),
+        }),
+    }),
+    route({
+      method: 'POST',
+      path: '/tokens/search',
+      summary: 'Search tokens by page, newest first',
+      permission: 'token:search',
+      body: tokenSearch,
+      reply: { status: 200, body: offsetPage(token) },
+      handle: ({ caller, body }) =>
+        listByPage(tools, caller, {
+          permission: 'token:search',
+          route: 'POST /tokens/search',
+          filter: { ...parseSearch(body.query ?? ''), metadataCase: 'folded' },
+          ...placeOf(body),
+        }),
+    }),
+    route({
+      method: 'POST',
+      path: '/v2/tokens/search',
+      summary: 'Search tokens by cursor, newest first',
+      permission: 'token:search',
+      body: tokenCursorSearch,
+      reply: { status: 200, body: cursorPage(token) },
+      handle: ({ caller, body }) =>
+        listByCursor(tools, caller, {
+          permission: 'token:search',
+          route: 'POST /v2/tokens/search',
+          filter: { ...parseSearch(body.query ?? ''), metadataCase: 'exact' },
+          ...placeOf(body),
+        }),
+    }),
+  ];
+}
+
+interface Asked {
+  readonly page?: number | null;
+  readonly size?: number | null;
+  readonly start?: string | null;
+}
+
+/** An empty cursor is what iterating clients send before they have one. */
+function placeOf({ page, size, start }: Asked) {
+  return { page: page ?? undefined, size: size ?? undefined, start: start || undefined };
+}
+
+function readContainer(text: string) {
+  const container = parseContainer(text);
+  if (container === undefined) throw invalid('container', containerForm);
+  return container;
+}

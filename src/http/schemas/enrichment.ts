@@ -1,0 +1,36 @@
+/** Shapes of enrichments: what can be said of a bank account or a card beside its token. */
+import Type from 'typebox';
+import { line, nullable, strict, text } from './shared.ts';
+
+export const bankVerificationRequest = Type.Object(
+  {
+    token_id: line({ minLength: 1, maxLength: 400 }),
+    country_code: nullable(line({ maxLength: 2 })),
+    routing_number: nullable(line({ maxLength: 9 })),
+  },
+  strict,
+);
+
+export const bankVerification = Type.Object({
+  status: Type.Enum(['enabled', 'disabled', 'inconclusive']),
+});
+
+export const cardDetailsQuery = Type.Object(
+  { bin: Type.String({ description: 'The first 6 to 8 digits of a card number, never more.' }) },
+  strict,
+);
+
+const known = Type.Union([text, Type.Null()]);
+
+const network = Type.Object({
+  brand: known,
+  funding: known,
+  segment: known,
+  issuer: Type.Object({ country: known, name: known }),
+  bin_range: Type.Array(Type.Object({ bin_min: text, bin_max: text })),
+});
+
+export const cardDetails = Type.Object({
+  ...network.properties,
+  additional: Type.Array(network),
+});

@@ -1,0 +1,50 @@
+/** Shapes of what token lists and searches are asked. */
+import Type from 'typebox';
+import { cursorLengthMax } from '../../crypto/cursor.ts';
+import { queryLengthMax } from '../../vault/search-query.ts';
+import { tokenTypes } from '../../vault/token-types.ts';
+import { metadataPatterns, metadataProperties } from '../metadata-query.ts';
+import { nullable, pageQuery, strict, text } from './shared.ts';
+
+export const idsMax = 1000;
+
+const start = Type.String({ maxLength: cursorLengthMax });
+const { size } = pageQuery;
+
+export const tokensQuery = Type.Object(
+  {
+    id: Type.Optional(Type.Array(text, { maxItems: idsMax })),
+    ...pageQuery,
+    ...metadataProperties,
+  },
+  { ...strict, ...metadataPatterns },
+);
+
+export const tokensCursorQuery = Type.Object(
+  {
+    container: Type.Optional(text),
+    type: Type.Optional(Type.Enum(Object.keys(tokenTypes))),
+    fingerprint: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9]{1,100}$' })),
+    start: Type.Optional(start),
+    size,
+    ...metadataProperties,
+  },
+  { ...strict, ...metadataPatterns },
+);
+
+const query = nullable(Type.String({ maxLength: queryLengthMax }));
+
+export const tokenSearch = Type.Object(
+  {
+    query,
+    page: nullable(Type.Integer({ minimum: 1, maximum: 2_147_483_647 })),
+    size: nullable(Type.Integer({ minimum: 0, maximum: 100 })),
+    start: nullable(start),
+  },
+  strict,
+);
+
+export const tokenCursorSearch = Type.Object(
+  { query, size: tokenSearch.properties.size, start: tokenSearch.properties.start },
+  strict,
+);

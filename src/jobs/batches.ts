@@ -1,0 +1,98 @@
+/** Working off what is due: tenant by tenant, in batches that commit one by one. */
+import { type Clock, type Instant, instantAfter, minute } from '../lib/clock.ts';
+import { VaultError } from '../lib/errors.ts';
+import type { LogEntry } from '../lib/log-chain.ts';
+import type { Random } from '../lib/random.ts';
+import type { Change } from '../store/change.ts';
+import type { Store } from '../store/store.ts';
+import type { Tenant, Tenants } from '../vault/tenants.ts';
+
+/** Rows in one commit: few enough that the requests committed beside it do not wait for long. */
+export const batchMax = 250;
+
+/** Batches in a row that other servers may take away before this one leaves the rest to its next run. */
+const conflictsMax = 20;
+
+/**
+ * What is gone for readers stays on the disk for as long: a server whose clock is ahead must not
+ * remove what others still show.
+ */
+export const clockSkewMs = 5 * minute;
+
+export interface Batch {
+  readonly change: Omit<Change, 'entries'>;
+  /** Empty when nothing of the batch can be worked off. */
+  readonly entries: readonly LogEntry[];
+  /** Rows worked off. */
+  readonly count: number;
+}
+
+export interface Due {
+  readonly tenant: Tenant;
+  /** What was over by then is due. */
+  readonly until: Instant;
+}
+
+export interface JobTools {
+  readonly store: Store;
+  readonly tenants: Tenants;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export interface Work<R> {
+  /** At most {@link batchMax} rows. */
+  readonly find: (due: Due) => Promise<readonly R[]>;
+  readonly decide: (rows: readonly R[], tenant: Tenant, now: Instant) => Promise<Batch>;
+}
+
+/**
+ * Gives the number of rows worked off. Changes name the versions of the rows they have seen, so of
+ * servers that take the same batch one succeeds, and the others look again at what is left.
+ */
+export async function workOff<R>(
+  tools: JobTools,
+  stopping: AbortSignal,
+  work: Work<R>,
+): Promise<number> {
+  let count = 0;
+  for (const { tenant_id } of await tools.tenants.all()) {
+    const tenant = await tools.tenants.find(tenant_id);
+    if (tenant) count += await workOffTenant(tools, stopping, { ...work, tenant });
+  }
+  return count;
+}
+
+async function workOffTenant<R>(
+  { store, clock }: JobTools,
+  stopping: AbortSignal,
+  { tenant, find, decide }: Work<R> & { readonly tenant: Tenant },
+): Promise<number> {
+  let count = 0;
+  let conflicts = 0;
+  while (!stopping.aborted && conflicts < conflictsMax) {
+    const now = clock.now();
+    const rows = await find({ tenant, until: instantAfter(now, -clockSkewMs) });
+    if (rows.length === 0) break;
+    const batch = await decide(rows, tenant, now);
+    const [first, ...others] = batch.entries;
+    if (first === undefined) break;
+    const { conflict } = await store.commit({ ...batch.change, entries: [first, ...others] });
+    conflicts = conflict === undefined ? 0 : conflicts + 1;
+    if (conflict === undefined) count += batch.count;
+    if (conflict === undefined && rows.length < batchMax) break;
+  }
+  return count;
+}
+
+/** Leaves out what cannot be opened: one damaged row must not keep the others from their due. */
+export function undamaged<R, T>(rows: readonly R[], attempt: (row: R) => T): T[] {
+  return rows.flatMap((row) => {
+    try {
+      return [attempt(row)];
+    } catch (error) {
+      if (error instanceof VaultError && error.code === 'integrity') return [];
+      throw error;
+    }
+  });
+}

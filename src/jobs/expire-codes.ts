@@ -1,0 +1,58 @@
+/** Removing card codes whose time is over from the sealed data. The rest of the token stays. */
+import type { Instant } from '../lib/clock.ts';
+import type { Row } from '../store/tables.ts';
+import { systemEntry } from '../vault/audit.ts';
+import { remainingTerms } from '../vault/search-terms.ts';
+import type { Tenant } from '../vault/tenants.ts';
+import { contentsOfRow } from '../vault/token-contents.ts';
+import { replacementOf } from '../vault/token-queries.ts';
+import { openData, rowWithoutCode } from '../vault/token-row.ts';
+import { batchMax, type JobTools, undamaged, workOff } from './batches.ts';
+
+/**
+ * The data is sealed anew without its code, and search terms that came from the code go with it. It is
+ * no change of the token by anybody: fingerprint, `modified_at` and `modified_by` stay.
+ */
+export function expireCodes(tools: JobTools, stopping: AbortSignal): Promise<number> {
+  const { store, random } = tools;
+  return workOff(tools, stopping, {
+    find: ({ tenant, until }) =>
+      store.select((db) =>
+        db
+          .selectFrom('tokens')
+          .selectAll()
+          .where('tenant_id', '=', tenant.id)
+          .where('code_expires_at', '<=', until)
+          .orderBy('code_expires_at')
+          .limit(batchMax),
+      ),
+    decide: async (rows, tenant, now) => {
+      const replacements = undamaged(rows, (row) => ({
+        row,
+        updated: rowWithoutCode(tenant, row, { now, random }),
+        terms: termsLeft(tenant, row, now),
+      }));
+      const changes = await Promise.all(replacements.map((one) => replacementOf(store, one)));
+      return {
+        change: {
+          remove: { search_terms: changes.flatMap(({ remove }) => remove?.search_terms ?? []) },
+          replace: { tokens: replacements.map(({ updated }) => updated) },
+        },
+        entries: replacements.map(({ row: { token_id: id } }) =>
+          systemEntry({
+            tenant: tenant.id,
+            at: now,
+            entity: 'token',
+            id,
+            operation: 'expire property',
+          }),
+        ),
+        count: replacements.length,
+      };
+    },
+  });
+}
+
+function termsLeft(tenant: Tenant, row: Row<'tokens'>, now: Instant): Row<'search_terms'>[] {
+  return remainingTerms(tenant, row, contentsOfRow(row, openData(tenant, row, now).reveal()));
+}

@@ -1,0 +1,62 @@
+/** Removing token intents whose day is over, and before that card codes whose time is over. */
+import type { Row } from '../store/tables.ts';
+import { systemEntry } from '../vault/audit.ts';
+import { intentWithoutCode } from '../vault/token-intent-row.ts';
+import { batchMax, type JobTools, undamaged, workOff } from './batches.ts';
+
+/** Each intent that goes has its own `expire` entry in the same commit. */
+export function expireTokenIntents(tools: JobTools, stopping: AbortSignal): Promise<number> {
+  const { store } = tools;
+  return workOff(tools, stopping, {
+    find: ({ tenant, until }) =>
+      store.select((db) =>
+        db
+          .selectFrom('token_intents')
+          .select(['tenant_id', 'token_intent_id', 'version'])
+          .where('tenant_id', '=', tenant.id)
+          .where('expires_at', '<=', until)
+          .orderBy('expires_at')
+          .limit(batchMax),
+      ),
+    decide: async (token_intents, { id: tenant }, at) => ({
+      change: { remove: { token_intents } },
+      entries: token_intents.map(({ token_intent_id: id }) =>
+        systemEntry({ tenant, at, entity: 'token_intent', id, operation: 'expire' }),
+      ),
+      count: token_intents.length,
+    }),
+  });
+}
+
+/** The data is sealed anew without its code. */
+export function expireIntentCodes(tools: JobTools, stopping: AbortSignal): Promise<number> {
+  const { store, random } = tools;
+  return workOff<Row<'token_intents'>>(tools, stopping, {
+    find: ({ tenant, until }) =>
+      store.select((db) =>
+        db
+          .selectFrom('token_intents')
+          .selectAll()
+          .where('tenant_id', '=', tenant.id)
+          .where('code_expires_at', '<=', until)
+          .orderBy('code_expires_at')
+          .limit(batchMax),
+      ),
+    decide: async (rows, tenant, at) => {
+      const token_intents = undamaged(rows, (row) => intentWithoutCode(tenant, row, random));
+      return {
+        change: { replace: { token_intents } },
+        entries: token_intents.map(({ token_intent_id: id }) =>
+          systemEntry({
+            tenant: tenant.id,
+            at,
+            entity: 'token_intent',
+            id,
+            operation: 'expire property',
+          }),
+        ),
+        count: token_intents.length,
+      };
+    },
+  });
+}

@@ -1,0 +1,63 @@
+/** The jobs: what is done by the clock, one row each. */
+import { hour, minute } from '../lib/clock.ts';
+import { writeCheckpoints } from '../vault/checkpoints.ts';
+import { removeExpiredLogs } from '../vault/log-retention.ts';
+import type { JobTools } from './batches.ts';
+import { expireCodes } from './expire-codes.ts';
+import { expireIntentCodes, expireTokenIntents } from './expire-token-intents.ts';
+import { expireTokens } from './expire-tokens.ts';
+import { fadeReplies, forgetReplies } from './forget-replies.ts';
+import { removeSessions, removeTenants } from './purge.ts';
+import type { Job } from './runner.ts';
+
+/** What is gone for readers is off the disk within the hour: the waiting times here add up to far less. */
+export function jobsOf(tools: JobTools): readonly Job[] {
+  return [
+    { name: 'expire tokens', everyMs: minute, run: (stopping) => expireTokens(tools, stopping) },
+    { name: 'expire card codes', everyMs: minute, run: (stopping) => expireCodes(tools, stopping) },
+    {
+      name: 'expire token intents',
+      everyMs: minute,
+      run: (stopping) => expireTokenIntents(tools, stopping),
+    },
+    {
+      name: 'expire card codes of token intents',
+      everyMs: minute,
+      run: (stopping) => expireIntentCodes(tools, stopping),
+    },
+    { name: 'fade replies', everyMs: minute, run: (stopping) => fadeReplies(tools, stopping) },
+    {
+      name: 'forget replies',
+      everyMs: 10 * minute,
+      run: (stopping) => forgetReplies(tools, stopping),
+    },
+    {
+      name: 'sign log checkpoints',
+      everyMs: 15 * minute,
+      run: (stopping) => writeCheckpoints(tools, stopping),
+    },
+    {
+      name: 'remove old logs',
+      everyMs: hour,
+      run: (stopping) => removeExpiredLogs(tools, stopping),
+    },
+    {
+      name: 'remove sessions',
+      everyMs: 10 * minute,
+      run: (stopping) => removeSessions(tools, stopping),
+    },
+    {
+      name: 'remove deleted tenants',
+      everyMs: 10 * minute,
+      run: (stopping) => removeTenants(tools, stopping),
+    },
+    {
+      name: 'scrub the store',
+      everyMs: 5 * minute,
+      run: async () => {
+        await tools.store.scrub();
+        return 0;
+      },
+    },
+  ];
+}

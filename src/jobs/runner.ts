@@ -1,0 +1,48 @@
+/** Running jobs: each again and again, one run at a time, until the vault stops. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { reasonOf } from '../lib/errors.ts';
+import type { Log } from '../lib/log.ts';
+
+/** Work that is due by the clock rather than by a request. Several servers may run it at once. */
+export interface Job {
+  readonly name: string;
+  /** From the end of one run to the beginning of the next. */
+  readonly everyMs: number;
+  /** Gives how many things were done. Asked to stop, it ends after the step under way. */
+  readonly run: (stopping: AbortSignal) => Promise<number>;
+}
+
+export interface RunningJobs {
+  /** Resolves once no job is under way any more. */
+  stop(): Promise<void>;
+}
+
+/** Each job runs at once, for what became due while no server was up, and from then on by its time. */
+export function startJobs(jobs: readonly Job[], log: Log): RunningJobs {
+  const stopping = new AbortController();
+  const loops = jobs.map((job) => repeat(job, log, stopping.signal));
+  return {
+    stop: async () => {
+      stopping.abort();
+      await Promise.all(loops);
+    },
+  };
+}
+
+async function repeat(job: Job, log: Log, stopping: AbortSignal): Promise<void> {
+  while (!stopping.aborted) {
+    await runOnce(job, log, stopping);
+    // Ends early, with an error, when the vault stops.
+    await pause(job.everyMs, undefined, { ref: false, signal: stopping }).catch(() => undefined);
+  }
+}
+
+/** A failure is the operator's to see; what was left undone is still due at the next run. */
+async function runOnce(job: Job, log: Log, stopping: AbortSignal): Promise<void> {
+  try {
+    const count = await job.run(stopping);
+    if (count > 0) log.info('a job did its work', { job: job.name, count });
+  } catch (error) {
+    log.error('a job failed and will be tried again', { job: job.name, reason: reasonOf(error) });
+  }
+}

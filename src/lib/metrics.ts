@@ -1,0 +1,56 @@
+/** What is counted for the operator, in the format of Prometheus. Labels are ours, never a caller's. */
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+
+/** Things that went wrong without failing a request: one row each. */
+const counters = {
+  mask_failures: 'Stored masks that could not be evaluated, so that data was left out',
+  log_export_failures: 'Log entries that could not be written to the export',
+  bank_provider_failures: 'Bank verifications answered inconclusive because the provider failed',
+  job_failures: 'Runs of background jobs that failed and will be tried again',
+} as const;
+
+export type CounterName = keyof typeof counters;
+
+export interface RequestFacts {
+  readonly method: string;
+  /** The pattern, such as `/tokens/:id`; `none` where no route matched. */
+  readonly route: string;
+  readonly status: number;
+  readonly seconds: number;
+}
+
+export interface Metrics {
+  count(name: CounterName): void;
+  request(facts: RequestFacts): void;
+  /** The exposition text, and the media type it is to be sent under. */
+  expose(): Promise<{ readonly text: string; readonly mediaType: string }>;
+}
+
+/** Bounds in seconds, from a read out of memory to a client that gives up. */
+const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  const durations = new Histogram({
+    name: 'strongroom_request_duration_seconds',
+    help: 'Time from the first byte of a request to the end of its answer',
+    labelNames: ['method', 'route', 'status'],
+    buckets: durationBuckets,
+    registers,
+  });
+  const byName = new Map<CounterName, Counter>();
+  for (const [name, help] of Object.entries(counters)) {
+    byName.set(
+      name as CounterName,
+      new Counter({ name: `strongroom_${name}_total`, help, registers }),
+    );
+  }
+  return {
+    count: (name) => byName.get(name)?.inc(),
+    request: ({ method, route, status, seconds }) =>
+      durations.observe({ method, route, status }, seconds),
+    expose: async () => ({ text: await registry.metrics(), mediaType: registry.contentType }),
+  };
+}

@@ -1,0 +1,23 @@
+/** The operator's own hosts, which the guard lets pass: exactly these names, at exactly these ports. */
+import { invalid } from '../lib/errors.ts';
+
+/** Hosts such as `bank.internal:8443` or `[fd00::1]:80`, as {@link hostAndPort} gives them. */
+export type AllowList = ReadonlySet<string>;
+
+const entryForm = /^[^\s/?#@]+:[0-9]+$/;
+
+/** The host of a URL with the port that it means, also where it does not say. */
+export function hostAndPort({ hostname, port, protocol }: URL): string {
+  return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
+}
+
+/** @throws VaultError `validation_failed` when an entry is no host with a port. */
+export function parseAllowList(text: string): AllowList {
+  const entries = text.split(',').map((entry) => {
+    const url = entryForm.test(entry.trim()) ? URL.parse(`http://${entry.trim()}`) : null;
+    if (url === null)
+      throw invalid('allow', 'must be a list such as bank.internal:8443,10.0.0.7:80');
+    return hostAndPort(url);
+  });
+  return new Set(entries);
+}

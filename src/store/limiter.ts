@@ -1,0 +1,122 @@
+/** Counting requests against a limit: in memory, or in the database that several servers share. */
+import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
+import { hour } from '../lib/clock.ts';
+
+export interface Limit {
+  /** Tells the limit's counters from those of others. */
+  readonly name: string;
+  readonly requests: number;
+  /** Begins with the first request and is not moved by later ones. */
+  readonly windowMs: number;
+  /** How long a key that went over the limit is refused; 0 means until its window ends. */
+  readonly blockMs: number;
+}
+
+/** Where a key stands after the request just counted. */
+export interface Standing {
+  readonly allowed: boolean;
+  readonly remaining: number;
+  /** Until the window, or the block, ends. */
+  readonly resetMs: number;
+}
+
+export interface Limiter {
+  count(key: string): Promise<Standing>;
+}
+
+type RunQuery = (sql: string, values: unknown[], name?: string) => Promise<unknown[]>;
+
+/** Of refused keys a server remembers this many, so that a flood does not reach the database. */
+const refusedMax = 10_000;
+
+/** Windows are at most so long over when their counters are removed. */
+const countersKeptMs = hour;
+
+export function memoryLimiter(limit: Limit): Limiter {
+  return limiterOf(new RateLimiterMemory(optionsOf(limit)));
+}
+
+export function sharedLimiter(limit: Limit, query: RunQuery): Limiter {
+  const counter = limiterOf(new SharedCounter(limit, query));
+  const refusedUntil = new Map<string, number>();
+  return {
+    count: async (key) => {
+      const refusedMs = (refusedUntil.get(key) ?? 0) - Date.now();
+      if (refusedMs > 0) return { allowed: false, remaining: 0, resetMs: refusedMs };
+      refusedUntil.delete(key);
+      const standing = await counter.count(key);
+      if (standing.allowed) return standing;
+      if (refusedUntil.size >= refusedMax) refusedUntil.clear();
+      refusedUntil.set(key, Date.now() + standing.resetMs);
+      return standing;
+    },
+  };
+}
+
+export async function purgeCounters(query: RunQuery): Promise<void> {
+  await query(`delete from rate_limits where expire < ${databaseNow} - $1::bigint`, [
+    countersKeptMs,
+  ]);
+}
+
+/** Servers may disagree about the time; the database they share does not. */
+const databaseNow = '(extract(epoch from statement_timestamp()) * 1000)::bigint';
+
+const countSql = `
+  insert into rate_limits as c (key, points, expire) values ($1, $2, ${databaseNow} + $3::bigint)
+  on conflict (key) do update set
+    points = case when c.expire <= ${databaseNow} or $4 then $2 else c.points + $2 end,
+    expire = case when c.expire <= ${databaseNow} or $4 then ${databaseNow} + $3::bigint else c.expire end
+  returning points, expire - ${databaseNow} as left_ms`;
+
+/** The library's counter, with the database's clock in place of this machine's. */
+class SharedCounter extends RateLimiterPostgres {
+  readonly #query: RunQuery;
+
+  constructor(limit: Limit, query: RunQuery) {
+    super({
+      ...optionsOf(limit),
+      storeClient: {},
+      storeType: 'client',
+      tableName: 'rate_limits',
+      tableCreated: true,
+      clearExpiredByTimeout: false,
+    });
+    this.#query = query;
+  }
+
+  /** What the library asks of every store: add to a counter, or set it, and give it back. */
+  async _upsert(key: string, points: number, durationMs: number, force = false) {
+    const values = [key, points, durationMs, force];
+    const rows = (await this.#query(countSql, values, 'rate limit')) as Counter[];
+    return { rows: rows.map((row) => ({ ...row, expire: Date.now() + row.left_ms })) };
+  }
+}
+
+interface Counter {
+  readonly points: number;
+  readonly left_ms: number;
+}
+
+function optionsOf({ name, requests, windowMs, blockMs }: Limit) {
+  const [duration, blockDuration] = [windowMs / 1000, blockMs / 1000];
+  return { keyPrefix: name, points: requests, duration, blockDuration };
+}
+
+function limiterOf(counter: RateLimiterMemory | RateLimiterPostgres): Limiter {
+  const standing = (allowed: boolean, { remainingPoints, msBeforeNext }: RateLimiterRes) => ({
+    allowed,
+    remaining: remainingPoints,
+    resetMs: msBeforeNext,
+  });
+  return {
+    count: (key) =>
+      counter.consume(key).then(
+        (result) => standing(true, result),
+        (refusal: unknown) => {
+          if (refusal instanceof RateLimiterRes) return standing(false, refusal);
+          throw refusal;
+        },
+      ),
+  };
+}

@@ -1,0 +1,52 @@
+/** Search terms: keyed digests under which a token is found by values that are never decrypted for it. */
+import { searchTermOf } from '../crypto/digest.ts';
+import { createFindings } from '../lib/findings.ts';
+import type { Row } from '../store/tables.ts';
+import type { Tenant } from './tenants.ts';
+import type { Contents } from './token-contents.ts';
+import { evaluateText } from './token-row.ts';
+
+/** The term of a value that a search index gave. */
+export function dataTerm(tenant: Tenant, value: string): string {
+  return termOf(tenant, 'data', value);
+}
+
+/** The term of a pair of metadata, in whatever case it is written. */
+export function metadataTerm(tenant: Tenant, key: string, value: string): string {
+  return termOf(tenant, `metadata.${key.toLowerCase()}`, value.toLowerCase());
+}
+
+/** The terms under which a token is found, without repetition. */
+export function searchTerms(
+  tenant: Tenant,
+  { token_id, created_at }: Pick<Row<'tokens'>, 'token_id' | 'created_at'>,
+  contents: Contents,
+): Row<'search_terms'>[] {
+  const terms = new Set<string>();
+  contents.searchIndexes.forEach((expression, index) => {
+    terms.add(dataTerm(tenant, evaluateText(expression, `search_indexes[${index}]`, contents)));
+  });
+  for (const [key, value] of Object.entries(contents.metadata ?? {})) {
+    terms.add(metadataTerm(tenant, key, value));
+  }
+  return [...terms].map((term) => ({ tenant_id: tenant.id, token_id, term, created_at }));
+}
+
+/** Those of a token whose code is gone: an expression that finds nothing without it gives no term. */
+export function remainingTerms(
+  tenant: Tenant,
+  row: Pick<Row<'tokens'>, 'token_id' | 'created_at'>,
+  contents: Contents,
+): Row<'search_terms'>[] {
+  const findings = createFindings();
+  const searchIndexes = contents.searchIndexes.filter(
+    (expression) =>
+      findings.attempt(() => evaluateText(expression, 'search_indexes', contents)) !== undefined,
+  );
+  return searchTerms(tenant, row, { ...contents, searchIndexes });
+}
+
+function termOf(tenant: Tenant, field: string, value: string): string {
+  const key = tenant.keyring.secret('search');
+  return Buffer.from(searchTermOf(key, field, value)).toString('base64url');
+}

@@ -1,0 +1,86 @@
+/** An answer as it is kept under an idempotency key: sealed, for a day, and fading before that. */
+import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
+import { hour, type Instant } from '../lib/clock.ts';
+import type { Random } from '../lib/random.ts';
+import type { Key, Row } from '../store/tables.ts';
+import type { Reply, ReplyBody } from './perform.ts';
+import type { Tenant } from './tenants.ts';
+
+export const replyRetentionMs = 24 * hour;
+
+/** What is sealed. Each of `later` takes the place of the body from its instant on. */
+interface Kept extends Omit<Reply, 'fading'> {
+  readonly later?: readonly Later[];
+}
+
+interface Later {
+  readonly at: Instant;
+  /** Without a body the answer is forgotten then. */
+  readonly body?: ReplyBody;
+}
+
+export interface Keeping {
+  readonly tenant: Tenant;
+  readonly key: Key<'replies'>;
+  readonly now: Instant;
+  readonly random: Random;
+}
+
+/** @param version one more than that of the row it replaces, or 1. */
+export function replyRow(keeping: Keeping, reply: Reply, version: number): Row<'replies'> {
+  const { key, now } = keeping;
+  const { fading, ...rest } = reply;
+  const instants = (fading?.at ?? []).filter((at) => at < now + replyRetentionMs);
+  const later = [...new Set(instants)]
+    .toSorted((a, b) => a - b)
+    .map((at) => ({ at, ...(fading?.bodyAt && { body: fading.bodyAt(at) }) }));
+  return {
+    ...key,
+    version,
+    ...sealedReply(keeping, later.length === 0 ? rest : { ...rest, later }),
+    created_at: now,
+  };
+}
+
+/** The answer as it may be given now; `undefined` when its day is over or it has faded to nothing. */
+export function replyOf(tenant: Tenant, row: Row<'replies'>, now: Instant): Reply | undefined {
+  if (now >= row.created_at + replyRetentionMs) return undefined;
+  const faded = fade(openReply(tenant, row), now);
+  if (faded === undefined) return undefined;
+  const { later: _later, ...reply } = faded;
+  return reply;
+}
+
+/** The row without what has faded by now; `undefined` when nothing of it is left. */
+export function fadedRow(keeping: Keeping, row: Row<'replies'>): Row<'replies'> | undefined {
+  const kept = fade(openReply(keeping.tenant, row), keeping.now);
+  return kept && { ...row, version: row.version + 1, ...sealedReply(keeping, kept) };
+}
+
+function fade(kept: Kept, now: Instant): Kept | undefined {
+  const { later = [], ...reply } = kept;
+  const reached = later.filter(({ at }) => at <= now).at(-1);
+  if (reached === undefined) return kept;
+  if (reached.body === undefined) return undefined;
+  const rest = later.filter(({ at }) => at > now);
+  return { ...reply, body: reached.body, ...(rest.length > 0 && { later: rest }) };
+}
+
+function sealedReply({ tenant, key, random }: Keeping, kept: Kept) {
+  const keys = tenant.keyring.sealing('reply');
+  const reply: Sealed = sealText(keys, bindingOf(key), JSON.stringify(kept), random);
+  return { reply, fades_at: kept.later?.[0]?.at ?? null };
+}
+
+function openReply(tenant: Tenant, row: Row<'replies'>): Kept {
+  const text = openText(tenant.keyring.sealing('reply'), bindingOf(row), row.reply);
+  return JSON.parse(text.reveal()) as Kept;
+}
+
+function bindingOf(key: Key<'replies'>) {
+  return {
+    tenant: key.tenant_id,
+    id: JSON.stringify([key.application_id, key.route, key.idempotency_key]),
+    field: 'reply',
+  };
+}
