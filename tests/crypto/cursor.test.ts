@@ -5,6 +5,8 @@ import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { cursorLengthMax, openCursor, sealCursor } from '../../src/crypto/cursor.ts';
 import { encodeParts } from '../../src/crypto/parts.ts';
+import { latestInstant } from '../../src/lib/clock.ts';
+import { tokenIdLengthMax } from '../../src/lib/ids.ts';
 import type { Json } from '../../src/lib/json.ts';
 
 const key = createSecretKey(randomBytes(32));
@@ -64,13 +66,19 @@ suite('a cursor', () => {
     fc.assert(noise, { numRuns: 1000 });
   });
 
-  test('has at most 500 characters', () => {
-    // 16 bytes of tag and the two quotes leave 357 of the 375 bytes that 500 characters carry.
-    const longest = sealCursor(key, route, 'x'.repeat(357));
+  test('has at most 1700 characters', () => {
+    // 16 bytes of tag and the two quotes leave 1257 of the 1275 bytes that 1700 characters carry.
+    const longest = sealCursor(key, route, 'x'.repeat(1257));
     assert.equal(longest.length, cursorLengthMax);
-    assert.equal(openCursor(key, route, longest), 'x'.repeat(357));
-    assert.throws(() => sealCursor(key, route, 'x'.repeat(358)), { name: 'AssertionError' });
-    assert.equal(openCursor(key, route, authentic(JSON.stringify('x'.repeat(358)))), undefined);
+    assert.equal(openCursor(key, route, longest), 'x'.repeat(1257));
+    assert.throws(() => sealCursor(key, route, 'x'.repeat(1258)), { name: 'AssertionError' });
+    assert.equal(openCursor(key, route, authentic(JSON.stringify('x'.repeat(1258)))), undefined);
+  });
+
+  test('holds the longest id of a token', () => {
+    const longestId = '\u3042'.repeat(tokenIdLengthMax);
+    const place = [latestInstant, longestId, Number.MAX_SAFE_INTEGER];
+    assert.deepEqual(openCursor(key, route, sealCursor(key, route, place)), place);
   });
 
   test('has the documented bytes', () => {

@@ -1,7 +1,7 @@
 /** Checks: every number below is one that a network or processor publishes for testing. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { abaValid, type CardBrand, cardBin, cardBrand, luhnValid } from '../../src/lib/checks.ts';
+import { abaAssignable, abaValid, type CardBrand, cardBin, cardBrand, luhnValid } from '../../src/lib/checks.ts';
 
 const testNumbers: Record<CardBrand, readonly string[]> = {
   'american-express': ['378282246310005', '371449635398431', '378734493671000', '340000000000009'],
@@ -72,6 +72,32 @@ suite('abaValid', () => {
       '021000021\n',
     ];
     for (const text of texts) assert.equal(abaValid(text), false, JSON.stringify(text));
+  });
+});
+
+suite('abaAssignable', () => {
+  /** A number that passes the check and begins with these two digits. */
+  const numberOf = (prefix: number) => {
+    const begun = `${String(prefix).padStart(2, '0')}000000`;
+    const numbers = Array.from({ length: 10 }, (_, digit) => `${begun}${digit}`);
+    return numbers.find(abaValid) ?? '';
+  };
+
+  test('accepts the prefixes of the Federal Reserve and no other', () => {
+    const assigned = Array.from({ length: 100 }, (_, prefix) => prefix).filter((prefix) =>
+      abaAssignable(numberOf(prefix)),
+    );
+    const ranges = [0, 12, 21, 32, 61, 72, 80, 80];
+    const edges = assigned.filter(
+      (prefix) => !assigned.includes(prefix - 1) || !assigned.includes(prefix + 1),
+    );
+    assert.deepEqual([...edges, 80], ranges);
+    assert.equal(assigned.length, 13 + 12 + 12 + 1);
+  });
+
+  test('rejects a number that fails the check, whatever its prefix', () => {
+    assert.equal(abaAssignable('021000021'), true);
+    assert.equal(abaAssignable('021000020'), false);
   });
 });
 

@@ -43,6 +43,7 @@ const token = (id: string, changes: Partial<Row<'tokens'>> = {}): Row<'tokens'> 
   search_indexes: null,
   expires_at: null,
   expires_offset: null,
+  code_expires_at: null,
   created_by: application,
   created_at: now,
   modified_by: null,
@@ -142,7 +143,7 @@ onBothEngines('the store', (engine) => {
 
   test('several tables change together or not at all', async (t) => {
     const store = await engine.store(t);
-    const term = { tenant_id: tenant, token_id: 'a' as TokenId, term: 't1' };
+    const term = { tenant_id: tenant, token_id: 'a' as TokenId, term: 't1', created_at: now };
     await store.commit({
       insert: { tokens: [token('a')], search_terms: [term] },
       entries: [entry('a')],

@@ -1,0 +1,100 @@
+/** The configuration of outbound calls and of bank verification. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readConfig } from '../src/config.ts';
+
+const read = (given: Readonly<Record<string, string>>) =>
+  readConfig(
+    Object.fromEntries(Object.entries(given).map(([name, value]) => [`STRONGROOM_${name}`, value])),
+  );
+
+const url = 'https://bank.example/verify';
+
+test('without a variable nothing is allowed, configured or cached', () => {
+  const { outboundAllow, enrichments } = read({});
+  assert.equal(outboundAllow.size, 0);
+  assert.deepEqual(enrichments, {
+    routingDirectory: undefined,
+    binTable: undefined,
+    bankHost: undefined,
+    strict: false,
+    cacheMs: 0,
+  });
+});
+
+test('a service has a request, an answer and limits of its own accord', () => {
+  const { bankHost } = read({ BANK_PROVIDER_URL: url }).enrichments;
+  assert.deepEqual(bankHost, {
+    url: new URL(url),
+    headers: {},
+    request: {
+      country_code: '{{ country_code }}',
+      routing_number: '{{ routing_number }}',
+      account_number: '{{ account_number }}',
+    },
+    answer: '{{ body.status }}',
+    timeoutMs: 5000,
+    attemptsMax: 3,
+  });
+});
+
+test('allowed hosts are kept as they stand in URLs', () => {
+  const { outboundAllow } = read({
+    OUTBOUND_ALLOW: 'Bank.Internal:8443, 10.0.0.7:80,[FD00::0:1]:443',
+  });
+  assert.deepEqual([...outboundAllow], ['bank.internal:8443', '10.0.0.7:80', '[fd00::1]:443']);
+});
+
+test('http is for allowed hosts alone', () => {
+  const plain = 'http://bank.internal:8080/verify';
+  const { bankHost } = read({
+    BANK_PROVIDER_URL: plain,
+    OUTBOUND_ALLOW: 'bank.internal:8080',
+  }).enrichments;
+  assert.equal(bankHost?.url.href, plain);
+});
+
+test('the port of the database is known, that of the embedded engine is none', () => {
+  assert.equal(read({}).databasePort, undefined);
+  assert.equal(read({ DATABASE_URL: 'postgres://db.example/vault' }).databasePort, 5432);
+  assert.equal(read({ DATABASE_URL: 'postgres://a:b@db.example:6432/vault' }).databasePort, 6432);
+  assert.equal(read({ DATABASE_URL: 'postgres://one:1,two:2/vault' }).databasePort, 5432);
+});
+
+test('a wrong value is refused by the name of its variable, and not repeated', () => {
+  const wrong: readonly (readonly [string, string])[] = [
+    ['OUTBOUND_ALLOW', 'xyzzy'],
+    ['OUTBOUND_ALLOW', 'https://xyzzy:443'],
+    ['OUTBOUND_ALLOW', 'a:1,xyzzy:99999'],
+    ['BANK_PROVIDER_URL', 'xyzzy'],
+    ['BANK_PROVIDER_URL', 'http://xyzzy.example/'],
+    ['BANK_PROVIDER_URL', 'https://xyzzy@bank.example/'],
+    ['BANK_PROVIDER_HEADERS', 'xyzzy'],
+    ['BANK_PROVIDER_HEADERS', '["xyzzy"]'],
+    ['BANK_PROVIDER_HEADERS', '{"x y": "xyzzy"}'],
+    ['BANK_PROVIDER_HEADERS', '{"x": "xyzzy\\n"}'],
+    ['BANK_PROVIDER_HEADERS', '{"x": 1}'],
+    ['BANK_PROVIDER_REQUEST', '{xyzzy}'],
+    ['BANK_PROVIDER_REQUEST', '{"a": ["{{ xyzzy"]}'],
+    ['BANK_PROVIDER_ANSWER', '{{ a | xyzzy }}'],
+    ['BANK_PROVIDER_TIMEOUT_MS', '99'],
+    ['BANK_PROVIDER_TIMEOUT_MS', '30001'],
+    ['BANK_PROVIDER_ATTEMPTS', '0'],
+    ['BANK_PROVIDER_ATTEMPTS', '1.5'],
+    ['BANK_PROVIDER_STRICT', 'yes'],
+    ['BANK_PROVIDER_CACHE_SECONDS', '86401'],
+  ];
+  for (const [name, value] of wrong) {
+    assert.throws(
+      () => read({ BANK_PROVIDER_URL: url, [name]: value }),
+      (error) => {
+        assert.ok(error instanceof Error);
+        assert.equal(error.name, 'ConfigError');
+        assert.match(error.message, new RegExp(`^STRONGROOM_${name} `), value);
+        assert.doesNotMatch(error.message, /xyzzy/);
+        return true;
+      },
+      `${name}=${value}`,
+    );
+  }
+});

@@ -1,0 +1,114 @@
+/** Card codes: off the disk within the hour, and nothing else of the token with them. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { engineOf, onBothEngines, type Place } from '../support/engines.ts';
+import { runJob } from '../support/jobs.ts';
+import { newTenant, type TestTenant, tenantsOf } from '../support/tenant.ts';
+import { visa } from '../support/values.ts';
+import { startVault } from '../support/vault.ts';
+
+const minute = 60_000;
+const hour = 60 * minute;
+const { cvc: _cvc, ...kept } = visa;
+
+async function onlyToken(tenant: TestTenant) {
+  const [row, ...others] = await tenant.rows('tokens');
+  assert.ok(row);
+  assert.deepEqual(others, []);
+  return { ...row };
+}
+
+/** True when any file of the embedded database holds the bytes. */
+function holds(place: Place, bytes: Uint8Array): boolean {
+  const files = readdirSync(place.dataDir).filter((name) => name.startsWith('strongroom.db'));
+  return files.some((name) => readFileSync(join(place.dataDir, name)).includes(bytes));
+}
+
+onBothEngines('The job that removes card codes', (engine) => {
+  const tenants = tenantsOf(engine);
+
+  test('seals the data anew without the code; the rest of the token stays as it was', async () => {
+    const tenant = await tenants();
+    const { id } = (await tenant.token({ type: 'card', data: visa, metadata: { a: 'b' } })).body;
+    const before = await onlyToken(tenant);
+    tenant.vault.clock.advance(hour - minute);
+    assert.equal(await runJob(tenant.vault, 'expire card codes'), 0);
+    tenant.vault.clock.advance(10 * minute);
+    const shown = await tenant.send('GET', `/tokens/${id}`);
+    assert.equal(await runJob(tenant.vault, 'expire card codes'), 1);
+    const after = await onlyToken(tenant);
+    const { data } = after;
+    assert.deepEqual(after, { ...before, data, version: 2, code_expires_at: null });
+    assert.ok(data.length < before.data.length);
+    assert.deepEqual((await tenant.send('GET', `/tokens/${id}`)).text, shown.text);
+    assert.deepEqual(shown.body.data, kept);
+    const entries = (await tenant.rows('logs')).filter(({ operation }) => operation === 'expire');
+    assert.deepEqual(
+      entries.map((entry) => [entry.entity_type, entry.entity_id, entry.message]),
+      [['token', id, 'Token property expired']],
+    );
+    assert.equal(await runJob(tenant.vault, 'expire card codes'), 0);
+  });
+
+  test('takes the search terms along that came from the code, and no others', async () => {
+    const tenant = await tenants();
+    const search_indexes = ['{{ data.cvc }}', '{{ data.number }}'];
+    await tenant.token({ type: 'card', data: visa, search_indexes, metadata: { a: 'b' } });
+    const before = (await tenant.rows('search_terms')).map(({ term }) => term);
+    tenant.vault.clock.advance(hour + 10 * minute);
+    await runJob(tenant.vault, 'expire card codes');
+    const after = (await tenant.rows('search_terms')).map(({ term }) => term);
+    assert.equal(after.length, before.length - 1);
+    assert.ok(after.every((term) => before.includes(term)));
+  });
+
+  test('passes over a token that was tampered with, and does the others', async () => {
+    const tenant = await tenants();
+    for (const id of ['one', 'two', 'three']) {
+      await tenant.token({ id, type: 'card', data: visa });
+    }
+    const bytes = engine.name === 'sqlite' ? "x'00'" : "'\\x00'::bytea";
+    await engine.run(
+      tenant.vault.place,
+      `update tokens set data = ${bytes} where token_id = 'two' and tenant_id = '${tenant.id}'`,
+    );
+    tenant.vault.clock.advance(hour + 10 * minute);
+    assert.equal(await runJob(tenant.vault, 'expire card codes'), 2);
+    assert.equal(await runJob(tenant.vault, 'expire card codes'), 0);
+  });
+
+  test('several servers at once change each token once', async (t) => {
+    const vault = await startVault(t, engine);
+    const second = await startVault(t, engine, { place: vault.place, clock: vault.clock });
+    const tenant = await newTenant(vault);
+    const count = 60;
+    const made = Array.from({ length: count }, () => tenant.token({ type: 'card', data: visa }));
+    await Promise.all(made);
+    vault.clock.advance(hour + 10 * minute);
+    const done = [runJob(vault, 'expire card codes'), runJob(second, 'expire card codes')];
+    const [first = 0, other = 0] = await Promise.all(done);
+    assert.equal(first + other, count);
+    const versions = (await tenant.rows('tokens')).map(({ version }) => version);
+    assert.deepEqual(new Set(versions), new Set([2]));
+    const entries = (await tenant.logged()).filter((operation) => operation === 'expire');
+    assert.equal(entries.length, count);
+  });
+});
+
+test('after the code was removed its ciphertext is in no file of the embedded database', async (t) => {
+  const engine = engineOf('sqlite');
+  const vault = await startVault(t, engine);
+  const tenant = await newTenant(vault);
+  await tenant.token({ type: 'card', data: visa });
+  const { data } = await onlyToken(tenant);
+  // Beside the header, which says how it is sealed, every byte of it is its own.
+  const ciphertext = data.subarray(data.length - 40);
+  assert.ok(holds(vault.place, ciphertext));
+  vault.clock.advance(hour + 10 * minute);
+  assert.equal(await runJob(vault, 'expire card codes'), 1);
+  assert.ok(holds(vault.place, ciphertext), 'the write-ahead log still has the old page');
+  await runJob(vault, 'scrub the store');
+  assert.equal(holds(vault.place, ciphertext), false);
+});

@@ -1,0 +1,152 @@
+/** Over existing data, a start without the right root key is refused, says why, and changes nothing. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
+import { type Environment, environmentOf, runCommand, spawnVault } from '../support/process.ts';
+import { assertUnchanged, contentOf } from '../support/rows.ts';
+import { createApplication, request, startVault } from '../support/vault.ts';
+
+interface Refusal {
+  readonly title: string;
+  /** What happens to the place, and the variables of the start that follows. */
+  readonly spoil: (place: Place, engine: Engine) => Environment | Promise<Environment>;
+  /** What the operator is told. */
+  readonly says: RegExp;
+}
+
+const keyFile = (place: Place) => join(place.dataDir, 'root.key');
+const foreign = () => randomBytes(32).toString('base64');
+
+function spoilFile(text: string) {
+  return (place: Place): Environment => {
+    writeFileSync(keyFile(place), text);
+    return {};
+  };
+}
+
+const refusals: readonly Refusal[] = [
+  {
+    title: 'another root key in the environment',
+    spoil: () => ({ STRONGROOM_ROOT_KEY: foreign() }),
+    says: /root key \(environment\) does not open the keys stored in this database/,
+  },
+  {
+    title: 'another root key in the file',
+    spoil: (place) => spoilFile(foreign())(place),
+    says: /root key \(file .*root\.key\) does not open the keys stored in this database/,
+  },
+  {
+    title: 'no root key',
+    spoil: (place) => {
+      rmSync(keyFile(place));
+      return {};
+    },
+    says: /root key \(file .*root\.key\) is missing, and a new one could not open the data/,
+  },
+  {
+    title: 'no root key where its file is said to be',
+    spoil: (place) => ({ STRONGROOM_ROOT_KEY_FILE: join(place.dataDir, 'elsewhere.key') }),
+    says: /root key \(file .*elsewhere\.key\) is missing/,
+  },
+  {
+    title: 'a malformed root key in the environment',
+    spoil: () => ({ STRONGROOM_ROOT_KEY: foreign().slice(0, -4) }),
+    says: /root key \(environment\) is not the base64 of 32 bytes/,
+  },
+  {
+    title: 'a malformed root key in the file',
+    spoil: spoilFile('not a key'),
+    says: /root key \(file .*root\.key\) is not the base64 of 32 bytes/,
+  },
+  {
+    title: 'a root key that others can read',
+    spoil: (place) => {
+      chmodSync(keyFile(place), 0o644);
+      return {};
+    },
+    says: /root key \(file .*root\.key\) has mode 0644/,
+  },
+  {
+    title: 'a stored keyring that was altered',
+    spoil: async (place, engine) => {
+      const sql = {
+        sqlite: `update tenants set keyring = cast(substr(keyring, 1, 40) || x'00' || substr(keyring, 42) as blob)`,
+        postgres: 'update tenants set keyring = set_byte(keyring, 40, 255 - get_byte(keyring, 40))',
+      };
+      await engine.run(place, sql[engine.name]);
+      return {};
+    },
+    says: /root key .* does not open the keys stored .* or the database was altered/,
+  },
+];
+
+/** A place where a vault ran and kept a token. */
+async function usedPlace(t: TestContext, engine: Engine): Promise<Place> {
+  const vault = await startVault(t, engine);
+  const key = await vault.application();
+  await vault.send('POST', '/tokens', { key, body: { type: 'token', data: 'kept', id: 'kept' } });
+  await vault.stop();
+  return vault.place;
+}
+
+onBothEngines('the start', (engine) => {
+  test('is refused, says why, and changes nothing', { concurrency: 4 }, async (t) => {
+    await Promise.all(
+      refusals.map((refusal) =>
+        t.test(`with ${refusal.title}`, (one) => isRefused(one, engine, refusal)),
+      ),
+    );
+  });
+
+  test('of an administrative command is refused alike', async (t) => {
+    const place = await usedPlace(t, engine);
+    const before = await contentOf(engine, place);
+    const words = ['tenant', 'create', '--name', 'another'];
+    const environment = environmentOf(place, { STRONGROOM_ROOT_KEY: foreign() });
+    const { code, stdout, stderr } = await runCommand(words, environment);
+    assert.equal(code, 1, stdout);
+    assert.match(stderr, /root key \(environment\) does not open the keys/);
+    assertUnchanged(before, await contentOf(engine, place));
+  });
+
+  test('succeeds again with the right root key, from the file or from the environment', async (t) => {
+    const place = await usedPlace(t, engine);
+    const right = readFileSync(keyFile(place), 'utf8').trim();
+    const moved = join(place.dataDir, 'moved.key');
+    writeFileSync(moved, `${right}\n`, { mode: 0o600 });
+    rmSync(keyFile(place));
+    const ways = [{ STRONGROOM_ROOT_KEY: right }, { STRONGROOM_ROOT_KEY_FILE: moved }];
+    for (const way of ways) {
+      const vault = await spawnVault(t, environmentOf(place, way));
+      const key = await createApplication(vault.url);
+      const read = await request(`${vault.url}/tokens/kept`, 'GET', { key });
+      assert.equal(read.body.data, 'kept');
+      await vault.kill();
+    }
+    assert.equal(existsSync(keyFile(place)), false);
+  });
+});
+
+async function isRefused(t: TestContext, engine: Engine, { spoil, says }: Refusal): Promise<void> {
+  const place = await usedPlace(t, engine);
+  const environment = environmentOf(place, await spoil(place, engine));
+  const stored = await contentOf(engine, place);
+  const file = contentOfFile(keyFile(place));
+
+  const { code, stdout, stderr } = await runCommand(['serve'], environment);
+
+  assert.equal(code, 1, stdout);
+  assert.match(stderr, says);
+  assert.equal(stdout, '');
+  const { STRONGROOM_ROOT_KEY: given = 'not given' } = environment;
+  assert.equal(stderr.includes(given), false, 'the key is not printed');
+  assertUnchanged(stored, await contentOf(engine, place));
+  assert.equal(contentOfFile(keyFile(place)), file, 'no other root key was made');
+}
+
+function contentOfFile(path: string): string | undefined {
+  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
+}

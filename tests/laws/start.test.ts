@@ -1,0 +1,166 @@
+/** How a vault comes up: where it dares to listen, what the first start makes, and who may help it. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { get } from 'node:https';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { writeCertificate } from '../support/certificate.ts';
+import { type Engine, engineOf, onBothEngines, type Place } from '../support/engines.ts';
+import {
+  type Environment,
+  environmentOf,
+  runCommand,
+  spawnVault,
+  type VaultProcess,
+} from '../support/process.ts';
+import { assertUnchanged, contentOf, rowsOf } from '../support/rows.ts';
+import { createApplication, managementKey, request } from '../support/vault.ts';
+
+/** An address that is not loopback and needs no network. */
+const everywhere = { STRONGROOM_HOST: '0.0.0.0' };
+const noBootstrapKey = { STRONGROOM_BOOTSTRAP_KEY: '' };
+const shownKey = /^Its management key, shown this once: (key_test_mgt_\w+)$/m;
+const visibleMs = 1_000;
+
+const refusals: readonly { title: string; environment: Environment; says: RegExp }[] = [
+  {
+    title: 'on another address than loopback without TLS',
+    environment: everywhere,
+    says: /STRONGROOM_HOST is not a loopback address/,
+  },
+  {
+    title: 'with half of a certificate',
+    environment: { STRONGROOM_TLS_CERT: 'tls.crt' },
+    says: /STRONGROOM_TLS_CERT and STRONGROOM_TLS_KEY must be given together/,
+  },
+  {
+    title: 'with a certificate that cannot be read',
+    environment: { STRONGROOM_TLS_CERT: 'none.crt', STRONGROOM_TLS_KEY: 'none.key' },
+    says: /STRONGROOM_TLS_CERT names a file that cannot be read/,
+  },
+  {
+    title: 'with a bootstrap key that is too short',
+    environment: { STRONGROOM_BOOTSTRAP_KEY: 'only.thirty.one.characters.long' },
+    says: /STRONGROOM_BOOTSTRAP_KEY must have 32 to 200 characters/,
+  },
+];
+
+for (const { title, environment, says } of refusals) {
+  test(`${title} the start is refused, and nothing is made`, async (t) => {
+    const place = await engineOf('sqlite').place(t);
+    const { code, stdout, stderr } = await runCommand(['serve'], environmentOf(place, environment));
+    assert.equal(code, 1, stdout);
+    assert.match(stderr, says);
+    assert.equal(stderr.includes('only.thirty.one'), false, 'the key is not printed');
+    assert.equal(existsSync(join(place.dataDir, 'strongroom.db')), false);
+    assert.equal(existsSync(join(place.dataDir, 'root.key')), false);
+  });
+}
+
+test('STRONGROOM_TLS=off serves plain HTTP on any address, for a proxy in front', async (t) => {
+  const place = await engineOf('sqlite').place(t);
+  const vault = await spawnVault(t, environmentOf(place, everywhere, { STRONGROOM_TLS: 'off' }));
+  const { port } = new URL(vault.url);
+  assert.equal((await request(`http://127.0.0.1:${port}/readyz`, 'GET')).status, 200);
+});
+
+test('with a certificate it serves HTTPS, and nothing else, on any address', async (t) => {
+  const place = await engineOf('sqlite').place(t);
+  const { certFile, keyFile, cert } = writeCertificate(place.dataDir);
+  const vault = await spawnVault(
+    t,
+    environmentOf(place, everywhere, {
+      STRONGROOM_TLS_CERT: certFile,
+      STRONGROOM_TLS_KEY: keyFile,
+    }),
+  );
+  const { protocol, port } = new URL(vault.url);
+  assert.equal(protocol, 'https:');
+  const status = await new Promise((resolve, reject) => {
+    get(`https://127.0.0.1:${port}/readyz`, { ca: cert, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    }).once('error', reject);
+  });
+  assert.equal(status, 200);
+  await assert.rejects(request(`http://127.0.0.1:${port}/readyz`, 'GET'));
+});
+
+onBothEngines('the first start', (engine) => {
+  test('shows the management key once; later starts make and show nothing', async (t) => {
+    const place = await engine.place(t);
+    const first = await spawnVault(t, environmentOf(place, noBootstrapKey));
+    const key = shownKey.exec(first.output())?.[1] ?? '';
+    await createApplication(first.url, {}, key);
+    first.terminate();
+    assert.equal((await first.finished).code, 0);
+    const before = await contentOf(engine, place);
+    const second = await spawnVault(t, environmentOf(place, noBootstrapKey));
+    assert.doesNotMatch(second.output(), /key_test|management key|Created/);
+    assertUnchanged(before, await contentOf(engine, place));
+    await createApplication(second.url, {}, key);
+  });
+
+  test('`tenant create` works beside a running server and its key within a second', async (t) => {
+    const place = await engine.place(t);
+    const vault = await spawnVault(t, environmentOf(place));
+    assert.doesNotMatch(vault.output(), /management key/, 'the key of the operator is not shown');
+    assert.equal(vault.output().includes(managementKey), false);
+    const words = ['tenant', 'create', '--name', 'second', '--type', 'test', '--json'];
+    const { code, stdout, stderr } = await runCommand(words, environmentOf(place));
+    const created = performance.now();
+    assert.equal(code, 0, stderr);
+    const { id, name, type, key } = JSON.parse(stdout);
+    assert.deepEqual({ name, type }, { name: 'second', type: 'test' });
+    const application = await createApplication(vault.url, {}, key);
+    assert.ok(performance.now() - created < visibleMs);
+    const body = { type: 'token', data: 'of the second tenant' };
+    const token = await request(`${vault.url}/tokens`, 'POST', { key: application, body });
+    assert.equal(token.body.tenant_id, id);
+    const again = await runCommand(words, environmentOf(place));
+    assert.equal(again.code, 1);
+    assert.match(again.stderr, /A tenant of this name exists/);
+  });
+});
+
+function withRootKey(): Environment {
+  return { STRONGROOM_ROOT_KEY: randomBytes(32).toString('base64') };
+}
+
+/** Two servers that start at once in places of their own over one empty database. */
+async function startTwo(
+  t: TestContext,
+  environments: readonly Environment[],
+): Promise<{ engine: Engine; place: Place; starts: PromiseSettledResult<VaultProcess>[] }> {
+  const engine = engineOf('postgres');
+  const place = await engine.place(t);
+  const starts = await Promise.allSettled(
+    environments.map(async (environment) => {
+      const { dataDir } = await engineOf('sqlite').place(t);
+      return spawnVault(t, environmentOf({ ...place, dataDir }, noBootstrapKey, environment));
+    }),
+  );
+  return { engine, place, starts };
+}
+
+test('two servers that start at once on one database make one tenant, and both serve it', async (t) => {
+  const shared = withRootKey();
+  const { engine, place, starts } = await startTwo(t, [shared, shared]);
+  const vaults = starts.map((start) => {
+    assert.ok(start.status === 'fulfilled');
+    return start.value;
+  });
+  assert.equal((await rowsOf(engine, place, 'tenants')).length, 1);
+  const keys = vaults.flatMap((vault) => shownKey.exec(vault.output())?.[1] ?? []);
+  assert.equal(keys.length, 1, 'one of them shows the key');
+  for (const { url } of vaults) await createApplication(url, {}, keys[0]);
+});
+
+test('of two servers with root keys of their own on one empty database one is refused', async (t) => {
+  const { engine, place, starts } = await startTwo(t, [withRootKey(), withRootKey()]);
+  assert.equal((await rowsOf(engine, place, 'tenants')).length, 1);
+  const refused = starts.filter((start) => start.status === 'rejected');
+  assert.equal(refused.length, 1);
+  assert.match(String(refused[0]?.reason), /does not open the keys stored in this database/);
+});

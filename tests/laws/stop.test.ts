@@ -1,0 +1,103 @@
+/** A stop finishes what is in flight and waits for nobody else; a slow client holds nothing for long. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { requestTimeoutMs } from '../../src/http/server.ts';
+import { onBothEngines } from '../support/engines.ts';
+import { environmentOf, spawnVault } from '../support/process.ts';
+import { beginRequest, type Connection, connectTo, untilClosed } from '../support/raw-request.ts';
+import { rowsOf, verifyLog } from '../support/rows.ts';
+import { createApplication, startVault } from '../support/vault.ts';
+
+const inFlight = 20;
+/** Far below the time for which an idle connection is kept alive, 72 s. */
+const promptMs = 5_000;
+const shortTimeoutMs = 300;
+
+/** More bytes of body than a trickle brings in any of these tests. */
+const endless = 100_000;
+
+const creation = JSON.stringify({ type: 'token', data: 'in flight' });
+
+onBothEngines('SIGTERM', (engine) => {
+  test('what is in flight is answered, idle connections hold nothing, and the exit code is 0', async (t) => {
+    const place = await engine.place(t);
+    const vault = await spawnVault(t, environmentOf(place));
+    const key = await createApplication(vault.url);
+    const idle = await connectTo(vault.url);
+    const requests = await Promise.all(
+      Array.from({ length: inFlight }, () => beginCreation(vault.url, key)),
+    );
+    for (const { socket } of requests) socket.write(creation.slice(0, 10));
+
+    vault.terminate();
+    await untilClosed(vault.url);
+    const stopping = performance.now();
+    for (const { socket } of requests) socket.write(creation.slice(10));
+    const answers = await Promise.all(requests.map(({ answer }) => answer));
+    const { code, stderr } = await vault.finished;
+
+    assert.equal(code, 0, stderr);
+    assert.equal(await idle.answer, '');
+    assert.ok(performance.now() - stopping < promptMs, 'connections are not kept alive');
+    for (const answer of answers) {
+      assert.match(answer, /\r\nHTTP\/1\.1 201 Created\r\n/);
+      assert.match(answer, /\r\nconnection: close\r\n/i);
+    }
+    const ids = answers.map((answer) => /"id":"([^"]+)"/.exec(answer)?.[1]).sort();
+    const stored = (await rowsOf(engine, place, 'tokens')).map((row) => row.token_id);
+    assert.deepEqual(stored, ids, 'what was answered is stored, and nothing else');
+    await verifyLog(engine, place);
+  });
+});
+
+onBothEngines('a client that is slow', (engine) => {
+  test('is given 30 seconds for a request', () => {
+    assert.equal(requestTimeoutMs, 30_000);
+  });
+
+  test('in its headers is told so and cut off', async (t) => {
+    const vault = await startVault(t, engine, { requestTimeoutMs: shortTimeoutMs });
+    const slow = await connectTo(vault.url);
+    slow.socket.write('POST /tokens HTTP/1.1\r\n');
+    trickle(slow, 'a: b\r\n');
+    assertTimeout(await slow.answer);
+  });
+
+  test('in its body is told so and cut off, and nothing is stored', async (t) => {
+    const vault = await startVault(t, engine, { requestTimeoutMs: shortTimeoutMs });
+    const slow = await beginCreation(vault.url, await vault.application(), endless);
+    trickle(slow, ' ');
+    assertTimeout(await slow.answer);
+    assert.deepEqual(await rowsOf(engine, vault.place, 'tokens'), []);
+    assert.deepEqual(
+      vault.logged.filter(({ fields }) => (fields?.status ?? 0) >= 500),
+      [],
+      'a client that gives up is not the failure of the vault',
+    );
+  });
+
+  test('does not hold a stop for longer than a request may take', async (t) => {
+    const vault = await startVault(t, engine, { requestTimeoutMs: shortTimeoutMs });
+    const slow = await beginCreation(vault.url, await vault.application(), endless);
+    trickle(slow, ' ');
+    await vault.stop();
+    await slow.answer;
+  });
+});
+
+function beginCreation(url: string, key: string, length = creation.length): Promise<Connection> {
+  const headers = { 'svc-api-key': key };
+  return beginRequest({ url, method: 'POST', path: '/tokens', headers, length });
+}
+
+/** Sends the same bytes again and again, always in time to look alive. */
+function trickle({ socket }: Connection, bytes: string): void {
+  const timer = setInterval(() => socket.write(bytes), shortTimeoutMs / 20);
+  socket.once('close', () => clearInterval(timer));
+}
+
+function assertTimeout(answer: string): void {
+  assert.match(answer, /HTTP\/1\.1 408 Request Timeout\r\n/);
+  assert.match(answer, /\r\ncontent-type: application\/problem\+json/);
+  assert.match(answer, /"type":"urn:strongroom:problem:request_timeout"/);
+}

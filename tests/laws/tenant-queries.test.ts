@@ -1,0 +1,92 @@
+/** The second wall between tenants: every query names the tenant, and every key begins with it. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { shapes } from '../../src/store/tables.ts';
+import {
+  committedPaths,
+  lineAt,
+  readSource,
+  type SourceFile,
+  sourceFile,
+} from '../support/source.ts';
+
+/** Files that ask beyond one tenant, each with the reason; none of them answers a request with it. */
+const beyondOneTenant: Readonly<Record<string, string>> = {
+  'src/app.ts': 'whether there is any tenant at all, before the first start makes one',
+  'src/vault/bootstrap.ts': 'whether there is any tenant at all',
+  'src/vault/tenants.ts': 'the list of tenants, for the operator and for jobs',
+  'src/vault/delete-tenant.ts': 'which tenants are deleted, for the job that removes their rows',
+  'src/store/token-pages.ts':
+    'the conditions of a list begin with the tenant; see token-conditions',
+  'src/cli/log-place.ts': 'the id of the tenant that the operator named',
+  'src/vault/read-logs.ts': 'every tenant in a copy of the database that its operator verifies',
+};
+
+/** A table by its name, or by a variable; not a query within a query, which is looked at by itself. */
+const begin = /\b(?:selectFrom|innerJoin|leftJoin)\s*\(\s*(?:'(\w+)|table\b)/g;
+
+/** Where a query begins, up to where it ends: the brackets around it close, or its statement does. */
+function queriesOf({ path, text, code }: SourceFile): { where: string; text: string }[] {
+  const begun = [...text.matchAll(begin)]
+    .filter(({ index }) => code[index] !== ' ')
+    .filter(([, table]) => table === undefined || table in shapes);
+  return begun.map(({ index }) => {
+    let depth = 0;
+    let end = index;
+    while (end < code.length && depth >= 0 && !(depth === 0 && code[end] === ';')) {
+      if ('([{'.includes(code[end] ?? '')) depth += 1;
+      if (')]}'.includes(code[end] ?? '')) depth -= 1;
+      end += 1;
+    }
+    return { where: `${path}:${lineAt(text, index)}`, text: text.slice(index, end) };
+  });
+}
+
+const namesTenant = /\.where\(\s*'(?:\w+\.)?tenant_id',\s*'=',|\.on(?:Ref)?\(\s*'\w+\.tenant_id'/;
+
+function withoutTenant(file: SourceFile): string[] {
+  return queriesOf(file)
+    .filter((query) => !namesTenant.test(query.text))
+    .map(({ where }) => where);
+}
+
+test('every query names the tenant', () => {
+  const files = committedPaths().filter((path) => /^src\/.*\.ts$/.test(path));
+  const found = files.map(readSource);
+  const queries = found.flatMap(queriesOf);
+  assert.ok(queries.length > 15, 'the queries are found');
+  const stray = found.flatMap((file) => withoutTenant(file));
+  const expected = Object.keys(beyondOneTenant);
+  const unexplained = stray.filter((where) => !expected.includes(where.split(':')[0] ?? ''));
+  assert.deepEqual(unexplained, []);
+  for (const path of expected) {
+    assert.equal(stray.filter((where) => where.startsWith(`${path}:`)).length, 1, path);
+  }
+});
+
+test('every query names the tenant: the rule can fail', () => {
+  const stray = (text: string) => withoutTenant(sourceFile('src/vault/a.ts', text)).length;
+  const tenant = ".where('tenant_id', '=', tenant)";
+  assert.equal(stray("store.select((db) => db.selectFrom('tokens').selectAll());"), 1);
+  assert.equal(stray(`store.select((db) => db.selectFrom('tokens').selectAll()${tenant});`), 0);
+  assert.equal(
+    stray(`f(db.selectFrom('tokens').selectAll()); g(db.selectFrom('logs')${tenant});`),
+    1,
+  );
+  assert.equal(stray("db.selectFrom('logs').where('tenant_id', 'is not', null);"), 1);
+  assert.equal(stray("// db.selectFrom('logs')"), 0);
+  assert.equal(stray('db.selectFrom(table).selectAll();'), 1);
+});
+
+test('every key begins with the tenant; a key’s own hash is all that is looked up without one', () => {
+  const others = Object.values(shapes).filter(({ key }) => key[0] !== 'tenant_id');
+  assert.deepEqual(
+    others.map(({ name }) => name),
+    ['api_keys'],
+  );
+  for (const { columns } of Object.values(shapes)) assert.ok(columns.includes('tenant_id'));
+  const users = committedPaths()
+    .filter((path) => /^src\/.*\.ts$/.test(path))
+    .filter((path) => /\.get\(\s*'api_keys'/.test(readSource(path).text));
+  assert.deepEqual(users, ['src/vault/authenticate.ts']);
+});
