@@ -2,6 +2,7 @@
 declare module 'autocannon' {
   interface Request {
     readonly path?: string;
+    readonly body?: string;
     readonly setupRequest?: (request: Readonly<Record<string, unknown>>) => object;
   }
 

@@ -16,8 +16,14 @@ export interface Job {
   readonly headers: Readonly<Record<string, string>>;
   readonly seconds: number;
   readonly connections: number;
-  /** Either these are read in turn, or cards are posted to `/tokens`, counting up from `serial`. */
-  readonly work: { readonly paths: readonly string[] } | { readonly serial: number };
+  /**
+   * These are read in turn, or cards are posted to `/tokens`, counting up from `serial`, or these bodies
+   * are posted in turn.
+   */
+  readonly work:
+    | { readonly paths: readonly string[] }
+    | { readonly serial: number; readonly idempotent?: boolean }
+    | { readonly path: string; readonly bodies: readonly string[] };
 }
 
 export interface LoadResult {
@@ -61,8 +67,7 @@ async function useAutocannon(job: Job): Promise<LoadResult> {
     duration: job.seconds,
     method: 'paths' in job.work ? 'GET' : 'POST',
     headers: job.headers,
-    requests:
-      'paths' in job.work ? job.work.paths.map((path) => ({ path })) : [posts(job.work.serial)],
+    requests: requestsOf(job.work),
   });
   const { user, system } = process.cpuUsage(before);
   return {
@@ -76,13 +81,24 @@ async function useAutocannon(job: Job): Promise<LoadResult> {
   };
 }
 
-function posts(first: number) {
+function requestsOf(work: Job['work']) {
+  if ('paths' in work) return work.paths.map((path) => ({ path }));
+  if ('serial' in work) return [posts(work.serial, work.idempotent === true)];
+  return work.bodies.map((body) => ({ path: work.path, body }));
+}
+
+/** Each card under an idempotency key of its own, where that is asked for. */
+function posts(first: number, idempotent: boolean) {
   let serial = first;
   return {
     path: '/tokens',
     setupRequest: (request: Readonly<Record<string, unknown>>) => {
       serial += 1;
-      return { ...request, body: cardBody(serial) };
+      const headers = {
+        ...(request['headers'] as object),
+        ...(idempotent && { 'svc-idempotency-key': `card-${serial}` }),
+      };
+      return { ...request, headers, body: cardBody(serial) };
     },
   };
 }

@@ -54,6 +54,8 @@ export interface Vault {
   /** A new private application's key. It may do everything with tokens, and sees them transformed so. */
   createApplication(transform: 'reveal' | 'mask'): Promise<string>;
   createToken(key: string, body: string): Promise<string>;
+  /** POST with a body, else GET; the answer's text. */
+  send(key: string, path: string, body?: string): Promise<string>;
   /** The answer's text. */
   getToken(key: string, id: string): Promise<string>;
   close(): Promise<void>;
@@ -118,6 +120,7 @@ export async function startVault(storage: Storage): Promise<Vault> {
       return JSON.parse(await call(key, '/tokens', body)).id;
     },
     getToken: (key, id) => call(key, `/tokens/${id}`),
+    send: call,
     async close() {
       await server.stop();
       await storage.close();

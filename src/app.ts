@@ -151,7 +151,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       databasePort: config.databasePort,
     });
     const enrichments = await openEnrichments(
-      { clock, random, outbound, log, pause },
+      { clock, random, outbound, log, metrics, pause },
       config.enrichments,
     );
     const { authenticate, forget } = createAuthentication({

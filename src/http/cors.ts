@@ -7,6 +7,14 @@ const preflightSeconds = 86_400;
 
 const accepted: readonly ServiceHeader[] = ['api-key', 'idempotency-key', 'trace-id'];
 
+const exposed = [
+  'Location',
+  'Retry-After',
+  'RateLimit-Limit',
+  'RateLimit-Remaining',
+  'RateLimit-Reset',
+];
+
 export interface Cors {
   /** What every answer carries, so that a page may read it, refusals included. */
   readonly headers: Readonly<Record<string, string>>;
@@ -20,7 +28,7 @@ export function createCors(prefixes: readonly string[]): Cors {
   return {
     headers: {
       'access-control-allow-origin': '*',
-      'access-control-expose-headers': [...under('trace-id'), 'Location', 'Retry-After'].join(', '),
+      'access-control-expose-headers': [...under('trace-id'), ...exposed].join(', '),
     },
     preflightHeaders: {
       'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',

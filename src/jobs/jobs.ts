@@ -6,7 +6,7 @@ import type { JobTools } from './batches.ts';
 import { expireCodes } from './expire-codes.ts';
 import { expireIntentCodes, expireTokenIntents } from './expire-token-intents.ts';
 import { expireTokens } from './expire-tokens.ts';
-import { fadeReplies, forgetReplies } from './forget-replies.ts';
+import { forgetReplies } from './forget-replies.ts';
 import { removeSessions, removeTenants } from './purge.ts';
 import type { Job } from './runner.ts';
 
@@ -25,12 +25,7 @@ export function jobsOf(tools: JobTools): readonly Job[] {
       everyMs: minute,
       run: (stopping) => expireIntentCodes(tools, stopping),
     },
-    { name: 'fade replies', everyMs: minute, run: (stopping) => fadeReplies(tools, stopping) },
-    {
-      name: 'forget replies',
-      everyMs: 10 * minute,
-      run: (stopping) => forgetReplies(tools, stopping),
-    },
+    { name: 'forget replies', everyMs: minute, run: (stopping) => forgetReplies(tools, stopping) },
     {
       name: 'sign log checkpoints',
       everyMs: 15 * minute,

@@ -5,7 +5,7 @@ import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client
 const counters = {
   mask_failures: 'Stored masks that could not be evaluated, so that data was left out',
   log_export_failures: 'Log entries that could not be written to the export',
-  bank_provider_failures: 'Bank verifications answered inconclusive because the provider failed',
+  bank_provider_failures: 'Bank verifications without a status because the provider failed',
   job_failures: 'Runs of background jobs that failed and will be tried again',
 } as const;
 

@@ -196,8 +196,8 @@ export const tables = {
       version: integer(),
       /** Sealed JSON of status, location and body. */
       reply: bytes(),
-      /** From then on some of the body is gone, as it is from the token; null where nothing goes. */
-      fades_at: optional(integer<Instant>()),
+      /** From then on some of the answer is gone, as it is from the token, or all of it. */
+      fades_at: integer<Instant>(),
       created_at: integer<Instant>(),
     },
   },

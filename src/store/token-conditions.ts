@@ -1,5 +1,5 @@
 /** Which tokens a list is about, as data and as SQL: what does not meet the conditions stays in the database. */
-import { type Expression, expressionBuilder, type SqlBool, sql } from 'kysely';
+import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Instant } from '../lib/clock.ts';
 import type { TenantId, TokenId } from '../lib/ids.ts';
 import type { Schema } from './tables.ts';
@@ -47,9 +47,9 @@ export function predicateOf(conditions: TokenConditions, found?: string): Predic
   return eb.and([
     eb('tokens.tenant_id', '=', tenant),
     eb.or([eb('tokens.expires_at', 'is', null), eb('tokens.expires_at', '>', now)]),
-    ...(scopes.some(isEverything) ? [] : [eb.or(scopes.map(inScope))]),
+    ...(scopes.some(isEverything) ? [] : [eb.or(scopes.map((scope) => inScope(scope, found)))]),
     ...(ids ? [eb('tokens.token_id', 'in', ids)] : []),
-    ...(container ? [matches('tokens.container', container)] : []),
+    ...(container ? [matches(sql.ref('tokens.container'), container)] : []),
     ...(type === undefined ? [] : [eb('tokens.type', '=', type)]),
     ...(fingerprint === undefined ? [] : [eb('tokens.fingerprint', '=', fingerprint)]),
     ...conditions.terms.filter((term) => term !== found).map(hasTerm),
@@ -67,19 +67,26 @@ export function isRoot({ text, exact }: TextPattern): boolean {
   return !exact && (text === '' || text === '/');
 }
 
-function inScope({ id, container }: TokenScope): Predicate {
-  const both = [matches('tokens.token_id', id), matches('tokens.container', container)];
-  return expressionBuilder<Schema, 'tokens'>().and(both);
+function inScope({ id, container }: TokenScope, found: string | undefined): Predicate {
+  const anyId = !id.exact && id.text === '';
+  // A term's own index gives the order; SQLite would rather take one that begins with the id.
+  const idColumn = found === undefined ? sql.ref('tokens.token_id') : sql`(tokens.token_id || '')`;
+  return expressionBuilder<Schema, 'tokens'>().and([
+    ...(anyId ? [] : [matches(idColumn, id)]),
+    ...(isRoot(container) ? [] : [matches(sql.ref('tokens.container'), container)]),
+  ]);
 }
 
 /** A prefix is a range, because text sorts by code point on both engines. */
-export function matches(column: string, { text, exact }: TextPattern): Predicate {
-  const reference = sql.ref(column);
-  if (exact) return sql<SqlBool>`${reference} = ${text}`;
+export function matches(
+  column: RawBuilder<unknown>,
+  { text, exact }: TextPattern,
+): RawBuilder<SqlBool> {
+  if (exact) return sql`${column} = ${text}`;
   const end = afterPrefix(text);
   return end === undefined
-    ? sql<SqlBool>`${reference} >= ${text}`
-    : sql<SqlBool>`(${reference} >= ${text} and ${reference} < ${end})`;
+    ? sql`${column} >= ${text}`
+    : sql`(${column} >= ${text} and ${column} < ${end})`;
 }
 
 const lastCodePoint = 0x10ffff;

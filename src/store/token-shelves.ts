@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import type { TenantId } from '../lib/ids.ts';
 import type { Query } from './store.ts';
-import { matches, type TextPattern } from './token-conditions.ts';
+import { afterPrefix, matches, type TextPattern } from './token-conditions.ts';
 import type { Shelf } from './token-pages.ts';
 
 export interface ShelvesWanted {
@@ -17,17 +17,20 @@ export interface ShelvesWanted {
  */
 export function shelvesOf({ tenant, container, limit }: ShelvesWanted): Query<Shelf> {
   const all = sql`from tokens where tenant_id = ${tenant}`;
-  const inRange = sql`${all} and ${matches('container', container)}`;
+  const first = sql`${all} and ${matches(sql.ref('container'), container)}`;
   const nextType = sql`(select type ${all} and container = shelf.container and type > shelf.type
     order by type limit 1)`;
-  const after = sql`${inRange} and container > shelf.container order by container, type limit 1`;
+  // Without the lower bound of the pattern: SQLite would begin to look there and not behind the shelf.
+  const end = container.exact ? container.text : afterPrefix(container.text);
+  const inRange = end === undefined ? sql`` : sql`and container < ${end}`;
+  const next = sql`${all} and container > shelf.container ${inRange} order by container, type limit 1`;
   return (db) => ({
     compile: () =>
       sql<Shelf>`with recursive shelf(container, type) as (
-        select * from (select container, type ${inRange} order by container, type limit 1) as first
+        select * from (select container, type ${first} order by container, type limit 1) as first
         union all
-        select case when ${nextType} is null then (select container ${after}) else shelf.container end,
-          coalesce(${nextType}, (select type ${after}))
+        select case when ${nextType} is null then (select container ${next}) else shelf.container end,
+          coalesce(${nextType}, (select type ${next}))
         from shelf where shelf.container is not null
       ) select container, type from shelf where container is not null limit ${limit}`.compile(db),
   });

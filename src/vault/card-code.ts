@@ -29,7 +29,7 @@ export function codeExpiryOf(kept: Kept, quotas: Quotas, now: Instant): Instant 
 /** The data as it stays; everything but the code. */
 export function withoutCode(type: TokenTypeName, data: Json): Json {
   const code = codeOf(type);
-  if (code === undefined || !isObject(data)) return data;
+  if (code === undefined || !isObject(data) || !Object.hasOwn(data, code)) return data;
   const { [code]: _gone, ...rest } = data;
   return rest;
 }

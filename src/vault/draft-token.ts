@@ -12,7 +12,7 @@ import type { Caller } from './caller.ts';
 import { searchTerms } from './search-terms.ts';
 import { contentsOfRow, hasExpired, patchContents } from './token-contents.ts';
 import type { TokenDraft, TokenDrafts } from './token-drafts.ts';
-import { deriveRow, openData } from './token-row.ts';
+import { deriveRow, openData, stillThere } from './token-row.ts';
 import {
   type Extras,
   type OnMaskFailure,
@@ -90,8 +90,9 @@ function makeNew(
   };
   drafts.put({ stored: undefined, row, terms: searchTerms(tenant, row, contents) });
   const extras = { deduplicated: false };
+  const { data } = contents;
   const viewAt = (at: Instant) =>
-    viewToken({ row, open: () => openData(tenant, row, at), grant, onMaskFailure, extras });
+    viewToken({ row, open: () => stillThere(row, data, at), grant, onMaskFailure, extras });
   return {
     created: { row, viewAt },
     entry: entryOf(caller, now, { entity: 'token', id, operation: 'create' }),

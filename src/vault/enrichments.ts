@@ -2,6 +2,7 @@
 import { type BinTable, parseBinTable } from '../lib/bin-table.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
+import type { Metrics } from '../lib/metrics.ts';
 import type { Random } from '../lib/random.ts';
 import { parseRoutingDirectory } from '../lib/routing-directory.ts';
 import type { Outbound } from '../outbound/call.ts';
@@ -26,6 +27,7 @@ export interface EnrichmentTools {
   readonly random: Random;
   readonly outbound: Outbound;
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly pause: (milliseconds: number) => Promise<unknown>;
 }
 
@@ -41,7 +43,7 @@ export async function openEnrichments(
   tools: EnrichmentTools,
   config: EnrichmentConfig,
 ): Promise<Enrichments> {
-  const { clock, log } = tools;
+  const { clock, log, metrics } = tools;
   const { bankHost, cacheMs, strict } = config;
   const onRefused = (reason: string) =>
     log.warn('a changed file cannot be used; what it held before stays in force', { reason });
@@ -62,12 +64,14 @@ export async function openEnrichments(
   return {
     verifyAccount: createBankVerification({ clock, directory, service, cacheMs }),
     strict,
-    onUnanswered: ({ tenant, origin }, reason) =>
+    onUnanswered: ({ tenant, origin }, reason) => {
+      metrics.count('bank_provider_failures');
       log.warn('a bank account could not be verified', {
         tenant_id: tenant.id,
         trace_id: origin.traceId,
         reason,
-      }),
+      });
+    },
     binTable,
   };
 }

@@ -5,6 +5,9 @@ import type { Reply, ReplyBody } from './perform.ts';
 import { hasExpired } from './token-contents.ts';
 import { type TokenBody, withoutContents } from './view.ts';
 
+/** As many as one token can have: the end of its card code, and its own. */
+const instantsMax = 2;
+
 type Mortal = Pick<Row<'tokens'>, 'expires_at' | 'code_expires_at'>;
 
 /**
@@ -23,12 +26,16 @@ export function fadingTokens(
   tokens: readonly { row: Row<'tokens'>; viewAt: (instant: Instant) => TokenBody }[],
   bodyOf: (views: readonly TokenBody[]) => ReplyBody,
 ): Pick<Reply, 'fading'> {
-  const at = endsOf(tokens.map(({ row }) => row));
-  if (at.length === 0) return {};
+  const at = [...new Set(endsOf(tokens.map(({ row }) => row)))].toSorted((a, b) => a - b);
+  const [first, last] = [at[0], at.at(-1)];
+  if (first === undefined || last === undefined) return {};
   const viewThen = (instant: Instant) =>
     tokens.map(({ row, viewAt }) =>
       hasExpired(row, instant) ? withoutContents(viewAt(instant)) : viewAt(instant),
     );
+  // Views of many tokens at many times would be many; then all that will go goes with the first.
+  if (at.length > instantsMax)
+    return { fading: { at: [first], bodyAt: () => bodyOf(viewThen(last)) } };
   return { fading: { at, bodyAt: (instant) => bodyOf(viewThen(instant)) } };
 }
 

@@ -2,6 +2,7 @@
 import { searchTermOf } from '../crypto/digest.ts';
 import { createFindings } from '../lib/findings.ts';
 import type { Row } from '../store/tables.ts';
+import { withoutCode } from './card-code.ts';
 import type { Tenant } from './tenants.ts';
 import type { Contents } from './token-contents.ts';
 import { evaluateText } from './token-row.ts';
@@ -16,12 +17,17 @@ export function metadataTerm(tenant: Tenant, key: string, value: string): string
   return termOf(tenant, `metadata.${key.toLowerCase()}`, value.toLowerCase());
 }
 
+type Termed = Pick<Row<'tokens'>, 'token_id' | 'created_at' | 'code_expires_at'>;
+
 /** The terms under which a token is found, without repetition. */
 export function searchTerms(
   tenant: Tenant,
-  { token_id, created_at }: Pick<Row<'tokens'>, 'token_id' | 'created_at'>,
-  contents: Contents,
+  { token_id, created_at, code_expires_at }: Termed,
+  given: Contents,
 ): Row<'search_terms'>[] {
+  // A code that is not kept is not to be found by either.
+  const data = code_expires_at === null ? withoutCode(given.type, given.data) : given.data;
+  const contents = { ...given, data };
   const terms = new Set<string>();
   contents.searchIndexes.forEach((expression, index) => {
     terms.add(dataTerm(tenant, evaluateText(expression, `search_indexes[${index}]`, contents)));
@@ -35,7 +41,7 @@ export function searchTerms(
 /** Those of a token whose code is gone: an expression that finds nothing without it gives no term. */
 export function remainingTerms(
   tenant: Tenant,
-  row: Pick<Row<'tokens'>, 'token_id' | 'created_at'>,
+  row: Termed,
   contents: Contents,
 ): Row<'search_terms'>[] {
   const findings = createFindings();

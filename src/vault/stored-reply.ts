@@ -1,6 +1,6 @@
 /** An answer as it is kept under an idempotency key: sealed, for a day, and fading before that. */
 import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
-import { hour, type Instant } from '../lib/clock.ts';
+import { hour, type Instant, instantAfter } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
 import type { Key, Row } from '../store/tables.ts';
 import type { Reply, ReplyBody } from './perform.ts';
@@ -30,21 +30,17 @@ export interface Keeping {
 export function replyRow(keeping: Keeping, reply: Reply, version: number): Row<'replies'> {
   const { key, now } = keeping;
   const { fading, ...rest } = reply;
-  const instants = (fading?.at ?? []).filter((at) => at < now + replyRetentionMs);
+  const instants = (fading?.at ?? []).filter((at) => at < endOf(now));
   const later = [...new Set(instants)]
     .toSorted((a, b) => a - b)
     .map((at) => ({ at, ...(fading?.bodyAt && { body: fading.bodyAt(at) }) }));
-  return {
-    ...key,
-    version,
-    ...sealedReply(keeping, later.length === 0 ? rest : { ...rest, later }),
-    created_at: now,
-  };
+  const kept: Kept = later.length === 0 ? rest : { ...rest, later };
+  return { ...key, version, ...sealedReply(keeping, kept, now), created_at: now };
 }
 
 /** The answer as it may be given now; `undefined` when its day is over or it has faded to nothing. */
 export function replyOf(tenant: Tenant, row: Row<'replies'>, now: Instant): Reply | undefined {
-  if (now >= row.created_at + replyRetentionMs) return undefined;
+  if (now >= endOf(row.created_at)) return undefined;
   const faded = fade(openReply(tenant, row), now);
   if (faded === undefined) return undefined;
   const { later: _later, ...reply } = faded;
@@ -53,8 +49,14 @@ export function replyOf(tenant: Tenant, row: Row<'replies'>, now: Instant): Repl
 
 /** The row without what has faded by now; `undefined` when nothing of it is left. */
 export function fadedRow(keeping: Keeping, row: Row<'replies'>): Row<'replies'> | undefined {
+  if (keeping.now >= endOf(row.created_at)) return undefined;
   const kept = fade(openReply(keeping.tenant, row), keeping.now);
-  return kept && { ...row, version: row.version + 1, ...sealedReply(keeping, kept) };
+  const { version, created_at } = row;
+  return kept && { ...row, version: version + 1, ...sealedReply(keeping, kept, created_at) };
+}
+
+function endOf(created: Instant): Instant {
+  return instantAfter(created, replyRetentionMs);
 }
 
 function fade(kept: Kept, now: Instant): Kept | undefined {
@@ -66,10 +68,10 @@ function fade(kept: Kept, now: Instant): Kept | undefined {
   return { ...reply, body: reached.body, ...(rest.length > 0 && { later: rest }) };
 }
 
-function sealedReply({ tenant, key, random }: Keeping, kept: Kept) {
+function sealedReply({ tenant, key, random }: Keeping, kept: Kept, created: Instant) {
   const keys = tenant.keyring.sealing('reply');
   const reply: Sealed = sealText(keys, bindingOf(key), JSON.stringify(kept), random);
-  return { reply, fades_at: kept.later?.[0]?.at ?? null };
+  return { reply, fades_at: kept.later?.[0]?.at ?? endOf(created) };
 }
 
 function openReply(tenant: Tenant, row: Row<'replies'>): Kept {

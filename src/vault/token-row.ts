@@ -68,9 +68,13 @@ export function deriveRow(sealing: Sealing): Derived {
 export function openData(tenant: Tenant, row: Row<'tokens'>, now: Instant): Secret<Json> {
   const binding = { tenant: tenant.id, id: row.token_id, field: 'data' };
   const text = openText(tenant.keyring.sealing('data'), binding, row.data);
-  const data = JSON.parse(text.reveal()) as Json;
-  const codeIsGone = row.code_expires_at !== null && row.code_expires_at <= now;
-  return new Secret(codeIsGone ? withoutCode(row.type as TokenTypeName, data) : data);
+  return stillThere(row, JSON.parse(text.reveal()) as Json, now);
+}
+
+/** What is there at that time of data that the row was made from. */
+export function stillThere(row: Row<'tokens'>, data: Json, now: Instant): Secret<Json> {
+  const hasCode = row.code_expires_at !== null && row.code_expires_at > now;
+  return new Secret(hasCode ? data : withoutCode(row.type as TokenTypeName, data));
 }
 
 /** A token whose code's time is over, with data that was sealed without it. */

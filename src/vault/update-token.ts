@@ -17,7 +17,7 @@ import {
   type TokenPatch,
 } from './token-contents.ts';
 import { liveToken, replacementOf, tokensWithFingerprint } from './token-queries.ts';
-import { deriveRow, fingerprintOfContents, openData } from './token-row.ts';
+import { deriveRow, fingerprintOfContents, openData, stillThere } from './token-row.ts';
 import { viewToken, withoutContents } from './view.ts';
 import { deduplicatesTokens, fingerprintsTokens } from './wanted-token.ts';
 
@@ -60,9 +60,10 @@ export function updateToken(
       modified_at: now,
     };
     const changesTerms = patch.data !== undefined || patch.search_indexes !== undefined;
-    const terms = (changesTerms ? searchTerms : remainingTerms)(tenant, row, contents);
+    const terms = (changesTerms ? searchTerms : remainingTerms)(tenant, updated, contents);
+    const { data } = contents;
     const viewOf = (at: Instant) =>
-      viewToken({ row: updated, open: () => openData(tenant, updated, at), grant, onMaskFailure });
+      viewToken({ row: updated, open: () => stillThere(updated, data, at), grant, onMaskFailure });
     const became =
       deduplicatesTokens(caller, patch.deduplicate_token) && fingerprint !== row.fingerprint;
     const hidden = became && (await equalsUnreadable(store, caller, updated, now));

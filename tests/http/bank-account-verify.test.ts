@@ -246,6 +246,11 @@ onBothEngines(`POST ${path} by the operator’s service`, (engine) => {
         ({ message, fields }) =>
           message === 'a bank account could not be verified' && fields?.tenant_id === tenant.id,
       ).length;
+    const counted = async () => {
+      const { text } = await tenant.vault.send('GET', '/metrics');
+      return Number(/^strongroom_bank_provider_failures_total (\d+)$/m.exec(text)?.[1]);
+    };
+    const before = await counted();
     const useless = [
       () => undefined,
       json({ result: bank.account_number }),
@@ -257,6 +262,7 @@ onBothEngines(`POST ${path} by the operator’s service`, (engine) => {
       const given = await verify(tenant, { type: 'bank', data: bank });
       assert.deepEqual([given.status, given.body], [200, { status: 'inconclusive' }]);
       assert.equal(warnings(), index + 1);
+      assert.equal(await counted(), before + index + 1);
       await assertUnspoken(tenant, [given]);
     }
     host.answer(json({ result: 'OPEN' }));

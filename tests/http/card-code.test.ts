@@ -47,6 +47,9 @@ onBothEngines('A card code', (engine) => {
     assert.deepEqual(never.body.data, kept);
     const row = (await tenant.rows('tokens')).find((one) => one.token_id === never.body.id);
     assert.equal(row?.code_expires_at, null);
+    const indexed = { type: 'card', data: visa, search_indexes: ['{{ data.cvc }}'] };
+    const refused = await tenant.send('POST', '/tokens', { body: indexed });
+    assert.deepEqual(Object.keys(refused.body.errors), ['search_indexes[0]']);
   });
 
   test('is neither brought back nor prolonged by a patch, and a new one has a time of its own', async () => {

@@ -20,10 +20,10 @@ async function onlyReply(tenant: TestTenant) {
   return row;
 }
 
-onBothEngines('The jobs that forget stored answers', (engine) => {
+onBothEngines('The job that forgets stored answers', (engine) => {
   const tenants = tenantsOf(engine);
 
-  test('remove them after a day, in batches with an entry each', async () => {
+  test('removes them after a day, in batches with an entry each', async () => {
     const tenant = await tenants();
     const count = batchMax + 1;
     const body = { type: 'token', data: 1 };
@@ -43,27 +43,28 @@ onBothEngines('The jobs that forget stored answers', (engine) => {
     assert.deepEqual([entry?.message, entry?.entity_id], ['Stored answers expired', '*']);
   });
 
-  test('take a card code out of them when its time is over', async () => {
+  test('takes a card code out of them when its time is over', async () => {
     const tenant = await tenants();
     const sent = { body: { type: 'card', data: visa }, ...under('k') };
     const first = await tenant.send('POST', '/tokens', sent);
     const before = await onlyReply(tenant);
     tenant.vault.clock.advance(hour - minute);
     assert.equal((await tenant.send('POST', '/tokens', sent)).text, first.text);
-    assert.equal(await runJob(tenant.vault, 'fade replies'), 0);
+    assert.equal(await runJob(tenant.vault, 'forget replies'), 0);
     tenant.vault.clock.advance(minute + 1);
     const faded = await tenant.send('POST', '/tokens', sent);
     assert.deepEqual([faded.status, faded.body], [201, { ...first.body, data: kept }]);
     tenant.vault.clock.advance(10 * minute);
-    assert.equal(await runJob(tenant.vault, 'fade replies'), 1);
+    assert.equal(await runJob(tenant.vault, 'forget replies'), 1);
     const after = await onlyReply(tenant);
-    assert.deepEqual([after.version, after.fades_at], [2, null]);
+    assert.deepEqual([after.version, after.created_at], [2, before.created_at]);
+    assert.equal(after.fades_at, before.created_at + 24 * hour);
     assert.ok(after.reply.length < before.reply.length);
     assert.equal((await tenant.send('POST', '/tokens', sent)).text, faded.text);
-    assert.equal(await runJob(tenant.vault, 'fade replies'), 0);
+    assert.equal(await runJob(tenant.vault, 'forget replies'), 0);
   });
 
-  test('take the contents of a token out of them when the token expires', async () => {
+  test('takes the contents of a token out of them when the token expires', async () => {
     const tenant = await tenants();
     const expires_at = new Date(tenant.vault.clock.now() + hour / 2).toISOString();
     const body = { type: 'card', data: visa, metadata: { a: 'b' }, expires_at };
@@ -80,7 +81,7 @@ onBothEngines('The jobs that forget stored answers', (engine) => {
       assert.equal(/4242|2033|"b"/.test(shown.text), false, shown.text);
     }
     tenant.vault.clock.advance(10 * minute);
-    assert.equal(await runJob(tenant.vault, 'fade replies'), 2);
+    assert.equal(await runJob(tenant.vault, 'forget replies'), 2);
     assert.equal((await tenant.send('POST', '/tokens', { body, ...under('k') })).text, faded.text);
   });
 });

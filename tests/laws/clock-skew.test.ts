@@ -10,7 +10,7 @@ import { createTestClock, startVault, type TestVault } from '../support/vault.ts
 
 const minute = 60_000;
 const hour = 60 * minute;
-const jobs = ['expire tokens', 'expire card codes', 'fade replies', 'forget replies'];
+const jobs = ['expire tokens', 'expire card codes', 'forget replies'];
 
 async function skewed(t: TestContext, engine: Engine) {
   const behind = await startVault(t, engine);

@@ -311,6 +311,8 @@ async function plausibleOf(tenant: TestTenant): Promise<Readonly<Record<string, 
   const { body: token } = await tenant.token({ type: 'token', data: 'own' });
   return {
     id: own.body.id,
+    application_id: own.body.id,
+    container: '/',
     keyId: own.body.keys[0].id,
     token_id: token.id,
     permission: 'token:read',

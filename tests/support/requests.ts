@@ -50,16 +50,26 @@ export function requestsWith(route: Route, text: string, plausible: Plausible): 
       place: `query.${name}`,
       path: `${path(undefined)}?${name}=${encodeURIComponent(text)}`,
     }));
-  const inBody = body
-    ? placements(body, text, plausible).map(([place, value]) => ({
-        ...base,
-        place: `body${place}`,
-        path: path(undefined),
-        body: value,
-      }))
-    : [];
+  const inBody = [undefined, ...optionalIn(body, plausible)].flatMap((beside) =>
+    placements(body ?? { type: 'null' }, text, plausible).map(([place, value]) => ({
+      ...base,
+      place: `body${place}${beside === undefined ? '' : ` beside ${beside}`}`,
+      path: path(undefined),
+      body:
+        beside === undefined
+          ? value
+          : { [beside]: plausible[beside], ...(value as Record<string, unknown>) },
+    })),
+  );
   const made = [...inPath, ...inQuery, ...inBody];
   return made.length > 0 ? made : [{ ...base, place: 'nowhere', path: route.path }];
+}
+
+/** What some requests must name besides, though each of it alone is optional. */
+const named = ['application_id', 'container'];
+
+function optionalIn(body: Shape | undefined, plausible: Plausible): string[] {
+  return named.filter((name) => body?.properties?.[name] && plausible[name] !== undefined);
 }
 
 function takesText(shape: Shape): boolean {

@@ -73,6 +73,12 @@ export async function sendSensitiveTraffic(url: string): Promise<Traffic> {
   const application = { name: 'another', type: 'private', permissions: ['token:create'] };
   const made = { key: managementKey, body: application, headers: once };
   secret((await send(201, 'POST /applications', made)).body.key);
+  const publicKey = secret(
+    await createApplication(url, { type: 'public', permissions: ['token:create'] }),
+  );
+  const session = (await send(201, 'POST /sessions', { key: publicKey })).body;
+  secret(session.session_key);
+  secret(session.nonce);
 
   // Refused: the value is wrong, is in the wrong place, or comes with something wrong.
   const token = (more: object = {}) => ({ type: 'token', data: secret(), ...more });

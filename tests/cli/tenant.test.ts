@@ -1,0 +1,112 @@
+/** `strongroom tenant …` and `strongroom key …`, beside a server that runs on the same data. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { onBothEngines } from '../support/engines.ts';
+import { environmentOf, runCommand } from '../support/process.ts';
+import { managementKey, startVault } from '../support/vault.ts';
+
+onBothEngines('the operator’s commands', (engine) => {
+  async function besideServer(t: Parameters<typeof startVault>[0]) {
+    const vault = await startVault(t, engine);
+    const environment = environmentOf(vault.place);
+    const run = (...words: string[]) => runCommand(words, environment);
+    const json = async (...words: string[]) => {
+      const { code, stdout, stderr } = await run(...words, '--json');
+      assert.equal(code, 0, stderr);
+      return stdout
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line));
+    };
+    const get = (key: string, path = '/tenants/self') => vault.send('GET', path, { key });
+    return { vault, run, json, get };
+  }
+
+  test('a tenant is created, listed, given quotas and deleted, and the server follows', async (t) => {
+    const { vault, run, json, get } = await besideServer(t);
+    const [created] = await json('tenant', 'create', '--name', 'acme', '--type', 'test');
+    const { id, key } = created;
+    assert.equal((await get(key)).body.name, 'acme');
+    const again = await run('tenant', 'create', '--name', 'acme');
+    assert.equal(again.code, 1);
+    assert.match(again.stderr, /A tenant of this name exists/);
+
+    const listed = await json('tenant', 'list');
+    assert.deepEqual(
+      listed.map(({ name }) => name),
+      ['default', 'acme'],
+    );
+
+    const set = ['--set', 'cvc_retention=2h', '--set', 'detokenize_limit=50'];
+    const [quota] = await json('tenant', 'quota', '--tenant', 'acme', ...set);
+    assert.equal(quota.quotas.cvc_retention, 7_200_000);
+    const seen = (await get(key)).body.quotas;
+    assert.deepEqual(seen, quota.quotas);
+    const shown = await run('tenant', 'quota', '--tenant', id);
+    assert.match(shown.stdout, /^detokenize_limit 50$/m);
+
+    const token = { key, body: { name: 'a', type: 'private', permissions: ['token:create'] } };
+    assert.equal((await vault.send('POST', '/applications', token)).status, 201);
+    const refused = await run('tenant', 'delete', '--tenant', id);
+    assert.equal(refused.code, 2);
+    assert.equal((await get(key)).status, 200);
+    const [deleted] = await json('tenant', 'delete', '--tenant', id, '--yes');
+    assert.ok(deleted.removed_rows >= 4);
+    vault.clock.advance(1000);
+    assert.equal((await get(key)).status, 401);
+    assert.equal((await json('tenant', 'list')).length, 1);
+    assert.equal((await get(managementKey)).status, 200);
+    await json('tenant', 'create', '--name', 'acme');
+  });
+
+  test('a quota that is refused is named, and none beside it is set', async (t) => {
+    const { run, get } = await besideServer(t);
+    const before = (await get(managementKey)).body.quotas;
+    const words = ['--set', 'detokenize_limit=7', '--set', 'tokenise_limit=5'];
+    const refused = await run('tenant', 'quota', '--tenant', 'default', ...words);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /tokenise_limit is not a quota; there are tokenize_limit/);
+    assert.deepEqual((await get(managementKey)).body.quotas, before);
+    const nobody = await run('tenant', 'quota', '--tenant', 'nobody');
+    assert.equal(nobody.code, 2);
+    assert.match(nobody.stderr, /there is no tenant/);
+  });
+
+  test('an operator gets in again who lost every management key, and can stop a leaked one', async (t) => {
+    const { vault, run, json, get } = await besideServer(t);
+    const application = (await get(managementKey, '/applications/key')).body;
+    await vault.send('DELETE', `/applications/${application.id}`, { key: managementKey });
+    assert.equal((await get(managementKey)).status, 401);
+    const [made] = await json('key', 'create', '--tenant', 'default');
+    const own = (await get(made.key, '/applications/key')).body;
+    assert.equal(own.type, 'management');
+    assert.equal((await get(made.key)).status, 200);
+
+    const [second] = await json('key', 'create', '--tenant', 'default', '--application', own.id);
+    assert.equal(second.application_id, own.id);
+    const listed = await json('key', 'list', '--tenant', 'default');
+    assert.deepEqual(listed.map(({ id }) => id).sort(), [made.id, second.id].sort());
+    assert.ok(listed.every((row) => row.key === undefined));
+
+    await json('key', 'delete', '--tenant', 'default', '--key', made.id);
+    vault.clock.advance(1000);
+    assert.equal((await get(made.key)).status, 401);
+    assert.equal((await get(second.key)).status, 200);
+    const missing = await run('key', 'delete', '--tenant', 'default', '--key', made.id);
+    assert.equal(missing.code, 1);
+    assert.match(missing.stderr, /There is no key with this id/);
+
+    const entries = await vault.running.vault.store.select((db) =>
+      db.selectFrom('logs').selectAll().where('actor_type', '=', 'operator'),
+    );
+    assert.deepEqual(
+      entries.map(({ entity_type, operation }) => `${entity_type} ${operation}`).sort(),
+      [
+        'application create',
+        'application_key create',
+        'application_key create',
+        'application_key delete',
+      ],
+    );
+  });
+});

@@ -1,0 +1,206 @@
+/** POST /detokenize. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { onBothEngines } from '../support/engines.ts';
+import { type TestTenant, tenantsOf } from '../support/tenant.ts';
+
+const card = { number: '4242424242424242', expiration_month: 12, expiration_year: 2030 };
+
+async function cardAndNote(tenant: TestTenant): Promise<void> {
+  await tenant.token({ id: 'a card', type: 'card', data: card, metadata: { name: 'Ada' } });
+  await tenant.token({ id: 'note@x:1', type: 'token', data: { text: 'hello', list: [1, 2] } });
+}
+
+onBothEngines('POST /detokenize', (engine) => {
+  const tenants = tenantsOf(engine, { environment: { STRONGROOM_HEADER_PREFIXES: 'SVC,BT' } });
+
+  test('200: values by name, in any nesting, with filters and JSONPath, in their own types', async () => {
+    const tenant = await tenants();
+    await cardAndNote(tenant);
+    const body = {
+      number: "{{ a card | json: '$.number' }}",
+      year: '{{token: a card | json: "$.data.expiration_year" }}',
+      owner: "{{ token:a card | json: '$.metadata.name' }}",
+      text: "Dear {{ token: a card | json: '$.metadata.name' }}, {{ note@x:1 | json: '$.text' }}!",
+      nested: [{ list: '{{ note@x:1 | json: "$.list" }}', missing: "{{ a card | json: '$.x' }}" }],
+      whole: '{{ note@x:1 }}',
+      last: "{{ a card | json: '$.number' | last4 }}",
+      plain: 'no expression',
+      number_stays: 5,
+      '{{ a card }}': null,
+    };
+    const answer = await tenant.send('POST', '/detokenize', { body });
+    assert.equal(answer.status, 200, answer.text);
+    assert.deepEqual(answer.body, {
+      number: card.number,
+      year: 2030,
+      owner: 'Ada',
+      text: 'Dear Ada, hello!',
+      nested: [{ list: [1, 2], missing: null }],
+      whole: { text: 'hello', list: [1, 2] },
+      last: '4242',
+      plain: 'no expression',
+      number_stays: 5,
+      '{{ a card }}': null,
+    });
+  });
+
+  test('200: a list of ids gives tokens; under another header prefix, their data', async () => {
+    const tenant = await tenants();
+    await cardAndNote(tenant);
+    const body = {
+      tokens: ['{{ a card }}', '{{ note@x:1 | json: "$.text" }}', '{{token: a card}}', 7],
+    };
+    const own = await tenant.send('POST', '/detokenize', { body });
+    const [first, second, third, fourth] = own.body.tokens;
+    assert.deepEqual([first.id, first.type, first.data], ['a card', 'card', card]);
+    assert.deepEqual([second, third.data, fourth], ['hello', card, 7]);
+    const { _extras, ...read } = (await tenant.send('GET', '/tokens/a%20card')).body;
+    assert.deepEqual(first, read);
+    const headers = { 'BT-API-KEY': tenant.key };
+    const theirs = await tenant.vault.send('POST', '/detokenize', { headers, body });
+    assert.deepEqual(theirs.body.tokens[0], card);
+    assert.deepEqual(theirs.body.tokens[2].data, card);
+    const more = { tokens: ['{{ a card }}'], other: 1 };
+    assert.deepEqual((await tenant.send('POST', '/detokenize', { body: more })).body.tokens, [
+      card,
+    ]);
+  });
+
+  test('200: any JSON at the root; without expressions it comes back as it went', async () => {
+    const tenant = await tenants();
+    await cardAndNote(tenant);
+    const text = '"{{ note@x:1 | json: \'$.text\' }}"';
+    assert.equal((await tenant.send('POST', '/detokenize', { body: text })).text, '"hello"');
+    for (const body of ['{}', '[]', '"plain"', '12', 'null', '{"a":{"b":[true]}}']) {
+      assert.equal((await tenant.send('POST', '/detokenize', { body })).text, body);
+    }
+  });
+
+  test('200: data as the rule of each container shows it; what is redacted is null', async () => {
+    const tenant = await tenants();
+    await cardAndNote(tenant);
+    const rule = (container: string, transform: string, priority: number) => ({
+      priority,
+      container,
+      permissions: ['token:read'],
+      transform,
+    });
+    const key = await tenant.application({
+      rules: [rule('/pci/', 'mask', 1), rule('/general/', 'redact', 2)],
+    });
+    const body = {
+      card: '{{ a card }}',
+      note: '{{ note@x:1 }}',
+      text: "<{{ note@x:1 | json: '$.text' }}>",
+      type: "{{ token: note@x:1 | json: '$.type' }}",
+    };
+    const answer = await tenant.send('POST', '/detokenize', { key, body });
+    assert.deepEqual(answer.body, {
+      card: { number: 'XXXXXXXXXXXX4242', expiration_month: 12, expiration_year: 2030 },
+      note: null,
+      text: '<>',
+      type: 'token',
+    });
+  });
+
+  test('200: one log entry for each token, however often it is named', async () => {
+    const tenant = await tenants();
+    await cardAndNote(tenant);
+    const before = (await tenant.rows('logs')).length;
+    const body = [
+      '{{ a card }}',
+      '{{ token: a card }}',
+      '{{ a card | json: "$.number" }}',
+      '{{ note@x:1 }}',
+    ];
+    await tenant.send('POST', '/detokenize', { body });
+    const added = (await tenant.rows('logs')).slice(before);
+    assert.deepEqual(added.map(({ operation, entity_id }) => `${operation} ${entity_id}`).sort(), [
+      'read a card',
+      'read note@x:1',
+    ]);
+  });
+
+  test('200: as many expressions as the Detokenize Limit; 400 with one more, naming limit and count', async () => {
+    const tenant = await tenants();
+    await cardAndNote(tenant);
+    const body = Array.from({ length: 1000 }, () => '{{ note@x:1 | json: "$.text" }}');
+    const most = await tenant.send('POST', '/detokenize', { body });
+    assert.deepEqual(new Set(most.body), new Set(['hello']));
+    const over = await tenant.send('POST', '/detokenize', { body: [...body, '{{ a card }}'] });
+    assert.equal(over.status, 400);
+    assert.match(over.body.errors.body[0], /1001 expressions.* 1000$/);
+  });
+
+  test('400: unknown, expired, deleted and foreign tokens are listed, and nothing is shown', async () => {
+    const tenant = await tenants();
+    await cardAndNote(tenant);
+    const foreign = (await (await tenants()).token({ type: 'token', data: 1 })).body.id;
+    const expires_at = new Date(tenant.vault.clock.now() + 60_000).toISOString();
+    await tenant.token({ id: 'mortal', type: 'token', data: 1, expires_at });
+    await tenant.token({ id: 'deleted', type: 'token', data: 1 });
+    await tenant.send('DELETE', '/tokens/deleted');
+    tenant.vault.clock.advance(61_000);
+    const unknown = ['missing', 'mortal', 'deleted', foreign];
+    const body = {
+      good: '{{ a card }}',
+      bad: unknown.map((id) => `{{ ${id} }}`),
+      again: '{{ missing }}',
+    };
+    const before = (await tenant.rows('logs')).length;
+    const answer = await tenant.send('POST', '/detokenize', { body });
+    assert.equal(answer.status, 400);
+    const listed = /tokens: (.*)\. They/.exec(answer.body.detail)?.[1]?.split(', ');
+    assert.deepEqual(listed?.sort(), unknown.toSorted());
+    assert.deepEqual(answer.body.errors, { body: ['must refer to tokens that exist'] });
+    const added = (await tenant.rows('logs')).slice(before);
+    assert.deepEqual(
+      added.map(({ operation, entity_id, result }) => [operation, entity_id, result]),
+      [['read', '*', 'failed']],
+    );
+    assert.ok(
+      tenant.vault.logged.every(({ fields }) => !JSON.stringify(fields ?? {}).includes('mortal')),
+    );
+  });
+
+  test('400: an expression that fails says where and why, never on what; the read is logged', async () => {
+    const tenant = await tenants();
+    await cardAndNote(tenant);
+    const wrong: [unknown, string][] = [
+      [{ a: { b: ['{{ note@x:1 | json: "$.text" | to_number }}'] } }, 'a.b[0]'],
+      [['x {{ note@x:1 | json: "$.list[*]" }}'], '[0]'],
+      ['{{ note@x:1 | to_string }}', 'body'],
+    ];
+    for (const [body, path] of wrong) {
+      const before = (await tenant.rows('logs')).length;
+      const answer = await tenant.send('POST', '/detokenize', { body: JSON.stringify(body) });
+      assert.equal(answer.status, 400, answer.text);
+      assert.deepEqual(Object.keys(answer.body.errors), [path]);
+      assert.ok(!answer.text.includes('hello'));
+      assert.equal((await tenant.rows('logs')).length, before + 1);
+    }
+    for (const body of [{ a: '{{ x' }, { a: '{{ }}' }, { a: '{{ a card | nope }}' }]) {
+      const answer = await tenant.send('POST', '/detokenize', { body });
+      assert.deepEqual([answer.status, Object.keys(answer.body.errors)], [400, ['a']]);
+    }
+    const deep = `${'['.repeat(65)}1${']'.repeat(65)}`;
+    assert.equal((await tenant.send('POST', '/detokenize', { body: deep })).status, 400);
+  });
+
+  test('403: one token without token:read refuses all; each denial is logged, nothing is read', async () => {
+    const tenant = await tenants();
+    await cardAndNote(tenant);
+    const key = await tenant.holder({ container: '/pci/' });
+    const body = ['{{ a card }}', '{{ note@x:1 }}'];
+    const answer = await tenant.send('POST', '/detokenize', { key, body });
+    assert.equal(answer.status, 403);
+    assert.deepEqual(await tenant.logged(), ['create', 'create', 'read denied']);
+    const creator = await tenant.application({ permissions: ['token:create'] });
+    assert.equal(
+      (await tenant.send('POST', '/detokenize', { key: creator, body: {} })).status,
+      403,
+    );
+    assert.equal((await tenant.vault.send('POST', '/detokenize', { body: {} })).status, 401);
+  });
+});

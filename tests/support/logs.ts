@@ -1,0 +1,77 @@
+/** Whole logs for tests: written by a vault, read back as records, altered, and verified. */
+import type { ChainedEntry } from '../../src/lib/log-chain.ts';
+import { openReadOnly } from '../../src/store/read-only.ts';
+import type { LogRecord } from '../../src/vault/log-records.ts';
+import type { Signed } from '../../src/vault/log-statements.ts';
+import { readLogs, tenantsWithLogs } from '../../src/vault/read-logs.ts';
+import { LogVerifier, type Verification } from '../../src/vault/verify-logs.ts';
+import type { Place } from './engines.ts';
+import { runJob } from './jobs.ts';
+import type { TestVault } from './vault.ts';
+
+/** A log in parts, so that a test can alter one of them. */
+export interface LogParts {
+  readonly statements: readonly LogRecord[];
+  readonly entries: readonly ChainedEntry[];
+}
+
+export async function readParts(place: Place): Promise<LogParts> {
+  const store = await openReadOnly(place.databaseUrl ?? place.dataDir);
+  try {
+    const statements: LogRecord[] = [];
+    const entries: ChainedEntry[] = [];
+    for await (const record of readLogs(store, await tenantsWithLogs(store))) {
+      if (record.kind === 'entries') entries.push(...record.entries);
+      else if (record.kind !== 'begin' && record.kind !== 'end') statements.push(record);
+    }
+    return { statements, entries };
+  } finally {
+    await store.close();
+  }
+}
+
+export function verifyParts(
+  { statements, entries }: LogParts,
+  {
+    kept = [],
+    trustedKeys = [],
+  }: { kept?: readonly Signed[]; trustedKeys?: readonly string[] } = {},
+): Verification {
+  const verifier = new LogVerifier({ kept, trustedKeys });
+  for (const record of statements) verifier.take(record);
+  verifier.take({ kind: 'entries', entries });
+  return verifier.finish();
+}
+
+export async function verifyPlace(
+  place: Place,
+  kept: readonly Signed[] = [],
+): Promise<Verification> {
+  return verifyParts(await readParts(place), { kept });
+}
+
+/** Some of everything that is logged: effects, reads, refusals, and attempts at what is not there. */
+export async function mixedTraffic(vault: TestVault, rounds: number): Promise<void> {
+  const key = await vault.application();
+  const blind = await vault.application({ permissions: ['token:create'] });
+  for (let round = 0; round < rounds; round += 1) {
+    const body = { type: 'token', data: `value ${round}` };
+    const created = await Promise.all([
+      vault.send('POST', '/tokens', { key, body }),
+      vault.send('POST', '/tokens', { key, body }),
+    ]);
+    const [one, two] = created.map((answer) => `/tokens/${answer.body.id}`);
+    await Promise.all([
+      vault.send('GET', one ?? '', { key }),
+      vault.send('PATCH', two ?? '', { key, body: { metadata: { round: String(round) } } }),
+      vault.send('GET', one ?? '', { key: blind }),
+      vault.send('GET', '/tokens/not-there', { key }),
+    ]);
+    await vault.send('DELETE', two ?? '', { key });
+  }
+}
+
+/** Lets the job sign a checkpoint now. */
+export function signCheckpoints(vault: TestVault): Promise<number> {
+  return runJob(vault, 'sign log checkpoints');
+}

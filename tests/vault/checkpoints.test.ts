@@ -1,0 +1,87 @@
+/** The job that signs checkpoints: when it does, what they cover, and what cannot mislead it. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { day } from '../../src/lib/clock.ts';
+import type { Row } from '../../src/store/tables.ts';
+import { type Checkpoint, openCheckpoint, statementHash } from '../../src/vault/log-statements.ts';
+import { onBothEngines } from '../support/engines.ts';
+import { signCheckpoints, verifyPlace } from '../support/logs.ts';
+import { type TestTenant, tenantsOf } from '../support/tenant.ts';
+import { startVault } from '../support/vault.ts';
+
+async function checkpointsOf(tenant: TestTenant): Promise<Row<'checkpoints'>[]> {
+  return (await tenant.rows('checkpoints')).sort((one, two) => one.seq - two.seq);
+}
+
+function opened(row: Row<'checkpoints'> | undefined): Checkpoint {
+  const checkpoint = row && openCheckpoint(row);
+  assert.ok(checkpoint);
+  return checkpoint;
+}
+
+onBothEngines('the checkpoint job', (engine) => {
+  const tenants = tenantsOf(engine);
+
+  test('signs once for a log that has grown, and not for its own entry', async () => {
+    const tenant = await tenants();
+    await signCheckpoints(tenant.vault);
+    await signCheckpoints(tenant.vault);
+    assert.equal((await checkpointsOf(tenant)).length, 1);
+    await tenant.token({ type: 'token', data: 'x' });
+    await signCheckpoints(tenant.vault);
+    const [first, second] = await checkpointsOf(tenant);
+    assert.ok(first);
+    assert.equal(opened(first).previous, null);
+    assert.equal(opened(second).previous, statementHash(first));
+    assert.deepEqual(await tenant.logged('log_checkpoint'), ['create', 'create']);
+  });
+
+  test('together they name every stream, also one that has not grown for long', async (t) => {
+    const vault = await startVault(t, engine);
+    await vault.application();
+    await signCheckpoints(vault);
+    vault.clock.advance(3 * day);
+    await vault.application();
+    await signCheckpoints(vault);
+    await vault.stop();
+    const next = await startVault(t, engine, { place: vault.place, clock: vault.clock });
+    await next.application();
+    next.clock.advance(3 * day);
+    await signCheckpoints(next);
+    const found = await verifyPlace(vault.place);
+    assert.deepEqual(found.findings, []);
+    assert.ok(found.checkpoints >= 3);
+    // The traces of the checkpoints themselves, and what came in between the reads of the job.
+    assert.ok(found.uncovered < found.checkpoints + 2, `${found.uncovered} entries uncovered`);
+  });
+
+  test('several servers sign one checkpoint, not several', async (t) => {
+    const one = await startVault(t, engine);
+    const two = await startVault(t, engine, { place: one.place, clock: one.clock });
+    for (let round = 0; round < 5; round += 1) {
+      await Promise.all([one.application(), two.application()]);
+      await Promise.all([signCheckpoints(one), signCheckpoints(two)]);
+    }
+    const { findings } = await verifyPlace(one.place);
+    assert.deepEqual(findings, []);
+  });
+
+  test('a checkpoint that somebody else put there hides nothing from it', async () => {
+    const tenant = await tenants();
+    await signCheckpoints(tenant.vault);
+    const [row] = await checkpointsOf(tenant);
+    assert.ok(row);
+    const later = 4_000_000_000_000;
+    const statement = row.statement.replace(/"created_at":\d+/, `"created_at":${later}`);
+    await engine.run(
+      tenant.vault.place,
+      `update checkpoints set created_at = ${later}, statement = '${statement}'
+        where tenant_id = '${tenant.id}'`,
+    );
+    await tenant.token({ type: 'token', data: 'x' });
+    await signCheckpoints(tenant.vault);
+    const second = opened((await checkpointsOf(tenant))[1]);
+    const streams = new Set((await tenant.rows('logs')).map((entry) => entry.stream_id));
+    assert.deepEqual(new Set(second.heads.map(([stream]) => stream)), streams);
+  });
+});

@@ -1,0 +1,120 @@
+/** Log retention on the disk: old entries go, what remains still verifies, and what was altered stays. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { day } from '../../src/lib/clock.ts';
+import { removedEntriesMax } from '../../src/vault/log-retention.ts';
+import { type Engine, onBothEngines } from '../support/engines.ts';
+import { runJob } from '../support/jobs.ts';
+import {
+  mixedTraffic,
+  readParts,
+  signCheckpoints,
+  verifyParts,
+  verifyPlace,
+} from '../support/logs.ts';
+import { rowsOf } from '../support/rows.ts';
+import { startVault, type TestVault } from '../support/vault.ts';
+
+const job = 'remove old logs';
+
+/** A vault whose log begins 500 days ago, with checkpoints, and has gone on since. */
+async function agedVault(t: TestContext, engine: Engine): Promise<TestVault> {
+  const vault = await startVault(t, engine);
+  await mixedTraffic(vault, 2);
+  await signCheckpoints(vault);
+  vault.clock.advance(500 * day);
+  await mixedTraffic(vault, 1);
+  await signCheckpoints(vault);
+  return vault;
+}
+
+onBothEngines('the job that removes old log entries', (engine) => {
+  test('removes what is older than the quota and nothing else, and the rest still verifies', async (t) => {
+    const vault = await agedVault(t, engine);
+    const before = await readParts(vault.place);
+    const cutoff = vault.clock.now() - 400 * day;
+    const old = before.entries.filter((entry) => entry.created_at < cutoff);
+    assert.ok(old.length > 10);
+    assert.equal(await runJob(vault, job), old.length);
+    const after = await readParts(vault.place);
+    const kept = before.entries.filter((entry) => entry.created_at >= cutoff);
+    const hashes = new Set(after.entries.map(({ hash }) => hash));
+    for (const entry of kept) assert.ok(hashes.has(entry.hash));
+    for (const entry of old) assert.ok(!hashes.has(entry.hash));
+    const { findings, removed } = verifyParts(after);
+    assert.deepEqual(findings, []);
+    assert.equal(removed, old.length);
+    assert.equal(await runJob(vault, job), 0);
+  });
+
+  test('goes on where it stopped, in batches, and of several servers one removes', async (t) => {
+    const vault = await agedVault(t, engine);
+    const { store } = vault.running.vault;
+    const [entry] = await rowsOf(engine, vault.place, 'logs');
+    assert.ok(entry);
+    const many = Array.from({ length: removedEntriesMax + 50 }, () => entry);
+    await store.commit({ entries: [entry, ...many] });
+    const removed = await Promise.all([runJob(vault, job), runJob(vault, job)]);
+    await runJob(vault, job);
+    assert.ok(removed.some((count) => count > 0));
+    assert.deepEqual((await verifyPlace(vault.place)).findings, []);
+    vault.clock.advance(500 * day);
+    await runJob(vault, job);
+    const { findings, entries } = await verifyPlace(vault.place);
+    assert.deepEqual(findings, []);
+    assert.ok(entries < 10, 'only what tells of the removals');
+  });
+
+  test('a removal that nobody signed, or that says something else, is found', async (t) => {
+    const vault = await agedVault(t, engine);
+    await runJob(vault, job);
+    const { statements, entries } = await readParts(vault.place);
+    const without = statements.filter(({ kind }) => kind !== 'removal');
+    const [gap] = verifyParts({ statements: without, entries }).findings;
+    assert.equal(gap?.kind, 'deleted');
+    const altered = statements.map((record) =>
+      record.kind === 'removal'
+        ? {
+            ...record,
+            signed: {
+              ...record.signed,
+              statement: record.signed.statement.replace(/"to_seq":/, '"to_seq":1'),
+            },
+          }
+        : record,
+    );
+    assert.equal(verifyParts({ statements: altered, entries }).findings[0]?.kind, 'forged');
+    // Of what is left of a stream, the first entry goes as well.
+    const [removal] = await rowsOf(engine, vault.place, 'log_removals');
+    const fewer = entries.filter(
+      (entry) => entry.stream_id !== removal?.stream_id || entry.seq !== removal.to_seq + 1,
+    );
+    const [deleted] = verifyParts({ statements, entries: fewer }).findings;
+    assert.equal(deleted?.kind, 'deleted');
+    assert.equal(deleted?.seq, (removal?.to_seq ?? 0) + 1);
+  });
+
+  test('an entry made to look old is not removed: the job fails, and says which stream', async (t) => {
+    const vault = await agedVault(t, engine);
+    const { entries } = await readParts(vault.place);
+    const cutoff = vault.clock.now() - 400 * day;
+    const young = entries.find((entry) => entry.created_at >= cutoff && entry.seq > 1);
+    assert.ok(young);
+    const { stream_id, seq } = young;
+    await engine.run(
+      vault.place,
+      `update logs set created_at = 1 where stream_id = '${stream_id}' and seq = ${seq}`,
+    );
+    await assert.rejects(runJob(vault, job), {
+      code: 'integrity',
+      message: new RegExp(`stream ${stream_id}`),
+    });
+    const left = await rowsOf(engine, vault.place, 'logs');
+    assert.ok(left.some((row) => row.stream_id === stream_id && row.seq === seq));
+    const found = (await verifyPlace(vault.place)).findings.find(
+      (one) => one.stream_id === stream_id,
+    );
+    assert.equal(found?.kind, 'edited');
+    assert.equal(found?.seq, seq);
+  });
+});
