@@ -7,8 +7,11 @@ import { connectionErrorOf, problemMediaType, problemOf } from './problem.ts';
 /** Tells the client with the last bytes of the connection what was wrong, where it still listens. */
 export function createRefuseConnection(
   log: Log,
+  isStreaming: (socket: Duplex) => boolean,
 ): (error: Error & { readonly code?: string }, socket: Duplex) => void {
   return (error, socket) => {
+    // A stream takes as long as it takes; it is cut off when nothing moves any more.
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isStreaming(socket)) return;
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;

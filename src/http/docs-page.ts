@@ -55,10 +55,10 @@ function articleOf(method: string, path: string, operation: Operation): string {
     ({ name, in: place, required }) =>
       `<li><code>${escapeHtml(name)}</code> in the ${place}${required ? ', required' : ''}</li>`,
   );
-  const bodies = Object.entries(requestBody?.content ?? {}).map(
-    ([mediaType, { schema }]) =>
-      `<details><summary>Body, <code>${escapeHtml(mediaType)}</code></summary><pre>${escapeHtml(JSON.stringify(schema, null, 2))}</pre></details>`,
-  );
+  const bodies = Object.entries(requestBody?.content ?? {}).map(([mediaType, { schema }]) => {
+    const shape = escapeHtml(JSON.stringify(schema, null, 2));
+    return `<details><summary>Body, <code>${mediaType}</code></summary><pre>${shape}</pre></details>`;
+  });
   return `<article>
 <h2><span class="method">${method.toUpperCase()}</span> <code>${escapeHtml(path)}</code></h2>
 <p>${escapeHtml(summary)}. ${escapeHtml(description)}</p>

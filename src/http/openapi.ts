@@ -76,7 +76,9 @@ function operationOf(route: Route): object {
     responses: {
       [reply.status]: {
         description: 'Done',
-        ...(reply.body && { content: { 'application/json': { schema: reply.body } } }),
+        ...(reply.body && {
+          content: { [reply.mediaType ?? 'application/json']: { schema: reply.body } },
+        }),
       },
       default: { $ref: '#/components/responses/Problem' },
     },

@@ -11,7 +11,7 @@ export interface RouteRequest<P, Q, B> {
   readonly body: B;
 }
 
-export interface RouteDeclaration<P extends TSchema, Q extends TSchema, B extends TSchema> {
+interface Declared<P extends TSchema, Q extends TSchema, B extends TSchema> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Path pattern, for example `/tokens/:id`. */
   readonly path: string;
@@ -23,20 +23,63 @@ export interface RouteDeclaration<P extends TSchema, Q extends TSchema, B extend
   readonly kinds?: readonly HolderKind[];
   readonly params?: P;
   readonly query?: Q;
+  /** Of a stream, one line of it. */
   readonly body?: B;
   /** The only media type of the body. */
   readonly mediaType?: string;
-  readonly reply: { readonly status: Reply['status']; readonly body?: TSchema };
+  /** The body of a stream is one line of it. */
+  readonly reply: {
+    readonly status: Reply['status'];
+    readonly body?: TSchema;
+    readonly mediaType?: string;
+  };
+}
+
+export interface RouteDeclaration<P extends TSchema, Q extends TSchema, B extends TSchema>
+  extends Declared<P, Q, B> {
   /** Requests with the same turn wait for one another, so that they need not decide twice. */
   readonly turn?: (request: RouteRequest<Static<P>, Static<Q>, Static<B>>) => string | undefined;
   readonly handle: (request: RouteRequest<Static<P>, Static<Q>, Static<B>>) => Decide;
 }
 
-/** A declared route with its types settled; the server treats all alike. */
-export type Route = Omit<RouteDeclaration<TSchema, TSchema, TSchema>, 'turn' | 'handle'> & {
+/** Newline-delimited JSON. */
+export const linesMediaType = 'application/x-ndjson';
+
+export interface StreamRequest<Q> {
+  /**
+   * Who is calling, asked anew for each part of the work: a stream may outlive a key and its rules.
+   * Throws once the caller would be refused, and once the server stops.
+   */
+  readonly caller: () => Promise<Caller>;
+  readonly query: Q;
+  /** Comes no faster than it is asked for. */
+  readonly body: AsyncIterable<Buffer>;
+}
+
+export interface StreamDeclaration<Q extends TSchema, B extends TSchema>
+  extends Declared<TSchema, Q, B> {
+  readonly reply: {
+    readonly status: 200;
+    readonly body: TSchema;
+    readonly mediaType: typeof linesMediaType;
+  };
+  /** Lines of the answer, some at a time; it is asked for more once those are on their way. */
+  readonly stream: (request: StreamRequest<Static<Q>>) => AsyncIterable<readonly object[]>;
+}
+
+/** A route that answers a whole body with a whole body. */
+export type WholeRoute = Declared<TSchema, TSchema, TSchema> & {
   readonly turn?: (request: RouteRequest<never, never, never>) => string | undefined;
   readonly handle: (request: RouteRequest<never, never, never>) => Decide;
 };
+
+/** A route whose body and answer are lines of JSON that pass through it and are never held as a whole. */
+export type StreamRoute = Omit<StreamDeclaration<TSchema, TSchema>, 'stream'> & {
+  readonly stream: (request: StreamRequest<never>) => AsyncIterable<readonly object[]>;
+};
+
+/** A declared route with its types settled; the server treats all alike. */
+export type Route = WholeRoute | StreamRoute;
 
 const nothing = Type.Object({});
 type Nothing = typeof nothing;
@@ -47,6 +90,13 @@ export function route<
   Q extends TSchema = Nothing,
   B extends TSchema = Nothing,
 >(declaration: RouteDeclaration<P, Q, B>): Route {
+  return declaration;
+}
+
+/** Declares a stream. Nor does a stream without a permission compile. */
+export function stream<Q extends TSchema = Nothing, B extends TSchema = Nothing>(
+  declaration: StreamDeclaration<Q, B>,
+): Route {
   return declaration;
 }
 

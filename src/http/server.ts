@@ -1,7 +1,7 @@
 /** The HTTP server: every request passes the same steps, in the order in which they stand here. */
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { type Clock, second } from '../lib/clock.ts';
-import { errorKinds, VaultError } from '../lib/errors.ts';
+import { errorKinds, invalid, VaultError } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 import type { Metrics } from '../lib/metrics.ts';
 import { createSerial } from '../lib/serial.ts';
@@ -27,8 +27,9 @@ import { createServiceHeaders } from './headers.ts';
 import { refuseOtherMethods } from './methods.ts';
 import { problemMediaType, problemOf, vaultErrorOf } from './problem.ts';
 import type { RouteLimits } from './rate-limit.ts';
-import type { OpenRoute, Route } from './route.ts';
+import { linesMediaType, type OpenRoute, type Route, type WholeRoute } from './route.ts';
 import { stopGracefully } from './stopping.ts';
+import { createStreaming } from './streaming.ts';
 import { compileValidator, type Part } from './validation.ts';
 
 /** A token id of 400 characters, each percent-encoded as four bytes of UTF-8. */
@@ -89,7 +90,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
     ...(options.tls ? { https: { ...limits, ...options.tls } } : { http: limits }),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: pathParamLengthMax },
-    clientErrorHandler: createRefuseConnection(log),
+    clientErrorHandler: createRefuseConnection(log, (socket) => streaming.isStreaming(socket)),
     frameworkErrors: (error, request, reply) => {
       open(request as FastifyRequest, reply as FastifyReply);
       fail(error, request as FastifyRequest, reply as FastifyReply);
@@ -104,7 +105,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
       seconds: reply.elapsedTime / second,
     });
   });
-  stopGracefully(app, patienceMs);
+  const stopping = stopGracefully(app, patienceMs);
+  const streaming = createStreaming({ stopping, patienceMs, tell });
   app.decorateRequest('origin', null);
   app.decorateRequest('caller', null);
   app.removeAllContentTypeParsers();
@@ -115,6 +117,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       done(error as Error);
     }
   });
+  app.addContentTypeParser(linesMediaType, (_request, payload, done) => done(null, payload));
   app.setValidatorCompiler<never>(({ schema, httpPart }) =>
     compileValidator(schema, httpPart as Part),
   );
@@ -145,13 +148,14 @@ export function createServer(options: ServerOptions): FastifyInstance {
     const schema = {
       ...(route.params && { params: route.params }),
       ...(route.query && { querystring: route.query }),
-      ...(route.body && { body: route.body }),
-      ...(route.reply.body && { response: { [route.reply.status]: route.reply.body } }),
+      ...(!('stream' in route) && bodySchemas(route)),
     };
     app.route({
       method: route.method,
       url: route.path,
       schema,
+      // To answer HEAD a stream would do all of its work for nothing.
+      exposeHeadRoute: !('stream' in route),
       onRequest: async (request, reply) => {
         const { address } = originOf(request);
         await limits?.byAddress({ address }, reply);
@@ -161,7 +165,12 @@ export function createServer(options: ServerOptions): FastifyInstance {
         await limits?.byKey({ address, key, kind }, reply);
         checkMediaType(route, request);
       },
-      handler: (request, reply) => answer(route, request, reply),
+      handler: (request, reply) => {
+        if (!('stream' in route)) return answer(route, request, reply);
+        refuseIdempotencyKey(request);
+        const caller = () => admit(route, request);
+        return streaming.answer({ route, request, reply, caller });
+      },
     });
   }
 
@@ -201,8 +210,16 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return refuse(caller, now, { entity: attempt.entity, id: '*', permission });
   }
 
+  /** No answer is kept of a stream, so its key would promise what is not so. */
+  function refuseIdempotencyKey(request: FastifyRequest): void {
+    if (request.method === 'GET') return;
+    if (headers.read(request.headers, 'idempotency-key') === undefined) return;
+    const header = headers.nameAsSent(request.raw, 'idempotency-key');
+    throw invalid(header, 'is not taken with a stream, which is idempotent by the ids of its lines');
+  }
+
   async function answer(
-    route: Route,
+    route: WholeRoute,
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<FastifyReply> {
@@ -225,7 +242,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return send(await idempotency(asked, take), request, reply);
   }
 
-  function fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  /** The failure as it may be answered, told to the operator. */
+  function tell(error: unknown, request: FastifyRequest): VaultError {
     const failure = vaultErrorOf(error);
     const { status } = errorKinds[failure.code];
     const fields = {
@@ -239,13 +257,25 @@ export function createServer(options: ServerOptions): FastifyInstance {
     };
     if (status >= 500) log.error('request failed', fields);
     else log.debug('request refused', fields);
+    return failure;
+  }
+
+  function fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const failure = tell(error, request);
     // The reply's schema is for success; a problem document is serialised as it is.
     return reply
-      .code(status)
+      .code(errorKinds[failure.code].status)
       .headers({ ...failure.headers, 'content-type': problemMediaType })
       .serializer((problem: unknown) => JSON.stringify(problem))
       .send(problemOf(failure));
   }
+}
+
+function bodySchemas({ body, reply }: WholeRoute): object {
+  return {
+    ...(body && { body }),
+    ...(reply.body && { response: { [reply.status]: reply.body } }),
+  };
 }
 
 function originOf(request: FastifyRequest): Origin {

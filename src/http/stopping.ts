@@ -6,16 +6,17 @@ import type { FastifyInstance } from 'fastify';
  * alive, and the server with it. A client that is still sending after `patienceMs` is cut off: Node
  * times no request out any more once its server closes.
  */
-export function stopGracefully(app: FastifyInstance, patienceMs: number): void {
-  let closing = false;
+export function stopGracefully(app: FastifyInstance, patienceMs: number): AbortSignal {
+  const closing = new AbortController();
   app.addHook('onSend', (_request, reply, payload, done) => {
-    if (closing) reply.header('connection', 'close');
+    if (closing.signal.aborted) reply.header('connection', 'close');
     done(null, payload);
   });
   app.addHook('preClose', (done) => {
-    closing = true;
+    closing.abort();
     const deadline = setTimeout(() => app.server.closeAllConnections(), patienceMs);
     app.server.once('close', () => clearTimeout(deadline));
     done();
   });
+  return closing.signal;
 }

@@ -245,7 +245,7 @@ onBothEngines('Token intents', (engine) => {
     tenant.vault.clock.advance(23 * hour);
     const { id: younger } = (await intent(tenant, key)).body;
     tenant.vault.clock.advance(2 * hour);
-    assert.equal(await runJob(tenant.vault, 'expire token intents'), 1);
+    await runJob(tenant.vault, 'expire token intents');
     const left = await tenant.rows('token_intents');
     assert.deepEqual(
       left.map((row) => row.token_intent_id),
@@ -270,7 +270,7 @@ onBothEngines('Token intents', (engine) => {
     assert.deepEqual(await read(), withoutCode);
     const [before] = await tenant.rows('token_intents');
     tenant.vault.clock.advance(10 * 60_000);
-    assert.equal(await runJob(tenant.vault, 'expire card codes of token intents'), 1);
+    await runJob(tenant.vault, 'expire card codes of token intents');
     const [after] = await tenant.rows('token_intents');
     assert.ok((after?.data.length ?? 0) < (before?.data.length ?? 0));
     assert.deepEqual(await read(), withoutCode);
