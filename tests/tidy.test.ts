@@ -86,7 +86,7 @@ const shortcuts: readonly Ban[] = [
   {
     in: 'code',
     pattern: /\bprocess\s*\.\s*env\b/,
-    allowed: /^src\/config\.ts$/,
+    allowed: /^src\/(?:config|cli\/main)\.ts$/,
     instead: 'take it from the configuration',
   },
   { in: 'code', pattern: /\bas\s+any\b/, instead: 'parse it' },

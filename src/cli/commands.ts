@@ -1,0 +1,88 @@
+/** The command line: one row per command. */
+import { parseArgs } from 'node:util';
+import { ConfigError } from '../config.ts';
+import { VaultError } from '../lib/errors.ts';
+import { type Command, type Flags, UsageError } from './command.ts';
+import { demo } from './demo.ts';
+import { keyCreate, keyDelete, keyList } from './key.ts';
+import { logsExport } from './logs-export.ts';
+import { logsVerify } from './logs-verify.ts';
+import { serveCommand } from './serve.ts';
+import { tenantCreate, tenantDelete, tenantList, tenantQuota } from './tenant.ts';
+
+const commands: readonly Command[] = [
+  serveCommand,
+  tenantCreate,
+  tenantList,
+  tenantQuota,
+  tenantDelete,
+  keyCreate,
+  keyList,
+  keyDelete,
+  logsVerify,
+  logsExport,
+  demo,
+];
+
+/** Failures whose message is written for the operator; anything else is our mistake and keeps its stack. */
+const operatorErrors = new Set(['RootKeyError', 'ForeignRootKeyError', 'DowngradeError']);
+
+/** Runs the command that the words select, and gives the exit code. */
+export async function runCommand(words: readonly string[]): Promise<number> {
+  const command = commands.find(({ name }) => {
+    const parts = name.split(' ');
+    return parts.every((part, index) => words[index] === part);
+  });
+  if (!command) {
+    const asked = words.length === 0 || words[0] === 'help' || words[0] === '--help';
+    (asked ? process.stdout : process.stderr).write(usage());
+    return asked ? 0 : 2;
+  }
+  try {
+    return await command.run(readFlags(command, words.slice(command.name.split(' ').length)));
+  } catch (error) {
+    process.stderr.write(`strongroom ${command.name}: ${explain(error)}\n`);
+    return error instanceof UsageError ? 2 : 1;
+  }
+}
+
+function readFlags(command: Command, words: readonly string[]): Flags {
+  const options = Object.fromEntries(
+    Object.entries(command.flags).map(([name, { kind, repeated = false }]) => [
+      name,
+      { type: kind, multiple: repeated },
+    ]),
+  );
+  try {
+    return parseArgs({ args: [...words], options, strict: true, allowPositionals: false })
+      .values as Flags;
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : 'the flags are not valid');
+  }
+}
+
+function explain(error: unknown): string {
+  if (error instanceof VaultError) return explainAttributes(error) ?? error.public;
+  if (error instanceof UsageError || error instanceof ConfigError) return error.message;
+  if (!(error instanceof Error)) return 'failed';
+  if (operatorErrors.has(error.name)) return error.message;
+  const code = 'code' in error ? ` (${String(error.code)})` : '';
+  return `${error.message}${code}`;
+}
+
+function explainAttributes({ errors }: VaultError): string | undefined {
+  if (errors === undefined) return undefined;
+  return Object.entries(errors)
+    .map(([name, messages]) => `${name} ${messages.join(', ')}`)
+    .join('; ');
+}
+
+function usage(): string {
+  const lines = commands.map(({ name, summary, flags }) => {
+    const options = Object.entries(flags).map(
+      ([flag, { meaning }]) => `      --${flag}  ${meaning}\n`,
+    );
+    return `  strongroom ${name}\n      ${summary}\n${options.join('')}`;
+  });
+  return `Usage:\n${lines.join('\n')}`;
+}
