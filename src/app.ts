@@ -18,6 +18,7 @@ import { tenantRoutes } from './http/routes/tenants.ts';
 import { tokenIntentRoutes } from './http/routes/token-intents.ts';
 import { tokenListRoutes } from './http/routes/token-lists.ts';
 import { tokenizationRoutes } from './http/routes/tokenization.ts';
+import { tokenStreamRoutes } from './http/routes/token-streams.ts';
 import { tokenRoutes } from './http/routes/tokens.ts';
 import { createServer } from './http/server.ts';
 import { jobsOf } from './jobs/jobs.ts';
@@ -164,6 +165,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       ...tokenRoutes({ store, clock, random, onMaskFailure }),
       ...tokenListRoutes({ store, clock, onMaskFailure }),
       ...tokenizationRoutes({ store, clock, random, onMaskFailure }),
+      ...tokenStreamRoutes({ store, clock, random, onMaskFailure }),
       ...tokenIntentRoutes({ store, clock, random }),
       ...applicationRoutes({ store, clock, random }),
       ...applicationKeyRoutes({ store, clock, random }),

@@ -13,13 +13,17 @@ export const jsonMediaTypes = [
 
 /** @throws VaultError `malformed_request`, without the parser's words, which quote the body. */
 export function parseBody(bytes: Buffer): unknown {
-  if (bytes.length === 0) return undefined;
+  return bytes.length === 0 ? undefined : parseJson(bytes, 'body');
+}
+
+/** @throws VaultError `malformed_request`, as for a body. */
+export function parseJson(bytes: Buffer, noun: 'body' | 'line'): unknown {
   // Decoding would replace bytes that are no UTF-8, and so keep something else than was sent.
-  if (!isUtf8(bytes)) throw malformed('The body is not valid UTF-8.');
+  if (!isUtf8(bytes)) throw malformed(`The ${noun} is not valid UTF-8.`);
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch {
-    throw malformed('The body is not valid JSON.');
+    throw malformed(`The ${noun} is not valid JSON.`);
   }
 }
 

@@ -1,10 +1,11 @@
-/** The embedded engine: reads on this thread, writes in groups on the writer thread. */
+/** The embedded engine: short reads on this thread, long ones and writes on threads of their own. */
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import { type Change, type Outcome, operationsOf } from './change.ts';
 import { createLane } from './lane.ts';
 import { memoryLimiter } from './limiter.ts';
 import { sqliteBuilder } from './query-builder.ts';
 import { openReader } from './sqlite-database.ts';
+import { createScanner } from './sqlite-scanner.ts';
 import { startWriter, type WireChange, type WireOutcome } from './sqlite-thread.ts';
 import type { Query, Store, StoreOptions } from './store.ts';
 import { type Key, type Row, type SqlValue, shapes, type Table } from './tables.ts';
@@ -27,6 +28,7 @@ export async function openSqlite(options: StoreOptions): Promise<Store> {
     return outcomes.map(toOutcome);
   });
   const statementOf = createStatementCache(reader);
+  const scanner = createScanner(dataDir);
 
   const byKey = new Map<Table, string>(
     Object.values(shapes).map((shape) => [
@@ -48,6 +50,10 @@ export async function openSqlite(options: StoreOptions): Promise<Store> {
       const { sql, parameters } = query(sqliteBuilder).compile();
       return read(() => statementOf(sql).all(...(parameters as SqlValue[]))) as R[];
     },
+    scan: async <R>(query: Query<R>) => {
+      const { sql, parameters } = query(sqliteBuilder).compile();
+      return (await scanner.scan({ sql, parameters: parameters as SqlValue[] })) as R[];
+    },
     commit: (change) => lane.commit(change),
     ping: async () => {
       read(() => statementOf('select 1').get());
@@ -58,6 +64,7 @@ export async function openSqlite(options: StoreOptions): Promise<Store> {
     close: async () => {
       await lane.drained();
       await writer.close();
+      await scanner.close();
       reader.close();
     },
   };

@@ -18,6 +18,8 @@ export interface Store {
   /** The row of that key. Reads that arrive together are fetched together. */
   get<T extends Table>(table: T, key: Key<T>): Promise<Row<T> | undefined>;
   select<R>(query: Query<R>): Promise<R[]>;
+  /** The same for a query that goes through many rows: no other request waits for it. */
+  scan<R>(query: Query<R>): Promise<R[]>;
   /**
    * Commits a change together with its log entries and answers once it is durable. A conflict names
    * the precondition that did not hold; nothing of the change was done then.

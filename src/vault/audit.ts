@@ -20,6 +20,8 @@ const messages = {
     list: 'Tokens listed',
     search: 'Tokens searched',
     tokenize: 'Nothing tokenized',
+    import: 'Nothing imported',
+    export: 'Tokens exported',
     detokenize: 'Nothing detokenized',
     'use bank service': 'Token sent to the bank verification service',
     verify: 'Bank account verified',

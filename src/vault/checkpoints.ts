@@ -62,13 +62,15 @@ export function readCheckpoint({ store, clock }: Checkpointing, caller: Caller):
   return async () => {
     const now = clock.now();
     const newest = await newestCheckpoint(store, tenant.id);
-    const row = newest ?? (await draftCheckpoint(store, tenant, now));
+    const drafted = newest ? undefined : await draftCheckpoint(store, tenant, now);
+    // Nothing to draft after all means that somebody else was faster.
+    const row = newest ?? drafted ?? (await newestCheckpoint(store, tenant.id));
     if (!row) throw new VaultError('not_found', { public: 'There is no checkpoint yet.' });
     const fact = { entity: 'log_checkpoint', id: String(row.seq) } as const;
     return {
       change: {
-        ...(newest === undefined && { insert: { checkpoints: [row] } }),
-        entries: [entryOf(caller, now, { ...fact, operation: newest ? 'read' : 'create' })],
+        ...(drafted && { insert: { checkpoints: [drafted] } }),
+        entries: [entryOf(caller, now, { ...fact, operation: drafted ? 'create' : 'read' })],
       },
       reply: { status: 200, body: viewCheckpoint(tenant, row) },
     };

@@ -79,13 +79,13 @@ export function createTokens(tools: TokenWriting, caller: Caller, wanted: Tokens
   };
 }
 
-const noHolders: ReadonlyMap<TokenId, Row<'tokens'>> = new Map();
+export const noHolders: ReadonlyMap<TokenId, Row<'tokens'>> = new Map();
 
-function isConversion({ request }: RequestedToken): boolean {
+export function isConversion({ request }: RequestedToken): boolean {
   return (request.token_intent_id ?? undefined) !== undefined;
 }
 
-async function wantConverted(
+export async function wantConverted(
   tools: TokenWriting,
   caller: Caller,
   requested: RequestedToken,
@@ -114,7 +114,7 @@ function requireDistinctIntents(all: readonly WantedToken[]): void {
 }
 
 /** The stored tokens to which something may be deduplicated, and those that expired at their place. */
-async function draftsOver(
+export async function draftsOver(
   store: Store,
   { tenant }: Caller,
   all: readonly WantedToken[],
@@ -134,7 +134,7 @@ async function draftsOver(
 }
 
 /** Looked for only once an id was found to be taken: nearly every id is new. */
-async function holdersOf(
+export async function holdersOf(
   store: Store,
   { tenant }: Caller,
   all: readonly WantedToken[],
@@ -147,7 +147,7 @@ async function holdersOf(
   return new Map(rows.flatMap((row) => (row ? [[row.token_id, row]] : [])));
 }
 
-interface Drafted {
+export interface Drafted {
   readonly caller: Caller;
   readonly now: Instant;
   readonly all: readonly WantedToken[];
@@ -156,7 +156,7 @@ interface Drafted {
   readonly entries: readonly LogEntry[];
 }
 
-async function changeOf(store: Store, drafted: Drafted): Promise<Change> {
+export async function changeOf(store: Store, drafted: Drafted): Promise<Change> {
   const { caller, now, all, drafts, entries } = drafted;
   const intents = all.flatMap(({ intent }) => intent ?? []);
   const [first, ...others] = [

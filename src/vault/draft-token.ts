@@ -119,7 +119,7 @@ function freeId({ drafts, holders, now }: Drafting, ids: WantedToken['ids']): To
   return value;
 }
 
-function idTaken(): VaultError {
+export function idTaken(): VaultError {
   return new VaultError('conflict', { public: 'A token with this id exists.' });
 }
 

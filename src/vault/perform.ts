@@ -30,9 +30,12 @@ export interface Fading {
 }
 
 /** A change together with what is answered once it is durable: a reply, or a refusal. */
-export type Effect =
-  | { readonly change: Change; readonly reply: Reply }
-  | { readonly change: Change; readonly refusal: VaultError };
+export type Effect = { readonly change: Change; readonly reply: Reply } | Refused;
+
+export interface Refused {
+  readonly change: Change;
+  readonly refusal: VaultError;
+}
 
 /**
  * Reads what it needs and decides, without altering anything. Called again, with the precondition
@@ -102,7 +105,7 @@ export interface Refusal {
 }
 
 /** The effect of a refused request: its entry in the log, and a 403 that says which permission it lacks. */
-export function refuse(caller: Caller, at: Instant, { entity, id, permission }: Refusal): Effect {
+export function refuse(caller: Caller, at: Instant, { entity, id, permission }: Refusal): Refused {
   const operation = permission.slice(permission.lastIndexOf(':') + 1);
   const message = `The key lacks the permission ${permission} here.`;
   return forbid(caller, at, { entity, id, operation, message });
@@ -113,7 +116,7 @@ export function forbid(
   caller: Caller,
   at: Instant,
   { message, ...denial }: Attempt & { readonly message: string },
-): Effect {
+): Refused {
   return {
     change: { entries: [denialOf(caller, at, denial)] },
     refusal: new VaultError('forbidden', { public: message }),

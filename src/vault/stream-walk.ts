@@ -55,8 +55,8 @@ export class StreamWalk {
       if (this.#found.length > entriesAfterBreakMax) this.#explain(this.#found);
     } else if (follows(this.#head, entry)) {
       this.#head = entry;
-      this.#compare();
       if (this.#passed === this.#options.known.length) this.#checkAge(entry);
+      else this.#compare();
     } else {
       this.#found = [entry];
     }

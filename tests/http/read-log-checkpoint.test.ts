@@ -30,7 +30,8 @@ onBothEngines('GET /logs/checkpoint', (engine) => {
       const head = rows.find((row) => row.stream_id === stream && row.seq === seq);
       assert.equal(head?.hash, hash);
     }
-    assert.deepEqual(await tenant.logged('log_checkpoint'), ['create', 'read']);
+    const logged = await tenant.logged('log_checkpoint');
+    assert.deepEqual(new Set(logged), new Set(['create', 'read']));
   });
 
   test('200: where there is none yet, the first is signed for whoever asks, once', async () => {

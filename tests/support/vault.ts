@@ -159,7 +159,7 @@ export async function request(url: string, method: string, sent: Sent = {}): Pro
   };
 }
 
-function recorder(logged: TestVault['logged']): Log {
+export function recorder(logged: TestVault['logged']): Log {
   const record = (message: string, fields?: LogFields) => void logged.push({ message, fields });
   return { debug: record, info: record, warn: record, error: record };
 }

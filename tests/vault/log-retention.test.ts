@@ -48,12 +48,14 @@ onBothEngines('the job that removes old log entries', (engine) => {
   });
 
   test('goes on where it stopped, in batches, and of several servers one removes', async (t) => {
-    const vault = await agedVault(t, engine);
+    const vault = await startVault(t, engine);
     const { store } = vault.running.vault;
     const [entry] = await rowsOf(engine, vault.place, 'logs');
     assert.ok(entry);
     const many = Array.from({ length: removedEntriesMax + 50 }, () => entry);
     await store.commit({ entries: [entry, ...many] });
+    await signCheckpoints(vault);
+    vault.clock.advance(500 * day);
     const removed = await Promise.all([runJob(vault, job), runJob(vault, job)]);
     await runJob(vault, job);
     assert.ok(removed.some((count) => count > 0));
@@ -85,13 +87,14 @@ onBothEngines('the job that removes old log entries', (engine) => {
     );
     assert.equal(verifyParts({ statements: altered, entries }).findings[0]?.kind, 'forged');
     // Of what is left of a stream, the first entry goes as well.
-    const [removal] = await rowsOf(engine, vault.place, 'log_removals');
-    const fewer = entries.filter(
-      (entry) => entry.stream_id !== removal?.stream_id || entry.seq !== removal.to_seq + 1,
+    const removals = await rowsOf(engine, vault.place, 'log_removals');
+    const next = entries.find((entry) =>
+      removals.some((row) => row.stream_id === entry.stream_id && row.to_seq + 1 === entry.seq),
     );
+    const fewer = entries.filter((entry) => entry !== next);
     const [deleted] = verifyParts({ statements, entries: fewer }).findings;
     assert.equal(deleted?.kind, 'deleted');
-    assert.equal(deleted?.seq, (removal?.to_seq ?? 0) + 1);
+    assert.equal(deleted?.seq, next?.seq);
   });
 
   test('an entry made to look old is not removed: the job fails, and says which stream', async (t) => {

@@ -1,10 +1,12 @@
 /** Routes that list and search tokens: the first version by page, the second by cursor. */
+import type { Static } from 'typebox';
 import { containerForm, parseContainer } from '../../lib/container.ts';
 import { invalid } from '../../lib/errors.ts';
 import { parseTokenId } from '../../lib/ids.ts';
 import { listByCursor, listByPage } from '../../vault/list-tokens.ts';
 import type { TokenReading } from '../../vault/read-token.ts';
 import { parseSearch } from '../../vault/search-query.ts';
+import type { TokenFilter } from '../../vault/token-filter.ts';
 import type { TokenTypeName } from '../../vault/token-types.ts';
 import { metadataOf } from '../metadata-query.ts';
 import { type Route, route } from '../route.ts';
@@ -49,13 +51,7 @@ export function tokenListRoutes(tools: TokenReading): Route[] {
         listByCursor(tools, caller, {
           permission: 'token:read',
           route: 'GET /v2/tokens',
-          filter: {
-            ...(query.container !== undefined && { container: readContainer(query.container) }),
-            ...(query.type !== undefined && { type: query.type as TokenTypeName }),
-            ...(query.fingerprint !== undefined && { fingerprint: query.fingerprint }),
-            metadata: metadataOf(query),
-            metadataCase: 'exact',
-          },
+          filter: filterOf(query),
           ...placeOf(query),
         }),
     }),
@@ -90,6 +86,17 @@ export function tokenListRoutes(tools: TokenReading): Route[] {
         }),
     }),
   ];
+}
+
+/** @throws VaultError `validation_failed` for a container or metadata that are none. */
+export function filterOf(query: Static<typeof tokensCursorQuery>): TokenFilter {
+  return {
+    ...(query.container !== undefined && { container: readContainer(query.container) }),
+    ...(query.type !== undefined && { type: query.type as TokenTypeName }),
+    ...(query.fingerprint !== undefined && { fingerprint: query.fingerprint }),
+    metadata: metadataOf(query),
+    metadataCase: 'exact',
+  };
 }
 
 interface Asked {

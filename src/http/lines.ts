@@ -1,0 +1,36 @@
+/** Lines of a body, some at a time, however long it is: no more is held than one line and one chunk. */
+
+/** Lines that are worked on together. */
+export const linesAtOnceMax = 512;
+
+/** A line without its end; `undefined` for one that has more bytes than a line may have. */
+export type Line = Buffer | undefined;
+
+const newline = 0x0a;
+const nothing = Buffer.alloc(0);
+
+/** The lines that are complete, as soon as they are; the last one needs no newline. */
+export async function* linesOf(
+  body: AsyncIterable<Buffer>,
+  lineBytesMax: number,
+): AsyncGenerator<readonly Line[]> {
+  let begun: Line = nothing;
+  const grown = (part: Buffer): Line => {
+    if (begun === undefined || begun.length + part.length > lineBytesMax) return undefined;
+    return begun.length === 0 ? part : Buffer.concat([begun, part]);
+  };
+  for await (const chunk of body) {
+    const lines: Line[] = [];
+    let start = 0;
+    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
+      lines.push(grown(chunk.subarray(start, end)));
+      begun = nothing;
+      start = end + 1;
+    }
+    begun = grown(chunk.subarray(start));
+    for (let at = 0; at < lines.length; at += linesAtOnceMax) {
+      yield lines.slice(at, at + linesAtOnceMax);
+    }
+  }
+  if (begun === undefined || begun.length > 0) yield [begun];
+}

@@ -1,0 +1,98 @@
+/** Routes for very many tokens: lines in, lines out, none of them held for longer than it takes. */
+import { errorKinds, VaultError } from '../../lib/errors.ts';
+import type { TokenWriting } from '../../vault/create-tokens.ts';
+import { exportTokens } from '../../vault/export-tokens.ts';
+import { createImport, type ImportLine, type ImportResult } from '../../vault/import-tokens.ts';
+import { bodyBytesMax, parseJson } from '../body.ts';
+import { type Line, linesOf } from '../lines.ts';
+import { problemOf } from '../problem.ts';
+import { linesMediaType, type Route, type StreamRequest, stream } from '../route.ts';
+import { tokenRequest } from '../schemas/token.ts';
+import { createdLine, exportedLine, exportQuery } from '../schemas/token-stream.ts';
+import { readTokenRequest } from '../token-request.ts';
+import { filterOf } from './token-lists.ts';
+
+export function tokenStreamRoutes(tools: TokenWriting): Route[] {
+  return [
+    stream({
+      method: 'POST',
+      path: '/tokens/bulk',
+      summary: 'Create a token for every line',
+      permission: 'token:create',
+      body: tokenRequest,
+      mediaType: linesMediaType,
+      reply: { status: 200, body: createdLine, mediaType: linesMediaType },
+      stream: (request) => createdLines(tools, request),
+    }),
+    stream({
+      method: 'GET',
+      path: '/tokens/export',
+      summary: 'Read every token, newest first',
+      permission: 'token:read',
+      query: exportQuery,
+      reply: { status: 200, body: exportedLine, mediaType: linesMediaType },
+      stream: ({ caller, query }) =>
+        exportedLines(exportTokens(tools, { caller, filter: filterOf(query) })),
+    }),
+  ];
+}
+
+async function* createdLines(
+  tools: TokenWriting,
+  { caller, body }: StreamRequest<object>,
+): AsyncGenerator<readonly object[]> {
+  const createAll = createImport(tools);
+  let number = 0;
+  for await (const lines of linesOf(body, bodyBytesMax)) {
+    const first = number + 1;
+    number += lines.length;
+    const numbered = lines
+      .map((line, at) => ({ number: first + at, line }))
+      .filter(({ line }) => !isBlank(line));
+    if (numbered.length === 0) continue;
+    const results = await createAll(
+      await caller(),
+      numbered.map(({ line }) => readLine(line)),
+    );
+    yield results.map((result, at) => answerOf(numbered[at]?.number, result));
+  }
+}
+
+const visible = /\S/;
+
+/** Counted, but neither done nor answered. */
+function isBlank(line: Line): boolean {
+  return line !== undefined && line[0] !== 0x7b && !visible.test(line.toString('latin1'));
+}
+
+function readLine(line: Line): ImportLine {
+  try {
+    if (line === undefined) {
+      throw new VaultError('body_too_large', {
+        public: `The line has more than ${bodyBytesMax} bytes.`,
+      });
+    }
+    return readTokenRequest(parseJson(line, 'line'));
+  } catch (error) {
+    if (error instanceof VaultError) return error;
+    throw error;
+  }
+}
+
+function answerOf(line: number | undefined, result: ImportResult): object {
+  if ('token' in result) return { line, status: result.repeated ? 200 : 201, token: result.token };
+  const { failure } = result;
+  return { line, status: errorKinds[failure.code].status, problem: problemOf(failure) };
+}
+
+/** The last line tells that it is the last: what ends without one was cut off. */
+async function* exportedLines(
+  batches: AsyncIterable<readonly object[]>,
+): AsyncGenerator<readonly object[]> {
+  let exported = 0;
+  for await (const batch of batches) {
+    exported += batch.length;
+    yield batch;
+  }
+  yield [{ exported }];
+}

@@ -1,0 +1,45 @@
+/** Shapes of the lines that bulk creation and export are made of. */
+import Type from 'typebox';
+import { metadataPatterns } from '../metadata-query.ts';
+import { strict, text } from './shared.ts';
+import { token } from './token.ts';
+import { tokensCursorQuery } from './token-list.ts';
+
+const problem = Type.Object({
+  type: text,
+  title: text,
+  status: Type.Integer(),
+  detail: text,
+  errors: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
+});
+
+export const createdLine = Type.Object(
+  {
+    line: Type.Optional(Type.Integer()),
+    status: Type.Optional(Type.Integer()),
+    token: Type.Optional(token),
+    problem: Type.Optional(problem),
+  },
+  {
+    description:
+      'What became of one line of the request: the token, or the problem. A line that is nothing but ' +
+      'a problem ends an answer that could not go on; the lines after the last numbered one were not processed.',
+  },
+);
+
+export const exportedLine = Type.Object(
+  {
+    ...Type.Partial(token).properties,
+    exported: Type.Optional(Type.Integer()),
+    problem: Type.Optional(problem),
+  },
+  {
+    description:
+      'A token. The last line alone is another: the count of tokens exported, or the problem that ' +
+      'ended the export before its end.',
+  },
+);
+
+const { start: _start, size: _size, ...filters } = tokensCursorQuery.properties;
+
+export const exportQuery = Type.Object(filters, { ...strict, ...metadataPatterns });

@@ -1,0 +1,125 @@
+/** Streams: answers of lines that leave while their request may still be arriving. */
+import type { IncomingMessage } from 'node:http';
+import { type Duplex, Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { VaultError } from '../lib/errors.ts';
+import type { Caller } from '../vault/caller.ts';
+import { type Problem, problemOf } from './problem.ts';
+import type { StreamRoute } from './route.ts';
+
+/** Bytes of an answer that wait for a slow reader, beside what the operating system holds. */
+export const answerBytesBuffered = 65_536;
+
+export interface StreamingOptions {
+  /** Aborted when the server begins to stop. */
+  readonly stopping: AbortSignal;
+  /** A stream is cut off when for so long no byte moves in either direction. */
+  readonly patienceMs: number;
+  /** Tells the operator of a failure, and what of it may be answered. */
+  readonly tell: (error: unknown, request: FastifyRequest) => VaultError;
+}
+
+export interface StreamAnswer {
+  readonly route: StreamRoute;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly caller: () => Promise<Caller>;
+}
+
+export interface Streaming {
+  /** True while a stream is under way on the connection. */
+  isStreaming(socket: Duplex): boolean;
+  /** Fails like any other request while nothing of the answer has left. */
+  answer(answer: StreamAnswer): Promise<FastifyReply>;
+}
+
+export function createStreaming({ stopping, patienceMs, tell }: StreamingOptions): Streaming {
+  const sockets = new WeakSet<Duplex>();
+
+  function begin({ request, reply }: StreamAnswer): void {
+    const { socket } = request.raw;
+    sockets.add(socket);
+    socket.setTimeout(patienceMs);
+    reply.raw.once('close', () => {
+      sockets.delete(socket);
+      if (!request.raw.complete) drain(request.raw, patienceMs);
+      // It was not known when the headers left that this connection would not be kept.
+      else if (stopping.aborted) socket.destroySoon();
+    });
+  }
+
+  function linesOf({ route, request, caller }: StreamAnswer): AsyncIterator<readonly object[]> {
+    const asked = {
+      caller: () => (stopping.aborted ? Promise.reject(serverStops()) : caller()),
+      query: request.query as never,
+      body: bodyOf(request),
+    };
+    return route.stream(asked)[Symbol.asyncIterator]();
+  }
+
+  return {
+    isStreaming: (socket) => sockets.has(socket),
+    answer: async (answer) => {
+      const { route, request, reply } = answer;
+      begin(answer);
+      const lines = linesOf(answer);
+      const first = await lines.next().catch((error) => {
+        throw failureOf(error, request);
+      });
+      const serialize = reply.compileSerializationSchema(route.reply.body as never);
+      const told = (error: unknown) => problemOf(tell(failureOf(error, request), request));
+      const text = Readable.from(textOf({ first, lines, serialize, told }), {
+        objectMode: false,
+        highWaterMark: answerBytesBuffered,
+      });
+      return reply.code(route.reply.status).type(route.reply.mediaType).send(text);
+    },
+  };
+}
+
+interface Answered {
+  readonly first: IteratorResult<readonly object[]>;
+  readonly lines: AsyncIterator<readonly object[]>;
+  readonly serialize: (line: Record<string, unknown>) => string;
+  /** Told of what ends the answer. */
+  readonly told: (error: unknown) => Problem;
+}
+
+/** The status has left already when something fails, so the last line says what did. */
+async function* textOf({ first, lines, serialize, told }: Answered): AsyncGenerator<string> {
+  try {
+    for (let some = first; some.done !== true; some = await lines.next()) {
+      if (some.value.length === 0) continue;
+      yield some.value.map((line) => `${serialize(line as Record<string, unknown>)}\n`).join('');
+    }
+  } catch (error) {
+    yield `${JSON.stringify({ problem: told(error) })}\n`;
+  } finally {
+    await lines.return?.();
+  }
+}
+
+function failureOf(error: unknown, { raw }: FastifyRequest): unknown {
+  if (!raw.socket.destroyed) return error;
+  return new VaultError('malformed_request', {
+    public: 'The connection ended before the body did.',
+  });
+}
+
+/** Whoever stops reading it midway still has a connection to answer on. */
+function bodyOf({ body }: FastifyRequest): AsyncIterable<Buffer> {
+  return body instanceof Readable ? body.iterator({ destroyOnReturn: false }) : Readable.from([]);
+}
+
+function serverStops(): VaultError {
+  return new VaultError('unavailable', {
+    public: 'The server is stopping. What was not answered was not done; send it again.',
+  });
+}
+
+/** A client that is still sending reads the last line only if nobody hangs up on it. */
+function drain(raw: IncomingMessage, patienceMs: number): void {
+  raw.resume();
+  const deadline = setTimeout(() => raw.socket.destroy(), patienceMs);
+  raw.once('close', () => clearTimeout(deadline));
+}
