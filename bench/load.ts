@@ -3,13 +3,10 @@
  * does that in a process of its own, so that it shares an event loop with nothing it measures.
  */
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import autocannon from 'autocannon';
 import { cardBody } from './cards.ts';
-import { endedChildrenCpuSeconds } from './process.ts';
+import { useWrk, wrkPath } from './wrk.ts';
 
 export interface Job {
   readonly url: string;
@@ -47,15 +44,9 @@ export async function applyLoad(job: Job): Promise<LoadResult> {
   return JSON.parse(stdout);
 }
 
-const wrkPath = (process.env['PATH'] ?? '')
-  .split(delimiter)
-  .map((directory) => join(directory, 'wrk'))
-  .find(existsSync);
-
 if (import.meta.main) {
   const job: Job = JSON.parse(process.argv[2] ?? '');
-  const result =
-    'paths' in job.work && wrkPath ? await useWrk(job, wrkPath) : await useAutocannon(job);
+  const result = wrkPath ? await useWrk(job, wrkPath) : await useAutocannon(job);
   process.stdout.write(JSON.stringify(result));
 }
 
@@ -101,42 +92,4 @@ function posts(first: number, idempotent: boolean) {
       return { ...request, headers, body: cardBody(serial) };
     },
   };
-}
-
-/** Reads only: it is written in C and leaves the second core to the server. */
-async function useWrk(job: Job, wrk: string): Promise<LoadResult> {
-  const directory = mkdtempSync(join(tmpdir(), 'strongroom-wrk-'));
-  const script = join(directory, 'job.lua');
-  writeFileSync(script, luaOf(job));
-  try {
-    const flags = ['-t1', `-c${job.connections}`, `-d${job.seconds}s`, '-s', script];
-    const { stdout } = await run(wrk, [...flags, job.url]);
-    const [succeeded, failed, seconds, p50Ms, p99Ms] = JSON.parse(
-      stdout.slice(stdout.indexOf('[[')),
-    )[0];
-    const cores = endedChildrenCpuSeconds() / seconds;
-    return { generator: 'wrk', succeeded, failed, seconds, p50Ms, p99Ms, cores };
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
-}
-
-/** Times in wrk are microseconds; `errors.status` counts answers from 400 on. */
-function luaOf(job: Job): string {
-  const paths = 'paths' in job.work ? job.work.paths : [];
-  const headers = Object.entries(job.headers);
-  return `
-    local paths = {${paths.map((path) => JSON.stringify(path)).join(', ')}}
-    local turn = 0
-    ${headers.map(([name, value]) => `wrk.headers["${name}"] = ${JSON.stringify(value)}`).join('\n')}
-    function request()
-      turn = turn % #paths + 1
-      return wrk.format("GET", paths[turn])
-    end
-    function done(summary, latency)
-      local e = summary.errors
-      local failed = e.status + e.connect + e.read + e.write + e.timeout
-      io.write(string.format("[[%d, %d, %f, %f, %f]]\\n", summary.requests - e.status, failed,
-        summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
-    end`;
 }

@@ -190,7 +190,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       ],
       metrics,
       authenticate,
-      idempotency: createIdempotency({ store, clock, random }),
+      idempotency: createIdempotency({ store, clock, random, onMaskFailure }),
       store: telling(store, (change) => {
         forget(change);
         tenants.forget(change);
@@ -202,6 +202,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       tls: config.tls,
       rateLimits: createRateLimits({ rules: config.rateLimits, store, clock }),
       trustedProxies: config.trustedProxies,
+      publicUrl: config.publicUrl,
       requestTimeoutMs: options.requestTimeoutMs,
     });
     await server.listen({ host: config.host, port: config.port });

@@ -1,6 +1,7 @@
 /** Configuration: the only reader of the environment. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isOperatorKey, operatorKeyForm } from './crypto/api-key.ts';
 import { isNetwork } from './http/network.ts';
 import { parseRateLimits, type RateLimitRule, rateLimitPresets } from './http/rate-limit-rules.ts';
 import { second } from './lib/clock.ts';
@@ -41,6 +42,8 @@ export interface Config {
   readonly rateLimits: readonly RateLimitRule[];
   /** Addresses and networks of proxies whose word on the client's address is taken. */
   readonly trustedProxies: readonly string[];
+  /** Under which clients reach the vault, without a slash at its end. */
+  readonly publicUrl: string | undefined;
   /** Hosts and ports that may be called at any address and without TLS. */
   readonly outboundAllow: AllowList;
   readonly enrichments: EnrichmentConfig;
@@ -57,7 +60,6 @@ export class ConfigError extends Error {
 type Environment = Readonly<Record<string, string | undefined>>;
 type Read = (name: string) => string | undefined;
 
-const bootstrapKeyForm = /^[A-Za-z0-9_.]{32,200}$/;
 const prefixForm = /^[A-Za-z][A-Za-z0-9]{0,19}$/;
 const loopback = new Set(['127.0.0.1', '::1', 'localhost']);
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
@@ -101,6 +103,7 @@ export function readConfig(environment: Environment = process.env): Config {
     logLevel: oneOf('STRONGROOM_LOG_LEVEL', read('LOG_LEVEL') ?? 'info', logLevels),
     rateLimits: readRateLimits(read('RATE_LIMITS')),
     trustedProxies: readProxies(read('TRUSTED_PROXIES')),
+    publicUrl: readPublicUrl(read('PUBLIC_URL')),
     outboundAllow,
     enrichments: {
       routingDirectory: read('ROUTING_DIRECTORY'),
@@ -208,6 +211,17 @@ function readProxies(text: string | undefined): readonly string[] {
   );
 }
 
+function readPublicUrl(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const url = URL.parse(text);
+  const isPlain = url && !url.username && !url.password && !/[?#]/.test(text);
+  if (isPlain && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '');
+  throw new ConfigError(
+    'STRONGROOM_PUBLIC_URL',
+    'must be a URL such as https://vault.example.com, without user, query and fragment',
+  );
+}
+
 function readPort(text = '8080'): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
@@ -231,11 +245,8 @@ function readPrefixes(text: string): string[] {
 }
 
 function readBootstrapKey(text: string | undefined): string | undefined {
-  if (text === undefined || (bootstrapKeyForm.test(text) && !text.startsWith('key_'))) return text;
-  throw new ConfigError(
-    'STRONGROOM_BOOTSTRAP_KEY',
-    'must have 32 to 200 characters out of A-Z a-z 0-9 _ . and must not begin with key_',
-  );
+  if (text === undefined || isOperatorKey(text)) return text;
+  throw new ConfigError('STRONGROOM_BOOTSTRAP_KEY', operatorKeyForm);
 }
 
 function oneOf<T extends string>(variable: string, text: string, values: readonly T[]): T {

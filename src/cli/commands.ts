@@ -1,7 +1,6 @@
 /** The command line: one row per command. */
 import { parseArgs } from 'node:util';
-import { ConfigError } from '../config.ts';
-import { VaultError } from '../lib/errors.ts';
+import { reasonOf, VaultError } from '../lib/errors.ts';
 import { type Command, type Flags, UsageError } from './command.ts';
 import { demo } from './demo.ts';
 import { keyCreate, keyDelete, keyList } from './key.ts';
@@ -24,8 +23,17 @@ const commands: readonly Command[] = [
   demo,
 ];
 
-/** Failures whose message is written for the operator; anything else is our mistake and keeps its stack. */
-const operatorErrors = new Set(['RootKeyError', 'ForeignRootKeyError', 'DowngradeError']);
+/** Failures whose message is written for the operator. That of another may hold a value. */
+const operatorErrors = new Set([
+  'ConfigError',
+  'DamagedFileError',
+  'DowngradeError',
+  'ForeignRootKeyError',
+  'NoDatabaseError',
+  'OperatorFileError',
+  'RootKeyError',
+  'UsageError',
+]);
 
 /** Runs the command that the words select, and gives the exit code. */
 export async function runCommand(words: readonly string[]): Promise<number> {
@@ -63,11 +71,10 @@ function readFlags(command: Command, words: readonly string[]): Flags {
 
 function explain(error: unknown): string {
   if (error instanceof VaultError) return explainAttributes(error) ?? error.public;
-  if (error instanceof UsageError || error instanceof ConfigError) return error.message;
-  if (!(error instanceof Error)) return 'failed';
-  if (operatorErrors.has(error.name)) return error.message;
-  const code = 'code' in error ? ` (${String(error.code)})` : '';
-  return `${error.message}${code}`;
+  if (!(error instanceof Error)) return reasonOf(error);
+  // What the operating system refuses, it says of a file or an address.
+  if (operatorErrors.has(error.name) || 'syscall' in error) return error.message;
+  return 'code' in error ? `${String(error.code)} ${reasonOf(error)}` : reasonOf(error);
 }
 
 function explainAttributes({ errors }: VaultError): string | undefined {

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { serve } from '../app.ts';
+import { type Running, serve } from '../app.ts';
 import { readConfig } from '../config.ts';
 import { pooledRandom } from '../lib/random.ts';
 import type { Command } from './command.ts';
@@ -18,6 +18,9 @@ const bank = { routing_number: '021000021', account_number: '000123456789' };
 
 const everyTokenPermission = ['token:create', 'token:read', 'token:update', 'token:delete'];
 
+/** What shells give for a command that was interrupted. */
+const interruptedExit = 130;
+
 export const demo: Command = {
   name: 'demo',
   summary: 'Start a throw-away vault, show what it does, and stop.',
@@ -25,21 +28,26 @@ export const demo: Command = {
   run: async (flags) => {
     const dataDir = mkdtempSync(join(tmpdir(), 'strongroom-demo-'));
     const managementKey = pooledRandom()(24).toString('hex');
-    const running = await serve(
-      readConfig({
-        STRONGROOM_PORT: '0',
-        STRONGROOM_DATA_DIR: dataDir,
-        STRONGROOM_BOOTSTRAP_KEY: managementKey,
-      }),
-    );
+    const interrupted = new Promise<'interrupted'>((resolve) => {
+      process.once('SIGINT', () => resolve('interrupted'));
+      process.once('SIGTERM', () => resolve('interrupted'));
+    });
+    let running: Running | undefined;
     try {
-      await tell(createClient(running.url), managementKey);
+      running = await serve(
+        readConfig({
+          STRONGROOM_PORT: '0',
+          STRONGROOM_DATA_DIR: dataDir,
+          STRONGROOM_BOOTSTRAP_KEY: managementKey,
+        }),
+      );
+      const told = tell(createClient(running.url), managementKey);
+      return (await Promise.race([told, interrupted])) === 'interrupted' ? interruptedExit : 0;
     } finally {
-      await running.stop();
+      await running?.stop();
       if (flags['keep'] === true) say(`\nThe vault has stopped. Its data is in ${dataDir}`);
-      else rmSync(dataDir, { recursive: true });
+      else rmSync(dataDir, { recursive: true, force: true });
     }
-    return 0;
   },
 };
 

@@ -18,6 +18,9 @@ const form = /^key_(?:test|prod)_(?:pub|pvt|mgt|ses)_[0-9A-Za-z]{49}$/;
 const operatorForm = new RegExp(
   `^(?!key_)[A-Za-z0-9_.]{${operatorKeyLengthMin},${operatorKeyLengthMax}}$`,
 );
+export const operatorKeyForm =
+  `must have ${operatorKeyLengthMin} to ${operatorKeyLengthMax} characters out of A-Z a-z 0-9 _ . ` +
+  'and must not begin with key_';
 
 export interface NewApiKey {
   readonly env: ApiKeyEnv;
@@ -34,12 +37,17 @@ export function newApiKey({ env, kind, random }: NewApiKey): string {
   return text + checksumOf(text);
 }
 
+/** True for a key that an operator may choose. */
+export function isOperatorKey(text: string): boolean {
+  return operatorForm.test(text);
+}
+
 /**
  * False when a text cannot be a key, so that a typo costs no look-up: the form or the checksum is
  * wrong. A key that an operator supplied has no checksum and does not begin with `key_`.
  */
 export function apiKeyPlausible(text: string): boolean {
-  if (operatorForm.test(text)) return true;
+  if (isOperatorKey(text)) return true;
   if (!form.test(text)) return false;
   return text.endsWith(checksumOf(text.slice(0, -checksumLength)));
 }

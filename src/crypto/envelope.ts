@@ -17,7 +17,7 @@ export type Sealed = Brand<Uint8Array, 'Sealed'>;
 /** The place a secret belongs to. Its bytes open nowhere else. */
 export interface Binding {
   readonly tenant: string;
-  /** Id of the row that owns the secret. */
+  /** Id of the row that owns the secret. Errors for the operator name it, so it is no caller's text. */
   readonly id: string;
   /** Name of the attribute within that row. */
   readonly field: string;

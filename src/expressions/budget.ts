@@ -1,4 +1,4 @@
-/** What one evaluation may cost, counted in work done and not in time, so that it is repeatable. */
+/** What evaluations may cost, one and those of a request: counted in work and not in time, to be repeatable. */
 import { ExpressionError } from './error.ts';
 
 /**
@@ -7,6 +7,9 @@ import { ExpressionError } from './error.ts';
  */
 export const workMax = 16_000_000;
 
+/** What all evaluations of one request may cost together. */
+export const requestWorkMax = 2 * workMax;
+
 /** Reaching a member of a list, and of an object. */
 export const itemWork = 2;
 export const memberWork = 16;
@@ -14,22 +17,43 @@ export const memberWork = 16;
 /** Pieces of text, outputs and tags one evaluation may run, loops counted out. */
 export const stepsMax = 20_000;
 
+/** A step takes as long as so many units of work. */
+const stepWork = 250;
+
 export class Budget {
+  /** What the request has left for this evaluation and those after it. */
+  #left = requestWorkMax;
+  /** What this evaluation was given, and what it has left of that. */
+  #given = workMax;
   #work = workMax;
   #steps = stepsMax;
+
+  /** Another evaluation of the same request. */
+  begin(): void {
+    this.#left -= this.#given - this.#work;
+    this.#given = Math.max(0, Math.min(workMax, this.#left));
+    this.#work = this.#given;
+    this.#steps = stepsMax;
+  }
 
   /** Spends work before it is done. liquidjs calls this for its own allocations. */
   use(amount: number): void {
     // The engine passes what a caller wrote, such as `slice: 0, 'x'`; what is no number costs nothing.
     const cost = Number(amount);
     if (cost > 0) this.#work -= cost;
-    if (this.#work < 0) throw new ExpressionError(`needs more than ${workMax} units of work`);
+    if (this.#work >= 0) return;
+    throw new ExpressionError(
+      this.#given === workMax
+        ? `needs more than ${workMax} units of work`
+        : `needs more than is left of ${requestWorkMax} units of work for the whole request`,
+    );
   }
 
   /** liquidjs calls this with the time before each piece of a template; only the call is counted. */
   check(_now?: number): void {
     this.#steps -= 1;
     if (this.#steps < 0) throw new ExpressionError(`needs more than ${stepsMax} steps`);
+    this.use(stepWork);
   }
 
   /** Spends what it costs to go through a whole value, `times` over. */

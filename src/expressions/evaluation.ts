@@ -19,7 +19,7 @@ export type Evaluate = (scope: Scope, evaluation: Evaluation) => Json | undefine
 
 const systemRandom = pooledRandom();
 
-/** A fresh budget; `random` is what aliases are drawn from. */
+/** A fresh budget, for a request; `random` is what aliases are drawn from. */
 export function newEvaluation(random: Random = systemRandom): Evaluation {
   return { budget: new Budget(), random };
 }

@@ -2,7 +2,6 @@
 import { LiquidError, Output, type Template, toValueSync } from 'liquidjs';
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
-import type { Random } from '../lib/random.ts';
 import { EvaluationContext } from './context.ts';
 import { directOf, directTextOf } from './direct.ts';
 import { engine, expressionLengthMax } from './engine.ts';
@@ -53,9 +52,10 @@ export function compileExpression(text: string, path = 'expression', shift = 0):
 export function evaluateExpression(
   expression: Expression,
   scope: Scope,
-  random?: Random,
+  evaluation: Evaluation = newEvaluation(),
 ): Json | undefined {
-  return guarded(() => expression.run(scope, newEvaluation(random)));
+  evaluation.budget.begin();
+  return guarded(() => expression.run(scope, evaluation));
 }
 
 /** Runs an evaluation so that nothing but an ExpressionError leaves it. */

@@ -141,7 +141,7 @@ const rows = {
     [first, lastCount, maskCharacter, characters('preserve_chars', '')],
     (value, [first, last, mask, preserved]) => reveal(value, { first, last, mask, preserved }),
   ),
-  reveal_last: filter(string, [length('length'), maskCharacter], (value, [length, mask]) =>
+  reveal_last: filter(spelled, [length('length'), maskCharacter], (value, [length, mask]) =>
     revealLast(value, length, mask),
   ),
   stringify: jsonStringify,

@@ -3,7 +3,6 @@ import { Tokenizer } from 'liquidjs';
 import { invalid, type VaultError } from '../lib/errors.ts';
 import { tokenIdLengthMax } from '../lib/ids.ts';
 import { isObject, type Json, nestingMax } from '../lib/json.ts';
-import type { Random } from '../lib/random.ts';
 import { memberPath } from './attribute-path.ts';
 import { expressionLengthMax } from './engine.ts';
 import { ExpressionError } from './error.ts';
@@ -64,10 +63,11 @@ export function compileReferences(json: Json): ReferenceTemplate {
 export function evaluateReferences(
   template: ReferenceTemplate,
   resolve: (kind: ReferenceKind, id: string) => Json | undefined,
-  random?: Random,
+  evaluation: Evaluation = newEvaluation(),
 ): Json {
   const values = template.references.map(({ kind, id }) => resolve(kind, id) ?? null);
-  return guarded(() => template.root(values, newEvaluation(random)));
+  evaluation.budget.begin();
+  return guarded(() => template.root(values, evaluation));
 }
 
 /** Words as they are, or an expression between them. */

@@ -8,15 +8,21 @@ export const propertyLengthMax = 400;
 export const datePatternLengthMax = 200;
 
 interface StandardFilter {
-  /** Units of work for each character and member of the input. */
+  /** Times that going through the whole input is paid. */
   readonly weight: number;
+  /** Units of work for each of its members beside that. */
+  readonly memberWork?: number;
   /** The longest text the first argument may be, where the filter reads it once per member. */
   readonly firstArgumentMax?: number;
 }
 
 const plain: StandardFilter = { weight: 1 };
 /** Sorting reads each member some twenty times; the rest builds a context for each member. */
-const perMember: StandardFilter = { weight: 16, firstArgumentMax: propertyLengthMax };
+const perMember: StandardFilter = {
+  weight: 4,
+  memberWork: 128,
+  firstArgumentMax: propertyLengthMax,
+};
 
 /**
  * Every filter of Shopify's Liquid that has a meaning without a shop. Those that take an expression
@@ -88,12 +94,14 @@ export const boundedFilters: ReadonlyMap<string, FilterImplOptions> = new Map(
   Object.entries(standardFilters).map(([name, row]) => [name, bounded(name, row)]),
 );
 
-function bounded(name: string, { weight, firstArgumentMax }: StandardFilter): FilterImplOptions {
+function bounded(name: string, row: StandardFilter): FilterImplOptions {
+  const { weight, memberWork = 0, firstArgumentMax } = row;
   const standard = liquidFilters[name];
   if (typeof standard !== 'function') throw new Error(`liquidjs has no filter ${name}`);
   return function (value, ...given) {
     const { budget } = EvaluationContext.evaluationOf(this.context);
     budget.useFor(value, weight);
+    if (Array.isArray(value)) budget.use(value.length * memberWork);
     for (const argument of given) budget.useFor(argument);
     if (firstArgumentMax !== undefined && lengthOf(given[0]) > firstArgumentMax) {
       throw new ExpressionError(

@@ -1,9 +1,8 @@
 /** Any JSON whose strings are expressions: masks. */
 import { invalid } from '../lib/errors.ts';
 import { isObject, type Json, type JsonObject, nestingMax } from '../lib/json.ts';
-import type { Random } from '../lib/random.ts';
 import { memberPath } from './attribute-path.ts';
-import { type Evaluate, newEvaluation, type Scope } from './evaluation.ts';
+import { type Evaluate, type Evaluation, newEvaluation, type Scope } from './evaluation.ts';
 import { compileExpression, guarded } from './expression.ts';
 
 /** A compiled template or a part of one. */
@@ -60,9 +59,10 @@ function compileNode(json: Json, place: Place, counted: { expressions: number })
 export function evaluateTemplate(
   template: Template,
   scope: Scope,
-  random?: Random,
+  evaluation: Evaluation = newEvaluation(),
 ): Json | undefined {
-  return guarded(() => template(scope, newEvaluation(random)));
+  evaluation.budget.begin();
+  return guarded(() => template(scope, evaluation));
 }
 
 function listOf(items: readonly Template[]): Template {

@@ -59,6 +59,8 @@ export interface ServerOptions {
   readonly rateLimits: (route: Route) => RouteLimits | undefined;
   /** Addresses and networks of proxies whose word on the client's address is taken. */
   readonly trustedProxies: readonly string[];
+  /** What a `Location` begins with; without it, it is a path. */
+  readonly publicUrl: string | undefined;
   /** Another one than {@link requestTimeoutMs}. */
   readonly requestTimeoutMs?: number | undefined;
 }
@@ -165,6 +167,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
         await limits?.byKey({ address, key, kind }, reply);
         checkMediaType(route, request);
       },
+      // While a body arrives, slowly perhaps, a key may be revoked.
+      preHandler: async (request) => {
+        if (request.body !== undefined) request.caller = await admit(route, request);
+      },
       handler: (request, reply) => {
         if (!('stream' in route)) return answer(route, request, reply);
         refuseIdempotencyKey(request);
@@ -235,11 +241,22 @@ export function createServer(options: ServerOptions): FastifyInstance {
     const key = headers.read(request.headers, 'idempotency-key');
     // A key is an order for one effect; reading twice and removing twice are harmless as they are.
     if (!caller || key === undefined || route.method === 'GET' || route.method === 'DELETE') {
-      return send(await take(), request, reply);
+      return send(await take(), reply);
     }
     const header = headers.nameAsSent(request.raw, 'idempotency-key');
     const asked = { caller, route: `${route.method} ${pathOf(request)}`, key, header };
-    return send(await idempotency(asked, take), request, reply);
+    return send(await idempotency(asked, take), reply);
+  }
+
+  /** Where a created resource is does not follow from the request's Host, which anybody may write. */
+  function send(result: Reply, reply: FastifyReply): FastifyReply {
+    const { status, location, body } = result;
+    if (location !== undefined) reply.header('location', `${options.publicUrl ?? ''}${location}`);
+    if (body === undefined || (typeof body === 'object' && body !== null)) {
+      return reply.code(status).send(body);
+    }
+    // Fastify would send a text as text, and nothing for null.
+    return reply.code(status).type('application/json').send(JSON.stringify(body));
   }
 
   /** The failure as it may be answered, told to the operator. */
@@ -297,16 +314,4 @@ function checkMediaType(
     public: `The body must be sent as ${mediaType}.`,
     headers: request.method === 'PATCH' ? { 'accept-patch': mediaType } : {},
   });
-}
-
-function send(result: Reply, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (result.location !== undefined) {
-    reply.header('location', `${request.protocol}://${request.host}${result.location}`);
-  }
-  const { body } = result;
-  if (body === undefined || (typeof body === 'object' && body !== null)) {
-    return reply.code(result.status).send(body);
-  }
-  // Fastify would send a text as text, and nothing for null.
-  return reply.code(result.status).type('application/json').send(JSON.stringify(body));
 }

@@ -42,7 +42,7 @@ export function createStreaming({ stopping, patienceMs, tell }: StreamingOptions
     socket.setTimeout(patienceMs);
     reply.raw.once('close', () => {
       sockets.delete(socket);
-      if (!request.raw.complete) drain(request.raw, patienceMs);
+      if (!request.raw.complete && !socket.destroyed) drain(request.raw, patienceMs);
       // It was not known when the headers left that this connection would not be kept.
       else if (stopping.aborted) socket.destroySoon();
     });

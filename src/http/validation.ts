@@ -1,8 +1,13 @@
 /** Validation of the shape of requests by their schemas, and messages that name each wrong attribute. */
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
+import { Settings } from 'typebox/system';
 import { type AttributeErrors, invalid, type VaultError } from '../lib/errors.ts';
+import { messagesMax } from '../lib/findings.ts';
 import { lineForm } from './schemas/shared.ts';
+
+// The library counts what one answer may name for all schemas alike, and by itself stops at eight.
+Settings.Set({ maxErrors: messagesMax });
 
 export type Part = 'body' | 'params' | 'querystring' | 'headers';
 
@@ -62,9 +67,9 @@ function messagesOf(errors: readonly SchemaError[]): AttributeErrors {
   for (const { keyword, instancePath, params, message } of errors) {
     const path = pathOf(instancePath);
     const given = params as Readonly<Record<string, unknown>>;
-    if (keyword === 'additionalProperties') {
-      for (const name of textsOf(given['additionalProperties']))
-        add(join(path, name), 'is not a known attribute');
+    if (keyword === 'boolean') {
+      // Each attribute that a schema does not list is refused by the schema `false`.
+      add(path, 'is not a known attribute');
     } else if (keyword === 'required') {
       for (const name of textsOf(given['requiredProperties'])) add(join(path, name), 'is required');
     } else if (keyword === 'type') {
@@ -76,7 +81,7 @@ function messagesOf(errors: readonly SchemaError[]): AttributeErrors {
       );
     } else if (keyword === 'pattern' && given['pattern'] === lineForm) {
       add(path, 'must not hold control characters');
-    } else if (keyword !== 'anyOf' && keyword !== 'boolean') {
+    } else if (keyword !== 'anyOf' && keyword !== 'additionalProperties') {
       add(path, message);
     }
   }

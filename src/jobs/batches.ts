@@ -25,6 +25,7 @@ export interface Batch {
   readonly entries: readonly LogEntry[];
   /** Rows worked off. */
   readonly count: number;
+  readonly damage?: VaultError | undefined;
 }
 
 export interface Due {
@@ -49,6 +50,8 @@ export interface Work<R> {
 /**
  * Gives the number of rows worked off. Changes name the versions of the rows they have seen, so of
  * servers that take the same batch one succeeds, and the others look again at what is left.
+ *
+ * @throws VaultError `integrity` for a row that cannot be opened, once all others are worked off.
  */
 export async function workOff<R>(
   tools: JobTools,
@@ -56,10 +59,15 @@ export async function workOff<R>(
   work: Work<R>,
 ): Promise<number> {
   let count = 0;
+  let damage: VaultError | undefined;
   for (const { tenant_id } of await tools.tenants.all()) {
     const tenant = await tools.tenants.find(tenant_id);
-    if (tenant) count += await workOffTenant(tools, stopping, { ...work, tenant });
+    if (tenant === undefined) continue;
+    const done = await workOffTenant(tools, stopping, { ...work, tenant });
+    count += done.count;
+    damage ??= done.damage;
   }
+  if (damage) throw damage;
   return count;
 }
 
@@ -67,14 +75,16 @@ async function workOffTenant<R>(
   { store, clock }: JobTools,
   stopping: AbortSignal,
   { tenant, find, decide }: Work<R> & { readonly tenant: Tenant },
-): Promise<number> {
+): Promise<Pick<Batch, 'count' | 'damage'>> {
   let count = 0;
   let conflicts = 0;
+  let damage: VaultError | undefined;
   while (!stopping.aborted && conflicts < conflictsMax) {
     const now = clock.now();
     const rows = await find({ tenant, until: instantAfter(now, -clockSkewMs) });
     if (rows.length === 0) break;
     const batch = await decide(rows, tenant, now);
+    damage ??= batch.damage;
     const [first, ...others] = batch.entries;
     if (first === undefined) break;
     const { conflict } = await store.commit({ ...batch.change, entries: [first, ...others] });
@@ -82,17 +92,23 @@ async function workOffTenant<R>(
     if (conflict === undefined) count += batch.count;
     if (conflict === undefined && rows.length < batchMax) break;
   }
-  return count;
+  return { count, damage };
 }
 
-/** Leaves out what cannot be opened: one damaged row must not keep the others from their due. */
-export function undamaged<R, T>(rows: readonly R[], attempt: (row: R) => T): T[] {
-  return rows.flatMap((row) => {
+/** Sets aside what cannot be opened: one damaged row must not keep the others from their due. */
+export function undamaged<R, T>(
+  rows: readonly R[],
+  attempt: (row: R) => T,
+): { readonly done: readonly T[]; readonly damage: VaultError | undefined } {
+  let damage: VaultError | undefined;
+  const done = rows.flatMap((row) => {
     try {
       return [attempt(row)];
     } catch (error) {
-      if (error instanceof VaultError && error.code === 'integrity') return [];
-      throw error;
+      if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+      damage ??= error;
+      return [];
     }
   });
+  return { done, damage };
 }

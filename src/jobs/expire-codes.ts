@@ -27,7 +27,7 @@ export function expireCodes(tools: JobTools, stopping: AbortSignal): Promise<num
           .limit(batchMax),
       ),
     decide: async (rows, tenant, now) => {
-      const replacements = undamaged(rows, (row) => ({
+      const { done: replacements, damage } = undamaged(rows, (row) => ({
         row,
         updated: rowWithoutCode(tenant, row, { now, random }),
         terms: termsLeft(tenant, row, now),
@@ -48,6 +48,7 @@ export function expireCodes(tools: JobTools, stopping: AbortSignal): Promise<num
           }),
         ),
         count: replacements.length,
+        damage,
       };
     },
   });

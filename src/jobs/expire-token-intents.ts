@@ -43,7 +43,9 @@ export function expireIntentCodes(tools: JobTools, stopping: AbortSignal): Promi
           .limit(batchMax),
       ),
     decide: async (rows, tenant, at) => {
-      const token_intents = undamaged(rows, (row) => intentWithoutCode(tenant, row, random));
+      const { done: token_intents, damage } = undamaged(rows, (row) =>
+        intentWithoutCode(tenant, row, random),
+      );
       return {
         change: { replace: { token_intents } },
         entries: token_intents.map(({ token_intent_id: id }) =>
@@ -56,6 +58,7 @@ export function expireIntentCodes(tools: JobTools, stopping: AbortSignal): Promi
           }),
         ),
         count: token_intents.length,
+        damage,
       };
     },
   });

@@ -18,7 +18,7 @@ export function forgetReplies(tools: JobTools, stopping: AbortSignal): Promise<n
           .limit(batchMax),
       ),
     decide: async (rows, tenant, now) => {
-      const opened = undamaged(rows, (row) => ({
+      const { done: opened, damage } = undamaged(rows, (row) => ({
         row,
         faded: fadedRow({ tenant, key: row, now, random }, row),
       }));
@@ -31,6 +31,7 @@ export function forgetReplies(tools: JobTools, stopping: AbortSignal): Promise<n
         },
         entries: opened.length === 0 ? [] : [systemEntry({ tenant: tenant.id, at: now, ...fact })],
         count: opened.length,
+        damage,
       };
     },
   });

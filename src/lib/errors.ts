@@ -24,6 +24,7 @@ export const errorKinds = {
   internal: { status: 500, title: 'Internal Server Error' },
   integrity: { status: 500, title: 'Stored data failed its integrity check' },
   unavailable: { status: 503, title: 'Service Unavailable' },
+  overloaded: { status: 503, title: 'Service Overloaded' },
 } as const satisfies Record<string, ErrorKind>;
 
 export type ErrorCode = keyof typeof errorKinds;

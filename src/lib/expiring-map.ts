@@ -7,9 +7,22 @@ export interface ExpiringMapOptions {
   readonly entriesMax: number;
 }
 
+/** The moment before the first read of what is going to be set. */
+export interface Reading {
+  readonly at: number;
+  /** How often something had been forgotten by then. */
+  readonly forgotten: number;
+}
+
+interface Entry<V> {
+  readonly value: V;
+  readonly at: number;
+}
+
 export class ExpiringMap<K, V> {
   readonly #options: ExpiringMapOptions;
-  readonly #entries = new Map<K, { value: V; until: number }>();
+  readonly #entries = new Map<K, Entry<V>>();
+  #forgotten = 0;
 
   constructor(options: ExpiringMapOptions) {
     this.#options = options;
@@ -18,25 +31,44 @@ export class ExpiringMap<K, V> {
   get(key: K): V | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
-    if (entry.until > this.#options.clock.now()) return entry.value;
+    if (this.#isFresh(entry)) return entry.value;
     this.#entries.delete(key);
     return undefined;
   }
 
-  set(key: K, value: V): void {
-    const { clock, ageMsMax, entriesMax } = this.#options;
-    // Entries stand in the order in which they were set, so the first is the oldest.
-    const oldest = this.#entries.keys().next();
-    if (this.#entries.size >= entriesMax && !oldest.done) this.#entries.delete(oldest.value);
+  reading(): Reading {
+    return { at: this.#options.clock.now(), forgotten: this.#forgotten };
+  }
+
+  /** Ages from the reading on, and is not kept when anything was forgotten since: it may be that. */
+  set(key: K, value: V, { at, forgotten } = this.reading()): void {
+    if (forgotten !== this.#forgotten) return;
     this.#entries.delete(key);
-    this.#entries.set(key, { value, until: clock.now() + ageMsMax });
+    this.#makeRoom();
+    this.#entries.set(key, { value, at });
   }
 
   delete(key: K): void {
+    this.#forgotten += 1;
     this.#entries.delete(key);
   }
 
   clear(): void {
+    this.#forgotten += 1;
     this.#entries.clear();
+  }
+
+  /** Entries stand in the order in which they were set, so the first is the oldest. */
+  #makeRoom(): void {
+    for (const [key, entry] of this.#entries) {
+      if (this.#entries.size < this.#options.entriesMax && this.#isFresh(entry)) return;
+      this.#entries.delete(key);
+    }
+  }
+
+  /** A clock that was set back must not give an entry a second life. */
+  #isFresh({ at }: Entry<V>): boolean {
+    const age = this.#options.clock.now() - at;
+    return age >= 0 && age < this.#options.ageMsMax;
   }
 }

@@ -1,6 +1,9 @@
 /** Gathers everything that is wrong with a request, so that one answer names all of it. */
 import { type AttributeErrors, invalid, VaultError } from './errors.ts';
 
+/** Messages that one answer holds. With them the request is refused, and nothing more is looked at. */
+export const messagesMax = 100;
+
 export interface Findings {
   add(path: string, message: string): void;
   /** Runs a check and keeps what it finds wrong; `undefined` when it found something. */
@@ -27,19 +30,23 @@ export function attemptAt<T>(path: string, check: () => T): T {
 
 export function createFindings(): Findings {
   const found = new Map<string, string[]>();
+  let messages = 0;
   const add = (path: string, message: string) => {
-    const messages = found.get(path);
-    if (messages) messages.push(message);
+    if (messages >= messagesMax) return;
+    messages += 1;
+    const known = found.get(path);
+    if (known) known.push(message);
     else found.set(path, [message]);
   };
   const addAll = (errors: AttributeErrors) => {
-    for (const [path, messages] of Object.entries(errors)) {
-      for (const message of messages) add(path, message);
+    for (const [path, texts] of Object.entries(errors)) {
+      for (const text of texts) add(path, text);
     }
   };
   return {
     add,
     attempt: (check) => {
+      if (messages >= messagesMax) return undefined;
       try {
         return check();
       } catch (error) {

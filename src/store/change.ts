@@ -35,25 +35,36 @@ export interface Operation {
   readonly values: readonly SqlValue[];
 }
 
+/** A change as the engines take it: flat values, no classes. */
+export interface FlatChange {
+  readonly operations: readonly Operation[];
+  readonly entries: readonly LogEntry[];
+}
+
+export function flatten(change: Change): FlatChange {
+  return { operations: operationsOf(change), entries: change.entries };
+}
+
 type Rows = Readonly<Record<string, readonly Readonly<Record<string, SqlValue>>[] | undefined>>;
+
+const tablesInOrder = Object.keys(shapes) as readonly Table[];
 
 /**
  * Lists what a change does, in the order it must happen: removals first, so that a key can be handed
- * from one row to another, and each table in the order of the schema, so that groups lock alike.
+ * from one row to another, and then by table as the schema lists them, not as the change does.
  */
-export function operationsOf(change: Change): Operation[] {
+function operationsOf(change: Change): Operation[] {
   const operations: Operation[] = [];
   for (const action of ['remove', 'replace', 'insert'] as const) {
     const rowsByTable = change[action] as Rows | undefined;
     if (!rowsByTable) continue;
-    for (const name of Object.keys(rowsByTable) as Table[]) {
-      const columns = action === 'remove' ? removalColumns(name) : shapes[name].columns;
-      for (const row of rowsByTable[name] ?? []) {
-        operations.push({
-          table: name,
-          action,
-          values: columns.map((column) => row[column] ?? null),
-        });
+    for (const table of tablesInOrder) {
+      const rows = rowsByTable[table];
+      if (!rows) continue;
+      const columns = action === 'remove' ? removalColumns(table) : shapes[table].columns;
+      for (const row of rows) {
+        const values = columns.map((column) => row[column] ?? null);
+        operations.push({ table, action, values });
       }
     }
   }

@@ -1,22 +1,22 @@
 /** A lane: turns the changes of concurrent requests into groups, one commit each. */
-import type { Change, Outcome } from './change.ts';
+import { type Change, type FlatChange, flatten, type Outcome } from './change.ts';
+import { monotonicMs, type Pending, Queue, waitMsMax, weightOf } from './queue.ts';
+import { unavailable } from './unavailable.ts';
 
-/** The most changes one commit carries; bounds the time a group holds its locks. */
-export const groupChangesMax = 256;
-
-interface Pending {
-  readonly change: Change;
-  resolve(outcome: Outcome): void;
-  reject(error: unknown): void;
-}
-
-/** Commits all changes it is given: an outcome or an error for each, in their order. */
-export type CommitGroup = (changes: readonly Change[]) => Promise<readonly (Outcome | Error)[]>;
+/**
+ * Commits all changes it is given: an outcome or an error for each, in their order.
+ * @param giveUpAt by `monotonicMs`: a commit that could not begin by then does not begin.
+ */
+export type CommitGroup = (
+  changes: readonly FlatChange[],
+  giveUpAt: number,
+) => Promise<readonly (Outcome | Error)[]>;
 
 export interface Lane {
+  /** Rejects with `overloaded` when too much waits already, with `unavailable` once closed. */
   commit(change: Change): Promise<Outcome>;
-  /** Resolves once nothing accepted is waiting any more. */
-  drained(): Promise<void>;
+  /** Accepts nothing more, and resolves once nothing accepted is waiting. */
+  close(): Promise<void>;
 }
 
 /**
@@ -24,15 +24,20 @@ export interface Lane {
  * commits at the end of the current turn of the event loop; there is no timer to wait for.
  */
 export function createLane(width: number, commitGroup: CommitGroup): Lane {
-  let waiting: Pending[] = [];
+  const queue = new Queue();
   let running = 0;
   let scheduled = false;
+  let closed = false;
   let onDrained: (() => void)[] = [];
 
-  async function run(group: Pending[]): Promise<void> {
+  async function run(group: readonly Pending[]): Promise<void> {
     running++;
     try {
-      const outcomes = await commitGroup(group.map((pending) => pending.change));
+      const giveUpAt = group[0]?.giveUpAt ?? 0;
+      const outcomes = await commitGroup(
+        group.map((pending) => pending.change),
+        giveUpAt,
+      );
       group.forEach((pending, index) => {
         const outcome = outcomes[index];
         if (outcome === undefined || outcome instanceof Error) pending.reject(outcome);
@@ -48,28 +53,32 @@ export function createLane(width: number, commitGroup: CommitGroup): Lane {
 
   function start(): void {
     scheduled = false;
-    while (waiting.length > 0 && running < width) {
-      const group = waiting.slice(0, groupChangesMax);
-      waiting = waiting.slice(group.length);
-      void run(group);
-    }
-    if (waiting.length === 0 && running === 0) {
-      for (const resolve of onDrained) resolve();
-      onDrained = [];
-    }
+    while (!queue.isEmpty && running < width) void run(queue.takeGroup());
+    queue.watch();
+    if (!queue.isEmpty || running > 0) return;
+    for (const resolve of onDrained) resolve();
+    onDrained = [];
+  }
+
+  function accept(pending: Pending): void {
+    queue.push(pending);
+    if (running >= width) queue.watch();
+    else if (!scheduled) setImmediate(start);
+    scheduled = true;
   }
 
   return {
     commit: (change) =>
       new Promise((resolve, reject) => {
-        waiting.push({ change, resolve, reject });
-        if (scheduled || running >= width) return;
-        scheduled = true;
-        setImmediate(start);
+        if (closed) throw unavailable('the store is closed');
+        const flat = flatten(change);
+        const giveUpAt = monotonicMs() + waitMsMax;
+        accept({ change: flat, weight: weightOf(flat), giveUpAt, resolve, reject });
       }),
-    drained: () =>
-      waiting.length === 0 && running === 0
-        ? Promise.resolve()
-        : new Promise((resolve) => onDrained.push(resolve)),
+    close: async () => {
+      closed = true;
+      if (queue.isEmpty && running === 0) return;
+      await new Promise<void>((resolve) => onDrained.push(resolve));
+    },
   };
 }

@@ -55,6 +55,9 @@ function sqlOf(table: Table): string {
     const kind = kinds[columns.indexOf(column)] ?? 'text';
     return `$${index + 1}::${arrayTypes[kind]}`;
   });
+  const same = key.map((column) => `r.${column} = k.${column}`);
+  // One look-up for each key, whatever the planner believes: until a table was analysed for the first
+  // time it would rather read all of it. "offset 0" keeps it from turning this into a join.
   return `select t.* from (select distinct * from unnest(${lists.join(', ')}) as k (${key.join(', ')})) k
-    join ${table} t using (${key.join(', ')})`;
+    cross join lateral (select * from ${table} r where ${same.join(' and ')} offset 0) t`;
 }

@@ -5,10 +5,11 @@ import { purgeCounters, sharedLimiter } from './limiter.ts';
 import type { ColumnTypes } from './migrations/column-types.ts';
 import { createVersionTable, pendingStatements } from './migrations/migrate.ts';
 import { createPostgresCommitter } from './postgres-commit.ts';
+import { failureOf } from './postgres-failure.ts';
 import { createPostgresReader } from './postgres-reader.ts';
 import { postgresBuilder } from './query-builder.ts';
-import type { Store, StoreOptions } from './store.ts';
-import { unavailable } from './unavailable.ts';
+import type { Query, Store, StoreOptions } from './store.ts';
+import { overloaded } from './unavailable.ts';
 
 /** Text sorts by code point, as the embedded engine sorts it and as prefix searches need it. */
 const types: ColumnTypes = {
@@ -21,8 +22,12 @@ const types: ColumnTypes = {
 /** Groups are written side by side on this many connections, each with its own log stream. */
 const lanes = 2;
 
+/** For a connection to the server, and for one of the pool to be free. */
 const connectTimeoutMs = 5000;
 const statementTimeoutMs = 30_000;
+
+/** Queries that wait for a connection of the pool; what comes on top of them is refused at once. */
+export const queriesWaitingMax = 1_000;
 
 /** Any number that other software on the same database is unlikely to lock. */
 const migrationLock = 7_476_200_118;
@@ -51,12 +56,13 @@ export async function openPostgres(databaseUrl: string, options: StoreOptions): 
   // An idle connection that breaks is replaced by the pool; there is nobody to tell.
   pool.on('error', () => undefined);
   const query = async (sql: string, values: unknown[], name?: string) => {
+    if (pool.waitingCount >= queriesWaitingMax) throw overloaded('too many queries wait');
     try {
       return (
         await pool.query(name === undefined ? { text: sql, values } : { name, text: sql, values })
       ).rows;
     } catch (error) {
-      throw unavailable(error instanceof Error ? error.message : 'query failed', error);
+      throw failureOf(error);
     }
   };
   const committers = Array.from({ length: lanes }, () =>
@@ -71,13 +77,15 @@ export async function openPostgres(databaseUrl: string, options: StoreOptions): 
       committers.push(free);
     }
   });
+  const select = async <R>(build: Query<R>): Promise<R[]> => {
+    const { sql, parameters } = build(postgresBuilder).compile();
+    return query(sql, [...parameters]);
+  };
   return {
     engine: 'postgres',
     get: createPostgresReader(query),
-    select: async (build) => {
-      const { sql, parameters } = build(postgresBuilder).compile();
-      return query(sql, [...parameters]);
-    },
+    select,
+    scan: select,
     commit: (change) => lane.commit(change),
     ping: async () => {
       await query(probeSql, []);
@@ -85,7 +93,7 @@ export async function openPostgres(databaseUrl: string, options: StoreOptions): 
     limiter: (limit) => sharedLimiter(limit, query),
     scrub: () => purgeCounters(query),
     close: async () => {
-      await lane.drained();
+      await lane.close();
       await Promise.all(committers.map((committer) => committer.close()));
       await pool.end();
     },

@@ -5,7 +5,12 @@ import { DatabaseSync } from 'node:sqlite';
 import type { ColumnTypes } from './migrations/column-types.ts';
 import { createVersionTable, pendingStatements } from './migrations/migrate.ts';
 
-const types: ColumnTypes = { text: 'text', integer: 'integer', bytes: 'blob', scratchTable: 'table' };
+const types: ColumnTypes = {
+  text: 'text',
+  integer: 'integer',
+  bytes: 'blob',
+  scratchTable: 'table',
+};
 
 /** How long a statement waits for another process, such as the command line, to finish its commit. */
 export const busyTimeoutMs = 5000;

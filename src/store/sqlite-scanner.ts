@@ -1,7 +1,7 @@
 /** Reads that go through many rows, on a thread of their own: the requests of others do not wait for them. */
 import { Worker } from 'node:worker_threads';
 import type { SqlValue } from './tables.ts';
-import { unavailable } from './unavailable.ts';
+import { overloaded, unavailable } from './unavailable.ts';
 
 export interface ScanRequest {
   readonly sql: string;
@@ -14,7 +14,7 @@ export type ScanReply =
   | { readonly failed: string };
 
 export interface Scanner {
-  /** Rejects with `unavailable` when the engine cannot answer. */
+  /** Rejects with `unavailable` when the engine cannot answer, `overloaded` when too many ask. */
   scan(request: ScanRequest): Promise<readonly unknown[]>;
   close(): Promise<void>;
 }
@@ -26,10 +26,14 @@ interface Waiting {
 
 const threadFile = new URL(`./sqlite-scan-thread${import.meta.url.slice(-3)}`, import.meta.url);
 
+/** Scans that wait for the one before them; what comes on top of them is refused at once. */
+export const scansWaitingMax = 1_000;
+
 /** The thread starts with the first request and, should it ever die, again with the next one. */
 export function createScanner(dataDir: string): Scanner {
   let thread: Worker | undefined;
   let waiting: Waiting[] = [];
+  let closed = false;
 
   function start(): Worker {
     const worker = new Worker(threadFile, { workerData: dataDir });
@@ -54,12 +58,15 @@ export function createScanner(dataDir: string): Scanner {
   return {
     scan: (request) =>
       new Promise((resolve, reject) => {
+        if (closed) throw unavailable('the store is closed');
+        if (waiting.length >= scansWaitingMax) throw overloaded('too many scans wait');
         thread ??= start();
         waiting.push({ resolve, reject });
         thread.ref();
         thread.postMessage(request);
       }),
     close: async () => {
+      closed = true;
       await thread?.terminate();
     },
   };

@@ -2,10 +2,11 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { type ChainedEntry, LogChain } from '../lib/log-chain.ts';
-import { type Operation, type Precondition, removalColumns } from './change.ts';
+import { type FlatChange, type Operation, type Precondition, removalColumns } from './change.ts';
+import { expired, monotonicMs } from './queue.ts';
 import { busyTimeoutMs, openWriter } from './sqlite-database.ts';
 import type {
-  WireChange,
+  WireGroup,
   WireOutcome,
   WireReply,
   WireRequest,
@@ -74,7 +75,7 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
   const logColumns = shapes.logs.columns;
   const chain = new LogChain(streamId);
 
-  function apply(change: WireChange, fork: LogChain): ChainedEntry[] {
+  function apply(change: FlatChange, fork: LogChain): ChainedEntry[] {
     for (const operation of change.operations) {
       let changes: number | bigint;
       try {
@@ -93,8 +94,8 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
     });
   }
 
-  /** A change that conflicts is undone to its savepoint, so its neighbours never notice. */
-  function applyOne(change: WireChange, group: LogChain): WireOutcome {
+  /** A change that fails is undone to its savepoint, so its neighbours never notice. */
+  function applyOne(change: FlatChange, group: LogChain): WireOutcome {
     database.exec('savepoint change');
     const fork = group.fork();
     try {
@@ -103,22 +104,25 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
       group.adopt(fork);
       return returnsEntries ? { entries } : {};
     } catch (error) {
-      if (!(error instanceof ConflictError)) throw error;
+      // SQLite has already rolled back by itself after some failures, such as a full disk.
+      if (!database.isTransaction) throw error;
       database.exec('rollback to change; release change');
-      return { conflict: error.precondition };
+      return error instanceof ConflictError ? { conflict: error.precondition } : failureOf(error);
     }
   }
 
-  return (changes: readonly WireChange[]): WireOutcome[] => {
+  return ({ changes, giveUpAt }: WireGroup): WireOutcome[] => {
     const group = chain.fork();
     try {
-      database.exec('begin immediate');
+      // Other processes were waited for by the group before as well.
+      const patienceMs = giveUpAt - monotonicMs();
+      if (patienceMs <= 0) throw expired();
+      database.exec(`pragma busy_timeout = ${patienceMs}; begin immediate`);
       const outcomes = changes.map((change) => applyOne(change, group));
       database.exec('commit');
       chain.adopt(group);
       return outcomes;
     } catch (error) {
-      // SQLite has already rolled back by itself after some failures, such as a full disk.
       if (database.isTransaction) database.exec('rollback');
       const unavailable = describe(error);
       return changes.map(() => ({ unavailable }));
@@ -131,6 +135,7 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
  * no page whose bytes are as before. The log must be there as well, or no secret may be released.
  */
 const probeSql = `
+  pragma busy_timeout = ${busyTimeoutMs};
   begin immediate;
   update schema_version set version = version + 1;
   update schema_version set version = version - 1;
@@ -161,9 +166,18 @@ function scrub(database: DatabaseSync): WireOutcome {
     return result?.['busy'] === 0 ? {} : { unavailable: 'the write-ahead log is being read' };
   } catch (error) {
     return { unavailable: describe(error) };
-  } finally {
-    database.exec(`pragma busy_timeout = ${busyTimeoutMs}`);
   }
+}
+
+const ofTheValue = new Set([18, 19, 20, 25]); // SQLITE_TOOBIG, _CONSTRAINT, _MISMATCH, _RANGE
+
+/** What SQLite had no part in is a mistake of ours; such a message may quote the value. */
+function failureOf(error: unknown): WireOutcome {
+  const { errcode, code } = error as { errcode?: number; code?: string };
+  if (errcode === undefined) return { unstorable: code ?? 'the writer failed' };
+  return ofTheValue.has(errcode & 0xff)
+    ? { unstorable: describe(error) }
+    : { unavailable: describe(error) };
 }
 
 /** SQLite's messages name tables, columns and files; bound values never appear in them. */

@@ -1,15 +1,15 @@
 /** The embedded engine: short reads on this thread, long ones and writes on threads of their own. */
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
-import { type Change, type Outcome, operationsOf } from './change.ts';
+import type { FlatChange, Outcome } from './change.ts';
 import { createLane } from './lane.ts';
 import { memoryLimiter } from './limiter.ts';
 import { sqliteBuilder } from './query-builder.ts';
 import { openReader } from './sqlite-database.ts';
 import { createScanner } from './sqlite-scanner.ts';
-import { startWriter, type WireChange, type WireOutcome } from './sqlite-thread.ts';
+import { startWriter, type WireOutcome } from './sqlite-thread.ts';
 import type { Query, Store, StoreOptions } from './store.ts';
 import { type Key, type Row, type SqlValue, shapes, type Table } from './tables.ts';
-import { unavailable } from './unavailable.ts';
+import { unavailable, unstorable } from './unavailable.ts';
 
 /** One group is being written while the next crosses to the thread. */
 const groupsInFlight = 2;
@@ -22,8 +22,8 @@ export async function openSqlite(options: StoreOptions): Promise<Store> {
   const returnsEntries = onCommitted !== undefined;
   const writer = await startWriter({ dataDir, newStreamId, returnsEntries });
   const reader = openReader(dataDir);
-  const lane = createLane(groupsInFlight, async (changes) => {
-    const outcomes = await writer.commit(changes.map(toWire));
+  const lane = createLane(groupsInFlight, async (changes, giveUpAt) => {
+    const outcomes = await writer.commit({ changes: changes.map(toWire), giveUpAt });
     onCommitted?.(outcomes.flatMap(({ entries = [] }) => entries));
     return outcomes.map(toOutcome);
   });
@@ -62,10 +62,11 @@ export async function openSqlite(options: StoreOptions): Promise<Store> {
     limiter: memoryLimiter,
     scrub: () => writer.scrub(),
     close: async () => {
-      await lane.drained();
-      await writer.close();
+      await lane.close();
       await scanner.close();
       reader.close();
+      // Who closes last moves the write-ahead log into the database, and only a writer can.
+      await writer.close();
     },
   };
 }
@@ -93,13 +94,13 @@ function read(
   }
 }
 
-function toWire(change: Change): WireChange {
+function toWire({ operations, entries }: FlatChange): FlatChange {
   return {
-    operations: operationsOf(change).map((operation) => ({
+    operations: operations.map((operation) => ({
       ...operation,
       values: operation.values.map(detach),
     })),
-    entries: change.entries,
+    entries,
   };
 }
 
@@ -111,5 +112,6 @@ function detach(value: SqlValue): SqlValue {
 
 function toOutcome(outcome: WireOutcome): Outcome | Error {
   if (outcome.unavailable !== undefined) return unavailable(outcome.unavailable);
+  if (outcome.unstorable !== undefined) return unstorable(outcome.unstorable);
   return outcome.conflict === undefined ? {} : { conflict: outcome.conflict };
 }

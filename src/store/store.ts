@@ -11,7 +11,8 @@ export type Query<R> = (db: Kysely<Schema>) => { compile(): CompiledQuery<R> };
 /**
  * Both engines keep the same promises. What `commit` has acknowledged is on disk; a read that begins
  * afterwards, on any server, sees it. Every method fails with `unavailable` while the engine cannot
- * be reached or cannot write, and works again by itself when it can.
+ * be reached or cannot write, and works again by itself when it can; with `overloaded` while more waits
+ * than it can do in time; and with `unavailable` for ever once it is closed.
  */
 export interface Store {
   readonly engine: 'sqlite' | 'postgres';

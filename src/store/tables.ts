@@ -1,7 +1,14 @@
 /** The tables: one row each says its columns, its key and what must be unique. Both engines read it. */
 import type { Instant } from '../lib/clock.ts';
 import type { Container } from '../lib/container.ts';
-import type { ApplicationId, KeyId, SessionId, TenantId, TokenId, TokenIntentId } from '../lib/ids.ts';
+import type {
+  ApplicationId,
+  KeyId,
+  SessionId,
+  TenantId,
+  TokenId,
+  TokenIntentId,
+} from '../lib/ids.ts';
 
 export type ColumnKind = 'text' | 'integer' | 'bytes';
 
@@ -88,6 +95,8 @@ export const tables = {
       key_id: text<KeyId>(),
       /** The session whose key it is; null for a key of the application itself. */
       session_id: optional(text<SessionId>()),
+      /** That the row is as the vault made it: keyed digest of whom the key stands for. */
+      proof: text(),
       created_by: optional(text<ApplicationId>()),
       created_at: integer<Instant>(),
       /** Within the hour; null until the first use. */

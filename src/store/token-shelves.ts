@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import type { TenantId } from '../lib/ids.ts';
 import type { Query } from './store.ts';
 import { afterPrefix, matches, type TextPattern } from './token-conditions.ts';
-import type { Shelf } from './token-pages.ts';
+import type { Shelf } from './token-sources.ts';
 
 export interface ShelvesWanted {
   readonly tenant: TenantId;

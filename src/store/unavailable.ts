@@ -1,13 +1,24 @@
-/** The failure of an engine that cannot be reached or cannot write. */
+/** The failures of an engine: it cannot be reached, cannot write, cannot keep up, or cannot take a value. */
 import { VaultError } from '../lib/errors.ts';
+
+const retryAfter = { 'retry-after': '1' } as const;
 
 /** @param internal what the engine said, for the operator; it never holds a bound value. */
 export function unavailable(internal: string, cause?: unknown): VaultError {
   return new VaultError('unavailable', {
     public: 'The vault cannot reach its storage at the moment. Nothing was done; try again.',
     internal,
-    headers: { 'retry-after': '1' },
+    headers: retryAfter,
     cause,
+  });
+}
+
+/** The failure of a request that came while more waited than the vault can do in time. */
+export function overloaded(internal: string): VaultError {
+  return new VaultError('overloaded', {
+    public: 'The vault has more to do than it can at the moment. Nothing was done; try again.',
+    internal,
+    headers: retryAfter,
   });
 }
 
@@ -21,7 +32,20 @@ export function uncertain(internal: string, cause?: unknown): VaultError {
       'The vault lost its storage while writing, and cannot tell whether the request was done. ' +
       'Repeat it with its idempotency key, or look.',
     internal,
-    headers: { 'retry-after': '1' },
+    headers: retryAfter,
+    cause,
+  });
+}
+
+/**
+ * The failure of a change that the engine takes at no time, which is a mistake of ours.
+ * @param internal where the engine stumbled. Its messages about values may quote them.
+ */
+export function unstorable(internal: string, cause?: unknown): VaultError {
+  return new VaultError('internal', {
+    public:
+      'The vault failed to store the request. Nothing was done, and nothing is gained by trying again.',
+    internal,
     cause,
   });
 }

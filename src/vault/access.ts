@@ -142,6 +142,11 @@ export function scopesOf(policy: Policy, permission: Permission): readonly Scope
 
 const sight: Record<Transform, number> = { redact: 0, mask: 1, reveal: 2 };
 
+/** True when one transform lets see at least what another does. */
+export function showsAsMuch(one: Transform, other: Transform): boolean {
+  return sight[one] >= sight[other];
+}
+
 /**
  * True only when `authoriser` could do itself everything that `granted` allows: for every token and
  * permission that `granted` grants, it is granted too, with a transform at least as revealing.
@@ -167,7 +172,7 @@ function stepCovered(step: Step, earlier: readonly Step[], authoriser: readonly 
   for (const own of authoriser) {
     const shared = intersection(own.scope, step.scope);
     if (shared === undefined) continue;
-    if (!returnsData || sight[own.grant.transform] >= sight[transform]) settled.push(own.scope);
+    if (!returnsData || showsAsMuch(own.grant.transform, transform)) settled.push(own.scope);
     else if (!settled.some((scope) => includes(scope, shared))) return false;
   }
   return settled.some((scope) => includes(scope, step.scope));

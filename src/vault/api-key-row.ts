@@ -1,5 +1,6 @@
 /** A key as it is stored, by its hash, and as it is shown, with its text only when it is new. */
 import { type ApiKeyKind, hashApiKey, newApiKey } from '../crypto/api-key.ts';
+import { proveHolder } from '../crypto/api-key-proof.ts';
 import type { Instant } from '../lib/clock.ts';
 import { formatTimestamp } from '../lib/dates.ts';
 import { type ApplicationId, type KeyId, newUuid, type SessionId } from '../lib/ids.ts';
@@ -38,15 +39,19 @@ export function newKey(request: KeyRequest): NewKey {
   const { tenant, random } = request;
   const env = tenant.type === 'production' ? 'prod' : 'test';
   const text = request.supplied ?? newApiKey({ env, kind: kindInKey[request.kind], random });
+  const holder = {
+    key_hash: hashApiKey(text).toString('base64url'),
+    tenant_id: tenant.id,
+    application_id: request.application,
+    key_id: newUuid<KeyId>(random),
+    session_id: request.session ?? null,
+  };
   return {
     text,
     row: {
-      key_hash: hashApiKey(text).toString('base64url'),
+      ...holder,
       version: 1,
-      tenant_id: tenant.id,
-      application_id: request.application,
-      key_id: newUuid<KeyId>(random),
-      session_id: request.session ?? null,
+      proof: proveHolder(tenant.keyring, holder),
       created_by: request.by,
       created_at: request.now,
       last_used_at: null,

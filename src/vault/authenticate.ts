@@ -1,5 +1,6 @@
 /** Authentication: from the key a request carries to the caller it stands for. */
 import { apiKeyPlausible, hashApiKey } from '../crypto/api-key.ts';
+import { holderProven } from '../crypto/api-key-proof.ts';
 import { type Clock, hour, type Instant, second } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import { ExpiringMap } from '../lib/expiring-map.ts';
@@ -10,7 +11,7 @@ import { type Policy, policyOf } from './access.ts';
 import { accessOf } from './application-row.ts';
 import { entryOf } from './audit.ts';
 import { authenticated, type Caller, type Origin } from './caller.ts';
-import type { OnFailedAuthentication } from './failed-authentication.ts';
+import type { KeyFlaw, OnFailedAuthentication } from './failed-authentication.ts';
 import type { HolderKind } from './permissions.ts';
 import { policyOfSession } from './sessions.ts';
 import type { Tenants } from './tenants.ts';
@@ -92,20 +93,28 @@ export function createAuthentication({
       .catch(() => undefined);
   }
 
-  async function refuse(origin: Origin, key?: Row<'api_keys'>): Promise<never> {
-    await onFailure(origin, key);
+  async function refuse(
+    origin: Origin,
+    key?: Row<'api_keys'>,
+    flaw?: KeyFlaw,
+  ): Promise<never> {
+    await onFailure(origin, key, flaw);
     throw new VaultError('unauthenticated', { public: 'A valid API key is required.' });
   }
 
   async function callerOf(key: string, origin: Origin): Promise<Caller> {
     const hash = hashApiKey(key).toString('base64url');
     const known = recent.get(hash);
+    const reading = recent.reading();
     const principal = known ?? (apiKeyPlausible(key) ? await load(hash) : undefined);
     if (principal === undefined || hasEnded(principal, clock.now())) {
       return refuse(origin, principal?.key);
     }
     const tenant = await tenants.find(principal.key.tenant_id);
     if (tenant === undefined) return refuse(origin, principal.key);
+    if (!known && !holderProven(tenant.keyring, principal.key, principal.key.proof)) {
+      return refuse(origin, principal.key, 'altered');
+    }
     const { application_id, session_id } = principal.key;
     const { kind, policy } = principal;
     const caller = authenticated({
@@ -118,7 +127,7 @@ export function createAuthentication({
     });
     if (known) return caller;
     // A session that is still to be authorised is asked for every time, so that it can begin at once.
-    if (policy.size > 0) recent.set(hash, principal);
+    if (policy.size > 0) recent.set(hash, principal, reading);
     noteUse(caller, principal.key);
     return caller;
   }

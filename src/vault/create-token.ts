@@ -18,7 +18,7 @@ export function createToken(tools: TokenWriting, caller: Caller, request: TokenR
         status: 201,
         location: `/tokens/${encodeURIComponent(row.token_id)}`,
         body: viewAt(now),
-        ...fadingToken(row, viewAt),
+        ...fadingToken(created),
       };
     },
   });

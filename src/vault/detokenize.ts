@@ -53,7 +53,7 @@ function answer(
   const change = { entries: [first, ...others] } as const;
   try {
     const body = evaluateReferences(template, (kind, id) => valueFor({ kind, id }));
-    return { change, reply: { status: 200, body, ...fadingReads(targets.map(({ row }) => row)) } };
+    return { change, reply: { status: 200, body, ...fadingReads(targets) } };
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;
     return { change, refusal: invalid(error.path || 'body', error.public) };

@@ -6,7 +6,7 @@ import type { TokenId } from '../lib/ids.ts';
 import type { LogEntry } from '../lib/log-chain.ts';
 import type { Random } from '../lib/random.ts';
 import type { Row } from '../store/tables.ts';
-import { decide } from './access.ts';
+import { decide, type Grant, type Policy } from './access.ts';
 import { entryOf } from './audit.ts';
 import type { Caller } from './caller.ts';
 import { searchTerms } from './search-terms.ts';
@@ -38,6 +38,8 @@ export interface Drafting {
 /** One token as the answer tells of it. */
 export interface CreatedToken {
   readonly row: Row<'tokens'>;
+  /** Under which its data is shown; `undefined` where none is. */
+  readonly grant: Grant | undefined;
   /** What the caller is shown of it at that time. */
   readonly viewAt: (instant: Instant) => TokenBody;
 }
@@ -94,7 +96,7 @@ function makeNew(
   const viewAt = (at: Instant) =>
     viewToken({ row, open: () => stillThere(row, data, at), grant, onMaskFailure, extras });
   return {
-    created: { row, viewAt },
+    created: { row, grant, viewAt },
     entry: entryOf(caller, now, { entity: 'token', id, operation: 'create' }),
   };
 }
@@ -134,8 +136,9 @@ function answerExisting(
   const subject = { id: existing.row.token_id, container: wanted.contents.container };
   if (!decide(policy, 'token:create', subject)) return undefined;
   // What an intent held would be lost if it did not go into the token.
-  const behavior = wanted.intent ? 'update_existing' : tenant.settings.token_deduplication_behavior;
-  const updates = behavior === 'update_existing';
+  const asked = wanted.intent ? 'update_existing' : tenant.settings.token_deduplication_behavior;
+  const updates = asked === 'update_existing' && mayMerge(policy, existing.row);
+  const behavior = updates ? 'update_existing' : 'read_existing';
   const draft = updates ? merged(drafting, wanted, existing) : existing;
   if (updates) drafts.put(draft);
   const { row } = draft;
@@ -149,9 +152,15 @@ function answerExisting(
   };
   const operation = updates ? 'update' : 'read';
   return {
-    created: { row, viewAt },
+    created: { row, grant, viewAt },
     entry: entryOf(caller, now, { entity: 'token', id: row.token_id, operation }),
   };
+}
+
+/** The container that a request names says nothing about the one in which the existing token lies. */
+function mayMerge(policy: Policy, { token_id: id, container }: Row<'tokens'>): boolean {
+  const permissions = ['token:update', 'token:create'] as const;
+  return permissions.some((one) => decide(policy, one, { id, container }));
 }
 
 /** The existing token with the incoming data and metadata merged in; its definition stays. */

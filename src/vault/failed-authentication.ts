@@ -6,10 +6,14 @@ import type { Row } from '../store/tables.ts';
 import { failedAuthenticationEntry } from './audit.ts';
 import type { Origin } from './caller.ts';
 
+/** The row of a key is not as the vault made it: somebody writes to the database beside it. */
+export type KeyFlaw = 'altered';
+
 /** @param key the row of the key that was presented, where there is one. */
 export type OnFailedAuthentication = (
   origin: Origin,
   key: Row<'api_keys'> | undefined,
+  flaw?: KeyFlaw,
 ) => Promise<void>;
 
 /** Failures that are told one by one in each window; the rest are told by their number. */
@@ -46,7 +50,7 @@ export function createFailedAuthentication({
     bySource = new Map();
   }
 
-  return async (origin, key) => {
+  return async (origin, key, flaw) => {
     const now = clock.now();
     if (now >= until) begin(now);
     const source = networkOf(origin.address);
@@ -60,7 +64,9 @@ export function createFailedAuthentication({
     told++;
     const { address, traceId } = origin;
     const tenant = key && { tenant_id: key.tenant_id };
-    log.warn('a request failed to authenticate', { address, trace_id: traceId, ...tenant });
+    const fields = { address, trace_id: traceId, ...tenant };
+    if (flaw === undefined) log.warn('a request failed to authenticate', fields);
+    else log.error('a stored key was altered beside the vault and is refused', fields);
     if (key) await store.commit({ entries: [failedAuthenticationEntry(origin, now, key)] });
   };
 }

@@ -2,15 +2,9 @@
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { isEverything, type TextPattern, type TokenConditions } from '../store/token-conditions.ts';
-import {
-  countOf,
-  type Path,
-  pageAfter,
-  pageAt,
-  type Shelf,
-  type TokenPlace,
-} from '../store/token-pages.ts';
+import { countsOf, pageAfter, pageAt, type TokenPlace } from '../store/token-pages.ts';
 import { occurrencesOf, shelvesOf } from '../store/token-shelves.ts';
+import type { Path, Shelf } from '../store/token-sources.ts';
 import { includesPattern, narrower } from './access.ts';
 
 /** Shelves that one query walks side by side; beyond them a list is walked by creation alone. */
@@ -46,12 +40,11 @@ export async function findTokensAt(
   { offset, limit }: { readonly offset: number; readonly limit: number },
 ): Promise<CountedTokens> {
   if (isImpossible(conditions)) return { rows: [], total: 0 };
-  const rarest = conditions.terms.length > 0 && (await rarestTerm(store, conditions));
-  const path = rarest ? { term: rarest } : 'tokens';
-  const [counted] = await store.select(countOf(conditions, path));
-  const total = counted?.count ?? 0;
+  const path = await pathOf(store, conditions);
+  const counts = await store.scan(countsOf({ conditions, path }));
+  const total = counts.reduce((sum, { count }) => sum + count, 0);
   if (limit === 0 || offset >= total) return { rows: [], total };
-  return { rows: await store.select(pageAt({ conditions, path, offset, limit })), total };
+  return { rows: await store.scan(pageAt({ conditions, path, offset, limit })), total };
 }
 
 function isImpossible({ scopes, ids }: TokenConditions): boolean {

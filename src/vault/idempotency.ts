@@ -1,12 +1,12 @@
 /** Idempotency: the answer of the first request with a key, kept for a day and given again. */
-import type { Clock } from '../lib/clock.ts';
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
-import type { Store } from '../store/store.ts';
 import type { Key } from '../store/tables.ts';
 import { entryOf } from './audit.ts';
 import type { Caller } from './caller.ts';
+import { replyAsSeenNow } from './kept-tokens.ts';
 import type { Reply, ReplySlot } from './perform.ts';
+import type { TokenReading } from './read-token.ts';
 import { replyOf, replyRow } from './stored-reply.ts';
 
 export const idempotencyKeyLengthMax = 255;
@@ -31,9 +31,7 @@ export type Idempotency = (
   run: (slot: ReplySlot) => Promise<Reply>,
 ) => Promise<Reply>;
 
-export interface IdempotencyOptions {
-  readonly store: Store;
-  readonly clock: Clock;
+export interface IdempotencyOptions extends TokenReading {
   readonly random: Random;
 }
 
@@ -73,13 +71,14 @@ function checkKey({ key, header }: IdempotentRequest): void {
 }
 
 function createSlot(
-  { store, clock, random }: IdempotencyOptions,
+  options: IdempotencyOptions,
   request: IdempotentRequest,
 ): ReplySlot {
+  const { store, clock, random } = options;
   const { caller } = request;
   const { tenant } = caller;
   const key = rowKey(request);
-  /** Of the row that a new answer replaces, too old to be given but not removed yet; 0 without one. */
+  /** Of the row that a new answer replaces, which is not given any more but not removed yet; else 0. */
   let version = 0;
   return {
     rowOf: (reply) => replyRow({ tenant, key, now: clock.now(), random }, reply, version + 1),
@@ -87,7 +86,8 @@ function createSlot(
       const row = await store.get('replies', key);
       version = row?.version ?? 0;
       const now = clock.now();
-      const reply = row && replyOf(tenant, row, now);
+      const kept = row && replyOf(tenant, row, now);
+      const reply = kept && (await replyAsSeenNow(options, { caller, now, reply: kept }));
       if (reply === undefined) return undefined;
       // The answer may hold data, and no data leaves without an entry.
       const id = request.route.slice(0, loggedRouteLengthMax);

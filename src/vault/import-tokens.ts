@@ -39,20 +39,28 @@ type Prepared = WantedToken | RequestedToken | VaultError;
 
 /**
  * A line fails alone, and its neighbours do not notice. Where the commit itself fails, all lines do
- * that would have been part of it.
+ * that would have been part of it. When it is given more lines before the ones before are durable,
+ * these are decided meanwhile but committed after them.
  */
 export function createImport(tools: TokenWriting): Import {
   /** Ids are looked for before they are tried once some were found to be taken. */
   let idsAreTaken = false;
+  let before: Promise<unknown> = Promise.resolve();
 
-  return async (caller, lines) => {
+  async function run(
+    caller: Caller,
+    lines: readonly ImportLine[],
+    earlier: Promise<unknown>,
+  ): Promise<readonly ImportResult[]> {
     const prepared = lines.map((line) => prepare(tools, caller, line));
     let results: readonly ImportResult[] = [];
     try {
       await perform(tools.store, async (conflict) => {
         idsAreTaken ||= conflict === 'tokens.key';
+        if (prepared.some(looksAtOthers)) await earlier;
         const decided = await decideLines(tools, caller, { prepared, idsAreTaken });
         results = decided.results;
+        await earlier;
         return decided.effect;
       });
       return results;
@@ -60,7 +68,18 @@ export function createImport(tools: TokenWriting): Import {
       const failure = failureOf(error);
       return results.map((result) => ('failure' in result ? result : { failure }));
     }
+  }
+
+  return (caller, lines) => {
+    const results = run(caller, lines, before);
+    before = results.catch(() => undefined);
+    return results;
   };
+}
+
+/** True for what is decided by more than whether its id is free, which the commit finds out. */
+function looksAtOthers(line: Prepared): boolean {
+  return 'request' in line || ('deduplicates' in line && line.deduplicates);
 }
 
 /** All that can be said of the line without looking at what is stored. */
@@ -133,7 +152,7 @@ async function draftingOf(
   caller: Caller,
   { all, now, idsAreTaken }: Preparation,
 ): Promise<Drafting> {
-  const wanted = all.filter((one) => !(one instanceof VaultError));
+  const wanted = all.filter((one): one is WantedToken => !(one instanceof VaultError));
   const own = wanted.filter(({ ids }) => !ids.next(false).drawn);
   return {
     ...tools,

@@ -5,8 +5,9 @@ import type { Row } from '../store/tables.ts';
 import { decide } from './access.ts';
 import { entryOf } from './audit.ts';
 import type { Caller } from './caller.ts';
+import { fadingReads } from './fading.ts';
 import { findTokens, findTokensAt } from './find-tokens.ts';
-import { type Decide, refuse } from './perform.ts';
+import { type Decide, refuse, type ShownToken } from './perform.ts';
 import type { TokenReading } from './read-token.ts';
 import { openTokenCursor, sealTokenCursor } from './token-cursor.ts';
 import { conditionsOf, containerAllowed, type TokenFilter } from './token-filter.ts';
@@ -57,21 +58,20 @@ export function listByPage(tools: TokenReading, caller: Caller, listing: Numbere
     const conditions = conditionsOf(caller, listing.permission, { ...listing, now });
     const wanted = after ? { offset: 0, limit: 0 } : { offset: (number - 1) * size, limit: size };
     const { rows, total } = await findTokensAt(tools.store, conditions, wanted);
-    const page = after
-      ? await findTokens(tools.store, conditions, { after: after.place, limit: size })
+    const limit = size === 0 ? 0 : size + 1;
+    const found = after
+      ? await findTokens(tools.store, conditions, { after: after.place, limit })
       : rows;
-    const pages = size === 0 ? 0 : Math.ceil(total / size);
-    const next =
-      number < pages && page.length > 0
-        ? sealTokenCursor(caller.tenant, listing, page, number + 1)
-        : undefined;
+    const page = found.slice(0, size);
+    const more = after ? found.length > size : number * size < total;
+    const next = more ? sealTokenCursor(caller.tenant, listing, page, number + 1) : undefined;
     return {
       page,
       pagination: {
         total_items: total,
         page_number: number,
         page_size: size,
-        total_pages: pages,
+        total_pages: size === 0 ? 0 : Math.ceil(total / size),
         ...(next !== undefined && { next }),
       },
     };
@@ -97,11 +97,11 @@ function deciding(
       return refuse(caller, now, { entity: 'token', id: '*', permission });
     }
     const { page, pagination } = await find(now);
-    const { bodies, reads } = showTokens(tools, caller, { rows: page, permission, now });
+    const { bodies, reads, shown } = showTokens(tools, caller, { rows: page, permission, now });
     const listed = entryOf(caller, now, { entity: 'token', id: caller.tenant.id, operation });
     return {
       change: { entries: [listed, ...reads] },
-      reply: { status: 200, body: { pagination, data: bodies } },
+      reply: { status: 200, body: { pagination, data: bodies }, ...fadingReads(shown) },
     };
   };
 }
@@ -114,6 +114,7 @@ export interface Showing {
 
 export interface Shown {
   readonly bodies: readonly TokenBody[];
+  readonly shown: readonly ShownToken[];
   /** One for each token whose data is shown, masked or not: an auditor asks who has seen a token. */
   readonly reads: readonly LogEntry[];
 }
@@ -122,14 +123,16 @@ export interface Shown {
 export function showTokens(tools: TokenReading, caller: Caller, showing: Showing): Shown {
   const { rows, permission, now } = showing;
   const { onMaskFailure } = tools;
-  const bodies = rows.flatMap((row) => {
+  const shown = rows.flatMap((row) => {
     const subject = { id: row.token_id, container: row.container };
     const grant = decide(caller.policy, permission, subject);
-    if (!grant) return [];
-    return viewToken({ row, grant, open: () => openData(caller.tenant, row, now), onMaskFailure });
+    return grant ? { row, grant } : [];
   });
+  const bodies = shown.map(({ row, grant }) =>
+    viewToken({ row, grant, open: () => openData(caller.tenant, row, now), onMaskFailure }),
+  );
   const reads = bodies
     .filter((body) => body['data'] !== undefined)
     .map(({ id }) => entryOf(caller, now, { entity: 'token', id, operation: 'read' }));
-  return { bodies, reads };
+  return { bodies, reads, shown };
 }

@@ -77,10 +77,16 @@ async function trim(
   const { tenant, stream_id, stopping } = trimming;
   let removed = 0;
   for (;;) {
+    const key = { tenant_id: tenant.id, stream_id };
+    const earlier = await tools.store.get('log_removals', key);
     const old = await oldestEntries(tools.store, trimming);
-    const earlier = await tools.store.get('log_removals', { tenant_id: tenant.id, stream_id });
     const last = lastOfChain(headOf(trimming, earlier), old);
-    if (!last) return { removed, intact: old.length === 0 };
+    if (!last) {
+      const now = await tools.store.get('log_removals', key);
+      // Another server has removed the beginning between the two reads: look again.
+      if (now?.version !== earlier?.version) continue;
+      return { removed, intact: old.length === 0 };
+    }
     if (!(await remove(tools, trimming, { old, last, earlier }))) break;
     removed += old.length;
     if (old.length < removedEntriesMax || stopping.aborted) break;

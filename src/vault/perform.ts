@@ -5,9 +5,11 @@ import { VaultError } from '../lib/errors.ts';
 import type { Change, Precondition } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
+import type { Grant } from './access.ts';
 import { type Attempt, type AttemptedRoute, attemptOf, denialOf, failureOf } from './audit.ts';
 import type { Caller } from './caller.ts';
 import type { Permission } from './permissions.ts';
+import type { TokenBody } from './view.ts';
 
 /** JSON. Only what mirrors a body that was sent is ever anything but an object. */
 export type ReplyBody = object | string | number | boolean | null;
@@ -20,6 +22,21 @@ export interface Reply {
   readonly body?: ReplyBody;
   /** Where the body holds what will be gone from the vault while the answer may be given again. */
   readonly fading?: Fading;
+  /** The tokens that the body shows, so that the answer shows no more when it is given again. */
+  readonly tokens?: Telling;
+}
+
+export interface Telling {
+  /** All of which views make the body. */
+  readonly shown: readonly ShownToken[];
+  /** The body, made of other views. Absent for a request that only reads. */
+  readonly bodyOf?: (views: readonly TokenBody[]) => ReplyBody;
+}
+
+export interface ShownToken {
+  readonly row: Row<'tokens'> | Row<'token_intents'>;
+  /** Under which its contents are in the body; `undefined` where they are not. */
+  readonly grant: Grant | undefined;
 }
 
 /** An answer that is given again after one of these instants says no more than it would by then. */

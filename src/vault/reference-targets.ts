@@ -3,7 +3,7 @@ import type { Reference } from '../expressions/references.ts';
 import type { Instant } from '../lib/clock.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
 import type { Row } from '../store/tables.ts';
-import { decide, holds } from './access.ts';
+import { decide, type Grant, holds } from './access.ts';
 import type { Caller } from './caller.ts';
 import type { Permission } from './permissions.ts';
 import type { TokenReading } from './read-token.ts';
@@ -18,6 +18,7 @@ export interface Target {
   readonly entity: 'token' | 'token_intent';
   readonly id: string;
   readonly row: Row<'tokens'> | Row<'token_intents'>;
+  readonly grant: Grant | undefined;
   /** The permission that the caller would need and lacks. */
   readonly lacks: Permission | undefined;
   /** The data as the caller may see it, `undefined` where it may not; the whole as an object. */
@@ -55,6 +56,7 @@ async function tokenTarget(
     entity: 'token',
     id: row.token_id,
     row,
+    grant,
     lacks: grant ? undefined : 'token:read',
     data: () => grant && shownData({ row, open, grant, onMaskFailure })['data'],
     whole: () => (grant ? (viewToken({ row, open, grant, onMaskFailure }) as JsonObject) : null),
@@ -83,6 +85,7 @@ async function intentTarget(
     entity: 'token_intent',
     id: row.token_intent_id,
     row,
+    grant,
     lacks: mayRead ? (grant ? undefined : 'token:read') : 'token-intent:read',
     data: () => shown()['data'],
     whole: () => ({ ...viewTokenIntent(tenant, row, wanted.now), ...shown() }),

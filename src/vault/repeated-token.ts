@@ -38,11 +38,12 @@ export function repeatToken(
   const grant = decide(policy, 'token:create', { id, container });
   if (!grant) return undefined;
   const open = (at: Instant) => openData(tenant, row, at);
-  if (!isSame(contents, contentsOfRow(row, open(now).reveal()))) return undefined;
+  if (!isSame(contents, contentsOfRow(row, open(now).reveal()), now)) return undefined;
   const extras = { deduplicated: true };
   return {
     created: {
       row,
+      grant,
       viewAt: (at) => viewToken({ row, open: () => open(at), grant, onMaskFailure, extras }),
     },
     entry: entryOf(caller, now, { entity: 'token', id, operation: 'read' }),
@@ -50,10 +51,11 @@ export function repeatToken(
 }
 
 /** A card code may be gone from the token by now, and is sent again all the same. */
-function isSame(wanted: Contents, stored: Contents): boolean {
+function isSame(wanted: Contents, stored: Contents, now: Instant): boolean {
   const { data, codeExpiresAt: _wanted, expiry, ...definition } = wanted;
   const { data: storedData, codeExpiresAt, expiry: storedExpiry, ...storedDefinition } = stored;
-  const kept = codeExpiresAt === undefined ? withoutCode(wanted.type, data) : data;
+  const hasCode = codeExpiresAt !== undefined && codeExpiresAt > now;
+  const kept = hasCode ? data : withoutCode(wanted.type, data);
   return (
     isDeepStrictEqual(definition, storedDefinition) &&
     expiry?.at === storedExpiry?.at &&

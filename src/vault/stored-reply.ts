@@ -1,17 +1,17 @@
 /** An answer as it is kept under an idempotency key: sealed, for a day, and fading before that. */
+import { sha256 } from '../crypto/digest.ts';
 import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
 import { hour, type Instant, instantAfter } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
 import type { Key, Row } from '../store/tables.ts';
+import { type KeptReply, keptTokens } from './kept-tokens.ts';
 import type { Reply, ReplyBody } from './perform.ts';
 import type { Tenant } from './tenants.ts';
 
 export const replyRetentionMs = 24 * hour;
 
 /** What is sealed. Each of `later` takes the place of the body from its instant on. */
-interface Kept extends Omit<Reply, 'fading'> {
-  readonly later?: readonly Later[];
-}
+type Kept = KeptReply & { readonly later?: readonly Later[] };
 
 interface Later {
   readonly at: Instant;
@@ -29,17 +29,25 @@ export interface Keeping {
 /** @param version one more than that of the row it replaces, or 1. */
 export function replyRow(keeping: Keeping, reply: Reply, version: number): Row<'replies'> {
   const { key, now } = keeping;
-  const { fading, ...rest } = reply;
+  const { fading, tokens, ...rest } = reply;
   const instants = (fading?.at ?? []).filter((at) => at < endOf(now));
   const later = [...new Set(instants)]
     .toSorted((a, b) => a - b)
     .map((at) => ({ at, ...(fading?.bodyAt && { body: fading.bodyAt(at) }) }));
-  const kept: Kept = later.length === 0 ? rest : { ...rest, later };
+  const kept: Kept = {
+    ...rest,
+    ...(later.length > 0 && { later }),
+    ...(tokens && { tokens: keptTokens(tokens) }),
+  };
   return { ...key, version, ...sealedReply(keeping, kept, now), created_at: now };
 }
 
 /** The answer as it may be given now; `undefined` when its day is over or it has faded to nothing. */
-export function replyOf(tenant: Tenant, row: Row<'replies'>, now: Instant): Reply | undefined {
+export function replyOf(
+  tenant: Tenant,
+  row: Row<'replies'>,
+  now: Instant,
+): KeptReply | undefined {
   if (now >= endOf(row.created_at)) return undefined;
   const faded = fade(openReply(tenant, row), now);
   if (faded === undefined) return undefined;
@@ -79,10 +87,8 @@ function openReply(tenant: Tenant, row: Row<'replies'>): Kept {
   return JSON.parse(text.reveal()) as Kept;
 }
 
+/** Errors name the id of what is damaged, and the key is the caller's own text: so it is hashed. */
 function bindingOf(key: Key<'replies'>) {
-  return {
-    tenant: key.tenant_id,
-    id: JSON.stringify([key.application_id, key.route, key.idempotency_key]),
-    field: 'reply',
-  };
+  const id = JSON.stringify([key.application_id, key.route, key.idempotency_key]);
+  return { tenant: key.tenant_id, id: sha256(id).toString('base64url'), field: 'reply' };
 }

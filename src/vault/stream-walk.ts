@@ -69,7 +69,7 @@ export class StreamWalk {
     if (!this.#finding && last && this.#passed < this.#options.known.length) {
       const first = this.#head.seq + 1;
       const missing = rangeOf(nouns, first, last.seq);
-      this.#report('truncated', first, `${missing} of a checkpoint are missing at the end`);
+      this.#report('truncated', first, `${missing}, known to a checkpoint, missing at the end`);
     }
     return this.#finding;
   }

@@ -1,7 +1,7 @@
 /** Tenants: their settings, quotas and keys, and how one comes to be. */
 import { createKeyring, type Keyring, openKeyring, wrapKeyring } from '../crypto/keyring.ts';
 import type { RootKey } from '../crypto/root-key.ts';
-import { type Clock, second } from '../lib/clock.ts';
+import { type Clock, hour, second } from '../lib/clock.ts';
 import { ExpiringMap } from '../lib/expiring-map.ts';
 import { newUuid, type TenantId } from '../lib/ids.ts';
 import type { Random } from '../lib/random.ts';
@@ -46,6 +46,9 @@ export interface Tenants {
 const staleMsMax = second / 2;
 const tenantsCached = 10_000;
 
+/** Opening a keyring costs more than reading its row, so it is kept for as long as it stays the same. */
+const keyringAgeMsMax = hour;
+
 export interface TenantsOptions {
   readonly store: Store;
   readonly rootKey: RootKey;
@@ -59,13 +62,20 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
     ageMsMax: staleMsMax,
     entriesMax: tenantsCached,
   });
-  const keyrings = new Map<TenantId, { wrapped: Uint8Array; keyring: Keyring }>();
+  const keyrings = new ExpiringMap<TenantId, { wrapped: Uint8Array; keyring: Keyring }>({
+    clock,
+    ageMsMax: keyringAgeMsMax,
+    entriesMax: tenantsCached,
+  });
+
+  const opened = ({ tenant_id, keyring }: Row<'tenants'>): Keyring =>
+    openKeyring(rootKey.key, tenant_id, keyring);
 
   /** Opened keyrings are kept while the wrapped bytes stay the same, and with them their contexts. */
   function keyringOf(row: Row<'tenants'>): Keyring {
     const known = keyrings.get(row.tenant_id);
     if (known && Buffer.compare(known.wrapped, row.keyring) === 0) return known.keyring;
-    const keyring = openKeyring(rootKey.key, row.tenant_id, row.keyring);
+    const keyring = opened(row);
     keyrings.set(row.tenant_id, { wrapped: row.keyring, keyring });
     return keyring;
   }
@@ -100,10 +110,11 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
     find: async (id) => {
       const known = recent.get(id);
       if (known) return known;
+      const reading = recent.reading();
       const row = await rowOf(id);
       if (row === undefined) return undefined;
       const tenant = tenantOf(row);
-      recent.set(id, tenant);
+      recent.set(id, tenant, reading);
       return tenant;
     },
     draft: ({ name, type }) => {
@@ -127,10 +138,13 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
     all,
     row: rowOf,
     forget: ({ replace }) => {
-      for (const { tenant_id } of replace?.tenants ?? []) recent.delete(tenant_id);
+      for (const { tenant_id } of replace?.tenants ?? []) {
+        recent.delete(tenant_id);
+        keyrings.delete(tenant_id);
+      }
     },
     verifyRootKey: async () => {
-      for (const row of await all()) keyringOf(row);
+      for (const row of await all()) opened(row);
     },
   };
 }

@@ -156,16 +156,18 @@ function parseType(text: string | null | undefined, findings: Findings): TokenTy
 function parseData(type: TokenTypeName, data: Json): Json {
   const flaw = flawOf(data);
   if (flaw !== undefined) throw invalid('data', flaw);
-  return tokenTypes[type].parseData(data);
+  const parsed = tokenTypes[type].parseData(data);
+  // A body is bounded, and may still say in three characters what JSON writes in twenty.
+  if (JSON.stringify(parsed).length > dataLengthMax) {
+    throw invalid('data', `must have at most ${dataLengthMax} characters as JSON`);
+  }
+  return parsed;
 }
 
 function patchData(contents: Contents, patch: Json | undefined): Json {
   if (patch === undefined) return contents.data;
   const merged = merge(contents.data, patch, 'data');
   if (merged === null) throw invalid('data', 'must not be removed');
-  if (JSON.stringify(merged).length > dataLengthMax) {
-    throw invalid('data', `must have at most ${dataLengthMax} characters as JSON`);
-  }
   return parseData(contents.type, merged);
 }
 
@@ -209,7 +211,7 @@ function checkAttributes(
   if (indexes.length > searchIndexesMax) {
     findings.add('search_indexes', `must have at most ${searchIndexesMax} expressions`);
   }
-  indexes.forEach((text, index) => {
+  indexes.slice(0, searchIndexesMax).forEach((text, index) => {
     findings.attempt(() => compileExpression(text, `search_indexes[${index}]`));
   });
   const fingerprint = request.fingerprint_expression ?? undefined;
@@ -248,7 +250,7 @@ function checkMetadata(
   const entries = Object.entries(metadata);
   if (entries.length > metadataKeysMax)
     findings.add('metadata', `must have at most ${metadataKeysMax} keys`);
-  for (const [key, value] of entries) {
+  for (const [key, value] of entries.slice(0, metadataKeysMax)) {
     if (key === '' || key.length > metadataKeyLengthMax) {
       findings.add('metadata', `must have keys of 1 to ${metadataKeyLengthMax} characters`);
     } else if (value !== null && value.length > metadataValueLengthMax) {

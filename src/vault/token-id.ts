@@ -56,8 +56,12 @@ function redraw(draw: () => TokenId): TokenIds {
   };
 }
 
+/** A token of this id could not be read, because its path is that of another route. */
+const reserved = 'export';
+
 function checked(text: string): TokenId {
   const id = parseTokenId(text);
   if (id === undefined) throw invalid('id', tokenIdForm);
+  if (id === reserved) throw invalid('id', `must not be ${reserved}`);
   return id;
 }

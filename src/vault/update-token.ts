@@ -73,7 +73,11 @@ export function updateToken(
         ...(await replacementOf(store, { row, updated, terms })),
         entries: [entryOf(caller, now, { entity: 'token', id: row.token_id, operation: 'update' })],
       },
-      reply: { status: 200, body: viewAt(now), ...fadingToken(updated, viewAt) },
+      reply: {
+        status: 200,
+        body: viewAt(now),
+        ...fadingToken({ row: updated, grant: hidden ? undefined : grant, viewAt }),
+      },
     };
   };
 }

@@ -74,6 +74,12 @@ export function withoutContents(body: TokenBody): TokenBody {
   return rest as TokenBody;
 }
 
+/** A token as it was answered before, its data as the grant shows it now. */
+export function shownAgain(body: TokenBody, sight: Sight): TokenBody {
+  const { data, card, bank, network_token, ...others } = body;
+  return { ...others, ...shownData(sight) } as TokenBody;
+}
+
 /** The mask in force: the token's own, else that of its type; `undefined` when it has none. */
 export function maskOf(row: Pick<Row<'tokens'>, 'type' | 'mask'>): Json | undefined {
   if (row.mask === null) return tokenTypes[row.type as TokenTypeName].mask;

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { ExpressionError } from '../../src/expressions/error.ts';
+import { newEvaluation } from '../../src/expressions/evaluation.ts';
 import { compileExpression, evaluateExpression } from '../../src/expressions/expression.ts';
 import { luhnValid } from '../../src/lib/checks.ts';
 import { pooledRandom, type Random } from '../../src/lib/random.ts';
@@ -10,7 +11,13 @@ import { pooledRandom, type Random } from '../../src/lib/random.ts';
 const random = pooledRandom();
 
 function alias(filter: string, data: string, source: Random = random): string {
-  return String(evaluateExpression(compileExpression(`{{ data | ${filter} }}`), { data }, source));
+  return String(
+    evaluateExpression(
+      compileExpression(`{{ data | ${filter} }}`),
+      { data },
+      newEvaluation(source),
+    ),
+  );
 }
 
 const flag = fc.boolean();

@@ -206,7 +206,9 @@ describe('the direct way', () => {
       const expression = outcomeOf(() => compileExpression(text));
       if ('error' in expression) return;
       compared += 1;
-      const direct = outcomeOf(() => evaluateExpression(expression.value, { data }, counting()));
+      const direct = outcomeOf(() =>
+        evaluateExpression(expression.value, { data }, newEvaluation(counting())),
+      );
       assert.deepEqual(
         direct,
         outcomeOf(() => byEngine(text, data)),

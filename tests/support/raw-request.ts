@@ -14,8 +14,8 @@ export interface RawRequestOptions {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Bytes of the body that is announced. */
-  readonly length: number;
+  /** Bytes of the body that is announced; without, it is chunked. */
+  readonly length?: number;
 }
 
 /** A connection on which nothing was sent yet. */
@@ -39,7 +39,9 @@ export async function beginRequest(options: RawRequestOptions): Promise<Connecti
   const headers = {
     host: new URL(options.url).host,
     'content-type': 'application/json',
-    'content-length': options.length,
+    ...(options.length === undefined
+      ? { 'transfer-encoding': 'chunked' }
+      : { 'content-length': String(options.length) }),
     expect: '100-continue',
     ...options.headers,
   };

@@ -150,7 +150,7 @@ export async function request(url: string, method: string, sent: Sent = {}): Pro
     }),
   });
   const text = await response.text();
-  const isJson = response.headers.get('content-type')?.includes('json') === true;
+  const isJson = /[/+]json\b/.test(response.headers.get('content-type') ?? '');
   return {
     status: response.status,
     headers: response.headers,

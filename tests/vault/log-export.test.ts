@@ -62,20 +62,20 @@ onBothEngines('the export of log entries', (engine) => {
 });
 
 test('a file that cannot be written is tried again, and nothing is lost meanwhile', async () => {
-  const written: string[] = [];
   let failures = 3;
+  const { promise: written, resolve } = Promise.withResolvers<string>();
   const { take, close } = createLogExport({
     write: async (lines) => {
       if (failures-- > 0) throw new Error('disk full');
-      written.push(lines);
+      resolve(lines);
     },
     onLost: () => assert.fail('nothing is lost'),
     pause: async () => undefined,
   });
   take([entryOf(1)]);
   take([entryOf(2), entryOf(3)]);
+  assert.equal(await written, [1, 2, 3].map((seq) => formatEntry(entryOf(seq))).join(''));
   await close();
-  assert.equal(written.join(''), [1, 2, 3].map((seq) => formatEntry(entryOf(seq))).join(''));
 });
 
 test('what a collector does not take in time is counted as lost, and bounded in memory', async () => {

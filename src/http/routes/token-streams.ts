@@ -37,10 +37,15 @@ export function tokenStreamRoutes(tools: TokenWriting): Route[] {
   ];
 }
 
-async function* createdLines(
+/** Some lines that are being worked on; an object, because a generator would wait for a promise. */
+interface Work {
+  readonly answer: Promise<readonly object[]>;
+}
+
+async function* workOn(
   tools: TokenWriting,
   { caller, body }: StreamRequest<object>,
-): AsyncGenerator<readonly object[]> {
+): AsyncGenerator<Work> {
   const createAll = createImport(tools);
   let number = 0;
   for await (const lines of linesOf(body, bodyBytesMax)) {
@@ -50,13 +55,32 @@ async function* createdLines(
       .map((line, at) => ({ number: first + at, line }))
       .filter(({ line }) => !isBlank(line));
     if (numbered.length === 0) continue;
-    const results = await createAll(
-      await caller(),
-      numbered.map(({ line }) => readLine(line)),
-    );
-    yield results.map((result, at) => answerOf(numbered[at]?.number, result));
+    const requests = numbered.map(({ line }) => readLine(line));
+    const results = createAll(await caller(), requests);
+    yield {
+      answer: results.then((all) => all.map((result, at) => answerOf(numbered[at]?.number, result))),
+    };
   }
 }
+
+/** While some lines become durable the next ones are decided, and no more than those. */
+async function* createdLines(
+  tools: TokenWriting,
+  request: StreamRequest<object>,
+): AsyncGenerator<readonly object[]> {
+  const work = workOn(tools, request);
+  let next = work.next();
+  for (;;) {
+    const some = await next;
+    if (some.done === true) return;
+    next = work.next();
+    // Whoever fails is heard in its turn, and not before.
+    next.then(({ value }) => value?.answer, nothing).catch(nothing);
+    yield await some.value.answer;
+  }
+}
+
+function nothing(): void {}
 
 const visible = /\S/;
 

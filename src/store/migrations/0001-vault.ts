@@ -40,6 +40,7 @@ export function vault({ text, integer, bytes, scratchTable }: ColumnTypes): stri
       application_id ${text} not null,
       key_id ${text} not null,
       session_id ${text},
+      proof ${text} not null,
       created_by ${text},
       created_at ${integer} not null,
       last_used_at ${integer},

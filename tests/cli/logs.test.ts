@@ -1,0 +1,173 @@
+/** `strongroom logs verify` and `logs export`: offline, on a copy, without the root key. */
+import assert from 'node:assert/strict';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
+import { mixedTraffic, signCheckpoints } from '../support/logs.ts';
+import { environmentOf, type Finished, runCommand } from '../support/process.ts';
+import { rowsOf } from '../support/rows.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
+import { managementKey, startVault } from '../support/vault.ts';
+
+interface Fixture {
+  readonly place: Place;
+  /** Where nothing of the vault is. */
+  readonly elsewhere: string;
+  /** What the commands take as `--database`. */
+  readonly database: string;
+  /** A file with the answer of GET /logs/checkpoint, as of the end. */
+  readonly checkpoint: string;
+  readonly publicKey: string;
+}
+
+/** A log with three checkpoints, whose vault has stopped; of SQLite, a copy that lies alone. */
+async function fixture(t: TestContext, engine: Engine): Promise<Fixture> {
+  const vault = await startVault(t, engine);
+  const elsewhere = temporaryDirectory(t);
+  await mixedTraffic(vault, 1);
+  await signCheckpoints(vault);
+  await mixedTraffic(vault, 1);
+  await signCheckpoints(vault);
+  const kept = await vault.send('GET', '/logs/checkpoint', { key: managementKey });
+  const checkpoint = join(elsewhere, 'checkpoint.json');
+  writeFileSync(checkpoint, kept.text);
+  await vault.stop();
+  if (engine.name === 'sqlite') {
+    copyFileSync(join(vault.place.dataDir, 'strongroom.db'), join(elsewhere, 'strongroom.db'));
+  }
+  const place = { ...vault.place, dataDir: elsewhere };
+  const database = place.databaseUrl ?? join(elsewhere, 'strongroom.db');
+  return { place, elsewhere, database, checkpoint, publicKey: kept.body.public_key };
+}
+
+/** No variable of a vault is set: neither root key nor database are where it could find them. */
+const verify = (...flags: readonly string[]): Promise<Finished> =>
+  runCommand(['logs', 'verify', ...flags], {});
+
+onBothEngines('strongroom logs verify', (engine) => {
+  test('0: an intact log, by database, by checkpoint, by key, and as JSON', async (t) => {
+    const { database, elsewhere, checkpoint, publicKey } = await fixture(t, engine);
+    const plain = await verify('--database', database);
+    assert.equal(plain.code, 0, plain.stdout + plain.stderr);
+    assert.match(plain.stdout, /^The log is intact\.\n/);
+    assert.ok(plain.stdout.includes(`signed by ${publicKey}`), 'the key to compare is told');
+    const trusted = await verify('--database', database, '--checkpoint', checkpoint);
+    assert.equal(trusted.code, 0, trusted.stdout);
+    assert.doesNotMatch(trusted.stdout, /signed by/);
+    const pem = join(elsewhere, 'key.pem');
+    writeFileSync(pem, JSON.parse(readFileSync(checkpoint, 'utf8')).public_key_pem);
+    for (const key of [publicKey, pem]) {
+      const byKey = await verify('--database', database, '--public-key', key, '--json');
+      assert.equal(byKey.code, 0, byKey.stdout);
+      const verification = JSON.parse(byKey.stdout);
+      assert.deepEqual(verification.findings, []);
+      assert.ok(verification.entries > 20 && verification.checkpoints >= 2);
+    }
+    if (engine.name === 'sqlite') {
+      const directory = await verify('--database', elsewhere, '--checkpoint', checkpoint);
+      assert.equal(directory.code, 0, 'a directory stands for the file in it');
+    }
+  });
+
+  test('3: an altered log; the first bad entry is named', async (t) => {
+    const { place, database, checkpoint } = await fixture(t, engine);
+    const entry = (await rowsOf(engine, place, 'logs')).find(({ seq }) => seq === 8);
+    assert.ok(entry, 'a stream that goes on beyond its fifth entry');
+    const where = `where stream_id = '${entry.stream_id}' and seq`;
+    await engine.run(place, `update logs set entity_id = 'another' ${where} = 5`);
+    const edited = await verify('--database', database);
+    assert.equal(edited.code, 3);
+    assert.match(edited.stdout, /NOT intact/);
+    assert.match(edited.stdout, new RegExp(`edited: entry 5\\b[^]*stream ${entry.stream_id}`));
+    await engine.run(place, `delete from logs ${where} = 5`);
+    const deleted = await verify('--database', database);
+    assert.equal(deleted.code, 3);
+    assert.match(deleted.stdout, /deleted: entry 5 deleted/);
+    await engine.run(place, `delete from logs ${where} >= 5`);
+    await engine.run(place, 'delete from checkpoints');
+    assert.equal((await verify('--database', database)).code, 0, 'nothing left tells of it');
+    const truncated = await verify('--database', database, '--checkpoint', checkpoint);
+    assert.equal(truncated.code, 3);
+    assert.match(truncated.stdout, /truncated: entries 5 to \d+/);
+  });
+
+  test('3: statements signed by another key than the one that is trusted', async (t) => {
+    const { database } = await fixture(t, engine);
+    const key = Buffer.alloc(32, 7).toString('base64');
+    const { code, stdout } = await verify('--database', database, '--public-key', key);
+    assert.equal(code, 3);
+    assert.match(stdout, /forged: /);
+  });
+
+  test('1: no database there; 2: flags that cannot be', async (t) => {
+    const { database, elsewhere, checkpoint } = await fixture(t, engine);
+    const missing = await verify('--database', join(elsewhere, 'nothing.db'));
+    assert.equal(missing.code, 1);
+    assert.match(missing.stderr, /There is no database/);
+    const wrong = [
+      ['--database', database, '--public-key', checkpoint],
+      ['--database', database, '--tenant', 'nobody'],
+      ['--file', checkpoint, '--database', database],
+      ['--database', database, '--checkpoint', join(elsewhere, 'empty')],
+      ['--unknown'],
+    ];
+    writeFileSync(join(elsewhere, 'empty'), '{}');
+    for (const flags of wrong) assert.equal((await verify(...flags)).code, 2, flags.join(' '));
+  });
+});
+
+onBothEngines('strongroom logs export', (engine) => {
+  test('a file that verifies without a database, and shows what was done to it', async (t) => {
+    const { database, elsewhere, checkpoint } = await fixture(t, engine);
+    const file = join(elsewhere, 'log.ndjson');
+    const exported = await runCommand(
+      ['logs', 'export', '--database', database, '--out', file],
+      {},
+    );
+    assert.equal(exported.code, 0, exported.stderr);
+    const text = readFileSync(file, 'utf8');
+    const toOutput = await runCommand(['logs', 'export', '--database', database], {});
+    assert.equal(toOutput.stdout, text);
+    const intact = await verify('--file', file, '--checkpoint', checkpoint);
+    assert.equal(intact.code, 0, intact.stdout);
+
+    const lines = text.trimEnd().split('\n');
+    const middle = lines.findIndex((line) => line.startsWith('{"kind":"entry"')) + 4;
+    const line = lines[middle] ?? '';
+    const alterations: readonly (readonly [RegExp, readonly string[]])[] = [
+      [/deleted: /, lines.toSpliced(middle, 1)],
+      [/inserted: /, lines.toSpliced(middle, 0, line)],
+      [/reordered: /, lines.with(middle, lines[middle + 1] ?? '').with(middle + 1, line)],
+      [/edited: /, lines.with(middle, line.replace('"success"', '"denied"'))],
+      [/unreadable: line 8/, lines.with(7, `${lines[7]?.slice(0, -1)},"note":"x"}`)],
+      [/unreadable: /, lines.with(middle, line.replace('{', '{ '))],
+      [/truncated: /, lines.slice(0, -3)],
+      [/truncated: the export ends/, lines.slice(0, -1)],
+    ];
+    for (const [kind, altered] of alterations) {
+      writeFileSync(file, `${altered.join('\n')}\n`);
+      const { code, stdout } = await verify('--file', file, '--checkpoint', checkpoint);
+      assert.equal(code, 3, String(kind));
+      assert.match(stdout, kind);
+    }
+  });
+
+  test('exporting the configured log is an entry in it; a tenant is exported alone', async (t) => {
+    const vault = await startVault(t, engine);
+    await mixedTraffic(vault, 1);
+    const environment = environmentOf(vault.place);
+    const named = await runCommand(['logs', 'export', '--tenant', 'default'], environment);
+    assert.equal(named.code, 0, named.stderr);
+    const [begin] = named.stdout.split('\n');
+    const [tenant] = await rowsOf(engine, vault.place, 'tenants');
+    assert.equal(begin, `{"kind":"begin","tenant_id":"${tenant?.tenant_id}"}`);
+    const entries = await rowsOf(engine, vault.place, 'logs');
+    const [entry] = entries.filter(({ operation }) => operation === 'export');
+    assert.equal(entry?.entity_type, 'log');
+    assert.equal(entry?.entity_id, tenant?.tenant_id);
+    // Beside the running vault, whose database it is.
+    const verified = await runCommand(['logs', 'verify'], environment);
+    assert.equal(verified.code, 0, verified.stdout + verified.stderr);
+  });
+});
