@@ -57,6 +57,11 @@ export class ConfigError extends Error {
   }
 }
 
+/** A variable that the operator names, such as the one that holds a key; `undefined` when it is empty. */
+export function readVariable(name: string): string | undefined {
+  return process.env[name] || undefined;
+}
+
 type Environment = Readonly<Record<string, string | undefined>>;
 type Read = (name: string) => string | undefined;
 

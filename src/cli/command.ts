@@ -14,6 +14,8 @@ export interface Command {
   readonly name: string;
   readonly summary: string;
   readonly flags: Readonly<Record<string, Flag>>;
+  /** What may stand behind the words without a name, given to `run` among the flags. */
+  readonly operand?: { readonly name: string; readonly meaning: string };
   /** Resolves to the exit code. */
   readonly run: (flags: Flags) => Promise<number>;
 }

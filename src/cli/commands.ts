@@ -3,6 +3,8 @@ import { parseArgs } from 'node:util';
 import { reasonOf, VaultError } from '../lib/errors.ts';
 import { type Command, type Flags, UsageError } from './command.ts';
 import { demo } from './demo.ts';
+import { exportCommand } from './export.ts';
+import { importCommand } from './import.ts';
 import { keyCreate, keyDelete, keyList } from './key.ts';
 import { logsExport } from './logs-export.ts';
 import { logsVerify } from './logs-verify.ts';
@@ -20,11 +22,14 @@ const commands: readonly Command[] = [
   keyDelete,
   logsVerify,
   logsExport,
+  importCommand,
+  exportCommand,
   demo,
 ];
 
 /** Failures whose message is written for the operator. That of another may hold a value. */
 const operatorErrors = new Set([
+  'AnswerError',
   'ConfigError',
   'DamagedFileError',
   'DowngradeError',
@@ -54,16 +59,23 @@ export async function runCommand(words: readonly string[]): Promise<number> {
   }
 }
 
-function readFlags(command: Command, words: readonly string[]): Flags {
+function readFlags({ flags, operand }: Command, words: readonly string[]): Flags {
   const options = Object.fromEntries(
-    Object.entries(command.flags).map(([name, { kind, repeated = false }]) => [
+    Object.entries(flags).map(([name, { kind, repeated = false }]) => [
       name,
       { type: kind, multiple: repeated },
     ]),
   );
   try {
-    return parseArgs({ args: [...words], options, strict: true, allowPositionals: false })
-      .values as Flags;
+    const { values, positionals } = parseArgs({
+      args: [...words],
+      options,
+      strict: true,
+      allowPositionals: operand !== undefined,
+    });
+    const [word, ...others] = positionals;
+    if (others.length > 0) throw new UsageError(`one ${operand?.name} at a time`);
+    return { ...(values as Flags), ...(operand && { [operand.name]: word }) };
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : 'the flags are not valid');
   }
@@ -85,11 +97,13 @@ function explainAttributes({ errors }: VaultError): string | undefined {
 }
 
 function usage(): string {
-  const lines = commands.map(({ name, summary, flags }) => {
+  const lines = commands.map(({ name, summary, flags, operand }) => {
     const options = Object.entries(flags).map(
       ([flag, { meaning }]) => `      --${flag}  ${meaning}\n`,
     );
-    return `  strongroom ${name}\n      ${summary}\n${options.join('')}`;
+    const named = operand ? `      ${operand.name}  ${operand.meaning}\n` : '';
+    const words = operand ? `${name} ${operand.name}` : name;
+    return `  strongroom ${words}\n      ${summary}\n${named}${options.join('')}`;
   });
   return `Usage:\n${lines.join('\n')}`;
 }

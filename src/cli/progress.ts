@@ -20,7 +20,8 @@ export function startProgress(noun: string, total: number | undefined): Progress
     const rate = Math.round(done / ((now - started) / 1000));
     const of = total === undefined ? '' : ` of ${grouped(total)}`;
     const left = total === undefined ? '' : `, ${Math.ceil((total - done) / rate)} s left`;
-    return `${grouped(done)}${of} ${noun}, ${grouped(rate)} a second${left}`;
+    const bar = stderr.isTTY && total !== undefined ? `${barOf(done / total)} ` : '';
+    return `${bar}${grouped(done)}${of} ${noun}, ${grouped(rate)} a second${left}`;
   };
   return {
     report: (done) => {
@@ -34,6 +35,13 @@ export function startProgress(noun: string, total: number | undefined): Progress
       if (stderr.isTTY) stderr.write('\r\u001b[K');
     },
   };
+}
+
+const barLength = 24;
+
+function barOf(part: number): string {
+  const full = Math.min(barLength, Math.round(part * barLength));
+  return `[${'#'.repeat(full)}${'-'.repeat(barLength - full)}]`;
 }
 
 /** `1,234,567` */

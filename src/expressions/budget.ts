@@ -10,6 +10,9 @@ export const workMax = 16_000_000;
 /** What all evaluations of one request may cost together. */
 export const requestWorkMax = 2 * workMax;
 
+/** What each of them may cost in any case, so that a dear mask does not hide what cheap ones show. */
+export const workMin = 50_000;
+
 /** Reaching a member of a list, and of an object. */
 export const itemWork = 2;
 export const memberWork = 16;
@@ -31,7 +34,7 @@ export class Budget {
   /** Another evaluation of the same request. */
   begin(): void {
     this.#left -= this.#given - this.#work;
-    this.#given = Math.max(0, Math.min(workMax, this.#left));
+    this.#given = Math.max(workMin, Math.min(workMax, this.#left));
     this.#work = this.#given;
     this.#steps = stepsMax;
   }

@@ -6,20 +6,11 @@ import type { Log } from '../lib/log.ts';
 import type { Metrics } from '../lib/metrics.ts';
 import { createSerial } from '../lib/serial.ts';
 import type { Store } from '../store/store.ts';
-import { holds } from '../vault/access.ts';
-import { attemptOf } from '../vault/audit.ts';
 import type { Authenticate } from '../vault/authenticate.ts';
 import type { Caller, Origin } from '../vault/caller.ts';
 import type { Idempotency } from '../vault/idempotency.ts';
-import {
-  type Effect,
-  forbid,
-  loggingFailures,
-  perform,
-  type Reply,
-  type ReplySlot,
-  refuse,
-} from '../vault/perform.ts';
+import { loggingFailures, perform, type Reply, type ReplySlot } from '../vault/perform.ts';
+import { createAdmission } from './admission.ts';
 import { bodyBytesMax, jsonMediaTypes, mediaTypeOf, parseBody } from './body.ts';
 import { createRefuseConnection } from './connection.ts';
 import { answerPreflight, createCors } from './cors.ts';
@@ -73,7 +64,8 @@ declare module 'fastify' {
 }
 
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { store, clock, authenticate, idempotency, log } = options;
+  const { store, clock, idempotency, log } = options;
+  const admit = createAdmission(options);
   const headers = createServiceHeaders(options.headerPrefixes);
   const cors = createCors(options.headerPrefixes);
   const inTurn = createSerial();
@@ -109,6 +101,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   });
   const stopping = stopGracefully(app, patienceMs);
   const streaming = createStreaming({ stopping, patienceMs, tell });
+  app.addHook('onClose', () => streaming.ended());
   app.decorateRequest('origin', null);
   app.decorateRequest('caller', null);
   app.removeAllContentTypeParsers();
@@ -161,7 +154,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
       onRequest: async (request, reply) => {
         const { address } = originOf(request);
         await limits?.byAddress({ address }, reply);
-        request.caller = await admit(route, request);
+        // Before a body is read.
+        request.caller = await admitted(route, request);
         const { kind } = request.caller;
         const key = headers.read(request.headers, 'api-key');
         await limits?.byKey({ address, key, kind }, reply);
@@ -169,12 +163,12 @@ export function createServer(options: ServerOptions): FastifyInstance {
       },
       // While a body arrives, slowly perhaps, a key may be revoked.
       preHandler: async (request) => {
-        if (request.body !== undefined) request.caller = await admit(route, request);
+        if (request.body !== undefined) request.caller = await admitted(route, request);
       },
       handler: (request, reply) => {
         if (!('stream' in route)) return answer(route, request, reply);
         refuseIdempotencyKey(request);
-        const caller = () => admit(route, request);
+        const caller = () => admitted(route, request);
         return streaming.answer({ route, request, reply, caller });
       },
     });
@@ -192,28 +186,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
     reply.headers(cors.headers);
   }
 
-  /** Who is calling, and whether the key holds the route's permission at all, before a body is read. */
-  async function admit(route: Route, request: FastifyRequest): Promise<Caller> {
-    const caller = await authenticate(headers.read(request.headers, 'api-key'), originOf(request));
-    const refusal = refusalOf(route, caller);
-    if (refusal) await perform(store, async () => refusal);
-    return caller;
-  }
-
-  function refusalOf(route: Route, caller: Caller): Effect | undefined {
-    const { permission, kinds = [caller.kind] } = route;
-    const attempt = { ...attemptOf(route), id: '*' };
-    const now = clock.now();
-    if (caller.policy.size === 0) {
-      const message = 'The session of this key is not authorized, or no longer.';
-      return forbid(caller, now, { ...attempt, message });
-    }
-    if (!kinds.includes(caller.kind)) {
-      const message = `This needs a key of another kind: ${kinds.join(' or ')}.`;
-      return forbid(caller, now, { ...attempt, message });
-    }
-    if (permission === 'any key' || holds(caller.policy, permission)) return undefined;
-    return refuse(caller, now, { entity: attempt.entity, id: '*', permission });
+  function admitted(route: Route, request: FastifyRequest): Promise<Caller> {
+    const key = headers.read(request.headers, 'api-key');
+    return admit(route, { key, origin: originOf(request) });
   }
 
   /** No answer is kept of a stream, so its key would promise what is not so. */
@@ -221,7 +196,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (request.method === 'GET') return;
     if (headers.read(request.headers, 'idempotency-key') === undefined) return;
     const header = headers.nameAsSent(request.raw, 'idempotency-key');
-    throw invalid(header, 'is not taken with a stream, which is idempotent by the ids of its lines');
+    throw invalid(
+      header,
+      'is not taken with a stream, which is idempotent by the ids of its lines',
+    );
   }
 
   async function answer(

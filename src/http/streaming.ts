@@ -29,23 +29,32 @@ export interface StreamAnswer {
 export interface Streaming {
   /** True while a stream is under way on the connection. */
   isStreaming(socket: Duplex): boolean;
+  /** Resolves when nothing is being done any more for streams that have begun. */
+  ended(): Promise<void>;
   /** Fails like any other request while nothing of the answer has left. */
   answer(answer: StreamAnswer): Promise<FastifyReply>;
 }
 
 export function createStreaming({ stopping, patienceMs, tell }: StreamingOptions): Streaming {
   const sockets = new WeakSet<Duplex>();
+  const underWay = new Set<Promise<unknown>>();
 
-  function begin({ request, reply }: StreamAnswer): void {
+  function begin({ request, reply }: StreamAnswer, lines: AsyncIterator<unknown>): void {
     const { socket } = request.raw;
     sockets.add(socket);
     socket.setTimeout(patienceMs);
-    reply.raw.once('close', () => {
-      sockets.delete(socket);
-      if (!request.raw.complete && !socket.destroyed) drain(request.raw, patienceMs);
-      // It was not known when the headers left that this connection would not be kept.
-      else if (stopping.aborted) socket.destroySoon();
-    });
+    const ended = new Promise((resolve) => {
+      reply.raw.once('close', () => {
+        sockets.delete(socket);
+        if (!request.raw.complete && !socket.destroyed) drain(request.raw, patienceMs);
+        // It was not known when the headers left that this connection would not be kept.
+        else if (stopping.aborted) socket.destroySoon();
+        // What is being done is done before this resolves, and nothing more after it.
+        resolve(lines.return?.());
+      });
+    }).catch(() => undefined);
+    underWay.add(ended);
+    void ended.then(() => underWay.delete(ended));
   }
 
   function linesOf({ route, request, caller }: StreamAnswer): AsyncIterator<readonly object[]> {
@@ -59,10 +68,13 @@ export function createStreaming({ stopping, patienceMs, tell }: StreamingOptions
 
   return {
     isStreaming: (socket) => sockets.has(socket),
+    ended: async () => {
+      await Promise.all(underWay);
+    },
     answer: async (answer) => {
       const { route, request, reply } = answer;
-      begin(answer);
       const lines = linesOf(answer);
+      begin(answer, lines);
       const first = await lines.next().catch((error) => {
         throw failureOf(error, request);
       });
@@ -94,8 +106,6 @@ async function* textOf({ first, lines, serialize, told }: Answered): AsyncGenera
     }
   } catch (error) {
     yield `${JSON.stringify({ problem: told(error) })}\n`;
-  } finally {
-    await lines.return?.();
   }
 }
 

@@ -1,6 +1,7 @@
 /** Removing card codes whose time is over from the sealed data. The rest of the token stays. */
 import type { Instant } from '../lib/clock.ts';
 import type { Row } from '../store/tables.ts';
+import { newEvaluation } from '../expressions/evaluation.ts';
 import { systemEntry } from '../vault/audit.ts';
 import { remainingTerms } from '../vault/search-terms.ts';
 import type { Tenant } from '../vault/tenants.ts';
@@ -55,5 +56,6 @@ export function expireCodes(tools: JobTools, stopping: AbortSignal): Promise<num
 }
 
 function termsLeft(tenant: Tenant, row: Row<'tokens'>, now: Instant): Row<'search_terms'>[] {
-  return remainingTerms(tenant, row, contentsOfRow(row, openData(tenant, row, now).reveal()));
+  const contents = contentsOfRow(row, openData(tenant, row, now).reveal());
+  return remainingTerms(tenant, row, { contents, evaluation: newEvaluation() });
 }

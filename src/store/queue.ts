@@ -77,7 +77,8 @@ export class Queue {
   watch(): void {
     const [oldest] = this.#waiting;
     if (this.#timer || !oldest) return;
-    this.#timer = setTimeout(() => this.#expire(), oldest.giveUpAt - monotonicMs()).unref();
+    const patienceMs = Math.max(1, oldest.giveUpAt - monotonicMs());
+    this.#timer = setTimeout(() => this.#expire(), patienceMs).unref();
   }
 
   #expire(): void {

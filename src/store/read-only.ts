@@ -92,6 +92,9 @@ async function openCopyOnPostgres(url: string): Promise<ReadOnlyStore> {
   });
   await client.connect();
   await client.query('begin isolation level repeatable read read only');
+  // Pages follow the primary key. Without fresh statistics the planner would sort all that remains
+  // for each page, which was measured at a thirtieth of the speed.
+  await client.query('set local enable_sort = off; set local enable_bitmapscan = off');
   return {
     select: async (query) => {
       const { sql, parameters } = query(postgresBuilder).compile();

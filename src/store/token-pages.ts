@@ -69,8 +69,9 @@ export function countsOf({ conditions, path }: TokenList): Query<{ count: number
     const [first, ...others] = placesOf(db, conditions, path).map(({ rows }) =>
       rows.clearSelect().select((eb) => eb.fn.countAll<number>().as('count')),
     );
-    const none = sql<number>`0`.as('count');
-    if (first === undefined) return tokensOf(db, conditions.tenant).select(none).limit(0);
+    if (first === undefined) {
+      return noTokens(db, conditions.tenant).select(sql<number>`0`.as('count'));
+    }
     return others.reduce((all, one) => all.unionAll(one), first);
   };
 }
@@ -89,7 +90,7 @@ function firstOf(
 /** What ordered parts give together, in their common order. */
 function merged(db: Kysely<Schema>, parts: readonly Rows[], tenant: TenantId): Rows {
   const [first, ...others] = parts;
-  if (first === undefined) return tokensOf(db, tenant).selectAll().limit(0);
+  if (first === undefined) return noTokens(db, tenant).selectAll();
   if (others.length === 0) return first;
   const part = (rows: Rows) => db.selectFrom(rows.as('part')).selectAll();
   return others
@@ -98,6 +99,7 @@ function merged(db: Kysely<Schema>, parts: readonly Rows[], tenant: TenantId): R
     .orderBy('token_id', 'desc') as unknown as Rows;
 }
 
-function tokensOf(db: Kysely<Schema>, tenant: TenantId) {
-  return db.selectFrom('tokens').where('tenant_id', '=', tenant);
+/** What there is on no shelf, whatever limit it is given later. */
+function noTokens(db: Kysely<Schema>, tenant: TenantId) {
+  return db.selectFrom('tokens').where('tenant_id', '=', tenant).where(sql<boolean>`1 = 0`);
 }

@@ -93,11 +93,7 @@ export function createAuthentication({
       .catch(() => undefined);
   }
 
-  async function refuse(
-    origin: Origin,
-    key?: Row<'api_keys'>,
-    flaw?: KeyFlaw,
-  ): Promise<never> {
+  async function refuse(origin: Origin, key?: Row<'api_keys'>, flaw?: KeyFlaw): Promise<never> {
     await onFailure(origin, key, flaw);
     throw new VaultError('unauthenticated', { public: 'A valid API key is required.' });
   }

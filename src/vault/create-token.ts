@@ -7,7 +7,7 @@ import type { Decide } from './perform.ts';
 import type { TokenRequest } from './token-contents.ts';
 import { deduplicatesTokens } from './wanted-token.ts';
 
-/** @throws VaultError `validation_failed`; from the decision `conflict` when the id is taken. */
+/** From the decision `validation_failed`, and `conflict` when the id is taken. */
 export function createToken(tools: TokenWriting, caller: Caller, request: TokenRequest): Decide {
   return createTokens(tools, caller, {
     requests: [{ request, path: '' }],

@@ -1,10 +1,12 @@
 /** Creating tokens, one or many in one change, or finding those that already hold the same values. */
 import assert from 'node:assert/strict';
+import { newEvaluation } from '../expressions/evaluation.ts';
 import type { Instant } from '../lib/clock.ts';
 import { invalid } from '../lib/errors.ts';
 import { attemptAt, createFindings } from '../lib/findings.ts';
 import type { TokenId } from '../lib/ids.ts';
 import type { LogEntry } from '../lib/log-chain.ts';
+import { createPause } from '../lib/pauses.ts';
 import type { Change } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
@@ -19,7 +21,7 @@ import { tokensWithFingerprints } from './token-queries.ts';
 import type { OnMaskFailure } from './view.ts';
 import { type RequestedToken, type WantedToken, type Wanting, wantToken } from './wanted-token.ts';
 
-export interface TokenWriting extends Wanting {
+export interface TokenWriting extends Omit<Wanting, 'evaluation'> {
   readonly store: Store;
   readonly onMaskFailure: OnMaskFailure;
 }
@@ -33,38 +35,34 @@ export interface TokensWanted {
 
 /**
  * All of them or none. Where the requests give equal values, the first makes the token to which the
- * others are deduplicated.
- *
- * @throws VaultError `validation_failed`; from the decision also that, for a token intent that is not
- * there and an id that is given twice, and `conflict` when an id is taken.
+ * others are deduplicated. From the decision `validation_failed`, and `conflict` when an id is taken.
  */
 export function createTokens(tools: TokenWriting, caller: Caller, wanted: TokensWanted): Decide {
   const { store, clock } = tools;
   const { requests, answer } = wanted;
-  const fromData = new Map<RequestedToken, WantedToken>();
-  const findings = createFindings();
-  for (const requested of requests) {
-    if (isConversion(requested)) continue;
-    const one = findings.attempt(() => wantToken(tools, caller, requested));
-    if (one) fromData.set(requested, one);
-  }
-  findings.settle();
+  const wanting = { ...tools, evaluation: newEvaluation() };
+  let wantedFromData: ReturnType<typeof wantFromData> | undefined;
   return async (conflict) => {
     const now = clock.now();
+    const pause = createPause();
+    wantedFromData ??= wantFromData(wanting, caller, requests);
+    const fromData = await wantedFromData;
     const all = await Promise.all(
-      requests.map((one) => fromData.get(one) ?? wantConverted(tools, caller, one)),
+      requests.map((one) => fromData.get(one) ?? wantConverted(wanting, caller, one)),
     );
     requireDistinctIntents(all);
     const drafting = {
       ...tools,
       caller,
       now,
+      evaluation: newEvaluation(),
       ...(await draftsOver(store, caller, all, now)),
       holders: conflict === undefined ? noHolders : await holdersOf(store, caller, all),
     };
     const created: CreatedToken[] = [];
     const entries: LogEntry[] = [];
     for (const one of all) {
+      await pause();
       const drafted = draftToken(drafting, one);
       if (!drafted) {
         return refuse(caller, now, { entity: 'token', id: '*', permission: 'token:create' });
@@ -79,6 +77,25 @@ export function createTokens(tools: TokenWriting, caller: Caller, wanted: Tokens
   };
 }
 
+/** All that are no conversions. What is wrong with them is found before anything is looked up. */
+async function wantFromData(
+  wanting: Wanting,
+  caller: Caller,
+  requests: readonly RequestedToken[],
+): Promise<ReadonlyMap<RequestedToken, WantedToken>> {
+  const pause = createPause();
+  const wanted = new Map<RequestedToken, WantedToken>();
+  const findings = createFindings();
+  for (const requested of requests) {
+    if (isConversion(requested)) continue;
+    await pause();
+    const one = findings.attempt(() => wantToken(wanting, caller, requested));
+    if (one) wanted.set(requested, one);
+  }
+  findings.settle();
+  return wanted;
+}
+
 export const noHolders: ReadonlyMap<TokenId, Row<'tokens'>> = new Map();
 
 export function isConversion({ request }: RequestedToken): boolean {
@@ -86,7 +103,7 @@ export function isConversion({ request }: RequestedToken): boolean {
 }
 
 export async function wantConverted(
-  tools: TokenWriting,
+  tools: TokenWriting & Wanting,
   caller: Caller,
   requested: RequestedToken,
 ): Promise<WantedToken> {

@@ -1,8 +1,10 @@
 /** Detokenizing: any JSON in which references to tokens are replaced by what they hold. */
 import { ExpressionError } from '../expressions/error.ts';
+import { type Evaluation, newEvaluation } from '../expressions/evaluation.ts';
 import {
   compileReferences,
   evaluateReferences,
+  type ReferenceKind,
   type ReferenceTemplate,
 } from '../expressions/references.ts';
 import { invalid } from '../lib/errors.ts';
@@ -29,10 +31,12 @@ export function detokenize(tools: TokenReading, caller: Caller, body: Json): Dec
   requireWithinQuota(template, caller);
   return async () => {
     const now = tools.clock.now();
-    const resolved = await resolveReferences(tools, caller, { ...template, now });
+    const evaluation = newEvaluation();
+    const wanted = { references: template.references, now, evaluation };
+    const resolved = await resolveReferences(tools, caller, wanted);
     if (!('targets' in resolved)) return resolved;
     const fact = { entity: 'token', id: caller.tenant.id, operation: 'detokenize' } as const;
-    return answer(template, resolved, entryOf(caller, now, fact));
+    return answer({ template, evaluation }, resolved, entryOf(caller, now, fact));
   };
 }
 
@@ -45,14 +49,15 @@ function requireWithinQuota({ expressionCount }: ReferenceTemplate, { tenant }: 
 
 /** What was read is in the log also where an expression then fails on it. */
 function answer(
-  template: ReferenceTemplate,
+  { template, evaluation }: { template: ReferenceTemplate; evaluation: Evaluation },
   { valueFor, entries, targets }: Resolved,
   nothingRead: LogEntry,
 ): Effect {
   const [first = nothingRead, ...others] = entries;
   const change = { entries: [first, ...others] } as const;
   try {
-    const body = evaluateReferences(template, (kind, id) => valueFor({ kind, id }));
+    const resolve = (kind: ReferenceKind, id: string) => valueFor({ kind, id });
+    const body = evaluateReferences(template, resolve, evaluation);
     return { change, reply: { status: 200, body, ...fadingReads(targets) } };
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;

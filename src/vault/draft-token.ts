@@ -1,4 +1,5 @@
 /** One creation as part of a change: a new token, or the one that holds the same value already. */
+import type { Evaluation } from '../expressions/evaluation.ts';
 import type { Instant } from '../lib/clock.ts';
 import { invalid, VaultError } from '../lib/errors.ts';
 import { attemptAt } from '../lib/findings.ts';
@@ -27,6 +28,8 @@ export interface Drafting {
   readonly caller: Caller;
   readonly now: Instant;
   readonly random: Random;
+  /** For all that the change evaluates. */
+  readonly evaluation: Evaluation;
   readonly onMaskFailure: OnMaskFailure;
   readonly drafts: TokenDrafts;
   /** Stored tokens that hold an id that is wanted, as far as they were looked for. */
@@ -71,7 +74,7 @@ function makeNew(
   { contents, fingerprint, deduplicates, ids }: WantedToken,
   equals: readonly TokenDraft[],
 ): DraftedToken | undefined {
-  const { caller, now, random, onMaskFailure, drafts, expired } = drafting;
+  const { caller, now, random, evaluation, onMaskFailure, drafts, expired } = drafting;
   const { tenant } = caller;
   const id = freeId(drafting, ids);
   const grant = decide(caller.policy, 'token:create', { id, container: contents.container });
@@ -90,11 +93,13 @@ function makeNew(
     modified_by: null,
     modified_at: null,
   };
-  drafts.put({ stored: undefined, row, terms: searchTerms(tenant, row, contents) });
+  const terms = searchTerms(tenant, row, { contents, evaluation });
+  drafts.put({ stored: undefined, row, terms });
   const extras = { deduplicated: false };
   const { data } = contents;
+  const sight = { row, grant, evaluation, onMaskFailure };
   const viewAt = (at: Instant) =>
-    viewToken({ row, open: () => stillThere(row, data, at), grant, onMaskFailure, extras });
+    viewToken({ ...sight, open: () => stillThere(row, data, at), extras });
   return {
     created: { row, grant, viewAt },
     entry: entryOf(caller, now, { entity: 'token', id, operation: 'create' }),
@@ -131,7 +136,7 @@ function answerExisting(
   wanted: WantedToken,
   existing: TokenDraft,
 ): DraftedToken | undefined {
-  const { caller, now, onMaskFailure, drafts } = drafting;
+  const { caller, now, evaluation, onMaskFailure, drafts } = drafting;
   const { tenant, policy } = caller;
   const subject = { id: existing.row.token_id, container: wanted.contents.container };
   if (!decide(policy, 'token:create', subject)) return undefined;
@@ -147,7 +152,7 @@ function answerExisting(
   const viewAt = (at: Instant) => {
     const open = () => openData(tenant, row, at);
     return grant
-      ? viewToken({ row, open, grant, onMaskFailure, extras })
+      ? viewToken({ row, open, grant, evaluation, onMaskFailure, extras })
       : viewDeduplicated(row, extras);
   };
   const operation = updates ? 'update' : 'read';
@@ -165,7 +170,7 @@ function mayMerge(policy: Policy, { token_id: id, container }: Row<'tokens'>): b
 
 /** The existing token with the incoming data and metadata merged in; its definition stays. */
 function merged(
-  { caller, now, random }: Drafting,
+  { caller, now, random, evaluation }: Drafting,
   { contents: { data, metadata } }: WantedToken,
   { stored, row: before }: TokenDraft,
 ): TokenDraft {
@@ -183,5 +188,5 @@ function merged(
       modified_at: now,
     }),
   };
-  return { stored, row, terms: searchTerms(tenant, row, contents) };
+  return { stored, row, terms: searchTerms(tenant, row, { contents, evaluation }) };
 }

@@ -1,4 +1,5 @@
 /** Exporting tokens: a list that is walked to its end, batch by batch, however long it is. */
+import { newEvaluation } from '../expressions/evaluation.ts';
 import type { LogEntry } from '../lib/log-chain.ts';
 import type { TokenPlace } from '../store/token-pages.ts';
 import { entryOf } from './audit.ts';
@@ -30,7 +31,7 @@ export async function* exportTokens(
   tools: TokenReading,
   { caller: asking, filter }: Exporting,
 ): AsyncGenerator<readonly TokenBody[]> {
-  const permission = 'token:read';
+  const permission = 'token:read' as const;
   const { store, clock } = tools;
   let after: TokenPlace | undefined;
   let isLast = false;
@@ -38,11 +39,15 @@ export async function* exportTokens(
     const caller = await asking();
     const now = clock.now();
     if (!containerAllowed(caller, permission, filter)) {
-      await perform(store, async () => refuse(caller, now, { entity: 'token', id: '*', permission }));
+      await perform(store, async () =>
+        refuse(caller, now, { entity: 'token', id: '*', permission }),
+      );
     }
     const conditions = conditionsOf(caller, permission, { filter, now });
     const rows = await findTokens(store, conditions, { after, limit: batchTokensMax });
-    const { bodies, reads } = showTokens(tools, caller, { rows, permission, now });
+    const evaluationFor = () => newEvaluation();
+    const showing = { rows, permission, now, evaluationFor };
+    const { bodies, reads } = await showTokens(tools, caller, showing);
     const entries: [LogEntry, ...LogEntry[]] = [exported(caller, now), ...reads];
     await perform(store, async () => ({ change: { entries }, reply: { status: 200 } }));
     yield bodies;

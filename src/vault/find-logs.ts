@@ -1,4 +1,4 @@
-/** Finding entries of the log by what they are about, newest first, without stopping everybody else. */
+/** Finding entries of the log by what they are about, newest first. */
 import type { Instant } from '../lib/clock.ts';
 import type { TenantId } from '../lib/ids.ts';
 import type { Query, Store } from '../store/store.ts';
@@ -24,58 +24,18 @@ export interface LogSearch extends LogFilter {
   readonly limit: number;
 }
 
-/** Entries looked at in one query: some tens of milliseconds, in which the embedded engine does nothing else. */
-const entriesPerSpan = 50_000;
-
 export function placeOf(row: Row<'logs'>): Place {
   return [row.created_at, row.stream_id, row.seq];
 }
 
 /**
- * The log is kept in the order of time, so entries about one entity are looked for span by span. The
- * index holds what is compared, so the rows of others are not touched.
+ * The log is kept in the order of time, so entries about one entity are found by going backwards
+ * through all. The index holds what is compared, so the rows of others are not touched.
  */
-export async function findLogs(
-  store: Store,
-  search: LogSearch,
-  spanEntries = entriesPerSpan,
-): Promise<Row<'logs'>[]> {
-  const { entity_type, entity_id, limit, skip } = search;
-  if ((entity_type === undefined && entity_id === undefined) || skip > 0) {
-    return store.select(selectLogs(search));
-  }
-  const found: Row<'logs'>[] = [];
-  let span: LogSearch = search;
-  for (;;) {
-    const begin = await beginOfSpan(store, span, spanEntries);
-    const rest = { ...span, limit: limit - found.length, oldest: begin ?? span.oldest };
-    found.push(...(await store.select(selectLogs(rest))));
-    if (begin === undefined || found.length === limit) return found;
-    span = { ...span, until: begin, after: undefined };
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
-
-/** The time of the entry that is so many before the end; `undefined` when there are not so many. */
-async function beginOfSpan(
-  store: Store,
-  search: LogSearch,
-  spanEntries: number,
-): Promise<Instant | undefined> {
-  const { tenant, oldest, until, after } = search;
-  const [row] = await store.select((db) => {
-    let select = db
-      .selectFrom('logs')
-      .select('created_at')
-      .where('tenant_id', '=', tenant)
-      .where('created_at', '>=', oldest)
-      .orderBy('created_at', 'desc')
-      .offset(spanEntries)
-      .limit(1);
-    if (until !== undefined) select = select.where('created_at', '<', until);
-    return after ? select.where('created_at', '<=', after[0]) : select;
-  });
-  return row?.created_at;
+export function findLogs(store: Store, search: LogSearch): Promise<Row<'logs'>[]> {
+  const { entity_type, entity_id, skip } = search;
+  const isNear = entity_type === undefined && entity_id === undefined && skip === 0;
+  return isNear ? store.select(selectLogs(search)) : store.scan(selectLogs(search));
 }
 
 function selectLogs(search: LogSearch): Query<Row<'logs'>> {

@@ -70,10 +70,7 @@ function checkKey({ key, header }: IdempotentRequest): void {
   );
 }
 
-function createSlot(
-  options: IdempotencyOptions,
-  request: IdempotentRequest,
-): ReplySlot {
+function createSlot(options: IdempotencyOptions, request: IdempotentRequest): ReplySlot {
   const { store, clock, random } = options;
   const { caller } = request;
   const { tenant } = caller;

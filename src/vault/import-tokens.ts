@@ -1,7 +1,9 @@
 /** Importing tokens: many creations in one change, each decided for itself, as if they came one by one. */
+import { newEvaluation } from '../expressions/evaluation.ts';
 import type { Instant } from '../lib/clock.ts';
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { LogEntry } from '../lib/log-chain.ts';
+import { createPause } from '../lib/pauses.ts';
 import { entryOf } from './audit.ts';
 import type { Caller } from './caller.ts';
 import {
@@ -18,7 +20,7 @@ import { type Effect, perform, refuse } from './perform.ts';
 import { holderOf, repeatToken } from './repeated-token.ts';
 import type { TokenRequest } from './token-contents.ts';
 import type { TokenBody } from './view.ts';
-import { type RequestedToken, type WantedToken, wantToken } from './wanted-token.ts';
+import { type RequestedToken, type WantedToken, type Wanting, wantToken } from './wanted-token.ts';
 
 /** A request to create a token, or what is wrong with it already. */
 export type ImportLine = TokenRequest | VaultError;
@@ -52,7 +54,7 @@ export function createImport(tools: TokenWriting): Import {
     lines: readonly ImportLine[],
     earlier: Promise<unknown>,
   ): Promise<readonly ImportResult[]> {
-    const prepared = lines.map((line) => prepare(tools, caller, line));
+    const prepared = await prepareAll(tools, caller, lines);
     let results: readonly ImportResult[] = [];
     try {
       await perform(tools.store, async (conflict) => {
@@ -82,11 +84,25 @@ function looksAtOthers(line: Prepared): boolean {
   return 'request' in line || ('deduplicates' in line && line.deduplicates);
 }
 
+async function prepareAll(
+  tools: TokenWriting,
+  caller: Caller,
+  lines: readonly ImportLine[],
+): Promise<readonly Prepared[]> {
+  const pause = createPause();
+  const prepared: Prepared[] = [];
+  for (const line of lines) {
+    await pause();
+    prepared.push(prepare({ ...tools, evaluation: newEvaluation() }, caller, line));
+  }
+  return prepared;
+}
+
 /** All that can be said of the line without looking at what is stored. */
-function prepare(tools: TokenWriting, caller: Caller, request: ImportLine): Prepared {
+function prepare(wanting: Wanting, caller: Caller, request: ImportLine): Prepared {
   if (request instanceof VaultError) return request;
   const requested = { request, path: '' };
-  return isConversion(requested) ? requested : attempt(() => wantToken(tools, caller, requested));
+  return isConversion(requested) ? requested : attempt(() => wantToken(wanting, caller, requested));
 }
 
 interface Lines {
@@ -110,14 +126,21 @@ async function decideLines(
   const done: WantedToken[] = [];
   const entries: LogEntry[] = [];
   const intents = new Set<string>();
-  const results = all.map((wanted): ImportResult => {
-    const line = wanted instanceof VaultError ? wanted : decideLine(drafting, wanted, intents);
+  const resultOf = (wanted: WantedToken | VaultError): ImportResult => {
+    if (wanted instanceof VaultError) return { failure: wanted };
+    const line = decideLine({ ...drafting, evaluation: newEvaluation() }, wanted, intents);
     if (line instanceof VaultError) return { failure: line };
     entries.push(...line.entries);
     if ('refusal' in line) return { failure: line.refusal };
-    if (!line.repeated) done.push(wanted as WantedToken);
+    if (!line.repeated) done.push(wanted);
     return { token: line.created.viewAt(now), repeated: line.repeated };
-  });
+  };
+  const pause = createPause();
+  const results: ImportResult[] = [];
+  for (const wanted of all) {
+    await pause();
+    results.push(resultOf(wanted));
+  }
   if (entries.length === 0) {
     const fact = { entity: 'token', id: caller.tenant.id, operation: 'import' } as const;
     entries.push(entryOf(caller, now, fact));
@@ -136,7 +159,13 @@ async function withConversions(
   const all: (WantedToken | VaultError)[] = [];
   for (const one of prepared) {
     const conversion = 'request' in one;
-    all.push(conversion ? await wantConverted(tools, caller, one).catch(failureOf) : one);
+    all.push(
+      conversion
+        ? await wantConverted({ ...tools, evaluation: newEvaluation() }, caller, one).catch(
+            failureOf,
+          )
+        : one,
+    );
   }
   return all;
 }
@@ -151,7 +180,7 @@ async function draftingOf(
   tools: TokenWriting,
   caller: Caller,
   { all, now, idsAreTaken }: Preparation,
-): Promise<Drafting> {
+): Promise<Omit<Drafting, 'evaluation'>> {
   const wanted = all.filter((one): one is WantedToken => !(one instanceof VaultError));
   const own = wanted.filter(({ ids }) => !ids.next(false).drawn);
   return {

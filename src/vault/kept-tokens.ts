@@ -1,4 +1,5 @@
 /** The tokens of a kept answer: what it may still say of them when it is given again. */
+import { type Evaluation, newEvaluation } from '../expressions/evaluation.ts';
 import type { Instant } from '../lib/clock.ts';
 import type { Row } from '../store/tables.ts';
 import { decide, type Grant, holds, showsAsMuch, type Transform } from './access.ts';
@@ -80,6 +81,7 @@ export async function replyAsSeenNow(
 ): Promise<Reply | undefined> {
   const { tokens = [], ...answer } = reply;
   // Reads that begin in one turn of the event loop are one query.
+  const evaluation = newEvaluation();
   const found = await Promise.all(tokens.map((kept) => find(tools, { caller, now, kept })));
   let { body } = answer;
   for (const [index, kept] of tokens.entries()) {
@@ -88,7 +90,7 @@ export async function replyAsSeenNow(
     if (kept.path === undefined || body === undefined) return undefined;
     body = replacedAt(body, kept.path, (part) =>
       token && 'token_id' in token.row && token.row.created_at === kept.created_at
-        ? seenNow(tools, { caller, now, part, ...token, row: token.row })
+        ? seenNow(tools, { caller, now, evaluation, part, ...token, row: token.row })
         : withoutContents(part),
     );
   }
@@ -131,6 +133,7 @@ function isAsBefore(kept: KeptToken, found: Found | undefined): boolean {
 interface Seeing {
   readonly caller: Caller;
   readonly now: Instant;
+  readonly evaluation: Evaluation;
   readonly part: TokenBody;
   readonly row: Row<'tokens'>;
   readonly grant: Grant;
@@ -138,10 +141,10 @@ interface Seeing {
 
 function seenNow(
   { onMaskFailure }: TokenReading,
-  { caller, now, part, row, grant }: Seeing,
+  { caller, now, evaluation, part, row, grant }: Seeing,
 ): TokenBody {
   const open = () => openData(caller.tenant, row, now);
-  return shownAgain(part, { row, open, grant, onMaskFailure });
+  return shownAgain(part, { row, open, grant, evaluation, onMaskFailure });
 }
 
 /** The body belongs to this request alone: it was just opened. */

@@ -1,6 +1,8 @@
 /** Lists and searches of tokens, newest first: by cursor, or by page with exact totals. */
+import { type Evaluation, newEvaluation } from '../expressions/evaluation.ts';
 import type { Instant } from '../lib/clock.ts';
 import type { LogEntry } from '../lib/log-chain.ts';
+import { createPause } from '../lib/pauses.ts';
 import type { Row } from '../store/tables.ts';
 import { decide } from './access.ts';
 import { entryOf } from './audit.ts';
@@ -97,7 +99,9 @@ function deciding(
       return refuse(caller, now, { entity: 'token', id: '*', permission });
     }
     const { page, pagination } = await find(now);
-    const { bodies, reads, shown } = showTokens(tools, caller, { rows: page, permission, now });
+    const evaluation = newEvaluation();
+    const showing = { rows: page, permission, now, evaluationFor: () => evaluation };
+    const { bodies, reads, shown } = await showTokens(tools, caller, showing);
     const listed = entryOf(caller, now, { entity: 'token', id: caller.tenant.id, operation });
     return {
       change: { entries: [listed, ...reads] },
@@ -110,6 +114,8 @@ export interface Showing {
   readonly rows: readonly Row<'tokens'>[];
   readonly permission: TokenListing['permission'];
   readonly now: Instant;
+  /** For each token: one for them all, unless there is no end to them. */
+  readonly evaluationFor: () => Evaluation;
 }
 
 export interface Shown {
@@ -120,17 +126,23 @@ export interface Shown {
 }
 
 /** Tokens as the caller may see them. One on which it does not hold the permission is left out. */
-export function showTokens(tools: TokenReading, caller: Caller, showing: Showing): Shown {
-  const { rows, permission, now } = showing;
-  const { onMaskFailure } = tools;
+export async function showTokens(
+  { onMaskFailure }: TokenReading,
+  caller: Caller,
+  { rows, permission, now, evaluationFor }: Showing,
+): Promise<Shown> {
   const shown = rows.flatMap((row) => {
     const subject = { id: row.token_id, container: row.container };
     const grant = decide(caller.policy, permission, subject);
     return grant ? { row, grant } : [];
   });
-  const bodies = shown.map(({ row, grant }) =>
-    viewToken({ row, grant, open: () => openData(caller.tenant, row, now), onMaskFailure }),
-  );
+  const pause = createPause();
+  const bodies: TokenBody[] = [];
+  for (const one of shown) {
+    await pause();
+    const open = () => openData(caller.tenant, one.row, now);
+    bodies.push(viewToken({ ...one, open, evaluation: evaluationFor(), onMaskFailure }));
+  }
   const reads = bodies
     .filter((body) => body['data'] !== undefined)
     .map(({ id }) => entryOf(caller, now, { entity: 'token', id, operation: 'read' }));

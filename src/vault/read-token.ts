@@ -1,4 +1,5 @@
 /** Reading a token. */
+import { newEvaluation } from '../expressions/evaluation.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Store } from '../store/store.ts';
 import { decide } from './access.ts';
@@ -32,7 +33,10 @@ export function readToken(tools: TokenReading, caller: Caller, id: string): Deci
       change: {
         entries: [entryOf(caller, now, { entity: 'token', id: row.token_id, operation: 'read' })],
       },
-      reply: { status: 200, body: viewToken({ row, open, grant, onMaskFailure }) },
+      reply: {
+        status: 200,
+        body: viewToken({ row, open, grant, evaluation: newEvaluation(), onMaskFailure }),
+      },
     };
   };
 }

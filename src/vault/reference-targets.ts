@@ -1,4 +1,5 @@
 /** What a reference leads to: a token or a token intent, with the caller's grant on it. */
+import type { Evaluation } from '../expressions/evaluation.ts';
 import type { Reference } from '../expressions/references.ts';
 import type { Instant } from '../lib/clock.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
@@ -30,36 +31,39 @@ export interface Target {
 export function findTarget(
   tools: TokenReading,
   caller: Caller,
-  { reference: { kind, id }, now }: { readonly reference: Reference; readonly now: Instant },
+  { reference, ...wanted }: TargetWanted & { readonly reference: Reference },
 ): Promise<Target | undefined> {
-  return kind === 'token_intent'
-    ? intentTarget(tools, caller, { id, now })
-    : tokenTarget(tools, caller, { id, now });
+  const find = reference.kind === 'token_intent' ? intentTarget : tokenTarget;
+  return find(tools, caller, { ...wanted, id: reference.id });
 }
 
-interface Wanted {
-  readonly id: string;
+export interface TargetWanted {
   readonly now: Instant;
+  /** For all that is shown of the targets of one request. */
+  readonly evaluation: Evaluation;
 }
+
+type Wanted = TargetWanted & { readonly id: string };
 
 async function tokenTarget(
   { store, onMaskFailure }: TokenReading,
   caller: Caller,
-  { id, now }: Wanted,
+  { id, now, evaluation }: Wanted,
 ): Promise<Target | undefined> {
   const { tenant, policy } = caller;
   const row = await findLiveToken(store, { tenant: tenant.id, id, now });
   if (!row) return undefined;
   const grant = decide(policy, 'token:read', { id: row.token_id, container: row.container });
   const open = () => openData(tenant, row, now);
+  const sight = grant && { row, open, grant, evaluation, onMaskFailure };
   return {
     entity: 'token',
     id: row.token_id,
     row,
     grant,
     lacks: grant ? undefined : 'token:read',
-    data: () => grant && shownData({ row, open, grant, onMaskFailure })['data'],
-    whole: () => (grant ? (viewToken({ row, open, grant, onMaskFailure }) as JsonObject) : null),
+    data: () => sight && shownData(sight)['data'],
+    whole: () => (sight ? (viewToken(sight) as JsonObject) : null),
   };
 }
 
@@ -79,8 +83,9 @@ async function intentTarget(
   const grant = decide(policy, 'token:read', { id: undefined, container });
   const mayRead = holds(policy, 'token-intent:read');
   const open = () => openIntent(tenant, row, wanted.now);
-  const shown = () =>
-    grant ? shownData({ row: { ...row, mask: null }, open, grant, onMaskFailure }) : {};
+  const { evaluation } = wanted;
+  const sight = grant && { row: { ...row, mask: null }, open, grant, evaluation, onMaskFailure };
+  const shown = () => (sight ? shownData(sight) : {});
   return {
     entity: 'token_intent',
     id: row.token_intent_id,

@@ -28,7 +28,7 @@ export function holderOf(
  * that is asked for; else `undefined`. To others an answer would tell what the token holds.
  */
 export function repeatToken(
-  { caller, now, onMaskFailure }: Drafting,
+  { caller, now, evaluation, onMaskFailure }: Drafting,
   { contents }: WantedToken,
   row: Row<'tokens'>,
 ): DraftedToken | undefined {
@@ -44,7 +44,8 @@ export function repeatToken(
     created: {
       row,
       grant,
-      viewAt: (at) => viewToken({ row, open: () => open(at), grant, onMaskFailure, extras }),
+      viewAt: (at) =>
+        viewToken({ row, open: () => open(at), grant, evaluation, onMaskFailure, extras }),
     },
     entry: entryOf(caller, now, { entity: 'token', id, operation: 'read' }),
   };

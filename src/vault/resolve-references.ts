@@ -9,7 +9,7 @@ import type { Caller } from './caller.ts';
 import { type Effect, refuse } from './perform.ts';
 import type { Permission } from './permissions.ts';
 import type { TokenReading } from './read-token.ts';
-import { findTarget, type Target } from './reference-targets.ts';
+import { findTarget, type Target, type TargetWanted } from './reference-targets.ts';
 
 export interface Resolved {
   readonly valueFor: (reference: Reference) => Json;
@@ -18,16 +18,15 @@ export interface Resolved {
   readonly targets: readonly Target[];
 }
 
-export interface Resolving {
+export interface Resolving extends TargetWanted {
   readonly references: readonly Reference[];
-  readonly now: Instant;
 }
 
 /** Where not all can be resolved, the refusal: for ids that are unknown first, then for a permission. */
 export async function resolveReferences(
   tools: TokenReading,
   caller: Caller,
-  { references, now }: Resolving,
+  { references, now, evaluation }: Resolving,
 ): Promise<Resolved | Effect> {
   const wanted = new Map(references.map((reference) => [targetKey(reference), reference]));
   const targets = new Map<string, Target>();
@@ -35,7 +34,7 @@ export async function resolveReferences(
   // Reads that begin in one turn of the event loop are one query.
   await Promise.all(
     Array.from(wanted, async ([key, reference]) => {
-      const target = await findTarget(tools, caller, { reference, now });
+      const target = await findTarget(tools, caller, { reference, now, evaluation });
       if (target) targets.set(key, target);
       else unknown.push(reference.id);
     }),

@@ -4,8 +4,7 @@ import { createFindings } from '../lib/findings.ts';
 import type { Row } from '../store/tables.ts';
 import { withoutCode } from './card-code.ts';
 import type { Tenant } from './tenants.ts';
-import type { Contents } from './token-contents.ts';
-import { evaluateText } from './token-row.ts';
+import { type Evaluated, evaluateText } from './token-row.ts';
 
 /** The term of a value that a search index gave. */
 export function dataTerm(tenant: Tenant, value: string): string {
@@ -23,14 +22,15 @@ type Termed = Pick<Row<'tokens'>, 'token_id' | 'created_at' | 'code_expires_at'>
 export function searchTerms(
   tenant: Tenant,
   { token_id, created_at, code_expires_at }: Termed,
-  given: Contents,
+  { contents: given, evaluation }: Evaluated,
 ): Row<'search_terms'>[] {
   // A code that is not kept is not to be found by either.
   const data = code_expires_at === null ? withoutCode(given.type, given.data) : given.data;
   const contents = { ...given, data };
+  const evaluated = { contents, evaluation };
   const terms = new Set<string>();
   contents.searchIndexes.forEach((expression, index) => {
-    terms.add(dataTerm(tenant, evaluateText(expression, `search_indexes[${index}]`, contents)));
+    terms.add(dataTerm(tenant, evaluateText(expression, `search_indexes[${index}]`, evaluated)));
   });
   for (const [key, value] of Object.entries(contents.metadata ?? {})) {
     terms.add(metadataTerm(tenant, key, value));
@@ -42,14 +42,15 @@ export function searchTerms(
 export function remainingTerms(
   tenant: Tenant,
   row: Termed,
-  contents: Contents,
+  evaluated: Evaluated,
 ): Row<'search_terms'>[] {
+  const { contents } = evaluated;
   const findings = createFindings();
   const searchIndexes = contents.searchIndexes.filter(
     (expression) =>
-      findings.attempt(() => evaluateText(expression, 'search_indexes', contents)) !== undefined,
+      findings.attempt(() => evaluateText(expression, 'search_indexes', evaluated)) !== undefined,
   );
-  return searchTerms(tenant, row, { ...contents, searchIndexes });
+  return searchTerms(tenant, row, { ...evaluated, contents: { ...contents, searchIndexes } });
 }
 
 function termOf(tenant: Tenant, field: string, value: string): string {

@@ -43,11 +43,7 @@ export function replyRow(keeping: Keeping, reply: Reply, version: number): Row<'
 }
 
 /** The answer as it may be given now; `undefined` when its day is over or it has faded to nothing. */
-export function replyOf(
-  tenant: Tenant,
-  row: Row<'replies'>,
-  now: Instant,
-): KeptReply | undefined {
+export function replyOf(tenant: Tenant, row: Row<'replies'>, now: Instant): KeptReply | undefined {
   if (now >= endOf(row.created_at)) return undefined;
   const faded = fade(openReply(tenant, row), now);
   if (faded === undefined) return undefined;

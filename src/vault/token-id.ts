@@ -2,8 +2,7 @@
 import { invalid } from '../lib/errors.ts';
 import { newUuid, parseTokenId, type TokenId, tokenIdForm } from '../lib/ids.ts';
 import type { Random } from '../lib/random.ts';
-import type { Contents } from './token-contents.ts';
-import { evaluateText } from './token-row.ts';
+import { type Evaluated, evaluateText } from './token-row.ts';
 
 /** Draws from an expression before its space of aliases counts as exhausted. */
 const drawsMax = 10;
@@ -20,13 +19,17 @@ export interface TokenIds {
 }
 
 /** @throws VaultError `validation_failed` when the id, or what its expression gives, is no id. */
-export function drawTokenIds(id: string | undefined, contents: Contents, random: Random): TokenIds {
+export function drawTokenIds(
+  id: string | undefined,
+  evaluated: Evaluated,
+  random: Random,
+): TokenIds {
   if (id === undefined) return redraw(() => newUuid<TokenId>(random));
   if (!id.includes('{{') && !id.includes('{%')) {
     const own = { value: checked(id), drawn: false };
     return { next: () => own };
   }
-  const first = checked(evaluateText(id, 'id', contents));
+  const first = checked(evaluateText(id, 'id', evaluated));
   // An expression without randomness gives its one value again: then the id is the caller's word.
   let draws = 1;
   let current: DrawnId = { value: first, drawn: false };
@@ -35,7 +38,7 @@ export function drawTokenIds(id: string | undefined, contents: Contents, random:
       if (!taken) return current;
       while (draws < drawsMax) {
         draws++;
-        const value = checked(evaluateText(id, 'id', contents));
+        const value = checked(evaluateText(id, 'id', evaluated));
         if (value === current.value) continue;
         current = { value, drawn: true };
         return current;

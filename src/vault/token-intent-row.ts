@@ -1,5 +1,6 @@
 /** A token intent as it is stored and as it is shown: its data is sealed, and no answer holds it. */
 import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
+import { newEvaluation } from '../expressions/evaluation.ts';
 import { type Instant, instantAfter } from '../lib/clock.ts';
 import { formatTimestamp } from '../lib/dates.ts';
 import type { TokenIntentId } from '../lib/ids.ts';
@@ -34,7 +35,7 @@ export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'tok
     version: 1,
     type: contents.type,
     data: sealIntent(tenant, id, data, random),
-    fingerprint: fingerprintOfContents(tenant, contents),
+    fingerprint: fingerprintOfContents(tenant, { contents, evaluation: newEvaluation() }),
     code_expires_at: codeIsGone ? null : codeExpiry,
     created_by: caller.application,
     created_at: now,

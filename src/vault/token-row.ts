@@ -2,6 +2,7 @@
 import { fingerprintOf } from '../crypto/digest.ts';
 import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
 import { ExpressionError } from '../expressions/error.ts';
+import type { Evaluation } from '../expressions/evaluation.ts';
 import { compileExpression, evaluateExpression } from '../expressions/expression.ts';
 import type { Instant } from '../lib/clock.ts';
 import { invalid } from '../lib/errors.ts';
@@ -97,27 +98,34 @@ function sealData(tenant: Tenant, id: TokenId, data: Json, random: Random): Seal
   return sealText(tenant.keyring.sealing('data'), binding, JSON.stringify(data), random);
 }
 
+/** Contents, and what the expressions over them may cost together with those of the same request. */
+export interface Evaluated {
+  readonly contents: Contents;
+  readonly evaluation: Evaluation;
+}
+
 /** @throws VaultError `validation_failed` when the expression gives nothing to fingerprint. */
-export function fingerprintOfContents(tenant: Tenant, contents: Contents): string {
+export function fingerprintOfContents(tenant: Tenant, evaluated: Evaluated): string {
+  const { contents } = evaluated;
   const own = contents.fingerprintExpression;
   const expression = own ?? tokenTypes[contents.type].fingerprint;
   // Empty data is a value like any other; an expression that found nothing would make all tokens equal.
   const value =
     own === undefined && contents.data === ''
       ? ''
-      : evaluateText(expression, 'fingerprint_expression', contents);
+      : evaluateText(expression, 'fingerprint_expression', evaluated);
   return fingerprintOf(tenant.keyring.secret('fingerprint'), contents.type, value);
 }
 
 /** One non-empty text out of an expression over the contents. */
-export function evaluateText(expression: string, path: string, contents: Contents): string {
-  const { data, metadata } = contents;
+export function evaluateText(
+  expression: string,
+  path: string,
+  { contents: { data, metadata }, evaluation }: Evaluated,
+): string {
+  const scope = { data, ...(metadata && { metadata }) };
   const value = attemptValue(
-    () =>
-      evaluateExpression(compileExpression(expression, path), {
-        data,
-        ...(metadata && { metadata }),
-      }),
+    () => evaluateExpression(compileExpression(expression, path), scope, evaluation),
     path,
   );
   if (value === undefined || value === null || value === '')

@@ -1,4 +1,5 @@
 /** Updating a token by JSON merge patch. */
+import { newEvaluation } from '../expressions/evaluation.ts';
 import type { Instant } from '../lib/clock.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
@@ -9,15 +10,15 @@ import type { TokenWriting } from './create-tokens.ts';
 import { fadingToken } from './fading.ts';
 import { type Decide, refuse } from './perform.ts';
 import { remainingTerms, searchTerms } from './search-terms.ts';
-import {
-  type Contents,
-  contentsOfRow,
-  hasExpired,
-  patchContents,
-  type TokenPatch,
-} from './token-contents.ts';
+import { contentsOfRow, hasExpired, patchContents, type TokenPatch } from './token-contents.ts';
 import { liveToken, replacementOf, tokensWithFingerprint } from './token-queries.ts';
-import { deriveRow, fingerprintOfContents, openData, stillThere } from './token-row.ts';
+import {
+  deriveRow,
+  type Evaluated,
+  fingerprintOfContents,
+  openData,
+  stillThere,
+} from './token-row.ts';
 import { viewToken, withoutContents } from './view.ts';
 import { deduplicatesTokens, fingerprintsTokens } from './wanted-token.ts';
 
@@ -36,6 +37,7 @@ export function updateToken(
   const { tenant } = caller;
   return async () => {
     const now = clock.now();
+    const evaluation = newEvaluation();
     const row = await liveToken(store, { tenant: tenant.id, id, now });
     const denial = { entity: 'token', id: row.token_id, permission: 'token:update' } as const;
     const subject = { id: row.token_id, container: row.container };
@@ -50,7 +52,7 @@ export function updateToken(
     if (!decide(caller.policy, 'token:update', { ...subject, container: contents.container })) {
       return refuse(caller, now, denial);
     }
-    const fingerprint = fingerprintAfter(caller, { row, patch, contents });
+    const fingerprint = fingerprintAfter(caller, { row, patch, contents, evaluation });
     const updated: Row<'tokens'> = {
       ...row,
       ...deriveRow({ tenant, id: row.token_id, contents, fingerprint, now, random }),
@@ -60,10 +62,12 @@ export function updateToken(
       modified_at: now,
     };
     const changesTerms = patch.data !== undefined || patch.search_indexes !== undefined;
-    const terms = (changesTerms ? searchTerms : remainingTerms)(tenant, updated, contents);
+    const evaluated = { contents, evaluation };
+    const terms = (changesTerms ? searchTerms : remainingTerms)(tenant, updated, evaluated);
     const { data } = contents;
+    const sight = { row: updated, grant, evaluation, onMaskFailure };
     const viewOf = (at: Instant) =>
-      viewToken({ row: updated, open: () => stillThere(updated, data, at), grant, onMaskFailure });
+      viewToken({ ...sight, open: () => stillThere(updated, data, at) });
     const became =
       deduplicatesTokens(caller, patch.deduplicate_token) && fingerprint !== row.fingerprint;
     const hidden = became && (await equalsUnreadable(store, caller, updated, now));
@@ -82,20 +86,20 @@ export function updateToken(
   };
 }
 
-interface Patched {
+interface Patched extends Evaluated {
   readonly row: Row<'tokens'>;
   readonly patch: TokenPatch;
-  readonly contents: Contents;
 }
 
 /** The fingerprint stays, also when a card code it came from is gone, unless the patch touches its source. */
-function fingerprintAfter(caller: Caller, { row, patch, contents }: Patched): string | null {
+function fingerprintAfter(caller: Caller, patched: Patched): string | null {
+  const { row, patch, contents } = patched;
   const { data, metadata, fingerprint_expression: expression } = patch;
   const own = contents.fingerprintExpression?.includes('metadata') === true;
   const touched = data !== undefined || expression !== undefined || (own && metadata !== undefined);
   if (row.fingerprint !== null && !touched) return row.fingerprint;
   if (row.fingerprint === null && !fingerprintsTokens(caller, contents)) return null;
-  return fingerprintOfContents(caller.tenant, contents);
+  return fingerprintOfContents(caller.tenant, patched);
 }
 
 /** True when another token holds the same value and the caller may not read it. */

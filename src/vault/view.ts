@@ -1,5 +1,6 @@
 /** What may leave: the one place that turns a stored token into what a caller is shown. */
 import { ExpressionError } from '../expressions/error.ts';
+import type { Evaluation } from '../expressions/evaluation.ts';
 import { compileTemplate, evaluateTemplate } from '../expressions/template.ts';
 import { formatInstant, formatTimestamp } from '../lib/dates.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
@@ -17,6 +18,8 @@ export interface Sight {
   /** Opened only when the grant's transform needs it. */
   readonly open: () => Secret<Json>;
   readonly grant: Grant;
+  /** Of the request that shows it, with all else that it shows. */
+  readonly evaluation: Evaluation;
   readonly onMaskFailure: OnMaskFailure;
 }
 
@@ -107,7 +110,7 @@ function definitionOf(row: Row<'tokens'>): JsonObject {
  * Data and summary by transform. The summary of a card shows its BIN and last four, so it goes with
  * revealed data and with the type's own mask, never with a mask by which a caller chose to show less.
  */
-export function shownData({ row, open, grant, onMaskFailure }: Sight): JsonObject {
+export function shownData({ row, open, grant, evaluation, onMaskFailure }: Sight): JsonObject {
   const type = row.type as TokenTypeName;
   if (grant.transform === 'redact') return {};
   if (grant.transform === 'reveal') {
@@ -118,7 +121,7 @@ export function shownData({ row, open, grant, onMaskFailure }: Sight): JsonObjec
   if (mask === undefined) return {};
   const data = open().reveal();
   try {
-    const masked = evaluateTemplate(compileTemplate(mask, 'mask'), { data });
+    const masked = evaluateTemplate(compileTemplate(mask, 'mask'), { data }, evaluation);
     return {
       ...(masked !== undefined && masked !== null && { data: masked }),
       ...(row.mask === null && summaryOf(type, data)),

@@ -1,4 +1,5 @@
 /** One token that a request wants created: checked, with its fingerprint and the ids it may get. */
+import type { Evaluation } from '../expressions/evaluation.ts';
 import type { Clock } from '../lib/clock.ts';
 import { invalid } from '../lib/errors.ts';
 import { attemptAt } from '../lib/findings.ts';
@@ -30,11 +31,13 @@ export interface WantedToken {
 export interface Wanting {
   readonly clock: Clock;
   readonly random: Random;
+  /** For the expressions of all tokens that share a fate. */
+  readonly evaluation: Evaluation;
 }
 
 /** @throws VaultError `validation_failed` naming every attribute that is wrong, below its path. */
 export function wantToken(
-  { clock, random }: Wanting,
+  { clock, random, evaluation }: Wanting,
   caller: Caller,
   {
     request,
@@ -45,12 +48,13 @@ export function wantToken(
   return attemptAt(path, () => {
     const whole = intent ? convertedRequest(caller, request, intent) : request;
     const contents = contentsOfRequest(whole, clock);
+    const evaluated = { contents, evaluation };
     const deduplicates = deduplicatesTokens(caller, request.deduplicate_token);
     const fingerprint =
       deduplicates || fingerprintsTokens(caller, contents)
-        ? fingerprintOfContents(caller.tenant, contents)
+        ? fingerprintOfContents(caller.tenant, evaluated)
         : null;
-    const ids = drawTokenIds(request.id ?? undefined, contents, random);
+    const ids = drawTokenIds(request.id ?? undefined, evaluated, random);
     return { path, contents, deduplicates, fingerprint, ids, intent };
   });
 }

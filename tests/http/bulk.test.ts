@@ -91,7 +91,10 @@ onBothEngines('POST /tokens/bulk 200', (engine) => {
     const { body: stored } = await tenant.token(token('stored', { deduplicate_token: true }));
     const twin = (data: string) => token(data, { deduplicate_token: true });
     const [first, again, old] = await bulk(tenant, [twin('new'), twin('new'), twin('stored')]);
-    assert.deepEqual([first, again, old].map(({ status }) => status), [201, 201, 201]);
+    assert.deepEqual(
+      [first, again, old].map(({ status }) => status),
+      [201, 201, 201],
+    );
     assert.equal(again.token.id, first.token.id);
     assert.equal(old.token.id, stored.id);
     const repeat = await tenant.token(twin('stored'));
@@ -321,7 +324,9 @@ onBothEngines('POST /tokens/bulk as a whole', (engine) => {
     const keyed = { ...headers, 'SVC-IDEMPOTENCY-KEY': 'once' };
     const answer = await tenant.send('POST', '/tokens/bulk', { body, headers: keyed });
     assert.equal(answer.status, 400);
-    assert.ok(answer.body.errors['SVC-IDEMPOTENCY-KEY'] ?? answer.body.errors['svc-idempotency-key']);
+    assert.ok(
+      answer.body.errors['SVC-IDEMPOTENCY-KEY'] ?? answer.body.errors['svc-idempotency-key'],
+    );
     assert.equal((await tenant.counts())['tokens'], 0);
   });
 

@@ -81,7 +81,7 @@ onBothEngines('POST /applications', (engine) => {
     const created = await create(tenant, { ...request, rules });
     assert.equal(created.status, 201);
     const { body } = created;
-    assert.equal(created.headers.get('location'), `${tenant.vault.url}/applications/${body.id}`);
+    assert.equal(created.headers.get('location'), `/applications/${body.id}`);
     assert.equal(body.tenant_id, tenant.id);
     assert.equal(body.name, 'Checkout');
     assert.equal(body.type, 'private');

@@ -79,7 +79,7 @@ onBothEngines('POST /tokens', (engine) => {
     assert.match(body.id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     assert.match(body.created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00$/);
     assert.equal('modified_at' in body, false);
-    assert.equal(created.headers.get('location'), `${tenant.vault.url}/tokens/${body.id}`);
+    assert.equal(created.headers.get('location'), `/tokens/${body.id}`);
     const [application] = (await tenant.rows('applications')).filter(({ name }) => name === 'test');
     assert.equal(body.created_by, application?.application_id);
     assert.deepEqual(await tenant.logged(), ['create']);
@@ -217,9 +217,8 @@ onBothEngines('POST /tokens', (engine) => {
     for (const id of ids) {
       const created = await tenant.token({ id, type: 'token', data: id.length });
       assert.equal(created.body.id, id);
-      const location = new URL(created.headers.get('location') ?? '');
-      assert.equal(location.pathname, `/tokens/${encodeURIComponent(id)}`);
       const path = `/tokens/${encodeURIComponent(id)}`;
+      assert.equal(created.headers.get('location'), path);
       assert.equal((await tenant.send('GET', path)).body.data, id.length);
       assert.equal((await tenant.send('PATCH', path, { body: { data: 'new' } })).status, 200);
       assert.equal((await tenant.send('DELETE', path)).status, 204);

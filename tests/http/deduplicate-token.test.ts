@@ -149,6 +149,40 @@ onBothEngines('Deduplication', (engine) => {
     assert.deepEqual(merged.body.metadata, { kept: 'a', changed: 'c' });
   });
 
+  test('201: update_existing leaves alone what the caller may neither update nor create', async () => {
+    const tenant = await tenants();
+    await tenant.set({ token_deduplication_behavior: 'update_existing' });
+    const { body } = await tenant.token({ ...card, metadata: { owner: 'a' } });
+    const before = await tenant.rows('tokens');
+    const change = {
+      ...card,
+      data: { ...visa, expiration_year: 2099, cvc: '999' },
+      metadata: { owner: 'b' },
+      containers: ['/other/'],
+    };
+    const create = async (permission: string, container: string) => {
+      const rule = { container, permissions: [permission], transform: 'redact', priority: 2 };
+      const other = { ...rule, container: '/other/', permissions: ['token:create'], priority: 1 };
+      const key = await tenant.application({ rules: [other, rule] });
+      return tenant.send('POST', '/tokens', { key, body: change });
+    };
+    const elsewhere = await create('token:update', '/elsewhere/');
+    assert.equal(elsewhere.status, 201);
+    assert.equal(elsewhere.body.id, body.id);
+    assert.equal('data' in elsewhere.body || 'metadata' in elsewhere.body, false);
+    assert.deepEqual(elsewhere.body._extras, {
+      deduplicated: true,
+      deduplication_behavior: 'read_existing',
+    });
+    assert.deepEqual(await tenant.rows('tokens'), before);
+    assert.deepEqual(await tenant.logged(), ['create', 'read']);
+    for (const permission of ['token:update', 'token:create']) {
+      const merged = await create(permission, body.containers[0]);
+      assert.equal(merged.body._extras.deduplication_behavior, 'update_existing', permission);
+    }
+    assert.deepEqual(await tenant.logged(), ['create', 'read', 'update', 'update']);
+  });
+
   test('400: update_existing keeps the limits of a token', async () => {
     const tenant = await tenants();
     await tenant.set({ token_deduplication_behavior: 'update_existing' });

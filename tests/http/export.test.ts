@@ -100,7 +100,10 @@ onBothEngines('GET /tokens/export 200', (engine) => {
     assert.equal(new Set(ids).size, ids.length);
     const expected = Array.from({ length: count }, (_, at) => `token-${at}`);
     const missing = expected.filter((id) => !ids.includes(id));
-    assert.deepEqual(missing.filter((id) => !gone.includes(id)), []);
+    assert.deepEqual(
+      missing.filter((id) => !gone.includes(id)),
+      [],
+    );
   });
 
   test('HEAD does none of the work', async () => {

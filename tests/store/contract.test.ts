@@ -1,60 +1,12 @@
 /** The store's contract, kept by both engines alike. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Instant } from '../../src/lib/clock.ts';
-import type { Container } from '../../src/lib/container.ts';
-import type { ApplicationId, TenantId, TokenId } from '../../src/lib/ids.ts';
-import { entryHash, type LogEntry, streamSeed } from '../../src/lib/log-chain.ts';
+import type { TokenId } from '../../src/lib/ids.ts';
+import { entryHash, streamSeed } from '../../src/lib/log-chain.ts';
 import type { Change } from '../../src/store/change.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { Row } from '../../src/store/tables.ts';
+import { creation, entry, now, removal, tenant, token } from '../support/changes.ts';
 import { onBothEngines } from '../support/engines.ts';
-
-const tenant = '00000000-0000-4000-8000-000000000001' as TenantId;
-const application = '00000000-0000-4000-8000-000000000002' as ApplicationId;
-const now = 1_800_000_000_000 as Instant;
-
-const entry = (id: string, operation = 'create'): LogEntry => ({
-  tenant_id: tenant,
-  created_at: now,
-  actor_id: application,
-  actor_type: 'application',
-  entity_type: 'token',
-  entity_id: id,
-  operation,
-  message: 'Token created',
-  result: 'success',
-  origin: '127.0.0.1',
-  trace_id: null,
-});
-
-const token = (id: string, changes: Partial<Row<'tokens'>> = {}): Row<'tokens'> => ({
-  tenant_id: tenant,
-  token_id: id as TokenId,
-  version: 1,
-  type: 'token',
-  container: '/general/high/' as Container,
-  data: new Uint8Array([0, 1, 2, 255]),
-  mask: null,
-  metadata: '{"k":"ü ☃"}',
-  fingerprint: null,
-  fingerprint_expression: null,
-  deduplicated: 0,
-  search_indexes: null,
-  expires_at: null,
-  expires_offset: null,
-  code_expires_at: null,
-  created_by: application,
-  created_at: now,
-  modified_by: null,
-  modified_at: null,
-  ...changes,
-});
-
-const creation = (row: Row<'tokens'>): Change => ({
-  insert: { tokens: [row] },
-  entries: [entry(row.token_id)],
-});
 
 const read = (store: Store, id: string) =>
   store.get('tokens', { tenant_id: tenant, token_id: id as TokenId });
@@ -129,16 +81,84 @@ onBothEngines('the store', (engine) => {
   test('a removal needs the version it names, and frees the key for a later change', async (t) => {
     const store = await engine.store(t);
     await store.commit(creation(token('a')));
-    const removal = (version: number): Change => ({
-      remove: { tokens: [{ tenant_id: tenant, token_id: 'a' as TokenId, version }] },
+    const deletion = (version: number): Change => ({
+      remove: { tokens: [removal('a', version)] },
       entries: [entry('a', 'delete')],
     });
-    assert.deepEqual(await store.commit(removal(7)), { conflict: 'tokens.version' });
+    assert.deepEqual(await store.commit(deletion(7)), { conflict: 'tokens.version' });
     assert.ok(await read(store, 'a'));
-    assert.deepEqual(await store.commit(removal(1)), {});
+    assert.deepEqual(await store.commit(deletion(1)), {});
     assert.equal(await read(store, 'a'), undefined);
-    assert.deepEqual(await store.commit(removal(1)), { conflict: 'tokens.version' });
+    assert.deepEqual(await store.commit(deletion(1)), { conflict: 'tokens.version' });
     assert.deepEqual(await store.commit(creation(token('a'))), {});
+  });
+
+  test('a key, and what must be unique, can be handed from one row to another in one change', async (t) => {
+    const store = await engine.store(t);
+    const claim = (fingerprint: string) => ({ fingerprint, deduplicated: 1 }) as const;
+    const ids = Array.from({ length: 20 }, (_, index) => `t-${index}`);
+    await Promise.all(ids.map((id) => store.commit(creation(token(id, claim(id))))));
+    // Together, so that all of them are one statement where the engine has one for a group.
+    const outcomes = await Promise.all(
+      ids.map((id) =>
+        store.commit({
+          insert: { tokens: [token(id, { ...claim(id), type: 'card' })] },
+          remove: { tokens: [removal(id)] },
+          entries: [entry(id)],
+        }),
+      ),
+    );
+    assert.deepEqual(
+      outcomes,
+      ids.map(() => ({})),
+    );
+    const handedOn = await store.commit({
+      insert: { tokens: [token('new', claim('t-0'))] },
+      replace: { tokens: [token('t-0', { version: 2, ...claim('t-1') })] },
+      remove: { tokens: [removal('t-1')] },
+      entries: [entry('new')],
+    });
+    assert.deepEqual(handedOn, {});
+    assert.equal((await read(store, 't-0'))?.fingerprint, 't-1');
+    assert.equal((await read(store, 'new'))?.fingerprint, 't-0');
+    assert.equal(await read(store, 't-1'), undefined);
+  });
+
+  test('a change that the engine cannot take fails alone, and is no failure to try again', async (t) => {
+    const store = await engine.store(t);
+    const settled = await Promise.allSettled(
+      Array.from({ length: 50 }, (_, index) =>
+        store.commit(creation(token(`t-${index}`, index === 17 ? { type: null as never } : {}))),
+      ),
+    );
+    const failed = settled.filter((result) => result.status === 'rejected');
+    assert.equal(failed.length, 1);
+    assert.equal(failed[0]?.reason.code, 'internal');
+    assert.equal((await logs(store)).length, 49);
+  });
+
+  test('where part of the storage is gone, changes that need it fail alone and can be tried again', async (t) => {
+    const place = await engine.place(t);
+    const store = await engine.open(place);
+    t.after(() => store.close());
+    const change = (id: string, more: Change['insert'] = {}): Change => ({
+      insert: { tokens: [token(id)], ...more },
+      entries: [entry(id)],
+    });
+    const term = { tenant_id: tenant, token_id: 't-3' as TokenId, term: 'x', created_at: now };
+    const searchable = change('t-3', { search_terms: [term] });
+    await store.commit(change('t-0'));
+    await engine.run(place, 'alter table search_terms rename to terms_away');
+    const settled = await Promise.allSettled(
+      [change('t-1'), change('t-2'), searchable, change('t-4')].map((one) => store.commit(one)),
+    );
+    assert.deepEqual(
+      settled.map((result) => (result.status === 'rejected' ? result.reason.code : 'done')),
+      ['done', 'done', 'unavailable', 'done'],
+    );
+    await engine.run(place, 'alter table terms_away rename to search_terms');
+    assert.deepEqual(await store.commit(searchable), {});
+    assert.equal((await logs(store)).length, 5);
   });
 
   test('several tables change together or not at all', async (t) => {
@@ -151,7 +171,7 @@ onBothEngines('the store', (engine) => {
     const outcome = await store.commit({
       remove: {
         search_terms: [term],
-        tokens: [{ tenant_id: tenant, token_id: 'a' as TokenId, version: 9 }],
+        tokens: [removal('a', 9)],
       },
       entries: [entry('a', 'delete')],
     });
@@ -221,6 +241,25 @@ onBothEngines('the store', (engine) => {
       (await again.select((db) => db.selectFrom('tokens').select('token_id'))).length,
       50,
     );
+  });
+
+  test('a closed store accepts nothing, and nothing of it comes back', async (t) => {
+    const place = await engine.place(t);
+    const store = await engine.open(place);
+    await store.commit(creation(token('a')));
+    await store.close();
+    const attempts = {
+      commit: () => store.commit(creation(token('b'))),
+      get: () => read(store, 'a'),
+      select: () => logs(store),
+      scan: () => store.scan((db) => db.selectFrom('logs').selectAll()),
+      ping: () => store.ping(),
+    };
+    for (const [name, attempt] of Object.entries(attempts)) {
+      await assert.rejects(attempt, { code: 'unavailable' }, name);
+    }
+    const [row] = await engine.run(place, 'select count(*) as n from tokens');
+    assert.equal(Number(row?.['n']), 1);
   });
 
   test('a database of a later release is refused and left as it is', async (t) => {

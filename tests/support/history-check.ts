@@ -33,7 +33,12 @@ export async function checkHistory(engine: Engine, place: Place, history: Histor
   );
   await each(answers.slice(-replaysMax), async ({ token, write, text }) => {
     const again = await history.send(token, write);
-    assert.equal(again.text, text, 'a replay answers as the first time');
+    if (token.settled !== undefined) {
+      assert.equal(again.text, text, 'a replay answers as the first time');
+    } else {
+      const { data, metadata, fingerprint_expression, ...rest } = JSON.parse(text);
+      assert.deepEqual(again.body, rest, 'a replay shows nothing of what is gone');
+    }
   });
   const after = await storedTokens(engine, place);
   for (const token of history.tokens) checkState(token, after.get(token.serial));

@@ -1,11 +1,12 @@
 /** The job that signs checkpoints: when it does, what they cover, and what cannot mislead it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { day } from '../../src/lib/clock.ts';
+import { day, hour, parseInstant } from '../../src/lib/clock.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { type Checkpoint, openCheckpoint, statementHash } from '../../src/vault/log-statements.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { signCheckpoints, verifyPlace } from '../support/logs.ts';
+import { rowsOf } from '../support/rows.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
@@ -53,6 +54,20 @@ onBothEngines('the checkpoint job', (engine) => {
     assert.ok(found.checkpoints >= 3);
     // The traces of the checkpoints themselves, and what came in between the reads of the job.
     assert.ok(found.uncovered < found.checkpoints + 2, `${found.uncovered} entries uncovered`);
+  });
+
+  test('an entry that is committed late, or dated by a clock that is behind, is covered too', async (t) => {
+    const vault = await startVault(t, engine);
+    await vault.application();
+    await signCheckpoints(vault);
+    const [entry] = await rowsOf(engine, vault.place, 'logs');
+    assert.ok(entry);
+    const other = await engine.open(vault.place);
+    const created_at = parseInstant(vault.clock.now() - 23 * hour);
+    await other.commit({ entries: [{ ...entry, created_at }] });
+    await other.close();
+    assert.equal(await signCheckpoints(vault), 1);
+    assert.deepEqual((await verifyPlace(vault.place)).findings, []);
   });
 
   test('several servers sign one checkpoint, not several', async (t) => {

@@ -58,7 +58,9 @@ async function* workOn(
     const requests = numbered.map(({ line }) => readLine(line));
     const results = createAll(await caller(), requests);
     yield {
-      answer: results.then((all) => all.map((result, at) => answerOf(numbered[at]?.number, result))),
+      answer: results.then((all) =>
+        all.map((result, at) => answerOf(numbered[at]?.number, result)),
+      ),
     };
   }
 }
@@ -70,14 +72,20 @@ async function* createdLines(
 ): AsyncGenerator<readonly object[]> {
   const work = workOn(tools, request);
   let next = work.next();
-  for (;;) {
-    const some = await next;
-    if (some.done === true) return;
-    next = work.next();
-    // Whoever fails is heard in its turn, and not before.
-    next.then(({ value }) => value?.answer, nothing).catch(nothing);
-    yield await some.value.answer;
+  try {
+    for (let some = await next; some.done !== true; some = await next) {
+      next = work.next();
+      // Whoever fails is heard in its turn, and not before.
+      answerOfNext(next).catch(nothing);
+      yield await some.value.answer;
+    }
+  } finally {
+    await answerOfNext(next).catch(nothing);
   }
+}
+
+async function answerOfNext(next: Promise<IteratorResult<Work>>): Promise<void> {
+  await (await next).value?.answer;
 }
 
 function nothing(): void {}

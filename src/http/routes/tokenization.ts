@@ -15,7 +15,8 @@ export function tokenizationRoutes(tools: TokenWriting): Route[] {
       permission: 'token:create',
       body: anyJson,
       reply: { status: 200, body: anyJson },
-      handle: ({ caller, body }) => tokenize(tools, caller, { body, readRequest: readTokenRequest }),
+      handle: ({ caller, body }) =>
+        tokenize(tools, caller, { body, readRequest: readTokenRequest }),
     }),
     route({
       method: 'POST',

@@ -1,0 +1,77 @@
+/** `strongroom export`: everything a key may read, as a file of lines. */
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { finished } from 'node:stream/promises';
+import type { Command, Flags } from './command.ts';
+import { textLines } from './file-lines.ts';
+import { grouped, startProgress } from './progress.ts';
+import {
+  AnswerError,
+  clientFlags,
+  createVaultClient,
+  textOf,
+  type VaultClient,
+} from './vault-client.ts';
+
+const filters = ['container', 'type', 'fingerprint'];
+
+export const exportCommand: Command = {
+  name: 'export',
+  summary:
+    'Write every token that the key may read, as it may read it, as newline-delimited JSON. The file ' +
+    'holds in clear what the key reveals.',
+  operand: { name: 'FILE', meaning: 'file to write, mode 0600 (default: - for standard output)' },
+  flags: {
+    ...clientFlags,
+    container: { kind: 'string', meaning: 'only tokens in this container and below' },
+    type: { kind: 'string', meaning: 'only tokens of this type' },
+    fingerprint: { kind: 'string', meaning: 'only tokens with this fingerprint' },
+  },
+  run: async (flags) => {
+    const client = createVaultClient(flags);
+    const file = flags['FILE'] ?? '-';
+    const query = queryOf(flags);
+    const progress = startProgress('tokens', query === '' ? await countTokens(client) : undefined);
+    const { request, answer } = client.open('GET', `/tokens/export${query}`);
+    request.end();
+    const response = await answer;
+    const out = file === '-' ? process.stdout : createWriteStream(String(file), { mode: 0o600 });
+    let count = 0;
+    let last = '';
+    for await (const line of textLines(response)) {
+      if (!out.write(`${line}\n`)) await once(out, 'drain');
+      last = line;
+      count += 1;
+      progress.report(count);
+    }
+    progress.finish();
+    if (out !== process.stdout) await finished(out.end());
+    requireWhole(last, count - 1);
+    process.stderr.write(`${grouped(count - 1)} tokens exported.\n`);
+    return 0;
+  },
+};
+
+function queryOf(flags: Flags): string {
+  const given = filters.flatMap((name) => {
+    const value = flags[name];
+    return typeof value === 'string' ? [[name, value]] : [];
+  });
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+}
+
+async function countTokens(client: VaultClient): Promise<number> {
+  const { request, answer } = client.open('GET', '/tokens?size=0');
+  request.end();
+  const page = JSON.parse(await textOf(await answer)) as { pagination: { total_items: number } };
+  return page.pagination.total_items;
+}
+
+/** @throws AnswerError when the last line is not the count of all before it. */
+function requireWhole(last: string, count: number): void {
+  if (last === JSON.stringify({ exported: count })) return;
+  const problem =
+    /^\{"problem":/.test(last) && (JSON.parse(last) as { problem: { detail: string } });
+  const reason = problem ? problem.problem.detail : 'the answer was cut off';
+  throw new AnswerError(`the export is not complete: ${reason}`);
+}

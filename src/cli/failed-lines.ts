@@ -1,0 +1,54 @@
+/** Lines that failed: kept as they were sent, so that they can be imported again, with the reasons beside. */
+import { once } from 'node:events';
+import { createWriteStream, type WriteStream } from 'node:fs';
+import { finished } from 'node:stream/promises';
+
+/** A line of the vault's answer. */
+export interface LineAnswer {
+  /** Absent from the line that ends an answer early. */
+  readonly line?: number;
+  readonly status?: number;
+  readonly token?: { readonly _extras?: { readonly deduplicated?: boolean } };
+  readonly problem?: { readonly detail?: string; readonly errors?: object };
+}
+
+export interface FailedLines {
+  readonly count: number;
+  readonly file: string;
+  /** One line for each of the other file, with its number in the import and the problem; no values. */
+  readonly reasonsFile: string;
+  add(line: { readonly number: number; readonly text: string }, answer: LineAnswer): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Nothing is written, and nothing is overwritten, before the first line fails. */
+export function createFailedLines(file: string): FailedLines {
+  const reasonsFile = `${file}.reasons`;
+  let files: readonly [WriteStream, WriteStream] | undefined;
+  let count = 0;
+  return {
+    get count() {
+      return count;
+    },
+    file,
+    reasonsFile,
+    add: async ({ number, text }, { status, problem }) => {
+      // The lines hold what the vault was to keep.
+      files ??= [
+        createWriteStream(file, { mode: 0o600 }),
+        createWriteStream(reasonsFile, { mode: 0o600 }),
+      ];
+      count += 1;
+      const [lines, reasons] = files;
+      await write(lines, `${text}\n`);
+      await write(reasons, `${JSON.stringify({ line: number, status, problem })}\n`);
+    },
+    close: async () => {
+      for (const stream of files ?? []) await finished(stream.end());
+    },
+  };
+}
+
+async function write(stream: WriteStream, text: string): Promise<void> {
+  if (!stream.write(text)) await once(stream, 'drain');
+}

@@ -1,0 +1,99 @@
+/** Talking to a running vault: its address, and a key that never stands on the command line. */
+import { readFileSync } from 'node:fs';
+import { type ClientRequest, type IncomingMessage, request as plainRequest } from 'node:http';
+import { request as tlsRequest } from 'node:https';
+import { readVariable } from '../config.ts';
+import { type Flag, type Flags, UsageError } from './command.ts';
+
+const urlDefault = 'http://127.0.0.1:8080';
+const keyVariableDefault = 'STRONGROOM_KEY';
+const prefixDefault = 'SVC';
+
+export const clientFlags: Readonly<Record<string, Flag>> = {
+  url: { kind: 'string', meaning: `address of the vault (default: ${urlDefault})` },
+  'key-env': {
+    kind: 'string',
+    meaning: `environment variable that holds the key (default: ${keyVariableDefault})`,
+  },
+  'key-file': { kind: 'string', meaning: 'file that holds the key, instead' },
+  'header-prefix': {
+    kind: 'string',
+    meaning: `prefix of the service's headers (default: ${prefixDefault})`,
+  },
+};
+
+/** What a vault said to a request that it refused, or that it did not say it to the end. */
+export class AnswerError extends Error {
+  override readonly name = 'AnswerError';
+}
+
+export interface Exchange {
+  /** Write its body and end it. */
+  readonly request: ClientRequest;
+  /** Rejects with `AnswerError` unless the status is 200. It may come before the request has ended. */
+  readonly answer: Promise<IncomingMessage>;
+}
+
+export interface VaultClient {
+  open(method: 'GET' | 'POST', path: string, mediaType?: string): Exchange;
+}
+
+/** @throws UsageError when there is no key, or no address. */
+export function createVaultClient(flags: Flags): VaultClient {
+  const base = String(flags['url'] ?? urlDefault).replace(/\/$/, '');
+  if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
+    throw new UsageError('--url must be an http or https address');
+  }
+  const key = readKey(flags);
+  const prefix = String(flags['header-prefix'] ?? prefixDefault);
+  return {
+    open: (method, path, mediaType) => {
+      const send = base.startsWith('https:') ? tlsRequest : plainRequest;
+      const request = send(base + path, {
+        method,
+        headers: {
+          [`${prefix}-API-KEY`]: key,
+          ...(mediaType !== undefined && { 'content-type': mediaType }),
+        },
+      });
+      return { request, answer: answerTo(request) };
+    },
+  };
+}
+
+function readKey(flags: Flags): string {
+  const file = flags['key-file'];
+  if (typeof file === 'string') return readFileSync(file, 'utf8').trim();
+  const variable = String(flags['key-env'] ?? keyVariableDefault);
+  const key = readVariable(variable);
+  if (key !== undefined) return key;
+  throw new UsageError(`the key is read from the variable ${variable}, or from --key-file`);
+}
+
+function answerTo(request: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    request.on('error', reject);
+    request.once('response', (response) => {
+      if (response.statusCode === 200) resolve(response);
+      else void textOf(response).then((text) => reject(refusalOf(response, text)), reject);
+    });
+  });
+}
+
+/** The whole of an answer that is short. */
+export async function textOf(response: IncomingMessage): Promise<string> {
+  response.setEncoding('utf8');
+  let text = '';
+  for await (const chunk of response) text += chunk;
+  return text;
+}
+
+function refusalOf({ statusCode }: IncomingMessage, text: string): AnswerError {
+  let detail = '';
+  try {
+    ({ detail = '' } = JSON.parse(text) as { detail?: string });
+  } catch {
+    // Whatever answered is no vault; its words are not ours to repeat.
+  }
+  return new AnswerError(`the vault answered ${statusCode}. ${detail}`.trim());
+}

@@ -1,0 +1,84 @@
+/** The embedded engine's writer thread: it dies, it cannot come back, it comes back. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { Worker } from 'node:worker_threads';
+import { flatten } from '../../src/store/change.ts';
+import { monotonicMs } from '../../src/store/queue.ts';
+import { startWriter, type Writer } from '../../src/store/sqlite-thread.ts';
+import { creation, token } from '../support/changes.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
+
+/** Starts a writer and gives the thread that it started. */
+async function writerOf(t: TestContext) {
+  const dataDir = join(temporaryDirectory(t), 'data');
+  const threads: Worker[] = [];
+  const record = (thread: Worker) => threads.push(thread);
+  process.on('worker', record);
+  t.after(() => void process.off('worker', record));
+  const writer = await startWriter({ dataDir, newStreamId: randomUUID, returnsEntries: true });
+  t.after(() => writer.close());
+  const kill = async () => {
+    const thread = threads.at(-1);
+    assert.ok(thread);
+    await Promise.all([once(thread, 'exit'), thread.terminate()]);
+  };
+  return { writer, dataDir, threads, kill };
+}
+
+async function commit(writer: Writer, id: string) {
+  const changes = [flatten(creation(token(id)))];
+  const [outcome] = await writer.commit({ changes, giveUpAt: monotonicMs() + 5000 });
+  return outcome;
+}
+
+test('a thread that died is replaced, and the new one begins its own stream of the log', async (t) => {
+  const { writer, kill } = await writerOf(t);
+  const before = await commit(writer, 'a');
+  await kill();
+  const after = await commit(writer, 'b');
+  assert.equal(after?.entries?.[0]?.seq, 1);
+  assert.notEqual(after?.entries?.[0]?.stream_id, before?.entries?.[0]?.stream_id);
+});
+
+test('while the thread cannot come back, commits fail with unavailable; then it does', async (t) => {
+  const { writer, dataDir, kill } = await writerOf(t);
+  await commit(writer, 'a');
+  await kill();
+  renameSync(dataDir, `${dataDir} away`);
+  writeFileSync(dataDir, 'no directory');
+  for (let attempt = 0; attempt < 3; attempt++) {
+    await assert.rejects(commit(writer, 'b'), { name: 'VaultError', code: 'unavailable' });
+  }
+  rmSync(dataDir);
+  renameSync(`${dataDir} away`, dataDir);
+  assert.equal((await commit(writer, 'b'))?.unavailable, undefined);
+});
+
+test('what the first start fails with is told as it is', async (t) => {
+  const dataDir = join(temporaryDirectory(t), 'data');
+  writeFileSync(dataDir, 'no directory');
+  await assert.rejects(
+    startWriter({ dataDir, newStreamId: randomUUID, returnsEntries: false }),
+    (error: Error) => error.name === 'Error' && error.message.includes('EEXIST'),
+  );
+});
+
+test('a closed writer starts no thread', async (t) => {
+  const { writer, threads } = await writerOf(t);
+  await writer.close();
+  await assert.rejects(commit(writer, 'a'), { code: 'unavailable' });
+  await assert.rejects(writer.scrub(), { code: 'unavailable' });
+  assert.equal(threads.length, 1);
+});
+
+test('a group whose time has run out is not begun', async (t) => {
+  const { writer } = await writerOf(t);
+  const changes = [flatten(creation(token('a')))];
+  const [late] = await writer.commit({ changes, giveUpAt: monotonicMs() - 1 });
+  assert.match(late?.unavailable ?? '', /waited too long/);
+  assert.equal((await commit(writer, 'a'))?.conflict, undefined);
+});
