@@ -27,6 +27,11 @@ export function parseTokenId(text: string): TokenId | undefined {
   return text as TokenId;
 }
 
+/** True for what a token id can begin with; a database could not even be asked for some other texts. */
+export function mayBeginTokenId(text: string): boolean {
+  return !tokenIdForbidden.test(text) && text.isWellFormed() && text.trimStart() === text;
+}
+
 /** Reads a UUID in either case and gives it in lower case; `undefined` when it is not one. */
 export function parseUuid<Id extends TenantId | ApplicationId | KeyId | TokenIntentId>(
   text: string,

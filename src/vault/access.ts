@@ -3,7 +3,7 @@ import type { Brand } from '../lib/brand.ts';
 import { type Container, containerForm, parseContainer, rootContainer } from '../lib/container.ts';
 import { invalid } from '../lib/errors.ts';
 import { createFindings } from '../lib/findings.ts';
-import type { TokenId } from '../lib/ids.ts';
+import { mayBeginTokenId, parseTokenId, type TokenId } from '../lib/ids.ts';
 import {
   type HolderKind,
   type Permission,
@@ -324,7 +324,9 @@ function refuseConditions(conditions: readonly Condition[], refuse: Refuse): voi
 /** A condition that no token could ever meet is a mistake. */
 function canBeMet({ attribute, operator, value }: Condition): boolean {
   if (value === '' || value.length > conditionValueLengthMax) return false;
-  if (attribute === 'id') return true;
+  if (attribute === 'id') {
+    return operator === 'equals' ? parseTokenId(value) !== undefined : mayBeginTokenId(value);
+  }
   return operator === 'equals'
     ? parseContainer(value) !== undefined
     : /^\/[a-z0-9_/-]*$/i.test(value);

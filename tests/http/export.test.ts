@@ -1,5 +1,6 @@
 /** `GET /tokens/export`: all that the key may read, as it may read it, and a last line that says it was all. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { test } from 'node:test';
 import { batchTokensMax } from '../../src/vault/export-tokens.ts';
 import { onBothEngines } from '../support/engines.ts';
@@ -163,10 +164,10 @@ onBothEngines('GET /tokens/export', (engine) => {
       headers: { 'svc-api-key': tenant.key },
       length: 0,
     });
+    await once(socket, 'data');
     socket.pause();
     const exports = async () =>
       (await tenant.logged()).filter((operation) => operation === 'export').length;
-    while ((await exports()) === 0);
     const closed = new Promise((resolve) => socket.once('close', resolve));
     socket.destroy();
     await closed;

@@ -152,7 +152,9 @@ const ways: readonly Way[] = [
     name: 'insert a copy of another entry',
     alter: (stream, index) => {
       const copy = stream[(index + 3) % stream.length];
-      return copy && renumber(insert(stream, index, copy));
+      // Two of the same side by side: either is the copy.
+      if (!copy || copy === stream[index]) return undefined;
+      return renumber(insert(stream, index, copy));
     },
     kinds: ['inserted'],
   },

@@ -119,6 +119,7 @@ const newestFirst = (a: Row<'tokens'>, b: Row<'tokens'>) =>
 async function walk(store: Store, conditions: TokenConditions, limit: number): Promise<string[]> {
   const found: string[] = [];
   for (let after: Parameters<typeof findTokens>[2]['after']; ; ) {
+    assert.ok(found.length <= rows.length, 'a walk ends');
     const page = await findTokens(store, conditions, { after, limit });
     found.push(...page.map((row) => row.token_id));
     const last = page.at(-1);

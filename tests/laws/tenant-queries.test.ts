@@ -16,7 +16,7 @@ const beyondOneTenant: Readonly<Record<string, string>> = {
   'src/vault/bootstrap.ts': 'whether there is any tenant at all',
   'src/vault/tenants.ts': 'the list of tenants, for the operator and for jobs',
   'src/vault/delete-tenant.ts': 'which tenants are deleted, for the job that removes their rows',
-  'src/store/token-pages.ts':
+  'src/store/token-sources.ts':
     'the conditions of a list begin with the tenant; see token-conditions',
   'src/cli/log-place.ts': 'the id of the tenant that the operator named',
   'src/vault/read-logs.ts': 'every tenant in a copy of the database that its operator verifies',
