@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { compileExpression, evaluateExpression } from '../src/expressions/expression.ts';
 import { compileTemplate, evaluateTemplate } from '../src/expressions/template.ts';
 import type { Json } from '../src/lib/json.ts';
-import { tokenTypes } from '../src/vault/token-types.ts';
+import { tokenTypes } from '../src/vault/tokens/types.ts';
 
 const cardText =
   '{"number":"4242424242424242","expiration_month":12,"expiration_year":2030,"cvc":"123"}';

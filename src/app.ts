@@ -17,8 +17,8 @@ import { sessionRoutes } from './http/routes/sessions.ts';
 import { tenantRoutes } from './http/routes/tenants.ts';
 import { tokenIntentRoutes } from './http/routes/token-intents.ts';
 import { tokenListRoutes } from './http/routes/token-lists.ts';
-import { tokenizationRoutes } from './http/routes/tokenization.ts';
 import { tokenStreamRoutes } from './http/routes/token-streams.ts';
+import { tokenizationRoutes } from './http/routes/tokenization.ts';
 import { tokenRoutes } from './http/routes/tokens.ts';
 import { createServer } from './http/server.ts';
 import { jobsOf } from './jobs/jobs.ts';
@@ -33,13 +33,13 @@ import { createOutbound } from './outbound/call.ts';
 import { openStore } from './store/open.ts';
 import type { Store, StoreOptions } from './store/store.ts';
 import { telling } from './store/telling.ts';
-import { createAuthentication } from './vault/authenticate.ts';
-import { type Bootstrapped, bootstrap } from './vault/bootstrap.ts';
-import { openEnrichments } from './vault/enrichments.ts';
-import { createFailedAuthentication } from './vault/failed-authentication.ts';
+import { createAuthentication } from './vault/access/authenticate.ts';
+import { createFailedAuthentication } from './vault/access/failed-authentication.ts';
+import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createIdempotency } from './vault/idempotency.ts';
-import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/log-export.ts';
-import { createTenants, type Tenants } from './vault/tenants.ts';
+import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
+import { type Bootstrapped, bootstrap } from './vault/tenants/bootstrap.ts';
+import { createTenants, type Tenants } from './vault/tenants/tenants.ts';
 
 /** The release; its number stands in the package alone. */
 const { version } = JSON.parse(

@@ -16,8 +16,8 @@ import {
   parseRequest,
   parseUrl,
   requestDefault,
-} from './vault/bank-host-config.ts';
-import type { EnrichmentConfig } from './vault/enrichments.ts';
+} from './vault/enrichments/bank-host-config.ts';
+import type { EnrichmentConfig } from './vault/enrichments/enrichments.ts';
 
 export interface Config {
   readonly host: string;

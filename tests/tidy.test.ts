@@ -46,7 +46,8 @@ const lengths: Lengths = {
   linesMaxWithoutReason: 300,
   longFiles: {
     'src/store/tables.ts': 'every table of the database in one list, which both engines read',
-    'src/vault/access.ts': 'from the words of a rule to the grant, access is read in one place',
+    'src/vault/access/access.ts':
+      'from the words of a rule to the grant, access is read in one place',
   },
 };
 

@@ -1,7 +1,7 @@
 /** Reading an exported log: a file, or standard input. */
 import { createReadStream } from 'node:fs';
 import type { ChainedEntry } from '../lib/log-chain.ts';
-import { type LogRecord, parseLine } from '../vault/log-records.ts';
+import { type LogRecord, parseLine } from '../vault/logs/records.ts';
 
 const chunkBytes = 262_144;
 

@@ -2,7 +2,7 @@
 import { readConfig } from '../config.ts';
 import { parseUuid, type TenantId } from '../lib/ids.ts';
 import { openReadOnly, type ReadOnlyStore } from '../store/read-only.ts';
-import { tenantsWithLogs } from '../vault/read-logs.ts';
+import { tenantsWithLogs } from '../vault/logs/read.ts';
 import { type Flag, type Flags, UsageError } from './command.ts';
 
 export const placeFlags: Readonly<Record<'database' | 'tenant', Flag>> = {

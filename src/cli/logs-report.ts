@@ -1,6 +1,6 @@
 /** What `strongroom logs verify` tells people. */
-import type { Finding } from '../vault/log-finding.ts';
-import type { Verification } from '../vault/verify-logs.ts';
+import type { Finding } from '../vault/logs/finding.ts';
+import type { Verification } from '../vault/logs/verify.ts';
 import { grouped } from './progress.ts';
 
 const findingsShownMax = 20;

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { readPublicKey } from '../crypto/signing.ts';
 import { isObject } from '../lib/json.ts';
-import type { LogRecord } from '../vault/log-records.ts';
-import { openCheckpoint, type Signed } from '../vault/log-statements.ts';
-import { countEntries, readLogs } from '../vault/read-logs.ts';
-import { LogVerifier } from '../vault/verify-logs.ts';
+import { countEntries, readLogs } from '../vault/logs/read.ts';
+import type { LogRecord } from '../vault/logs/records.ts';
+import { openCheckpoint, type Signed } from '../vault/logs/statements.ts';
+import { LogVerifier } from '../vault/logs/verify.ts';
 import { type Command, type Flags, jsonFlag, repeated, UsageError } from './command.ts';
 import { readLogFile } from './log-file.ts';
 import { openLog, optionalText, placeFlags } from './log-place.ts';

@@ -2,8 +2,8 @@
 import { openVault, type Vault } from '../app.ts';
 import { readConfig } from '../config.ts';
 import { parseUuid, type TenantId } from '../lib/ids.ts';
-import type { Operator } from '../vault/caller.ts';
-import { nameOf } from '../vault/tenants.ts';
+import type { Operator } from '../vault/access/caller.ts';
+import { nameOf } from '../vault/tenants/tenants.ts';
 import { type Flag, type Flags, required, UsageError } from './command.ts';
 
 /** Opens the configured vault for one command. */

@@ -1,10 +1,11 @@
 /** `strongroom tenant …`: tenants, from the operator's side. */
-import { createTenantWithKey } from '../vault/bootstrap.ts';
-import { deleteTenant, purgeDeletedTenants } from '../vault/delete-tenant.ts';
+
 import { perform } from '../vault/perform.ts';
-import { parseQuota, quotaRows, quotasOf } from '../vault/settings.ts';
-import { nameOf } from '../vault/tenants.ts';
-import { setQuotas } from '../vault/update-tenant.ts';
+import { createTenantWithKey } from '../vault/tenants/bootstrap.ts';
+import { deleteTenant, purgeDeletedTenants } from '../vault/tenants/delete.ts';
+import { parseQuota, quotaRows, quotasOf } from '../vault/tenants/settings.ts';
+import { nameOf } from '../vault/tenants/tenants.ts';
+import { setQuotas } from '../vault/tenants/update.ts';
 import { type Command, jsonFlag, print, repeated, required, UsageError } from './command.ts';
 import { operatorOf, tenantFlag, withVault } from './operator.ts';
 

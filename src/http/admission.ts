@@ -1,10 +1,10 @@
 /** Admission: who is calling, and whether the key holds the route's permission at all. */
 import type { Clock } from '../lib/clock.ts';
 import type { Store } from '../store/store.ts';
-import { holds } from '../vault/access.ts';
-import { attemptOf } from '../vault/audit.ts';
-import type { Authenticate } from '../vault/authenticate.ts';
-import type { Caller, Origin } from '../vault/caller.ts';
+import { holds } from '../vault/access/access.ts';
+import type { Authenticate } from '../vault/access/authenticate.ts';
+import type { Caller, Origin } from '../vault/access/caller.ts';
+import { attemptOf } from '../vault/logs/audit.ts';
 import { type Effect, forbid, perform, refuse } from '../vault/perform.ts';
 import type { Route } from './route.ts';
 

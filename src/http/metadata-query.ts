@@ -3,7 +3,7 @@ import Type from 'typebox';
 import { invalid } from '../lib/errors.ts';
 import { isObject } from '../lib/json.ts';
 import type { MetadataPair } from '../store/token-conditions.ts';
-import { metadataKeysMax } from '../vault/token-contents.ts';
+import { metadataKeysMax } from '../vault/tokens/contents.ts';
 
 const value = Type.Union([Type.String(), Type.Array(Type.String())]);
 

@@ -1,7 +1,7 @@
 /** Rules of rate limits: what one says, the file that holds them, and the ready presets. */
 import Type, { type Static } from 'typebox';
 import { second } from '../lib/clock.ts';
-import type { HolderKind } from '../vault/permissions.ts';
+import type { HolderKind } from '../vault/access/permissions.ts';
 import { strict } from './schemas/shared.ts';
 import { compileValidator } from './validation.ts';
 

@@ -6,7 +6,7 @@ import { type Clock, second } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import type { Limiter, Standing } from '../store/limiter.ts';
 import type { Store } from '../store/store.ts';
-import type { HolderKind } from '../vault/permissions.ts';
+import type { HolderKind } from '../vault/access/permissions.ts';
 import { networkOf } from './network.ts';
 import type { RateLimitRule } from './rate-limit-rules.ts';
 import type { Route } from './route.ts';

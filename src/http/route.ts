@@ -1,8 +1,8 @@
 /** What a route declares. Everything a request must pass before its handler runs follows from it. */
 import Type, { type Static, type TSchema } from 'typebox';
-import type { Caller } from '../vault/caller.ts';
+import type { Caller } from '../vault/access/caller.ts';
+import type { HolderKind, Permission } from '../vault/access/permissions.ts';
 import type { Decide, Reply } from '../vault/perform.ts';
-import type { HolderKind, Permission } from '../vault/permissions.ts';
 
 export interface RouteRequest<P, Q, B> {
   readonly caller: Caller;

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { VaultError } from '../lib/errors.ts';
-import type { Caller } from '../vault/caller.ts';
+import type { Caller } from '../vault/access/caller.ts';
 import { type Problem, problemOf } from './problem.ts';
 import type { StreamRoute } from './route.ts';
 

@@ -1,5 +1,5 @@
 /** Reading a request to create a token where it is not the body itself but a part of it. */
-import type { TokenRequest } from '../vault/token-contents.ts';
+import type { TokenRequest } from '../vault/tokens/contents.ts';
 import { tokenRequest } from './schemas/token.ts';
 import { compileValidator } from './validation.ts';
 

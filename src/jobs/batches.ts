@@ -5,7 +5,7 @@ import type { LogEntry } from '../lib/log-chain.ts';
 import type { Random } from '../lib/random.ts';
 import type { Change } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
-import type { Tenant, Tenants } from '../vault/tenants.ts';
+import type { Tenant, Tenants } from '../vault/tenants/tenants.ts';
 
 /** Rows in one commit: few enough that the requests committed beside it do not wait for long. */
 export const batchMax = 250;

@@ -1,13 +1,14 @@
 /** Removing card codes whose time is over from the sealed data. The rest of the token stays. */
+
+import { newEvaluation } from '../expressions/evaluation.ts';
 import type { Instant } from '../lib/clock.ts';
 import type { Row } from '../store/tables.ts';
-import { newEvaluation } from '../expressions/evaluation.ts';
-import { systemEntry } from '../vault/audit.ts';
-import { remainingTerms } from '../vault/search-terms.ts';
-import type { Tenant } from '../vault/tenants.ts';
-import { contentsOfRow } from '../vault/token-contents.ts';
-import { replacementOf } from '../vault/token-queries.ts';
-import { openData, rowWithoutCode } from '../vault/token-row.ts';
+import { systemEntry } from '../vault/logs/audit.ts';
+import type { Tenant } from '../vault/tenants/tenants.ts';
+import { contentsOfRow } from '../vault/tokens/contents.ts';
+import { replacementOf } from '../vault/tokens/queries.ts';
+import { openData, rowWithoutCode } from '../vault/tokens/row.ts';
+import { remainingTerms } from '../vault/tokens/search-terms.ts';
 import { batchMax, type JobTools, undamaged, workOff } from './batches.ts';
 
 /**

@@ -1,7 +1,7 @@
 /** Removing token intents whose day is over, and before that card codes whose time is over. */
 import type { Row } from '../store/tables.ts';
-import { systemEntry } from '../vault/audit.ts';
-import { intentWithoutCode } from '../vault/token-intent-row.ts';
+import { systemEntry } from '../vault/logs/audit.ts';
+import { intentWithoutCode } from '../vault/token-intents/row.ts';
 import { batchMax, type JobTools, undamaged, workOff } from './batches.ts';
 
 /** Each intent that goes has its own `expire` entry in the same commit. */

@@ -1,6 +1,6 @@
 /** Removing tokens whose time is over. No reader has seen them since; this takes them off the disk. */
-import { systemEntry } from '../vault/audit.ts';
-import { removalColumns, removalOf } from '../vault/token-queries.ts';
+import { systemEntry } from '../vault/logs/audit.ts';
+import { removalColumns, removalOf } from '../vault/tokens/queries.ts';
 import { batchMax, type JobTools, workOff } from './batches.ts';
 
 /** Each token that goes has its own `expire` entry in the same commit. */

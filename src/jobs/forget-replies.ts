@@ -1,5 +1,5 @@
 /** Forgetting the answers kept under idempotency keys: whole after a day, in part when data fades. */
-import { systemEntry } from '../vault/audit.ts';
+import { systemEntry } from '../vault/logs/audit.ts';
 import { fadedRow } from '../vault/stored-reply.ts';
 import { batchMax, type JobTools, undamaged, workOff } from './batches.ts';
 

@@ -1,7 +1,7 @@
 /** The jobs: what is done by the clock, one row each. */
 import { hour, minute } from '../lib/clock.ts';
-import { writeCheckpoints } from '../vault/checkpoints.ts';
-import { removeExpiredLogs } from '../vault/log-retention.ts';
+import { writeCheckpoints } from '../vault/logs/checkpoints.ts';
+import { removeExpiredLogs } from '../vault/logs/retention.ts';
 import type { JobTools } from './batches.ts';
 import { expireCodes } from './expire-codes.ts';
 import { expireIntentCodes, expireTokenIntents } from './expire-token-intents.ts';

@@ -1,7 +1,7 @@
 /** Removing what nobody can use any more: sessions that have expired, and the rows of deleted tenants. */
 import { instantAfter } from '../lib/clock.ts';
-import { purgeDeletedTenants } from '../vault/delete-tenant.ts';
-import { purgeSessions } from '../vault/sessions.ts';
+import { purgeSessions } from '../vault/sessions/sessions.ts';
+import { purgeDeletedTenants } from '../vault/tenants/delete.ts';
 import { batchMax, clockSkewMs, type JobTools } from './batches.ts';
 
 export async function removeSessions(tools: JobTools, stopping: AbortSignal): Promise<number> {

@@ -2,12 +2,12 @@
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
 import type { Key } from '../store/tables.ts';
-import { entryOf } from './audit.ts';
-import type { Caller } from './caller.ts';
-import { replyAsSeenNow } from './kept-tokens.ts';
+import type { Caller } from './access/caller.ts';
+import { entryOf } from './logs/audit.ts';
 import type { Reply, ReplySlot } from './perform.ts';
-import type { TokenReading } from './read-token.ts';
 import { replyOf, replyRow } from './stored-reply.ts';
+import { replyAsSeenNow } from './tokens/kept.ts';
+import type { TokenReading } from './tokens/read.ts';
 
 export const idempotencyKeyLengthMax = 255;
 

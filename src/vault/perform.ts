@@ -5,11 +5,11 @@ import { VaultError } from '../lib/errors.ts';
 import type { Change, Precondition } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
-import type { Grant } from './access.ts';
-import { type Attempt, type AttemptedRoute, attemptOf, denialOf, failureOf } from './audit.ts';
-import type { Caller } from './caller.ts';
-import type { Permission } from './permissions.ts';
-import type { TokenBody } from './view.ts';
+import type { Grant } from './access/access.ts';
+import type { Caller } from './access/caller.ts';
+import type { Permission } from './access/permissions.ts';
+import { type Attempt, type AttemptedRoute, attemptOf, denialOf, failureOf } from './logs/audit.ts';
+import type { TokenBody } from './tokens/view.ts';
 
 /** JSON. Only what mirrors a body that was sent is ever anything but an object. */
 export type ReplyBody = object | string | number | boolean | null;

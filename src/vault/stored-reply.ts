@@ -4,9 +4,9 @@ import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
 import { hour, type Instant, instantAfter } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
 import type { Key, Row } from '../store/tables.ts';
-import { type KeptReply, keptTokens } from './kept-tokens.ts';
 import type { Reply, ReplyBody } from './perform.ts';
-import type { Tenant } from './tenants.ts';
+import type { Tenant } from './tenants/tenants.ts';
+import { type KeptReply, keptTokens } from './tokens/kept.ts';
 
 export const replyRetentionMs = 24 * hour;
 

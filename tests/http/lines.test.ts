@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { type Line, linesAtOnceMax, linesOf } from '../../src/http/lines.ts';
 import { linesMediaType, type StreamRoute } from '../../src/http/route.ts';
 import { tokenStreamRoutes } from '../../src/http/routes/token-streams.ts';
-import { createAuthentication } from '../../src/vault/authenticate.ts';
+import { createAuthentication } from '../../src/vault/access/authenticate.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -97,7 +97,7 @@ onBothEngines('POST /tokens/bulk', (engine) => {
       assert.ok(taken <= answered + 2, `${taken} chunks for ${answered} answers`);
     }
     await answers.return?.();
-    assert.ok((await tenant.counts())['tokens'] ?? 0 <= 22);
+    assert.ok(((await tenant.counts())['tokens'] ?? 0) <= 22);
     assert.equal(ended, true);
   });
 });

@@ -1,7 +1,7 @@
 /** GET /v2/tokens: pages by cursor, filters in any combination. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { shelvesMax } from '../../src/vault/find-tokens.ts';
+import { shelvesMax } from '../../src/vault/tokens/find.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 

@@ -15,7 +15,7 @@ onBothEngines('an overloaded vault', (engine) => {
       vault.send('POST', '/tokens', { key, body: { id: `t-${n}`, type: 'token', data: value } });
     assert.equal((await create(0, 'first')).status, 201);
 
-    const release = await holdWrites(engine, vault.place);
+    const release = await holdWrites(t, engine, vault.place);
     const refused = Promise.withResolvers<Received>();
     const count = Math.ceil(waitingMax.bytes / data.length) + 20;
     const requests = Array.from({ length: count }, async (_, n) => {

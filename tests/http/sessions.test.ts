@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseInstant } from '../../src/lib/clock.ts';
-import { purgeSessions } from '../../src/vault/sessions.ts';
+import { purgeSessions } from '../../src/vault/sessions/sessions.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Given, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { managementKey, startVault } from '../support/vault.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type ChainedEntry, entryHash, seedHead } from '../../src/lib/log-chain.ts';
-import type { Signed } from '../../src/vault/log-statements.ts';
-import { openCheckpoint } from '../../src/vault/log-statements.ts';
+import type { Signed } from '../../src/vault/logs/statements.ts';
+import { openCheckpoint } from '../../src/vault/logs/statements.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import {
   type LogParts,

@@ -9,8 +9,8 @@ import type { LogEntry } from '../../src/lib/log-chain.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { afterPrefix, type TokenConditions } from '../../src/store/token-conditions.ts';
-import { type AccessRule, decide, policyOf, scopesOf } from '../../src/vault/access.ts';
-import { findTokens, findTokensAt } from '../../src/vault/find-tokens.ts';
+import { type AccessRule, decide, policyOf, scopesOf } from '../../src/vault/access/access.ts';
+import { findTokens, findTokensAt } from '../../src/vault/tokens/find.ts';
 import { onBothEngines } from '../support/engines.ts';
 
 const tenant = '00000000-0000-4000-8000-000000000001' as TenantId;

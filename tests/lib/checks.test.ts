@@ -1,7 +1,14 @@
 /** Checks: every number below is one that a network or processor publishes for testing. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { abaAssignable, abaValid, type CardBrand, cardBin, cardBrand, luhnValid } from '../../src/lib/checks.ts';
+import {
+  abaAssignable,
+  abaValid,
+  type CardBrand,
+  cardBin,
+  cardBrand,
+  luhnValid,
+} from '../../src/lib/checks.ts';
 
 const testNumbers: Record<CardBrand, readonly string[]> = {
   'american-express': ['378282246310005', '371449635398431', '378734493671000', '340000000000009'],

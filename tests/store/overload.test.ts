@@ -89,7 +89,7 @@ onBothEngines('changes that wait', (engine) => {
     const store = await engine.open(place);
     t.after(() => store.close());
     await store.commit(creation(token('first')));
-    const release = await holdWrites(engine, place);
+    const release = await holdWrites(t, engine, place);
     const extra = 50;
     const begun = performance.now();
     const commits = Array.from({ length: waitingMax.changes + extra }, (_, n) =>
@@ -121,7 +121,7 @@ test('queries that wait for PostgreSQL are bounded, and those accepted are answe
   const place = await engine.place(t);
   const store = await engine.open(place);
   t.after(() => store.close());
-  const release = await lockTable(place, 'tokens', 'access exclusive');
+  const release = await lockTable(t, place, 'tokens in access exclusive mode');
   const count = queriesWaitingMax + 50;
   const reads = Array.from({ length: count }, () =>
     store.select((db) => db.selectFrom('tokens').select('token_id')),

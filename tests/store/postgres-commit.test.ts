@@ -80,7 +80,7 @@ test('a session that the server ends leaves its commit uncertain, whatever the c
   t.after(() => store.close());
   await store.commit(creation(token('a')));
   await engine.run(place, `alter database ${name} set transaction_timeout = 0`);
-  const release = await lockTable(place, 'tokens', 'exclusive');
+  const release = await lockTable(t, place, 'tokens in exclusive mode');
   await assert.rejects(store.commit(creation(token('b'))), (error: Error) => {
     assert.ok(error.cause instanceof pg.DatabaseError);
     assert.deepEqual([error.cause.code, error.cause.severity], ['25P04', 'FATAL']);

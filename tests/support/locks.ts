@@ -3,24 +3,29 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { databaseFile } from '../../src/store/sqlite-database.ts';
 import type { Engine, Place } from './engines.ts';
+import type { Lender } from './temporary.ts';
 
-/** Until the returned function is called, no change can be committed. Reading goes on. */
-export async function holdWrites(engine: Engine, place: Place): Promise<() => Promise<void>> {
-  if (engine.name === 'postgres') return lockTable(place, 'logs', 'exclusive');
+type Release = () => Promise<void>;
+
+/** Until it is released, at the latest after the test, no change can be committed. Reading goes on. */
+export async function holdWrites(t: Lender, engine: Engine, place: Place): Promise<Release> {
+  if (engine.name === 'postgres') return lockTable(t, place, 'logs in exclusive mode');
   const database = new DatabaseSync(databaseFile(place.dataDir));
   database.exec('begin immediate');
-  return async () => database.close();
+  const release = async () => {
+    if (database.isOpen) database.close();
+  };
+  t.after(release);
+  return release;
 }
 
-/** Takes a lock on a table of PostgreSQL and gives the function that lets go of it. */
-export async function lockTable(
-  place: Place,
-  table: string,
-  mode: 'exclusive' | 'access exclusive',
-): Promise<() => Promise<void>> {
+/** Takes a lock on PostgreSQL, such as `tokens in access exclusive mode`. */
+export async function lockTable(t: Lender, place: Place, lock: string): Promise<Release> {
   const client = new pg.Client({ connectionString: place.databaseUrl });
   await client.connect();
+  const release = () => client.end();
+  t.after(release);
   await client.query('begin');
-  await client.query(`lock table ${table} in ${mode} mode`);
-  return () => client.end();
+  await client.query(`lock table ${lock}`);
+  return release;
 }

@@ -1,10 +1,10 @@
 /** Whole logs for tests: written by a vault, read back as records, altered, and verified. */
 import type { ChainedEntry } from '../../src/lib/log-chain.ts';
 import { openReadOnly } from '../../src/store/read-only.ts';
-import type { LogRecord } from '../../src/vault/log-records.ts';
-import type { Signed } from '../../src/vault/log-statements.ts';
-import { readLogs, tenantsWithLogs } from '../../src/vault/read-logs.ts';
-import { LogVerifier, type Verification } from '../../src/vault/verify-logs.ts';
+import { readLogs, tenantsWithLogs } from '../../src/vault/logs/read.ts';
+import type { LogRecord } from '../../src/vault/logs/records.ts';
+import type { Signed } from '../../src/vault/logs/statements.ts';
+import { LogVerifier, type Verification } from '../../src/vault/logs/verify.ts';
 import type { Place } from './engines.ts';
 import { runJob } from './jobs.ts';
 import type { TestVault } from './vault.ts';

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
 import type { TenantId } from '../../src/lib/ids.ts';
 import type { Row, Table } from '../../src/store/tables.ts';
-import { createTenantWithKey } from '../../src/vault/bootstrap.ts';
-import type { Quotas, SettingName } from '../../src/vault/settings.ts';
-import type { TenantType } from '../../src/vault/tenants.ts';
+import { createTenantWithKey } from '../../src/vault/tenants/bootstrap.ts';
+import type { Quotas, SettingName } from '../../src/vault/tenants/settings.ts';
+import type { TenantType } from '../../src/vault/tenants/tenants.ts';
 import type { Engine } from './engines.ts';
 import {
   createApplication,

@@ -10,8 +10,8 @@ import {
   policyOf,
   type Subject,
   type WireRule,
-} from '../../src/vault/access.ts';
-import { explainDecision } from '../../src/vault/access-explanation.ts';
+} from '../../src/vault/access/access.ts';
+import { explainDecision } from '../../src/vault/access/explanation.ts';
 
 const tokenPermissions = ['token:read', 'token:update', 'token:delete', 'token:use'] as const;
 const containers = ['/', '/a/', '/a/b/', '/a-b/', '/c/'];

@@ -7,8 +7,8 @@ import {
   parsePermissions,
   parseRules,
   type WireRule,
-} from '../../src/vault/access.ts';
-import type { HolderKind } from '../../src/vault/permissions.ts';
+} from '../../src/vault/access/access.ts';
+import type { HolderKind } from '../../src/vault/access/permissions.ts';
 
 suite('parseRules', () => {
   const good: WireRule = {

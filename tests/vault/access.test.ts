@@ -4,8 +4,8 @@ import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { parseContainer } from '../../src/lib/container.ts';
 import { parseTokenId } from '../../src/lib/ids.ts';
-import * as access from '../../src/vault/access.ts';
-import { type Permission, parsePermission } from '../../src/vault/permissions.ts';
+import * as access from '../../src/vault/access/access.ts';
+import { type Permission, parsePermission } from '../../src/vault/access/permissions.ts';
 
 /** What a caller sends: the model reads it as it stands, the vault after parsing. */
 interface Words {

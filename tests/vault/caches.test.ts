@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hashApiKey } from '../../src/crypto/api-key.ts';
-import { createAuthentication } from '../../src/vault/authenticate.ts';
-import { createTenants } from '../../src/vault/tenants.ts';
+import { createAuthentication } from '../../src/vault/access/authenticate.ts';
+import { createTenants } from '../../src/vault/tenants/tenants.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { newTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { day, hour, parseInstant } from '../../src/lib/clock.ts';
 import type { Row } from '../../src/store/tables.ts';
-import { type Checkpoint, openCheckpoint, statementHash } from '../../src/vault/log-statements.ts';
+import { type Checkpoint, openCheckpoint, statementHash } from '../../src/vault/logs/statements.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { signCheckpoints, verifyPlace } from '../support/logs.ts';
 import { rowsOf } from '../support/rows.ts';

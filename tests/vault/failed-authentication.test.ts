@@ -1,13 +1,13 @@
 /** Failed authentication is in the log, and an attacker cannot fill the disk with it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Origin } from '../../src/vault/caller.ts';
+import type { Origin } from '../../src/vault/access/caller.ts';
 import {
   createFailedAuthentication,
   toldMax,
   toldPerSourceMax,
   windowMs,
-} from '../../src/vault/failed-authentication.ts';
+} from '../../src/vault/access/failed-authentication.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { rowsOf } from '../support/rows.ts';
 import { createTestClock, recorder, startVault, type TestVault } from '../support/vault.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { day } from '../../src/lib/clock.ts';
-import { removedEntriesMax } from '../../src/vault/log-retention.ts';
+import { removedEntriesMax } from '../../src/vault/logs/retention.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import {

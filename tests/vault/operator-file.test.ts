@@ -4,7 +4,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { DamagedFileError } from '../../src/lib/damaged-file.ts';
-import { openOperatorFile } from '../../src/vault/operator-file.ts';
+import { openOperatorFile } from '../../src/vault/enrichments/operator-file.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { createTestClock } from '../support/vault.ts';
 

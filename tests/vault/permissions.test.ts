@@ -1,7 +1,11 @@
 /** Permissions: the documented table, cell by cell. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { parsePermission, permissionAllowed, permissions } from '../../src/vault/permissions.ts';
+import {
+  parsePermission,
+  permissionAllowed,
+  permissions,
+} from '../../src/vault/access/permissions.ts';
 
 const documented = {
   'public, private': ['token:create', 'token:update', 'token-intent:create'],

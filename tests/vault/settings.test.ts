@@ -9,7 +9,7 @@ import {
   quotasOf,
   settingRows,
   settingsOf,
-} from '../../src/vault/settings.ts';
+} from '../../src/vault/tenants/settings.ts';
 
 const errorsOf = (run: () => unknown) => {
   try {

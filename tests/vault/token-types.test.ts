@@ -11,7 +11,7 @@ import {
   summaryOf,
   type TokenTypeName,
   tokenTypes,
-} from '../../src/vault/token-types.ts';
+} from '../../src/vault/tokens/types.ts';
 
 const number = '4242424242424242';
 const names = Object.keys(tokenTypes) as TokenTypeName[];

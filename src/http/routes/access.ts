@@ -1,8 +1,8 @@
 /** Routes about access itself: what can be held, what to start from, and why a decision fell. */
 import Type from 'typebox';
-import { listTemplates, readTemplate } from '../../vault/application-templates.ts';
-import { type Explaining, explainAccess } from '../../vault/explain-access.ts';
-import { listPermissions } from '../../vault/list-permissions.ts';
+import { type Explaining, explainAccess } from '../../vault/access/explain.ts';
+import { listPermissions } from '../../vault/access/list-permissions.ts';
+import { listTemplates, readTemplate } from '../../vault/applications/templates.ts';
 import { type Route, route } from '../route.ts';
 import {
   accessExplanation,

@@ -7,7 +7,7 @@ import {
   listKeys,
   readKey,
   regenerateKey,
-} from '../../vault/application-keys.ts';
+} from '../../vault/applications/keys.ts';
 import { type Route, route } from '../route.ts';
 import { applicationKey, byKeyId, keyQuery } from '../schemas/application.ts';
 import { byId } from '../schemas/shared.ts';

@@ -1,9 +1,9 @@
 /** Routes of applications. */
-import { type ApplicationWriting, createApplication } from '../../vault/create-application.ts';
-import { deleteApplication } from '../../vault/delete-application.ts';
-import { listApplications } from '../../vault/list-applications.ts';
-import { readApplication, readOwnApplication } from '../../vault/read-application.ts';
-import { updateApplication } from '../../vault/update-application.ts';
+import { type ApplicationWriting, createApplication } from '../../vault/applications/create.ts';
+import { deleteApplication } from '../../vault/applications/delete.ts';
+import { listApplications } from '../../vault/applications/list.ts';
+import { readApplication, readOwnApplication } from '../../vault/applications/read.ts';
+import { updateApplication } from '../../vault/applications/update.ts';
 import { type Route, route } from '../route.ts';
 import {
   application,

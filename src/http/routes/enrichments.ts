@@ -1,6 +1,9 @@
 /** Routes of enrichments. */
-import { type CardReading, readCardDetails } from '../../vault/card-details.ts';
-import { type BankVerifying, verifyBankAccount } from '../../vault/verify-bank-account.ts';
+import { type CardReading, readCardDetails } from '../../vault/enrichments/card-details.ts';
+import {
+  type BankVerifying,
+  verifyBankAccount,
+} from '../../vault/enrichments/verify-bank-account.ts';
 import { type Route, route } from '../route.ts';
 import {
   bankVerification,

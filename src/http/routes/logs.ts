@@ -1,7 +1,7 @@
 /** Routes of the audit log. */
 import Type from 'typebox';
-import { type Checkpointing, readCheckpoint } from '../../vault/checkpoints.ts';
-import { createLogReading, listEntityTypes, listLogs } from '../../vault/logs.ts';
+import { type Checkpointing, readCheckpoint } from '../../vault/logs/checkpoints.ts';
+import { createLogReading, listEntityTypes, listLogs } from '../../vault/logs/list.ts';
 import { type Route, route } from '../route.ts';
 import { checkpoint, entityTypes, logPage } from '../schemas/log.ts';
 import { line, pageQuery, strict } from '../schemas/shared.ts';

@@ -1,7 +1,7 @@
 /** Routes of sessions. */
-import type { KeyWriting } from '../../vault/application-keys.ts';
-import { authorizeSession } from '../../vault/authorize-session.ts';
-import { createSession } from '../../vault/create-session.ts';
+import type { KeyWriting } from '../../vault/applications/keys.ts';
+import { authorizeSession } from '../../vault/sessions/authorize.ts';
+import { createSession } from '../../vault/sessions/create.ts';
 import { type Route, route } from '../route.ts';
 import { session, sessionAuthorization } from '../schemas/session.ts';
 

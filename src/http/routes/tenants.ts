@@ -1,9 +1,9 @@
 /** Routes of the caller's own tenant. */
 import type { Store } from '../../store/store.ts';
-import { deleteTenant } from '../../vault/delete-tenant.ts';
-import { readTenant, type TenantReading } from '../../vault/read-tenant.ts';
-import { updateTenant } from '../../vault/update-tenant.ts';
-import { reportUsage } from '../../vault/usage-report.ts';
+import { deleteTenant } from '../../vault/tenants/delete.ts';
+import { readTenant, type TenantReading } from '../../vault/tenants/read.ts';
+import { updateTenant } from '../../vault/tenants/update.ts';
+import { reportUsage } from '../../vault/tenants/usage-report.ts';
 import { type Route, route } from '../route.ts';
 import { tenant, tenantUpdate, usageReport } from '../schemas/tenant.ts';
 

@@ -4,7 +4,7 @@ import {
   deleteTokenIntent,
   readTokenIntent,
   type TokenIntentWriting,
-} from '../../vault/token-intents.ts';
+} from '../../vault/token-intents/token-intents.ts';
 import { type Route, route } from '../route.ts';
 import { byId } from '../schemas/shared.ts';
 import { tokenIntent, tokenIntentRequest } from '../schemas/token-intent.ts';

@@ -1,8 +1,8 @@
 /** Routes for very many tokens: lines in, lines out, none of them held for longer than it takes. */
 import { errorKinds, VaultError } from '../../lib/errors.ts';
-import type { TokenWriting } from '../../vault/create-tokens.ts';
-import { exportTokens } from '../../vault/export-tokens.ts';
-import { createImport, type ImportLine, type ImportResult } from '../../vault/import-tokens.ts';
+import type { TokenWriting } from '../../vault/tokens/create-many.ts';
+import { exportTokens } from '../../vault/tokens/export.ts';
+import { createImport, type ImportLine, type ImportResult } from '../../vault/tokens/import.ts';
 import { bodyBytesMax, parseJson } from '../body.ts';
 import { type Line, linesOf } from '../lines.ts';
 import { problemOf } from '../problem.ts';
@@ -81,6 +81,7 @@ async function* createdLines(
     }
   } finally {
     await answerOfNext(next).catch(nothing);
+    await work.return(undefined);
   }
 }
 

@@ -1,7 +1,7 @@
 /** Routes that turn any JSON into tokens, and references to tokens back into what they hold. */
-import type { TokenWriting } from '../../vault/create-tokens.ts';
-import { detokenize } from '../../vault/detokenize.ts';
-import { tokenize } from '../../vault/tokenize.ts';
+import type { TokenWriting } from '../../vault/tokens/create-many.ts';
+import { detokenize } from '../../vault/tokens/detokenize.ts';
+import { tokenize } from '../../vault/tokens/tokenize.ts';
 import { type Route, route } from '../route.ts';
 import { anyJson } from '../schemas/shared.ts';
 import { readTokenRequest } from '../token-request.ts';

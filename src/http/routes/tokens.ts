@@ -1,9 +1,9 @@
 /** Routes of tokens. */
-import { createToken, turnOfCreation } from '../../vault/create-token.ts';
-import type { TokenWriting } from '../../vault/create-tokens.ts';
-import { deleteToken } from '../../vault/delete-token.ts';
-import { readToken } from '../../vault/read-token.ts';
-import { updateToken } from '../../vault/update-token.ts';
+import { createToken, turnOfCreation } from '../../vault/tokens/create.ts';
+import type { TokenWriting } from '../../vault/tokens/create-many.ts';
+import { deleteToken } from '../../vault/tokens/delete.ts';
+import { readToken } from '../../vault/tokens/read.ts';
+import { updateToken } from '../../vault/tokens/update.ts';
 import { type Route, route } from '../route.ts';
 import { byId } from '../schemas/shared.ts';
 import { token, tokenPatch, tokenRequest } from '../schemas/token.ts';

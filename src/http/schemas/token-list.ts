@@ -1,8 +1,8 @@
 /** Shapes of what token lists and searches are asked. */
 import Type from 'typebox';
 import { cursorLengthMax } from '../../crypto/cursor.ts';
-import { queryLengthMax } from '../../vault/search-query.ts';
-import { tokenTypes } from '../../vault/token-types.ts';
+import { queryLengthMax } from '../../vault/tokens/search-query.ts';
+import { tokenTypes } from '../../vault/tokens/types.ts';
 import { metadataPatterns, metadataProperties } from '../metadata-query.ts';
 import { nullable, pageQuery, strict, text } from './shared.ts';
 

@@ -1,0 +1,338 @@
+/** Access: the one place that decides who may do what to which token, and what they may see. */
+import type { Brand } from '../../lib/brand.ts';
+import {
+  type Container,
+  containerForm,
+  parseContainer,
+  rootContainer,
+} from '../../lib/container.ts';
+import { invalid } from '../../lib/errors.ts';
+import { createFindings } from '../../lib/findings.ts';
+import { mayBeginTokenId, parseTokenId, type TokenId } from '../../lib/ids.ts';
+import {
+  type HolderKind,
+  type Permission,
+  parsePermission,
+  permissionAllowed,
+  permissions,
+  type Transform,
+} from './permissions.ts';
+
+export type { Transform } from './permissions.ts';
+
+export const permissionsMax = 50;
+export const rulesMax = 100;
+export const conditionsMax = 10;
+export const conditionValueLengthMax = 400;
+
+export interface Condition {
+  readonly attribute: 'id' | 'container';
+  readonly operator: 'equals' | 'starts_with';
+  readonly value: string;
+}
+
+/** Speaks about a container and everything below it, or about tokens that meet all conditions. */
+export interface AccessRule {
+  readonly description?: string;
+  /** From 1; the lowest number is asked first. */
+  readonly priority: number;
+  readonly container?: Container;
+  readonly conditions?: readonly Condition[];
+  readonly permissions: readonly Permission[];
+  readonly transform: Transform;
+}
+
+/** What a holder was given: the words of an application, or of an authorised session. */
+export interface Access {
+  readonly permissions: readonly Permission[];
+  readonly rules: readonly AccessRule[];
+}
+
+/** Texts that equal `text`, or begin with it. A container's prefix is itself or an ancestor. */
+export interface Pattern {
+  readonly text: string;
+  readonly exact: boolean;
+}
+
+/** The tokens whose id and container both match; every rule comes down to one such pair. */
+export interface Scope {
+  readonly id: Pattern;
+  readonly container: Pattern;
+}
+
+/** One rule in the order of asking, for one permission. The grant is made once and handed out. */
+interface Step {
+  readonly scope: Scope;
+  readonly grant: Grant;
+}
+
+/** {@link Access} in the order in which it is asked; made by {@link policyOf}. */
+export type Policy = Brand<ReadonlyMap<Permission, readonly Step[]>, 'Policy'>;
+
+/** The proof that {@link decide} said yes: data is shown only to who holds one, and only so. */
+export type Grant = Brand<
+  {
+    readonly permission: Permission;
+    readonly transform: Transform;
+    /** The rule that decided; absent when the plain permission did. */
+    readonly rule?: AccessRule;
+  },
+  'Grant'
+>;
+
+/** The token that is to be touched; a token that is still to be named has no id. */
+export interface Subject {
+  readonly id: TokenId | undefined;
+  readonly container: Container;
+}
+
+const anyToken: Scope = {
+  id: { text: '', exact: false },
+  container: { text: rootContainer, exact: false },
+};
+
+/**
+ * Rules come first, by priority. A plain permission is asked last: for tokens it is a rule on `/`
+ * with its implied transform, and `redact` where it returns no data.
+ */
+export function policyOf(access: Access): Policy {
+  const policy = new Map<Permission, Step[]>(access.permissions.map((held) => [held, []]));
+  for (const rule of access.rules.toSorted((a, b) => a.priority - b.priority)) {
+    const scope = scopeOf(rule);
+    if (scope === undefined) continue;
+    for (const permission of new Set(rule.permissions)) {
+      const grant = { permission, transform: rule.transform, rule } as Grant;
+      const steps = policy.get(permission);
+      if (steps === undefined) policy.set(permission, [{ scope, grant }]);
+      else steps.push({ scope, grant });
+    }
+  }
+  for (const permission of new Set(access.permissions)) {
+    const { token, impliedTransform: transform = 'redact' } = permissions[permission];
+    const grant = { permission, transform } as Grant;
+    if (token) policy.get(permission)?.push({ scope: anyToken, grant });
+  }
+  return policy as ReadonlyMap<Permission, readonly Step[]> as Policy;
+}
+
+/**
+ * The first rule that holds the permission and speaks about the token decides; `undefined` when
+ * none does, and for a permission that is not about tokens.
+ */
+export function decide(
+  policy: Policy,
+  permission: Permission,
+  subject: Subject,
+): Grant | undefined {
+  return policy.get(permission)?.find((step) => inScope(step.scope, subject))?.grant;
+}
+
+/** True when the permission is held anywhere at all, for some token or as a plain permission. */
+export function holds(policy: Policy, permission: Permission): boolean {
+  return policy.has(permission);
+}
+
+/**
+ * Where a list has to look: {@link decide} grants the permission on exactly the tokens that are in
+ * at least one of these scopes. A scope within another is left out.
+ */
+export function scopesOf(policy: Policy, permission: Permission): readonly Scope[] {
+  let widest: readonly Scope[] = [];
+  for (const { scope } of policy.get(permission) ?? []) {
+    if (widest.some((other) => includes(other, scope))) continue;
+    widest = [...widest.filter((other) => !includes(scope, other)), scope];
+  }
+  return widest;
+}
+
+const sight: Record<Transform, number> = { redact: 0, mask: 1, reveal: 2 };
+
+/** True when one transform lets see at least what another does. */
+export function showsAsMuch(one: Transform, other: Transform): boolean {
+  return sight[one] >= sight[other];
+}
+
+/**
+ * True only when `authoriser` could do itself everything that `granted` allows: for every token and
+ * permission that `granted` grants, it is granted too, with a transform at least as revealing.
+ * Transforms are not compared where no data is returned. Sound and not complete: it follows the
+ * first-match order of both sides, and answers false where a granted rule is matched only by
+ * several of the authoriser's rules together.
+ */
+export function covers(authoriser: Policy, granted: Policy): boolean {
+  for (const [permission, steps] of granted) {
+    const own = authoriser.get(permission);
+    if (own === undefined) return false;
+    if (!steps.every((step, index) => stepCovered(step, steps.slice(0, index), own))) return false;
+  }
+  return true;
+}
+
+function stepCovered(step: Step, earlier: readonly Step[], authoriser: readonly Step[]): boolean {
+  const { permission, transform } = step.grant;
+  const returnsData = permissions[permission].impliedTransform !== undefined;
+  // Where an earlier granted rule decides this one has no say, and where an earlier rule of the
+  // authoriser was found sufficient its later ones have none.
+  const settled = earlier.map((other) => other.scope);
+  for (const own of authoriser) {
+    const shared = intersection(own.scope, step.scope);
+    if (shared === undefined) continue;
+    if (!returnsData || showsAsMuch(own.grant.transform, transform)) settled.push(own.scope);
+    else if (!settled.some((scope) => includes(scope, shared))) return false;
+  }
+  return settled.some((scope) => includes(scope, step.scope));
+}
+
+/** `undefined` when the conditions contradict each other, and for a rule that names no tokens. */
+function scopeOf(rule: AccessRule): Scope | undefined {
+  const { container, conditions = [] } = rule;
+  const scopes = conditions.map(({ attribute, operator, value }) => {
+    const text = attribute === 'container' ? value.toLowerCase() : value;
+    return { ...anyToken, [attribute]: { text, exact: operator === 'equals' } };
+  });
+  if (container !== undefined)
+    scopes.push({ ...anyToken, container: { text: container, exact: false } });
+  if (scopes.length === 0) return undefined;
+  return scopes.reduce<Scope | undefined>((all, one) => all && intersection(all, one), anyToken);
+}
+
+function inScope(scope: Scope, subject: Subject): boolean {
+  return matches(scope.container, subject.container) && matches(scope.id, subject.id ?? '');
+}
+
+function matches(pattern: Pattern, text: string): boolean {
+  return pattern.exact ? text === pattern.text : text.startsWith(pattern.text);
+}
+
+function intersection(a: Scope, b: Scope): Scope | undefined {
+  const id = narrower(a.id, b.id);
+  const container = narrower(a.container, b.container);
+  return id && container ? { id, container } : undefined;
+}
+
+/** Two patterns share a text only when one of them includes the other. */
+export function narrower(a: Pattern, b: Pattern): Pattern | undefined {
+  if (includesPattern(a, b)) return b;
+  return includesPattern(b, a) ? a : undefined;
+}
+
+function includes(outer: Scope, inner: Scope): boolean {
+  return includesPattern(outer.id, inner.id) && includesPattern(outer.container, inner.container);
+}
+
+/** True when every text that matches `inner` matches `outer`. */
+export function includesPattern(outer: Pattern, inner: Pattern): boolean {
+  if (outer.exact) return inner.exact && inner.text === outer.text;
+  return inner.text.startsWith(outer.text);
+}
+
+/** A rule as the wire schema lets it through: the shape is right, the texts are anybody's. */
+export interface WireRule {
+  readonly description?: string | null;
+  readonly priority: number;
+  readonly container?: string | null;
+  readonly conditions?: readonly Condition[] | null;
+  readonly permissions: readonly string[];
+  readonly transform: Transform;
+}
+
+/** Notes what is wrong with an attribute; all notes are thrown together in the end. */
+type Refuse = (attribute: string, message: string) => void;
+
+/** @throws VaultError `validation_failed` naming every permission that is wrong. */
+export function parsePermissions(
+  texts: readonly string[],
+  kind: HolderKind,
+): readonly Permission[] {
+  const findings = createFindings();
+  const held = readPermissions(texts, (one) => permissionAllowed(one, kind), findings.add);
+  findings.settle();
+  return held;
+}
+
+/** @throws VaultError `validation_failed` naming every attribute that is wrong. */
+export function parseRules(
+  rules: readonly WireRule[],
+  holder: { readonly kind: HolderKind },
+): readonly AccessRule[] {
+  if (rules.length > rulesMax) throw invalid('rules', `must be at most ${rulesMax}`);
+  const findings = createFindings();
+  const priorities = new Set<number>();
+  const parsed = rules.map((rule, index) => {
+    const refuse: Refuse = (attribute, message) =>
+      findings.add(`rules[${index}].${attribute}`, message);
+    if (priorities.has(rule.priority)) refuse('priority', 'must differ from every other priority');
+    priorities.add(rule.priority);
+    return readRule(rule, holder.kind, refuse);
+  });
+  findings.settle();
+  return parsed;
+}
+
+function readRule(wire: WireRule, kind: HolderKind, refuse: Refuse): AccessRule {
+  const { description, priority, transform } = wire;
+  if (!Number.isSafeInteger(priority) || priority < 1) {
+    refuse('priority', 'must be a whole number from 1');
+  }
+  if (wire.permissions.length === 0) refuse('permissions', 'must not be empty');
+  const mayHold = (one: Permission) => permissions[one].token && permissionAllowed(one, kind);
+  return {
+    ...(typeof description === 'string' && { description }),
+    priority,
+    ...readPlace(wire, kind, refuse),
+    permissions: readPermissions(wire.permissions, mayHold, refuse),
+    transform,
+  };
+}
+
+function readPermissions(
+  texts: readonly string[],
+  mayHold: (permission: Permission) => boolean,
+  refuse: Refuse,
+): readonly Permission[] {
+  if (texts.length > permissionsMax) refuse('permissions', `must be at most ${permissionsMax}`);
+  return texts.flatMap((text, index) => {
+    const permission = parsePermission(text);
+    if (permission !== undefined && mayHold(permission)) return permission;
+    refuse(`permissions[${index}]`, 'must be a permission that can be held here');
+    return [];
+  });
+}
+
+function readPlace(
+  { container: text, conditions }: WireRule,
+  kind: HolderKind,
+  refuse: Refuse,
+): Pick<AccessRule, 'container' | 'conditions'> {
+  if (conditions) {
+    if (kind !== 'session') refuse('conditions', 'are for the rules of sessions only');
+    if (typeof text === 'string') refuse('conditions', 'must not stand beside a container');
+    refuseConditions(conditions, refuse);
+    return { conditions };
+  }
+  const container = parseContainer(text ?? '');
+  if (container === undefined) refuse('container', containerForm);
+  return container === undefined ? {} : { container };
+}
+
+function refuseConditions(conditions: readonly Condition[], refuse: Refuse): void {
+  if (conditions.length < 1 || conditions.length > conditionsMax) {
+    refuse('conditions', `must be 1 to ${conditionsMax}`);
+  }
+  for (const [index, condition] of conditions.entries()) {
+    if (canBeMet(condition)) continue;
+    const form = `must have 1 to ${conditionValueLengthMax} characters that a token could have there`;
+    refuse(`conditions[${index}].value`, form);
+  }
+}
+
+/** A condition that no token could ever meet is a mistake. */
+function canBeMet({ attribute, operator, value }: Condition): boolean {
+  if (value === '' || value.length > conditionValueLengthMax) return false;
+  if (attribute === 'id') {
+    return operator === 'equals' ? parseTokenId(value) !== undefined : mayBeginTokenId(value);
+  }
+  return operator === 'equals'
+    ? parseContainer(value) !== undefined
+    : /^\/[a-z0-9_/-]*$/i.test(value);
+}

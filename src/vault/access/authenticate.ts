@@ -1,0 +1,152 @@
+/** Authentication: from the key a request carries to the caller it stands for. */
+import { apiKeyPlausible, hashApiKey } from '../../crypto/api-key.ts';
+import { holderProven } from '../../crypto/api-key-proof.ts';
+import { type Clock, hour, type Instant, second } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { ExpiringMap } from '../../lib/expiring-map.ts';
+import type { Change } from '../../store/change.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { accessOf } from '../applications/row.ts';
+import { entryOf } from '../logs/audit.ts';
+import { policyOfSession } from '../sessions/sessions.ts';
+import type { Tenants } from '../tenants/tenants.ts';
+import { type Policy, policyOf } from './access.ts';
+import { authenticated, type Caller, type Origin } from './caller.ts';
+import type { KeyFlaw, OnFailedAuthentication } from './failed-authentication.ts';
+import type { HolderKind } from './permissions.ts';
+
+export type Authenticate = (key: string | undefined, origin: Origin) => Promise<Caller>;
+
+export interface Authentication {
+  readonly authenticate: Authenticate;
+  /** What this server commits takes effect at once here; other servers see it within a second. */
+  forget(change: Change): void;
+}
+
+interface Principal {
+  readonly key: Row<'api_keys'>;
+  readonly kind: HolderKind;
+  readonly policy: Policy;
+  /** Of a session; no cache outlives it. */
+  readonly expiresAt: Instant | undefined;
+}
+
+/**
+ * A revoked key, or one whose rules changed, works on no server for longer than a second: half of it
+ * is for the reading itself.
+ */
+const staleMsMax = second / 2;
+const principalsCached = 10_000;
+
+/** How exactly the last use of a key is known. */
+const useNotedMs = hour;
+
+export interface AuthenticateOptions {
+  readonly store: Store;
+  readonly tenants: Tenants;
+  readonly clock: Clock;
+  readonly onFailure: OnFailedAuthentication;
+}
+
+/**
+ * Keys are found by their SHA-256, so how long a look-up takes says nothing about how much of a
+ * guess was right. Every refusal looks the same, whatever was wrong.
+ */
+export function createAuthentication({
+  store,
+  tenants,
+  clock,
+  onFailure,
+}: AuthenticateOptions): Authentication {
+  const recent = new ExpiringMap<string, Principal>({
+    clock,
+    ageMsMax: staleMsMax,
+    entriesMax: principalsCached,
+  });
+
+  async function load(hash: string): Promise<Principal | undefined> {
+    const key = await store.get('api_keys', { key_hash: hash });
+    if (key === undefined) return undefined;
+    const { tenant_id, application_id, session_id } = key;
+    const application = await store.get('applications', { tenant_id, application_id });
+    if (application === undefined) return holderGone(key);
+    if (session_id === null) {
+      const policy = policyOf(accessOf(application));
+      return { key, kind: application.type, policy, expiresAt: undefined };
+    }
+    const session = await store.get('sessions', { tenant_id, session_id });
+    if (session === undefined) return holderGone(key);
+    const policy = await policyOfSession(store, session);
+    return { key, kind: 'session', policy, expiresAt: session.expires_at };
+  }
+
+  /** Never waited for, and nothing fails with it: of writers at the same time one is enough. */
+  function noteUse(caller: Caller, key: Row<'api_keys'>): void {
+    const now = clock.now();
+    const known = key.last_used_at !== null && now - key.last_used_at < useNotedMs;
+    if (known || caller.session !== undefined) return;
+    const fact = { entity: 'application_key', id: key.key_id, operation: 'use' } as const;
+    const used = { ...key, version: key.version + 1, last_used_at: now };
+    store
+      .commit({ replace: { api_keys: [used] }, entries: [entryOf(caller, now, fact)] })
+      .catch(() => undefined);
+  }
+
+  async function refuse(origin: Origin, key?: Row<'api_keys'>, flaw?: KeyFlaw): Promise<never> {
+    await onFailure(origin, key, flaw);
+    throw new VaultError('unauthenticated', { public: 'A valid API key is required.' });
+  }
+
+  async function callerOf(key: string, origin: Origin): Promise<Caller> {
+    const hash = hashApiKey(key).toString('base64url');
+    const known = recent.get(hash);
+    const reading = recent.reading();
+    const principal = known ?? (apiKeyPlausible(key) ? await load(hash) : undefined);
+    if (principal === undefined || hasEnded(principal, clock.now())) {
+      return refuse(origin, principal?.key);
+    }
+    const tenant = await tenants.find(principal.key.tenant_id);
+    if (tenant === undefined) return refuse(origin, principal.key);
+    if (!known && !holderProven(tenant.keyring, principal.key, principal.key.proof)) {
+      return refuse(origin, principal.key, 'altered');
+    }
+    const { application_id, session_id } = principal.key;
+    const { kind, policy } = principal;
+    const caller = authenticated({
+      tenant,
+      application: application_id,
+      session: session_id ?? undefined,
+      kind,
+      policy,
+      origin,
+    });
+    if (known) return caller;
+    // A session that is still to be authorised is asked for every time, so that it can begin at once.
+    if (policy.size > 0) recent.set(hash, principal, reading);
+    noteUse(caller, principal.key);
+    return caller;
+  }
+
+  return {
+    authenticate: (key, origin) => (key === undefined ? refuse(origin) : callerOf(key, origin)),
+    forget: ({ replace, remove }) => {
+      for (const { key_hash } of remove?.api_keys ?? []) recent.delete(key_hash);
+      if (replace?.applications || remove?.applications || replace?.tenants) recent.clear();
+    },
+  };
+}
+
+/** The key is still there while what it was for is being removed. */
+function holderGone(key: Row<'api_keys'>): Principal {
+  return {
+    key,
+    kind: 'session',
+    policy: policyOf({ permissions: [], rules: [] }),
+    expiresAt: key.created_at,
+  };
+}
+
+function hasEnded({ expiresAt }: Principal, now: Instant): boolean {
+  return expiresAt !== undefined && expiresAt <= now;
+}

@@ -1,0 +1,43 @@
+/** Deleting an application and all of its keys; sessions it took part in end with it. */
+
+import type { Caller } from '../access/caller.ts';
+import { entryOf } from '../logs/audit.ts';
+import type { Decide } from '../perform.ts';
+import { applicationOf, keysOf } from './queries.ts';
+import type { ApplicationReading } from './read.ts';
+
+/**
+ * From the decision `not_found`. A key that is created meanwhile raises the application's version,
+ * so none can be left behind.
+ */
+export function deleteApplication(
+  { store, clock }: ApplicationReading,
+  caller: Caller,
+  id: string,
+): Decide {
+  return async () => {
+    const now = clock.now();
+    const row = await applicationOf(store, caller.tenant.id, id);
+    const keys = await keysOf(store, caller.tenant.id, [row.application_id]);
+    const { tenant_id, application_id, version } = row;
+    return {
+      change: {
+        remove: {
+          applications: [{ tenant_id, application_id, version }],
+          api_keys: keys.map(({ key_hash, version }) => ({ key_hash, version })),
+        },
+        entries: [
+          entryOf(caller, now, { entity: 'application', id: application_id, operation: 'delete' }),
+          ...keys.map((key) =>
+            entryOf(caller, now, {
+              entity: 'application_key',
+              id: key.key_id,
+              operation: 'delete',
+            }),
+          ),
+        ],
+      },
+      reply: { status: 204 },
+    };
+  };
+}

@@ -1,0 +1,133 @@
+/** The keys of an application: several at once, so that one can take over before another is deleted. */
+import type { Clock } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { Random } from '../../lib/random.ts';
+import type { Store } from '../../store/store.ts';
+import type { Actor } from '../access/caller.ts';
+import { entryOf } from '../logs/audit.ts';
+import type { Decide } from '../perform.ts';
+import { newKey, viewKey } from './api-key-row.ts';
+import { applicationOf, keyOf, keysOf } from './queries.ts';
+import type { ApplicationReading } from './read.ts';
+
+export const keysPerApplicationMax = 3;
+
+export interface KeyWriting {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/**
+ * From the decision `not_found`, or `unprocessable` when the application has all the keys it may
+ * have. The application's version is raised with each key, so concurrent requests cannot exceed it.
+ */
+export function createKey(
+  { store, clock, random }: KeyWriting,
+  actor: Actor,
+  application: string,
+): Decide {
+  const { tenant, application: by } = actor;
+  return async () => {
+    const now = clock.now();
+    const row = await applicationOf(store, tenant.id, application);
+    const keys = await keysOf(store, tenant.id, [row.application_id]);
+    if (keys.length >= keysPerApplicationMax) throw tooManyKeys();
+    const { application_id, type: kind } = row;
+    const key = newKey({ tenant, application: application_id, kind, by, now, random });
+    const id = key.row.key_id;
+    return {
+      change: {
+        replace: { applications: [{ ...row, version: row.version + 1 }] },
+        insert: { api_keys: [key.row] },
+        entries: [entryOf(actor, now, { entity: 'application_key', id, operation: 'create' })],
+      },
+      reply: {
+        status: 201,
+        location: `/applications/${application_id}/keys/${id}`,
+        body: viewKey(key.row, key.text),
+      },
+    };
+  };
+}
+
+export function tooManyKeys(): VaultError {
+  return new VaultError('unprocessable', {
+    public: `An application has at most ${keysPerApplicationMax} keys; delete one first.`,
+  });
+}
+
+export interface KeyQuery {
+  readonly id?: readonly string[];
+  /** Kinds of application. */
+  readonly type?: readonly string[];
+}
+
+/** From the decision `not_found`. */
+export function listKeys(
+  { store, clock }: ApplicationReading,
+  actor: Actor,
+  { application, query }: { readonly application: string; readonly query: KeyQuery },
+): Decide {
+  const ids = query.id?.map((id) => id.toLowerCase());
+  return async () => {
+    const row = await applicationOf(store, actor.tenant.id, application);
+    const keys = await keysOf(store, actor.tenant.id, [row.application_id]);
+    const wanted = keys.filter(
+      (key) => (ids?.includes(key.key_id) ?? true) && (query.type?.includes(row.type) ?? true),
+    );
+    const id = row.application_id;
+    const fact = { entity: 'application_key', id, operation: 'list' } as const;
+    return {
+      change: { entries: [entryOf(actor, clock.now(), fact)] },
+      reply: { status: 200, body: wanted.map((key) => viewKey(key)) },
+    };
+  };
+}
+
+export interface KeyPath {
+  readonly id: string;
+  readonly keyId: string;
+}
+
+/** From the decision `not_found`. */
+export function readKey({ store, clock }: ApplicationReading, actor: Actor, path: KeyPath): Decide {
+  return async () => {
+    const application = await applicationOf(store, actor.tenant.id, path.id);
+    const row = await keyOf(store, application, path.keyId);
+    const fact = { entity: 'application_key', id: row.key_id, operation: 'read' } as const;
+    return {
+      change: { entries: [entryOf(actor, clock.now(), fact)] },
+      reply: { status: 200, body: viewKey(row) },
+    };
+  };
+}
+
+/** From the decision `not_found`. The key works nowhere a second later. */
+export function deleteKey(
+  { store, clock }: ApplicationReading,
+  actor: Actor,
+  path: KeyPath,
+): Decide {
+  return async () => {
+    const application = await applicationOf(store, actor.tenant.id, path.id);
+    const { key_hash, version, key_id: id } = await keyOf(store, application, path.keyId);
+    const fact = { entity: 'application_key', id, operation: 'delete' } as const;
+    return {
+      change: {
+        remove: { api_keys: [{ key_hash, version }] },
+        entries: [entryOf(actor, clock.now(), fact)],
+      },
+      reply: { status: 204 },
+    };
+  };
+}
+
+/** What became of `POST /applications/{id}/regenerate`. */
+export function regenerateKey(): Decide {
+  throw new VaultError('gone', {
+    public:
+      'Regenerating a key is removed. Create a new key with POST /applications/{id}/keys, and ' +
+      'delete the old one with DELETE /applications/{id}/keys/{keyId} when nothing uses it any more.',
+  });
+}

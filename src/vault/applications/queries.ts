@@ -1,0 +1,77 @@
+/** What is asked of stored applications and their keys, always within one tenant. */
+import { VaultError } from '../../lib/errors.ts';
+import { type ApplicationId, type KeyId, parseUuid, type TenantId } from '../../lib/ids.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+
+/** @throws VaultError `not_found`, alike for one that is missing and for another tenant's. */
+export async function applicationOf(
+  store: Store,
+  tenant: TenantId,
+  id: string,
+): Promise<Row<'applications'>> {
+  const application_id = parseUuid<ApplicationId>(id);
+  const row =
+    application_id && (await store.get('applications', { tenant_id: tenant, application_id }));
+  if (row) return row;
+  throw new VaultError('not_found', { public: 'There is no application with this id.' });
+}
+
+/**
+ * The applications' own keys, oldest first; those of all applications when none are named. Keys of
+ * sessions are not among them.
+ */
+export async function keysOf(
+  store: Store,
+  tenant: TenantId,
+  applications?: readonly ApplicationId[],
+): Promise<Row<'api_keys'>[]> {
+  if (applications?.length === 0) return [];
+  return store.select((db) => {
+    const select = db
+      .selectFrom('api_keys')
+      .selectAll()
+      .where('tenant_id', '=', tenant)
+      .where('session_id', 'is', null)
+      .orderBy('created_at')
+      .orderBy('key_id');
+    return applications ? select.where('application_id', 'in', applications) : select;
+  });
+}
+
+/** @throws VaultError `not_found`, also for the key of another application. */
+export async function keyOf(
+  store: Store,
+  application: Row<'applications'>,
+  id: string,
+): Promise<Row<'api_keys'>> {
+  const row = await keyOfTenant(store, application.tenant_id, id);
+  if (row.application_id === application.application_id && row.session_id === null) return row;
+  throw noKey();
+}
+
+/**
+ * A key of any application, or of a session.
+ * @throws VaultError `not_found`, alike for one that is missing and for another tenant's.
+ */
+export async function keyOfTenant(
+  store: Store,
+  tenant: TenantId,
+  id: string,
+): Promise<Row<'api_keys'>> {
+  const keyId = parseUuid<KeyId>(id);
+  if (keyId === undefined) throw noKey();
+  const [row] = await store.select((db) =>
+    db
+      .selectFrom('api_keys')
+      .selectAll()
+      .where('tenant_id', '=', tenant)
+      .where('key_id', '=', keyId),
+  );
+  if (row) return row;
+  throw noKey();
+}
+
+export function noKey(): VaultError {
+  return new VaultError('not_found', { public: 'There is no key with this id.' });
+}

@@ -1,0 +1,67 @@
+/** An application as it is stored, and the permissions and rules a request asks for. */
+import type { Instant } from '../../lib/clock.ts';
+import { invalid } from '../../lib/errors.ts';
+import { createFindings } from '../../lib/findings.ts';
+import type { ApplicationId } from '../../lib/ids.ts';
+import type { Row } from '../../store/tables.ts';
+import { type Access, parsePermissions, parseRules, type WireRule } from '../access/access.ts';
+import type { ApplicationKind, HolderKind } from '../access/permissions.ts';
+import type { Tenant } from '../tenants/tenants.ts';
+
+/** Permissions and rules as the wire schema lets them through; null means absent. */
+export interface AccessRequest {
+  readonly permissions?: readonly string[] | null;
+  readonly rules?: readonly WireRule[] | null;
+}
+
+/** @throws VaultError `validation_failed` naming every attribute that is wrong, or that both are empty. */
+export function readAccess({ permissions, rules }: AccessRequest, kind: HolderKind): Access {
+  const findings = createFindings();
+  const held = findings.attempt(() => parsePermissions(permissions ?? [], kind)) ?? [];
+  const ruled = findings.attempt(() => parseRules(rules ?? [], { kind })) ?? [];
+  findings.settle();
+  if (held.length + ruled.length === 0) {
+    throw invalid('permissions', 'must not be empty unless rules are given');
+  }
+  return { permissions: held, rules: ruled };
+}
+
+type StoredAccess = Pick<Row<'applications'>, 'permissions' | 'rules'>;
+
+/** Of an application or a session. What is stored was checked when it was stored. */
+export function accessOf(row: StoredAccess): Access {
+  return {
+    permissions: JSON.parse(row.permissions) as Access['permissions'],
+    rules: JSON.parse(row.rules) as Access['rules'],
+  };
+}
+
+export function storedAccess({ permissions, rules }: Access): StoredAccess {
+  return { permissions: JSON.stringify(permissions), rules: JSON.stringify(rules) };
+}
+
+export interface NewApplication {
+  readonly tenant: Tenant;
+  readonly id: ApplicationId;
+  readonly name: string;
+  readonly kind: ApplicationKind;
+  readonly access: Access;
+  /** The application that asked for it; none when the operator did. */
+  readonly by: ApplicationId | null;
+  readonly now: Instant;
+}
+
+export function applicationRow(application: NewApplication): Row<'applications'> {
+  return {
+    tenant_id: application.tenant.id,
+    application_id: application.id,
+    version: 1,
+    name: application.name,
+    type: application.kind,
+    ...storedAccess(application.access),
+    created_by: application.by,
+    created_at: application.now,
+    modified_by: null,
+    modified_at: null,
+  };
+}

@@ -1,0 +1,39 @@
+/** Updating an application: name, permissions and rules are replaced as a whole. */
+import type { Row } from '../../store/tables.ts';
+import type { Caller } from '../access/caller.ts';
+import { entryOf } from '../logs/audit.ts';
+import type { Decide } from '../perform.ts';
+import type { ApplicationWriting } from './create.ts';
+import { applicationOf, keysOf } from './queries.ts';
+import { type AccessRequest, readAccess, storedAccess } from './row.ts';
+import { viewApplication } from './view.ts';
+
+export interface ApplicationUpdate extends AccessRequest {
+  readonly name: string;
+}
+
+/** From the decision `not_found`, or `validation_failed` by the kind of the application. */
+export function updateApplication(
+  { store, clock }: ApplicationWriting,
+  caller: Caller,
+  { id, update }: { readonly id: string; readonly update: ApplicationUpdate },
+): Decide {
+  return async () => {
+    const now = clock.now();
+    const row = await applicationOf(store, caller.tenant.id, id);
+    const keys = await keysOf(store, caller.tenant.id, [row.application_id]);
+    const updated: Row<'applications'> = {
+      ...row,
+      version: row.version + 1,
+      name: update.name,
+      ...storedAccess(readAccess(update, row.type)),
+      modified_by: caller.application,
+      modified_at: now,
+    };
+    const fact = { entity: 'application', id: row.application_id, operation: 'update' } as const;
+    return {
+      change: { replace: { applications: [updated] }, entries: [entryOf(caller, now, fact)] },
+      reply: { status: 200, body: viewApplication(updated, keys) },
+    };
+  };
+}

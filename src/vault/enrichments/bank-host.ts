@@ -1,0 +1,99 @@
+/** The operator's own verification service: asked over HTTP, with expressions for both directions. */
+import { ExpressionError } from '../../expressions/error.ts';
+import { compileExpression, evaluateExpression } from '../../expressions/expression.ts';
+import { compileTemplate, evaluateTemplate } from '../../expressions/template.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Json } from '../../lib/json.ts';
+import { type Random, randomBelow } from '../../lib/random.ts';
+import { createBreaker } from '../../outbound/breaker.ts';
+import type { Outbound, OutboundAnswer } from '../../outbound/call.ts';
+import { OutboundError } from '../../outbound/error.ts';
+import type { BankHostConfig } from './bank-host-config.ts';
+import { type BankAccount, parseBankStatus, type VerifyAccount } from './bank-verification.ts';
+
+export interface BankHostTools {
+  readonly outbound: Outbound;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly pause: (milliseconds: number) => Promise<unknown>;
+}
+
+export const answerBytesMax = 65_536;
+const redirectsMax = 3;
+/** Before the second attempt; it doubles from there, and up to as much again is added by chance. */
+const backoffMs = 100;
+/** What a caller should wait for after a failure that may be over at once. */
+const retryAfterMs = 1000;
+
+/** Answers that say nothing of the account: too slow, too many requests, and the service's own faults. */
+const saysNothing = (status: number) => status === 408 || status === 429 || status >= 500;
+
+export function createBankHost(
+  { outbound, clock, random, pause }: BankHostTools,
+  { url, headers, request, answer, timeoutMs, attemptsMax }: BankHostConfig,
+): VerifyAccount {
+  const breaker = createBreaker(clock);
+  const template = compileTemplate(request, 'request');
+  const expression = compileExpression(answer, 'answer');
+
+  function ask(account: BankAccount, deadline: number): Promise<OutboundAnswer> {
+    const { routingNumber: routing_number, accountNumber, country: country_code } = account;
+    const scope = { routing_number, country_code, account_number: accountNumber.reveal() };
+    return outbound({
+      method: 'POST',
+      url,
+      headers: { 'content-type': 'application/json', accept: 'application/json', ...headers },
+      body: JSON.stringify(evaluateTemplate(template, scope) ?? null),
+      timeoutMs: Math.max(1, deadline - clock.now()),
+      answerBytesMax,
+      redirectsMax,
+    });
+  }
+
+  /** The status, or why there is none and whether it is worth another attempt. */
+  async function attempt(account: BankAccount, deadline: number) {
+    try {
+      const received = await ask(account, deadline);
+      const { status } = received;
+      if (saysNothing(status)) return { failure: `it answered ${status}`, again: true };
+      const value = evaluateExpression(expression, { status, body: jsonOf(received.body) });
+      const verdict = parseBankStatus(value);
+      if (verdict !== undefined) return { status: verdict };
+      return { failure: `its answer, ${status}, maps to none of the statuses`, again: false };
+    } catch (error) {
+      if (error instanceof ExpressionError) return { failure: error.message, again: false };
+      if (!(error instanceof OutboundError)) throw error;
+      return { failure: error.message, again: error.reason === 'unreachable' };
+    }
+  }
+
+  return async ({ account, release }) => {
+    const waitMs = breaker.admit();
+    if (waitMs > 0) return { failure: 'it failed too often of late', retryAfterMs: waitMs };
+    await release();
+    const deadline = clock.now() + timeoutMs;
+    for (let attempts = 1; ; attempts += 1) {
+      const result = await attempt(account, deadline);
+      if (result.status !== undefined) {
+        breaker.succeeded();
+        return { status: result.status };
+      }
+      const backoff = backoffMs * 2 ** (attempts - 1);
+      const wait = backoff + randomBelow(random, backoff);
+      if (!result.again || attempts === attemptsMax || clock.now() + wait >= deadline) {
+        breaker.failed();
+        return { failure: result.failure, retryAfterMs };
+      }
+      await pause(wait);
+    }
+  };
+}
+
+/** What is no JSON is no answer; the expression sees null. */
+function jsonOf(body: Buffer): Json {
+  try {
+    return JSON.parse(body.toString('utf8')) as Json;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,112 @@
+/** Verifying the bank account that a token holds. */
+import type { Clock } from '../../lib/clock.ts';
+import { invalid, VaultError } from '../../lib/errors.ts';
+import { isObject, type Json } from '../../lib/json.ts';
+import { Secret } from '../../lib/secret.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { decide } from '../access/access.ts';
+import type { Caller } from '../access/caller.ts';
+import { entryOf } from '../logs/audit.ts';
+import { type Decide, refuse } from '../perform.ts';
+import { findLiveToken } from '../tokens/queries.ts';
+import { openData } from '../tokens/row.ts';
+import type { BankAccount, Verdict, VerifyAccount } from './bank-verification.ts';
+
+/** The request as the wire schema lets it through; null means absent. */
+export interface BankVerificationRequest {
+  readonly token_id: string;
+  readonly country_code?: string | null;
+  readonly routing_number?: string | null;
+}
+
+export interface BankVerifying {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly verifyAccount: VerifyAccount;
+  /** True when a provider that cannot answer makes the request fail; else it is inconclusive. */
+  readonly strict: boolean;
+  /** Told why a provider could not answer; nothing of the account is in it. */
+  readonly onUnanswered: (caller: Caller, reason: string) => void;
+}
+
+const routingNumberForm = /^[0-9]{9}$/;
+
+/**
+ * @throws VaultError `validation_failed`; from the decision also `unavailable` when the operator wants
+ * no status rather than an inconclusive one.
+ */
+export function verifyBankAccount(
+  tools: BankVerifying,
+  caller: Caller,
+  request: BankVerificationRequest,
+): Decide {
+  const { store, clock } = tools;
+  const country = readCountry(request.country_code);
+  let asked: Promise<Verdict> | undefined;
+  return async () => {
+    const now = clock.now();
+    const id = request.token_id;
+    const row = await findLiveToken(store, { tenant: caller.tenant.id, id, now });
+    if (row === undefined) throw invalid('token_id', 'must be the id of a token');
+    const subject = { id: row.token_id, container: row.container };
+    if (!decide(caller.policy, 'token:use', subject)) {
+      return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:use' });
+    }
+    const fact = { entity: 'token', id: row.token_id } as const;
+    const release = async () => {
+      const entry = entryOf(caller, clock.now(), { ...fact, operation: 'use bank service' });
+      await store.commit({ entries: [entry] });
+    };
+    const data = openData(caller.tenant, row, now);
+    const account = { country, ...numbersOf(row, data, request.routing_number ?? undefined) };
+    // Decided again after a conflict, the account is not sent again.
+    asked ??= tools.verifyAccount({ tenant: caller.tenant, account, release });
+    const status = statusOf(tools, caller, await asked);
+    return {
+      change: { entries: [entryOf(caller, clock.now(), { ...fact, operation: 'verify' })] },
+      reply: { status: 200, body: { status } },
+    };
+  };
+}
+
+function statusOf({ strict, onUnanswered }: BankVerifying, caller: Caller, verdict: Verdict) {
+  if (verdict.status !== undefined) return verdict.status;
+  onUnanswered(caller, verdict.failure);
+  if (!strict) return 'inconclusive';
+  throw new VaultError('unavailable', {
+    public: 'The bank verification provider cannot answer at the moment; try again.',
+    internal: `bank verification: ${verdict.failure}`,
+    headers: { 'retry-after': String(Math.ceil(verdict.retryAfterMs / 1000)) },
+  });
+}
+
+function readCountry(code: string | null | undefined): BankAccount['country'] {
+  if ((code ?? 'US').toUpperCase() === 'US') return 'US';
+  throw invalid('country_code', 'must be US, the only country whose accounts can be verified');
+}
+
+type Numbers = Pick<BankAccount, 'routingNumber' | 'accountNumber'>;
+
+/** Both numbers, of which one kind of token holds both and the other leaves one to the request. */
+function numbersOf(row: Row<'tokens'>, secret: Secret<Json>, routing: string | undefined): Numbers {
+  const data = secret.reveal();
+  if (row.type === 'bank' && isObject(data)) {
+    const { routing_number: own, account_number: account } = data;
+    if (routing !== undefined && routing !== own) {
+      throw invalid(
+        'routing_number',
+        'must be left out for a token of type bank, which has its own',
+      );
+    }
+    return { routingNumber: String(own), accountNumber: new Secret(String(account)) };
+  }
+  if (row.type !== 'us_bank_account_number') {
+    throw invalid('token_id', 'must be a token of type bank or us_bank_account_number');
+  }
+  if (routing === undefined) {
+    throw invalid('routing_number', 'is required for a token of type us_bank_account_number');
+  }
+  if (!routingNumberForm.test(routing)) throw invalid('routing_number', 'must be 9 digits');
+  return { routingNumber: routing, accountNumber: new Secret(String(data)) };
+}

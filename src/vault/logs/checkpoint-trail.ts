@@ -1,0 +1,87 @@
+/** The checkpoints of one tenant: each names the one before it, and together they cover every stream. */
+import type { Instant } from '../../lib/clock.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import type { Head } from '../../lib/log-chain.ts';
+import { type Finding, rangeOf } from './finding.ts';
+import { type Checkpoint, type Signed, statementHash } from './statements.ts';
+
+const nouns: [string, string] = ['checkpoint', 'checkpoints'];
+
+/** A checkpoint whose signature was checked. */
+export interface OpenedCheckpoint {
+  readonly signed: Signed;
+  readonly checkpoint: Checkpoint;
+}
+
+export class CheckpointTrail {
+  readonly #tenant: TenantId;
+  readonly #kept: readonly OpenedCheckpoint[];
+  readonly #heads = new Map<string, Head[]>();
+  #last = { seq: 0, hash: null as string | null };
+  #newestAt: Instant | undefined;
+  #finding: Finding | undefined;
+
+  /** @param kept the tenant's checkpoints that the auditor has kept. */
+  constructor(tenant: TenantId, kept: readonly OpenedCheckpoint[]) {
+    this.#tenant = tenant;
+    this.#kept = kept;
+    for (const { checkpoint } of kept) this.#learn(checkpoint);
+  }
+
+  /** When the newest of them was signed. */
+  get newestAt(): Instant | undefined {
+    return this.#newestAt;
+  }
+
+  get streams(): Iterable<string> {
+    return this.#heads.keys();
+  }
+
+  /** What they say of a stream, in the order of its entries. */
+  headsOf(stream: string): readonly Head[] {
+    return (this.#heads.get(stream) ?? []).sort((one, two) => one.seq - two.seq);
+  }
+
+  take({ signed, checkpoint }: OpenedCheckpoint): void {
+    const { seq, previous } = checkpoint;
+    const next = this.#last.seq + 1;
+    const kept = this.#kept.find((one) => one.checkpoint.seq === seq);
+    if (seq > next) {
+      this.#report('deleted', next, `${rangeOf(nouns, next, seq - 1)} deleted`);
+    } else if (seq < next) {
+      this.#report('inserted', seq, `checkpoint ${seq} stands there twice`);
+    } else if (previous !== this.#last.hash) {
+      this.#report('edited', seq, `checkpoint ${seq} does not continue the one before it`);
+    } else if (kept && kept.signed.statement !== signed.statement) {
+      this.#report('edited', seq, `checkpoint ${seq} is not the one that was kept`);
+    }
+    this.#last = { seq, hash: statementHash(signed) };
+    this.#learn(checkpoint);
+  }
+
+  /** The first thing that is wrong with them. */
+  finish(): Finding | undefined {
+    const newest = Math.max(0, ...this.#kept.map(({ checkpoint }) => checkpoint.seq));
+    const first = this.#last.seq + 1;
+    // A log that holds no checkpoint at all, such as one that was collected line by line, lost none.
+    if (first > 1 && newest >= first) {
+      const missing = rangeOf(nouns, first, newest);
+      this.#report('truncated', first, `${missing}, the newest of which was kept, are missing`);
+    }
+    return this.#finding;
+  }
+
+  #learn({ created_at, heads }: Checkpoint): void {
+    if (this.#newestAt === undefined || this.#newestAt < created_at) this.#newestAt = created_at;
+    for (const [stream, seq, hash] of heads) {
+      const known = this.#heads.get(stream) ?? [];
+      const last = known.at(-1);
+      if (last?.seq !== seq || last.hash !== hash) known.push({ seq, hash });
+      this.#heads.set(stream, known);
+    }
+  }
+
+  #report(kind: Finding['kind'], seq: number, message: string): void {
+    this.#finding ??= { kind, tenant_id: this.#tenant, seq, message };
+  }
+}

@@ -1,0 +1,139 @@
+/** Reading the audit log. */
+import { openCursor, sealCursor } from '../../crypto/cursor.ts';
+import { type Clock, type Instant, minute, parseInstant } from '../../lib/clock.ts';
+import { formatTimestamp, parseExpiry } from '../../lib/dates.ts';
+import { invalid } from '../../lib/errors.ts';
+import { ExpiringMap } from '../../lib/expiring-map.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import type { Caller } from '../access/caller.ts';
+import type { Decide } from '../perform.ts';
+import type { Tenant } from '../tenants/tenants.ts';
+import { displayNames, entryOf } from './audit.ts';
+import { findLogs, type Place, placeOf } from './find.ts';
+
+export interface LogQuery {
+  readonly entity_type?: string;
+  readonly entity_id?: string;
+  /** Inclusive. */
+  readonly start_date?: string;
+  /** Exclusive. */
+  readonly end_date?: string;
+  /** Cursor; takes the place of `page`. */
+  readonly start?: string;
+  /** From 1. */
+  readonly page?: number;
+  readonly size?: number;
+}
+
+export interface LogReading {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** After which entry a page begins, for callers who count `page` upwards. */
+  readonly turns: ExpiringMap<string, Place>;
+}
+
+const sizeDefault = 20;
+
+/** How long a caller may take from one page to the next. */
+const turnAgeMsMax = 10 * minute;
+const turnsMax = 10_000;
+
+export function createLogReading(tools: Pick<LogReading, 'store' | 'clock'>): LogReading {
+  const limits = { clock: tools.clock, ageMsMax: turnAgeMsMax, entriesMax: turnsMax };
+  return { ...tools, turns: new ExpiringMap(limits) };
+}
+
+/**
+ * Entries of the caller's tenant within its log retention. Reading them is itself an entry, so the
+ * list grows while it is read. Who turns pages by number therefore continues, like who uses the
+ * cursor, after the last entry that the page before has shown: nothing comes twice, and it ends.
+ * @throws VaultError `validation_failed` for a date that is none, and a cursor of another list.
+ */
+export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): Decide {
+  const { store, clock, turns } = tools;
+  const { tenant } = caller;
+  const { entity_type, entity_id, start_date, end_date, size = sizeDefault } = query;
+  const from = readDate(start_date, 'start_date');
+  const until = readDate(end_date, 'end_date');
+  const cursorKey = tenant.keyring.secret('cursor');
+  const list = `GET /logs ${JSON.stringify([entity_type, entity_id, from, until])}`;
+  const cursor = query.start === undefined ? undefined : readCursor(cursorKey, list, query.start);
+  const page = cursor ? undefined : (query.page ?? 1);
+  const turn = (number: number) => `${caller.application} ${size} ${number} ${list}`;
+  return async () => {
+    const now = clock.now();
+    const oldest = parseInstant(Math.max(from ?? 0, oldestReadable(tenant, now)));
+    const after = cursor ?? (page && page > 1 ? turns.get(turn(page)) : undefined);
+    const skip = after || page === undefined ? 0 : (page - 1) * size;
+    const filter = { tenant: tenant.id, entity_type, entity_id, oldest, until };
+    const rows = await findLogs(store, { ...filter, after, skip, limit: size + 1 });
+    const shown = rows.slice(0, size);
+    const last = shown.at(-1);
+    if (page !== undefined && last) turns.set(turn(page + 1), placeOf(last));
+    const next = rows.length > size && last && sealCursor(cursorKey, list, placeOf(last));
+    return {
+      change: {
+        entries: [entryOf(caller, now, { entity: 'log', id: tenant.id, operation: 'read' })],
+      },
+      reply: {
+        status: 200,
+        body: {
+          pagination: {
+            page_size: size,
+            ...(page !== undefined && { page_number: page }),
+            ...(next && { next }),
+          },
+          data: shown.map(viewLog),
+        },
+      },
+    };
+  };
+}
+
+/** Entries from before this moment are beyond the tenant's log retention. */
+export function oldestReadable({ quotas }: Tenant, now: Instant): Instant {
+  return parseInstant(Math.max(0, now - quotas.log_retention));
+}
+
+/** The values that `entity_type` can have, in alphabetical order of their names. */
+export function listEntityTypes({ clock }: LogReading, caller: Caller): Decide {
+  return async () => ({
+    change: {
+      entries: [
+        entryOf(caller, clock.now(), { entity: 'log', id: caller.tenant.id, operation: 'list' }),
+      ],
+    },
+    reply: {
+      status: 200,
+      body: Object.entries(displayNames).map(([value, display_name]) => ({ display_name, value })),
+    },
+  });
+}
+
+function readCursor(key: Parameters<typeof openCursor>[0], list: string, text: string): Place {
+  const place = openCursor(key, list, text);
+  if (place !== undefined) return place as unknown as Place;
+  throw invalid('start', 'must be the cursor of an earlier answer, with the same filters');
+}
+
+function readDate(text: string | undefined, path: string): Instant | undefined {
+  if (text === undefined) return undefined;
+  const date = parseExpiry(text);
+  if (date === undefined) throw invalid(path, 'must be an ISO 8601 date or date-time');
+  return date.at;
+}
+
+function viewLog(row: Row<'logs'>): object {
+  const { tenant_id, actor_id, actor_type, entity_type, entity_id, operation, message } = row;
+  return {
+    tenant_id,
+    ...(actor_id !== null && { actor_id }),
+    actor_type,
+    entity_type,
+    entity_id,
+    operation,
+    message,
+    created_at: formatTimestamp(row.created_at),
+  };
+}

@@ -1,0 +1,133 @@
+/** Reading whole logs out of a database, page by page, in the order in which they are exported. */
+import type { TenantId } from '../../lib/ids.ts';
+import type { ReadOnlyStore } from '../../store/read-only.ts';
+import type { Row } from '../../store/tables.ts';
+import { streamsOf } from './checkpoints.ts';
+import type { LogRecord } from './records.ts';
+
+/** Rows fetched at a time; bounds the memory that a log of any length takes. */
+const pageRowsMax = 500;
+
+/** Every record of the tenants' logs. */
+export async function* readLogs(
+  store: ReadOnlyStore,
+  tenants: readonly TenantId[],
+): AsyncGenerator<LogRecord> {
+  for (const tenant_id of tenants) {
+    yield { kind: 'begin', tenant_id };
+    for await (const signed of removalsOf(store, tenant_id)) yield { kind: 'removal', signed };
+    for await (const signed of checkpointsOf(store, tenant_id))
+      yield { kind: 'checkpoint', signed };
+    yield* entriesOf(store, tenant_id);
+    yield { kind: 'end', tenant_id };
+  }
+}
+
+/** Every tenant that has, or had, a log; also those that are deleted. */
+export async function tenantsWithLogs(store: ReadOnlyStore): Promise<TenantId[]> {
+  const found: TenantId[] = [];
+  for (;;) {
+    const after = found.at(-1);
+    const next = [
+      ...(await nextTenant(store, 'logs', after)),
+      ...(await nextTenant(store, 'checkpoints', after)),
+      ...(await nextTenant(store, 'log_removals', after)),
+    ].sort()[0];
+    if (next === undefined) return found;
+    found.push(next);
+  }
+}
+
+/** How many entries the logs hold, without counting them one by one. */
+export async function countEntries(
+  store: ReadOnlyStore,
+  tenants: readonly TenantId[],
+): Promise<number> {
+  let count = 0;
+  for (const tenant of tenants) {
+    for await (const { first_seq, last_seq } of streamsOf(store, tenant)) {
+      count += last_seq - first_seq + 1;
+    }
+  }
+  return count;
+}
+
+async function nextTenant(
+  store: ReadOnlyStore,
+  table: 'logs' | 'checkpoints' | 'log_removals',
+  after: TenantId | undefined,
+): Promise<TenantId[]> {
+  const rows = await store.select((db) => {
+    const select = db.selectFrom(table).select('tenant_id').orderBy('tenant_id').limit(1);
+    return after === undefined ? select : select.where('tenant_id', '>', after);
+  });
+  return rows.map((row) => row.tenant_id);
+}
+
+function removalsOf(store: ReadOnlyStore, tenant: TenantId): AsyncGenerator<Row<'log_removals'>> {
+  return paged((last: Row<'log_removals'> | undefined) =>
+    store.select((db) =>
+      db
+        .selectFrom('log_removals')
+        .selectAll()
+        .where('tenant_id', '=', tenant)
+        .where('stream_id', '>', last?.stream_id ?? '')
+        .orderBy('stream_id')
+        .limit(pageRowsMax),
+    ),
+  );
+}
+
+function checkpointsOf(store: ReadOnlyStore, tenant: TenantId): AsyncGenerator<Row<'checkpoints'>> {
+  return paged((last: Row<'checkpoints'> | undefined) =>
+    store.select((db) =>
+      db
+        .selectFrom('checkpoints')
+        .selectAll()
+        .where('tenant_id', '=', tenant)
+        .where('seq', '>', last?.seq ?? 0)
+        .orderBy('seq')
+        .limit(pageRowsMax),
+    ),
+  );
+}
+
+async function* paged<R>(page: (last: R | undefined) => Promise<R[]>): AsyncGenerator<R> {
+  let last: R | undefined;
+  for (;;) {
+    const rows = await page(last);
+    yield* rows;
+    last = rows.at(-1);
+    if (rows.length < pageRowsMax) return;
+  }
+}
+
+/** Streams by their ids, each in its order. The next page is fetched while this one is looked at. */
+async function* entriesOf(store: ReadOnlyStore, tenant: TenantId): AsyncGenerator<LogRecord> {
+  const page = (last: Row<'logs'> | undefined) =>
+    store.select((db) =>
+      db
+        .selectFrom('logs')
+        .selectAll()
+        .where('tenant_id', '=', tenant)
+        .where(({ eb, refTuple, tuple }) =>
+          eb(
+            refTuple('stream_id', 'seq'),
+            '>',
+            tuple(last?.stream_id ?? '', last?.seq ?? Number.MIN_SAFE_INTEGER),
+          ),
+        )
+        .orderBy('stream_id')
+        .orderBy('seq')
+        .limit(pageRowsMax),
+    );
+  let next = page(undefined);
+  for (;;) {
+    const entries = await next;
+    if (entries.length === 0) return;
+    next = page(entries.at(-1));
+    // What goes wrong with it is told when it is waited for.
+    next.catch(() => undefined);
+    yield { kind: 'entries', entries };
+  }
+}

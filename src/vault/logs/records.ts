@@ -1,0 +1,81 @@
+/** The log as a sequence of records: what an export holds line by line, and what a verifier reads. */
+
+import { parseUuid, type TenantId } from '../../lib/ids.ts';
+import { isObject } from '../../lib/json.ts';
+import type { ChainedEntry } from '../../lib/log-chain.ts';
+import type { Signed } from './statements.ts';
+
+/**
+ * For each tenant: begin, removals, checkpoints, entries stream by stream, end. Statements precede
+ * the entries they are about, so one pass is enough.
+ */
+export type LogRecord =
+  | { readonly kind: 'begin' | 'end'; readonly tenant_id: TenantId }
+  | { readonly kind: 'removal' | 'checkpoint'; readonly signed: Signed }
+  | { readonly kind: 'entries'; readonly entries: readonly ChainedEntry[] }
+  /** A line that is not exactly what an export writes. */
+  | { readonly kind: 'unreadable'; readonly line: number };
+
+/** The record as lines of newline-delimited JSON, the last newline included. */
+export function formatRecord(record: LogRecord): string {
+  const { kind } = record;
+  if (kind === 'entries') return record.entries.map(formatEntry).join('');
+  if (kind === 'unreadable') return '';
+  if (!('signed' in record)) return `${JSON.stringify({ kind, tenant_id: record.tenant_id })}\n`;
+  const { statement, public_key, signature } = record.signed;
+  return `${JSON.stringify({ kind, statement, public_key, signature })}\n`;
+}
+
+/** An entry as one line: its place and hash first, then what was logged. */
+export function formatEntry(entry: ChainedEntry): string {
+  const line = {
+    kind: 'entry',
+    tenant_id: entry.tenant_id,
+    stream_id: entry.stream_id,
+    seq: entry.seq,
+    hash: entry.hash,
+    created_at: entry.created_at,
+    actor_id: entry.actor_id,
+    actor_type: entry.actor_type,
+    entity_type: entry.entity_type,
+    entity_id: entry.entity_id,
+    operation: entry.operation,
+    message: entry.message,
+    result: entry.result,
+    origin: entry.origin,
+    trace_id: entry.trace_id,
+  };
+  return `${JSON.stringify(line)}\n`;
+}
+
+const lineMembers = 15;
+
+/**
+ * Reads one line. It must be the very text that {@link formatRecord} writes: anything else in it
+ * would be shown to a reader and be covered by no hash.
+ */
+export function parseLine(text: string, line: number): LogRecord {
+  const unreadable: LogRecord = { kind: 'unreadable', line };
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return unreadable;
+  }
+  if (!isObject(value)) return unreadable;
+  const record = recordOf(value);
+  return record && formatRecord(record) === `${text}\n` ? record : unreadable;
+}
+
+function recordOf(value: Readonly<Record<string, unknown>>): LogRecord | undefined {
+  const { kind } = value;
+  if (kind === 'entry') {
+    const whole = Object.keys(value).length === lineMembers;
+    return whole ? { kind: 'entries', entries: [value as unknown as ChainedEntry] } : undefined;
+  }
+  if (kind === 'removal' || kind === 'checkpoint') {
+    return { kind, signed: value as unknown as Signed };
+  }
+  const tenant_id = parseUuid<TenantId>(String(value['tenant_id']));
+  return tenant_id && (kind === 'begin' || kind === 'end') ? { kind, tenant_id } : undefined;
+}

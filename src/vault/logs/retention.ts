@@ -1,0 +1,171 @@
+/** Log retention: old entries go, whole prefixes of streams at a time, and a signed statement stays. */
+import type { Clock, Instant } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { follows, type Head, seedHead } from '../../lib/log-chain.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import type { Tenant, Tenants } from '../tenants/tenants.ts';
+import { systemEntry } from './audit.ts';
+import { streamsOf } from './checkpoints.ts';
+import { oldestReadable } from './list.ts';
+import {
+  isOwn,
+  logSigningKey,
+  openRemoval,
+  type Removal,
+  removalType,
+  signStatement,
+} from './statements.ts';
+
+export interface LogRetention {
+  readonly store: Store;
+  readonly tenants: Tenants;
+  readonly clock: Clock;
+}
+
+/** The most entries that one commit removes. */
+export const removedEntriesMax = 500;
+
+/**
+ * Removes the entries that are older than their tenant's Log Retention quota. An entry goes only
+ * with all before it in its stream, so one that is not old yet keeps those behind it a little longer.
+ * What was altered is evidence, and signing for its removal would make it vanish for good: it stays.
+ * @returns how many were removed.
+ * @throws VaultError `integrity`, after all else is done, when a stream is not intact.
+ */
+export async function removeExpiredLogs(
+  tools: LogRetention,
+  stopping: AbortSignal,
+): Promise<number> {
+  const { store, tenants, clock } = tools;
+  const broken: string[] = [];
+  let removed = 0;
+  for (const { tenant_id } of await tenants.all()) {
+    const tenant = await tenants.find(tenant_id);
+    if (!tenant) continue;
+    const before = oldestReadable(tenant, clock.now());
+    for await (const { stream_id, first_at } of streamsOf(store, tenant_id)) {
+      if (stopping.aborted) return removed;
+      if (first_at >= before) continue;
+      const trimmed = await trim(tools, { tenant, stream_id, before, stopping });
+      removed += trimmed.removed;
+      if (!trimmed.intact) broken.push(`stream ${stream_id} of tenant ${tenant_id}`);
+    }
+  }
+  if (broken.length > 0) throw notIntact(broken);
+  return removed;
+}
+
+function notIntact(broken: readonly string[]): VaultError {
+  return new VaultError('integrity', {
+    public: 'The audit log is not intact.',
+    internal: `old log entries stay, because they were altered: ${broken.join(', ')}`,
+  });
+}
+
+interface Trimming {
+  readonly tenant: Tenant;
+  readonly stream_id: string;
+  readonly before: Instant;
+  readonly stopping: AbortSignal;
+}
+
+async function trim(
+  tools: LogRetention,
+  trimming: Trimming,
+): Promise<{ readonly removed: number; readonly intact: boolean }> {
+  const { tenant, stream_id, stopping } = trimming;
+  let removed = 0;
+  for (;;) {
+    const key = { tenant_id: tenant.id, stream_id };
+    const earlier = await tools.store.get('log_removals', key);
+    const old = await oldestEntries(tools.store, trimming);
+    const last = lastOfChain(headOf(trimming, earlier), old);
+    if (!last) {
+      const now = await tools.store.get('log_removals', key);
+      // Another server has removed the beginning between the two reads: look again.
+      if (now?.version !== earlier?.version) continue;
+      return { removed, intact: old.length === 0 };
+    }
+    if (!(await remove(tools, trimming, { old, last, earlier }))) break;
+    removed += old.length;
+    if (old.length < removedEntriesMax || stopping.aborted) break;
+  }
+  return { removed, intact: true };
+}
+
+/** The beginning of the stream, up to the first entry that is kept. */
+async function oldestEntries(
+  store: Store,
+  { tenant, stream_id, before }: Trimming,
+): Promise<Row<'logs'>[]> {
+  const entries = await store.select((db) =>
+    db
+      .selectFrom('logs')
+      .selectAll()
+      .where('tenant_id', '=', tenant.id)
+      .where('stream_id', '=', stream_id)
+      .orderBy('seq')
+      .limit(removedEntriesMax),
+  );
+  const kept = entries.findIndex((entry) => entry.created_at >= before);
+  return kept === -1 ? entries : entries.slice(0, kept);
+}
+
+function headOf(
+  { tenant, stream_id }: Trimming,
+  earlier: Row<'log_removals'> | undefined,
+): Head | undefined {
+  if (!earlier) return seedHead(tenant.id, stream_id);
+  const statement = isOwn(tenant, earlier) ? openRemoval(earlier) : undefined;
+  return statement && { seq: statement.to_seq, hash: statement.last_hash };
+}
+
+/** The last of the entries when all of them continue from the head; `undefined` when one does not. */
+function lastOfChain(head: Head | undefined, entries: readonly Row<'logs'>[]): Head | undefined {
+  let last: Row<'logs'> | undefined;
+  for (const entry of entries) {
+    const previous = last ?? head;
+    if (!previous || !follows(previous, entry)) return undefined;
+    last = entry;
+  }
+  return last;
+}
+
+interface OldEntries {
+  readonly old: readonly Row<'logs'>[];
+  readonly last: Head;
+  readonly earlier: Row<'log_removals'> | undefined;
+}
+
+/** False when another server was faster. */
+async function remove(
+  { store, clock }: LogRetention,
+  { tenant, stream_id, before }: Trimming,
+  { old, last, earlier }: OldEntries,
+): Promise<boolean> {
+  const now = clock.now();
+  const statement: Removal = {
+    type: removalType,
+    tenant_id: tenant.id,
+    stream_id,
+    to_seq: last.seq,
+    last_hash: last.hash,
+    before,
+    removed_at: now,
+  };
+  const row: Row<'log_removals'> = {
+    tenant_id: tenant.id,
+    stream_id,
+    version: (earlier?.version ?? 0) + 1,
+    to_seq: last.seq,
+    ...signStatement(logSigningKey(tenant), statement),
+  };
+  const fact = { entity: 'log', id: `${stream_id} to ${last.seq}`, operation: 'delete' } as const;
+  const { conflict } = await store.commit({
+    remove: { logs: old.map(({ seq }) => ({ tenant_id: tenant.id, stream_id, seq })) },
+    ...(earlier ? { replace: { log_removals: [row] } } : { insert: { log_removals: [row] } }),
+    entries: [systemEntry({ ...fact, tenant: tenant.id, at: now })],
+  });
+  return conflict === undefined;
+}

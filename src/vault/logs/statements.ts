@@ -1,0 +1,116 @@
+/** What the vault signs about its log: how far each stream had grown, and what retention removed. */
+import { sha256 } from '../../crypto/digest.ts';
+import { type SigningKey, signingKeyOf, verifySignature } from '../../crypto/signing.ts';
+import type { Instant } from '../../lib/clock.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
+import type { Row } from '../../store/tables.ts';
+import type { Tenant } from '../tenants/tenants.ts';
+
+/** A stream had this many entries, and the last of them this hash. */
+export type Head = readonly [stream_id: string, seq: number, hash: string];
+
+export interface Checkpoint {
+  readonly type: typeof checkpointType;
+  readonly tenant_id: TenantId;
+  /** From 1 without a gap. */
+  readonly seq: number;
+  readonly created_at: Instant;
+  /** Lower-case hex of SHA-256 of the statement before; null in the first. */
+  readonly previous: string | null;
+  /** Every stream that had grown since the statement before; it may name others too. */
+  readonly heads: readonly Head[];
+}
+
+export interface Removal {
+  readonly type: typeof removalType;
+  readonly tenant_id: TenantId;
+  readonly stream_id: string;
+  /** Entries 1 to `to_seq` are gone, that is `to_seq` of them. */
+  readonly to_seq: number;
+  /** The hash of the last one that is gone; the next entry continues from it. */
+  readonly last_hash: string;
+  /** All of them were created before this instant. */
+  readonly before: Instant;
+  readonly removed_at: Instant;
+}
+
+export const checkpointType = 'strongroom log checkpoint 1';
+export const removalType = 'strongroom log removal 1';
+
+/** Signed text; the text itself is kept, so that a verifier has nothing to put together. */
+export type Signed = Pick<Row<'checkpoints'>, 'statement' | 'public_key' | 'signature'>;
+
+export function logSigningKey(tenant: Tenant): SigningKey {
+  return signingKeyOf(tenant.keyring.secret('audit'));
+}
+
+/** The keys that signed, or sign, statements about this tenant's log; the newest last. */
+export function publicKeysOf({ keyring }: Tenant): string[] {
+  return keyring.versions.audit.flatMap(({ key }) => (key ? [signingKeyOf(key).publicKey] : []));
+}
+
+/** Whoever can write to the database can put a statement of their own there. It must not guide us. */
+export function isOwn(tenant: Tenant, signed: Signed): boolean {
+  return publicKeysOf(tenant).includes(signed.public_key);
+}
+
+export function signStatement(key: SigningKey, statement: Checkpoint | Removal): Signed {
+  const text = JSON.stringify(statement);
+  return { statement: text, public_key: key.publicKey, signature: key.sign(text) };
+}
+
+export function statementHash(signed: Signed): string {
+  return sha256(signed.statement).toString('hex');
+}
+
+/** The statement; `undefined` unless its own key signed it and it is a checkpoint. */
+export function openCheckpoint(signed: Signed): Checkpoint | undefined {
+  return open<Checkpoint>(signed, checkpointType, isCheckpoint);
+}
+
+/** The statement; `undefined` unless its own key signed it and it is about a removal. */
+export function openRemoval(signed: Signed): Removal | undefined {
+  return open<Removal>(signed, removalType, isRemoval);
+}
+
+/**
+ * Whose key it is, is not asked here, so the shape is not to be trusted either. Nothing is parsed
+ * that was not signed as what it says it is.
+ */
+function open<S extends Checkpoint | Removal>(
+  signed: Signed,
+  type: S['type'],
+  hasShape: (statement: JsonObject) => boolean,
+): S | undefined {
+  const { statement: text, public_key: publicKey, signature } = signed;
+  if (!text.startsWith(`{"type":"${type}"`)) return undefined;
+  if (!verifySignature({ text, signature, publicKey })) return undefined;
+  const parsed: unknown = JSON.parse(text);
+  return isObject(parsed) && hasShape(parsed) ? (parsed as unknown as S) : undefined;
+}
+
+function isCheckpoint({ tenant_id, seq, created_at, previous, heads }: JsonObject): boolean {
+  return (
+    typeof tenant_id === 'string' &&
+    Number.isSafeInteger(seq) &&
+    Number.isSafeInteger(created_at) &&
+    (previous === null || typeof previous === 'string') &&
+    Array.isArray(heads) &&
+    heads.every(isHead)
+  );
+}
+
+function isHead(head: Json): boolean {
+  if (!Array.isArray(head)) return false;
+  const [stream, seq, hash] = head;
+  return typeof stream === 'string' && Number.isSafeInteger(seq) && typeof hash === 'string';
+}
+
+function isRemoval(statement: JsonObject): boolean {
+  const { tenant_id, stream_id, to_seq, last_hash, before, removed_at } = statement;
+  return (
+    [tenant_id, stream_id, last_hash].every((text) => typeof text === 'string') &&
+    [to_seq, before, removed_at].every(Number.isSafeInteger)
+  );
+}

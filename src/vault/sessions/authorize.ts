@@ -1,0 +1,82 @@
+/** Authorising a session: a private application gives it part of what it holds itself, once. */
+import type { Clock, Instant } from '../../lib/clock.ts';
+import { expiryForms, parseExpiry } from '../../lib/dates.ts';
+import { invalid, VaultError } from '../../lib/errors.ts';
+import { createFindings } from '../../lib/findings.ts';
+import type { Store } from '../../store/store.ts';
+import { covers, policyOf } from '../access/access.ts';
+import type { Caller } from '../access/caller.ts';
+import { type AccessRequest, readAccess, storedAccess } from '../applications/row.ts';
+import { entryOf } from '../logs/audit.ts';
+import { type Decide, forbid } from '../perform.ts';
+import { sessionLifeMsMax, sessionOfNonce } from './sessions.ts';
+
+export interface Authorization extends AccessRequest {
+  readonly nonce: string;
+  /** When the session ends; without it, when it was to end anyway. */
+  readonly expires_at?: string | null;
+}
+
+export interface SessionAuthorizing {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+/**
+ * From the decision `not_found` for a nonce that is unknown or whose session has expired,
+ * `conflict` for one that was used.
+ * @throws VaultError `validation_failed` naming every attribute that is wrong.
+ */
+export function authorizeSession(
+  { store, clock }: SessionAuthorizing,
+  caller: Caller,
+  request: Authorization,
+): Decide {
+  const findings = createFindings();
+  const access = findings.attempt(() => readAccess(request, 'session'));
+  const expiry = findings.attempt(() => readExpiry(request.expires_at, clock.now()));
+  findings.settle();
+  if (!access) throw invalid('permissions', 'is required');
+  return async () => {
+    const now = clock.now();
+    const row = await sessionOfNonce(store, caller.tenant.id, request.nonce);
+    if (!row || row.expires_at <= now) {
+      throw new VaultError('not_found', { public: 'There is no session with this nonce.' });
+    }
+    if (row.authorized_by !== null) {
+      throw new VaultError('conflict', { public: 'The nonce has been used.' });
+    }
+    const fact = { entity: 'session', id: row.session_id, operation: 'authorize' } as const;
+    if (!covers(caller.policy, policyOf(access))) {
+      return forbid(caller, now, { ...fact, message: exceeding });
+    }
+    const authorized = {
+      ...row,
+      version: row.version + 1,
+      ...storedAccess(access),
+      authorized_by: caller.application,
+      authorized_at: now,
+      expires_at: expiry ?? row.expires_at,
+    };
+    return {
+      change: { replace: { sessions: [authorized] }, entries: [entryOf(caller, now, fact)] },
+      reply: { status: 200 },
+    };
+  };
+}
+
+const exceeding =
+  'The session would be allowed more than the application that authorizes it. Every permission it ' +
+  'is given must be held by the application, wherever the rule of the session reaches, and with a ' +
+  'transform that shows as much.';
+
+function readExpiry(text: string | null | undefined, now: Instant): Instant | undefined {
+  if (text === undefined || text === null) return undefined;
+  const expiry = parseExpiry(text);
+  if (expiry === undefined) throw invalid('expires_at', expiryForms);
+  if (expiry.at <= now) throw invalid('expires_at', 'must be in the future');
+  if (expiry.at > now + sessionLifeMsMax) {
+    throw invalid('expires_at', 'must be at most 24 hours ahead');
+  }
+  return expiry.at;
+}

@@ -1,0 +1,54 @@
+/** Creating a session: a key that may do nothing yet, and the nonce by which it is authorised. */
+import { hashSessionNonce, newSessionNonce } from '../../crypto/session-nonce.ts';
+import { instantAfter } from '../../lib/clock.ts';
+import { formatTimestamp } from '../../lib/dates.ts';
+import { newUuid, type SessionId } from '../../lib/ids.ts';
+import type { Row } from '../../store/tables.ts';
+import type { Caller } from '../access/caller.ts';
+import { newKey } from '../applications/api-key-row.ts';
+import type { KeyWriting } from '../applications/keys.ts';
+import { storedAccess } from '../applications/row.ts';
+import { entryOf } from '../logs/audit.ts';
+import type { Decide } from '../perform.ts';
+import { sessionLifeMs } from './sessions.ts';
+
+export function createSession({ clock, random }: KeyWriting, caller: Caller): Decide {
+  const { tenant, application } = caller;
+  return async () => {
+    const now = clock.now();
+    const id = newUuid<SessionId>(random);
+    const nonce = newSessionNonce(random);
+    const key = newKey({
+      tenant,
+      application,
+      kind: 'session',
+      session: id,
+      by: application,
+      now,
+      random,
+    });
+    const row: Row<'sessions'> = {
+      tenant_id: tenant.id,
+      session_id: id,
+      version: 1,
+      application_id: application,
+      key_hash: key.row.key_hash,
+      nonce_hash: hashSessionNonce(nonce),
+      ...storedAccess({ permissions: [], rules: [] }),
+      authorized_by: null,
+      authorized_at: null,
+      created_at: now,
+      expires_at: instantAfter(now, sessionLifeMs),
+    };
+    return {
+      change: {
+        insert: { sessions: [row], api_keys: [key.row] },
+        entries: [entryOf(caller, now, { entity: 'session', id, operation: 'create' })],
+      },
+      reply: {
+        status: 201,
+        body: { session_key: key.text, nonce, expires_at: formatTimestamp(row.expires_at) },
+      },
+    };
+  };
+}

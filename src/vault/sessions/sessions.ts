@@ -1,0 +1,94 @@
+/** Sessions: short-lived keys that hold what an application granted them, and nothing before. */
+import { hashSessionNonce } from '../../crypto/session-nonce.ts';
+import { type Clock, day, type Instant, minute } from '../../lib/clock.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import type { LogEntry } from '../../lib/log-chain.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { covers, type Policy, policyOf } from '../access/access.ts';
+import { accessOf } from '../applications/row.ts';
+import { systemEntry } from '../logs/audit.ts';
+
+export const sessionLifeMs = 3 * minute;
+export const sessionLifeMsMax = day;
+
+const nothing = policyOf({ permissions: [], rules: [] });
+
+/**
+ * What a session holds: what it was granted, for as long as the application that granted it exists
+ * and could grant it still.
+ */
+export async function policyOfSession(store: Store, session: Row<'sessions'>): Promise<Policy> {
+  const { tenant_id, authorized_by } = session;
+  if (authorized_by === null) return nothing;
+  const authoriser = await store.get('applications', {
+    tenant_id,
+    application_id: authorized_by,
+  });
+  const granted = policyOf(accessOf(session));
+  return authoriser && covers(policyOf(accessOf(authoriser)), granted) ? granted : nothing;
+}
+
+/** The session that the nonce was given for, whether or not it has expired. */
+export async function sessionOfNonce(
+  store: Store,
+  tenant: TenantId,
+  nonce: string,
+): Promise<Row<'sessions'> | undefined> {
+  const [row] = await store.select((db) =>
+    db
+      .selectFrom('sessions')
+      .selectAll()
+      .where('tenant_id', '=', tenant)
+      .where('nonce_hash', '=', hashSessionNonce(nonce)),
+  );
+  return row;
+}
+
+export interface Purge {
+  readonly tenant: TenantId;
+  /** What had expired by then goes. */
+  readonly until: Instant;
+  /** The most sessions that are removed. */
+  readonly rowsMax: number;
+}
+
+/**
+ * Removes expired sessions and their keys, the oldest first, in one change.
+ * @returns how many; 0 also when another server was faster.
+ */
+export async function purgeSessions(
+  { store, clock }: { readonly store: Store; readonly clock: Clock },
+  { tenant, until, rowsMax }: Purge,
+): Promise<number> {
+  const now = clock.now();
+  const rows = await store.select((db) =>
+    db
+      .selectFrom('sessions')
+      .selectAll()
+      .where('tenant_id', '=', tenant)
+      .where('expires_at', '<=', until)
+      .orderBy('expires_at')
+      .limit(rowsMax),
+  );
+  const [first, ...others] = rows.map((row) =>
+    systemEntry({ tenant, at: now, entity: 'session', id: row.session_id, operation: 'expire' }),
+  );
+  if (first === undefined) return 0;
+  const entries: readonly [LogEntry, ...LogEntry[]] = [first, ...others];
+  const { conflict } = await store.commit({
+    remove: {
+      sessions: rows.map(({ tenant_id, session_id, version }) => ({
+        tenant_id,
+        session_id,
+        version,
+      })),
+      api_keys: rows.map(({ key_hash }) => ({ key_hash, version: sessionKeyVersion })),
+    },
+    entries,
+  });
+  return conflict === undefined ? rows.length : 0;
+}
+
+/** The key of a session is never changed: its use is not noted. */
+const sessionKeyVersion = 1;

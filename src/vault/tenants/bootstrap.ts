@@ -1,0 +1,149 @@
+/** The first start: in an empty store, one tenant and one management key. */
+import type { Clock, Instant } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { type ApplicationId, newUuid } from '../../lib/ids.ts';
+import type { Random } from '../../lib/random.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import type { Operator } from '../access/caller.ts';
+import { type Permission, permissionAllowed, permissions } from '../access/permissions.ts';
+import { type NewKey, newKey, viewKey } from '../applications/api-key-row.ts';
+import { applicationRow } from '../applications/row.ts';
+import { entryOf, systemEntry } from '../logs/audit.ts';
+import type { Decide } from '../perform.ts';
+import type { Tenant, Tenants, TenantType } from './tenants.ts';
+
+export interface Bootstrapped {
+  readonly tenant: Tenant;
+  /** The management key; it exists nowhere else. `undefined` when the operator supplied it. */
+  readonly newKey: string | undefined;
+}
+
+export interface BootstrapSettings {
+  readonly tenant: string;
+  readonly type: TenantType;
+  /** The management key the operator supplies. */
+  readonly key: string | undefined;
+}
+
+export interface BootstrapTools {
+  readonly store: Store;
+  readonly tenants: Tenants;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** `undefined` when the store has a tenant already, also when another server was faster. */
+export async function bootstrap(
+  tools: BootstrapTools,
+  settings: BootstrapSettings,
+): Promise<Bootstrapped | undefined> {
+  const stored = await tools.store.select((db) =>
+    db.selectFrom('tenants').select('tenant_id').limit(1),
+  );
+  if (stored.length > 0) return undefined;
+  try {
+    return await createTenantWithKey(tools, settings);
+  } catch (error) {
+    if (error instanceof VaultError && error.code === 'conflict') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * A tenant and its management application, with every permission such an application may hold.
+ * @throws VaultError `conflict` when the name or the supplied key is taken.
+ */
+export async function createTenantWithKey(
+  { store, tenants, clock, random }: BootstrapTools,
+  settings: BootstrapSettings,
+): Promise<Bootstrapped> {
+  const now = clock.now();
+  const { tenant, row: tenantRow } = tenants.draft({ name: settings.tenant, type: settings.type });
+  const { row, key } = managementApplication({
+    tenant,
+    now,
+    random,
+    supplied: settings.key,
+  });
+  const outcome = await store.commit({
+    insert: { tenants: [tenantRow], applications: [row], api_keys: [key.row] },
+    entries: [
+      systemEntry({
+        tenant: tenant.id,
+        at: now,
+        entity: 'tenant',
+        id: tenant.id,
+        operation: 'create',
+      }),
+      systemEntry({
+        tenant: tenant.id,
+        at: now,
+        entity: 'application',
+        id: row.application_id,
+        operation: 'create',
+      }),
+    ],
+  });
+  if (outcome.conflict !== undefined) {
+    const what = outcome.conflict.startsWith('api_keys') ? 'This key' : 'A tenant of this name';
+    throw new VaultError('conflict', { public: `${what} exists.` });
+  }
+  return { tenant, newKey: settings.key === undefined ? key.text : undefined };
+}
+
+export interface NewManagement {
+  readonly tenant: Tenant;
+  readonly now: Instant;
+  readonly random: Random;
+  readonly supplied?: string | undefined;
+}
+
+/** An application with every permission that a management application may hold, and its key. */
+export function managementApplication({ tenant, now, random, supplied }: NewManagement): {
+  readonly row: Row<'applications'>;
+  readonly key: NewKey;
+} {
+  const id = newUuid<ApplicationId>(random);
+  const kind = 'management';
+  const access = { permissions: managementPermissions(), rules: [] };
+  return {
+    row: applicationRow({ tenant, id, name: 'Management', kind, access, by: null, now }),
+    key: newKey({ tenant, application: id, kind, by: null, now, random, supplied }),
+  };
+}
+
+/** Lets an operator in again who lost every management key. */
+export function createManagement(
+  { clock, random }: Pick<BootstrapTools, 'clock' | 'random'>,
+  operator: Operator,
+): Decide {
+  return async () => {
+    const now = clock.now();
+    const { row, key } = managementApplication({ tenant: operator.tenant, now, random });
+    return {
+      change: {
+        insert: { applications: [row], api_keys: [key.row] },
+        entries: [
+          entryOf(operator, now, {
+            entity: 'application',
+            id: row.application_id,
+            operation: 'create',
+          }),
+          entryOf(operator, now, {
+            entity: 'application_key',
+            id: key.row.key_id,
+            operation: 'create',
+          }),
+        ],
+      },
+      reply: { status: 201, body: viewKey(key.row, key.text) },
+    };
+  };
+}
+
+function managementPermissions(): Permission[] {
+  return (Object.keys(permissions) as Permission[]).filter((name) =>
+    permissionAllowed(name, 'management'),
+  );
+}

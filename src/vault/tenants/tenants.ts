@@ -1,0 +1,155 @@
+/** Tenants: their settings, quotas and keys, and how one comes to be. */
+import { createKeyring, type Keyring, openKeyring, wrapKeyring } from '../../crypto/keyring.ts';
+import type { RootKey } from '../../crypto/root-key.ts';
+import { type Clock, hour, second } from '../../lib/clock.ts';
+import { ExpiringMap } from '../../lib/expiring-map.ts';
+import { newUuid, type TenantId } from '../../lib/ids.ts';
+import type { Random } from '../../lib/random.ts';
+import type { Change } from '../../store/change.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { type Quotas, quotasOf, type Settings, settingsOf } from './settings.ts';
+
+export type TenantType = 'test' | 'production';
+
+export interface Tenant {
+  readonly id: TenantId;
+  readonly name: string;
+  readonly type: TenantType;
+  readonly settings: Settings;
+  readonly quotas: Quotas;
+  readonly keyring: Keyring;
+}
+
+export interface Tenants {
+  /** The tenant as it was at most a second ago; `undefined` when there is none. */
+  find(id: TenantId): Promise<Tenant | undefined>;
+  /** A tenant with keys of its own that is yet to be stored. */
+  draft(tenant: { readonly name: string; readonly type: TenantType }): {
+    readonly tenant: Tenant;
+    readonly row: Row<'tenants'>;
+  };
+  /** The rows of all tenants but those that are deleted. */
+  all(): Promise<readonly Row<'tenants'>[]>;
+  /** The row as it is now, for who is about to change it; `undefined` when there is none. */
+  row(id: TenantId): Promise<Row<'tenants'> | undefined>;
+  /** What this server commits takes effect at once here; other servers see it within a second. */
+  forget(change: Change): void;
+  /**
+   * Opens every keyring once.
+   * @throws VaultError `integrity` when the root key is not the one that wrapped them.
+   */
+  verifyRootKey(): Promise<void>;
+}
+
+/** A change made by another process is noticed within a second: half of it is for the reading itself. */
+const staleMsMax = second / 2;
+const tenantsCached = 10_000;
+
+/** Opening a keyring costs more than reading its row, so it is kept for as long as it stays the same. */
+const keyringAgeMsMax = hour;
+
+export interface TenantsOptions {
+  readonly store: Store;
+  readonly rootKey: RootKey;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export function createTenants({ store, rootKey, clock, random }: TenantsOptions): Tenants {
+  const recent = new ExpiringMap<TenantId, Tenant>({
+    clock,
+    ageMsMax: staleMsMax,
+    entriesMax: tenantsCached,
+  });
+  const keyrings = new ExpiringMap<TenantId, { wrapped: Uint8Array; keyring: Keyring }>({
+    clock,
+    ageMsMax: keyringAgeMsMax,
+    entriesMax: tenantsCached,
+  });
+
+  const opened = ({ tenant_id, keyring }: Row<'tenants'>): Keyring =>
+    openKeyring(rootKey.key, tenant_id, keyring);
+
+  /** Opened keyrings are kept while the wrapped bytes stay the same, and with them their contexts. */
+  function keyringOf(row: Row<'tenants'>): Keyring {
+    const known = keyrings.get(row.tenant_id);
+    if (known && Buffer.compare(known.wrapped, row.keyring) === 0) return known.keyring;
+    const keyring = opened(row);
+    keyrings.set(row.tenant_id, { wrapped: row.keyring, keyring });
+    return keyring;
+  }
+
+  const tenantOf = (row: Row<'tenants'>): Tenant => ({
+    id: row.tenant_id,
+    name: nameOf(row),
+    type: row.type,
+    settings: settingsOf(row.settings),
+    quotas: quotasOf(row.quotas),
+    keyring: keyringOf(row),
+  });
+
+  const all = () =>
+    store.select((db) =>
+      db
+        .selectFrom('tenants')
+        .selectAll()
+        .where('deleted_at', 'is', null)
+        .orderBy('created_at')
+        .orderBy('tenant_id'),
+    );
+
+  async function rowOf(id: TenantId): Promise<Row<'tenants'> | undefined> {
+    const row = await store.get('tenants', { tenant_id: id });
+    if (row && row.deleted_at === null) return row;
+    keyrings.delete(id);
+    return undefined;
+  }
+
+  return {
+    find: async (id) => {
+      const known = recent.get(id);
+      if (known) return known;
+      const reading = recent.reading();
+      const row = await rowOf(id);
+      if (row === undefined) return undefined;
+      const tenant = tenantOf(row);
+      recent.set(id, tenant, reading);
+      return tenant;
+    },
+    draft: ({ name, type }) => {
+      const id = newUuid<TenantId>(random);
+      const row: Row<'tenants'> = {
+        tenant_id: id,
+        version: 1,
+        name,
+        display_name: null,
+        type,
+        settings: '{}',
+        quotas: '{}',
+        keyring: wrapKeyring(rootKey.key, id, createKeyring(random), random),
+        created_at: clock.now(),
+        modified_by: null,
+        modified_at: null,
+        deleted_at: null,
+      };
+      return { row, tenant: tenantOf(row) };
+    },
+    all,
+    row: rowOf,
+    forget: ({ replace }) => {
+      for (const { tenant_id } of replace?.tenants ?? []) {
+        recent.delete(tenant_id);
+        keyrings.delete(tenant_id);
+      }
+    },
+    verifyRootKey: async () => {
+      for (const row of await all()) opened(row);
+    },
+  };
+}
+
+/** The name that the tenant goes by. */
+export function nameOf({ name, display_name }: Row<'tenants'>): string {
+  return display_name ?? name;
+}

@@ -1,0 +1,60 @@
+/** Updating a tenant: its own name and settings through the API, its quotas by the operator. */
+import type { Row } from '../../store/tables.ts';
+import type { Caller, Operator } from '../access/caller.ts';
+import { entryOf } from '../logs/audit.ts';
+import type { Decide } from '../perform.ts';
+import { type TenantReading, tenantRowOf, viewTenant } from './read.ts';
+import { parseSettings, type Quotas } from './settings.ts';
+
+export interface TenantUpdate {
+  readonly name: string;
+  /** Merged into those that are set. */
+  readonly settings?: Readonly<Record<string, string>> | null;
+}
+
+/** @throws VaultError `validation_failed` naming every setting that is unknown or has another value. */
+export function updateTenant(
+  { tenants, clock }: TenantReading,
+  caller: Caller,
+  update: TenantUpdate,
+): Decide {
+  const settings = parseSettings(update.settings ?? {});
+  return async () => {
+    const now = clock.now();
+    const row = await tenantRowOf(tenants, caller.tenant.id);
+    const updated: Row<'tenants'> = {
+      ...row,
+      version: row.version + 1,
+      display_name: update.name === row.name ? null : update.name,
+      settings: JSON.stringify({ ...JSON.parse(row.settings), ...settings }),
+      modified_by: caller.application,
+      modified_at: now,
+    };
+    const fact = { entity: 'tenant', id: row.tenant_id, operation: 'update' } as const;
+    return {
+      change: { replace: { tenants: [updated] }, entries: [entryOf(caller, now, fact)] },
+      reply: { status: 200, body: viewTenant(updated) },
+    };
+  };
+}
+
+/** Sets quotas, merged into those that are set; every server follows within a second. */
+export function setQuotas(
+  { tenants, clock }: TenantReading,
+  operator: Operator,
+  quotas: Partial<Quotas>,
+): Decide {
+  return async () => {
+    const row = await tenantRowOf(tenants, operator.tenant.id);
+    const merged: Partial<Quotas> = { ...JSON.parse(row.quotas), ...quotas };
+    const updated = { ...row, version: row.version + 1, quotas: JSON.stringify(merged) };
+    const fact = { entity: 'tenant', id: row.tenant_id, operation: 'update' } as const;
+    return {
+      change: {
+        replace: { tenants: [updated] },
+        entries: [entryOf(operator, clock.now(), fact)],
+      },
+      reply: { status: 200, body: viewTenant(updated) },
+    };
+  };
+}

@@ -1,0 +1,67 @@
+/** The usage report: how many tokens a tenant holds, by type. */
+import type { Clock, Instant } from '../../lib/clock.ts';
+import { parseInstant } from '../../lib/clock.ts';
+import { formatTimestamp } from '../../lib/dates.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import type { Store } from '../../store/store.ts';
+import type { Caller } from '../access/caller.ts';
+import { entryOf } from '../logs/audit.ts';
+import type { Decide } from '../perform.ts';
+
+export interface Reporting {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+export function reportUsage({ store, clock }: Reporting, caller: Caller): Decide {
+  const { tenant } = caller;
+  return async () => {
+    const now = clock.now();
+    const counts = await countByType(store, tenant.id, now);
+    const total = counts.reduce((sum, { count }) => sum + count, 0);
+    const fact = { entity: 'tenant', id: tenant.id, operation: 'report' } as const;
+    return {
+      change: { entries: [entryOf(caller, now, fact)] },
+      reply: {
+        status: 200,
+        body: {
+          total_tokens: total,
+          token_report: {
+            total_tokens: total,
+            monthly_active_tokens: counts.reduce((sum, { active }) => sum + active, 0),
+            metrics_by_type: Object.fromEntries(
+              counts.map(({ type, count, last_created_at }) => [
+                type,
+                { count, last_created_at: formatTimestamp(last_created_at) },
+              ]),
+            ),
+          },
+        },
+      },
+    };
+  };
+}
+
+/** Tokens that have not expired. The columns are those of one index, so no token itself is read. */
+function countByType(store: Store, tenant: TenantId, now: Instant) {
+  const month = startOfMonth(now);
+  return store.select((db) =>
+    db
+      .selectFrom('tokens')
+      .where('tenant_id', '=', tenant)
+      .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+      .select('type')
+      .select(({ fn }) => [
+        fn.countAll<number>().as('count'),
+        fn.max('created_at').as('last_created_at'),
+        fn.countAll<number>().filterWhere('created_at', '>=', month).as('active'),
+      ])
+      .groupBy('type')
+      .orderBy('type'),
+  );
+}
+
+function startOfMonth(now: Instant): Instant {
+  const date = new Date(now);
+  return parseInstant(Date.UTC(date.getUTCFullYear(), date.getUTCMonth()));
+}

@@ -1,0 +1,114 @@
+/** Token intents: checked data that waits for a day to become a token. */
+import type { Clock, Instant } from '../../lib/clock.ts';
+import { invalid, VaultError } from '../../lib/errors.ts';
+import { newUuid, parseUuid, type TokenIntentId } from '../../lib/ids.ts';
+import type { Json } from '../../lib/json.ts';
+import type { Random } from '../../lib/random.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import type { Caller } from '../access/caller.ts';
+import { entryOf } from '../logs/audit.ts';
+import type { Decide } from '../perform.ts';
+import { contentsOfRequest } from '../tokens/contents.ts';
+import { tokenIntentRow, viewTokenIntent } from './row.ts';
+
+export interface TokenIntentRequest {
+  readonly type?: string | null;
+  readonly data?: Json;
+}
+
+export interface TokenIntentReading {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+export interface TokenIntentWriting extends TokenIntentReading {
+  readonly random: Random;
+}
+
+/** @throws VaultError `validation_failed` naming every attribute that is wrong. */
+export function createTokenIntent(
+  { clock, random }: TokenIntentWriting,
+  caller: Caller,
+  { type, data }: TokenIntentRequest,
+): Decide {
+  if (type === 'network_token') throw invalid('type', 'must not be network_token');
+  const contents = contentsOfRequest(
+    { type: type ?? null, ...(data !== undefined && { data }) },
+    clock,
+  );
+  return async () => {
+    const now = clock.now();
+    const id = newUuid<TokenIntentId>(random);
+    const row = tokenIntentRow(caller, { id, contents, now, random });
+    return {
+      change: {
+        insert: { token_intents: [row] },
+        entries: [entryOf(caller, now, { entity: 'token_intent', id, operation: 'create' })],
+      },
+      reply: {
+        status: 201,
+        location: `/token-intents/${id}`,
+        body: viewTokenIntent(caller.tenant, row, now),
+      },
+    };
+  };
+}
+
+/** From the decision `not_found`. */
+export function readTokenIntent(tools: TokenIntentReading, caller: Caller, id: string): Decide {
+  const { store, clock } = tools;
+  return async () => {
+    const now = clock.now();
+    const row = await existingIntent(store, caller, { id, now });
+    const fact = { entity: 'token_intent', id: row.token_intent_id, operation: 'read' } as const;
+    return {
+      change: { entries: [entryOf(caller, now, fact)] },
+      reply: { status: 200, body: viewTokenIntent(caller.tenant, row, now) },
+    };
+  };
+}
+
+/** From the decision `not_found`. */
+export function deleteTokenIntent(tools: TokenIntentReading, caller: Caller, id: string): Decide {
+  const { store, clock } = tools;
+  return async () => {
+    const now = clock.now();
+    const row = await existingIntent(store, caller, { id, now });
+    const fact = { entity: 'token_intent', id: row.token_intent_id, operation: 'delete' } as const;
+    return {
+      change: {
+        remove: { token_intents: [row] },
+        entries: [entryOf(caller, now, fact)],
+      },
+      reply: { status: 204 },
+    };
+  };
+}
+
+export interface TokenIntentWanted {
+  readonly id: string;
+  readonly now: Instant;
+}
+
+/** The intent of that id; `undefined`, alike for one that is missing, converted, expired or another tenant's. */
+export async function liveIntent(
+  store: Store,
+  caller: Caller,
+  { id, now }: TokenIntentWanted,
+): Promise<Row<'token_intents'> | undefined> {
+  const token_intent_id = parseUuid<TokenIntentId>(id);
+  const key = token_intent_id && { tenant_id: caller.tenant.id, token_intent_id };
+  const row = key && (await store.get('token_intents', key));
+  return row && now < row.expires_at ? row : undefined;
+}
+
+async function existingIntent(
+  store: Store,
+  caller: Caller,
+  wanted: TokenIntentWanted,
+): Promise<Row<'token_intents'>> {
+  const row = await liveIntent(store, caller, wanted);
+  if (row) return row;
+  throw new VaultError('not_found', { public: 'There is no token intent with this id.' });
+}

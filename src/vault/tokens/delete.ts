@@ -1,0 +1,32 @@
+/** Deleting a token, for good. */
+import type { Clock } from '../../lib/clock.ts';
+import type { Store } from '../../store/store.ts';
+import { decide } from '../access/access.ts';
+import type { Caller } from '../access/caller.ts';
+import { entryOf } from '../logs/audit.ts';
+import { type Decide, refuse } from '../perform.ts';
+import { liveToken, removalOf } from './queries.ts';
+
+export interface TokenDeleting {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+/** From the decision `not_found`. */
+export function deleteToken({ store, clock }: TokenDeleting, caller: Caller, id: string): Decide {
+  return async () => {
+    const now = clock.now();
+    const row = await liveToken(store, { tenant: caller.tenant.id, id, now });
+    const subject = { id: row.token_id, container: row.container };
+    if (!decide(caller.policy, 'token:delete', subject)) {
+      return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:delete' });
+    }
+    return {
+      change: {
+        remove: await removalOf(store, [row]),
+        entries: [entryOf(caller, now, { entity: 'token', id: row.token_id, operation: 'delete' })],
+      },
+      reply: { status: 204 },
+    };
+  };
+}

@@ -1,0 +1,192 @@
+/** One creation as part of a change: a new token, or the one that holds the same value already. */
+import type { Evaluation } from '../../expressions/evaluation.ts';
+import type { Instant } from '../../lib/clock.ts';
+import { invalid, VaultError } from '../../lib/errors.ts';
+import { attemptAt } from '../../lib/findings.ts';
+import type { TokenId } from '../../lib/ids.ts';
+import type { LogEntry } from '../../lib/log-chain.ts';
+import type { Random } from '../../lib/random.ts';
+import type { Row } from '../../store/tables.ts';
+import { decide, type Grant, type Policy } from '../access/access.ts';
+import type { Caller } from '../access/caller.ts';
+import { entryOf } from '../logs/audit.ts';
+import { contentsOfRow, hasExpired, patchContents } from './contents.ts';
+import type { TokenDraft, TokenDrafts } from './drafts.ts';
+import { deriveRow, openData, stillThere } from './row.ts';
+import { searchTerms } from './search-terms.ts';
+import {
+  type Extras,
+  type OnMaskFailure,
+  type TokenBody,
+  viewDeduplicated,
+  viewToken,
+} from './view.ts';
+import type { WantedToken } from './wanted.ts';
+
+/** What creations of one change share. */
+export interface Drafting {
+  readonly caller: Caller;
+  readonly now: Instant;
+  readonly random: Random;
+  /** For all that the change evaluates. */
+  readonly evaluation: Evaluation;
+  readonly onMaskFailure: OnMaskFailure;
+  readonly drafts: TokenDrafts;
+  /** Stored tokens that hold an id that is wanted, as far as they were looked for. */
+  readonly holders: ReadonlyMap<TokenId, Row<'tokens'>>;
+  /** Expired tokens that still answer for a fingerprint. */
+  readonly expired: ReadonlyMap<string, Row<'tokens'>>;
+}
+
+/** One token as the answer tells of it. */
+export interface CreatedToken {
+  readonly row: Row<'tokens'>;
+  /** Under which its data is shown; `undefined` where none is. */
+  readonly grant: Grant | undefined;
+  /** What the caller is shown of it at that time. */
+  readonly viewAt: (instant: Instant) => TokenBody;
+}
+
+export interface DraftedToken {
+  readonly created: CreatedToken;
+  readonly entry: LogEntry;
+}
+
+/**
+ * Adds to the drafts what the creation does; `undefined` when the caller lacks `token:create` there.
+ *
+ * @throws VaultError `conflict` when its id is taken, `validation_failed` when it cannot be made so.
+ */
+export function draftToken(drafting: Drafting, wanted: WantedToken): DraftedToken | undefined {
+  const { deduplicates, fingerprint, contents, intent, path } = wanted;
+  const equals = deduplicates && fingerprint !== null ? drafting.drafts.equals(fingerprint) : [];
+  // A conversion looks for its equal where the new token would be, and nowhere else.
+  const existing = intent
+    ? equals.find(({ row }) => row.container === contents.container)
+    : equals[0];
+  return attemptAt(path, () =>
+    existing ? answerExisting(drafting, wanted, existing) : makeNew(drafting, wanted, equals),
+  );
+}
+
+function makeNew(
+  drafting: Drafting,
+  { contents, fingerprint, deduplicates, ids }: WantedToken,
+  equals: readonly TokenDraft[],
+): DraftedToken | undefined {
+  const { caller, now, random, evaluation, onMaskFailure, drafts, expired } = drafting;
+  const { tenant } = caller;
+  const id = freeId(drafting, ids);
+  const grant = decide(caller.policy, 'token:create', { id, container: contents.container });
+  if (!grant) return undefined;
+  const answers = deduplicates && equals.every(({ row }) => row.deduplicated === 0);
+  const inTheWay = answers && fingerprint !== null ? expired.get(fingerprint) : undefined;
+  if (inTheWay) drafts.remove(inTheWay);
+  const row: Row<'tokens'> = {
+    tenant_id: tenant.id,
+    token_id: id,
+    version: 1,
+    ...deriveRow({ tenant, id, contents, fingerprint, now, random }),
+    deduplicated: answers ? 1 : 0,
+    created_by: caller.application,
+    created_at: now,
+    modified_by: null,
+    modified_at: null,
+  };
+  const terms = searchTerms(tenant, row, { contents, evaluation });
+  drafts.put({ stored: undefined, row, terms });
+  const extras = { deduplicated: false };
+  const { data } = contents;
+  const sight = { row, grant, evaluation, onMaskFailure };
+  const viewAt = (at: Instant) =>
+    viewToken({ ...sight, open: () => stillThere(row, data, at), extras });
+  return {
+    created: { row, grant, viewAt },
+    entry: entryOf(caller, now, { entity: 'token', id, operation: 'create' }),
+  };
+}
+
+/** An id that no token has, as far as was looked; one that has expired makes way for it. */
+function freeId({ drafts, holders, now }: Drafting, ids: WantedToken['ids']): TokenId {
+  const first = ids.next(false).value;
+  const holder = holders.get(first);
+  const taken = holder !== undefined && !hasExpired(holder, now);
+  let { value } = ids.next(taken);
+  if (taken && value === first) throw idTaken();
+  if (holder && !taken) drafts.remove(holder);
+  for (let draft = drafts.get(value); draft; draft = drafts.get(value)) {
+    const other = ids.next(true).value;
+    if (other === value) {
+      throw draft.stored
+        ? idTaken()
+        : invalid('id', 'must differ from every other id of the request');
+    }
+    value = other;
+  }
+  return value;
+}
+
+export function idTaken(): VaultError {
+  return new VaultError('conflict', { public: 'A token with this id exists.' });
+}
+
+/** Answers with the token that exists, changed first where the tenant wants it so. */
+function answerExisting(
+  drafting: Drafting,
+  wanted: WantedToken,
+  existing: TokenDraft,
+): DraftedToken | undefined {
+  const { caller, now, evaluation, onMaskFailure, drafts } = drafting;
+  const { tenant, policy } = caller;
+  const subject = { id: existing.row.token_id, container: wanted.contents.container };
+  if (!decide(policy, 'token:create', subject)) return undefined;
+  // What an intent held would be lost if it did not go into the token.
+  const asked = wanted.intent ? 'update_existing' : tenant.settings.token_deduplication_behavior;
+  const updates = asked === 'update_existing' && mayMerge(policy, existing.row);
+  const behavior = updates ? 'update_existing' : 'read_existing';
+  const draft = updates ? merged(drafting, wanted, existing) : existing;
+  if (updates) drafts.put(draft);
+  const { row } = draft;
+  const extras: Extras = { deduplicated: true, deduplication_behavior: behavior };
+  const grant = decide(policy, 'token:read', { id: row.token_id, container: row.container });
+  const viewAt = (at: Instant) => {
+    const open = () => openData(tenant, row, at);
+    return grant
+      ? viewToken({ row, open, grant, evaluation, onMaskFailure, extras })
+      : viewDeduplicated(row, extras);
+  };
+  const operation = updates ? 'update' : 'read';
+  return {
+    created: { row, grant, viewAt },
+    entry: entryOf(caller, now, { entity: 'token', id: row.token_id, operation }),
+  };
+}
+
+/** The container that a request names says nothing about the one in which the existing token lies. */
+function mayMerge(policy: Policy, { token_id: id, container }: Row<'tokens'>): boolean {
+  const permissions = ['token:update', 'token:create'] as const;
+  return permissions.some((one) => decide(policy, one, { id, container }));
+}
+
+/** The existing token with the incoming data and metadata merged in; its definition stays. */
+function merged(
+  { caller, now, random, evaluation }: Drafting,
+  { contents: { data, metadata } }: WantedToken,
+  { stored, row: before }: TokenDraft,
+): TokenDraft {
+  const { tenant } = caller;
+  const patch = { data, ...(metadata && { metadata }) };
+  const old = contentsOfRow(before, openData(tenant, before, now).reveal());
+  const contents = patchContents(old, patch, { now: () => now });
+  const { token_id: id, fingerprint } = before;
+  const row: Row<'tokens'> = {
+    ...before,
+    ...deriveRow({ tenant, id, contents, fingerprint, now, random }),
+    ...(stored && {
+      version: stored.version + 1,
+      modified_by: caller.application,
+      modified_at: now,
+    }),
+  };
+  return { stored, row, terms: searchTerms(tenant, row, { contents, evaluation }) };
+}

@@ -1,0 +1,62 @@
+/** Exporting tokens: a list that is walked to its end, batch by batch, however long it is. */
+import { newEvaluation } from '../../expressions/evaluation.ts';
+import type { LogEntry } from '../../lib/log-chain.ts';
+import type { TokenPlace } from '../../store/token-pages.ts';
+import type { Caller } from '../access/caller.ts';
+import { entryOf } from '../logs/audit.ts';
+import { perform, refuse } from '../perform.ts';
+import { conditionsOf, containerAllowed, type TokenFilter } from './filter.ts';
+import { findTokens } from './find.ts';
+import { showTokens } from './list.ts';
+import type { TokenReading } from './read.ts';
+import type { TokenBody } from './view.ts';
+
+/** Tokens that are in memory at once. */
+export const batchTokensMax = 256;
+
+export interface Exporting {
+  /** Who is asking, as of now. */
+  readonly caller: () => Promise<Caller>;
+  readonly filter: TokenFilter;
+}
+
+/**
+ * The tokens that the caller may read, newest first, each as it stands when its batch is read. Every
+ * token that is there from the beginning to the end comes exactly once, whatever is created and
+ * deleted meanwhile. A batch is given when its entries are in the log.
+ *
+ * @throws VaultError `forbidden` for a container on which the caller does not hold `token:read`.
+ */
+export async function* exportTokens(
+  tools: TokenReading,
+  { caller: asking, filter }: Exporting,
+): AsyncGenerator<readonly TokenBody[]> {
+  const permission = 'token:read' as const;
+  const { store, clock } = tools;
+  let after: TokenPlace | undefined;
+  let isLast = false;
+  while (!isLast) {
+    const caller = await asking();
+    const now = clock.now();
+    if (!containerAllowed(caller, permission, filter)) {
+      await perform(store, async () =>
+        refuse(caller, now, { entity: 'token', id: '*', permission }),
+      );
+    }
+    const conditions = conditionsOf(caller, permission, { filter, now });
+    const rows = await findTokens(store, conditions, { after, limit: batchTokensMax });
+    const evaluationFor = () => newEvaluation();
+    const showing = { rows, permission, now, evaluationFor };
+    const { bodies, reads } = await showTokens(tools, caller, showing);
+    const entries: [LogEntry, ...LogEntry[]] = [exported(caller, now), ...reads];
+    await perform(store, async () => ({ change: { entries }, reply: { status: 200 } }));
+    yield bodies;
+    const last = rows.at(-1);
+    isLast = rows.length < batchTokensMax || last === undefined;
+    after = last && { at: last.created_at, id: last.token_id };
+  }
+}
+
+function exported(caller: Caller, now: Parameters<typeof entryOf>[1]): LogEntry {
+  return entryOf(caller, now, { entity: 'token', id: caller.tenant.id, operation: 'export' });
+}

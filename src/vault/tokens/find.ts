@@ -1,0 +1,113 @@
+/** Finding tokens: chooses the index that leads to them, so that a page costs what a page costs. */
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import {
+  isEverything,
+  type TextPattern,
+  type TokenConditions,
+} from '../../store/token-conditions.ts';
+import { countsOf, pageAfter, pageAt, type TokenPlace } from '../../store/token-pages.ts';
+import { occurrencesOf, shelvesOf } from '../../store/token-shelves.ts';
+import type { Path, Shelf } from '../../store/token-sources.ts';
+import { includesPattern, narrower } from '../access/access.ts';
+
+/** Shelves that one query walks side by side; beyond them a list is walked by creation alone. */
+export const shelvesMax = 64;
+
+/** Patterns of containers whose shelves are looked up one by one. */
+const patternsMax = 16;
+
+/** Terms are compared by how common they are up to here. */
+const occurrencesMax = 1000;
+
+/** `limit` tokens that meet the conditions, newest first, from after a place. */
+export async function findTokens(
+  store: Store,
+  conditions: TokenConditions,
+  { after, limit }: { readonly after: TokenPlace | undefined; readonly limit: number },
+): Promise<Row<'tokens'>[]> {
+  if (limit === 0 || isImpossible(conditions)) return [];
+  const path = await pathOf(store, conditions);
+  return store.select(pageAfter({ conditions, path, after, limit }));
+}
+
+export interface CountedTokens {
+  readonly rows: readonly Row<'tokens'>[];
+  /** All that meet the conditions. */
+  readonly total: number;
+}
+
+/** A page at an offset, and how many there are in all. */
+export async function findTokensAt(
+  store: Store,
+  conditions: TokenConditions,
+  { offset, limit }: { readonly offset: number; readonly limit: number },
+): Promise<CountedTokens> {
+  if (isImpossible(conditions)) return { rows: [], total: 0 };
+  const path = await pathOf(store, conditions);
+  const counts = await store.scan(countsOf({ conditions, path }));
+  const total = counts.reduce((sum, { count }) => sum + count, 0);
+  if (limit === 0 || offset >= total) return { rows: [], total };
+  return { rows: await store.scan(pageAt({ conditions, path, offset, limit })), total };
+}
+
+function isImpossible({ scopes, ids }: TokenConditions): boolean {
+  return scopes.length === 0 || ids?.length === 0;
+}
+
+async function pathOf(store: Store, conditions: TokenConditions): Promise<Path> {
+  const { ids, fingerprint, terms, scopes, type, container } = conditions;
+  if (ids || fingerprint !== undefined) return 'tokens';
+  if (terms.length > 0) return { term: await rarestTerm(store, conditions) };
+  if (scopes.some(isEverything) && type === undefined && container === undefined) return 'tokens';
+  const shelves = await shelvesWithin(store, conditions);
+  return shelves === undefined ? 'tokens' : { shelves };
+}
+
+/** A search begins at the term with the fewest tokens and checks the others on each. */
+async function rarestTerm(store: Store, { tenant, terms }: TokenConditions): Promise<string> {
+  const [only = '', ...others] = terms;
+  if (others.length === 0) return only;
+  const counted = await Promise.all(
+    terms.map(async (term) => {
+      const [found] = await store.select(occurrencesOf({ tenant, term }, occurrencesMax));
+      return { term, count: found?.count ?? 0 };
+    }),
+  );
+  return counted.reduce((rarest, one) => (one.count < rarest.count ? one : rarest)).term;
+}
+
+/** The shelves on which tokens of the list can stand; `undefined` when they are too many. */
+async function shelvesWithin(
+  store: Store,
+  { tenant, scopes, container, type }: TokenConditions,
+): Promise<readonly Shelf[] | undefined> {
+  const patterns = patternsWithin(
+    scopes.map((scope) => scope.container),
+    container,
+  );
+  if (patterns.length > patternsMax) return undefined;
+  const found = await Promise.all(
+    patterns.map((pattern) =>
+      store.select(shelvesOf({ tenant, container: pattern, limit: shelvesMax + 1 })),
+    ),
+  );
+  const shelves = found.flat().filter((shelf) => type === undefined || shelf.type === type);
+  return found.some((some) => some.length > shelvesMax) || shelves.length > shelvesMax
+    ? undefined
+    : shelves;
+}
+
+/** What the patterns and the list's own container have in common, none within another. */
+function patternsWithin(
+  patterns: readonly TextPattern[],
+  own: TextPattern | undefined,
+): readonly TextPattern[] {
+  let widest: readonly TextPattern[] = [];
+  for (const pattern of patterns) {
+    const shared = own === undefined ? pattern : narrower(pattern, own);
+    if (shared === undefined || widest.some((other) => includesPattern(other, shared))) continue;
+    widest = [...widest.filter((other) => !includesPattern(shared, other)), shared];
+  }
+  return widest;
+}

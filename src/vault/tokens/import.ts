@@ -1,0 +1,241 @@
+/** Importing tokens: many creations in one change, each decided for itself, as if they came one by one. */
+import { newEvaluation } from '../../expressions/evaluation.ts';
+import type { Instant } from '../../lib/clock.ts';
+import { invalid, VaultError } from '../../lib/errors.ts';
+import type { LogEntry } from '../../lib/log-chain.ts';
+import { createPause } from '../../lib/pauses.ts';
+import type { Caller } from '../access/caller.ts';
+import { entryOf } from '../logs/audit.ts';
+import { type Effect, perform, refuse } from '../perform.ts';
+import type { TokenRequest } from './contents.ts';
+import {
+  changeOf,
+  draftsOver,
+  holdersOf,
+  isConversion,
+  noHolders,
+  type TokenWriting,
+  wantConverted,
+} from './create-many.ts';
+import { type CreatedToken, type Drafting, draftToken, idTaken } from './draft.ts';
+import { holderOf, repeatToken } from './repeated.ts';
+import type { TokenBody } from './view.ts';
+import { type RequestedToken, type WantedToken, type Wanting, wantToken } from './wanted.ts';
+
+/** A request to create a token, or what is wrong with it already. */
+export type ImportLine = TokenRequest | VaultError;
+
+/** What became of a line. `repeated` is one that was done before. */
+export type ImportResult =
+  | { readonly token: TokenBody; readonly repeated: boolean }
+  | { readonly failure: VaultError };
+
+/** What became of some lines, in their order; what succeeded is durable. */
+export type Import = (
+  caller: Caller,
+  lines: readonly ImportLine[],
+) => Promise<readonly ImportResult[]>;
+
+/** A conversion is prepared anew for each decision: its intent may be gone by then. */
+type Prepared = WantedToken | RequestedToken | VaultError;
+
+/**
+ * A line fails alone, and its neighbours do not notice. Where the commit itself fails, all lines do
+ * that would have been part of it. When it is given more lines before the ones before are durable,
+ * these are decided meanwhile but committed after them.
+ */
+export function createImport(tools: TokenWriting): Import {
+  /** Ids are looked for before they are tried once some were found to be taken. */
+  let idsAreTaken = false;
+  let before: Promise<unknown> = Promise.resolve();
+
+  async function run(
+    caller: Caller,
+    lines: readonly ImportLine[],
+    earlier: Promise<unknown>,
+  ): Promise<readonly ImportResult[]> {
+    const prepared = await prepareAll(tools, caller, lines);
+    let results: readonly ImportResult[] = [];
+    try {
+      await perform(tools.store, async (conflict) => {
+        idsAreTaken ||= conflict === 'tokens.key';
+        if (prepared.some(looksAtOthers)) await earlier;
+        const decided = await decideLines(tools, caller, { prepared, idsAreTaken });
+        results = decided.results;
+        await earlier;
+        return decided.effect;
+      });
+      return results;
+    } catch (error) {
+      const failure = failureOf(error);
+      return results.map((result) => ('failure' in result ? result : { failure }));
+    }
+  }
+
+  return (caller, lines) => {
+    const results = run(caller, lines, before);
+    before = results.catch(() => undefined);
+    return results;
+  };
+}
+
+/** True for what is decided by more than whether its id is free, which the commit finds out. */
+function looksAtOthers(line: Prepared): boolean {
+  return 'request' in line || ('deduplicates' in line && line.deduplicates);
+}
+
+async function prepareAll(
+  tools: TokenWriting,
+  caller: Caller,
+  lines: readonly ImportLine[],
+): Promise<readonly Prepared[]> {
+  const pause = createPause();
+  const prepared: Prepared[] = [];
+  for (const line of lines) {
+    await pause();
+    prepared.push(prepare({ ...tools, evaluation: newEvaluation() }, caller, line));
+  }
+  return prepared;
+}
+
+/** All that can be said of the line without looking at what is stored. */
+function prepare(wanting: Wanting, caller: Caller, request: ImportLine): Prepared {
+  if (request instanceof VaultError) return request;
+  const requested = { request, path: '' };
+  return isConversion(requested) ? requested : attempt(() => wantToken(wanting, caller, requested));
+}
+
+interface Lines {
+  readonly prepared: readonly Prepared[];
+  readonly idsAreTaken: boolean;
+}
+
+interface Decided {
+  readonly results: readonly ImportResult[];
+  readonly effect: Effect;
+}
+
+async function decideLines(
+  tools: TokenWriting,
+  caller: Caller,
+  { prepared, idsAreTaken }: Lines,
+): Promise<Decided> {
+  const now = tools.clock.now();
+  const all = await withConversions(tools, caller, prepared);
+  const drafting = await draftingOf(tools, caller, { all, now, idsAreTaken });
+  const done: WantedToken[] = [];
+  const entries: LogEntry[] = [];
+  const intents = new Set<string>();
+  const resultOf = (wanted: WantedToken | VaultError): ImportResult => {
+    if (wanted instanceof VaultError) return { failure: wanted };
+    const line = decideLine({ ...drafting, evaluation: newEvaluation() }, wanted, intents);
+    if (line instanceof VaultError) return { failure: line };
+    entries.push(...line.entries);
+    if ('refusal' in line) return { failure: line.refusal };
+    if (!line.repeated) done.push(wanted);
+    return { token: line.created.viewAt(now), repeated: line.repeated };
+  };
+  const pause = createPause();
+  const results: ImportResult[] = [];
+  for (const wanted of all) {
+    await pause();
+    results.push(resultOf(wanted));
+  }
+  if (entries.length === 0) {
+    const fact = { entity: 'token', id: caller.tenant.id, operation: 'import' } as const;
+    entries.push(entryOf(caller, now, fact));
+  }
+  const { drafts } = drafting;
+  const change = await changeOf(tools.store, { caller, now, all: done, entries, drafts });
+  return { results, effect: { change, reply: { status: 200 } } };
+}
+
+/** The lines without promises of their own, of which there would be as many as lines. */
+async function withConversions(
+  tools: TokenWriting,
+  caller: Caller,
+  prepared: readonly Prepared[],
+): Promise<readonly (WantedToken | VaultError)[]> {
+  const all: (WantedToken | VaultError)[] = [];
+  for (const one of prepared) {
+    const conversion = 'request' in one;
+    all.push(
+      conversion
+        ? await wantConverted({ ...tools, evaluation: newEvaluation() }, caller, one).catch(
+            failureOf,
+          )
+        : one,
+    );
+  }
+  return all;
+}
+
+interface Preparation {
+  readonly all: readonly (WantedToken | VaultError)[];
+  readonly now: Instant;
+  readonly idsAreTaken: boolean;
+}
+
+async function draftingOf(
+  tools: TokenWriting,
+  caller: Caller,
+  { all, now, idsAreTaken }: Preparation,
+): Promise<Omit<Drafting, 'evaluation'>> {
+  const wanted = all.filter((one): one is WantedToken => !(one instanceof VaultError));
+  const own = wanted.filter(({ ids }) => !ids.next(false).drawn);
+  return {
+    ...tools,
+    caller,
+    now,
+    ...(await draftsOver(tools.store, caller, wanted, now)),
+    holders: idsAreTaken ? await holdersOf(tools.store, caller, own) : noHolders,
+  };
+}
+
+type LineDecision =
+  | { readonly entries: readonly LogEntry[]; readonly refusal: VaultError }
+  | {
+      readonly entries: readonly LogEntry[];
+      readonly created: CreatedToken;
+      readonly repeated: boolean;
+    };
+
+/** @param intents that earlier lines convert; each is converted once. */
+function decideLine(
+  drafting: Drafting,
+  wanted: WantedToken,
+  intents: Set<string>,
+): LineDecision | VaultError {
+  const { caller, now } = drafting;
+  const intent = wanted.intent?.token_intent_id;
+  if (intent !== undefined && intents.has(intent)) {
+    return invalid('token_intent_id', 'must differ from every other of the request');
+  }
+  const holder = holderOf(drafting, wanted);
+  const drafted = attempt(() => draftToken(drafting, wanted));
+  if (drafted instanceof VaultError) {
+    const repeated = holder && repeatToken(drafting, wanted, holder);
+    if (repeated) return { entries: [repeated.entry], created: repeated.created, repeated: true };
+    return holder && drafted.errors?.['id'] ? idTaken() : drafted;
+  }
+  if (drafted === undefined) {
+    const refused = refuse(caller, now, { entity: 'token', id: '*', permission: 'token:create' });
+    return { entries: refused.change.entries, refusal: refused.refusal };
+  }
+  if (intent !== undefined) intents.add(intent);
+  return { entries: [drafted.entry], created: drafted.created, repeated: false };
+}
+
+function attempt<T>(run: () => T): T | VaultError {
+  try {
+    return run();
+  } catch (error) {
+    return failureOf(error);
+  }
+}
+
+/** What fails otherwise than a rule does is nobody's line, and fails the import. */
+function failureOf(error: unknown): VaultError {
+  if (error instanceof VaultError) return error;
+  throw error;
+}

@@ -1,0 +1,162 @@
+/** The tokens of a kept answer: what it may still say of them when it is given again. */
+import { type Evaluation, newEvaluation } from '../../expressions/evaluation.ts';
+import type { Instant } from '../../lib/clock.ts';
+import type { Row } from '../../store/tables.ts';
+import { decide, type Grant, holds, showsAsMuch, type Transform } from '../access/access.ts';
+import type { Caller } from '../access/caller.ts';
+import type { Permission } from '../access/permissions.ts';
+import type { Reply, ReplyBody, ShownToken, Telling } from '../perform.ts';
+import { liveIntent } from '../token-intents/token-intents.ts';
+import { findLiveToken } from './queries.ts';
+import type { TokenReading } from './read.ts';
+import { openData } from './row.ts';
+import { type TokenTypeName, tokenTypes } from './types.ts';
+import { shownAgain, type TokenBody, withoutContents } from './view.ts';
+
+/** A token as it was told of; sealed beside the answer. */
+export interface KeptToken {
+  readonly entity: 'token' | 'token_intent';
+  readonly id: string;
+  readonly created_at: Instant;
+  readonly version: number;
+  readonly permission: Permission;
+  readonly transform: Transform;
+  /** Where it stands in the body; absent where the request only read. */
+  readonly path?: Path;
+}
+
+type Path = readonly (string | number)[];
+
+/** A reply with the tokens it tells of, as both are kept. */
+export type KeptReply = Omit<Reply, 'fading' | 'tokens'> & {
+  readonly tokens?: readonly KeptToken[];
+};
+
+export function keptTokens({ shown, bodyOf }: Telling): readonly KeptToken[] {
+  if (bodyOf === undefined) return shown.flatMap((one) => keptToken(one) ?? []);
+  const marks = shown.map(({ row }): TokenBody => ({ id: idOf(row) }));
+  const paths = new Map(pathsOf(bodyOf(marks), []));
+  return shown.flatMap((one, index) => {
+    const kept = keptToken(one);
+    const path = paths.get(marks[index]);
+    return kept && path ? { ...kept, path } : [];
+  });
+}
+
+function keptToken({ row, grant }: ShownToken): KeptToken | undefined {
+  if (grant === undefined) return undefined;
+  const { created_at, version } = row;
+  const { permission, transform } = grant;
+  const entity = 'token_id' in row ? 'token' : 'token_intent';
+  return { entity, id: idOf(row), created_at, version, permission, transform };
+}
+
+function idOf(row: ShownToken['row']): string {
+  return 'token_id' in row ? row.token_id : row.token_intent_id;
+}
+
+/** Every object of a body with its path. */
+function pathsOf(part: unknown, path: Path): (readonly [unknown, Path])[] {
+  if (typeof part !== 'object' || part === null) return [];
+  const members: readonly (readonly [string | number, unknown])[] = Array.isArray(part)
+    ? part.map((item, index) => [index, item])
+    : Object.entries(part);
+  const below = members.flatMap(([step, member]) => pathsOf(member, [...path, step]));
+  return [[part, path], ...below];
+}
+
+export interface ReplyAsked {
+  readonly caller: Caller;
+  readonly now: Instant;
+  readonly reply: KeptReply;
+}
+
+/**
+ * The answer without what is gone by now, or is not the caller's to see any more. `undefined` for
+ * that of a request which only read, when it would not be answered so now: it is processed anew.
+ */
+export async function replyAsSeenNow(
+  tools: TokenReading,
+  { caller, now, reply }: ReplyAsked,
+): Promise<Reply | undefined> {
+  const { tokens = [], ...answer } = reply;
+  // Reads that begin in one turn of the event loop are one query.
+  const evaluation = newEvaluation();
+  const found = await Promise.all(tokens.map((kept) => find(tools, { caller, now, kept })));
+  let { body } = answer;
+  for (const [index, kept] of tokens.entries()) {
+    const token = found[index];
+    if (isAsBefore(kept, token)) continue;
+    if (kept.path === undefined || body === undefined) return undefined;
+    body = replacedAt(body, kept.path, (part) =>
+      token && 'token_id' in token.row && token.row.created_at === kept.created_at
+        ? seenNow(tools, { caller, now, evaluation, part, ...token, row: token.row })
+        : withoutContents(part),
+    );
+  }
+  return body === undefined ? answer : { ...answer, body };
+}
+
+interface Found {
+  readonly row: ShownToken['row'];
+  readonly grant: Grant;
+}
+
+/** What is kept of a token that is still there, and that the caller may still touch. */
+async function find(
+  { store }: TokenReading,
+  { caller, now, kept }: { caller: Caller; now: Instant; kept: KeptToken },
+): Promise<Found | undefined> {
+  const { tenant, policy } = caller;
+  const { id, permission } = kept;
+  if (kept.entity === 'token') {
+    const row = await findLiveToken(store, { tenant: tenant.id, id, now });
+    const grant = row && decide(policy, permission, { id: row.token_id, container: row.container });
+    return grant && { row, grant };
+  }
+  const row = holds(policy, 'token-intent:read')
+    ? await liveIntent(store, caller, { id, now })
+    : undefined;
+  const container = row && tokenTypes[row.type as TokenTypeName].container;
+  const grant = container && decide(policy, permission, { id: undefined, container });
+  return grant && row && { row, grant };
+}
+
+/** A mask shows what it showed only of a token that has not changed; who sees all sees its past too. */
+function isAsBefore(kept: KeptToken, found: Found | undefined): boolean {
+  if (found === undefined || found.row.created_at !== kept.created_at) return false;
+  const { row, grant } = found;
+  if (!showsAsMuch(grant.transform, kept.transform)) return false;
+  return grant.transform !== 'mask' || row.version === kept.version;
+}
+
+interface Seeing {
+  readonly caller: Caller;
+  readonly now: Instant;
+  readonly evaluation: Evaluation;
+  readonly part: TokenBody;
+  readonly row: Row<'tokens'>;
+  readonly grant: Grant;
+}
+
+function seenNow(
+  { onMaskFailure }: TokenReading,
+  { caller, now, evaluation, part, row, grant }: Seeing,
+): TokenBody {
+  const open = () => openData(caller.tenant, row, now);
+  return shownAgain(part, { row, open, grant, evaluation, onMaskFailure });
+}
+
+/** The body belongs to this request alone: it was just opened. */
+function replacedAt(
+  body: ReplyBody,
+  path: Path,
+  replace: (part: TokenBody) => TokenBody,
+): ReplyBody {
+  const last = path.at(-1);
+  if (last === undefined) return replace(body as TokenBody);
+  let parent = body as Record<string | number, unknown>;
+  for (const step of path.slice(0, -1)) parent = parent[step] as typeof parent;
+  parent[last] = replace(parent[last] as TokenBody);
+  return body;
+}

@@ -1,0 +1,153 @@
+/** What is asked of stored tokens, always within one tenant. */
+import assert from 'node:assert/strict';
+import type { Instant } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { parseTokenId, type TenantId } from '../../lib/ids.ts';
+import type { Change } from '../../store/change.ts';
+import type { Query, Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { hasExpired } from './contents.ts';
+
+/** Tokens of one fingerprint that deduplication looks at. */
+const equalsMax = 100;
+
+/** Fingerprints in one query. */
+const fingerprintsAtOnce = 50;
+
+interface LiveTokenQuery {
+  readonly tenant: TenantId;
+  readonly id: string;
+  readonly now: Instant;
+}
+
+/** The token of that id as it stands; `undefined` alike for missing, expired and another tenant's. */
+export async function findLiveToken(
+  store: Store,
+  { tenant, id, now }: LiveTokenQuery,
+): Promise<Row<'tokens'> | undefined> {
+  const token_id = parseTokenId(id);
+  const row = token_id && (await store.get('tokens', { tenant_id: tenant, token_id }));
+  return row && !hasExpired(row, now) ? row : undefined;
+}
+
+/**
+ * The token of that id as it stands.
+ * @throws VaultError `not_found`, alike for one that is missing, expired, or another tenant's.
+ */
+export async function liveToken(store: Store, query: LiveTokenQuery): Promise<Row<'tokens'>> {
+  const row = await findLiveToken(store, query);
+  if (row) return row;
+  throw new VaultError('not_found', { public: 'There is no token with this id.' });
+}
+
+/** Tokens of that fingerprint, expired ones included; first the one that answers for it. */
+export function tokensWithFingerprint(
+  store: Store,
+  tenant: TenantId,
+  fingerprint: string,
+): Promise<Row<'tokens'>[]> {
+  return tokensWithFingerprints(store, tenant, [fingerprint]);
+}
+
+/** The same of several fingerprints; of each, first the one that answers for it. */
+export async function tokensWithFingerprints(
+  store: Store,
+  tenant: TenantId,
+  fingerprints: readonly string[],
+): Promise<Row<'tokens'>[]> {
+  const queries: Promise<Row<'tokens'>[]>[] = [];
+  for (let at = 0; at < fingerprints.length; at += fingerprintsAtOnce) {
+    const some = fingerprints.slice(at, at + fingerprintsAtOnce);
+    queries.push(store.select(equalTokens(tenant, some)));
+  }
+  return (await Promise.all(queries)).flat();
+}
+
+function equalTokens(tenant: TenantId, fingerprints: readonly string[]): Query<Row<'tokens'>> {
+  return (db) => {
+    const [first, ...others] = fingerprints.map((fingerprint) =>
+      db
+        .selectFrom(
+          db
+            .selectFrom('tokens')
+            .selectAll()
+            .where('tenant_id', '=', tenant)
+            .where('fingerprint', '=', fingerprint)
+            .orderBy('deduplicated', 'desc')
+            .orderBy('created_at')
+            .limit(equalsMax)
+            .as('equal'),
+        )
+        .selectAll(),
+    );
+    assert(first !== undefined, 'there is a fingerprint to look for');
+    return others
+      .reduce((union, one) => union.unionAll(one), first)
+      .orderBy('deduplicated', 'desc')
+      .orderBy('created_at');
+  };
+}
+
+/** What is asked of tokens in order to remove them. */
+export const removalColumns = [
+  'tenant_id',
+  'token_id',
+  'version',
+  'search_indexes',
+  'metadata',
+] as const;
+
+type Removable = Pick<Row<'tokens'>, (typeof removalColumns)[number]>;
+
+/** The search terms under which tokens of one tenant are found. */
+async function termsOf(store: Store, rows: readonly Removable[]): Promise<Row<'search_terms'>[]> {
+  const indexed = rows.filter((row) => row.search_indexes !== null || row.metadata !== null);
+  const [first] = indexed;
+  if (first === undefined) return [];
+  const ids = indexed.map((row) => row.token_id);
+  return store.select((db) =>
+    db
+      .selectFrom('search_terms')
+      .selectAll()
+      .where('tenant_id', '=', first.tenant_id)
+      .where('token_id', 'in', ids),
+  );
+}
+
+export interface Replacement {
+  readonly row: Row<'tokens'>;
+  readonly updated: Row<'tokens'>;
+  /** Those of the updated token. */
+  readonly terms: readonly Row<'search_terms'>[];
+}
+
+/** A token that changes, and the search terms that change with it. */
+export async function replacementOf(
+  store: Store,
+  { row, updated, terms }: Replacement,
+): Promise<Pick<Change, 'remove' | 'replace' | 'insert'>> {
+  const before = await termsOf(store, [row]);
+  return {
+    remove: { search_terms: without(before, terms) },
+    replace: { tokens: [updated] },
+    insert: { search_terms: without(terms, before) },
+  };
+}
+
+function without(
+  terms: readonly Row<'search_terms'>[],
+  others: readonly Row<'search_terms'>[],
+): Row<'search_terms'>[] {
+  return terms.filter(({ term }) => others.every((other) => other.term !== term));
+}
+
+/** Everything that goes with tokens that go, all of one tenant. */
+export async function removalOf(
+  store: Store,
+  rows: readonly Removable[],
+): Promise<NonNullable<Change['remove']>> {
+  return {
+    search_terms: await termsOf(store, rows),
+    tokens: rows.map(({ tenant_id, token_id, version }) => ({ tenant_id, token_id, version })),
+  };
+}

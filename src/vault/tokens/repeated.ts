@@ -1,0 +1,65 @@
+/** A creation that was done before: its own id is taken, by a token that is what it asks for. */
+import { isDeepStrictEqual } from 'node:util';
+import type { Instant } from '../../lib/clock.ts';
+import type { Json } from '../../lib/json.ts';
+import type { Row } from '../../store/tables.ts';
+import { decide } from '../access/access.ts';
+import { entryOf } from '../logs/audit.ts';
+import { withoutCode } from './card-code.ts';
+import { type Contents, contentsOfRow, hasExpired } from './contents.ts';
+import type { DraftedToken, Drafting } from './draft.ts';
+import { openData } from './row.ts';
+import { viewToken } from './view.ts';
+import type { WantedToken } from './wanted.ts';
+
+/** The token that has the id which is wanted; of an id that is drawn there is none. */
+export function holderOf(
+  { drafts, holders, now }: Drafting,
+  { ids }: WantedToken,
+): Row<'tokens'> | undefined {
+  const { value, drawn } = ids.next(false);
+  if (drawn) return undefined;
+  const row = drafts.get(value)?.row ?? holders.get(value);
+  return row && !hasExpired(row, now) ? row : undefined;
+}
+
+/**
+ * The token as its creation answered it, when it was made by the same application and still is all
+ * that is asked for; else `undefined`. To others an answer would tell what the token holds.
+ */
+export function repeatToken(
+  { caller, now, evaluation, onMaskFailure }: Drafting,
+  { contents }: WantedToken,
+  row: Row<'tokens'>,
+): DraftedToken | undefined {
+  const { tenant, policy } = caller;
+  if (row.created_by !== caller.application) return undefined;
+  const { token_id: id, container } = row;
+  const grant = decide(policy, 'token:create', { id, container });
+  if (!grant) return undefined;
+  const open = (at: Instant) => openData(tenant, row, at);
+  if (!isSame(contents, contentsOfRow(row, open(now).reveal()), now)) return undefined;
+  const extras = { deduplicated: true };
+  return {
+    created: {
+      row,
+      grant,
+      viewAt: (at) =>
+        viewToken({ row, open: () => open(at), grant, evaluation, onMaskFailure, extras }),
+    },
+    entry: entryOf(caller, now, { entity: 'token', id, operation: 'read' }),
+  };
+}
+
+/** A card code may be gone from the token by now, and is sent again all the same. */
+function isSame(wanted: Contents, stored: Contents, now: Instant): boolean {
+  const { data, codeExpiresAt: _wanted, expiry, ...definition } = wanted;
+  const { data: storedData, codeExpiresAt, expiry: storedExpiry, ...storedDefinition } = stored;
+  const hasCode = codeExpiresAt !== undefined && codeExpiresAt > now;
+  const kept = hasCode ? data : withoutCode(wanted.type, data);
+  return (
+    isDeepStrictEqual(definition, storedDefinition) &&
+    expiry?.at === storedExpiry?.at &&
+    isDeepStrictEqual(JSON.parse(JSON.stringify(kept)) as Json, storedData)
+  );
+}

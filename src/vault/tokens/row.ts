@@ -1,0 +1,144 @@
+/** A token as it is stored: data sealed, fingerprint keyed. */
+import { fingerprintOf } from '../../crypto/digest.ts';
+import { openText, type Sealed, sealText } from '../../crypto/envelope.ts';
+import { ExpressionError } from '../../expressions/error.ts';
+import type { Evaluation } from '../../expressions/evaluation.ts';
+import { compileExpression, evaluateExpression } from '../../expressions/expression.ts';
+import type { Instant } from '../../lib/clock.ts';
+import { invalid } from '../../lib/errors.ts';
+import type { TokenId } from '../../lib/ids.ts';
+import type { Json } from '../../lib/json.ts';
+import type { Random } from '../../lib/random.ts';
+import { Secret } from '../../lib/secret.ts';
+import type { Row } from '../../store/tables.ts';
+import type { Tenant } from '../tenants/tenants.ts';
+import { codeExpiryOf, withoutCode } from './card-code.ts';
+import type { Contents } from './contents.ts';
+import { type TokenTypeName, tokenTypes } from './types.ts';
+
+/** What follows from the contents alone. */
+type Derived = Pick<
+  Row<'tokens'>,
+  | 'type'
+  | 'container'
+  | 'data'
+  | 'mask'
+  | 'metadata'
+  | 'fingerprint'
+  | 'fingerprint_expression'
+  | 'search_indexes'
+  | 'expires_at'
+  | 'expires_offset'
+  | 'code_expires_at'
+>;
+
+export interface Sealing {
+  readonly tenant: Tenant;
+  readonly id: TokenId;
+  readonly contents: Contents;
+  readonly fingerprint: string | null;
+  readonly now: Instant;
+  readonly random: Random;
+}
+
+export function deriveRow(sealing: Sealing): Derived {
+  const { tenant, id, contents, fingerprint, now, random } = sealing;
+  const code_expires_at = codeExpiryOf(contents, tenant.quotas, now);
+  const codeIsGone = code_expires_at !== null && code_expires_at <= now;
+  const data = codeIsGone ? withoutCode(contents.type, contents.data) : contents.data;
+  return {
+    type: contents.type,
+    container: contents.container,
+    data: sealData(tenant, id, data, random),
+    mask: contents.mask === undefined ? null : JSON.stringify(contents.mask),
+    metadata: contents.metadata === undefined ? null : JSON.stringify(contents.metadata),
+    fingerprint,
+    fingerprint_expression: contents.fingerprintExpression ?? null,
+    search_indexes:
+      contents.searchIndexes.length === 0 ? null : JSON.stringify(contents.searchIndexes),
+    expires_at: contents.expiry?.at ?? null,
+    expires_offset: contents.expiry?.offsetMinutes ?? null,
+    code_expires_at: codeIsGone ? null : code_expires_at,
+  };
+}
+
+/**
+ * The data of a stored token, without a card code whose time is over, whether or not that was
+ * removed from the disk yet. Its `Secret` is opened only by who holds a decision.
+ */
+export function openData(tenant: Tenant, row: Row<'tokens'>, now: Instant): Secret<Json> {
+  const binding = { tenant: tenant.id, id: row.token_id, field: 'data' };
+  const text = openText(tenant.keyring.sealing('data'), binding, row.data);
+  return stillThere(row, JSON.parse(text.reveal()) as Json, now);
+}
+
+/** What is there at that time of data that the row was made from. */
+export function stillThere(row: Row<'tokens'>, data: Json, now: Instant): Secret<Json> {
+  const hasCode = row.code_expires_at !== null && row.code_expires_at > now;
+  return new Secret(hasCode ? data : withoutCode(row.type as TokenTypeName, data));
+}
+
+/** A token whose code's time is over, with data that was sealed without it. */
+export function rowWithoutCode(
+  tenant: Tenant,
+  row: Row<'tokens'>,
+  { now, random }: { readonly now: Instant; readonly random: Random },
+): Row<'tokens'> {
+  const data = openData(tenant, row, now).reveal();
+  return {
+    ...row,
+    version: row.version + 1,
+    data: sealData(tenant, row.token_id, data, random),
+    code_expires_at: null,
+  };
+}
+
+function sealData(tenant: Tenant, id: TokenId, data: Json, random: Random): Sealed {
+  const binding = { tenant: tenant.id, id, field: 'data' };
+  return sealText(tenant.keyring.sealing('data'), binding, JSON.stringify(data), random);
+}
+
+/** Contents, and what the expressions over them may cost together with those of the same request. */
+export interface Evaluated {
+  readonly contents: Contents;
+  readonly evaluation: Evaluation;
+}
+
+/** @throws VaultError `validation_failed` when the expression gives nothing to fingerprint. */
+export function fingerprintOfContents(tenant: Tenant, evaluated: Evaluated): string {
+  const { contents } = evaluated;
+  const own = contents.fingerprintExpression;
+  const expression = own ?? tokenTypes[contents.type].fingerprint;
+  // Empty data is a value like any other; an expression that found nothing would make all tokens equal.
+  const value =
+    own === undefined && contents.data === ''
+      ? ''
+      : evaluateText(expression, 'fingerprint_expression', evaluated);
+  return fingerprintOf(tenant.keyring.secret('fingerprint'), contents.type, value);
+}
+
+/** One non-empty text out of an expression over the contents. */
+export function evaluateText(
+  expression: string,
+  path: string,
+  { contents: { data, metadata }, evaluation }: Evaluated,
+): string {
+  const scope = { data, ...(metadata && { metadata }) };
+  const value = attemptValue(
+    () => evaluateExpression(compileExpression(expression, path), scope, evaluation),
+    path,
+  );
+  if (value === undefined || value === null || value === '')
+    throw invalid(path, 'must give a value');
+  if (typeof value === 'object') return JSON.stringify(value);
+  return String(value);
+}
+
+function attemptValue(run: () => Json | undefined, path: string): Json | undefined {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof ExpressionError) throw invalid(path, error.message);
+    throw error;
+  }
+}

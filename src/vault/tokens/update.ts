@@ -1,0 +1,114 @@
+/** Updating a token by JSON merge patch. */
+import { newEvaluation } from '../../expressions/evaluation.ts';
+import type { Instant } from '../../lib/clock.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { decide } from '../access/access.ts';
+import type { Caller } from '../access/caller.ts';
+import { entryOf } from '../logs/audit.ts';
+import { type Decide, refuse } from '../perform.ts';
+import { contentsOfRow, hasExpired, patchContents, type TokenPatch } from './contents.ts';
+import type { TokenWriting } from './create-many.ts';
+import { fadingToken } from './fading.ts';
+import { liveToken, replacementOf, tokensWithFingerprint } from './queries.ts';
+import { deriveRow, type Evaluated, fingerprintOfContents, openData, stillThere } from './row.ts';
+import { remainingTerms, searchTerms } from './search-terms.ts';
+import { viewToken, withoutContents } from './view.ts';
+import { deduplicatesTokens, fingerprintsTokens } from './wanted.ts';
+
+export interface TokenUpdate {
+  readonly id: string;
+  readonly patch: TokenPatch;
+}
+
+/** From the decision `validation_failed` or `not_found`. */
+export function updateToken(
+  tools: TokenWriting,
+  caller: Caller,
+  { id, patch }: TokenUpdate,
+): Decide {
+  const { store, clock, random, onMaskFailure } = tools;
+  const { tenant } = caller;
+  return async () => {
+    const now = clock.now();
+    const evaluation = newEvaluation();
+    const row = await liveToken(store, { tenant: tenant.id, id, now });
+    const denial = { entity: 'token', id: row.token_id, permission: 'token:update' } as const;
+    const subject = { id: row.token_id, container: row.container };
+    const grant = decide(caller.policy, 'token:update', subject);
+    if (!grant) return refuse(caller, now, denial);
+    const contents = patchContents(
+      contentsOfRow(row, openData(tenant, row, now).reveal()),
+      patch,
+      clock,
+    );
+    // Moving a token needs the permission where it lies and where it goes.
+    if (!decide(caller.policy, 'token:update', { ...subject, container: contents.container })) {
+      return refuse(caller, now, denial);
+    }
+    const fingerprint = fingerprintAfter(caller, { row, patch, contents, evaluation });
+    const updated: Row<'tokens'> = {
+      ...row,
+      ...deriveRow({ tenant, id: row.token_id, contents, fingerprint, now, random }),
+      version: row.version + 1,
+      deduplicated: fingerprint === row.fingerprint ? row.deduplicated : 0,
+      modified_by: caller.application,
+      modified_at: now,
+    };
+    const changesTerms = patch.data !== undefined || patch.search_indexes !== undefined;
+    const evaluated = { contents, evaluation };
+    const terms = (changesTerms ? searchTerms : remainingTerms)(tenant, updated, evaluated);
+    const { data } = contents;
+    const sight = { row: updated, grant, evaluation, onMaskFailure };
+    const viewOf = (at: Instant) =>
+      viewToken({ ...sight, open: () => stillThere(updated, data, at) });
+    const became =
+      deduplicatesTokens(caller, patch.deduplicate_token) && fingerprint !== row.fingerprint;
+    const hidden = became && (await equalsUnreadable(store, caller, updated, now));
+    const viewAt = (at: Instant) => (hidden ? withoutContents(viewOf(at)) : viewOf(at));
+    return {
+      change: {
+        ...(await replacementOf(store, { row, updated, terms })),
+        entries: [entryOf(caller, now, { entity: 'token', id: row.token_id, operation: 'update' })],
+      },
+      reply: {
+        status: 200,
+        body: viewAt(now),
+        ...fadingToken({ row: updated, grant: hidden ? undefined : grant, viewAt }),
+      },
+    };
+  };
+}
+
+interface Patched extends Evaluated {
+  readonly row: Row<'tokens'>;
+  readonly patch: TokenPatch;
+}
+
+/** The fingerprint stays, also when a card code it came from is gone, unless the patch touches its source. */
+function fingerprintAfter(caller: Caller, patched: Patched): string | null {
+  const { row, patch, contents } = patched;
+  const { data, metadata, fingerprint_expression: expression } = patch;
+  const own = contents.fingerprintExpression?.includes('metadata') === true;
+  const touched = data !== undefined || expression !== undefined || (own && metadata !== undefined);
+  if (row.fingerprint !== null && !touched) return row.fingerprint;
+  if (row.fingerprint === null && !fingerprintsTokens(caller, contents)) return null;
+  return fingerprintOfContents(caller.tenant, patched);
+}
+
+/** True when another token holds the same value and the caller may not read it. */
+async function equalsUnreadable(
+  store: Store,
+  caller: Caller,
+  updated: Row<'tokens'>,
+  now: Instant,
+): Promise<boolean> {
+  if (updated.fingerprint === null) return false;
+  const equals = await tokensWithFingerprint(store, updated.tenant_id, updated.fingerprint);
+  return equals.some(
+    (row) =>
+      row.token_id !== updated.token_id &&
+      !hasExpired(row, now) &&
+      !decide(caller.policy, 'token:read', { id: row.token_id, container: row.container }),
+  );
+}
