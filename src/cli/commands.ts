@@ -37,8 +37,12 @@ const operatorErrors = new Set([
   'NoDatabaseError',
   'OperatorFileError',
   'RootKeyError',
+  'SqliteError',
   'UsageError',
 ]);
+
+/** PostgreSQL's about connecting, signing in, resources and the machine, which name no value. */
+const databaseErrors = /^(?:08|28|3D|53|57|58)[0-9A-Z]{3}$/;
 
 /** Runs the command that the words select, and gives the exit code. */
 export async function runCommand(words: readonly string[]): Promise<number> {
@@ -86,7 +90,8 @@ function explain(error: unknown): string {
   if (!(error instanceof Error)) return reasonOf(error);
   // What the operating system refuses, it says of a file or an address.
   if (operatorErrors.has(error.name) || 'syscall' in error) return error.message;
-  return 'code' in error ? `${String(error.code)} ${reasonOf(error)}` : reasonOf(error);
+  const code = 'code' in error ? String(error.code) : '';
+  return databaseErrors.test(code) ? error.message : `${code} ${reasonOf(error)}`.trim();
 }
 
 function explainAttributes({ errors }: VaultError): string | undefined {

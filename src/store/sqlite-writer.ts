@@ -193,7 +193,9 @@ function serve(options: WriterOptions): void {
   try {
     database = openWriter(options.dataDir);
   } catch (error) {
-    reply({ failed: describe(error), name: error instanceof Error ? error.name : 'Error' });
+    const bySqlite = error instanceof Error && 'errcode' in error;
+    const name = error instanceof Error ? error.name : 'Error';
+    reply({ failed: describe(error), name: bySqlite ? 'SqliteError' : name });
     port.close();
     return;
   }

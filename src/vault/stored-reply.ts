@@ -2,21 +2,23 @@
 import { sha256 } from '../crypto/digest.ts';
 import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
 import { hour, type Instant, instantAfter } from '../lib/clock.ts';
+import { isObject, type Json } from '../lib/json.ts';
+import { mergePatch, patchBetween } from '../lib/merge-patch.ts';
 import type { Random } from '../lib/random.ts';
 import type { Key, Row } from '../store/tables.ts';
-import type { Reply, ReplyBody } from './perform.ts';
+import type { Fading, Reply, ReplyBody } from './perform.ts';
 import type { Tenant } from './tenants/tenants.ts';
 import { type KeptReply, keptTokens } from './tokens/kept.ts';
 
 export const replyRetentionMs = 24 * hour;
 
-/** What is sealed. Each of `later` takes the place of the body from its instant on. */
+/** What is sealed. From its instant on each of `later` changes the body, the last one alone. */
 type Kept = KeptReply & { readonly later?: readonly Later[] };
 
 interface Later {
   readonly at: Instant;
-  /** Without a body the answer is forgotten then. */
-  readonly body?: ReplyBody;
+  /** Merged into the body (RFC 7386); without it the answer is forgotten then. */
+  readonly patch?: Json;
 }
 
 export interface Keeping {
@@ -30,16 +32,23 @@ export interface Keeping {
 export function replyRow(keeping: Keeping, reply: Reply, version: number): Row<'replies'> {
   const { key, now } = keeping;
   const { fading, tokens, ...rest } = reply;
-  const instants = (fading?.at ?? []).filter((at) => at < endOf(now));
-  const later = [...new Set(instants)]
-    .toSorted((a, b) => a - b)
-    .map((at) => ({ at, ...(fading?.bodyAt && { body: fading.bodyAt(at) }) }));
+  const later = fading ? laterOf(fading, rest.body, now) : [];
   const kept: Kept = {
     ...rest,
     ...(later.length > 0 && { later }),
     ...(tokens && { tokens: keptTokens(tokens) }),
   };
   return { ...key, version, ...sealedReply(keeping, kept, now), created_at: now };
+}
+
+/** What changes while the answer is kept; most of a body stays as it is, so only that is stored. */
+function laterOf({ at, bodyAt }: Fading, body: ReplyBody | undefined, now: Instant): Later[] {
+  const instants = [...new Set(at)].filter((one) => one < endOf(now)).toSorted((a, b) => a - b);
+  if (bodyAt === undefined) return instants.map((instant) => ({ at: instant }));
+  return instants.flatMap((instant) => {
+    const patch = patchBetween(body as Json, bodyAt(instant) as Json);
+    return isObject(patch) && Object.keys(patch).length === 0 ? [] : [{ at: instant, patch }];
+  });
 }
 
 /** The answer as it may be given now; `undefined` when its day is over or it has faded to nothing. */
@@ -67,9 +76,10 @@ function fade(kept: Kept, now: Instant): Kept | undefined {
   const { later = [], ...reply } = kept;
   const reached = later.filter(({ at }) => at <= now).at(-1);
   if (reached === undefined) return kept;
-  if (reached.body === undefined) return undefined;
+  if (reached.patch === undefined) return undefined;
   const rest = later.filter(({ at }) => at > now);
-  return { ...reply, body: reached.body, ...(rest.length > 0 && { later: rest }) };
+  const body = mergePatch(reply.body as Json, reached.patch) as ReplyBody;
+  return { ...reply, body, ...(rest.length > 0 && { later: rest }) };
 }
 
 function sealedReply({ tenant, key, random }: Keeping, kept: Kept, created: Instant) {

@@ -101,6 +101,15 @@ onBothEngines('POST /tokens/bulk 200', (engine) => {
     assert.deepEqual(old.token, repeat.body);
   });
 
+  test('a value is found in the lines before it, also while those are still being made durable', async () => {
+    const tenant = await tenants();
+    const between = Array.from({ length: linesAtOnceMax }, (_, at) => token(`between ${at}`));
+    const lines = [token('same'), ...between, token('same', { deduplicate_token: true })];
+    const answered = await bulk(tenant, lines);
+    assert.equal(answered.at(-1).token.id, answered[0].token.id);
+    assert.equal(answered.at(-1).token._extras.deduplicated, true);
+  });
+
   test('an update of an existing token sees the lines before it', async () => {
     const tenant = await tenants();
     await tenant.set({ token_deduplication_behavior: 'update_existing' });

@@ -6,10 +6,11 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { newApiKey } from '../../src/crypto/api-key.ts';
-import type { Route } from '../../src/http/route.ts';
+import { linesMediaType, type Route } from '../../src/http/route.ts';
 import { pooledRandom } from '../../src/lib/random.ts';
 import { shapes, type Table } from '../../src/store/tables.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { linesOfAnswer } from '../support/lines.ts';
 import { type MadeRequest, requestsWith } from '../support/requests.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
 import { type Received, startVault, type TestVault } from '../support/vault.ts';
@@ -142,6 +143,7 @@ async function tryRoute({ vault, victim, identity, route, plausible }: Trial): P
       const answer = await at(id);
       const where = `${identity.name}: ${route.method} ${route.path} with ${kind} in ${place}`;
       assert.equal(answer.status, expected.status, `${where}\n${answer.text}\n${expected.text}`);
+      assert.deepEqual(statusesOfLines(answer), statusesOfLines(expected), where);
       if (answer.status >= 400) assert.equal(named(answer, id), named(expected, twin), where);
       const said = JSON.stringify([...answer.headers, answer.text]);
       const leaked = victim.secrets.filter((secret) => secret !== id && said.includes(secret));
@@ -172,6 +174,12 @@ function ask(vault: TestVault, { key }: Identity, made: MadeRequest): Promise<Re
 /** An answer may name the id it was asked about, and nothing else may differ. */
 function named({ text }: Received, id: string): string {
   return text.replaceAll(id, '<id>');
+}
+
+/** A stream answers 200 as a whole, and says of each line what became of it. */
+function statusesOfLines({ headers, text }: Received): unknown[] {
+  if (headers.get('content-type') !== linesMediaType) return [];
+  return linesOfAnswer({ text }).map(({ status }) => status);
 }
 
 /** A tenant that has one of everything. */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
+import { beginRequest } from '../support/raw-request.ts';
 import { managementKey, type Sent, startVault, type TestVault } from '../support/vault.ts';
 
 const second = 1000;
@@ -61,6 +62,26 @@ onBothEngines('within a second, on every server', (engine) => {
     assert.equal(await status(one), 401);
     one.clock.advance(second);
     assert.equal(await status(other), 401);
+  });
+
+  test('a deleted key, also where the request had begun before', async (t) => {
+    const { one, other, manage, application } = await twoServers(t);
+    const sent = '{"type":"token","data":1}';
+    const begin = (vault: TestVault) =>
+      beginRequest({
+        url: vault.url,
+        method: 'POST',
+        path: '/tokens',
+        headers: { 'svc-api-key': application.key, connection: 'close' },
+        length: sent.length,
+      });
+    const begun = [await begin(one), await begin(other)];
+    await manage('DELETE', `/applications/${application.id}`);
+    one.clock.advance(second);
+    for (const { socket, answer } of begun) {
+      socket.write(sent);
+      assert.match(await answer, /HTTP\/1\.1 401 /);
+    }
   });
 
   test('a new key works on every server as soon as it is answered', async (t) => {

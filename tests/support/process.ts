@@ -96,6 +96,22 @@ export function runCommand(words: readonly string[], environment: Environment): 
   return start(words, environment).finished;
 }
 
+/** Runs a command and interrupts it, as Ctrl-C does, once it has written what matches. */
+export function interruptCommand(
+  words: readonly string[],
+  environment: Environment,
+  when: RegExp,
+): Promise<Finished> {
+  const { child, finished, output } = start(words, environment);
+  const look = () => {
+    if (!when.test(output())) return;
+    child.stdout?.off('data', look);
+    child.kill('SIGINT');
+  };
+  child.stdout?.on('data', look);
+  return finished;
+}
+
 function start(words: readonly string[], environment: Environment) {
   const child = spawn(process.execPath, [main, ...words], {
     env: { ...inherited, ...environment },

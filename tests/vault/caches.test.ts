@@ -26,7 +26,10 @@ onBothEngines('caches', (engine) => {
     await authenticate(tenant.key, origin);
     // The first use of the key is noted beside the look-up, and changes its row.
     let row = await stored();
-    while (row?.last_used_at === null) row = await stored();
+    while (row?.last_used_at === null) {
+      await new Promise((resolve) => setImmediate(resolve));
+      row = await stored();
+    }
     assert.ok(row);
     clock.advance(1000);
     const removal = { remove: { api_keys: [row] }, entries: [entry] } as const;

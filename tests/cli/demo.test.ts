@@ -1,0 +1,22 @@
+/** `strongroom demo`: tells its story to the end and leaves nothing behind, however it ends. */
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { test } from 'node:test';
+import { interruptCommand, runCommand } from '../support/process.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
+
+test('the demonstration ends by itself and removes its data', async (t) => {
+  const directory = temporaryDirectory(t);
+  const { code, stdout, stderr } = await runCommand(['demo'], { TMPDIR: directory });
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /8\. Who saw what/);
+  assert.equal(/4242424242424242|5555555555554444|378282246310005/.test(stdout), false);
+  assert.deepEqual(readdirSync(directory), []);
+});
+
+test('interrupted, it removes its data all the same', async (t) => {
+  const directory = temporaryDirectory(t);
+  const { code } = await interruptCommand(['demo'], { TMPDIR: directory }, /1\. Two applications/);
+  assert.equal(code, 130);
+  assert.deepEqual(readdirSync(directory), []);
+});
