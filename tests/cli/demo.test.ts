@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { test } from 'node:test';
 import { interruptCommand, runCommand } from '../support/process.ts';
+import { createScanner, filesBelow } from '../support/scan.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
 test('the demonstration ends by itself and removes its data', async (t) => {
@@ -19,4 +20,19 @@ test('interrupted, it removes its data all the same', async (t) => {
   const { code } = await interruptCommand(['demo'], { TMPDIR: directory }, /1\. Two applications/);
   assert.equal(code, 130);
   assert.deepEqual(readdirSync(directory), []);
+});
+
+test('neither its data directory nor its output holds a card or account number, in any form', async (t) => {
+  const directory = temporaryDirectory(t);
+  const { stdout, stderr } = await runCommand(['demo', '--keep'], { TMPDIR: directory });
+  const numbers = ['4242424242424242', '5555555555554444', '378282246310005', '000123456789'];
+  const scan = createScanner(numbers);
+  const files = filesBelow(directory);
+  assert.ok(files.some(({ path }) => path.endsWith('strongroom.db')));
+  assert.deepEqual(
+    files.flatMap(({ path, bytes }) => scan(path, bytes)),
+    [],
+  );
+  assert.deepEqual(scan('output', Buffer.from(stdout + stderr)), []);
+  assert.equal(scan('a number', Buffer.from(`x${numbers[0]}`)).length, 1);
 });
