@@ -6,7 +6,8 @@ import { parseArgs } from 'node:util';
 import { freePort } from '../tests/support/temporary.ts';
 import { cardBody } from './cards.ts';
 import { fsyncTimes } from './disk.ts';
-import { applyLoad, type Job } from './load.ts';
+import type { Job } from './job.ts';
+import { applyLoad } from './load.ts';
 import { cpuSeconds, residentBytes, type Server, startServer } from './process.ts';
 import {
   failures,

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Job, LoadResult } from './load.ts';
+import type { Job, LoadResult } from './job.ts';
 import { endedChildrenCpuSeconds } from './process.ts';
 
 const run = promisify(execFile);
