@@ -44,19 +44,15 @@ export class Budget {
     // The engine passes what a caller wrote, such as `slice: 0, 'x'`; what is no number costs nothing.
     const cost = Number(amount);
     if (cost > 0) this.#work -= cost;
-    if (this.#work >= 0) return;
-    throw new ExpressionError(
-      this.#given === workMax
-        ? `needs more than ${workMax} units of work`
-        : `needs more than is left of ${requestWorkMax} units of work for the whole request`,
-    );
+    if (this.#work < 0) throw this.#spent();
   }
 
   /** liquidjs calls this with the time before each piece of a template; only the call is counted. */
   check(_now?: number): void {
     this.#steps -= 1;
     if (this.#steps < 0) throw new ExpressionError(`needs more than ${stepsMax} steps`);
-    this.use(stepWork);
+    this.#work -= stepWork;
+    if (this.#work < 0) throw this.#spent();
   }
 
   /** Spends what it costs to go through a whole value, `times` over. */
@@ -70,5 +66,13 @@ export class Budget {
     const work = Array.isArray(value) ? itemWork : memberWork;
     this.use((members.length * work + 1) * times);
     for (const member of members) this.useFor(member, times);
+  }
+
+  #spent(): ExpressionError {
+    return new ExpressionError(
+      this.#given === workMax
+        ? `needs more than ${workMax} units of work`
+        : `needs more than is left of ${requestWorkMax} units of work for the whole request`,
+    );
   }
 }

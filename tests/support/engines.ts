@@ -49,7 +49,7 @@ export function engineOf(name: EngineName): Engine {
 }
 
 async function runOnSqlite(place: Place, sql: string): Promise<Record<string, unknown>[]> {
-  const database = new DatabaseSync(join(place.dataDir, 'strongroom.db'));
+  const database = new DatabaseSync(join(place.dataDir, 'strongroom.db'), { timeout: 5000 });
   try {
     return database.prepare(sql).all();
   } finally {

@@ -10,7 +10,7 @@ type Release = () => Promise<void>;
 /** Until it is released, at the latest after the test, no change can be committed. Reading goes on. */
 export async function holdWrites(t: Lender, engine: Engine, place: Place): Promise<Release> {
   if (engine.name === 'postgres') return lockTable(t, place, 'logs in exclusive mode');
-  const database = new DatabaseSync(databaseFile(place.dataDir));
+  const database = new DatabaseSync(databaseFile(place.dataDir), { timeout: 5000 });
   database.exec('begin immediate');
   const release = async () => {
     if (database.isOpen) database.close();
