@@ -1,4 +1,5 @@
 /** The composition root: from the configuration to a vault that can be asked, and one that listens. */
+import { randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -69,15 +70,20 @@ export class ForeignRootKeyError extends Error {
   }
 }
 
+interface VaultOptions extends Pick<StoreOptions, 'onCommitted'> {
+  readonly clock?: Clock;
+  /** In place of {@link openStore}, for the benchmark, which opens one that keeps a promise less. */
+  readonly open?: typeof openStore;
+}
+
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */
 export async function openVault(
   config: Config,
-  clock: Clock = systemClock,
-  onCommitted?: StoreOptions['onCommitted'],
+  { clock = systemClock, onCommitted, open = openStore }: VaultOptions = {},
 ): Promise<Vault> {
   const random = pooledRandom();
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
-  const store = await openStore({
+  const store = await open({
     databaseUrl: config.databaseUrl,
     dataDir: config.dataDir,
     newStreamId: () => newUuid(random),
@@ -131,13 +137,15 @@ export interface ServeOptions {
   readonly log?: Log;
   /** How long a client may take to send a request. */
   readonly requestTimeoutMs?: number;
+  /** See {@link VaultOptions}. */
+  readonly open?: typeof openStore;
 }
 
 export async function serve(config: Config, options: ServeOptions = {}): Promise<Running> {
-  const { clock = systemClock, log = createLog(config.logLevel) } = options;
+  const { clock = systemClock, log = createLog(config.logLevel), open = openStore } = options;
   const metrics = createMetrics();
   const logExport = startLogExport(config, { metrics, log, clock });
-  const vault = await openVault(config, clock, logExport?.take);
+  const vault = await openVault(config, { clock, open, onCommitted: logExport?.take });
   const { store, tenants, random } = vault;
   try {
     const bootstrapped = await bootstrap(vault, config.bootstrap);
@@ -196,7 +204,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
         tenants.forget(change);
       }),
       clock,
-      newTraceId: () => newUuid(random),
+      newTraceId: randomUUID,
       headerPrefixes: config.headerPrefixes,
       log,
       tls: config.tls,

@@ -1,4 +1,5 @@
 /** The text of an API key: who may hold it, 256 random bits, and a checksum against typos. */
+import { hash } from 'node:crypto';
 import { type Random, randomBelow } from '../lib/random.ts';
 import { sha256 } from './digest.ts';
 
@@ -52,9 +53,9 @@ export function apiKeyPlausible(text: string): boolean {
   return text.endsWith(checksumOf(text.slice(0, -checksumLength)));
 }
 
-/** The only trace of a key that is stored. Its 256 random bits need no salt and no slow hash. */
-export function hashApiKey(text: string): Buffer {
-  return sha256(text);
+/** The only trace of a key that is stored: base64url of its SHA-256. Its 256 random bits need no salt and no slow hash. */
+export function hashApiKey(text: string): string {
+  return hash('sha256', text, 'base64url');
 }
 
 /** The first 48 bits of SHA-256 over the text before it, modulo 62^6, most significant digit first. */

@@ -24,19 +24,18 @@ export type Admit = (route: Route, applicant: Applicant) => Promise<Caller>;
 
 export function createAdmission({ authenticate, store, clock }: AdmissionOptions): Admit {
   function refusalOf(route: Route, caller: Caller): Effect | undefined {
-    const { permission, kinds = [caller.kind] } = route;
-    const attempt = { ...attemptOf(route), id: '*' };
-    const now = clock.now();
+    const { permission, kinds } = route;
+    const forbidding = (message: string) =>
+      forbid(caller, clock.now(), { ...attemptOf(route), id: '*', message });
     if (caller.policy.size === 0) {
-      const message = 'The session of this key is not authorized, or no longer.';
-      return forbid(caller, now, { ...attempt, message });
+      return forbidding('The session of this key is not authorized, or no longer.');
     }
-    if (!kinds.includes(caller.kind)) {
-      const message = `This needs a key of another kind: ${kinds.join(' or ')}.`;
-      return forbid(caller, now, { ...attempt, message });
+    if (kinds && !kinds.includes(caller.kind)) {
+      return forbidding(`This needs a key of another kind: ${kinds.join(' or ')}.`);
     }
     if (permission === 'any key' || holds(caller.policy, permission)) return undefined;
-    return refuse(caller, now, { entity: attempt.entity, id: '*', permission });
+    const { entity } = attemptOf(route);
+    return refuse(caller, clock.now(), { entity, id: '*', permission });
   }
 
   return async (route, { key, origin }) => {

@@ -16,7 +16,7 @@ const exposed = [
 ];
 
 export interface Cors {
-  /** What every answer carries, so that a page may read it, refusals included. */
+  /** What every answer to a page carries, so that it may be read there, refusals included. */
   readonly headers: Readonly<Record<string, string>>;
   /** What a preflight is answered with. */
   readonly preflightHeaders: Readonly<Record<string, string>>;

@@ -14,11 +14,17 @@ export interface ServiceHeaders {
 
 /** @param prefixes such as `SVC`; the first is the service's own. */
 export function createServiceHeaders(prefixes: readonly string[]): ServiceHeaders {
-  const lower = prefixes.map((prefix) => prefix.toLowerCase());
   const own = prefixes[0] ?? 'SVC';
-  /** In lower case, as Node gives them. */
+  const under = (name: ServiceHeader) =>
+    prefixes.map((prefix) => `${prefix.toLowerCase()}-${name}`);
+  /** In lower case, as Node gives them; made once, since every request is asked for them. */
+  const names: Readonly<Record<ServiceHeader, readonly string[]>> = {
+    'api-key': under('api-key'),
+    'idempotency-key': under('idempotency-key'),
+    'trace-id': under('trace-id'),
+  };
   const nameIn = (headers: IncomingHttpHeaders, name: ServiceHeader) =>
-    lower.map((prefix) => `${prefix}-${name}`).find((full) => headers[full] !== undefined);
+    names[name].find((full) => headers[full] !== undefined);
   return {
     read: (headers, name) => {
       const found = nameIn(headers, name);
@@ -33,6 +39,6 @@ export function createServiceHeaders(prefixes: readonly string[]): ServiceHeader
       );
     },
     dialectOf: (headers) =>
-      prefixes.find((prefix) => headers[`${prefix.toLowerCase()}-api-key`] !== undefined) ?? own,
+      prefixes.find((_, index) => headers[names['api-key'][index] ?? ''] !== undefined) ?? own,
   };
 }

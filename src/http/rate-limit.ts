@@ -137,7 +137,7 @@ function headersOf(rule: RateLimitRule, standing: Standing, clock: Clock): Recor
 function subjectOf({ per }: RateLimitRule, { address, key = '' }: Sender): string {
   const parts = {
     address: () => networkOf(address),
-    key: () => hashApiKey(key).toString('base64url'),
+    key: () => hashApiKey(key),
   };
   return per.map((subject) => parts[subject]()).join(' ');
 }

@@ -31,6 +31,8 @@ export const requestTimeoutMs = 30 * second;
 /** How often Node looks for requests past that; its own default would double the time. */
 const timeoutCheckMs = second;
 const keepAliveMs = 72 * second;
+/** What was admitted by then is admitted again before it is handled: no key outlives its end by a second. */
+const admissionMs = second / 2;
 
 const traceIdForm = /^[\x21-\x7e]{1,100}$/;
 
@@ -60,6 +62,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     origin: Origin | null;
     caller: Caller | null;
+    /** When the caller was admitted; 0 before. */
+    admittedAt: number;
   }
 }
 
@@ -91,19 +95,21 @@ export function createServer(options: ServerOptions): FastifyInstance {
     },
   }) as unknown as FastifyInstance;
 
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     options.metrics.request({
       method: request.method,
       route: request.routeOptions.url ?? 'none',
       status: reply.statusCode,
       seconds: reply.elapsedTime / second,
     });
+    done();
   });
   const stopping = stopGracefully(app, patienceMs);
   const streaming = createStreaming({ stopping, patienceMs, tell });
   app.addHook('onClose', () => streaming.ended());
   app.decorateRequest('origin', null);
   app.decorateRequest('caller', null);
+  app.decorateRequest('admittedAt', 0);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(jsonMediaTypes, { parseAs: 'buffer' }, (_request, bytes, done) => {
     try {
@@ -118,12 +124,12 @@ export function createServer(options: ServerOptions): FastifyInstance {
   );
   app.setErrorHandler(fail);
 
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     open(request, reply);
-    if (answerPreflight(cors, request, reply)) return reply;
+    if (answerPreflight(cors, request, reply)) return;
     // Before the body is read, which nobody asked for.
-    if (request.is404) throw new VaultError('not_found', { public: 'There is no such route.' });
-    return undefined;
+    if (request.is404) done(new VaultError('not_found', { public: 'There is no such route.' }));
+    else done();
   });
 
   for (const route of options.routes) declare(route);
@@ -153,17 +159,23 @@ export function createServer(options: ServerOptions): FastifyInstance {
       exposeHeadRoute: !('stream' in route),
       onRequest: async (request, reply) => {
         const { address } = originOf(request);
-        await limits?.byAddress({ address }, reply);
+        if (limits) await limits.byAddress({ address }, reply);
         // Before a body is read.
+        request.admittedAt = clock.now();
         request.caller = await admitted(route, request);
-        const { kind } = request.caller;
-        const key = headers.read(request.headers, 'api-key');
-        await limits?.byKey({ address, key, kind }, reply);
+        if (limits) {
+          const key = headers.read(request.headers, 'api-key');
+          await limits.byKey({ address, key, kind: request.caller.kind }, reply);
+        }
         checkMediaType(route, request);
       },
-      // While a body arrives, slowly perhaps, a key may be revoked.
-      preHandler: async (request) => {
-        if (request.body !== undefined) request.caller = await admitted(route, request);
+      // While a body arrives slowly, its key may be revoked.
+      preHandler: (request, _reply, done) => {
+        if (clock.now() - request.admittedAt < admissionMs) return done();
+        admitted(route, request).then((caller) => {
+          request.caller = caller;
+          done();
+        }, done);
       },
       handler: (request, reply) => {
         if (!('stream' in route)) return answer(route, request, reply);
@@ -183,7 +195,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     reply.header(`${dialect.toLowerCase()}-trace-id`, traceId);
     reply.header('cache-control', 'no-store');
     reply.header('x-content-type-options', 'nosniff');
-    reply.headers(cors.headers);
+    if (request.headers.origin !== undefined) reply.headers(cors.headers);
   }
 
   function admitted(route: Route, request: FastifyRequest): Promise<Caller> {

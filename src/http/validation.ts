@@ -19,14 +19,22 @@ export type Validated = { readonly value: unknown } | { readonly error: VaultErr
 /** Paths and queries are all text, so there numbers and lists are read from text first. */
 export function compileValidator(schema: TSchema, part: Part): (value: unknown) => Validated {
   const compiled = Compile(schema);
+  const isText = part === 'body' || !readsText(schema);
   return (given) => {
-    const value = part === 'body' ? given : fromText(schema, given);
+    const value = isText ? given : fromText(schema, given);
     if (compiled.Check(value)) return { value };
     return { error: invalid(messagesOf(compiled.Errors(value))) };
   };
 }
 
 const wholeNumberForm = /^-?[0-9]{1,15}$/;
+
+/** Whether anything of it is wanted as something else than the text it comes as. */
+function readsText({ properties }: { readonly properties?: Readonly<Record<string, TSchema>> }) {
+  return Object.values(properties ?? {}).some(
+    (member) => (member as { readonly type?: string }).type !== 'string',
+  );
+}
 
 /** What a text stands for where the schema wants no text; what stands for nothing is left to fail. */
 function fromText(schema: TSchema, given: unknown): unknown {

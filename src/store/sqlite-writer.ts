@@ -94,6 +94,9 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
     });
   }
 
+  const told = (entries: readonly ChainedEntry[]): WireOutcome =>
+    returnsEntries ? { entries } : {};
+
   /** A change that fails is undone to its savepoint, so its neighbours never notice. */
   function applyOne(change: FlatChange, group: LogChain): WireOutcome {
     database.exec('savepoint change');
@@ -102,7 +105,7 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
       const entries = apply(change, fork);
       database.exec('release change');
       group.adopt(fork);
-      return returnsEntries ? { entries } : {};
+      return told(entries);
     } catch (error) {
       // SQLite has already rolled back by itself after some failures, such as a full disk.
       if (!database.isTransaction) throw error;
@@ -111,14 +114,35 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
     }
   }
 
+  /** Nothing needs undoing in a group in which all succeed, as nearly always; else nothing is done. */
+  function applyAll(changes: readonly FlatChange[], group: LogChain): WireOutcome[] | undefined {
+    const fork = group.fork();
+    try {
+      const outcomes = changes.map((change) => told(apply(change, fork)));
+      group.adopt(fork);
+      return outcomes;
+    } catch {
+      return undefined;
+    }
+  }
+
+  function begin(giveUpAt: number): void {
+    // Other processes were waited for by the group before as well.
+    const patienceMs = giveUpAt - monotonicMs();
+    if (patienceMs <= 0) throw expired();
+    database.exec(`pragma busy_timeout = ${patienceMs}; begin immediate`);
+  }
+
   return ({ changes, giveUpAt }: WireGroup): WireOutcome[] => {
     const group = chain.fork();
     try {
-      // Other processes were waited for by the group before as well.
-      const patienceMs = giveUpAt - monotonicMs();
-      if (patienceMs <= 0) throw expired();
-      database.exec(`pragma busy_timeout = ${patienceMs}; begin immediate`);
-      const outcomes = changes.map((change) => applyOne(change, group));
+      begin(giveUpAt);
+      let outcomes = applyAll(changes, group);
+      if (!outcomes) {
+        if (database.isTransaction) database.exec('rollback');
+        begin(giveUpAt);
+        outcomes = changes.map((change) => applyOne(change, group));
+      }
       database.exec('commit');
       chain.adopt(group);
       return outcomes;
@@ -191,7 +215,7 @@ function serve(options: WriterOptions): void {
   const reply = (message: WireReply) => port.postMessage(message);
   let database: DatabaseSync;
   try {
-    database = openWriter(options.dataDir);
+    database = openWriter(options);
   } catch (error) {
     const bySqlite = error instanceof Error && 'errcode' in error;
     const name = error instanceof Error ? error.name : 'Error';

@@ -1,11 +1,12 @@
 /** The embedded engine: short reads on this thread, long ones and writes on threads of their own. */
-import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { FlatChange, Outcome } from './change.ts';
 import { createLane } from './lane.ts';
 import { memoryLimiter } from './limiter.ts';
 import { sqliteBuilder } from './query-builder.ts';
 import { openReader } from './sqlite-database.ts';
 import { createScanner } from './sqlite-scanner.ts';
+import { createSnapshots } from './sqlite-snapshots.ts';
 import { startWriter, type WireOutcome } from './sqlite-thread.ts';
 import type { Query, Store, StoreOptions } from './store.ts';
 import { type Key, type Row, type SqlValue, shapes, type Table } from './tables.ts';
@@ -18,12 +19,14 @@ const groupsInFlight = 2;
 const statementsMax = 256;
 
 export async function openSqlite(options: StoreOptions): Promise<Store> {
-  const { dataDir, newStreamId, onCommitted } = options;
+  const { dataDir, newStreamId, onCommitted, durable = true } = options;
   const returnsEntries = onCommitted !== undefined;
-  const writer = await startWriter({ dataDir, newStreamId, returnsEntries });
+  const writer = await startWriter({ dataDir, newStreamId, returnsEntries, durable });
   const reader = openReader(dataDir);
+  const snapshots = createSnapshots(reader);
   const lane = createLane(groupsInFlight, async (changes, giveUpAt) => {
     const outcomes = await writer.commit({ changes: changes.map(toWire), giveUpAt });
+    snapshots.end();
     onCommitted?.(outcomes.flatMap(({ entries = [] }) => entries));
     return outcomes.map(toOutcome);
   });
@@ -43,12 +46,12 @@ export async function openSqlite(options: StoreOptions): Promise<Store> {
       const values = shapes[table].key.map(
         (column) => (key as Record<string, SqlValue>)[column] ?? null,
       );
-      const row = read(() => statementOf(byKey.get(table) ?? '').get(...values));
+      const row = snapshots.read(() => statementOf(byKey.get(table) ?? '').get(...values));
       return row as Row<T> | undefined;
     },
     select: async <R>(query: Query<R>) => {
       const { sql, parameters } = query(sqliteBuilder).compile();
-      return read(() => statementOf(sql).all(...(parameters as SqlValue[]))) as R[];
+      return snapshots.read(() => statementOf(sql).all(...(parameters as SqlValue[]))) as R[];
     },
     scan: async <R>(query: Query<R>) => {
       const { sql, parameters } = query(sqliteBuilder).compile();
@@ -56,7 +59,7 @@ export async function openSqlite(options: StoreOptions): Promise<Store> {
     },
     commit: (change) => lane.commit(change),
     ping: async () => {
-      read(() => statementOf('select 1').get());
+      snapshots.read(() => statementOf('select 1').get());
       await writer.probe();
     },
     limiter: memoryLimiter,
@@ -64,6 +67,7 @@ export async function openSqlite(options: StoreOptions): Promise<Store> {
     close: async () => {
       await lane.close();
       await scanner.close();
+      snapshots.end();
       reader.close();
       // Who closes last moves the write-ahead log into the database, and only a writer can.
       await writer.close();
@@ -82,16 +86,6 @@ function createStatementCache(database: DatabaseSync): (sql: string) => Statemen
     statements.set(sql, statement);
     return statement;
   };
-}
-
-function read(
-  run: () => Record<string, SQLOutputValue> | Record<string, SQLOutputValue>[] | undefined,
-) {
-  try {
-    return run();
-  } catch (error) {
-    throw unavailable(error instanceof Error ? error.message : 'read failed');
-  }
 }
 
 function toWire({ operations, entries }: FlatChange): FlatChange {

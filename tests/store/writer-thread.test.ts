@@ -19,7 +19,12 @@ async function writerOf(t: TestContext) {
   const record = (thread: Worker) => threads.push(thread);
   process.on('worker', record);
   t.after(() => void process.off('worker', record));
-  const writer = await startWriter({ dataDir, newStreamId: randomUUID, returnsEntries: true });
+  const writer = await startWriter({
+    dataDir,
+    newStreamId: randomUUID,
+    returnsEntries: true,
+    durable: true,
+  });
   t.after(() => writer.close());
   const kill = async () => {
     const thread = threads.at(-1);
@@ -62,7 +67,7 @@ test('what the first start fails with is told as it is', async (t) => {
   const dataDir = join(temporaryDirectory(t), 'data');
   writeFileSync(dataDir, 'no directory');
   await assert.rejects(
-    startWriter({ dataDir, newStreamId: randomUUID, returnsEntries: false }),
+    startWriter({ dataDir, newStreamId: randomUUID, returnsEntries: false, durable: true }),
     (error: Error) => error.name === 'Error' && error.message.includes('EEXIST'),
   );
 });

@@ -21,7 +21,7 @@ onBothEngines('caches', (engine) => {
     const { authenticate, forget } = createAuthentication({ store, tenants, clock, onFailure });
     const [entry] = await tenant.rows('logs');
     assert.ok(entry);
-    const key_hash = hashApiKey(tenant.key).toString('base64url');
+    const key_hash = hashApiKey(tenant.key);
     const stored = () => store.get('api_keys', { key_hash });
     await authenticate(tenant.key, origin);
     // The first use of the key is noted beside the look-up, and changes its row.

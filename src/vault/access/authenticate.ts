@@ -99,7 +99,7 @@ export function createAuthentication({
   }
 
   async function callerOf(key: string, origin: Origin): Promise<Caller> {
-    const hash = hashApiKey(key).toString('base64url');
+    const hash = hashApiKey(key);
     const known = recent.get(hash);
     const reading = recent.reading();
     const principal = known ?? (apiKeyPlausible(key) ? await load(hash) : undefined);

@@ -40,7 +40,7 @@ export function newKey(request: KeyRequest): NewKey {
   const env = tenant.type === 'production' ? 'prod' : 'test';
   const text = request.supplied ?? newApiKey({ env, kind: kindInKey[request.kind], random });
   const holder = {
-    key_hash: hashApiKey(text).toString('base64url'),
+    key_hash: hashApiKey(text),
     tenant_id: tenant.id,
     application_id: request.application,
     key_id: newUuid<KeyId>(random),
