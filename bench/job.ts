@@ -3,20 +3,31 @@
 export interface Job {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly seconds: number;
+  readonly method: Method;
+  /** Sent in turn. Wherever they hold {@link cardPlace}, the number of the next card is put. */
+  readonly requests: readonly RequestOf[];
+  /** Of the first such card; see cards.ts. */
+  readonly serial: number;
   readonly connections: number;
-  /**
-   * These are read in turn, or cards are posted to `/tokens`, counting up from `serial`, or these bodies
-   * are posted in turn.
-   */
-  readonly work:
-    | { readonly paths: readonly string[] }
-    | { readonly serial: number; readonly idempotent?: boolean }
-    | { readonly path: string; readonly bodies: readonly string[] };
+  readonly seconds: number;
+}
+
+export type Method = 'GET' | 'POST' | 'PATCH';
+
+export interface RequestOf {
+  readonly path: string;
+  readonly body?: string;
+  readonly idempotencyKey?: string;
+}
+
+/** As long as a card number, so that the length of a request is known before its number is. */
+export const cardPlace = '#'.repeat(16);
+
+export function holdsPlace(request: RequestOf): boolean {
+  return JSON.stringify(request).includes(cardPlace);
 }
 
 export interface LoadResult {
-  readonly generator: 'autocannon' | 'wrk';
   readonly succeeded: number;
   readonly failed: number;
   readonly seconds: number;

@@ -1,68 +1,36 @@
-/** Lines of the million: a card, an account and a name by turns, each known again by its serial number. */
+/** Lines over HTTP, in both directions at once. */
 import { once } from 'node:events';
 import { type IncomingMessage, request as send } from 'node:http';
 import { linesOf } from '../src/http/lines.ts';
-import { cardNumber } from './cards.ts';
+import { linesMediaType } from '../src/http/route.ts';
+import type { LoadResult } from './job.ts';
+import { headersOf } from './vault.ts';
 
-const given = ['Ada', 'Grace', 'Edsger', 'Barbara', 'Donald', 'Radia', 'Alan', 'Frances'];
 const lineBytesMax = 1_048_576;
 const writeCharacters = 65_536;
-
-const kinds = [
-  (serial: number) => ({
-    type: 'card',
-    data: { number: cardNumber(serial), expiration_month: 12, expiration_year: 2030 },
-  }),
-  (serial: number) => ({
-    type: 'bank',
-    data: { routing_number: '021000021', account_number: String(serial).padStart(12, '0') },
-  }),
-  (serial: number) => ({
-    type: 'token',
-    data: nameOf(serial),
-    metadata: { owner: given[serial % given.length] },
-    search_indexes: ['{{ data }}'],
-  }),
-];
-
-/** A name is found by its search index; every third serial number is one. */
-export function nameOf(serial: number): string {
-  return `${given[serial % given.length]} Example ${serial}`;
-}
-
-export function requestOf(serial: number): { readonly id: string; readonly data: unknown } {
-  const kind = kinds[serial % kinds.length];
-  if (kind === undefined) throw new Error('a remainder is within the kinds');
-  return { id: idOf(serial), ...kind(serial) };
-}
-
-export function idOf(serial: number): string {
-  return `million-${serial}`;
-}
-
-/** `undefined` for a token of another's making. */
-export function serialOf(id: string): number | undefined {
-  const match = /^million-(\d+)$/.exec(id);
-  return match ? Number(match[1]) : undefined;
-}
 
 export interface Target {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Posts the lines of these serial numbers while the answers come. */
+export function bulkTarget(url: string, key: string): Target {
+  const headers = { ...headersOf(key), 'content-type': linesMediaType };
+  return { url: `${url}/tokens/bulk`, headers };
+}
+
+/** Posts the lines while the answers come. */
 export async function postLines(
   { url, headers }: Target,
-  serials: { readonly from: number; readonly to: number },
+  lines: Iterable<string>,
   onLine: (line: Buffer) => void,
 ): Promise<void> {
   const request = send(url, { method: 'POST', headers });
   const answer = once(request, 'response') as Promise<[IncomingMessage]>;
   const sending = (async () => {
     let text = '';
-    for (let serial = serials.from; serial < serials.to; serial += 1) {
-      text += `${JSON.stringify(requestOf(serial))}\n`;
+    for (const line of lines) {
+      text += `${line}\n`;
       if (text.length < writeCharacters) continue;
       if (!request.write(text)) await once(request, 'drain');
       text = '';
@@ -70,6 +38,38 @@ export async function postLines(
     request.end(text);
   })();
   await Promise.all([sending, answer.then(([response]) => readLines(response, onLine))]);
+}
+
+/** The same as a load: posts lines for so long, and waits for the last answer. */
+export async function postLinesFor(
+  seconds: number,
+  target: Target,
+  lines: Iterable<string>,
+): Promise<LoadResult> {
+  const began = performance.now();
+  const cpuBefore = process.cpuUsage();
+  const elapsed = () => (performance.now() - began) / 1_000;
+  let succeeded = 0;
+  let failed = 0;
+  await postLines(
+    target,
+    until(() => elapsed() >= seconds, lines),
+    (line) => {
+      if (line.includes('"status":201')) succeeded += 1;
+      else failed += 1;
+    },
+  );
+  const { user, system } = process.cpuUsage(cpuBefore);
+  const taken = elapsed();
+  const cores = (user + system) / 1e6 / taken;
+  return { succeeded, failed, seconds: taken, p50Ms: Number.NaN, p99Ms: Number.NaN, cores };
+}
+
+function* until(over: () => boolean, lines: Iterable<string>): Generator<string> {
+  for (const line of lines) {
+    if (over()) return;
+    yield line;
+  }
 }
 
 /** Gets lines until the answer ends. */

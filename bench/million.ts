@@ -1,97 +1,66 @@
 /**
- * A million tokens: imported, listed to the end through the cursor while others are created, searched,
- * exported, and compared with what went in. Ends with a failure when a single token is lost, doubled
- * or not as it was.
+ * Whether a million tokens are all there: imported, listed to the end through the cursor while others are
+ * created, exported, and compared with what went in. Ends with a failure when a single token is lost,
+ * doubled or not as it was. How fast that is, the full benchmark tells.
  */
 import assert from 'node:assert/strict';
-import { randomInt } from 'node:crypto';
-import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import { freePort } from '../tests/support/temporary.ts';
-import { getLines, idOf, nameOf, postLines, requestOf, serialOf } from './lines.ts';
-import { cpuSeconds, residentBytes, startServer } from './process.ts';
-import { median } from './report.ts';
-import { engines, headersOf, startVault, type Vault } from './vault.ts';
+import { bulkTarget, getLines, postLines } from './lines.ts';
+import { digits, median } from './markdown.ts';
+import { idOf, nameOf, requestOf, serialOf } from './mixture.ts';
+import { residentBytes } from './resources.ts';
+import { engineOf, engines } from './storage.ts';
+import { headersOf, startVault, type Vault } from './vault.ts';
 
 const pageSize = 100;
 const searches = 300;
-/** The smaller vault with whose pages those of the full one are compared. */
-const baseTokens = 10_000;
-const yardstickTokens = 100_000;
 
 const { values: flags } = parseArgs({
   options: {
     tokens: { type: 'string', default: '1000000' },
-    engine: { type: 'string', multiple: true },
+    engine: { type: 'string', multiple: true, default: Object.keys(engines) },
   },
 });
 const tokens = Number(flags.tokens);
 
-say(`Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model ?? 'unknown'}`);
-const yardstick = await measureYardstick();
-for (const engine of flags.engine ?? Object.keys(engines)) {
-  const open = engines[engine];
-  if (open === undefined) throw new Error(`there is no engine ${engine}`);
-  const vault = await startVault(await open());
+for (const engine of flags.engine) {
+  const vault = await startVault(await engineOf(engine)());
   try {
-    await measure(engine, vault);
+    await compare(engine, vault);
   } finally {
     await vault.close();
   }
 }
 
-async function measure(engine: string, vault: Vault): Promise<void> {
-  const key = await vault.createApplication('reveal');
-  const tell = (text: string) => say(`${engine}: ${text}`);
-  const base = Math.min(baseTokens, tokens);
-  await importTokens(vault, key, { from: 0, to: base });
-  const basePages = await timePages(vault, key);
-  const baseSearches = await timeSearches(vault, key, base);
-
-  const cpuBefore = cpuSeconds(vault.server.pid);
-  const started = performance.now();
-  await importTokens(vault, key, { from: base, to: tokens });
-  const rate = (tokens - base) / secondsSince(started);
-  const cpu = cpuSeconds(vault.server.pid) - cpuBefore;
+async function compare(engine: string, vault: Vault): Promise<void> {
+  const tell = (text: string) => process.stdout.write(`${engine}: ${text}\n`);
+  const importing = performance.now();
+  await importTokens(vault);
+  tell(`import ${digits(tokens / secondsSince(importing))} tokens/s, ${resident(vault)}`);
+  const walk = await walkWithWriter(vault);
   tell(
-    `import ${rate.toFixed(0)} tokens/s, ${((tokens - base) / cpu).toFixed(0)} per second of processor ` +
-      `time, ${(rate / yardstick).toFixed(2)} of the yardstick; resident ${megabytes(vault)} MB`,
-  );
-
-  const walk = await walkWithWriter(vault, key);
-  tell(
-    `list ${walk.pages} pages of ${pageSize} in ${walk.seconds.toFixed(0)} s, first tenth ` +
-      `${walk.firstMs.toFixed(2)} ms a page, last tenth ${walk.lastMs.toFixed(2)} ms; ` +
+    `list ${walk.pages} pages of ${pageSize} in ${digits(walk.seconds)} s, first tenth ` +
+      `${digits(walk.firstMs, 2)} ms a page, last tenth ${digits(walk.lastMs, 2)} ms; ` +
       `${walk.written} tokens created meanwhile`,
   );
-  const pages = await timePages(vault, key);
-  tell(`page of 20: ${against(pages, basePages)}`);
-  tell(`search: ${against(await timeSearches(vault, key, tokens), baseSearches)}`);
-
+  await searchNames(vault);
   const exporting = performance.now();
-  const exported = await exportTokens(vault, key);
-  tell(
-    `export ${(exported / secondsSince(exporting)).toFixed(0)} tokens/s, resident ${megabytes(vault)} MB; ` +
-      `all ${tokens} as they went in`,
-  );
+  const exported = await exportTokens(vault);
+  tell(`export ${digits(exported / secondsSince(exporting))} tokens/s, ${resident(vault)}`);
+  tell(`all ${tokens} as they went in`);
 }
 
-async function importTokens(
-  vault: Vault,
-  key: string,
-  serials: { readonly from: number; readonly to: number },
-): Promise<void> {
+async function importTokens({ server, keys }: Vault): Promise<void> {
   let created = 0;
-  await postLines(bulkTarget(vault.server.url, key), serials, (line) => {
+  await postLines(bulkTarget(server.url, keys.reveal), mixedLines(), (line) => {
     if (!line.includes('"status":201')) throw new Error(line.toString('utf8'));
     created += 1;
   });
-  assert.equal(created, serials.to - serials.from, 'every line is answered');
+  assert.equal(created, tokens, 'every line is answered');
 }
 
-function bulkTarget(url: string, key: string) {
-  const headers = { ...headersOf(key), 'content-type': 'application/x-ndjson' };
-  return { url: `${url}/tokens/bulk`, headers };
+function* mixedLines(): Generator<string> {
+  for (let serial = 0; serial < tokens; serial += 1) yield JSON.stringify(requestOf(serial));
 }
 
 interface Page {
@@ -99,11 +68,7 @@ interface Page {
   readonly data: readonly { readonly id: string; readonly data: unknown }[];
 }
 
-async function pageAfter(vault: Vault, key: string, size: number, start = ''): Promise<Page> {
-  return JSON.parse(await vault.send(key, `/v2/tokens?size=${size}&start=${start}`));
-}
-
-async function walkWithWriter(vault: Vault, key: string) {
+async function walkWithWriter(vault: Vault) {
   const seen = new Set<number>();
   const times: number[] = [];
   const started = performance.now();
@@ -111,13 +76,15 @@ async function walkWithWriter(vault: Vault, key: string) {
   const writing = (async () => {
     let written = 0;
     for (; walking; written += 1) {
-      await vault.createToken(key, JSON.stringify({ type: 'token', data: `meanwhile ${written}` }));
+      const body = JSON.stringify({ type: 'token', data: `meanwhile ${written}` });
+      await vault.send('POST', { path: '/tokens', body });
     }
     return written;
   })();
   for (let start: string | undefined = ''; start !== undefined; ) {
     const asked = performance.now();
-    const page: Page = await pageAfter(vault, key, pageSize, start);
+    const path = `/v2/tokens?size=${pageSize}&start=${start}`;
+    const page: Page = JSON.parse(await vault.send('GET', { path }));
     times.push(performance.now() - asked);
     for (const { id } of page.data) {
       const serial = serialOf(id);
@@ -139,41 +106,27 @@ async function walkWithWriter(vault: Vault, key: string) {
   };
 }
 
-/** Milliseconds of a page of 20, taken from the beginning of the list. */
-async function timePages(vault: Vault, key: string): Promise<number> {
-  const times: number[] = [];
-  let start: string | undefined = '';
-  for (let count = 0; count < searches && start !== undefined; count += 1) {
-    const asked = performance.now();
-    const page: Page = await pageAfter(vault, key, 20, start);
-    times.push(performance.now() - asked);
-    start = page.pagination.next;
-  }
-  return median(times);
-}
-
-/** Milliseconds of a search for one name, which must find its token and no other. */
-async function timeSearches(vault: Vault, key: string, count: number): Promise<number> {
-  const times: number[] = [];
-  for (let search = 0; search < searches; search += 1) {
-    const serial = randomInt(Math.floor(count / 3)) * 3 + 2;
+/** A search for a name finds its token and no other. */
+async function searchNames(vault: Vault): Promise<void> {
+  const every = Math.ceil(tokens / searches);
+  for (let at = 0; at < tokens; at += every) {
+    const serial = at - (at % 3) + 2;
+    if (serial >= tokens) return;
     const body = JSON.stringify({ query: `data:"${nameOf(serial)}"` });
-    const asked = performance.now();
-    const { data }: Page = JSON.parse(await vault.send(key, '/v2/tokens/search', body));
-    times.push(performance.now() - asked);
+    const answer = await vault.send('POST', { path: '/v2/tokens/search', body });
+    const { data }: Page = JSON.parse(answer);
     assert.deepEqual(
       data.map(({ id }) => id),
       [idOf(serial)],
     );
   }
-  return median(times);
 }
 
-async function exportTokens(vault: Vault, key: string): Promise<number> {
+async function exportTokens({ server, keys }: Vault): Promise<number> {
   const seen = new Uint8Array(tokens);
   let exported = 0;
   let last = '';
-  const target = { url: `${vault.server.url}/tokens/export`, headers: headersOf(key) };
+  const target = { url: `${server.url}/tokens/export`, headers: headersOf(keys.reveal) };
   await getLines(target, (line) => {
     last = line.toString('utf8');
     const { id = '', data } = JSON.parse(last) as Partial<Page['data'][number]>;
@@ -193,39 +146,10 @@ async function exportTokens(vault: Vault, key: string): Promise<number> {
   return exported - 1;
 }
 
-/** Lines a second that bare `node:http` parses and echoes. */
-async function measureYardstick(): Promise<number> {
-  const port = await freePort();
-  const env = { YARDSTICK_PORT: String(port) };
-  const server = await startServer({ command: ['bench/yardstick.ts'], port, env, readyPath: '/' });
-  try {
-    const rates: number[] = [];
-    for (let round = 0; round < 3; round += 1) {
-      const started = performance.now();
-      const serials = { from: 0, to: yardstickTokens };
-      await postLines(bulkTarget(server.url, 'none'), serials, () => undefined);
-      rates.push(yardstickTokens / secondsSince(started));
-    }
-    say(`yardstick: ${median(rates).toFixed(0)} lines/s (median of ${rates.length})`);
-    return median(rates);
-  } finally {
-    await server.stop();
-  }
-}
-
-function against(ms: number, baseMs: number): string {
-  const ratio = (ms / baseMs).toFixed(2);
-  return `${ms.toFixed(2)} ms among ${tokens}, ${baseMs.toFixed(2)} ms among ${baseTokens}: ratio ${ratio}`;
-}
-
-function megabytes({ server }: Vault): string {
-  return (residentBytes(server.pid) / 1e6).toFixed(0);
+function resident({ server }: Vault): string {
+  return `resident ${digits(residentBytes(server.pid) / 1e6)} MB`;
 }
 
 function secondsSince(started: number): number {
-  return (performance.now() - started) / 1000;
-}
-
-function say(text: string): void {
-  process.stdout.write(`${text}\n`);
+  return (performance.now() - started) / 1_000;
 }

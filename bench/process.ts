@@ -1,8 +1,7 @@
-/** Servers under measurement: started in a process of their own, watched through /proc, ended with us. */
+/** Servers under measurement: started in a process of their own, ended with us. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 export interface Server {
@@ -15,8 +14,8 @@ export interface Server {
 }
 
 export interface ServerOptions {
-  /** Arguments of Node, from the root of the repository. */
-  readonly command: readonly string[];
+  /** For the shell, at the root of the repository; it ends in an `exec`. */
+  readonly script: string;
   readonly port: number;
   readonly env: Readonly<Record<string, string>>;
   /** Answers 200 as soon as the server can work. */
@@ -26,14 +25,12 @@ export interface ServerOptions {
 const root = join(import.meta.dirname, '..');
 const pollMs = 2;
 const readyMsMax = 30_000;
+const answerMsMax = 1_000;
 const outputCharactersMax = 4_000;
-
-/** USER_HZ is 100 on every Linux that Node runs on. */
-const ticksPerSecond = 100;
 
 export async function startServer(options: ServerOptions): Promise<Server> {
   const started = performance.now();
-  const child = spawn(process.execPath, options.command, {
+  const child = spawn('sh', ['-c', options.script], {
     cwd: root,
     env: { ...inherited(), ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -46,7 +43,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const url = `http://127.0.0.1:${options.port}`;
   while (!(await answers(url + options.readyPath))) {
     if (child.exitCode !== null || performance.now() - started > readyMsMax) {
-      throw new Error(`${options.command.join(' ')} did not become ready:\n${output()}`);
+      throw new Error(`${options.script} did not become ready:\n${output()}`);
     }
     await pause(pollMs);
   }
@@ -65,37 +62,9 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   };
 }
 
-/** Processor time of a process and all below it, in user and kernel mode. */
-export function cpuSeconds(pid: number): number {
-  const fields = statFields(pid);
-  const own = (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-  const below =
-    children === '' ? [] : children.split(' ').map((child) => cpuSeconds(Number(child)));
-  return own + below.reduce((sum, one) => sum + one, 0);
-}
-
-/** Processor time of the children of this process that have ended. */
-export function endedChildrenCpuSeconds(): number {
-  const fields = statFields(process.pid);
-  return (Number(fields[13]) + Number(fields[14])) / ticksPerSecond;
-}
-
-/** Resident memory of one process. */
-export function residentBytes(pid: number): number {
-  const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  return Number(match?.[1] ?? Number.NaN) * 1024;
-}
-
-/** The fields after the command's name, which may itself contain spaces. */
-function statFields(pid: number): string[] {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-}
-
 function inherited(): Record<string, string | undefined> {
   const { PATH, TMPDIR } = process.env;
-  return { PATH, TMPDIR, NODE_ENV: 'production' };
+  return { PATH: dirname(process.execPath) + delimiter + PATH, TMPDIR, NODE_ENV: 'production' };
 }
 
 function tailOf(child: ChildProcess): () => string {
@@ -110,7 +79,7 @@ function tailOf(child: ChildProcess): () => string {
 
 async function answers(url: string): Promise<boolean> {
   try {
-    const response = await fetch(url);
+    const response = await fetch(url, { signal: AbortSignal.timeout(answerMsMax) });
     await response.arrayBuffer();
     return response.status === 200;
   } catch {

@@ -1,91 +1,128 @@
-/** Numbers to text: medians, and a table that reads well in a terminal and in Markdown. */
+/** The tables of the page: each scenario against the yardstick, what a promise costs, and what is stored. */
+import type { EngineResult, Pass, ScenarioResult } from './engine.ts';
+import { type Column, digits, table } from './markdown.ts';
+import { type Measurement, medianOf, ratioOf } from './turns.ts';
 
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const low = sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN;
-  const high = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-  return (low + high) / 2;
-}
+type Name = keyof Measurement;
 
-/** What one side did in one round. */
-export interface Measurement {
-  readonly succeeded: number;
-  readonly requestsPerSecond: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly cpuSecondsPer1000: number;
-  readonly databaseCpuSecondsPer1000: number;
-  readonly residentBytes: number;
-  readonly generatorCores: number;
-  readonly failed: number;
-}
+const of = ({ turns }: ScenarioResult, name: Name, subject = 'vault') =>
+  medianOf(turns, subject, name);
 
-export interface Round {
-  readonly yardstick: Measurement;
-  /** Absent when only the yardstick was measured. */
-  readonly vault?: Measurement;
-}
+const ofMany = (result: ScenarioResult, name: Name) =>
+  hasManyValues(result) ? digits(of(result, name)) : '';
 
-export interface ScenarioResult {
-  readonly engine: string;
-  readonly scenario: string;
-  readonly rounds: readonly Round[];
-  /** Answered by the vault with success, the warm-up included. */
-  readonly vaultRequests: number;
-}
-
-type Column = readonly [title: string, cell: (result: ScenarioResult, side: Side) => string];
-type Side = 'vault' | 'yardstick';
-
-const columns: readonly Column[] = [
-  ['engine', ({ engine }) => engine],
-  ['scenario', ({ scenario }) => scenario],
-  ['server', (_, side) => side],
-  ['ratio', (result, side) => (side === 'vault' ? ratio(result).toFixed(2) : '')],
-  ['req/s', ({ rounds }, side) => of(rounds, side, 'requestsPerSecond').toFixed(0)],
-  ['p50 ms', ({ rounds }, side) => of(rounds, side, 'p50Ms').toFixed(1)],
-  ['p99 ms', ({ rounds }, side) => of(rounds, side, 'p99Ms').toFixed(1)],
-  ['CPU s/1000', ({ rounds }, side) => of(rounds, side, 'cpuSecondsPer1000').toFixed(3)],
-  ['DB CPU s/1000', ({ rounds }, side) => of(rounds, side, 'databaseCpuSecondsPer1000').toFixed(3)],
-  ['RSS MB', ({ rounds }, side) => (of(rounds, side, 'residentBytes') / 1e6).toFixed(0)],
-  ['generator cores', ({ rounds }, side) => of(rounds, side, 'generatorCores').toFixed(2)],
-  ['failed', ({ rounds }, side) => String(failures(rounds, side))],
+const columns: readonly Column<ScenarioResult>[] = [
+  { title: 'scenario', cell: ({ scenario }) => scenario.name },
+  { title: 'ratio', cell: (result) => digits(ratio(result), 2) },
+  { title: '/s', cell: (result) => digits(of(result, 'perSecond')) },
+  { title: 'yardstick /s', cell: (result) => digits(of(result, 'perSecond', 'yardstick')) },
+  { title: 'values/s', cell: (result) => ofMany(result, 'valuesPerSecond') },
+  { title: 'values per CPU s', cell: (result) => ofMany(result, 'valuesPerCpuSecond') },
+  { title: 'p50 ms', cell: (result) => digits(of(result, 'p50Ms'), 1) },
+  { title: 'p99 ms', cell: (result) => digits(of(result, 'p99Ms'), 1) },
+  { title: 'p99/p50', cell: (result) => digits(spread(result), 1) },
+  { title: 'CPU s/1,000: vault', cell: (result) => digits(of(result, 'cpuSecondsPer1000'), 3) },
+  { title: 'database', cell: (result) => ifAny(of(result, 'databaseCpuSecondsPer1000')) },
+  { title: 'yardstick', cell: (result) => digits(of(result, 'cpuSecondsPer1000', 'yardstick'), 3) },
+  { title: 'resident MB', cell: (result) => digits(of(result, 'residentBytes') / 1e6) },
+  { title: 'generator cores', cell: (result) => digits(of(result, 'generatorCores'), 2) },
+  { title: 'failed', cell: (result) => (failures(result) > 0 ? String(failures(result)) : '') },
 ];
 
-/** One row per scenario and server; every number is the median of its rounds, `failed` the sum. */
-export function table(results: readonly ScenarioResult[]): string {
-  const rows = results.flatMap((result) =>
-    (['yardstick', 'vault'] as const)
-      .filter((side) => result.rounds.some((round) => round[side] !== undefined))
-      .map((side) => columns.map(([, cell]) => cell(result, side))),
-  );
-  return markdown([columns.map(([title]) => title), ...rows]);
+/** Every number is the median of its rounds. */
+export function scenarioTable({ results }: Pass, before?: Pass): string {
+  const slowed: Column<ScenarioResult> = {
+    title: 'slow-down',
+    cell: (result) => (before ? digits(slowDown(result, before), 2) : ''),
+  };
+  return table([...columns.slice(0, 2), slowed, ...columns.slice(2)], results);
 }
 
-export function failures(rounds: readonly Round[], side: Side): number {
-  return rounds.reduce((sum, round) => sum + (round[side]?.failed ?? 0), 0);
+/** Of requests a second, vault to yardstick. */
+export function ratio({ turns }: ScenarioResult): number {
+  return ratioOf(turns, 'vault', 'yardstick');
 }
 
-/** Of neighbouring rounds, so that a machine which slows down slows both sides. */
-function ratio({ rounds }: ScenarioResult): number {
-  return median(
-    rounds.map(({ vault, yardstick }) =>
-      vault === undefined ? Number.NaN : vault.requestsPerSecond / yardstick.requestsPerSecond,
-    ),
+/** The quotient of p99 and p50. */
+export function spread(result: ScenarioResult): number {
+  return of(result, 'p99Ms') / of(result, 'p50Ms');
+}
+
+/** How many times as fast a scenario was before, measured by the yardstick of each time. */
+export function slowDown(result: ScenarioResult, before: Pass): number {
+  const earlier = before.results.find(({ scenario }) => scenario === result.scenario);
+  return earlier === undefined ? Number.NaN : ratio(earlier) / ratio(result);
+}
+
+export function failures({ turns }: ScenarioResult): number {
+  return Object.values(turns)
+    .flat()
+    .reduce((sum, { failed }) => sum + failed, 0);
+}
+
+export interface Price {
+  readonly scenario: string;
+  readonly promise: string;
+  readonly perSecond: number;
+  readonly perSecondWithout: number;
+  /** Of the throughput without it, from 0 to 1. */
+  readonly share: number;
+}
+
+const without = 'without ';
+
+export function pricesOf({ results }: Pass): Price[] {
+  return results.flatMap(({ scenario, turns }) =>
+    Object.keys(turns)
+      .filter((subject) => subject.startsWith(without))
+      .map((subject) => ({
+        scenario: scenario.name,
+        promise: subject.slice(without.length),
+        perSecond: medianOf(turns, 'vault', 'perSecond'),
+        perSecondWithout: medianOf(turns, subject, 'perSecond'),
+        share: 1 - ratioOf(turns, 'vault', subject),
+      })),
   );
 }
 
-function of(rounds: readonly Round[], side: Side, name: keyof Measurement): number {
-  return median(rounds.map((round) => round[side]?.[name] ?? Number.NaN));
+const priceColumns: readonly Column<Price>[] = [
+  { title: 'scenario', cell: ({ scenario }) => scenario },
+  { title: 'promise', cell: ({ promise }) => promise },
+  { title: '/s with it', cell: ({ perSecond }) => digits(perSecond) },
+  { title: '/s without', cell: ({ perSecondWithout }) => digits(perSecondWithout) },
+  { title: 'price', cell: ({ share }) => `${digits(share * 100)} %` },
+];
+
+export function priceTable(pass: Pass): string {
+  return table(priceColumns, pricesOf(pass));
 }
 
-function markdown(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  const lines = rows.map(
-    (row) => `| ${row.map((cell, column) => cell.padStart(widths[column] ?? 0)).join(' | ')} |`,
-  );
-  const rule = `|${widths.map((width) => `${'-'.repeat(width + 1)}:`).join('|')}|`;
-  return [lines[0], rule, ...lines.slice(1)].join('\n');
+interface Fact {
+  readonly what: string;
+  readonly value: string;
+}
+
+export function factTable({ readyMsEmpty, passes }: EngineResult): string {
+  const facts: Fact[] = [{ what: 'ready, empty', value: `${digits(readyMsEmpty)} ms` }];
+  for (const { tokens, seededPerSecond, readyMs, bytesPerToken } of passes) {
+    const among = `with ${digits(tokens)} tokens`;
+    facts.push(
+      { what: `ready, ${among}`, value: `${digits(readyMs)} ms` },
+      { what: `imported, ${among} at the end`, value: `${digits(seededPerSecond)}/s` },
+      { what: `on disk, ${among}, each`, value: `${digits(bytesPerToken)} bytes` },
+    );
+  }
+  const columns: Column<Fact>[] = [
+    { title: 'fact', cell: ({ what }) => what },
+    { title: 'measured', cell: ({ value }) => value },
+  ];
+  return table(columns, facts);
+}
+
+function hasManyValues({ scenario: { work } }: ScenarioResult): boolean {
+  return work === 'lines' || work.values !== undefined;
+}
+
+function ifAny(value: number): string {
+  return value > 0 ? digits(value, 3) : '';
 }

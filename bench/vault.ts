@@ -1,63 +1,31 @@
-/** The vault under measurement: `strongroom serve` in its own process, driven through its public API. */
+/** A vault under measurement: a process of its own, driven through its public API. */
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { Client } from 'pg';
-import { startPostgres } from '../tests/support/postgres.ts';
+import { readFileSync } from 'node:fs';
 import { freePort } from '../tests/support/temporary.ts';
-import { cpuSeconds, type Server, startServer } from './process.ts';
+import type { Method, RequestOf } from './job.ts';
+import { type Server, startServer } from './process.ts';
+import type { PromiseName } from './promises.ts';
+import type { Storage } from './storage.ts';
 
-/** Where the vault keeps its data, and how that can be looked at from outside. */
-interface Storage {
-  readonly env: Readonly<Record<string, string>>;
-  /** Of the database alone; meaningful while the vault is stopped. */
-  bytes(): Promise<number>;
-  /** Processor time of a database server beside the vault; 0 for none. */
-  cpuSeconds(): number;
-  close(): Promise<void>;
-}
+/** As operators start it: with the settings for memory that stand there. */
+const { scripts } = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+) as { readonly scripts: { readonly start: string } };
+const product = 'bin/strongroom.js serve';
+const vaultWithout = 'bench/server.ts';
 
-export const engines: Readonly<Record<string, () => Promise<Storage>>> = {
-  embedded: async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'strongroom-bench-'));
-    return {
-      env: { STRONGROOM_DATA_DIR: directory },
-      bytes: async () => directoryBytes(directory),
-      cpuSeconds: () => 0,
-      close: async () => rmSync(directory, { recursive: true }),
-    };
-  },
-
-  postgres: async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'strongroom-bench-'));
-    const postgres = await startPostgres();
-    const url = await postgres.createDatabase();
-    return {
-      env: { STRONGROOM_DATA_DIR: directory, STRONGROOM_DATABASE_URL: url },
-      bytes: () => databaseBytes(url),
-      cpuSeconds: () => cpuSeconds(postgres.pid),
-      async close() {
-        await postgres.stop();
-        rmSync(directory, { recursive: true });
-      },
-    };
-  },
-};
+export type Transform = 'reveal' | 'mask';
 
 export interface Vault {
   /** The process that runs now. */
   readonly server: Server;
   readonly storage: Storage;
+  /** Of private applications that may do everything with tokens, and see them transformed so. */
+  readonly keys: Readonly<Record<Transform, string>>;
   /** Stops, measures the stored bytes and starts again on the same data. */
-  restart(): Promise<{ storedBytes: number }>;
-  /** A new private application's key. It may do everything with tokens, and sees them transformed so. */
-  createApplication(transform: 'reveal' | 'mask'): Promise<string>;
-  createToken(key: string, body: string): Promise<string>;
-  /** POST with a body, else GET; the answer's text. */
-  send(key: string, path: string, body?: string): Promise<string>;
-  /** The answer's text. */
-  getToken(key: string, id: string): Promise<string>;
+  restart(): Promise<{ readonly storedBytes: number }>;
+  /** With the key that reveals unless another is given; the answer's text. */
+  send(method: Method, request: RequestOf, key?: string): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -65,32 +33,40 @@ const tokenPermissions = ['create', 'read', 'update', 'delete', 'search', 'use']
   (operation) => `token:${operation}`,
 );
 
-export async function startVault(storage: Storage): Promise<Vault> {
+/** @param without a promise that it is to break, for the price of it. */
+export async function startVault(storage: Storage, without?: PromiseName): Promise<Vault> {
   const managementKey = `bench_${randomBytes(24).toString('hex')}`;
   const port = await freePort();
   const start = () =>
     startServer({
-      command: ['src/cli/main.ts', 'serve'],
+      script: without === undefined ? scripts.start : scripts.start.replace(product, vaultWithout),
       port,
       readyPath: '/readyz',
       env: {
         ...storage.env,
         STRONGROOM_PORT: String(port),
         STRONGROOM_BOOTSTRAP_KEY: managementKey,
+        ...(without !== undefined && { BENCH_WITHOUT: without }),
       },
     });
   let server = await start();
 
-  const call = async (key: string, path: string, body?: string): Promise<string> => {
-    const method = body === undefined ? 'GET' : 'POST';
-    const response = await fetch(server.url + path, {
-      method,
-      headers: headersOf(key),
-      body: body ?? null,
-    });
+  const send = async (method: Method, { path, body }: RequestOf, key: string) => {
+    const headers = headersOf(key, method);
+    const response = await fetch(server.url + path, { method, headers, body: body ?? null });
     const text = await response.text();
     if (!response.ok) throw new Error(`${method} ${path} gave ${response.status}: ${text}`);
     return text;
+  };
+  const createApplication = async (transform: Transform): Promise<string> => {
+    const rule = { priority: 1, container: '/', permissions: tokenPermissions, transform };
+    const body = { name: `bench-${transform}`, type: 'private', rules: [rule] };
+    const request = { path: '/applications', body: JSON.stringify(body) };
+    return JSON.parse(await send('POST', request, managementKey)).key;
+  };
+  const keys = {
+    reveal: await createApplication('reveal'),
+    mask: await createApplication('mask'),
   };
 
   return {
@@ -98,29 +74,14 @@ export async function startVault(storage: Storage): Promise<Vault> {
       return server;
     },
     storage,
+    keys,
     async restart() {
       await server.stop();
       const storedBytes = await storage.bytes();
       server = await start();
       return { storedBytes };
     },
-    async createApplication(transform) {
-      const rule = {
-        description: `Benchmark, ${transform}`,
-        priority: 1,
-        container: '/',
-        permissions: tokenPermissions,
-        transform,
-      };
-      const application = { name: `bench-${transform}`, type: 'private', rules: [rule] };
-      return JSON.parse(await call(managementKey, '/applications', JSON.stringify(application)))
-        .key;
-    },
-    async createToken(key, body) {
-      return JSON.parse(await call(key, '/tokens', body)).id;
-    },
-    getToken: (key, id) => call(key, `/tokens/${id}`),
-    send: call,
+    send: (method, request, key = keys.reveal) => send(method, request, key),
     async close() {
       await server.stop();
       await storage.close();
@@ -128,23 +89,7 @@ export async function startVault(storage: Storage): Promise<Vault> {
   };
 }
 
-export function headersOf(key: string): Record<string, string> {
-  return { 'content-type': 'application/json', 'svc-api-key': key };
-}
-
-function directoryBytes(directory: string): number {
-  return readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
-}
-
-async function databaseBytes(url: string): Promise<number> {
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  try {
-    const { rows } = await client.query('select pg_database_size(current_database()) as bytes');
-    return Number(rows[0].bytes);
-  } finally {
-    await client.end();
-  }
+export function headersOf(key: string, method: Method = 'POST'): Record<string, string> {
+  const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+  return { 'content-type': type, 'svc-api-key': key };
 }

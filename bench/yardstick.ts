@@ -1,42 +1,53 @@
 /**
- * The yardstick: what plain `node:http` on this machine can do with the same requests. A POST body is
- * read, parsed and echoed, one of lines line by line; a GET is answered with the object in YARDSTICK_ANSWER. The vault's
- * speed is told as a ratio to this, because a ratio survives a change of machine.
+ * The yardstick: what plain `node:http` on this machine can do with the same requests. A body is read and
+ * parsed, line by line where it is lines, and answered with JSON as long as the vault's answer, which a PUT
+ * hands over. The vault's speed is told as a ratio to this, because a ratio survives a change of machine.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 
 const port = Number(process.env['YARDSTICK_PORT']);
-const answer: unknown = JSON.parse(process.env['YARDSTICK_ANSWER'] ?? '{}');
+let answer: unknown = {};
 
 createServer((request, response) => {
-  if (request.headers['content-type'] === 'application/x-ndjson') void echoLines(request, response);
-  else if (request.method === 'POST') echo(request, response);
-  else send(response, 200, answer);
+  if (request.headers['content-type'] === 'application/x-ndjson')
+    void answerLines(request, response);
+  else if (request.method === 'PUT') void takeAnswer(request, response);
+  else if (request.method === 'GET') send(response);
+  else parse(request, () => send(response));
 }).listen(port, '127.0.0.1');
 
-function echo(request: IncomingMessage, response: ServerResponse): void {
-  const chunks: Buffer[] = [];
-  request.on('data', (chunk: Buffer) => chunks.push(chunk));
-  request.on('end', () => send(response, 201, JSON.parse(Buffer.concat(chunks).toString('utf8'))));
+async function takeAnswer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  answer = JSON.parse(await text(request));
+  response.end();
 }
 
-async function echoLines(request: IncomingMessage, response: ServerResponse): Promise<void> {
+function parse(request: IncomingMessage, then: (body: unknown) => void): void {
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', () => then(JSON.parse(Buffer.concat(chunks).toString('utf8'))));
+}
+
+async function answerLines(request: IncomingMessage, response: ServerResponse): Promise<void> {
   response.writeHead(200, { 'content-type': 'application/x-ndjson' });
   let rest = '';
   request.setEncoding('utf8');
   for await (const chunk of request) {
     const lines = (rest + chunk).split('\n');
     rest = lines.pop() ?? '';
-    const text = lines.map((line) => `${JSON.stringify(JSON.parse(line))}\n`).join('');
-    if (!response.write(text)) await once(response, 'drain');
+    const answers = lines.map((line) => {
+      JSON.parse(line);
+      return `${JSON.stringify(answer)}\n`;
+    });
+    if (!response.write(answers.join(''))) await once(response, 'drain');
   }
   response.end();
 }
 
-function send(response: ServerResponse, status: number, value: unknown): void {
-  const body = Buffer.from(JSON.stringify(value));
-  response.writeHead(status, {
+function send(response: ServerResponse): void {
+  const body = Buffer.from(JSON.stringify(answer));
+  response.writeHead(200, {
     'content-type': 'application/json; charset=utf-8',
     'content-length': body.length,
   });

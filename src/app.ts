@@ -1,5 +1,4 @@
 /** The composition root: from the configuration to a vault that can be asked, and one that listens. */
-import { randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -204,7 +203,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
         tenants.forget(change);
       }),
       clock,
-      newTraceId: randomUUID,
+      newTraceId: () => newUuid(random),
       headerPrefixes: config.headerPrefixes,
       log,
       tls: config.tls,

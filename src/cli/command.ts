@@ -10,8 +10,6 @@ export interface Flag {
 export type Flags = Readonly<Record<string, string | boolean | string[] | undefined>>;
 
 export interface Command {
-  /** The words that select it, such as `tenant create`. */
-  readonly name: string;
   readonly summary: string;
   readonly flags: Readonly<Record<string, Flag>>;
   /** What may stand behind the words without a name, given to `run` among the flags. */

@@ -2,30 +2,23 @@
 import { parseArgs } from 'node:util';
 import { reasonOf, VaultError } from '../lib/errors.ts';
 import { type Command, type Flags, UsageError } from './command.ts';
-import { demo } from './demo.ts';
-import { exportCommand } from './export.ts';
-import { importCommand } from './import.ts';
-import { keyCreate, keyDelete, keyList } from './key.ts';
-import { logsExport } from './logs-export.ts';
-import { logsVerify } from './logs-verify.ts';
-import { serveCommand } from './serve.ts';
-import { tenantCreate, tenantDelete, tenantList, tenantQuota } from './tenant.ts';
 
-const commands: readonly Command[] = [
-  serveCommand,
-  tenantCreate,
-  tenantList,
-  tenantQuota,
-  tenantDelete,
-  keyCreate,
-  keyList,
-  keyDelete,
-  logsVerify,
-  logsExport,
-  importCommand,
-  exportCommand,
-  demo,
-];
+/** By the words that select them. Each is read when it is asked for, so that a start reads no other. */
+const commands: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import('./serve.ts')).serveCommand,
+  'tenant create': async () => (await import('./tenant.ts')).tenantCreate,
+  'tenant list': async () => (await import('./tenant.ts')).tenantList,
+  'tenant quota': async () => (await import('./tenant.ts')).tenantQuota,
+  'tenant delete': async () => (await import('./tenant.ts')).tenantDelete,
+  'key create': async () => (await import('./key.ts')).keyCreate,
+  'key list': async () => (await import('./key.ts')).keyList,
+  'key delete': async () => (await import('./key.ts')).keyDelete,
+  'logs verify': async () => (await import('./logs-verify.ts')).logsVerify,
+  'logs export': async () => (await import('./logs-export.ts')).logsExport,
+  import: async () => (await import('./import.ts')).importCommand,
+  export: async () => (await import('./export.ts')).exportCommand,
+  demo: async () => (await import('./demo.ts')).demo,
+};
 
 /** Failures whose message is written for the operator. That of another may hold a value. */
 const operatorErrors = new Set([
@@ -46,19 +39,21 @@ const databaseErrors = /^(?:08|28|3D|53|57|58)[0-9A-Z]{3}$/;
 
 /** Runs the command that the words select, and gives the exit code. */
 export async function runCommand(words: readonly string[]): Promise<number> {
-  const command = commands.find(({ name }) => {
+  const selected = Object.entries(commands).find(([name]) => {
     const parts = name.split(' ');
     return parts.every((part, index) => words[index] === part);
   });
-  if (!command) {
+  if (!selected) {
     const asked = words.length === 0 || words[0] === 'help' || words[0] === '--help';
-    (asked ? process.stdout : process.stderr).write(usage());
+    (asked ? process.stdout : process.stderr).write(await usage());
     return asked ? 0 : 2;
   }
+  const [name, load] = selected;
+  const command = await load();
   try {
-    return await command.run(readFlags(command, words.slice(command.name.split(' ').length)));
+    return await command.run(readFlags(command, words.slice(name.split(' ').length)));
   } catch (error) {
-    process.stderr.write(`strongroom ${command.name}: ${explain(error)}\n`);
+    process.stderr.write(`strongroom ${name}: ${explain(error)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
 }
@@ -101,8 +96,11 @@ function explainAttributes({ errors }: VaultError): string | undefined {
     .join('; ');
 }
 
-function usage(): string {
-  const lines = commands.map(({ name, summary, flags, operand }) => {
+async function usage(): Promise<string> {
+  const all = await Promise.all(
+    Object.entries(commands).map(async ([name, load]) => ({ name, ...(await load()) })),
+  );
+  const lines = all.map(({ name, summary, flags, operand }) => {
     const options = Object.entries(flags).map(
       ([flag, { meaning }]) => `      --${flag}  ${meaning}\n`,
     );

@@ -22,7 +22,6 @@ const everyTokenPermission = ['token:create', 'token:read', 'token:update', 'tok
 const interruptedExit = 130;
 
 export const demo: Command = {
-  name: 'demo',
   summary: 'Start a throw-away vault, show what it does, and stop.',
   flags: { keep: { kind: 'boolean', meaning: 'leave its data directory for you to look into' } },
   run: async (flags) => {

@@ -16,7 +16,6 @@ import {
 const filters = ['container', 'type', 'fingerprint'];
 
 export const exportCommand: Command = {
-  name: 'export',
   summary:
     'Write every token that the key may read, as it may read it, as newline-delimited JSON. The file ' +
     'holds in clear what the key reveals.',

@@ -15,7 +15,6 @@ import { AnswerError, clientFlags, createVaultClient } from './vault-client.ts';
 const writeCharacters = 65_536;
 
 export const importCommand: Command = {
-  name: 'import',
   summary:
     'Create a token for every line of a file: newline-delimited JSON, as POST /tokens takes it or as ' +
     'export writes it. Lines that fail are kept beside it, and so are the reasons.',

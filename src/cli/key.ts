@@ -13,7 +13,6 @@ import { operatorOf, tenantFlag, withVault } from './operator.ts';
 const applicationFlag = { kind: 'string', meaning: 'id of the application' } as const;
 
 export const keyCreate: Command = {
-  name: 'key create',
   summary:
     'Create a key, which is shown this once; without --application that of a new management application.',
   flags: { tenant: tenantFlag, application: applicationFlag, json: jsonFlag },
@@ -37,7 +36,6 @@ function creation(vault: Vault, operator: Operator, { application }: Flags) {
 }
 
 export const keyList: Command = {
-  name: 'key list',
   summary: 'List the keys of a tenant, without their text, and when each was last used.',
   flags: { tenant: tenantFlag, json: jsonFlag },
   run: (flags) =>
@@ -55,7 +53,6 @@ export const keyList: Command = {
 };
 
 export const keyDelete: Command = {
-  name: 'key delete',
   summary: 'Delete a key; it works nowhere a second later.',
   flags: {
     tenant: tenantFlag,

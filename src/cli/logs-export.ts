@@ -15,7 +15,6 @@ import { openLog, optionalText, placeFlags } from './log-place.ts';
 import { startProgress } from './progress.ts';
 
 export const logsExport: Command = {
-  name: 'logs export',
   summary:
     'Write the audit log as newline-delimited JSON, with its hashes, checkpoints and removals. ' +
     'Exporting the configured log is an entry in it.',

@@ -16,7 +16,6 @@ import { startProgress } from './progress.ts';
 const notIntact = 3;
 
 export const logsVerify: Command = {
-  name: 'logs verify',
   summary:
     'Verify the audit log offline, in a database or an exported file. Exit code 0: it is intact, ' +
     '3: it is not, 1: it could not be read.',

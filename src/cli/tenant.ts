@@ -15,7 +15,6 @@ const types = { test: 'test', production: 'production' } as const;
 const rowsMax = 500;
 
 export const tenantCreate: Command = {
-  name: 'tenant create',
   summary: 'Create a tenant and its management key, which is shown this once.',
   flags: {
     name: { kind: 'string', meaning: 'name of the tenant, unique on this vault' },
@@ -44,7 +43,6 @@ export const tenantCreate: Command = {
 };
 
 export const tenantList: Command = {
-  name: 'tenant list',
   summary: 'List the tenants, with the quotas in force.',
   flags: { json: jsonFlag },
   run: (flags) =>
@@ -66,7 +64,6 @@ const quotaNames = Object.entries(quotaRows)
   .join(', ');
 
 export const tenantQuota: Command = {
-  name: 'tenant quota',
   summary: 'Show the quotas of a tenant, or set some; servers follow within a second.',
   flags: {
     tenant: tenantFlag,
@@ -102,7 +99,6 @@ function readQuota(text: string): object {
 }
 
 export const tenantDelete: Command = {
-  name: 'tenant delete',
   summary: 'Destroy the keys of a tenant, so that nothing of it can be read again, and its rows.',
   flags: {
     tenant: tenantFlag,

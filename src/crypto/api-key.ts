@@ -53,7 +53,10 @@ export function apiKeyPlausible(text: string): boolean {
   return text.endsWith(checksumOf(text.slice(0, -checksumLength)));
 }
 
-/** The only trace of a key that is stored: base64url of its SHA-256. Its 256 random bits need no salt and no slow hash. */
+/**
+ * The only trace of a key that is stored: base64url of its SHA-256. Its 256 random bits need no salt
+ * and no slow hash.
+ */
 export function hashApiKey(text: string): string {
   return hash('sha256', text, 'base64url');
 }

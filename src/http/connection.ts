@@ -1,7 +1,7 @@
 /** Answers to what never became a request: bytes that are no HTTP, headers without end, slow senders. */
-import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Log } from '../lib/log.ts';
+import { nodeHttp } from '../lib/node-http.ts';
 import { connectionErrorOf, problemMediaType, problemOf } from './problem.ts';
 
 /** Tells the client with the last bytes of the connection what was wrong, where it still listens. */
@@ -21,7 +21,7 @@ export function createRefuseConnection(
     log.debug('connection refused', { status: problem.status, code: failure.code });
     const body = JSON.stringify(problem);
     const head = [
-      `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
+      `HTTP/1.1 ${problem.status} ${nodeHttp.STATUS_CODES[problem.status]}`,
       `content-type: ${problemMediaType}`,
       `content-length: ${Buffer.byteLength(body)}`,
       'cache-control: no-store',

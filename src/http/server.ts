@@ -1,7 +1,7 @@
 /** The HTTP server: every request passes the same steps, in the order in which they stand here. */
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { type Clock, second } from '../lib/clock.ts';
-import { errorKinds, invalid, VaultError } from '../lib/errors.ts';
+import { invalid, VaultError } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 import type { Metrics } from '../lib/metrics.ts';
 import { createSerial } from '../lib/serial.ts';
@@ -14,11 +14,13 @@ import { createAdmission } from './admission.ts';
 import { bodyBytesMax, jsonMediaTypes, mediaTypeOf, parseBody } from './body.ts';
 import { createRefuseConnection } from './connection.ts';
 import { answerPreflight, createCors } from './cors.ts';
+import { createFailures } from './failures.ts';
 import { createServiceHeaders } from './headers.ts';
 import { refuseOtherMethods } from './methods.ts';
-import { problemMediaType, problemOf, vaultErrorOf } from './problem.ts';
 import type { RouteLimits } from './rate-limit.ts';
 import { linesMediaType, type OpenRoute, type Route, type WholeRoute } from './route.ts';
+import { anyJson } from './schemas/shared.ts';
+import { schemaController } from './serialization.ts';
 import { stopGracefully } from './stopping.ts';
 import { createStreaming } from './streaming.ts';
 import { compileValidator, type Part } from './validation.ts';
@@ -69,6 +71,7 @@ declare module 'fastify' {
 
 export function createServer(options: ServerOptions): FastifyInstance {
   const { store, clock, idempotency, log } = options;
+  const { tell, fail } = createFailures(log);
   const admit = createAdmission(options);
   const headers = createServiceHeaders(options.headerPrefixes);
   const cors = createCors(options.headerPrefixes);
@@ -87,6 +90,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return503OnClosing: false,
     trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
     ...(options.tls ? { https: { ...limits, ...options.tls } } : { http: limits }),
+    schemaController,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: pathParamLengthMax },
     clientErrorHandler: createRefuseConnection(log, (socket) => streaming.isStreaming(socket)),
     frameworkErrors: (error, request, reply) => {
@@ -169,6 +173,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
         }
         checkMediaType(route, request);
       },
+      ...(route.body === anyJson && { preValidation: requireBody }),
       // While a body arrives slowly, its key may be revoked.
       preHandler: (request, _reply, done) => {
         if (clock.now() - request.admittedAt < admissionMs) return done();
@@ -248,34 +253,6 @@ export function createServer(options: ServerOptions): FastifyInstance {
     // Fastify would send a text as text, and nothing for null.
     return reply.code(status).type('application/json').send(JSON.stringify(body));
   }
-
-  /** The failure as it may be answered, told to the operator. */
-  function tell(error: unknown, request: FastifyRequest): VaultError {
-    const failure = vaultErrorOf(error);
-    const { status } = errorKinds[failure.code];
-    const fields = {
-      method: request.method,
-      status,
-      code: failure.code,
-      reason: failure.message,
-      ...(request.routeOptions?.url !== undefined && { route: request.routeOptions.url }),
-      ...(request.origin && { trace_id: request.origin.traceId }),
-      ...(request.caller && { tenant_id: request.caller.tenant.id }),
-    };
-    if (status >= 500) log.error('request failed', fields);
-    else log.debug('request refused', fields);
-    return failure;
-  }
-
-  function fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const failure = tell(error, request);
-    // The reply's schema is for success; a problem document is serialised as it is.
-    return reply
-      .code(errorKinds[failure.code].status)
-      .headers({ ...failure.headers, 'content-type': problemMediaType })
-      .serializer((problem: unknown) => JSON.stringify(problem))
-      .send(problemOf(failure));
-  }
 }
 
 function bodySchemas({ body, reply }: WholeRoute): object {
@@ -283,6 +260,16 @@ function bodySchemas({ body, reply }: WholeRoute): object {
     ...(body && { body }),
     ...(reply.body && { response: { [reply.status]: reply.body } }),
   };
+}
+
+/** Any JSON is more than nothing, which the framework would validate as null. */
+function requireBody(
+  { body }: FastifyRequest,
+  _reply: FastifyReply,
+  done: (error?: Error) => void,
+) {
+  if (body === undefined) done(invalid('body', 'is required'));
+  else done();
 }
 
 function originOf(request: FastifyRequest): Origin {

@@ -1,8 +1,9 @@
 /** Calls to other people's hosts: never to an address of our own network, and never without limits. */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns';
-import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import type { Agent, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
+import { nodeHttp } from '../lib/node-http.ts';
 import { type AllowList, hostAndPort } from './allow-list.ts';
 import { OutboundError } from './error.ts';
 import { isPublicAddress } from './guard.ts';
@@ -56,7 +57,7 @@ const becomesGet = (status: number, method: string) =>
 
 interface Transport {
   readonly request: typeof https.request;
-  readonly agent: http.Agent;
+  readonly agent: Agent;
 }
 
 /**
@@ -65,7 +66,7 @@ interface Transport {
  */
 export function createOutbound(options: OutboundOptions): Outbound {
   const transports: Readonly<Record<string, Transport>> = {
-    'http:': { request: http.request, agent: new http.Agent(connectionsMax) },
+    'http:': { request: nodeHttp.request, agent: new nodeHttp.Agent(connectionsMax) },
     'https:': { request: https.request, agent: new https.Agent(connectionsMax) },
   };
   const resolve = options.resolve ?? ((name, give) => systemLookup(name, { all: true }, give));

@@ -1,10 +1,11 @@
-/** Opens the store on the engine that the configuration names. */
-import { openPostgres } from './postgres.ts';
-import { openSqlite } from './sqlite.ts';
+/** Opens the store on the engine that the configuration names. The other engine is not even read. */
 import type { Store, StoreOptions } from './store.ts';
 
-export function openStore(options: StoreOptions): Promise<Store> {
-  return options.databaseUrl === undefined
-    ? openSqlite(options)
-    : openPostgres(options.databaseUrl, options);
+export async function openStore(options: StoreOptions): Promise<Store> {
+  if (options.databaseUrl === undefined) {
+    const { openSqlite } = await import('./sqlite.ts');
+    return openSqlite(options);
+  }
+  const { openPostgres } = await import('./postgres.ts');
+  return openPostgres(options.databaseUrl, options);
 }

@@ -5,7 +5,7 @@ import type { TokenId } from '../../src/lib/ids.ts';
 import { entryHash, streamSeed } from '../../src/lib/log-chain.ts';
 import type { Change } from '../../src/store/change.ts';
 import type { Store } from '../../src/store/store.ts';
-import { creation, entry, now, removal, tenant, token } from '../support/changes.ts';
+import { creation, entry, removal, tenant, termOf, token } from '../support/changes.ts';
 import { onBothEngines } from '../support/engines.ts';
 
 const read = (store: Store, id: string) =>
@@ -145,7 +145,7 @@ onBothEngines('the store', (engine) => {
       insert: { tokens: [token(id)], ...more },
       entries: [entry(id)],
     });
-    const term = { tenant_id: tenant, token_id: 't-3' as TokenId, term: 'x', created_at: now };
+    const term = termOf(token('t-3'), 'x');
     const searchable = change('t-3', { search_terms: [term] });
     await store.commit(change('t-0'));
     await engine.run(place, 'alter table search_terms rename to terms_away');
@@ -163,7 +163,7 @@ onBothEngines('the store', (engine) => {
 
   test('several tables change together or not at all', async (t) => {
     const store = await engine.store(t);
-    const term = { tenant_id: tenant, token_id: 'a' as TokenId, term: 't1', created_at: now };
+    const term = termOf(token('a'), 't1');
     await store.commit({
       insert: { tokens: [token('a')], search_terms: [term] },
       entries: [entry('a')],

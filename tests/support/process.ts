@@ -30,7 +30,7 @@ export interface VaultProcess {
 export type Environment = Readonly<Record<string, string>>;
 
 const root = join(import.meta.dirname, '..', '..');
-const main = join(root, 'src', 'cli', 'main.ts');
+const main = join(root, 'bin', 'strongroom.js');
 
 /** Of its own environment a child gets these; compiled code is kept, which halves the time of a start. */
 const inherited = {

@@ -13,18 +13,25 @@ export interface Described {
 }
 
 export function docsRoutes({ metrics, ...described }: Described): OpenRoute[] {
-  const document = openapiOf(described);
-  const page = docsPage(document);
+  let document: object | undefined;
+  let page: string | undefined;
+  const describe = () => {
+    document ??= openapiOf(described);
+    return document;
+  };
   return [
     {
       path: '/openapi.json',
       summary: 'This interface as an OpenAPI document',
-      handle: async () => ({ status: 200, body: document }),
+      handle: async () => ({ status: 200, body: describe() }),
     },
     {
       path: '/docs',
       summary: 'This interface as a page',
-      handle: async () => ({ status: 200, body: page, mediaType: 'text/html; charset=utf-8' }),
+      handle: async () => {
+        page ??= docsPage(describe());
+        return { status: 200, body: page, mediaType: 'text/html; charset=utf-8' };
+      },
     },
     {
       path: '/metrics',

@@ -1,9 +1,9 @@
 /** How the operator's verification service is called, as the operator writes it. */
-import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { compileExpression } from '../../expressions/expression.ts';
 import { compileTemplate } from '../../expressions/template.ts';
 import { invalid } from '../../lib/errors.ts';
 import { isObject, type Json } from '../../lib/json.ts';
+import { nodeHttp } from '../../lib/node-http.ts';
 import { type AllowList, hostAndPort } from '../../outbound/allow-list.ts';
 
 export interface BankHostConfig {
@@ -67,8 +67,8 @@ function parseJson(text: string): Json {
 function isHeader([name, value]: readonly [string, unknown]): boolean {
   if (typeof value !== 'string') return false;
   try {
-    validateHeaderName(name);
-    validateHeaderValue(name, value);
+    nodeHttp.validateHeaderName(name);
+    nodeHttp.validateHeaderValue(name, value);
     return true;
   } catch {
     return false;

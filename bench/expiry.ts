@@ -1,5 +1,4 @@
-/** What the promises about time cost: an idempotency key on a create, and removing expired tokens beside reads. */
-import { randomInt } from 'node:crypto';
+/** How fast expired tokens are removed, and what reads notice of it. */
 import { parseArgs } from 'node:util';
 import { type Running, serve } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
@@ -8,17 +7,18 @@ import { instantAfter, systemClock } from '../src/lib/clock.ts';
 import type { TokenId } from '../src/lib/ids.ts';
 import { createLog } from '../src/lib/log.ts';
 import type { Row } from '../src/store/tables.ts';
-import { cardBody } from './cards.ts';
-import type { LoadResult } from './job.ts';
-import { applyLoad } from './load.ts';
-import { cpuSeconds } from './process.ts';
-import { median } from './report.ts';
-import { engines, headersOf, startVault, type Vault } from './vault.ts';
+import { termOf } from '../tests/support/changes.ts';
+import { cardBody, cardNumber, takeSerials } from './cards.ts';
+import type { LoadResult, RequestOf } from './job.ts';
+import { defaultGenerator, loadBy } from './load.ts';
+import { median } from './markdown.ts';
+import { engineOf, engines } from './storage.ts';
+import { headersOf } from './vault.ts';
 
 const hourMs = 3_600_000;
 const rowsPerCommit = 500;
 const readTokens = 200;
-const managementKey = 'limits.bench.management.key.00000000';
+const managementKey = 'expiry.bench.management.key.00000000';
 
 const { values: flags } = parseArgs({
   options: {
@@ -27,65 +27,16 @@ const { values: flags } = parseArgs({
     connections: { type: 'string', default: '64' },
     tokens: { type: 'string', default: '60000' },
     engine: { type: 'string', multiple: true },
-    measure: { type: 'string', multiple: true },
   },
 });
 const seconds = Number(flags.seconds);
 const rounds = Number(flags.rounds);
 const connections = Number(flags.connections);
-const measures = flags.measure ?? ['key', 'expiry'];
-
-let serial = randomInt(10 ** 9);
+const load = loadBy(defaultGenerator);
 
 for (const engine of flags.engine ?? Object.keys(engines)) {
-  const open = engines[engine];
-  if (open === undefined) throw new Error(`there is no engine ${engine}`);
-  if (measures.includes('key')) {
-    const vault = await startVault(await open());
-    await measureKey(engine, vault).finally(() => vault.close());
-  }
-  if (measures.includes('expiry')) {
-    const storage = await open();
-    await measureExpiry(engine, storage.env).finally(() => storage.close());
-  }
-}
-
-interface Creates {
-  readonly perSecond: number;
-  /** Processor time of the vault and its database, in microseconds. */
-  readonly cpuMicros: number;
-}
-
-/** Creates with and without a key take turns, so that whatever slows the machine slows both. */
-async function measureKey(engine: string, vault: Vault): Promise<void> {
-  const { server, storage } = vault;
-  const key = await vault.createApplication('reveal');
-  const cpu = () => cpuSeconds(server.pid) + storage.cpuSeconds();
-  const create = async (idempotent: boolean): Promise<Creates> => {
-    const before = cpu();
-    const job = { url: server.url, headers: headersOf(key), connections, seconds };
-    const result = await applyLoad({ ...job, work: { serial, idempotent } });
-    serial += result.succeeded + result.failed + connections;
-    if (result.failed > 0) throw new Error(`${result.failed} creates failed`);
-    const perSecond = result.succeeded / result.seconds;
-    return { perSecond, cpuMicros: ((cpu() - before) / result.succeeded) * 1e6 };
-  };
-  await create(true);
-  const results: { plain: Creates; keyed: Creates }[] = [];
-  for (let round = 0; round < rounds; round += 1) {
-    const plain = await create(false);
-    const keyed = await create(true);
-    results.push({ plain, keyed });
-    const told = ({ perSecond, cpuMicros }: Creates) =>
-      `${perSecond.toFixed(0)}/s, ${cpuMicros.toFixed(0)} µs of processor time each`;
-    say(`${engine}: without a key ${told(plain)}; with one ${told(keyed)}`);
-  }
-  const throughput = median(results.map(({ plain, keyed }) => keyed.perSecond / plain.perSecond));
-  const cost = median(results.map(({ plain, keyed }) => keyed.cpuMicros / plain.cpuMicros));
-  say(
-    `${engine}: creates with a key at ${throughput.toFixed(2)} of the throughput, ` +
-      `for ${cost.toFixed(2)} of the processor time (medians)`,
-  );
+  const storage = await engineOf(engine)();
+  await measureExpiry(engine, storage.env).finally(() => storage.close());
 }
 
 /** The job runs in the server's own process, as it does in service; the reads come from another one. */
@@ -98,20 +49,7 @@ async function measureExpiry(engine: string, env: Readonly<Record<string, string
   };
   const running = await serve(readConfig(environment), { log: createLog('silent') });
   try {
-    const key = await applicationKey(running);
-    const paths: string[] = [];
-    for (let count = 0; count < readTokens; count += 1) {
-      serial += 1;
-      paths.push(`/tokens/${(await post(running, key, cardBody(serial)))['id']}`);
-    }
-    const read = (time: number): Promise<LoadResult> =>
-      applyLoad({
-        url: running.url,
-        headers: headersOf(key),
-        connections,
-        seconds: time,
-        work: { paths },
-      });
+    const read = await readsOf(running);
     await read(2);
     const results: { rate: number; alone: number; beside: number }[] = [];
     for (let round = 0; round < rounds; round += 1) {
@@ -138,6 +76,19 @@ async function measureExpiry(engine: string, env: Readonly<Record<string, string
   }
 }
 
+/** A load of reads, for so many seconds. */
+async function readsOf(running: Running): Promise<(time: number) => Promise<LoadResult>> {
+  const key = await applicationKey(running);
+  const first = takeSerials(readTokens);
+  const requests: RequestOf[] = [];
+  for (let serial = first; serial < first + readTokens; serial += 1) {
+    const { id } = await post(running, key, cardBody(cardNumber(serial)));
+    requests.push({ path: `/tokens/${id}` });
+  }
+  const shared = { url: running.url, headers: headersOf(key), connections, requests, serial: 0 };
+  return (time) => load({ ...shared, method: 'GET', seconds: time });
+}
+
 /** Tokens removed a second, until they or the time are used up. */
 async function removalRate(running: Running, stopping: AbortSignal): Promise<number> {
   const started = performance.now();
@@ -157,9 +108,7 @@ async function insertExpired({ vault: { store } }: Running, round: number): Prom
       const token_id = `gone-${round}-${first + index}` as TokenId;
       return { ...template, token_id, search_indexes: '["{{ data.number }}"]', expires_at };
     });
-    const search_terms = tokens.map(({ tenant_id, token_id, created_at }) => {
-      return { tenant_id, token_id, term: `term of ${token_id}`, created_at };
-    });
+    const search_terms = tokens.map((row) => termOf(row, `term of ${row.token_id}`));
     await store.commit({ insert: { tokens, search_terms }, entries: [entry] });
   }
 }
@@ -169,7 +118,7 @@ async function applicationKey(running: Running): Promise<string> {
   const permissions = ['token:create', 'token:read'];
   const application = { name: 'bench', type: 'private', rules: [{ ...rule, permissions }] };
   const made = await post(running, managementKey, JSON.stringify(application), '/applications');
-  return made['key'] ?? '';
+  return made.key;
 }
 
 async function post(
@@ -177,14 +126,14 @@ async function post(
   key: string,
   body: string,
   path = '/tokens',
-): Promise<Readonly<Record<string, string>>> {
+): Promise<Readonly<Record<'id' | 'key', string>>> {
   const response = await fetch(running.url + path, {
     method: 'POST',
     headers: headersOf(key),
     body,
   });
   if (!response.ok) throw new Error(`POST ${path} gave ${response.status}`);
-  return (await response.json()) as Readonly<Record<string, string>>;
+  return (await response.json()) as Readonly<Record<'id' | 'key', string>>;
 }
 
 function say(text: string): void {

@@ -1,0 +1,95 @@
+/** Subjects that take turns, so that whatever slows the machine slows them alike. */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { LoadResult } from './job.ts';
+import { median } from './markdown.ts';
+import { using, type Watched } from './resources.ts';
+
+export interface Subject {
+  readonly name: string;
+  readonly watched: Watched;
+  /** Of one request, or of one line. */
+  readonly values: number;
+  /** The yardstick, which does the same for every scenario, is warm. */
+  readonly isWarm: boolean;
+  shoot(seconds: number): Promise<LoadResult>;
+}
+
+/** What one subject did in one round. */
+export interface Measurement {
+  readonly perSecond: number;
+  readonly valuesPerSecond: number;
+  /** For each second of processor time, the database's included. */
+  readonly valuesPerCpuSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly cpuSecondsPer1000: number;
+  readonly databaseCpuSecondsPer1000: number;
+  readonly residentBytes: number;
+  readonly generatorCores: number;
+  readonly failed: number;
+}
+
+/** By the subject's name, a measurement for each round. */
+export type Turns = Readonly<Record<string, readonly Measurement[]>>;
+
+export interface TurnsOptions {
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly warmsUp: boolean;
+  readonly told: (text: string) => void;
+}
+
+const warmUpSeconds = 1;
+
+/** What one subject has left behind, such as a write-ahead log to be tidied, is not the next one's load. */
+const restMs = 50;
+
+export async function takeTurns(
+  subjects: readonly Subject[],
+  { rounds, seconds, warmsUp, told }: TurnsOptions,
+): Promise<Turns> {
+  for (const subject of subjects.filter(({ isWarm }) => warmsUp && !isWarm)) {
+    await subject.shoot(warmUpSeconds);
+  }
+  const turns = new Map(subjects.map(({ name }) => [name, [] as Measurement[]]));
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const subject of subjects) {
+      await pause(restMs);
+      turns.get(subject.name)?.push(await measure(subject, seconds));
+    }
+    const line = [...turns].map(([name, done]) => `${name} ${done.at(-1)?.perSecond.toFixed(0)}/s`);
+    told(`round ${round}: ${line.join(', ')}`);
+  }
+  return Object.fromEntries(turns);
+}
+
+async function measure(subject: Subject, seconds: number): Promise<Measurement> {
+  const { watched, values } = subject;
+  const { result, used } = await using(watched, () => subject.shoot(seconds));
+  const thousands = result.succeeded / 1_000;
+  const perSecond = result.succeeded / result.seconds;
+  return {
+    perSecond,
+    valuesPerSecond: perSecond * values,
+    valuesPerCpuSecond: (result.succeeded * values) / (used.cpuSeconds + used.databaseCpuSeconds),
+    p50Ms: result.p50Ms,
+    p99Ms: result.p99Ms,
+    cpuSecondsPer1000: used.cpuSeconds / thousands,
+    databaseCpuSecondsPer1000: used.databaseCpuSeconds / thousands,
+    residentBytes: median(used.residentBytes),
+    generatorCores: result.cores,
+    failed: result.failed,
+  };
+}
+
+/** The median of one number over the rounds of a subject. */
+export function medianOf(turns: Turns, subject: string, name: keyof Measurement): number {
+  return median((turns[subject] ?? []).map((one) => one[name]));
+}
+
+/** How much one subject did for each request of the other: the median of neighbouring rounds. */
+export function ratioOf(turns: Turns, subject: string, to: string): number {
+  const others = turns[to] ?? [];
+  const own = turns[subject] ?? [];
+  return median(own.map((one, round) => one.perSecond / (others[round]?.perSecond ?? Number.NaN)));
+}

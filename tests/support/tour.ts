@@ -1,0 +1,120 @@
+/** A tour: every declared route, with what the vault has and with what it has not, and every way to find tokens. */
+import assert from 'node:assert/strict';
+import type { Route } from '../../src/http/route.ts';
+import { linesSent } from './lines.ts';
+import { requestsWith } from './requests.ts';
+import { sendSensitiveTraffic } from './sensitive-traffic.ts';
+import {
+  createApplication,
+  managementKey,
+  type Received,
+  request,
+  revealEverything,
+  type Sent,
+} from './vault.ts';
+
+/** Leaves nothing behind: the tenant is deleted at the end. */
+export async function takeTour(url: string, routes: readonly Route[]): Promise<void> {
+  await sendSensitiveTraffic(url);
+  const permissions = ['token-intent:create', 'token-intent:read', 'token-intent:delete'];
+  const key = await createApplication(url, { permissions, rules: [revealEverything] });
+  const send = (method: string, path: string, sent: Sent = {}) =>
+    request(url + path, method, { key, ...sent });
+  const { id } = await makeTokens(send);
+  await findTokens(send, id);
+  await holdSession(url, send);
+  await expect(200, send('GET', '/readyz'));
+  for (const route of routes.filter(({ method }) => method !== 'DELETE')) {
+    for (const some of [key, managementKey]) await trySome({ url, route, key: some, id });
+  }
+  const self = await send('DELETE', '/tenants/self', { key: managementKey });
+  assert.equal(self.status, 204, self.text);
+}
+
+type Send = (method: string, path: string, sent?: Sent) => Promise<Received>;
+
+async function makeTokens(send: Send): Promise<{ readonly id: string }> {
+  const body = {
+    type: 'token',
+    data: 'Ada',
+    metadata: { kind: 'name' },
+    search_indexes: ['{{ data }}', '{{ data | last4 }}'],
+    expires_at: new Date(Date.now() + 86_400_000).toISOString(),
+  };
+  const { id } = (await expect(201, send('POST', '/tokens', { body }))).body;
+  await expect(
+    200,
+    send('POST', '/tokenize', { body: ['Grace', { type: 'token', data: 'Alan' }] }),
+  );
+  await expect(200, send('POST', '/tokens/bulk', linesSent([body, { ...body, id: 'tour-1' }])));
+  await expect(200, send('PATCH', '/tokens/tour-1', { body: { containers: ['/tour/'] } }));
+  await expect(204, send('DELETE', '/tokens/tour-1'));
+  const intent = await expect(
+    201,
+    send('POST', '/token-intents', { body: { type: 'token', data: 1 } }),
+  );
+  const converted = { body: { token_intent_id: intent.body.id } };
+  await expect(201, send('POST', '/tokens', converted));
+  return { id };
+}
+
+async function findTokens(send: Send, id: string): Promise<void> {
+  const found = await expect(200, send('GET', '/v2/tokens?size=2'));
+  const { next } = found.body.pagination;
+  for (const query of [
+    `start=${next}`,
+    'container=/general/',
+    'type=token',
+    'metadata.kind=name',
+    'fingerprint=x',
+    'container=/pci/&type=card&metadata.kind=name',
+  ]) {
+    await expect(200, send('GET', `/v2/tokens?${query}`));
+    await expect(200, send('GET', `/tokens/export?${query.replace(/^start=.*/, '')}`));
+  }
+  for (const query of [`id=${id}`, 'metadata.kind=name', 'page=2&size=2']) {
+    await expect(200, send('GET', `/tokens?${query}`));
+  }
+  for (const query of ['data:Ada', `id:${id}`, 'data:Ada AND container:"/general/"', 'type:card']) {
+    for (const path of ['/tokens/search', '/v2/tokens/search']) {
+      await expect(200, send('POST', path, { body: { query } }));
+    }
+  }
+  await expect(200, send('POST', '/detokenize', { body: { tokens: [`{{ ${id} }}`] } }));
+  await expect(200, send('POST', '/detokenize', { body: [`{{ ${id} }}`] }));
+  for (const query of ['', '?entity_type=token', `?entity_type=token&entity_id=${id}`, '?page=2']) {
+    await expect(200, send('GET', `/logs${query}`, { key: managementKey }));
+  }
+}
+
+async function holdSession(url: string, send: Send): Promise<void> {
+  const key = await createApplication(url, { type: 'public', permissions: ['token:create'] });
+  const { nonce, session_key } = (await expect(201, send('POST', '/sessions', { key }))).body;
+  const body = { nonce, permissions: ['token:create'] };
+  await expect(200, send('POST', '/sessions/authorize', { body }));
+  const token = { type: 'token', data: 'in a session' };
+  await expect(201, send('POST', '/tokens', { key: session_key, body: token }));
+}
+
+interface Some {
+  readonly url: string;
+  readonly route: Route;
+  readonly key: string;
+  readonly id: string;
+}
+
+/** Whatever the answer: that it asked the database is enough. */
+async function trySome({ url, route, key, id }: Some): Promise<void> {
+  const plausible = { id, type: 'token', data: 'own', name: 'own', permissions: ['token:read'] };
+  for (const { method, path, body, mediaType } of requestsWith(route, id, plausible)) {
+    const headers = body === undefined ? {} : { 'content-type': mediaType };
+    const text = body === undefined ? {} : { body: JSON.stringify(body) };
+    await request(url + path, method, { key, headers, ...text });
+  }
+}
+
+async function expect(status: number, sent: Promise<Received>): Promise<Received> {
+  const answer = await sent;
+  assert.equal(answer.status, status, answer.text);
+  return answer;
+}
