@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { parseArgs } from 'node:util';
 import { bulkTarget, getLines, postLines } from './lines.ts';
-import { digits, median } from './markdown.ts';
+import { type Column, digits, median, table } from './markdown.ts';
 import { idOf, nameOf, requestOf, serialOf } from './mixture.ts';
 import { residentBytes } from './resources.ts';
 import { engineOf, engines } from './storage.ts';
@@ -23,38 +23,65 @@ const { values: flags } = parseArgs({
 });
 const tokens = Number(flags.tokens);
 
+/** Progress is told each time so many more are done. */
+const stride = Math.max(1, Math.floor(tokens / 20));
+
+interface Result {
+  readonly engine: string;
+  readonly importPerSecond: number;
+  readonly walk: Awaited<ReturnType<typeof walkWithWriter>>;
+  readonly searchMs: number;
+  readonly exportPerSecond: number;
+  readonly residentMb: number;
+}
+
+const columns: readonly Column<Result>[] = [
+  { title: `${digits(tokens)} tokens`, cell: ({ engine }) => engine },
+  { title: 'import/s', cell: ({ importPerSecond }) => digits(importPerSecond) },
+  { title: `walk s, by ${pageSize}`, cell: ({ walk }) => digits(walk.seconds) },
+  { title: 'first tenth, ms a page', cell: ({ walk }) => digits(walk.firstMs, 2) },
+  { title: 'last tenth, ms a page', cell: ({ walk }) => digits(walk.lastMs, 2) },
+  { title: 'created meanwhile', cell: ({ walk }) => digits(walk.written) },
+  { title: 'search ms', cell: ({ searchMs }) => digits(searchMs, 2) },
+  { title: 'export/s', cell: ({ exportPerSecond }) => digits(exportPerSecond) },
+  { title: 'resident MB', cell: ({ residentMb }) => digits(residentMb) },
+];
+
+const results: Result[] = [];
 for (const engine of flags.engine) {
   const vault = await startVault(await engineOf(engine)());
   try {
-    await compare(engine, vault);
+    results.push(await compare(engine, vault));
   } finally {
     await vault.close();
   }
 }
+process.stdout.write(`${table(columns, results)}\n\nAll came out as they went in.\n`);
 
-async function compare(engine: string, vault: Vault): Promise<void> {
-  const tell = (text: string) => process.stdout.write(`${engine}: ${text}\n`);
+async function compare(engine: string, vault: Vault): Promise<Result> {
+  const told = (what: string) => (done: number) => {
+    if (done % stride === 0) process.stderr.write(`${engine}: ${what} ${digits(done)}\n`);
+  };
   const importing = performance.now();
-  await importTokens(vault);
-  tell(`import ${digits(tokens / secondsSince(importing))} tokens/s, ${resident(vault)}`);
-  const walk = await walkWithWriter(vault);
-  tell(
-    `list ${walk.pages} pages of ${pageSize} in ${digits(walk.seconds)} s, first tenth ` +
-      `${digits(walk.firstMs, 2)} ms a page, last tenth ${digits(walk.lastMs, 2)} ms; ` +
-      `${walk.written} tokens created meanwhile`,
-  );
-  await searchNames(vault);
+  await importTokens(vault, told('imported'));
+  const importPerSecond = tokens / secondsSince(importing);
+  const walk = await walkWithWriter(vault, told('listed'));
+  const searchMs = await searchNames(vault);
   const exporting = performance.now();
-  const exported = await exportTokens(vault);
-  tell(`export ${digits(exported / secondsSince(exporting))} tokens/s, ${resident(vault)}`);
-  tell(`all ${tokens} as they went in`);
+  const exported = await exportTokens(vault, told('exported'));
+  const exportPerSecond = exported / secondsSince(exporting);
+  const residentMb = residentBytes(vault.server.pid) / 1e6;
+  return { engine, importPerSecond, walk, searchMs, exportPerSecond, residentMb };
 }
 
-async function importTokens({ server, keys }: Vault): Promise<void> {
+type Told = (done: number) => void;
+
+async function importTokens({ server, keys }: Vault, told: Told): Promise<void> {
   let created = 0;
   await postLines(bulkTarget(server.url, keys.reveal), mixedLines(), (line) => {
     if (!line.includes('"status":201')) throw new Error(line.toString('utf8'));
     created += 1;
+    told(created);
   });
   assert.equal(created, tokens, 'every line is answered');
 }
@@ -68,7 +95,7 @@ interface Page {
   readonly data: readonly { readonly id: string; readonly data: unknown }[];
 }
 
-async function walkWithWriter(vault: Vault) {
+async function walkWithWriter(vault: Vault, told: Told) {
   const seen = new Set<number>();
   const times: number[] = [];
   const started = performance.now();
@@ -91,6 +118,7 @@ async function walkWithWriter(vault: Vault) {
       if (serial === undefined) continue;
       assert.ok(!seen.has(serial), `${id} was listed twice`);
       seen.add(serial);
+      told(seen.size);
     }
     start = page.pagination.next;
   }
@@ -106,23 +134,27 @@ async function walkWithWriter(vault: Vault) {
   };
 }
 
-/** A search for a name finds its token and no other. */
-async function searchNames(vault: Vault): Promise<void> {
+/** Milliseconds of a search for a name, which finds its token and no other. */
+async function searchNames(vault: Vault): Promise<number> {
+  const times: number[] = [];
   const every = Math.ceil(tokens / searches);
   for (let at = 0; at < tokens; at += every) {
     const serial = at - (at % 3) + 2;
-    if (serial >= tokens) return;
+    if (serial >= tokens) break;
     const body = JSON.stringify({ query: `data:"${nameOf(serial)}"` });
+    const asked = performance.now();
     const answer = await vault.send('POST', { path: '/v2/tokens/search', body });
+    times.push(performance.now() - asked);
     const { data }: Page = JSON.parse(answer);
     assert.deepEqual(
       data.map(({ id }) => id),
       [idOf(serial)],
     );
   }
+  return median(times);
 }
 
-async function exportTokens({ server, keys }: Vault): Promise<number> {
+async function exportTokens({ server, keys }: Vault, told: Told): Promise<number> {
   const seen = new Uint8Array(tokens);
   let exported = 0;
   let last = '';
@@ -131,6 +163,7 @@ async function exportTokens({ server, keys }: Vault): Promise<number> {
     last = line.toString('utf8');
     const { id = '', data } = JSON.parse(last) as Partial<Page['data'][number]>;
     exported += 1;
+    told(exported);
     const serial = serialOf(id);
     if (serial === undefined) return;
     assert.equal(seen[serial], 0, `${id} was exported twice`);
@@ -144,10 +177,6 @@ async function exportTokens({ server, keys }: Vault): Promise<number> {
     'every token was exported',
   );
   return exported - 1;
-}
-
-function resident({ server }: Vault): string {
-  return `resident ${digits(residentBytes(server.pid) / 1e6)} MB`;
 }
 
 function secondsSince(started: number): number {

@@ -1,10 +1,11 @@
 /** Validation of the shape of requests by their schemas, and messages that name each wrong attribute. */
 import type { TSchema } from 'typebox';
-import { Compile } from 'typebox/compile';
+import { Compile, type Validator } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import { type AttributeErrors, invalid, type VaultError } from '../lib/errors.ts';
 import { messagesMax } from '../lib/findings.ts';
 import { lineForm } from './schemas/shared.ts';
+import { shortened } from './shortened.ts';
 
 // The library counts what one answer may name for all schemas alike, and by itself stops at eight.
 Settings.Set({ maxErrors: messagesMax });
@@ -16,15 +17,37 @@ const nameLengthMax = 100;
 
 export type Validated = { readonly value: unknown } | { readonly error: VaultError };
 
-/** Paths and queries are all text, so there numbers and lists are read from text first. */
+/**
+ * Paths and queries are all text, so there numbers and lists are read from text first. A schema is
+ * compiled with the first request that needs it: most routes of most vaults are never asked for.
+ */
 export function compileValidator(schema: TSchema, part: Part): (value: unknown) => Validated {
-  const compiled = Compile(schema);
+  let compiled: Validator | undefined;
   const isText = part === 'body' || !readsText(schema);
   return (given) => {
     const value = isText ? given : fromText(schema, given);
+    compiled ??= Compile(schema);
     if (compiled.Check(value)) return { value };
-    return { error: invalid(messagesOf(compiled.Errors(value))) };
+    return { error: invalid(messagesFor(compiled, value)) };
   };
+}
+
+/** What is wrong with a value, as far as it is looked at. */
+function messagesFor(compiled: Validator, given: unknown): AttributeErrors {
+  const { value, cut } = shortened(given);
+  const [, errors] = compiled.Errors(value);
+  const messages = messagesOf(errors, given);
+  if (cut === undefined || Object.keys(messages).length > 0) return messages;
+  return { [pathOf(cut) || 'body']: ['has more members than are looked at, and is not valid'] };
+}
+
+/** Whether the attribute is there after all, and was only left out of what was looked at. */
+function isThere(given: unknown, pointer: string, name: string): boolean {
+  const object = namesOf(pointer).reduce<unknown>(
+    (value, member) => (value as Readonly<Record<string, unknown>>)[member],
+    given,
+  );
+  return Object.hasOwn(object as object, name);
 }
 
 const wholeNumberForm = /^-?[0-9]{1,15}$/;
@@ -67,7 +90,7 @@ interface SchemaError {
 }
 
 /** Schema errors as messages by dotted path. None of them ever holds a value. */
-function messagesOf(errors: readonly SchemaError[]): AttributeErrors {
+function messagesOf(errors: readonly SchemaError[], whole: unknown): AttributeErrors {
   const found = new Map<string, Set<string>>();
   const types = new Map<string, string[]>();
   const add = (path: string, message: string) =>
@@ -79,7 +102,9 @@ function messagesOf(errors: readonly SchemaError[]): AttributeErrors {
       // Each attribute that a schema does not list is refused by the schema `false`.
       add(path, 'is not a known attribute');
     } else if (keyword === 'required') {
-      for (const name of textsOf(given['requiredProperties'])) add(join(path, name), 'is required');
+      for (const name of textsOf(given['requiredProperties'])) {
+        if (!isThere(whole, instancePath, name)) add(join(path, name), 'is required');
+      }
     } else if (keyword === 'type') {
       types.set(path, [...(types.get(path) ?? []), ...[given['type']].flat().map(String)]);
     } else if (keyword === 'enum' || keyword === 'const') {
@@ -125,11 +150,17 @@ function isWithin(path: string, other: string): boolean {
 
 /** `/containers/0` as `containers[0]`, `/metadata/k` as `metadata.k`. */
 function pathOf(pointer: string): string {
+  return namesOf(pointer).reduce(
+    (path, name) => (/^\d+$/.test(name) ? `${path}[${name}]` : join(path, name)),
+    '',
+  );
+}
+
+function namesOf(pointer: string): string[] {
   return pointer
     .split('/')
     .slice(1)
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : join(path, part)), '');
+    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
 function join(path: string, name: string): string {

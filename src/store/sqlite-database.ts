@@ -30,7 +30,7 @@ const writerPragmas = [
   // Pages: 16 MiB of log. Indexes are written at random places, and a page that changes often is moved once.
   { name: 'wal_autocheckpoint', set: '4000', expected: 4000 },
   // KiB, negative by convention. A page that is dropped before its commit is written twice.
-  { name: 'cache_size', set: '-8000', expected: -8000 },
+  { name: 'cache_size', set: '-4000', expected: -4000 },
 ] as const;
 
 export function databaseFile(dataDir: string): string {
@@ -78,6 +78,6 @@ export function openReader(dataDir: string): DatabaseSync {
     readOnly: true,
     timeout: busyTimeoutMs,
   });
-  database.exec('pragma cache_size = -16000');
+  database.exec('pragma cache_size = -4000');
   return database;
 }

@@ -161,7 +161,7 @@ export const tables = {
     },
   },
   search_terms: {
-    key: ['tenant_id', 'token_id', 'term'],
+    key: ['tenant_id', 'term', 'created_at', 'token_id'],
     unique: {},
     columns: {
       tenant_id: text<TenantId>(),
@@ -170,6 +170,10 @@ export const tables = {
       term: text(),
       /** The token's, so that a search finds its page in the order of lists. */
       created_at: integer<Instant>(),
+      /** These as well, so that what is found is counted and chosen without a look at the tokens. */
+      container: text<Container>(),
+      type: text(),
+      expires_at: optional(integer<Instant>()),
     },
   },
   /** Values that wait to be converted into tokens. */

@@ -2,7 +2,7 @@
 import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Instant } from '../lib/clock.ts';
 import type { TenantId, TokenId } from '../lib/ids.ts';
-import type { Schema } from './tables.ts';
+import type { Row, Schema } from './tables.ts';
 
 /** Texts that equal `text`, or begin with it. */
 export interface TextPattern {
@@ -40,21 +40,42 @@ export interface MetadataPair {
 
 type Predicate = Expression<SqlBool>;
 
-/** The conditions on a row of `tokens` that was not found by the search term `found` already. */
-export function predicateOf(conditions: TokenConditions, found?: string): Predicate {
-  const { tenant, now, scopes, ids, container, type, fingerprint } = conditions;
-  const eb = expressionBuilder<Schema, 'tokens'>();
+/** What leads to a token, and holds those of its columns that lists ask for: its row, or a search term. */
+export type Leading = 'tokens' | 'found';
+
+/**
+ * Later than any instant. With two conditions joined by `or` PostgreSQL, as long as it has not analysed
+ * a table, would read all tokens by their expiry and sort them for each page.
+ */
+const neverExpires = sql.lit(Number.MAX_SAFE_INTEGER);
+
+/** The conditions on what leads to a token, but the search term `known` by which it was found. */
+export function predicateOf(
+  conditions: TokenConditions,
+  leading: Leading,
+  known?: string,
+): Predicate {
+  const { tenant, now, scopes, ids, container, type } = conditions;
+  const eb = expressionBuilder<Record<Leading, Row<'search_terms'>>, Leading>();
+  const terms = conditions.terms.filter((term) => term !== known);
   return eb.and([
-    eb('tokens.tenant_id', '=', tenant),
-    eb.or([eb('tokens.expires_at', 'is', null), eb('tokens.expires_at', '>', now)]),
-    ...(scopes.some(isEverything) ? [] : [eb.or(scopes.map((scope) => inScope(scope, found)))]),
-    ...(ids ? [eb('tokens.token_id', 'in', ids)] : []),
-    ...(container ? [matches(sql.ref('tokens.container'), container)] : []),
-    ...(type === undefined ? [] : [eb('tokens.type', '=', type)]),
-    ...(fingerprint === undefined ? [] : [eb('tokens.fingerprint', '=', fingerprint)]),
-    ...conditions.terms.filter((term) => term !== found).map(hasTerm),
-    ...conditions.metadata.map(hasPair),
+    eb(`${leading}.tenant_id`, '=', tenant),
+    sql<SqlBool>`coalesce(${sql.ref(`${leading}.expires_at`)}, ${neverExpires}) > ${now}`,
+    ...(scopes.some(isEverything) ? [] : [eb.or(scopes.map((scope) => inScope(scope, leading)))]),
+    ...(ids ? [eb(`${leading}.token_id`, 'in', ids)] : []),
+    ...(container ? [matches(sql.ref(`${leading}.container`), container)] : []),
+    ...(type === undefined ? [] : [eb(`${leading}.type`, '=', type)]),
+    ...terms.map((term) => hasTerm(leading, term)),
   ]);
+}
+
+/** The conditions that only the row of a token tells about; none for most lists. */
+export function rowPredicatesOf({ fingerprint, metadata }: TokenConditions): readonly Predicate[] {
+  const eb = expressionBuilder<Schema, 'tokens'>();
+  return [
+    ...(fingerprint === undefined ? [] : [eb('tokens.fingerprint', '=', fingerprint)]),
+    ...metadata.map(hasPair),
+  ];
 }
 
 /** True for the scope that leaves no token out. */
@@ -67,13 +88,13 @@ export function isRoot({ text, exact }: TextPattern): boolean {
   return !exact && (text === '' || text === '/');
 }
 
-function inScope({ id, container }: TokenScope, found: string | undefined): Predicate {
+function inScope({ id, container }: TokenScope, leading: Leading): Predicate {
   const anyId = !id.exact && id.text === '';
   // A term's own index gives the order; SQLite would rather take one that begins with the id.
-  const idColumn = found === undefined ? sql.ref('tokens.token_id') : sql`(tokens.token_id || '')`;
+  const idColumn = leading === 'tokens' ? sql.ref('tokens.token_id') : sql`(found.token_id || '')`;
   return expressionBuilder<Schema, 'tokens'>().and([
     ...(anyId ? [] : [matches(idColumn, id)]),
-    ...(isRoot(container) ? [] : [matches(sql.ref('tokens.container'), container)]),
+    ...(isRoot(container) ? [] : [matches(sql.ref(`${leading}.container`), container)]),
   ]);
 }
 
@@ -103,10 +124,17 @@ export function afterPrefix(prefix: string): string | undefined {
   return String.fromCodePoint(...points, next);
 }
 
-function hasTerm(term: string): Predicate {
+/**
+ * Looked up for each token, in the order of the list and so next to the one before. SQLite would take
+ * another index for an equal id. The offset keeps PostgreSQL from reading all that the term leads to.
+ */
+function hasTerm(leading: Leading, term: string): Predicate {
+  const column = (name: string) => sql.ref(`${leading}.${name}`);
   return sql<SqlBool>`exists (select 1 from search_terms as other
-    where other.tenant_id = tokens.tenant_id and other.token_id = tokens.token_id
-    and other.term = ${term})`;
+    where other.tenant_id = ${column('tenant_id')} and other.term = ${term}
+    and other.created_at = ${column('created_at')}
+    and other.token_id between ${column('token_id')} and ${column('token_id')}
+    limit 1 offset 0)`;
 }
 
 /**

@@ -1,73 +1,70 @@
-/** Queries for lists of tokens, newest first: a page after a place, a page at an offset, a count. */
+/** Queries for lists of tokens, newest first: a page after a place or at an offset, and a count. */
 import { type Kysely, sql } from 'kysely';
-import type { Instant } from '../lib/clock.ts';
-import type { TenantId, TokenId } from '../lib/ids.ts';
+import type { TenantId } from '../lib/ids.ts';
 import type { Query } from './store.ts';
 import type { Row, Schema } from './tables.ts';
 import type { TokenConditions } from './token-conditions.ts';
-import { type Path, placesOf, type Rows, type Source, sourcesOf } from './token-sources.ts';
-
-/** The place of a token in a list. */
-export interface TokenPlace {
-  readonly at: Instant;
-  readonly id: TokenId;
-}
+import {
+  type Path,
+  type Places,
+  type Source,
+  sharedPlaces,
+  sourcesOf,
+  type TokenPlace,
+} from './token-sources.ts';
 
 export interface TokenList {
   readonly conditions: TokenConditions;
   readonly path: Path;
 }
 
-export interface PageAfter extends TokenList {
+export interface TokenPage extends TokenList {
   /** From the newest when absent. */
-  readonly after: TokenPlace | undefined;
+  readonly after?: TokenPlace | undefined;
+  /** How many to skip; 0 when absent. */
+  readonly offset?: number;
   readonly limit: number;
 }
 
-/** Costs what a page costs, wherever it is, as long as the path leads to few tokens but the list's. */
-export function pageAfter({ conditions, path, ...page }: PageAfter): Query<Row<'tokens'>> {
-  return (db) => {
-    const parts = sourcesOf(db, conditions, path).map((source) => firstOf(source, page));
-    return merged(db, parts, conditions.tenant).limit(page.limit);
-  };
+/**
+ * Finds the places in an index and reads the rows of the page alone. After a place it costs what a
+ * page costs, wherever it is, as long as the path leads to few tokens but the list's.
+ */
+export function pageOf(page: TokenPage): Query<Row<'tokens'>> {
+  return (db) => withRows(db, page).selectAll('tokens');
 }
 
-export interface PageAt extends TokenList {
-  readonly offset: number;
-  readonly limit: number;
+export interface SizedPlace extends TokenPlace {
+  /** Of all in the row that has no small limit of its own. */
+  readonly bytes: number;
 }
 
-/** Skips in an index where it can, and reads only the rows of the page. */
-export function pageAt({ conditions, path, offset, limit }: PageAt): Query<Row<'tokens'>> {
-  const page = { after: undefined, limit: offset + limit };
-  return (db) => {
-    const parts = placesOf(db, conditions, path).map(({ rows, leading }) => {
-      const places = rows
-        .clearSelect()
-        .select([
-          sql.ref<TokenId>(`${leading}.token_id`).as('token_id'),
-          sql.ref<Instant>(`${leading}.created_at`).as('created_at'),
-        ]);
-      return firstOf({ rows: places as unknown as Rows, leading }, page);
-    });
-    return db
-      .selectFrom(merged(db, parts, conditions.tenant).offset(offset).limit(limit).as('place'))
-      .innerJoin('tokens', (join) =>
-        join
-          .onRef('tokens.token_id', '=', 'place.token_id')
-          .on('tokens.tenant_id', '=', conditions.tenant),
-      )
-      .selectAll('tokens')
-      .orderBy('place.created_at', 'desc')
-      .orderBy('place.token_id', 'desc');
-  };
+/** The places of the page, and how large the tokens are, which are not read for it. */
+export function sizesOf(page: TokenPage): Query<SizedPlace> {
+  const bytes = sql<number>`octet_length(tokens.data) + coalesce(octet_length(tokens.mask), 0)
+    + coalesce(octet_length(tokens.metadata), 0) + coalesce(octet_length(tokens.search_indexes), 0)`;
+  return (db) => withRows(db, page).select(['place.at', 'place.id', bytes.as('bytes')]);
+}
+
+function withRows(db: Kysely<Schema>, { conditions, path, ...page }: TokenPage) {
+  const { after, offset = 0, limit } = page;
+  const parts = sourcesOf(db, conditions, path).map((source) =>
+    firstOf(source, { after, limit: offset + limit }),
+  );
+  return db
+    .selectFrom(merged(db, parts, conditions.tenant).offset(offset).limit(limit).as('place'))
+    .innerJoin('tokens', (join) =>
+      join.onRef('tokens.token_id', '=', 'place.id').on('tokens.tenant_id', '=', conditions.tenant),
+    )
+    .orderBy('place.at', 'desc')
+    .orderBy('place.id', 'desc');
 }
 
 /** How many tokens meet the conditions: the sum of the rows. */
 export function countsOf({ conditions, path }: TokenList): Query<{ count: number }> {
   return (db) => {
-    const [first, ...others] = placesOf(db, conditions, path).map(({ rows }) =>
-      rows.clearSelect().select((eb) => eb.fn.countAll<number>().as('count')),
+    const [first, ...others] = countedPlaces(db, conditions, path).map((places) =>
+      places.clearSelect().select((eb) => eb.fn.countAll<number>().as('count')),
     );
     if (first === undefined) {
       return noTokens(db, conditions.tenant).select(sql<number>`0`.as('count'));
@@ -76,27 +73,40 @@ export function countsOf({ conditions, path }: TokenList): Query<{ count: number
   };
 }
 
+function countedPlaces(
+  db: Kysely<Schema>,
+  conditions: TokenConditions,
+  path: Path,
+): readonly Places[] {
+  return path !== 'tokens' && 'term' in path && path.allCommon
+    ? [sharedPlaces(db, conditions, path.term)]
+    : sourcesOf(db, conditions, path).map(({ places }) => places);
+}
+
 /** Ordered by the columns of the table that leads, so that its index gives the order. */
 function firstOf(
-  { rows, leading }: Source,
-  { after, limit }: Pick<PageAfter, 'after' | 'limit'>,
-): Rows {
+  { places, leading, few = false }: Source,
+  { after, limit }: Pick<TokenPage, 'after' | 'limit'>,
+): Places {
   const at = sql.ref(`${leading}.created_at`);
   const id = sql.ref(`${leading}.token_id`);
-  const below = after && rows.where(sql<boolean>`(${at}, ${id}) < (${after.at}, ${after.id})`);
-  return (below ?? rows).orderBy(sql`${at}`, 'desc').orderBy(sql`${id}`, 'desc').limit(limit);
+  const below = after && places.where(sql<boolean>`(${at}, ${id}) < (${after.at}, ${after.id})`);
+  const first = few ? sql`${at} + 0` : sql`${at}`;
+  return (below ?? places).orderBy(first, 'desc').orderBy(sql`${id}`, 'desc').limit(limit);
 }
 
 /** What ordered parts give together, in their common order. */
-function merged(db: Kysely<Schema>, parts: readonly Rows[], tenant: TenantId): Rows {
+function merged(db: Kysely<Schema>, parts: readonly Places[], tenant: TenantId): Places {
   const [first, ...others] = parts;
-  if (first === undefined) return noTokens(db, tenant).selectAll();
+  if (first === undefined) {
+    return noTokens(db, tenant).select(['tokens.created_at as at', 'tokens.token_id as id']);
+  }
   if (others.length === 0) return first;
-  const part = (rows: Rows) => db.selectFrom(rows.as('part')).selectAll();
+  const part = (places: Places) => db.selectFrom(places.as('part')).selectAll();
   return others
     .reduce((all, one) => all.unionAll(part(one)), part(first))
-    .orderBy('created_at', 'desc')
-    .orderBy('token_id', 'desc') as unknown as Rows;
+    .orderBy('at', 'desc')
+    .orderBy('id', 'desc') as unknown as Places;
 }
 
 /** What there is on no shelf, whatever limit it is given later. */

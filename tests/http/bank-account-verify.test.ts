@@ -104,7 +104,7 @@ onBothEngines(`POST ${path} by rules`, (engine) => {
     await assertUnspoken(tenant, [first, again]);
   });
 
-  test('400: every attribute that is wrong is named, and nothing is logged but the token', async () => {
+  test('400: every attribute that is wrong is named, and attempts at unknown tokens alone are logged', async () => {
     const tenant = await tenants();
     const other = await newTenant(tenant.vault);
     const foreign = (await other.token(accountToken)).body.id;
@@ -137,7 +137,10 @@ onBothEngines(`POST ${path} by rules`, (engine) => {
       assert.deepEqual(Object.keys(answer.body.errors), [attribute], JSON.stringify(body));
       await assertUnspoken(tenant, [answer]);
     }
-    assert.deepEqual(await tenant.logged(), before);
+    const attempts = ['use failed', 'use failed', 'use failed'];
+    assert.deepEqual(await tenant.logged(), [...before, ...attempts]);
+    const ids = (await tenant.rows('logs')).filter(({ result }) => result === 'failed');
+    assert.deepEqual(new Set(ids.map((entry) => entry.entity_id)), new Set(['*']));
   });
 
   test('400: a token that is missing, expired or another tenant’s is told alike', async () => {

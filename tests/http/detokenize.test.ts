@@ -133,6 +133,13 @@ onBothEngines('POST /detokenize', (engine) => {
     assert.match(over.body.errors.body[0], /1001 expressions.* 1000$/);
   });
 
+  test('400: a body without a byte, which is no JSON', async () => {
+    const tenant = await tenants();
+    const answer = await tenant.send('POST', '/detokenize', { body: '' });
+    assert.deepEqual([answer.status, Object.keys(answer.body.errors)], [400, ['body']]);
+    assert.deepEqual(await tenant.logged(), []);
+  });
+
   test('400: unknown, expired, deleted and foreign tokens are listed, and nothing is shown', async () => {
     const tenant = await tenants();
     await cardAndNote(tenant);

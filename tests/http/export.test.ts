@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { batchTokensMax } from '../../src/vault/tokens/export.ts';
+import { batchBytesMax, batchTokensMax } from '../../src/vault/tokens/export.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Lines, linesOfAnswer, linesSent } from '../support/lines.ts';
 import { beginRequest } from '../support/raw-request.ts';
@@ -54,6 +54,18 @@ onBothEngines('GET /tokens/export 200', (engine) => {
       exports.map(({ message, entity_id }) => [message, entity_id]),
       [1, 2].map(() => ['Tokens exported', tenant.id]),
     );
+  });
+
+  test('large tokens come in smaller batches, so that few of them are in memory at once', async () => {
+    const tenant = await tenants();
+    const data = 'x'.repeat(900_000);
+    for (let at = 0; at < 12; at += 1) await tenant.token({ type: 'token', data });
+    await fill(tenant, 2);
+    const lines = await exportOf(tenant);
+    assert.deepEqual(lines.at(-1), { exported: 14 });
+    assert.ok(lines.slice(2, -1).every((line) => line.data === data));
+    const batches = (await tenant.logged()).filter((operation) => operation === 'export');
+    assert.equal(batches.length, Math.ceil((12 * data.length) / batchBytesMax));
   });
 
   test('an empty vault is a count of none', async () => {

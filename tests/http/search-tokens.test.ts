@@ -119,6 +119,28 @@ onBothEngines('Token search', (engine) => {
     assert.deepEqual(await found(tenant, versions[1], 'data:3333'), []);
   });
 
+  test('200: a token that moves, or is given an expiry, is found and counted as it is from then on', async () => {
+    const tenant = await tenants();
+    const body = { id: 'moved', type: 'token', data: 'x', search_indexes: ['{{ data }}'] };
+    await tenant.token({ ...body, containers: ['/from/'] });
+    const reader = await tenant.holder({ container: '/to/' });
+    const patch = (change: object) => tenant.send('PATCH', '/tokens/moved', { body: change });
+    const total = async (key: string) => {
+      const sent = { key, body: { query: 'data:x' } };
+      return (await tenant.send('POST', versions[0], sent)).body.pagination.total_items;
+    };
+    assert.deepEqual([await total(tenant.key), await total(reader)], [1, 0]);
+    assert.equal((await patch({ containers: ['/to/'] })).status, 200);
+    assert.deepEqual([await total(tenant.key), await total(reader)], [1, 1]);
+    assert.deepEqual(await found(tenant, versions[1], 'data:x AND container:"/to/"'), ['moved']);
+    assert.deepEqual(await found(tenant, versions[1], 'data:x AND container:"/from/"'), []);
+    const soon = new Date(tenant.vault.clock.now() + 60_000).toISOString();
+    assert.equal((await patch({ expires_at: soon })).status, 200);
+    assert.equal(await total(reader), 1);
+    tenant.vault.clock.advance(61_000);
+    assert.deepEqual([await total(tenant.key), await total(reader)], [0, 0]);
+  });
+
   test('400: what is no query names query and never holds it', async () => {
     const tenant = await tenants();
     const secret = 'Sup3rSecret';

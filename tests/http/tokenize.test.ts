@@ -120,6 +120,13 @@ onBothEngines('POST /tokenize', (engine) => {
     assert.equal((await tenant.rows('tokens')).length, 2);
   });
 
+  test('400: a body without a byte, which is no JSON', async () => {
+    const tenant = await tenants();
+    const answer = await tenant.send('POST', '/tokenize', { body: '' });
+    assert.deepEqual([answer.status, Object.keys(answer.body.errors)], [400, ['body']]);
+    assert.deepEqual(await tenant.logged(), []);
+  });
+
   test('400: everything that is wrong is named by its path, and nothing is stored', async () => {
     const tenant = await tenants();
     const secret = '4242424242424241';

@@ -47,6 +47,20 @@ export const token = (id: string, changes: Partial<Row<'tokens'>> = {}): Row<'to
   ...changes,
 });
 
+/** A search term under which the token is found. */
+export const termOf = (
+  { tenant_id, token_id, created_at, container, type, expires_at }: Row<'tokens'>,
+  term: string,
+): Row<'search_terms'> => ({
+  tenant_id,
+  token_id,
+  term,
+  created_at,
+  container,
+  type,
+  expires_at,
+});
+
 export const creation = (row: Row<'tokens'>): Change => ({
   insert: { tokens: [row] },
   entries: [entry(row.token_id)],

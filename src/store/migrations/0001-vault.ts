@@ -1,7 +1,8 @@
 /** Migration 1: tenants, applications, keys, tokens, stored replies and the log. */
 import type { ColumnTypes } from './column-types.ts';
 
-export function vault({ text, integer, bytes, scratchTable }: ColumnTypes): string[] {
+export function vault(types: ColumnTypes): string[] {
+  const { text, integer, bytes, scratchTable, keptByKey, keyCovers } = types;
   return [
     `create table tenants (
       tenant_id ${text} not null,
@@ -102,9 +103,13 @@ export function vault({ text, integer, bytes, scratchTable }: ColumnTypes): stri
       token_id ${text} not null,
       term ${text} not null,
       created_at ${integer} not null,
-      constraint search_terms_key primary key (tenant_id, token_id, term)
-    )`,
-    'create index search_terms_by_term on search_terms (tenant_id, term, created_at, token_id)',
+      container ${text} not null,
+      type ${text} not null,
+      expires_at ${integer},
+      constraint search_terms_key primary key (tenant_id, term, created_at, token_id)
+        ${keyCovers('container, type, expires_at')}
+    ) ${keptByKey}`,
+    'create index search_terms_by_token on search_terms (tenant_id, token_id)',
     `create table token_intents (
       tenant_id ${text} not null,
       token_intent_id ${text} not null,

@@ -1,8 +1,12 @@
-/** What an engine calls the three kinds of column, and a table. */
+/** What an engine calls the three kinds of column, and tables of special kinds. */
 export interface ColumnTypes {
   readonly text: string;
   readonly integer: string;
   readonly bytes: string;
   /** A table whose content need not survive a crash. */
   readonly scratchTable: string;
+  /** After a table whose rows lie in its primary key. */
+  readonly keptByKey: string;
+  /** After a primary key: what its index holds as well, where rows lie elsewhere. */
+  readonly keyCovers: (columns: string) => string;
 }

@@ -1,5 +1,5 @@
 /** Verifying the bank account that a token holds. */
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock, Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import { isObject, type Json } from '../../lib/json.ts';
 import { Secret } from '../../lib/secret.ts';
@@ -7,8 +7,8 @@ import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { decide } from '../access/access.ts';
 import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import { type Decide, refuse } from '../perform.ts';
+import { entryOf, failureOf } from '../logs/audit.ts';
+import { type Decide, type Refused, refuse } from '../perform.ts';
 import { findLiveToken } from '../tokens/queries.ts';
 import { openData } from '../tokens/row.ts';
 import type { BankAccount, Verdict, VerifyAccount } from './bank-verification.ts';
@@ -48,7 +48,7 @@ export function verifyBankAccount(
     const now = clock.now();
     const id = request.token_id;
     const row = await findLiveToken(store, { tenant: caller.tenant.id, id, now });
-    if (row === undefined) throw invalid('token_id', 'must be the id of a token');
+    if (row === undefined) return unknownToken(caller, now);
     const subject = { id: row.token_id, container: row.container };
     if (!decide(caller.policy, 'token:use', subject)) {
       return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:use' });
@@ -67,6 +67,14 @@ export function verifyBankAccount(
       change: { entries: [entryOf(caller, clock.now(), { ...fact, operation: 'verify' })] },
       reply: { status: 200, body: { status } },
     };
+  };
+}
+
+/** Told as a wrong attribute, and logged like any other attempt at what does not exist. */
+function unknownToken(caller: Caller, now: Instant): Refused {
+  return {
+    change: { entries: [failureOf(caller, now, { entity: 'token', operation: 'use' })] },
+    refusal: invalid('token_id', 'must be the id of a token'),
   };
 }
 

@@ -4,7 +4,7 @@ import type { Instant } from '../../lib/clock.ts';
 import { invalid } from '../../lib/errors.ts';
 import type { TokenId } from '../../lib/ids.ts';
 import type { Row } from '../../store/tables.ts';
-import type { TokenPlace } from '../../store/token-pages.ts';
+import type { TokenPlace } from '../../store/token-sources.ts';
 import type { Tenant } from '../tenants/tenants.ts';
 import type { TokenFilter } from './filter.ts';
 

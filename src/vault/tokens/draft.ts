@@ -1,7 +1,7 @@
 /** One creation as part of a change: a new token, or the one that holds the same value already. */
 import type { Evaluation } from '../../expressions/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
-import { invalid, VaultError } from '../../lib/errors.ts';
+import { VaultError } from '../../lib/errors.ts';
 import { attemptAt } from '../../lib/findings.ts';
 import type { TokenId } from '../../lib/ids.ts';
 import type { LogEntry } from '../../lib/log-chain.ts';
@@ -12,6 +12,7 @@ import type { Caller } from '../access/caller.ts';
 import { entryOf } from '../logs/audit.ts';
 import { contentsOfRow, hasExpired, patchContents } from './contents.ts';
 import type { TokenDraft, TokenDrafts } from './drafts.ts';
+import { idRepeated } from './id.ts';
 import { deriveRow, openData, stillThere } from './row.ts';
 import { searchTerms } from './search-terms.ts';
 import {
@@ -117,16 +118,14 @@ function freeId({ drafts, holders, now }: Drafting, ids: WantedToken['ids']): To
   for (let draft = drafts.get(value); draft; draft = drafts.get(value)) {
     const other = ids.next(true).value;
     if (other === value) {
-      throw draft.stored
-        ? idTaken()
-        : invalid('id', 'must differ from every other id of the request');
+      throw draft.stored ? idTaken() : idRepeated();
     }
     value = other;
   }
   return value;
 }
 
-export function idTaken(): VaultError {
+function idTaken(): VaultError {
   return new VaultError('conflict', { public: 'A token with this id exists.' });
 }
 

@@ -1,18 +1,21 @@
 /** Exporting tokens: a list that is walked to its end, batch by batch, however long it is. */
 import { newEvaluation } from '../../expressions/evaluation.ts';
 import type { LogEntry } from '../../lib/log-chain.ts';
-import type { TokenPlace } from '../../store/token-pages.ts';
+import type { TokenPlace } from '../../store/token-sources.ts';
 import type { Caller } from '../access/caller.ts';
 import { entryOf } from '../logs/audit.ts';
 import { perform, refuse } from '../perform.ts';
 import { conditionsOf, containerAllowed, type TokenFilter } from './filter.ts';
-import { findTokens } from './find.ts';
+import { findBatch } from './find.ts';
 import { showTokens } from './list.ts';
 import type { TokenReading } from './read.ts';
 import type { TokenBody } from './view.ts';
 
 /** Tokens that are in memory at once. */
 export const batchTokensMax = 256;
+
+/** Bytes of their sealed data, past which a batch takes no more of them: a token may have a megabyte. */
+export const batchBytesMax = 4 * 1_048_576;
 
 export interface Exporting {
   /** Who is asking, as of now. */
@@ -34,8 +37,7 @@ export async function* exportTokens(
   const permission = 'token:read' as const;
   const { store, clock } = tools;
   let after: TokenPlace | undefined;
-  let isLast = false;
-  while (!isLast) {
+  do {
     const caller = await asking();
     const now = clock.now();
     if (!containerAllowed(caller, permission, filter)) {
@@ -44,17 +46,16 @@ export async function* exportTokens(
       );
     }
     const conditions = conditionsOf(caller, permission, { filter, now });
-    const rows = await findTokens(store, conditions, { after, limit: batchTokensMax });
+    const wanted = { after, tokensMax: batchTokensMax, bytesMax: batchBytesMax };
+    const { rows, next } = await findBatch(store, conditions, wanted);
     const evaluationFor = () => newEvaluation();
     const showing = { rows, permission, now, evaluationFor };
     const { bodies, reads } = await showTokens(tools, caller, showing);
     const entries: [LogEntry, ...LogEntry[]] = [exported(caller, now), ...reads];
     await perform(store, async () => ({ change: { entries }, reply: { status: 200 } }));
     yield bodies;
-    const last = rows.at(-1);
-    isLast = rows.length < batchTokensMax || last === undefined;
-    after = last && { at: last.created_at, id: last.token_id };
-  }
+    after = next;
+  } while (after);
 }
 
 function exported(caller: Caller, now: Parameters<typeof entryOf>[1]): LogEntry {

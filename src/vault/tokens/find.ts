@@ -6,9 +6,9 @@ import {
   type TextPattern,
   type TokenConditions,
 } from '../../store/token-conditions.ts';
-import { countsOf, pageAfter, pageAt, type TokenPlace } from '../../store/token-pages.ts';
+import { countsOf, pageOf, sizesOf } from '../../store/token-pages.ts';
 import { occurrencesOf, shelvesOf } from '../../store/token-shelves.ts';
-import type { Path, Shelf } from '../../store/token-sources.ts';
+import type { Path, Shelf, TermPath, TokenPlace } from '../../store/token-sources.ts';
 import { includesPattern, narrower } from '../access/access.ts';
 
 /** Shelves that one query walks side by side; beyond them a list is walked by creation alone. */
@@ -18,17 +18,54 @@ export const shelvesMax = 64;
 const patternsMax = 16;
 
 /** Terms are compared by how common they are up to here. */
-const occurrencesMax = 1000;
+export const occurrencesMax = 1000;
 
 /** `limit` tokens that meet the conditions, newest first, from after a place. */
 export async function findTokens(
   store: Store,
   conditions: TokenConditions,
-  { after, limit }: { readonly after: TokenPlace | undefined; readonly limit: number },
+  { after, limit }: { readonly after?: TokenPlace | undefined; readonly limit: number },
 ): Promise<Row<'tokens'>[]> {
   if (limit === 0 || isImpossible(conditions)) return [];
   const path = await pathOf(store, conditions);
-  return store.select(pageAfter({ conditions, path, after, limit }));
+  return store.select(pageOf({ conditions, path, after, limit }));
+}
+
+export interface TokenBatch {
+  readonly rows: readonly Row<'tokens'>[];
+  /** Where the next batch begins; `undefined` after the last one. */
+  readonly next: TokenPlace | undefined;
+}
+
+export interface BatchWanted {
+  readonly after: TokenPlace | undefined;
+  readonly tokensMax: number;
+  /** Past so many bytes a batch takes no more tokens. */
+  readonly bytesMax: number;
+}
+
+/** The next tokens that meet the conditions, no more than fit into memory together. */
+export async function findBatch(
+  store: Store,
+  conditions: TokenConditions,
+  { after, tokensMax, bytesMax }: BatchWanted,
+): Promise<TokenBatch> {
+  if (isImpossible(conditions)) return { rows: [], next: undefined };
+  const path = await pathOf(store, conditions);
+  const places = await store.select(sizesOf({ conditions, path, after, limit: tokensMax }));
+  let bytes = 0;
+  const taken = places.filter((place) => {
+    const fits = bytes < bytesMax;
+    bytes += place.bytes;
+    return fits;
+  });
+  const isLast = taken.length === places.length && places.length < tokensMax;
+  const next = isLast ? undefined : taken.at(-1);
+  const key = { tenant_id: conditions.tenant };
+  const rows = await Promise.all(
+    taken.map(({ id: token_id }) => store.get('tokens', { ...key, token_id })),
+  );
+  return { rows: rows.filter((row) => row !== undefined), next };
 }
 
 export interface CountedTokens {
@@ -48,7 +85,7 @@ export async function findTokensAt(
   const counts = await store.scan(countsOf({ conditions, path }));
   const total = counts.reduce((sum, { count }) => sum + count, 0);
   if (limit === 0 || offset >= total) return { rows: [], total };
-  return { rows: await store.scan(pageAt({ conditions, path, offset, limit })), total };
+  return { rows: await store.scan(pageOf({ conditions, path, offset, limit })), total };
 }
 
 function isImpossible({ scopes, ids }: TokenConditions): boolean {
@@ -58,23 +95,26 @@ function isImpossible({ scopes, ids }: TokenConditions): boolean {
 async function pathOf(store: Store, conditions: TokenConditions): Promise<Path> {
   const { ids, fingerprint, terms, scopes, type, container } = conditions;
   if (ids || fingerprint !== undefined) return 'tokens';
-  if (terms.length > 0) return { term: await rarestTerm(store, conditions) };
+  if (terms.length > 0) return rarestTerm(store, conditions);
   if (scopes.some(isEverything) && type === undefined && container === undefined) return 'tokens';
   const shelves = await shelvesWithin(store, conditions);
   return shelves === undefined ? 'tokens' : { shelves };
 }
 
 /** A search begins at the term with the fewest tokens and checks the others on each. */
-async function rarestTerm(store: Store, { tenant, terms }: TokenConditions): Promise<string> {
+async function rarestTerm(store: Store, { tenant, terms }: TokenConditions): Promise<TermPath> {
   const [only = '', ...others] = terms;
-  if (others.length === 0) return only;
+  if (others.length === 0) return { term: only, allCommon: false };
   const counted = await Promise.all(
     terms.map(async (term) => {
       const [found] = await store.select(occurrencesOf({ tenant, term }, occurrencesMax));
       return { term, count: found?.count ?? 0 };
     }),
   );
-  return counted.reduce((rarest, one) => (one.count < rarest.count ? one : rarest)).term;
+  const { term, count } = counted.reduce((rarest, one) =>
+    one.count < rarest.count ? one : rarest,
+  );
+  return { term, allCommon: count >= occurrencesMax };
 }
 
 /** The shelves on which tokens of the list can stand; `undefined` when they are too many. */

@@ -1,5 +1,5 @@
 /** The id a token gets: the caller's own, one drawn from an expression, or a UUID. */
-import { invalid } from '../../lib/errors.ts';
+import { invalid, type VaultError } from '../../lib/errors.ts';
 import { newUuid, parseTokenId, type TokenId, tokenIdForm } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import { type Evaluated, evaluateText } from './row.ts';
@@ -57,6 +57,11 @@ function redraw(draw: () => TokenId): TokenIds {
       return current;
     },
   };
+}
+
+/** Of two creations of one request that name the same id, the second is a mistake. */
+export function idRepeated(): VaultError {
+  return invalid('id', 'must differ from every other id of the request');
 }
 
 /** A token of this id could not be read, because its path is that of another route. */

@@ -2,6 +2,7 @@
 import { newEvaluation } from '../../expressions/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
+import type { TokenId } from '../../lib/ids.ts';
 import type { LogEntry } from '../../lib/log-chain.ts';
 import { createPause } from '../../lib/pauses.ts';
 import type { Caller } from '../access/caller.ts';
@@ -17,7 +18,10 @@ import {
   type TokenWriting,
   wantConverted,
 } from './create-many.ts';
-import { type CreatedToken, type Drafting, draftToken, idTaken } from './draft.ts';
+import { type CreatedToken, type Drafting, draftToken } from './draft.ts';
+import type { TokenDrafts } from './drafts.ts';
+import { idRepeated } from './id.ts';
+import { madeByRequest } from './made-before.ts';
 import { holderOf, repeatToken } from './repeated.ts';
 import type { TokenBody } from './view.ts';
 import { type RequestedToken, type WantedToken, type Wanting, wantToken } from './wanted.ts';
@@ -45,6 +49,7 @@ type Prepared = WantedToken | RequestedToken | VaultError;
  * these are decided meanwhile but committed after them.
  */
 export function createImport(tools: TokenWriting): Import {
+  const since = tools.clock.now();
   /** Ids are looked for before they are tried once some were found to be taken. */
   let idsAreTaken = false;
   let before: Promise<unknown> = Promise.resolve();
@@ -60,7 +65,7 @@ export function createImport(tools: TokenWriting): Import {
       await perform(tools.store, async (conflict) => {
         idsAreTaken ||= conflict === 'tokens.key';
         if (prepared.some(looksAtOthers)) await earlier;
-        const decided = await decideLines(tools, caller, { prepared, idsAreTaken });
+        const decided = await decideLines(tools, caller, { prepared, idsAreTaken, since });
         results = decided.results;
         await earlier;
         return decided.effect;
@@ -108,6 +113,8 @@ function prepare(wanting: Wanting, caller: Caller, request: ImportLine): Prepare
 interface Lines {
   readonly prepared: readonly Prepared[];
   readonly idsAreTaken: boolean;
+  /** When the import began. */
+  readonly since: Instant;
 }
 
 interface Decided {
@@ -118,11 +125,11 @@ interface Decided {
 async function decideLines(
   tools: TokenWriting,
   caller: Caller,
-  { prepared, idsAreTaken }: Lines,
+  { prepared, ...before }: Lines,
 ): Promise<Decided> {
   const now = tools.clock.now();
   const all = await withConversions(tools, caller, prepared);
-  const drafting = await draftingOf(tools, caller, { all, now, idsAreTaken });
+  const drafting = await draftingOf(tools, caller, { ...before, all, now });
   const done: WantedToken[] = [];
   const entries: LogEntry[] = [];
   const intents = new Set<string>();
@@ -170,25 +177,32 @@ async function withConversions(
   return all;
 }
 
-interface Preparation {
+interface Preparation extends Omit<Lines, 'prepared'> {
   readonly all: readonly (WantedToken | VaultError)[];
   readonly now: Instant;
-  readonly idsAreTaken: boolean;
+}
+
+interface ImportDrafting extends Drafting {
+  /** Tokens that earlier lines made, in changes that are done. */
+  readonly made: ReadonlySet<string>;
 }
 
 async function draftingOf(
   tools: TokenWriting,
   caller: Caller,
-  { all, now, idsAreTaken }: Preparation,
-): Promise<Omit<Drafting, 'evaluation'>> {
+  { all, now, idsAreTaken, since }: Preparation,
+): Promise<Omit<ImportDrafting, 'evaluation'>> {
   const wanted = all.filter((one): one is WantedToken => !(one instanceof VaultError));
   const own = wanted.filter(({ ids }) => !ids.next(false).drawn);
+  const holders = idsAreTaken ? await holdersOf(tools.store, caller, own) : noHolders;
+  const tokens = [...holders.values()];
   return {
     ...tools,
     caller,
     now,
     ...(await draftsOver(tools.store, caller, wanted, now)),
-    holders: idsAreTaken ? await holdersOf(tools.store, caller, own) : noHolders,
+    holders,
+    made: await madeByRequest(tools.store, caller, { since, tokens }),
   };
 }
 
@@ -202,11 +216,11 @@ type LineDecision =
 
 /** @param intents that earlier lines convert; each is converted once. */
 function decideLine(
-  drafting: Drafting,
+  drafting: ImportDrafting,
   wanted: WantedToken,
   intents: Set<string>,
 ): LineDecision | VaultError {
-  const { caller, now } = drafting;
+  const { caller, now, drafts, made } = drafting;
   const intent = wanted.intent?.token_intent_id;
   if (intent !== undefined && intents.has(intent)) {
     return invalid('token_intent_id', 'must differ from every other of the request');
@@ -214,9 +228,11 @@ function decideLine(
   const holder = holderOf(drafting, wanted);
   const drafted = attempt(() => draftToken(drafting, wanted));
   if (drafted instanceof VaultError) {
-    const repeated = holder && repeatToken(drafting, wanted, holder);
+    if (holder === undefined || isDraft(drafts, holder.token_id)) return drafted;
+    if (made.has(holder.token_id)) return idRepeated();
+    const repeated = repeatToken(drafting, wanted, holder);
     if (repeated) return { entries: [repeated.entry], created: repeated.created, repeated: true };
-    return holder && drafted.errors?.['id'] ? idTaken() : drafted;
+    return drafted;
   }
   if (drafted === undefined) {
     const refused = refuse(caller, now, { entity: 'token', id: '*', permission: 'token:create' });
@@ -224,6 +240,12 @@ function decideLine(
   }
   if (intent !== undefined) intents.add(intent);
   return { entries: [drafted.entry], created: drafted.created, repeated: false };
+}
+
+/** True for a token that a line of the same change makes. */
+function isDraft(drafts: TokenDrafts, id: TokenId): boolean {
+  const draft = drafts.get(id);
+  return draft !== undefined && draft.stored === undefined;
 }
 
 function attempt<T>(run: () => T): T | VaultError {

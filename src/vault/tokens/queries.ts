@@ -5,7 +5,7 @@ import { VaultError } from '../../lib/errors.ts';
 import { parseTokenId, type TenantId } from '../../lib/ids.ts';
 import type { Change } from '../../store/change.ts';
 import type { Query, Store } from '../../store/store.ts';
-import type { Row } from '../../store/tables.ts';
+import type { Key, Row } from '../../store/tables.ts';
 import { hasExpired } from './contents.ts';
 
 /** Tokens of one fingerprint that deduplication looks at. */
@@ -99,8 +99,11 @@ export const removalColumns = [
 
 type Removable = Pick<Row<'tokens'>, (typeof removalColumns)[number]>;
 
-/** The search terms under which tokens of one tenant are found. */
-async function termsOf(store: Store, rows: readonly Removable[]): Promise<Row<'search_terms'>[]> {
+/**
+ * The search terms under which tokens of one tenant are found. Only their keys: more than the index by
+ * token holds would make SQLite go through all terms of the tenant instead.
+ */
+async function termsOf(store: Store, rows: readonly Removable[]): Promise<Key<'search_terms'>[]> {
   const indexed = rows.filter((row) => row.search_indexes !== null || row.metadata !== null);
   const [first] = indexed;
   if (first === undefined) return [];
@@ -108,7 +111,7 @@ async function termsOf(store: Store, rows: readonly Removable[]): Promise<Row<'s
   return store.select((db) =>
     db
       .selectFrom('search_terms')
-      .selectAll()
+      .select(['tenant_id', 'term', 'created_at', 'token_id'])
       .where('tenant_id', '=', first.tenant_id)
       .where('token_id', 'in', ids),
   );
@@ -126,7 +129,9 @@ export async function replacementOf(
   store: Store,
   { row, updated, terms }: Replacement,
 ): Promise<Pick<Change, 'remove' | 'replace' | 'insert'>> {
-  const before = await termsOf(store, [row]);
+  const { container, type, expires_at } = row;
+  const keys = await termsOf(store, [row]);
+  const before = keys.map((key) => ({ ...key, container, type, expires_at }));
   return {
     remove: { search_terms: without(before, terms) },
     replace: { tokens: [updated] },
@@ -138,7 +143,18 @@ function without(
   terms: readonly Row<'search_terms'>[],
   others: readonly Row<'search_terms'>[],
 ): Row<'search_terms'>[] {
-  return terms.filter(({ term }) => others.every((other) => other.term !== term));
+  return terms.filter((term) => others.every((other) => !isSame(term, other)));
+}
+
+/** Of two search terms of one token; its container and expiry may have changed between them. */
+function isSame(one: Row<'search_terms'>, other: Row<'search_terms'>): boolean {
+  const { term, container, type, expires_at } = other;
+  return (
+    one.term === term &&
+    one.container === container &&
+    one.type === type &&
+    one.expires_at === expires_at
+  );
 }
 
 /** Everything that goes with tokens that go, all of one tenant. */

@@ -16,12 +16,15 @@ export function metadataTerm(tenant: Tenant, key: string, value: string): string
   return termOf(tenant, `metadata.${key.toLowerCase()}`, value.toLowerCase());
 }
 
-type Termed = Pick<Row<'tokens'>, 'token_id' | 'created_at' | 'code_expires_at'>;
+type Termed = Pick<
+  Row<'tokens'>,
+  'token_id' | 'created_at' | 'container' | 'type' | 'expires_at' | 'code_expires_at'
+>;
 
 /** The terms under which a token is found, without repetition. */
 export function searchTerms(
   tenant: Tenant,
-  { token_id, created_at, code_expires_at }: Termed,
+  { code_expires_at, ...token }: Termed,
   { contents: given, evaluation }: Evaluated,
 ): Row<'search_terms'>[] {
   // A code that is not kept is not to be found by either.
@@ -35,7 +38,9 @@ export function searchTerms(
   for (const [key, value] of Object.entries(contents.metadata ?? {})) {
     terms.add(metadataTerm(tenant, key, value));
   }
-  return [...terms].map((term) => ({ tenant_id: tenant.id, token_id, term, created_at }));
+  const { token_id, created_at, container, type, expires_at } = token;
+  const shown = { token_id, created_at, container, type, expires_at };
+  return [...terms].map((term) => ({ tenant_id: tenant.id, term, ...shown }));
 }
 
 /** Those of a token whose code is gone: an expression that finds nothing without it gives no term. */
