@@ -6,9 +6,13 @@ import type { Random } from '../lib/random.ts';
 import type { Change } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Tenant, Tenants } from '../vault/tenants/tenants.ts';
+import { createPace, type Timer } from './pace.ts';
 
-/** Rows in one commit: few enough that the requests committed beside it do not wait for long. */
-export const batchMax = 250;
+/**
+ * Rows found at a time where no more of them is needed than their keys: to find the first of all that
+ * are due may cost a database as much as to find hundreds.
+ */
+export const keysMax = 1_000;
 
 /** Batches in a row that other servers may take away before this one leaves the rest to its next run. */
 const conflictsMax = 20;
@@ -32,6 +36,9 @@ export interface Due {
   readonly tenant: Tenant;
   /** What was over by then is due. */
   readonly until: Instant;
+  readonly rowsMax: number;
+  /** So many of those that are due are damaged, and stay where they are. */
+  readonly skip: number;
 }
 
 export interface JobTools {
@@ -39,10 +46,13 @@ export interface JobTools {
   readonly tenants: Tenants;
   readonly clock: Clock;
   readonly random: Random;
+  /** In place of {@link systemTimer}. */
+  readonly timer?: Timer;
 }
 
 export interface Work<R> {
-  /** At most {@link batchMax} rows. */
+  /** Rows found at a time; a commit takes some of them. */
+  readonly rowsMax: number;
   readonly find: (due: Due) => Promise<readonly R[]>;
   readonly decide: (rows: readonly R[], tenant: Tenant, now: Instant) => Promise<Batch>;
 }
@@ -72,27 +82,48 @@ export async function workOff<R>(
 }
 
 async function workOffTenant<R>(
-  { store, clock }: JobTools,
+  { store, clock, timer }: JobTools,
   stopping: AbortSignal,
-  { tenant, find, decide }: Work<R> & { readonly tenant: Tenant },
+  { tenant, rowsMax, find, decide }: Work<R> & { readonly tenant: Tenant },
 ): Promise<Pick<Batch, 'count' | 'damage'>> {
+  const pace = createPace(stopping, timer);
+  let found: readonly R[] = [];
+  let all = false;
+  let skip = 0;
   let count = 0;
   let conflicts = 0;
   let damage: VaultError | undefined;
   while (!stopping.aborted && conflicts < conflictsMax) {
     const now = clock.now();
-    const rows = await find({ tenant, until: instantAfter(now, -clockSkewMs) });
-    if (rows.length === 0) break;
+    if (found.length === 0) {
+      if (all) break;
+      found = await find({ tenant, until: instantAfter(now, -clockSkewMs), rowsMax, skip });
+      all = found.length < rowsMax;
+      continue;
+    }
+    const rows = found.slice(0, pace.batch);
+    found = found.slice(rows.length);
     const batch = await decide(rows, tenant, now);
     damage ??= batch.damage;
-    const [first, ...others] = batch.entries;
-    if (first === undefined) break;
-    const { conflict } = await store.commit({ ...batch.change, entries: [first, ...others] });
-    conflicts = conflict === undefined ? 0 : conflicts + 1;
-    if (conflict === undefined) count += batch.count;
-    if (conflict === undefined && rows.length < batchMax) break;
+    const conflict = await commitBatch(store, batch);
+    conflicts = conflict ? conflicts + 1 : 0;
+    if (conflict) {
+      all = false;
+    } else {
+      count += batch.count;
+      skip += rows.length - batch.count;
+    }
+    await pace.rest(batch.count);
   }
   return { count, damage };
+}
+
+/** True when another server was faster. */
+async function commitBatch(store: Store, { change, entries }: Batch): Promise<boolean> {
+  const [first, ...others] = entries;
+  if (first === undefined) return false;
+  const { conflict } = await store.commit({ ...change, entries: [first, ...others] });
+  return conflict !== undefined;
 }
 
 /** Sets aside what cannot be opened: one damaged row must not keep the others from their due. */

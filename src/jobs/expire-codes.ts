@@ -9,7 +9,8 @@ import { contentsOfRow } from '../vault/tokens/contents.ts';
 import { replacementOf } from '../vault/tokens/queries.ts';
 import { openData, rowWithoutCode } from '../vault/tokens/row.ts';
 import { remainingTerms } from '../vault/tokens/search-terms.ts';
-import { batchMax, type JobTools, undamaged, workOff } from './batches.ts';
+import { type JobTools, undamaged, workOff } from './batches.ts';
+import { batchMax } from './pace.ts';
 
 /**
  * The data is sealed anew without its code, and search terms that came from the code go with it. It is
@@ -18,15 +19,17 @@ import { batchMax, type JobTools, undamaged, workOff } from './batches.ts';
 export function expireCodes(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store, random } = tools;
   return workOff(tools, stopping, {
-    find: ({ tenant, until }) =>
-      store.select((db) =>
+    rowsMax: batchMax,
+    find: ({ tenant, until, rowsMax, skip }) =>
+      store.scan((db) =>
         db
           .selectFrom('tokens')
           .selectAll()
           .where('tenant_id', '=', tenant.id)
           .where('code_expires_at', '<=', until)
           .orderBy('code_expires_at')
-          .limit(batchMax),
+          .limit(rowsMax)
+          .offset(skip),
       ),
     decide: async (rows, tenant, now) => {
       const { done: replacements, damage } = undamaged(rows, (row) => ({

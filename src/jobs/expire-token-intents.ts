@@ -2,21 +2,24 @@
 import type { Row } from '../store/tables.ts';
 import { systemEntry } from '../vault/logs/audit.ts';
 import { intentWithoutCode } from '../vault/token-intents/row.ts';
-import { batchMax, type JobTools, undamaged, workOff } from './batches.ts';
+import { type JobTools, keysMax, undamaged, workOff } from './batches.ts';
+import { batchMax } from './pace.ts';
 
 /** Each intent that goes has its own `expire` entry in the same commit. */
 export function expireTokenIntents(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store } = tools;
   return workOff(tools, stopping, {
-    find: ({ tenant, until }) =>
-      store.select((db) =>
+    rowsMax: keysMax,
+    find: ({ tenant, until, rowsMax, skip }) =>
+      store.scan((db) =>
         db
           .selectFrom('token_intents')
           .select(['tenant_id', 'token_intent_id', 'version'])
           .where('tenant_id', '=', tenant.id)
           .where('expires_at', '<=', until)
           .orderBy('expires_at')
-          .limit(batchMax),
+          .limit(rowsMax)
+          .offset(skip),
       ),
     decide: async (token_intents, { id: tenant }, at) => ({
       change: { remove: { token_intents } },
@@ -32,15 +35,17 @@ export function expireTokenIntents(tools: JobTools, stopping: AbortSignal): Prom
 export function expireIntentCodes(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store, random } = tools;
   return workOff<Row<'token_intents'>>(tools, stopping, {
-    find: ({ tenant, until }) =>
-      store.select((db) =>
+    rowsMax: batchMax,
+    find: ({ tenant, until, rowsMax, skip }) =>
+      store.scan((db) =>
         db
           .selectFrom('token_intents')
           .selectAll()
           .where('tenant_id', '=', tenant.id)
           .where('code_expires_at', '<=', until)
           .orderBy('code_expires_at')
-          .limit(batchMax),
+          .limit(rowsMax)
+          .offset(skip),
       ),
     decide: async (rows, tenant, at) => {
       const { done: token_intents, damage } = undamaged(rows, (row) =>

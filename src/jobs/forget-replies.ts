@@ -1,21 +1,24 @@
 /** Forgetting the answers kept under idempotency keys: whole after a day, in part when data fades. */
 import { systemEntry } from '../vault/logs/audit.ts';
 import { fadedRow } from '../vault/stored-reply.ts';
-import { batchMax, type JobTools, undamaged, workOff } from './batches.ts';
+import { type JobTools, undamaged, workOff } from './batches.ts';
+import { batchMax } from './pace.ts';
 
 /** One entry for all of a batch, since keys are the callers' own and name nothing of the vault. */
 export function forgetReplies(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store, random } = tools;
   return workOff(tools, stopping, {
-    find: ({ tenant, until }) =>
-      store.select((db) =>
+    rowsMax: batchMax,
+    find: ({ tenant, until, rowsMax, skip }) =>
+      store.scan((db) =>
         db
           .selectFrom('replies')
           .selectAll()
           .where('tenant_id', '=', tenant.id)
           .where('fades_at', '<=', until)
           .orderBy('fades_at')
-          .limit(batchMax),
+          .limit(rowsMax)
+          .offset(skip),
       ),
     decide: async (rows, tenant, now) => {
       const { done: opened, damage } = undamaged(rows, (row) => ({

@@ -2,28 +2,35 @@
 import { instantAfter } from '../lib/clock.ts';
 import { purgeSessions } from '../vault/sessions/sessions.ts';
 import { purgeDeletedTenants } from '../vault/tenants/delete.ts';
-import { batchMax, clockSkewMs, type JobTools } from './batches.ts';
+import { clockSkewMs, type JobTools } from './batches.ts';
+import { createPace } from './pace.ts';
 
 export async function removeSessions(tools: JobTools, stopping: AbortSignal): Promise<number> {
   let count = 0;
   for (const { tenant_id: tenant } of await tools.tenants.all()) {
     const until = instantAfter(tools.clock.now(), -clockSkewMs);
-    const purge = { tenant, until, rowsMax: batchMax };
-    count += await untilNone(() => purgeSessions(tools, purge), stopping);
+    const purge = (rowsMax: number) => purgeSessions(tools, { tenant, until, rowsMax });
+    count += await untilNone(purge, tools, stopping);
   }
   return count;
 }
 
 export function removeTenants(tools: JobTools, stopping: AbortSignal): Promise<number> {
-  return untilNone(() => purgeDeletedTenants(tools, batchMax), stopping);
+  return untilNone((rowsMax) => purgeDeletedTenants(tools, rowsMax), tools, stopping);
 }
 
-async function untilNone(batch: () => Promise<number>, stopping: AbortSignal): Promise<number> {
+async function untilNone(
+  batch: (rowsMax: number) => Promise<number>,
+  { timer }: JobTools,
+  stopping: AbortSignal,
+): Promise<number> {
+  const pace = createPace(stopping, timer);
   let count = 0;
   while (!stopping.aborted) {
-    const done = await batch();
+    const done = await batch(pace.batch);
     if (done === 0) break;
     count += done;
+    await pace.rest(done);
   }
   return count;
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { type Engine, onBothEngines } from '../support/engines.ts';
+import { type Engine, engineOf, onBothEngines } from '../support/engines.ts';
 import { linesOfAnswer } from '../support/lines.ts';
 import { runCommand } from '../support/process.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
@@ -122,22 +122,22 @@ onBothEngines('strongroom import and export', (engine) => {
     assert.match(none.stderr, /the key is read from the variable STRONGROOM_KEY/);
     assert.equal(await total(vault, key), 0);
   });
+});
 
-  test('a use that makes no sense is refused with what would', async (t) => {
-    const { file, run } = await start(t, engine);
-    for (const [words, message] of [
-      [['import'], /the FILE is missing/],
-      [['import', 'a', 'b'], /one FILE at a time/],
-      [['import', file('in'), '--from', '0'], /--from must be the number of a line/],
-    ] as const) {
-      const { code, stderr } = await run(words);
-      assert.equal(code, 2);
-      assert.match(stderr, message);
-    }
-    const missing = await run(['import', file('nowhere')]);
-    assert.equal(missing.code, 1);
-    assert.match(missing.stderr, /ENOENT/);
-  });
+test('a use that makes no sense is refused with what would', async (t) => {
+  const { file, run } = await start(t, engineOf('sqlite'));
+  for (const [words, message] of [
+    [['import'], /the FILE is missing/],
+    [['import', 'a', 'b'], /one FILE at a time/],
+    [['import', file('in'), '--from', '0'], /--from must be the number of a line/],
+  ] as const) {
+    const { code, stderr } = await run(words);
+    assert.equal(code, 2);
+    assert.match(stderr, message);
+  }
+  const missing = await run(['import', file('nowhere')]);
+  assert.equal(missing.code, 1);
+  assert.match(missing.stderr, /ENOENT/);
 });
 
 /** What does not depend on the vault that holds it. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
+import { type Engine, engineOf, onBothEngines, type Place } from '../support/engines.ts';
 import { mixedTraffic, signCheckpoints } from '../support/logs.ts';
 import { environmentOf, type Finished, runCommand } from '../support/process.ts';
 import { rowsOf } from '../support/rows.ts';
@@ -99,22 +99,22 @@ onBothEngines('strongroom logs verify', (engine) => {
     assert.equal(code, 3);
     assert.match(stdout, /forged: /);
   });
+});
 
-  test('1: no database there; 2: flags that cannot be', async (t) => {
-    const { database, elsewhere, checkpoint } = await fixture(t, engine);
-    const missing = await verify('--database', join(elsewhere, 'nothing.db'));
-    assert.equal(missing.code, 1);
-    assert.match(missing.stderr, /There is no database/);
-    const wrong = [
-      ['--database', database, '--public-key', checkpoint],
-      ['--database', database, '--tenant', 'nobody'],
-      ['--file', checkpoint, '--database', database],
-      ['--database', database, '--checkpoint', join(elsewhere, 'empty')],
-      ['--unknown'],
-    ];
-    writeFileSync(join(elsewhere, 'empty'), '{}');
-    for (const flags of wrong) assert.equal((await verify(...flags)).code, 2, flags.join(' '));
-  });
+test('strongroom logs verify, 1: no database there; 2: flags that cannot be', async (t) => {
+  const { database, elsewhere, checkpoint } = await fixture(t, engineOf('sqlite'));
+  const missing = await verify('--database', join(elsewhere, 'nothing.db'));
+  assert.equal(missing.code, 1);
+  assert.match(missing.stderr, /There is no database/);
+  const wrong = [
+    ['--database', database, '--public-key', checkpoint],
+    ['--database', database, '--tenant', 'nobody'],
+    ['--file', checkpoint, '--database', database],
+    ['--database', database, '--checkpoint', join(elsewhere, 'empty')],
+    ['--unknown'],
+  ];
+  writeFileSync(join(elsewhere, 'empty'), '{}');
+  for (const flags of wrong) assert.equal((await verify(...flags)).code, 2, flags.join(' '));
 });
 
 onBothEngines('strongroom logs export', (engine) => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { batchMax } from '../../src/jobs/pace.ts';
 import { engineOf, onBothEngines, type Place } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { newTenant, type TestTenant, tenantsOf } from '../support/tenant.ts';
@@ -80,6 +81,26 @@ onBothEngines('The job that removes card codes', (engine) => {
     assert.deepEqual(
       left.map((row) => row.token_id),
       ['two'],
+    );
+  });
+
+  test('does the others also where more are damaged than are found at a time', async (t) => {
+    const tenant = await newTenant(await startVault(t, engine));
+    const made = Array.from({ length: batchMax + 1 }, () =>
+      tenant.token({ type: 'card', data: visa }),
+    );
+    await Promise.all(made);
+    const bytes = engine.name === 'sqlite' ? "x'00'" : "'\\x00'::bytea";
+    const own = `tenant_id = '${tenant.id}'`;
+    await engine.run(tenant.vault.place, `update tokens set data = ${bytes} where ${own}`);
+    tenant.vault.clock.advance(minute);
+    await tenant.token({ id: 'whole', type: 'card', data: visa });
+    tenant.vault.clock.advance(hour + 10 * minute);
+    await assert.rejects(runJob(tenant.vault, 'expire card codes'), { code: 'integrity' });
+    const done = (await tenant.rows('tokens')).filter((row) => row.code_expires_at === null);
+    assert.deepEqual(
+      done.map((row) => row.token_id),
+      ['whole'],
     );
   });
 

@@ -1,7 +1,8 @@
 /** Expired tokens: off the disk within the hour, each with its entry, on however many servers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { batchMax } from '../../src/jobs/batches.ts';
+import { keysMax } from '../../src/jobs/batches.ts';
+import { batchMin, rowsPerSecondMax } from '../../src/jobs/pace.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { newTenant, type TestTenant, tenantsOf } from '../support/tenant.ts';
@@ -25,7 +26,7 @@ onBothEngines('The job that removes expired tokens', (engine) => {
 
   test('removes tokens and search terms in batches, and logs each token', async () => {
     const tenant = await tenants();
-    const count = batchMax + 10;
+    const count = batchMin + 10;
     await expiringTokens(tenant, count);
     await tenant.token({ id: 'stays', type: 'token', data: 1, metadata: { k: 'v' } });
     tenant.vault.clock.advance(hour - minute);
@@ -66,7 +67,7 @@ onBothEngines('The job that removes expired tokens', (engine) => {
     const vault = await startVault(t, engine);
     const second = await startVault(t, engine, { place: vault.place, clock: vault.clock });
     const tenant = await newTenant(vault);
-    const count = 2 * batchMax + 1;
+    const count = keysMax + 1;
     await expiringTokens(tenant, count);
     vault.clock.advance(hour + 10 * minute);
     const done = await Promise.all([
@@ -81,6 +82,30 @@ onBothEngines('The job that removes expired tokens', (engine) => {
     assert.deepEqual(await tenant.rows('tokens'), []);
     const expiries = (await tenant.logged()).filter((operation) => operation === 'expire');
     assert.equal(expiries.length, count);
+  });
+
+  test('rests after each commit, so long that its rate is kept', async () => {
+    const tenant = await tenants();
+    const count = 2 * batchMin + 5;
+    await expiringTokens(tenant, count);
+    tenant.vault.clock.advance(hour + 10 * minute);
+    const rests: number[] = [];
+    const pause = async (ms: number) => void rests.push(ms);
+    await runJob(tenant.vault, 'expire tokens', { timer: { now: () => 0, pause } });
+    const rowsOf = (ms: number) => Math.round((ms * rowsPerSecondMax) / 1000);
+    assert.deepEqual(rests.map(rowsOf), [batchMin, batchMin, 5]);
+  });
+
+  test('asked to stop, ends after the commit under way, and the next run does the rest', async () => {
+    const tenant = await tenants();
+    await expiringTokens(tenant, batchMin + 1);
+    tenant.vault.clock.advance(hour + 10 * minute);
+    const stop = new AbortController();
+    const pause = async () => stop.abort();
+    const options = { timer: { now: () => 0, pause }, stopping: stop.signal };
+    assert.equal(await runJob(tenant.vault, 'expire tokens', options), batchMin);
+    assert.equal((await tenant.rows('tokens')).length, 1);
+    assert.equal(await runJob(tenant.vault, 'expire tokens'), 1);
   });
 
   test('what expired while no server was up is removed at the next start', async (t) => {

@@ -1,7 +1,7 @@
 /** Answers kept under idempotency keys: gone after a day, and of data no more than is left of it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { batchMax } from '../../src/jobs/batches.ts';
+import { batchMin } from '../../src/jobs/pace.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
@@ -25,7 +25,7 @@ onBothEngines('The job that forgets stored answers', (engine) => {
 
   test('removes them after a day, in batches with an entry each', async () => {
     const tenant = await tenants();
-    const count = batchMax + 1;
+    const count = batchMin + 1;
     const body = { type: 'token', data: 1 };
     const made = Array.from({ length: count }, (_, index) =>
       tenant.send('POST', '/tokens', { body, ...under(`k-${index}`) }),

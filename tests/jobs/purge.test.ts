@@ -1,7 +1,7 @@
 /** What nobody can use any more leaves the disk: expired sessions, and all that deleted tenants had. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { batchMax } from '../../src/jobs/batches.ts';
+import { batchMin } from '../../src/jobs/pace.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { tenantsOf } from '../support/tenant.ts';
@@ -16,17 +16,17 @@ onBothEngines('the jobs that remove what is over', (engine) => {
     const key = await tenant.application({ type: 'public', permissions: ['token:create'] });
     const begin = (count: number) =>
       Promise.all(Array.from({ length: count }, () => tenant.send('POST', '/sessions', { key })));
-    await begin(batchMax + 5);
+    await begin(batchMin + 5);
     tenant.vault.clock.advance(4 * minute);
     assert.equal(await runJob(tenant.vault, 'remove sessions'), 0);
     tenant.vault.clock.advance(5 * minute);
     await begin(1);
-    assert.equal(await runJob(tenant.vault, 'remove sessions'), batchMax + 5);
+    assert.equal(await runJob(tenant.vault, 'remove sessions'), batchMin + 5);
     assert.equal((await tenant.rows('sessions')).length, 1);
     const keys = await tenant.rows('api_keys');
     assert.equal(keys.filter((row) => row.session_id !== null).length, 1);
     const expiries = (await tenant.logged('session')).filter((one) => one === 'expire');
-    assert.equal(expiries.length, batchMax + 5);
+    assert.equal(expiries.length, batchMin + 5);
   });
 
   test('a deleted tenant leaves its log and the note that there was one', async () => {

@@ -1,4 +1,6 @@
 /** Newline-delimited JSON for tests: requests of lines, and answers read as lines. */
+import assert from 'node:assert/strict';
+import type { TestTenant } from './tenant.ts';
 import type { Received, Sent } from './vault.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert on whatever came back
@@ -18,4 +20,16 @@ export function linesOfAnswer({ text }: Pick<Received, 'text'>): Lines {
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line));
+}
+
+/** Creates a token for each line, and gives what is answered. */
+export async function bulk(
+  tenant: TestTenant,
+  lines: readonly unknown[],
+  key = tenant.key,
+): Promise<Lines> {
+  const answer = await tenant.send('POST', '/tokens/bulk', { ...linesSent(lines), key });
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(answer.headers.get('content-type'), 'application/x-ndjson');
+  return linesOfAnswer(answer);
 }

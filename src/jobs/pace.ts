@@ -1,0 +1,69 @@
+/** The pace of jobs: how much of the store they take, and when they leave it to requests. */
+import { setTimeout as timeout } from 'node:timers/promises';
+
+/** Fast enough for 25 million rows within the hour, and a third of what an idle store can do. */
+export const rowsPerSecondMax = 7_000;
+
+/**
+ * Rows in one commit. Requests that are committed beside it wait for as long as they take, so they are
+ * few, and more only where commits are too slow to keep that rate with few.
+ */
+export const batchMin = 100;
+export const batchMax = 250;
+
+/** Of the time that a step took: a store that is slow, or busy, is left alone for longer. */
+export const restShareMin = 0.2;
+
+export interface Timer {
+  /** Milliseconds of a clock that nobody can set. */
+  now(): number;
+  /** Resolves after that time, and at once when the vault stops. */
+  pause(ms: number, stopping: AbortSignal): Promise<void>;
+}
+
+export const systemTimer: Timer = {
+  now: () => performance.now(),
+  // It only ever ends early, and with an error, when the vault stops.
+  pause: (ms, signal) => timeout(ms, undefined, { signal }).catch(() => undefined),
+};
+
+export interface Step {
+  /** Worked off in one commit. */
+  readonly rows: number;
+  readonly tookMs: number;
+}
+
+/** How long a job rests after a step. */
+export function restMs({ rows, tookMs }: Step): number {
+  return Math.max((rows / rowsPerSecondMax) * 1000 - tookMs, tookMs * restShareMin);
+}
+
+/** How many rows the step after one that took so long is given. */
+export function batchAfter(tookMs: number): number {
+  const rows = Math.ceil((tookMs / 1000) * rowsPerSecondMax);
+  return Math.min(Math.max(rows, batchMin), batchMax);
+}
+
+/** For one run of a job. */
+export interface Pace {
+  /** Rows that the next step may take. */
+  readonly batch: number;
+  /** Awaited after each step, with the number of rows it has worked off. */
+  rest(rows: number): Promise<void>;
+}
+
+export function createPace(stopping: AbortSignal, timer: Timer = systemTimer): Pace {
+  let began = timer.now();
+  let batch = batchMin;
+  return {
+    get batch() {
+      return batch;
+    },
+    rest: async (rows) => {
+      const tookMs = timer.now() - began;
+      batch = batchAfter(tookMs);
+      await timer.pause(restMs({ rows, tookMs }), stopping);
+      began = timer.now();
+    },
+  };
+}
