@@ -5,7 +5,7 @@ import { grow, nobody } from './population.ts';
 import type { Server } from './process.ts';
 import { type PromiseName, promises } from './promises.ts';
 import type { Scenario } from './scenarios.ts';
-import { engineOf } from './storage.ts';
+import { engineOf, type StoredBytes } from './storage.ts';
 import { type Cast, type Stage, subjectsOf } from './subjects.ts';
 import { type Turns, takeTurns } from './turns.ts';
 import { startVault, type Vault } from './vault.ts';
@@ -20,8 +20,10 @@ export interface Pass {
   readonly tokens: number;
   readonly seededPerSecond: number;
   readonly readyMs: number;
-  /** Of each token that was added, its log entry and its index included. */
+  /** Of each token that was added, all of its indexes included. */
   readonly bytesPerToken: number;
+  /** Of its entry in the log. */
+  readonly bytesPerEntry: number;
   readonly results: readonly ScenarioResult[];
 }
 
@@ -66,15 +68,17 @@ export async function measureEngine(
 
 /** Adds tokens until there are so many, and looks at what they take. */
 async function seed({ vault, population: before }: Stage, tokens: number, starts: number) {
-  const { storedBytes: bytesBefore } = await restart(vault, 1);
+  const { stored: storedBefore } = await restart(vault, 1);
   const { population, tokensPerSecond } = await grow(vault, before, tokens);
-  const { readyMs, storedBytes } = await restart(vault, starts);
-  const bytesPerToken = (storedBytes - bytesBefore) / (tokens - before.count);
+  const { readyMs, stored } = await restart(vault, starts);
+  const bytesPerEntry = (stored.log - storedBefore.log) / (tokens - before.count);
+  const bytesOfBoth = (stored.all - storedBefore.all) / (tokens - before.count);
   return {
     stage: { vault, population },
     seededPerSecond: tokensPerSecond,
     readyMs,
-    bytesPerToken,
+    bytesPerToken: bytesOfBoth - bytesPerEntry,
+    bytesPerEntry,
   };
 }
 
@@ -101,12 +105,12 @@ async function openWithout(engine: string, plan: Plan, opened: Opened): Promise<
 
 async function restart(vault: Vault, starts: number) {
   const readyMs: number[] = [];
-  let storedBytes = 0;
+  let stored: StoredBytes = { all: 0, log: 0 };
   for (let start = 0; start < starts; start += 1) {
-    ({ storedBytes } = await vault.restart());
+    stored = await vault.restart();
     readyMs.push(vault.server.readyMs);
   }
-  return { readyMs: median(readyMs), storedBytes };
+  return { readyMs: median(readyMs), stored };
 }
 
 async function measureScenarios(cast: Cast, plan: Plan, say: Say): Promise<ScenarioResult[]> {

@@ -104,12 +104,13 @@ interface Fact {
 
 export function factTable({ readyMsEmpty, passes }: EngineResult): string {
   const facts: Fact[] = [{ what: 'ready, empty', value: `${digits(readyMsEmpty)} ms` }];
-  for (const { tokens, seededPerSecond, readyMs, bytesPerToken } of passes) {
+  for (const { tokens, seededPerSecond, readyMs, bytesPerToken, bytesPerEntry } of passes) {
     const among = `with ${digits(tokens)} tokens`;
     facts.push(
       { what: `ready, ${among}`, value: `${digits(readyMs)} ms` },
       { what: `imported, ${among} at the end`, value: `${digits(seededPerSecond)}/s` },
       { what: `on disk, ${among}, each`, value: `${digits(bytesPerToken)} bytes` },
+      { what: 'on disk, its entry in the log', value: `${digits(bytesPerEntry)} bytes` },
     );
   }
   const columns: Column<Fact>[] = [

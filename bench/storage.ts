@@ -2,6 +2,7 @@
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { Client } from 'pg';
 import { startPostgres } from '../tests/support/postgres.ts';
 import { cpuSeconds } from './resources.ts';
@@ -11,10 +12,16 @@ export interface Storage {
   /** For example `PostgreSQL 18.1`. */
   readonly version: string;
   /** Of the database alone; meaningful while the vault is stopped. */
-  bytes(): Promise<number>;
+  bytes(): Promise<StoredBytes>;
   /** Processor time of a database server beside the vault; 0 for none. */
   cpuSeconds(): number;
   close(): Promise<void>;
+}
+
+export interface StoredBytes {
+  readonly all: number;
+  /** Of these, what the audit log takes with its indexes. */
+  readonly log: number;
 }
 
 export interface StorageOptions {
@@ -30,7 +37,7 @@ export const engines: Readonly<Record<string, OpenStorage>> = {
     return {
       env: { STRONGROOM_DATA_DIR: directory },
       version: `SQLite ${process.versions['sqlite']}`,
-      bytes: async () => directoryBytes(directory),
+      bytes: async () => ({ all: directoryBytes(directory), log: logBytes(directory) }),
       cpuSeconds: () => 0,
       close: async () => rmSync(directory, { recursive: true }),
     };
@@ -44,7 +51,10 @@ export const engines: Readonly<Record<string, OpenStorage>> = {
     return {
       env: { STRONGROOM_DATA_DIR: directory, STRONGROOM_DATABASE_URL: url },
       version: `PostgreSQL ${await ask(url, `current_setting('server_version')`)}`,
-      bytes: async () => Number(await ask(url, 'pg_database_size(current_database())')),
+      bytes: async () => ({
+        all: Number(await ask(url, 'pg_database_size(current_database())')),
+        log: Number(await ask(url, `pg_total_relation_size('logs')`)),
+      }),
       cpuSeconds: () => cpuSeconds(postgres.pid),
       async close() {
         await postgres.stop();
@@ -65,6 +75,17 @@ function directoryBytes(directory: string): number {
   return readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
+}
+
+function logBytes(directory: string): number {
+  const database = new DatabaseSync(join(directory, 'strongroom.db'), { readOnly: true });
+  const sum = `select sum(pgsize) as bytes from dbstat where aggregate = true
+    and name in (select name from sqlite_schema where tbl_name = 'logs')`;
+  try {
+    return Number(database.prepare(sum).get()?.['bytes']);
+  } finally {
+    database.close();
+  }
 }
 
 async function ask(url: string, expression: string): Promise<unknown> {

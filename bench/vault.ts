@@ -5,7 +5,7 @@ import { freePort } from '../tests/support/temporary.ts';
 import type { Method, RequestOf } from './job.ts';
 import { type Server, startServer } from './process.ts';
 import type { PromiseName } from './promises.ts';
-import type { Storage } from './storage.ts';
+import type { Storage, StoredBytes } from './storage.ts';
 
 /** As operators start it: with the settings for memory that stand there. */
 const { scripts } = JSON.parse(
@@ -23,7 +23,7 @@ export interface Vault {
   /** Of private applications that may do everything with tokens, and see them transformed so. */
   readonly keys: Readonly<Record<Transform, string>>;
   /** Stops, measures the stored bytes and starts again on the same data. */
-  restart(): Promise<{ readonly storedBytes: number }>;
+  restart(): Promise<StoredBytes>;
   /** With the key that reveals unless another is given; the answer's text. */
   send(method: Method, request: RequestOf, key?: string): Promise<string>;
   close(): Promise<void>;
@@ -77,9 +77,9 @@ export async function startVault(storage: Storage, without?: PromiseName): Promi
     keys,
     async restart() {
       await server.stop();
-      const storedBytes = await storage.bytes();
+      const stored = await storage.bytes();
       server = await start();
-      return { storedBytes };
+      return stored;
     },
     send: (method, request, key = keys.reveal) => send(method, request, key),
     async close() {
