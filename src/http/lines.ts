@@ -9,6 +9,13 @@ export type Line = Buffer | undefined;
 const newline = 0x0a;
 const nothing = Buffer.alloc(0);
 
+/** Of even length, so that what is done with one part takes as long as what is done with the next. */
+function* evenParts(lines: readonly Line[]): Generator<readonly Line[]> {
+  const parts = Math.ceil(lines.length / linesAtOnceMax);
+  const length = Math.ceil(lines.length / parts);
+  for (let at = 0; at < lines.length; at += length) yield lines.slice(at, at + length);
+}
+
 /** The lines that are complete, as soon as they are; the last one needs no newline. */
 export async function* linesOf(
   body: AsyncIterable<Buffer>,
@@ -28,9 +35,7 @@ export async function* linesOf(
       start = end + 1;
     }
     begun = grown(chunk.subarray(start));
-    for (let at = 0; at < lines.length; at += linesAtOnceMax) {
-      yield lines.slice(at, at + linesAtOnceMax);
-    }
+    yield* evenParts(lines);
   }
   if (begun === undefined || begun.length > 0) yield [begun];
 }

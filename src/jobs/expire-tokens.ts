@@ -1,7 +1,7 @@
 /** Removing tokens whose time is over. No reader has seen them since; this takes them off the disk. */
-import type { Store } from '../store/store.ts';
 import type { Key, Row } from '../store/tables.ts';
 import { systemEntry } from '../vault/logs/audit.ts';
+import { isSome, termKeysOf } from '../vault/tokens/queries.ts';
 import { type Due, type JobTools, keysMax, workOff } from './batches.ts';
 
 /** Each token that goes has its own `expire` entry in the same commit. */
@@ -44,26 +44,7 @@ async function expiredTokens({ store }: JobTools, due: Due): Promise<Expired[]> 
       .limit(rowsMax)
       .offset(skip),
   );
-  const terms = Map.groupBy(await termsOf(store, tokens), (term) => term.token_id);
+  const found = isSome(tokens) ? await store.scan(termKeysOf(tokens)) : [];
+  const terms = Map.groupBy(found, (term) => term.token_id);
   return tokens.map((token) => ({ token, terms: terms.get(token.token_id) ?? [] }));
-}
-
-/**
- * The keys of their search terms. A join would ask for less, but SQLite then reads all terms of the
- * tenant for each token.
- */
-async function termsOf(
-  store: Store,
-  tokens: readonly ExpiredToken[],
-): Promise<Key<'search_terms'>[]> {
-  const [first] = tokens;
-  if (first === undefined) return [];
-  const ids = tokens.map((token) => token.token_id);
-  return store.scan((db) =>
-    db
-      .selectFrom('search_terms')
-      .select(['tenant_id', 'term', 'created_at', 'token_id'])
-      .where('tenant_id', '=', first.tenant_id)
-      .where('token_id', 'in', ids),
-  );
 }

@@ -84,7 +84,8 @@ onBothEngines('Token intents', (engine) => {
     const again = await tenant.send('POST', '/tokens', { key, body: { token_intent_id: id } });
     assert.deepEqual([again.status, Object.keys(again.body.errors)], [400, ['token_intent_id']]);
     assert.deepEqual(await tenant.rows('token_intents'), []);
-    assert.deepEqual((await tenant.logged('token_intent')).slice(0, 2), ['convert', 'create']);
+    const logged = (await tenant.logged('token_intent')).slice(0, 3);
+    assert.deepEqual(logged, ['convert', 'convert failed', 'create']);
   });
 
   test('200: conversion within tokenize, with the rest or not at all', async () => {
@@ -221,6 +222,28 @@ onBothEngines('Token intents', (engine) => {
     const answer = await tenant.send('POST', '/tokens', { key, body: both });
     assert.deepEqual([answer.status, Object.keys(answer.body.errors)], [400, ['token_intent_id']]);
     assert.equal((await tenant.rows('token_intents')).length, 1);
+  });
+
+  test('400: to convert an intent that is not there is seen in the log, in every way to create', async () => {
+    const tenant = await tenants();
+    const key = await holder(tenant);
+    const body = { token_intent_id: '00000000-0000-4000-8000-000000000000' };
+    const ways: [string, string, string | object, string][] = [
+      ['/tokens', 'application/json', body, 'token_intent_id'],
+      ['/tokenize', 'application/json', { a: [body] }, 'a[0].token_intent_id'],
+      ['/tokens/bulk', 'application/x-ndjson', `${JSON.stringify(body)}\n`, 'token_intent_id'],
+    ];
+    for (const [path, type, sent, name] of ways) {
+      const headers = { 'content-type': type };
+      const { text } = await tenant.send('POST', path, { key, headers, body: sent });
+      const { errors } = JSON.parse(text).problem ?? JSON.parse(text);
+      assert.deepEqual(Object.keys(errors), [name]);
+    }
+    const entries = (await tenant.rows('logs')).filter(({ result }) => result === 'failed');
+    assert.deepEqual(
+      entries.map(({ entity_type, entity_id, operation }) => [entity_type, entity_id, operation]),
+      ways.map(() => ['token_intent', '*', 'convert']),
+    );
   });
 
   test('403: each operation needs its own permission; public applications may create', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { newEvaluation } from '../../expressions/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
-import { invalid } from '../../lib/errors.ts';
+import { invalid, VaultError } from '../../lib/errors.ts';
 import { attemptAt, createFindings } from '../../lib/findings.ts';
 import type { TokenId } from '../../lib/ids.ts';
 import type { LogEntry } from '../../lib/log-chain.ts';
@@ -11,7 +11,7 @@ import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
+import { entryOf, failureOf } from '../logs/audit.ts';
 import { type Decide, type Reply, refuse } from '../perform.ts';
 import { liveIntent } from '../token-intents/token-intents.ts';
 import { hasExpired } from './contents.ts';
@@ -47,9 +47,12 @@ export function createTokens(tools: TokenWriting, caller: Caller, wanted: Tokens
     const pause = createPause();
     wantedFromData ??= wantFromData(wanting, caller, requests);
     const fromData = await wantedFromData;
-    const all = await Promise.all(
+    const found = await Promise.all(
       requests.map((one) => fromData.get(one) ?? wantConverted(wanting, caller, one)),
     );
+    const unknown = found.find((one) => one instanceof VaultError);
+    if (unknown) return { change: { entries: [unknownIntent(caller, now)] }, refusal: unknown };
+    const all = found.filter((one): one is WantedToken => !(one instanceof VaultError));
     requireDistinctIntents(all);
     const drafting = {
       ...tools,
@@ -102,19 +105,23 @@ export function isConversion({ request }: RequestedToken): boolean {
   return (request.token_intent_id ?? undefined) !== undefined;
 }
 
+/** Gives what is to be answered where there is no such intent; throws what else is wrong. */
 export async function wantConverted(
   tools: TokenWriting & Wanting,
   caller: Caller,
   requested: RequestedToken,
-): Promise<WantedToken> {
+): Promise<WantedToken | VaultError> {
   const { request, path } = requested;
   const id = request.token_intent_id ?? '';
   const intent = await liveIntent(tools.store, caller, { id, now: tools.clock.now() });
   if (intent) return wantToken(tools, caller, { request, path, intent });
-  const message = 'must be the id of a token intent that is still there';
-  return attemptAt(path, () => {
-    throw invalid('token_intent_id', message);
-  });
+  const name = path === '' ? 'token_intent_id' : `${path}.token_intent_id`;
+  return invalid(name, 'must be the id of a token intent that is still there');
+}
+
+/** Whoever tries ids that do not exist is seen in the log, also where that is a wrong attribute. */
+export function unknownIntent(caller: Caller, at: Instant): LogEntry {
+  return failureOf(caller, at, { entity: 'token_intent', operation: 'convert' });
 }
 
 function requireDistinctIntents(all: readonly WantedToken[]): void {

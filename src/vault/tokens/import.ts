@@ -16,6 +16,7 @@ import {
   isConversion,
   noHolders,
   type TokenWriting,
+  unknownIntent,
   wantConverted,
 } from './create-many.ts';
 import { type CreatedToken, type Drafting, draftToken } from './draft.ts';
@@ -144,8 +145,10 @@ async function decideLines(
   };
   const pause = createPause();
   const results: ImportResult[] = [];
-  for (const wanted of all) {
+  for (const [at, wanted] of all.entries()) {
     await pause();
+    const isUnknown = wanted instanceof VaultError && wanted !== prepared[at];
+    if (isUnknown) entries.push(unknownIntent(caller, now));
     results.push(resultOf(wanted));
   }
   if (entries.length === 0) {

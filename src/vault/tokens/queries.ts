@@ -99,22 +99,29 @@ export const removalColumns = [
 
 type Removable = Pick<Row<'tokens'>, (typeof removalColumns)[number]>;
 
-/**
- * The search terms under which tokens of one tenant are found. Only their keys: more than the index by
- * token holds would make SQLite go through all terms of the tenant instead.
- */
 async function termsOf(store: Store, rows: readonly Removable[]): Promise<Key<'search_terms'>[]> {
   const indexed = rows.filter((row) => row.search_indexes !== null || row.metadata !== null);
-  const [first] = indexed;
-  if (first === undefined) return [];
-  const ids = indexed.map((row) => row.token_id);
-  return store.select((db) =>
+  return isSome(indexed) ? store.select(termKeysOf(indexed)) : [];
+}
+
+type Some<T> = readonly [T, ...T[]];
+
+export function isSome<T>(all: readonly T[]): all is Some<T> {
+  return all.length > 0;
+}
+
+/**
+ * The search terms under which tokens of one tenant are found. Only their keys: for more than the index
+ * by token holds, or for a join, SQLite would go through all terms of the tenant.
+ */
+export function termKeysOf(tokens: Some<Key<'tokens'>>): Query<Key<'search_terms'>> {
+  const ids = tokens.map((token) => token.token_id);
+  return (db) =>
     db
       .selectFrom('search_terms')
       .select(['tenant_id', 'term', 'created_at', 'token_id'])
-      .where('tenant_id', '=', first.tenant_id)
-      .where('token_id', 'in', ids),
-  );
+      .where('tenant_id', '=', tokens[0].tenant_id)
+      .where('token_id', 'in', ids);
 }
 
 export interface Replacement {
