@@ -40,7 +40,7 @@ export interface TurnsOptions {
 }
 
 /** V8 compiles what runs often, and what it compiles runs at twice the speed. */
-const warmUpSeconds = 3;
+const warmUpSeconds = 2;
 
 /** What one subject has left behind, such as a write-ahead log to be tidied, is not the next one's load. */
 const restMs = 50;
