@@ -127,6 +127,8 @@ export interface Running {
   readonly bootstrapped: Bootstrapped | undefined;
   /** Every route that asks for a key, as declared. */
   readonly routes: readonly Route[];
+  /** Resolves once what became due while no server was up is done. */
+  readonly caughtUp: Promise<void>;
   /** Finishes what is in flight, then closes the store. */
   stop(): Promise<void>;
 }
@@ -221,6 +223,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       vault,
       bootstrapped,
       routes,
+      caughtUp: jobs.caughtUp,
       stop: async () => {
         await Promise.all([server.close(), jobs.stop()]);
         await vault.close();

@@ -13,6 +13,8 @@ export interface Job {
 }
 
 export interface RunningJobs {
+  /** Resolves once each job has run, and so what became due while no server was up is done. */
+  readonly caughtUp: Promise<void>;
   /** Resolves once no job is under way any more. */
   stop(): Promise<void>;
 }
@@ -20,8 +22,13 @@ export interface RunningJobs {
 /** Each job runs at once, for what became due while no server was up, and from then on by its time. */
 export function startJobs(jobs: readonly Job[], log: Log): RunningJobs {
   const stopping = new AbortController();
-  const loops = jobs.map((job) => repeat(job, log, stopping.signal));
+  const firstRuns = jobs.map((job) => runOnce(job, log, stopping.signal));
+  const loops = jobs.map(async (job, index) => {
+    await firstRuns[index];
+    await repeat(job, log, stopping.signal);
+  });
   return {
+    caughtUp: Promise.all(firstRuns).then(() => undefined),
     stop: async () => {
       stopping.abort();
       await Promise.all(loops);
@@ -30,10 +37,11 @@ export function startJobs(jobs: readonly Job[], log: Log): RunningJobs {
 }
 
 async function repeat(job: Job, log: Log, stopping: AbortSignal): Promise<void> {
-  while (!stopping.aborted) {
-    await runOnce(job, log, stopping);
+  for (;;) {
     // Ends early, with an error, when the vault stops.
     await pause(job.everyMs, undefined, { ref: false, signal: stopping }).catch(() => undefined);
+    if (stopping.aborted) return;
+    await runOnce(job, log, stopping);
   }
 }
 

@@ -102,6 +102,8 @@ export async function startVault(
     log: recorder(logged),
     ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
   });
+  // In a fresh place nothing is due, and no job of the vault's own comes between the steps of a test.
+  if (options.place === undefined) await running.caughtUp;
   let stopped: Promise<void> | undefined;
   const stop = () => {
     stopped ??= running.stop();
