@@ -114,35 +114,31 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
     }
   }
 
-  /** Nothing needs undoing in a group in which all succeed, as nearly always; else nothing is done. */
+  /** One savepoint for all: nearly always all succeed. Where one does not, nothing of them is done. */
   function applyAll(changes: readonly FlatChange[], group: LogChain): WireOutcome[] | undefined {
+    database.exec('savepoint whole');
     const fork = group.fork();
     try {
       const outcomes = changes.map((change) => told(apply(change, fork)));
+      database.exec('release whole');
       group.adopt(fork);
       return outcomes;
-    } catch {
+    } catch (error) {
+      if (!database.isTransaction) throw error;
+      database.exec('rollback to whole; release whole');
       return undefined;
     }
-  }
-
-  function begin(giveUpAt: number): void {
-    // Other processes were waited for by the group before as well.
-    const patienceMs = giveUpAt - monotonicMs();
-    if (patienceMs <= 0) throw expired();
-    database.exec(`pragma busy_timeout = ${patienceMs}; begin immediate`);
   }
 
   return ({ changes, giveUpAt }: WireGroup): WireOutcome[] => {
     const group = chain.fork();
     try {
-      begin(giveUpAt);
-      let outcomes = applyAll(changes, group);
-      if (!outcomes) {
-        if (database.isTransaction) database.exec('rollback');
-        begin(giveUpAt);
-        outcomes = changes.map((change) => applyOne(change, group));
-      }
+      // Other processes were waited for by the group before as well.
+      const patienceMs = giveUpAt - monotonicMs();
+      if (patienceMs <= 0) throw expired();
+      database.exec(`pragma busy_timeout = ${patienceMs}; begin immediate`);
+      const together = changes.length > 1 ? applyAll(changes, group) : undefined;
+      const outcomes = together ?? changes.map((change) => applyOne(change, group));
       database.exec('commit');
       chain.adopt(group);
       return outcomes;
