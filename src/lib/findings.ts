@@ -20,12 +20,17 @@ export function attemptAt<T>(path: string, check: () => T): T {
   try {
     return check();
   } catch (error) {
-    if (path === '' || !(error instanceof VaultError) || !error.errors) throw error;
-    const whole = (name: string) => (name.startsWith('[') ? path + name : `${path}.${name}`);
-    throw invalid(
-      Object.fromEntries(Object.entries(error.errors).map(([name, texts]) => [whole(name), texts])),
-    );
+    throw error instanceof VaultError ? below(path, error) : error;
   }
+}
+
+/** The error with the attributes that it names by their whole path. */
+export function below(path: string, error: VaultError): VaultError {
+  if (path === '' || !error.errors) return error;
+  const whole = (name: string) => (name.startsWith('[') ? path + name : `${path}.${name}`);
+  return invalid(
+    Object.fromEntries(Object.entries(error.errors).map(([name, texts]) => [whole(name), texts])),
+  );
 }
 
 export function createFindings(): Findings {

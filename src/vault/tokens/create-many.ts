@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { newEvaluation } from '../../expressions/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
-import { attemptAt, createFindings } from '../../lib/findings.ts';
+import { attemptAt, below, createFindings } from '../../lib/findings.ts';
 import type { TokenId } from '../../lib/ids.ts';
 import type { LogEntry } from '../../lib/log-chain.ts';
 import { createPause } from '../../lib/pauses.ts';
@@ -115,8 +115,8 @@ export async function wantConverted(
   const id = request.token_intent_id ?? '';
   const intent = await liveIntent(tools.store, caller, { id, now: tools.clock.now() });
   if (intent) return wantToken(tools, caller, { request, path, intent });
-  const name = path === '' ? 'token_intent_id' : `${path}.token_intent_id`;
-  return invalid(name, 'must be the id of a token intent that is still there');
+  const message = 'must be the id of a token intent that is still there';
+  return below(path, invalid('token_intent_id', message));
 }
 
 /** Whoever tries ids that do not exist is seen in the log, also where that is a wrong attribute. */

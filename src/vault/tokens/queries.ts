@@ -89,15 +89,10 @@ function equalTokens(tenant: TenantId, fingerprints: readonly string[]): Query<R
 }
 
 /** What is asked of tokens in order to remove them. */
-export const removalColumns = [
-  'tenant_id',
-  'token_id',
-  'version',
-  'search_indexes',
-  'metadata',
-] as const;
-
-type Removable = Pick<Row<'tokens'>, (typeof removalColumns)[number]>;
+type Removable = Pick<
+  Row<'tokens'>,
+  'tenant_id' | 'token_id' | 'version' | 'search_indexes' | 'metadata'
+>;
 
 async function termsOf(store: Store, rows: readonly Removable[]): Promise<Key<'search_terms'>[]> {
   const indexed = rows.filter((row) => row.search_indexes !== null || row.metadata !== null);
