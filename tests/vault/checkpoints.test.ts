@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { day, hour, parseInstant } from '../../src/lib/clock.ts';
 import type { Row } from '../../src/store/tables.ts';
+import { draftCheckpoint } from '../../src/vault/logs/checkpoints.ts';
 import { type Checkpoint, openCheckpoint, statementHash } from '../../src/vault/logs/statements.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { signCheckpoints, verifyPlace } from '../support/logs.ts';
@@ -79,6 +80,21 @@ onBothEngines('the checkpoint job', (engine) => {
     }
     const { findings } = await verifyPlace(one.place);
     assert.deepEqual(findings, []);
+  });
+
+  test('what is drafted after a checkpoint has its number, whatever was signed meanwhile', async () => {
+    const { vault, id, rows } = await tenants();
+    const { store, tenants: all } = vault.running.vault;
+    const tenant = await all.find(id);
+    assert.ok(tenant);
+    await signCheckpoints(vault);
+    const late = await draftCheckpoint(store, tenant, undefined, vault.clock.now());
+    assert.ok(late);
+    assert.equal(late.seq, 1);
+    const [entry] = await rows('logs');
+    assert.ok(entry);
+    const { conflict } = await store.commit({ insert: { checkpoints: [late] }, entries: [entry] });
+    assert.match(conflict ?? '', /^checkpoints\./);
   });
 
   test('a checkpoint that somebody else put there hides nothing from it', async () => {

@@ -45,11 +45,12 @@ export async function writeCheckpoints(
     if (stopping.aborted) break;
     const tenant = await tenants.find(tenant_id);
     const now = clock.now();
-    const row = tenant && (await draftCheckpoint(store, tenant, now));
+    if (!tenant) continue;
+    const newest = await newestCheckpoint(store, tenant_id);
+    const row = await draftCheckpoint(store, tenant, newest, now);
     if (!row) continue;
     const fact = { entity: 'log_checkpoint', id: String(row.seq), operation: 'create' } as const;
     const entry = systemEntry({ ...fact, tenant: tenant_id, at: now });
-    // Of several servers one writes it; for the others the number is taken.
     const { conflict } = await store.commit({ insert: { checkpoints: [row] }, entries: [entry] });
     if (conflict === undefined) written++;
   }
@@ -62,9 +63,8 @@ export function readCheckpoint({ store, clock }: Checkpointing, caller: Caller):
   return async () => {
     const now = clock.now();
     const newest = await newestCheckpoint(store, tenant.id);
-    const drafted = newest ? undefined : await draftCheckpoint(store, tenant, now);
-    // Nothing to draft after all means that somebody else was faster.
-    const row = newest ?? drafted ?? (await newestCheckpoint(store, tenant.id));
+    const drafted = newest ? undefined : await draftCheckpoint(store, tenant, undefined, now);
+    const row = newest ?? drafted;
     if (!row) throw new VaultError('not_found', { public: 'There is no checkpoint yet.' });
     const fact = { entity: 'log_checkpoint', id: String(row.seq) } as const;
     return {
@@ -77,13 +77,16 @@ export function readCheckpoint({ store, clock }: Checkpointing, caller: Caller):
   };
 }
 
-/** A checkpoint to be stored; `undefined` when nothing but checkpoints was logged since the last. */
+/**
+ * The checkpoint that follows `newest`; `undefined` when nothing but that one was logged since. Of
+ * several who draft after the same one, one can store it: for the others its number is taken.
+ */
 export async function draftCheckpoint(
   store: Store,
   tenant: Tenant,
+  newest: Row<'checkpoints'> | undefined,
   now: Instant,
 ): Promise<Row<'checkpoints'> | undefined> {
-  const newest = await newestCheckpoint(store, tenant.id);
   const known = newest && isOwn(tenant, newest) ? openCheckpoint(newest) : undefined;
   const since = known ? known.created_at - latenessMsMax : 0;
   const knownSeqs = new Map(known?.heads.map(([stream, seq]) => [stream, seq]));
@@ -128,7 +131,7 @@ export async function* streamsOf(
   }
 }
 
-async function newestCheckpoint(
+export async function newestCheckpoint(
   store: Store,
   tenant: TenantId,
 ): Promise<Row<'checkpoints'> | undefined> {

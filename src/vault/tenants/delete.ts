@@ -6,7 +6,7 @@ import type { Row } from '../../store/tables.ts';
 import { purgedTables, rowsOfTenant } from '../../store/tenant-rows.ts';
 import type { Actor } from '../access/caller.ts';
 import { entryOf, systemEntry } from '../logs/audit.ts';
-import { draftCheckpoint } from '../logs/checkpoints.ts';
+import { draftCheckpoint, newestCheckpoint } from '../logs/checkpoints.ts';
 import type { Decide } from '../perform.ts';
 import { type TenantReading, tenantRowOf } from './read.ts';
 
@@ -22,7 +22,8 @@ export function deleteTenant(
   return async () => {
     const now = clock.now();
     // The key that signs goes as well, so this is the last word on the log.
-    const checkpoint = await draftCheckpoint(store, actor.tenant, now);
+    const newest = await newestCheckpoint(store, actor.tenant.id);
+    const checkpoint = await draftCheckpoint(store, actor.tenant, newest, now);
     const row = await tenantRowOf(tenants, actor.tenant.id);
     const fact = { entity: 'tenant', id: row.tenant_id, operation: 'delete' } as const;
     return {
