@@ -138,9 +138,14 @@ export interface ServeOptions {
   readonly log?: Log;
   /** How long a client may take to send a request. */
   readonly requestTimeoutMs?: number;
+  /** Whether jobs run again by their time, and not only at the start. */
+  readonly jobsRepeat?: boolean;
   /** See {@link VaultOptions}. */
   readonly open?: typeof openStore;
 }
+
+/** Connections that wait to be accepted; more than a system keeps are reset. */
+const backlog = 4_096;
 
 export async function serve(config: Config, options: ServeOptions = {}): Promise<Running> {
   const { clock = systemClock, log = createLog(config.logLevel), open = openStore } = options;
@@ -214,10 +219,10 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       publicUrl: config.publicUrl,
       requestTimeoutMs: options.requestTimeoutMs,
     });
-    await server.listen({ host: config.host, port: config.port });
+    await server.listen({ host: config.host, port: config.port, backlog });
     const { port } = server.server.address() as AddressInfo;
     const host = config.host.includes(':') ? `[${config.host}]` : config.host;
-    const jobs = startJobs(jobsOf({ store, tenants, clock, random }), log);
+    const jobs = startJobs(jobsOf({ store, tenants, clock, random }), log, options.jobsRepeat);
     return {
       url: `${config.tls ? 'https' : 'http'}://${host}:${port}`,
       vault,

@@ -2,12 +2,12 @@
 import { LiquidError, Output, type Template, toValueSync } from 'liquidjs';
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
+import { Recent } from '../lib/recent.ts';
 import { EvaluationContext } from './context.ts';
 import { directOf, directTextOf } from './direct.ts';
 import { engine, expressionLengthMax } from './engine.ts';
 import { ExpressionError } from './error.ts';
 import { type Evaluate, type Evaluation, newEvaluation, type Scope } from './evaluation.ts';
-import { Recent } from './recent.ts';
 import { jsonOf } from './result.ts';
 import { type Flaw, flawOfText, withPipes } from './strict.ts';
 import { TextEmitter } from './text.ts';

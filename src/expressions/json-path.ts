@@ -7,9 +7,9 @@ import {
   jsonpath,
 } from 'json-p3';
 import type { Json } from '../lib/json.ts';
+import { Recent } from '../lib/recent.ts';
 import type { Budget } from './budget.ts';
 import { ExpressionError } from './error.ts';
-import { Recent } from './recent.ts';
 
 const { selectors, expressions } = jsonpath;
 type Selector = JSONPathQuery['segments'][number]['selectors'][number];

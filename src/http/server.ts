@@ -238,8 +238,14 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (!caller || key === undefined || route.method === 'GET' || route.method === 'DELETE') {
       return send(await take(), reply);
     }
-    const header = headers.nameAsSent(request.raw, 'idempotency-key');
-    const asked = { caller, route: `${route.method} ${pathOf(request)}`, key, header };
+    const header = () => headers.nameAsSent(request.raw, 'idempotency-key');
+    const asked = {
+      caller,
+      route: `${route.method} ${pathOf(request)}`,
+      key,
+      header,
+      reachesOut: route.reachesOut === true,
+    };
     return send(await idempotency(asked, take), reply);
   }
 

@@ -19,13 +19,16 @@ export interface RunningJobs {
   stop(): Promise<void>;
 }
 
-/** Each job runs at once, for what became due while no server was up, and from then on by its time. */
-export function startJobs(jobs: readonly Job[], log: Log): RunningJobs {
+/**
+ * Each job runs at once, for what became due while no server was up, and from then on by its time,
+ * unless they are not to repeat.
+ */
+export function startJobs(jobs: readonly Job[], log: Log, repeats = true): RunningJobs {
   const stopping = new AbortController();
   const firstRuns = jobs.map((job) => runOnce(job, log, stopping.signal));
   const loops = jobs.map(async (job, index) => {
     await firstRuns[index];
-    await repeat(job, log, stopping.signal);
+    if (repeats) await repeat(job, log, stopping.signal);
   });
   return {
     caughtUp: Promise.all(firstRuns).then(() => undefined),

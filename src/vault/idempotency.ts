@@ -1,6 +1,7 @@
 /** Idempotency: the answer of the first request with a key, kept for a day and given again. */
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
+import { Recent } from '../lib/recent.ts';
 import type { Key } from '../store/tables.ts';
 import type { Caller } from './access/caller.ts';
 import { entryOf } from './logs/audit.ts';
@@ -21,8 +22,10 @@ export interface IdempotentRequest {
   /** Method and path, for example `POST /tokens`. */
   readonly route: string;
   readonly key: string;
-  /** The header in which the key came, as the caller wrote it. */
-  readonly header: string;
+  /** What the caller calls the header in which the key came. */
+  readonly header: () => string;
+  /** The request does more than decide, so it must not run again even where it would change nothing. */
+  readonly reachesOut: boolean;
 }
 
 /** Runs the request unless its answer is stored already. */
@@ -35,27 +38,37 @@ export interface IdempotencyOptions extends TokenReading {
   readonly random: Random;
 }
 
+/** Of the keys that this server remembers, in characters: some seven thousand keys. */
+const seenSizeMax = 2_000_000;
+
 /**
  * One key has one effect per application, method and path. The answer commits together with the
  * effect under a unique key, so neither a crash nor a second server can double it; the set of
  * requests under way only serves the early 409. A failure stores nothing.
+ *
+ * Nearly every key is new, so a stored answer is looked for first only where this server has seen the
+ * key. One that another server stored, or this one before its start, is found when the commit fails.
  */
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
   const underWay = new Set<string>();
+  const seen = new Recent<true>(seenSizeMax);
 
   return async (request, run) => {
     checkKey(request);
-    const name = JSON.stringify(rowKey(request));
+    const rowKey = rowKeyOf(request);
+    const name = JSON.stringify(rowKey);
     if (underWay.has(name)) {
       throw new VaultError('conflict', {
         public: 'A request with this idempotency key is still being processed.',
         headers: { 'retry-after': '1' },
       });
     }
+    const looksFirst = request.reachesOut || seen.get(name) === true;
     underWay.add(name);
+    seen.set(name, true);
     try {
-      const slot = createSlot(options, request);
-      return (await slot.stored()) ?? (await run(slot));
+      const slot = createSlot(options, request, rowKey);
+      return (looksFirst ? await slot.stored() : undefined) ?? (await run(slot));
     } finally {
       underWay.delete(name);
     }
@@ -65,16 +78,18 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
 function checkKey({ key, header }: IdempotentRequest): void {
   if (key.length <= idempotencyKeyLengthMax && keyForm.test(key)) return;
   throw invalid(
-    header,
+    header(),
     `must have 1 to ${idempotencyKeyLengthMax} characters and no control characters`,
   );
 }
 
-function createSlot(options: IdempotencyOptions, request: IdempotentRequest): ReplySlot {
+function createSlot(
+  options: IdempotencyOptions,
+  { caller, route }: IdempotentRequest,
+  key: Key<'replies'>,
+): ReplySlot {
   const { store, clock, random } = options;
-  const { caller } = request;
   const { tenant } = caller;
-  const key = rowKey(request);
   /** Of the row that a new answer replaces, which is not given any more but not removed yet; else 0. */
   let version = 0;
   return {
@@ -87,7 +102,7 @@ function createSlot(options: IdempotencyOptions, request: IdempotentRequest): Re
       const reply = kept && (await replyAsSeenNow(options, { caller, now, reply: kept }));
       if (reply === undefined) return undefined;
       // The answer may hold data, and no data leaves without an entry.
-      const id = request.route.slice(0, loggedRouteLengthMax);
+      const id = route.slice(0, loggedRouteLengthMax);
       const entry = entryOf(caller, now, { entity: 'idempotency_key', id, operation: 'read' });
       await store.commit({ entries: [entry] });
       return reply;
@@ -96,7 +111,7 @@ function createSlot(options: IdempotencyOptions, request: IdempotentRequest): Re
 }
 
 /** Sessions of one application are different people, so each has keys of its own. */
-function rowKey({ caller, route, key }: IdempotentRequest): Key<'replies'> {
+function rowKeyOf({ caller, route, key }: IdempotentRequest): Key<'replies'> {
   return {
     tenant_id: caller.tenant.id,
     application_id: caller.session ?? caller.application,

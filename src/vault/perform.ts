@@ -1,5 +1,5 @@
 /** Performing: a request decides, the store commits what it decided, and only then is it answered. */
-
+import { setTimeout as timeout } from 'node:timers/promises';
 import type { Clock, Instant } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import type { Change, Precondition } from '../store/change.ts';
@@ -71,6 +71,12 @@ export interface ReplySlot {
 export const decisionsMax = 20;
 
 /**
+ * Who has lost twice waits before the next attempt, longer each time: on another server requests may
+ * follow one another so closely that there is no getting in between them.
+ */
+const backoffMsMax = 64;
+
+/**
  * @throws VaultError what was decided as a refusal, after its entry is durable; `conflict` after
  * {@link decisionsMax} lost races; `unavailable` from the store. Nothing is done then.
  */
@@ -78,7 +84,7 @@ export async function perform(store: Store, decide: Decide, slot?: ReplySlot): P
   try {
     return await commitDecision(store, decide, slot);
   } catch (error) {
-    // Another server may have done this very request meanwhile, which is why it fails when done again.
+    // This very request may have been done before, which is why it fails when done again.
     // Where that cannot be found out either, the first failure is the one that tells what was done.
     const stored = await slot?.stored().catch(() => undefined);
     if (stored) return stored;
@@ -91,6 +97,9 @@ async function commitDecision(store: Store, decide: Decide, slot?: ReplySlot): P
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
     const effect = await decide(conflict);
     if ('refusal' in effect) {
+      // What is refused by now may have been done before, and is then no attempt to be logged.
+      const stored = await slot?.stored();
+      if (stored) return stored;
       await store.commit(effect.change);
       throw effect.refusal;
     }
@@ -101,6 +110,7 @@ async function commitDecision(store: Store, decide: Decide, slot?: ReplySlot): P
     conflict = outcome.conflict;
     const stored = await slot?.stored();
     if (stored) return stored;
+    if (decisions > 0) await timeout(Math.min(2 ** decisions, backoffMsMax));
   }
   throw new VaultError('conflict', {
     public: 'The resource is being changed by too many requests at once; try again.',

@@ -17,7 +17,10 @@ test('the demonstration ends by itself and removes its data', async (t) => {
 
 test('interrupted, it removes its data all the same', async (t) => {
   const directory = temporaryDirectory(t);
-  const { code } = await interruptCommand(['demo'], { TMPDIR: directory }, /1\. Two applications/);
+  const interrupt = () => interruptCommand(['demo'], { TMPDIR: directory }, /1\. Two applications/);
+  let { code } = await interrupt();
+  // On a busy machine the story may be at its end before the signal comes.
+  for (let again = 0; code === 0 && again < 5; again += 1) ({ code } = await interrupt());
   assert.equal(code, 130);
   assert.deepEqual(readdirSync(directory), []);
 });

@@ -41,6 +41,14 @@ async function fixture(t: TestContext, engine: Engine): Promise<Fixture> {
   return { place, elsewhere, database, checkpoint, publicKey: kept.body.public_key };
 }
 
+/** Far longer than what follows its last checkpoint; PostgreSQL's lanes share the entries by chance. */
+function longestStream<E extends { readonly stream_id: string }>(
+  entries: readonly E[],
+): readonly E[] {
+  const streams = [...Map.groupBy(entries, ({ stream_id }) => stream_id).values()];
+  return streams.reduce((one, other) => (other.length > one.length ? other : one));
+}
+
 /** No variable of a vault is set: neither root key nor database are where it could find them. */
 const verify = (...flags: readonly string[]): Promise<Finished> =>
   runCommand(['logs', 'verify', ...flags], {});
@@ -72,8 +80,8 @@ onBothEngines('strongroom logs verify', (engine) => {
 
   test('3: an altered log; the first bad entry is named', async (t) => {
     const { place, database, checkpoint } = await fixture(t, engine);
-    const entry = (await rowsOf(engine, place, 'logs')).find(({ seq }) => seq === 8);
-    assert.ok(entry, 'a stream that goes on beyond its fifth entry');
+    const [entry] = longestStream(await rowsOf(engine, place, 'logs'));
+    assert.ok(entry);
     const where = `where stream_id = '${entry.stream_id}' and seq`;
     await engine.run(place, `update logs set entity_id = 'another' ${where} = 5`);
     const edited = await verify('--database', database);
@@ -133,7 +141,13 @@ onBothEngines('strongroom logs export', (engine) => {
     assert.equal(intact.code, 0, intact.stdout);
 
     const lines = text.trimEnd().split('\n');
-    const middle = lines.findIndex((line) => line.startsWith('{"kind":"entry"')) + 4;
+    const entries = lines.flatMap((line, at) => {
+      const record = JSON.parse(line);
+      return record.kind === 'entry' ? [{ ...record, at }] : [];
+    });
+    const beginning = longestStream(entries).slice(0, 8);
+    const middle = beginning.findLast(({ result }) => result === 'success')?.at;
+    assert.ok(middle);
     const line = lines[middle] ?? '';
     const alterations: readonly (readonly [RegExp, readonly string[]])[] = [
       [/deleted: /, lines.toSpliced(middle, 1)],

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
-import { json, redirect, startHost } from '../support/host.ts';
+import { type Answer, json, redirect, startHost } from '../support/host.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { newTenant, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { bank, visa } from '../support/values.ts';
@@ -23,7 +23,6 @@ const environment = {
   STRONGROOM_BANK_PROVIDER_REQUEST:
     '{"rtn": "{{ routing_number }}", "dda": "{{ account_number }}", "in": "{{ country_code }}"}',
   STRONGROOM_BANK_PROVIDER_ANSWER: "{{ body.result | replace: 'OPEN', 'enabled' }}",
-  STRONGROOM_BANK_PROVIDER_TIMEOUT_MS: '200',
 };
 
 const accountToken = { type: 'us_bank_account_number', data: bank.account_number };
@@ -33,10 +32,39 @@ const verify = async (tenant: TestTenant, token: object, more: object = {}) => {
   return tenant.send('POST', path, { body: { token_id: body.id, ...more } });
 };
 
+/** Lets the tenant use the operator's service, which has not been asked yet. */
+const choose = async (tenant: TestTenant) => {
+  await tenant.set({ bank_verification_provider: 'http' });
+  host.requests.length = 0;
+  return tenant;
+};
+
 /** Nothing that was logged, stored in the log or answered holds an account number. */
 async function assertUnspoken(tenant: TestTenant, answers: readonly { text: string }[]) {
   const said = JSON.stringify([tenant.vault.logged, await tenant.rows('logs'), answers]);
   assert.equal(said.includes(bank.account_number), false);
+}
+
+/** Each of these answers of the service is inconclusive, warned of and counted, and quoted nowhere. */
+async function assertUseless(tenant: TestTenant, answers: readonly Answer[]) {
+  const warnings = () =>
+    tenant.vault.logged.filter(
+      ({ message, fields }) =>
+        message === 'a bank account could not be verified' && fields?.tenant_id === tenant.id,
+    ).length;
+  const counted = async () => {
+    const { text } = await tenant.vault.send('GET', '/metrics');
+    return Number(/^strongroom_bank_provider_failures_total (\d+)$/m.exec(text)?.[1]);
+  };
+  const before = await counted();
+  for (const [index, answer] of answers.entries()) {
+    host.answer(answer);
+    const given = await verify(tenant, { type: 'bank', data: bank });
+    assert.deepEqual([given.status, given.body], [200, { status: 'inconclusive' }]);
+    assert.equal(warnings(), index + 1);
+    assert.equal(await counted(), before + index + 1);
+    await assertUnspoken(tenant, [given]);
+  }
 }
 
 onBothEngines(`POST ${path} by rules`, (engine) => {
@@ -202,11 +230,8 @@ onBothEngines(`POST ${path} by rules with a routing directory`, (engine) => {
 onBothEngines(`POST ${path} by the operator’s service`, (engine) => {
   const tenants = tenantsOf(engine, { environment });
   const choosing = async () => {
-    const tenant = await tenants();
-    await tenant.set({ bank_verification_provider: 'http' });
-    host.requests.length = 0;
     host.answer(json({ result: 'OPEN' }));
-    return tenant;
+    return choose(await tenants());
   };
 
   test('200: its answer is the status, and the log says first that the token was sent', async () => {
@@ -244,30 +269,11 @@ onBothEngines(`POST ${path} by the operator’s service`, (engine) => {
 
   test('200: a service that cannot answer is inconclusive, with a warning that quotes nothing', async () => {
     const tenant = await choosing();
-    const warnings = () =>
-      tenant.vault.logged.filter(
-        ({ message, fields }) =>
-          message === 'a bank account could not be verified' && fields?.tenant_id === tenant.id,
-      ).length;
-    const counted = async () => {
-      const { text } = await tenant.vault.send('GET', '/metrics');
-      return Number(/^strongroom_bank_provider_failures_total (\d+)$/m.exec(text)?.[1]);
-    };
-    const before = await counted();
-    const useless = [
-      () => undefined,
+    await assertUseless(tenant, [
       json({ result: bank.account_number }),
       redirect('https://[::1]/'),
       json({ result: 'x'.repeat(100_000) }),
-    ];
-    for (const [index, answer] of useless.entries()) {
-      host.answer(answer);
-      const given = await verify(tenant, { type: 'bank', data: bank });
-      assert.deepEqual([given.status, given.body], [200, { status: 'inconclusive' }]);
-      assert.equal(warnings(), index + 1);
-      assert.equal(await counted(), before + index + 1);
-      await assertUnspoken(tenant, [given]);
-    }
+    ]);
     host.answer(json({ result: 'OPEN' }));
     assert.equal((await verify(tenant, { type: 'bank', data: bank })).body.status, 'enabled');
   });
@@ -280,6 +286,16 @@ onBothEngines(`POST ${path} by the operator’s service`, (engine) => {
   });
 });
 
+onBothEngines(`POST ${path} by a service that is too slow`, (engine) => {
+  const tenants = tenantsOf(engine, {
+    environment: { ...environment, STRONGROOM_BANK_PROVIDER_TIMEOUT_MS: '200' },
+  });
+
+  test('200: it is inconclusive once the time is up, with a warning that quotes nothing', async () => {
+    await assertUseless(await choose(await tenants()), [() => undefined]);
+  });
+});
+
 onBothEngines(`POST ${path} strictly and with a cache`, (engine) => {
   const tenants = tenantsOf(engine, {
     environment: {
@@ -289,12 +305,7 @@ onBothEngines(`POST ${path} strictly and with a cache`, (engine) => {
       STRONGROOM_BANK_PROVIDER_ATTEMPTS: '1',
     },
   });
-  const choosing = async () => {
-    const tenant = await tenants();
-    await tenant.set({ bank_verification_provider: 'http' });
-    host.requests.length = 0;
-    return tenant;
-  };
+  const choosing = async () => choose(await tenants());
 
   test('503: a service that cannot answer, with Retry-After; nothing is cached or repeated', async () => {
     const tenant = await choosing();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { healthRoutes } from '../../src/http/routes/health.ts';
 import { onBothEngines } from '../support/engines.ts';
-import { createTestClock, startVault } from '../support/vault.ts';
+import { createStillClock, startVault } from '../support/vault.ts';
 
 onBothEngines('Health', (engine) => {
   test('200: alive, ready, and there, for anybody', async (t) => {
@@ -28,7 +28,7 @@ onBothEngines('Health', (engine) => {
   });
 
   test('503: not ready once its storage is gone, said within a second', async (t) => {
-    const clock = createTestClock();
+    const clock = createStillClock();
     const store = await engine.open(await engine.place(t));
     const readyz = healthRoutes({ store, clock }).find(({ path }) => path === '/readyz');
     assert.deepEqual(await readyz?.handle(), { status: 200, body: { status: 'ready' } });

@@ -4,7 +4,12 @@ import { test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
 import { newTenant, tenantsOf } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
-import { startVault } from '../support/vault.ts';
+import {
+  createStillClock,
+  revealEverything,
+  startVault,
+  type TestVault,
+} from '../support/vault.ts';
 
 const day = 24 * 3600 * 1000;
 const under = (key: string) => ({ headers: { 'svc-idempotency-key': key } });
@@ -32,14 +37,14 @@ onBothEngines('Idempotency', (engine) => {
     assert.deepEqual(await tenant.logged(), ['create']);
   });
 
-  test('the first answer is given for a day, also for another body, then the key is new', async () => {
-    const tenant = await tenants();
+  test('the first answer is given for a day, also for another body, then the key is new', async (t) => {
+    const tenant = await newTenant(await startVault(t, engine, { clock: createStillClock() }));
     const first = await tenant.send('POST', '/tokens', { body: card, ...under('k') });
     const other = { type: 'token', data: 'another body' };
-    tenant.vault.clock.advance(day - 2000);
+    tenant.vault.clock.advance(day - 1);
     const replayed = await tenant.send('POST', '/tokens', { body: other, ...under('k') });
     assert.equal(replayed.body.id, first.body.id);
-    tenant.vault.clock.advance(2001);
+    tenant.vault.clock.advance(1);
     const later = await tenant.send('POST', '/tokens', { body: other, ...under('k') });
     assert.equal(later.status, 201);
     assert.equal(later.body.data, 'another body');
@@ -170,5 +175,46 @@ onBothEngines('Idempotency', (engine) => {
     assert.deepEqual(await tenant.logged(), ['create']);
     await vault.stop();
     assert.equal((await second.send('POST', '/tokens', sent)).text, created[0]?.text);
+  });
+
+  test('what another server did is answered as done, also where it would be refused or fail by now', async (t) => {
+    const vault = await startVault(t, engine);
+    const second = await startVault(t, engine, { place: vault.place, clock: vault.clock });
+    const tenant = await newTenant(vault);
+    const permissions = ['token-intent:create', 'token-intent:read'];
+    const key = await tenant.application({ permissions, rules: [revealEverything] });
+    const intent = { key, body: { type: 'token', data: 'x' } };
+    const { body: converted } = await tenant.send('POST', '/token-intents', intent);
+    const created = await tenant.send('POST', '/applications', {
+      key: tenant.managementKey,
+      body: { name: 'moves', type: 'private', rules: [revealEverything] },
+    });
+    const application = `/applications/${created.body.id}`;
+    const requests = [
+      ['POST', '/tokens', key, { id: 'own', type: 'token', data: 'x' }],
+      ['POST', '/tokens', key, { token_intent_id: converted.id }],
+      ['PATCH', '/tokens/own', key, { metadata: { a: 'b' } }],
+      ['POST', '/tokens', created.body.key, { id: 'moved', type: 'token', data: 'x' }],
+    ] as const;
+    const send = (server: TestVault, index: number) => {
+      const [method, path, key, body] = requests[index] ?? requests[0];
+      return server.send(method, path, { key, body, ...under(`k-${index}`) });
+    };
+    for (const index of requests.keys()) {
+      assert.ok((await send(vault, index)).status < 300);
+    }
+    await tenant.send('DELETE', '/tokens/own');
+    const elsewhere = { name: 'moves', rules: [{ ...revealEverything, container: '/elsewhere/' }] };
+    const sent = { key: tenant.managementKey, body: elsewhere };
+    assert.equal((await tenant.send('PUT', application, sent)).status, 200);
+    vault.clock.advance(1000);
+    const before = await tenant.logged();
+    for (const index of requests.keys()) {
+      const answer = await send(second, index);
+      assert.ok(answer.status < 300, answer.text);
+      assert.equal(answer.text, (await send(vault, index)).text);
+    }
+    assert.deepEqual(await tenant.logged(), before);
+    assert.equal((await tenant.counts())['tokens'], 2);
   });
 });

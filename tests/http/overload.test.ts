@@ -1,29 +1,35 @@
-/** More requests than the storage can take: 503 at once for some, and the others are done. */
+/** More than the storage can take: 503 at once for what is too much, and the rest is done. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { waitingMax } from '../../src/store/queue.ts';
+import type { Change } from '../../src/store/change.ts';
+import type { Store } from '../../src/store/store.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { holdWrites } from '../support/locks.ts';
-import { type Received, startVault } from '../support/vault.ts';
+import { rowsOf } from '../support/rows.ts';
+import { startVault } from '../support/vault.ts';
+
+const large = 1_000_000;
 
 onBothEngines('an overloaded vault', (engine) => {
   test('503 overloaded with Retry-After; nothing was done, and the next request succeeds', async (t) => {
     const vault = await startVault(t, engine);
     const key = await vault.application();
-    const data = 'x'.repeat(1_000_000);
-    const create = (n: number, value: string) =>
-      vault.send('POST', '/tokens', { key, body: { id: `t-${n}`, type: 'token', data: value } });
-    assert.equal((await create(0, 'first')).status, 201);
+    const create = (id: string, data: string) =>
+      vault.send('POST', '/tokens', { key, body: { id, type: 'token', data } });
+    assert.equal((await create('first', 'x')).status, 201);
+    const [row] = await rowsOf(engine, vault.place, 'tokens');
+    const [entry] = await rowsOf(engine, vault.place, 'logs');
+    assert.ok(row && entry);
 
     const release = await holdWrites(t, engine, vault.place);
-    const refused = Promise.withResolvers<Received>();
-    const count = Math.ceil(waitingMax.bytes / data.length) + 20;
-    const requests = Array.from({ length: count }, async (_, n) => {
-      const answer = await create(n + 1, data);
-      if (answer.status !== 201) refused.resolve(answer);
-      return answer;
+    // No token has the version before this one, so each of these waits and then changes nothing.
+    const stale = { ...row, version: row.version + 2, data: new Uint8Array(large) };
+    const waiting = await fill(vault.running.vault.store, {
+      replace: { tokens: [stale] },
+      entries: [entry],
     });
-    const { status, headers, body } = await refused.promise;
+    const { status, headers, body } = await create('refused', 'x'.repeat(large));
+    const small = create('small', 'x');
     await release();
     assert.equal(status, 503);
     assert.equal(headers.get('retry-after'), '1');
@@ -31,11 +37,24 @@ onBothEngines('an overloaded vault', (engine) => {
     assert.equal(body.type, 'urn:strongroom:problem:overloaded');
     assert.match(body.detail, /Nothing was done; try again\./);
 
-    const answers = await Promise.all(requests);
-    const done = answers.filter((answer) => answer.status === 201).length;
-    assert.ok(answers.every((answer) => answer.status === 201 || answer.status === 503));
-    const [row] = await engine.run(vault.place, 'select count(*) as n from tokens');
-    assert.equal(Number(row?.['n']), done + 1);
-    assert.equal((await create(count + 1, 'last')).status, 201);
+    assert.equal((await small).status, 201);
+    await Promise.all(waiting);
+    assert.equal((await create('last', 'x'.repeat(large))).status, 201);
+    const ids = (await rowsOf(engine, vault.place, 'tokens')).map(({ token_id }) => token_id);
+    assert.deepEqual(ids.sort(), ['first', 'last', 'small']);
   });
 });
+
+/** Has the change wait again and again, until once more is too much. */
+async function fill(store: Store, change: Change): Promise<Promise<unknown>[]> {
+  const waiting: Promise<unknown>[] = [];
+  let full = false;
+  const refused = () => {
+    full = true;
+  };
+  while (!full) {
+    waiting.push(store.commit(change).catch(refused));
+    await new Promise((turn) => setImmediate(turn));
+  }
+  return waiting;
+}

@@ -73,12 +73,18 @@ onBothEngines('Rate limits', (engine) => {
 
   test('end with their window, and a block goes on for as long as it says', async (t) => {
     const short = { per: ['key'], requests: 2, window_seconds: 1, routes: ['GET /tokens/{id}'] };
-    const long = { ...short, block_seconds: 60, routes: ['DELETE /tokens/{id}'] };
+    const long = {
+      ...short,
+      window_seconds: 10,
+      block_seconds: 60,
+      routes: ['DELETE /tokens/{id}'],
+    };
     const vault = await startVault(t, engine, { environment: limiting(t, short, long) });
     const key = await vault.application();
     const send = (method: string) => () => vault.send(method, '/tokens/none', { key });
-    const refused = (await times(3, send('GET'))).at(-1);
-    assert.equal(refused?.status, 429);
+    // So many at once that they are too many also for the windows of a slow machine.
+    const answers = await Promise.all(Array.from({ length: 30 }, send('GET')));
+    const refused = answers.find(({ status }) => status === 429);
     assert.equal(refused?.headers.get('retry-after'), '1');
     while ((await send('GET')()).status === 429);
     const blocked = await times(4, send('DELETE'));
@@ -125,11 +131,13 @@ onBothEngines('Rate limits', (engine) => {
       environment: { STRONGROOM_RATE_LIMITS: 'legacy-2024' },
     });
     const key = await vault.application();
-    const create = () => vault.send('POST', '/tokens', { key, body });
+    // Those that fail are counted too, and so many of them fit into ten seconds on any machine.
+    const create = () => vault.send('POST', '/tokens', { key, body: {} });
     const answers = await Promise.all(Array.from({ length: 205 }, create));
-    assert.equal(answers.filter(({ status }) => status === 201).length, 200);
-    const refused = answers.find(({ status }) => status === 429);
-    assert.equal(refused?.headers.get('retry-after'), '10');
+    assert.equal(answers.filter(({ status }) => status === 400).length, 200);
+    const refused = answers.filter(({ status }) => status === 429);
+    const waits = refused.map(({ headers }) => Number(headers.get('retry-after')));
+    assert.equal(Math.max(...waits), 10);
     assert.equal((await vault.send('GET', '/tokens/none', { key })).status, 404);
   });
 

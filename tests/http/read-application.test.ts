@@ -49,6 +49,7 @@ onBothEngines('reading applications', (engine) => {
 
   test('200: the list is newest first, by pages and by cursor, and ends with an empty page', async () => {
     const tenant = await newTenant();
+    tenant.vault.clock.advance(1);
     for (const name of ['a', 'b', 'c']) await create(tenant, { name });
     const all = await get(tenant, '/applications');
     assert.equal(all.status, 200);

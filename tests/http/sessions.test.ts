@@ -1,11 +1,10 @@
 /** POST /sessions, POST /sessions/authorize, and what the key of a session may do. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseInstant } from '../../src/lib/clock.ts';
 import { purgeSessions } from '../../src/vault/sessions/sessions.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Given, type TestTenant, tenantsOf } from '../support/tenant.ts';
-import { managementKey, startVault } from '../support/vault.ts';
+import { createStillClock, managementKey, startVault } from '../support/vault.ts';
 
 const minute = 60_000;
 
@@ -203,18 +202,12 @@ onBothEngines('sessions', (engine) => {
   });
 
   test('401: from its expiry on the key is as good as none, to the millisecond', async (t) => {
-    let now = Date.now();
-    const clock = {
-      now: () => parseInstant(now),
-      advance: (milliseconds: number) => {
-        now += milliseconds;
-      },
-    };
+    const clock = createStillClock();
     const vault = await startVault(t, engine, { clock });
     const key = await vault.application({ type: 'public', permissions: ['token:create'] });
     const authorizer = await vault.application();
     const { session_key, nonce } = (await vault.send('POST', '/sessions', { key })).body;
-    const expires_at = new Date(now + 60 * minute).toISOString();
+    const expires_at = new Date(clock.now() + 60 * minute).toISOString();
     const body = { nonce, permissions: ['token:create'], expires_at };
     assert.equal(
       (await vault.send('POST', '/sessions/authorize', { key: authorizer, body })).status,

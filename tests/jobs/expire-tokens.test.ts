@@ -5,6 +5,7 @@ import { keysMax } from '../../src/jobs/batches.ts';
 import { batchMin, rowsPerSecondMax } from '../../src/jobs/pace.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
+import { bulk } from '../support/lines.ts';
 import { newTenant, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
@@ -15,10 +16,13 @@ const hour = 60 * minute;
 async function expiringTokens(tenant: TestTenant, count: number): Promise<void> {
   const expires_at = new Date(tenant.vault.clock.now() + hour).toISOString();
   const body = { type: 'token', search_indexes: ['{{ data }}'], metadata: { k: 'v' }, expires_at };
-  const made = Array.from({ length: count }, (_, index) =>
-    tenant.token({ ...body, id: `t-${index}`, data: `value ${index}` }),
-  );
-  await Promise.all(made);
+  const lines = Array.from({ length: count }, (_, index) => ({
+    ...body,
+    id: `t-${index}`,
+    data: `value ${index}`,
+  }));
+  // In one request: a thousand at once would be more connections than a server is offered at a time.
+  for (const { status } of await bulk(tenant, lines)) assert.equal(status, 201);
 }
 
 onBothEngines('The job that removes expired tokens', (engine) => {
@@ -114,8 +118,8 @@ onBothEngines('The job that removes expired tokens', (engine) => {
     await expiringTokens(tenant, 3);
     await vault.stop();
     vault.clock.advance(hour + 10 * minute);
-    const next = await startVault(t, engine, { place: vault.place, clock: vault.clock });
-    const tokens = () => engine.run(vault.place, 'select * from tokens');
-    while ((await tokens()).length > 0) await next.send('GET', '/ping');
+    // It is given once its jobs have run.
+    await startVault(t, engine, { place: vault.place, clock: vault.clock });
+    assert.deepEqual(await engine.run(vault.place, 'select * from tokens'), []);
   });
 });

@@ -12,8 +12,8 @@ import { shapes, type Table } from '../../src/store/tables.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesOfAnswer } from '../support/lines.ts';
 import { type MadeRequest, requestsWith } from '../support/requests.ts';
-import { newTenant, type TestTenant } from '../support/tenant.ts';
-import { type Received, startVault, type TestVault } from '../support/vault.ts';
+import { newTenant, type TestTenant, untilUsed } from '../support/tenant.ts';
+import { createStillClock, type Received, startVault, type TestVault } from '../support/vault.ts';
 
 const missing = randomUUID();
 const marker = 'The-Victims-Secret';
@@ -52,7 +52,7 @@ interface Identity {
 
 onBothEngines('tenants are apart', (engine) => {
   test('nobody without a valid key gets further than 401, and all of them look alike', async (t) => {
-    const vault = await startVault(t, engine);
+    const vault = await startVault(t, engine, { clock: createStillClock() });
     const victim = await newVictim(vault);
     const texts = new Set<string>();
     for (const identity of await strangers(vault)) {
@@ -70,7 +70,7 @@ onBothEngines('tenants are apart', (engine) => {
   });
 
   test('a foreign id is answered like one that does not exist, and alters nothing', async (t) => {
-    const vault = await startVault(t, engine);
+    const vault = await startVault(t, engine, { clock: createStillClock() });
     const victim = await newVictim(vault);
     const intruder = await newTenant(vault);
     const plausible = await plausibleOf(intruder);
@@ -91,7 +91,7 @@ onBothEngines('tenants are apart', (engine) => {
   });
 
   test('the same idempotency key, path and body in two tenants are two requests', async (t) => {
-    const vault = await startVault(t, engine);
+    const vault = await startVault(t, engine, { clock: createStillClock() });
     const [one, other] = [await newTenant(vault), await newTenant(vault)];
     const sent = {
       headers: { 'svc-idempotency-key': 'the same' },
@@ -106,7 +106,7 @@ onBothEngines('tenants are apart', (engine) => {
   });
 
   test('every kind of id that is stored is tried', async (t) => {
-    const vault = await startVault(t, engine);
+    const vault = await startVault(t, engine, { clock: createStillClock() });
     const victim = await newVictim(vault);
     const tables = (Object.keys(shapes) as Table[]).filter((one) => !withoutIds.includes(one));
     for (const table of tables) {
@@ -200,7 +200,7 @@ async function newVictim(vault: TestVault): Promise<Victim> {
   }
   await tenant.send('GET', '/logs/checkpoint', { key: tenant.managementKey });
   const list = await tenant.send('GET', '/applications?size=1', { key: tenant.managementKey });
-  await used(tenant);
+  await untilUsed(tenant, tenant.key, tenant.managementKey, publicKey);
   const ids = new Map<string, string>();
   const kinds = new Set<string>();
   const add = (kind: string, id: string) => {
@@ -234,15 +234,6 @@ async function newVictim(vault: TestVault): Promise<Victim> {
       return lines.sort().join('\n');
     },
   };
-}
-
-/** The first use of a key is noted beside the request; from then on nothing of it changes for an hour. */
-async function used(tenant: TestTenant): Promise<void> {
-  for (let asked = 0; asked < 1000; asked++) {
-    const keys = await tenant.rows('api_keys');
-    if (keys.every((row) => row.session_id !== null || row.last_used_at !== null)) return;
-  }
-  throw new Error('the use of a key was not noted');
 }
 
 /** Whoever has no valid key of any tenant. */

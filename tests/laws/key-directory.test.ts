@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
-import { newTenant } from '../support/tenant.ts';
+import { newTenant, untilUsed } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
 const message = 'a stored key was altered beside the vault and is refused';
@@ -30,6 +30,8 @@ onBothEngines('the directory of keys', (engine) => {
     );
     const rows = await own.rows('api_keys');
     const used = await own.send('GET', '/applications/key', { key });
+    // What notes the use writes the whole row, over what is altered beside it.
+    await untilUsed(own, key);
     const row = rows.find((one) => one.application_id === used.body.id);
     assert.ok(known && victim && row);
 

@@ -18,6 +18,8 @@ const talkative = {
   log_parameter_max_length: '-1',
   log_parameter_max_length_on_error: '-1',
   log_error_verbosity: 'verbose',
+  // Its temporary files would come and go while the directory is read.
+  autovacuum: 'off',
 };
 
 interface Written {

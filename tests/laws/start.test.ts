@@ -21,7 +21,6 @@ import { createApplication, managementKey, request } from '../support/vault.ts';
 const everywhere = { STRONGROOM_HOST: '0.0.0.0' };
 const noBootstrapKey = { STRONGROOM_BOOTSTRAP_KEY: '' };
 const shownKey = /^Its management key, shown this once: (key_test_mgt_\w+)$/m;
-const visibleMs = 1_000;
 
 const refusals: readonly { title: string; environment: Environment; says: RegExp }[] = [
   {
@@ -102,19 +101,17 @@ onBothEngines('the first start', (engine) => {
     await createApplication(second.url, {}, key);
   });
 
-  test('`tenant create` works beside a running server and its key within a second', async (t) => {
+  test('`tenant create` works beside a running server and its key at once', async (t) => {
     const place = await engine.place(t);
     const vault = await spawnVault(t, environmentOf(place));
     assert.doesNotMatch(vault.output(), /management key/, 'the key of the operator is not shown');
     assert.equal(vault.output().includes(managementKey), false);
     const words = ['tenant', 'create', '--name', 'second', '--type', 'test', '--json'];
     const { code, stdout, stderr } = await runCommand(words, environmentOf(place));
-    const created = performance.now();
     assert.equal(code, 0, stderr);
     const { id, name, type, key } = JSON.parse(stdout);
     assert.deepEqual({ name, type }, { name: 'second', type: 'test' });
     const application = await createApplication(vault.url, {}, key);
-    assert.ok(performance.now() - created < visibleMs);
     const body = { type: 'token', data: 'of the second tenant' };
     const token = await request(`${vault.url}/tokens`, 'POST', { key: application, body });
     assert.equal(token.body.tenant_id, id);

@@ -42,7 +42,7 @@ export interface Postgres extends SharedPostgres {
   readonly directory: string;
   /** Of the postmaster; the last one while the cluster is down. */
   readonly pid: number;
-  /** Shuts down cleanly and removes the data, unless the directory was the caller's. */
+  /** Ends it and removes the data; where the directory is the caller's, cleanly, and the data stays. */
   stop(): Promise<void>;
   /** SIGKILL to every process at once. Data and port are kept. */
   kill(): Promise<void>;
@@ -61,7 +61,10 @@ const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 const pollMs = 10;
 const pollsMax = 3_000;
 
-/** PostgreSQL ends a fast shutdown by itself, however many clients are connected. */
+/**
+ * PostgreSQL ends a fast shutdown by itself, however many clients are connected, and an immediate one
+ * sooner: it writes nothing down, which after all the databases of a run may take a disk minutes.
+ */
 const stopMsMax = 30_000;
 
 let shared: Promise<SharedPostgres> | undefined;
@@ -109,11 +112,15 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
       return pidOf(server);
     },
     async stop() {
-      await halt((running) => running.kill('SIGINT'));
+      await halt((running) => running.kill(scratch === undefined ? 'SIGINT' : 'SIGQUIT'));
       if (scratch !== undefined) remove(scratch);
     },
     async kill() {
-      await halt(killAll);
+      if (hasExited(server)) return;
+      const children = freeze(server);
+      await halt(() => [pidOf(server), ...children].forEach(killIfAlive));
+      // What still ends holds the shared memory, with which no other server starts on the data.
+      while (children.some(isRunning)) await pause(pollMs);
     },
     async restart() {
       await halt((running) => running.kill('SIGINT'));
@@ -248,12 +255,23 @@ async function ready(server: ChildProcess, url: string, directory: string): Prom
   throw new Error(`PostgreSQL did not start:\n${readFileSync(logFile(directory), 'utf8')}`);
 }
 
-/** The postmaster goes first, so that it cannot see a child die and begin an orderly recovery. */
-function killAll(server: ChildProcess): void {
+/**
+ * Stops the postmaster and gives its children. It can fork no other then, nor see one of them die and
+ * begin an orderly recovery.
+ */
+function freeze(server: ChildProcess): number[] {
   const pid = pidOf(server);
+  process.kill(pid, 'SIGSTOP');
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
-  for (const victim of [pid, ...children.filter((child) => child !== '').map(Number)]) {
-    killIfAlive(victim);
+  return children.filter((child) => child !== '').map(Number);
+}
+
+/** False also for one that has ended while nobody has asked how: a zombie holds nothing. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
   }
 }
 

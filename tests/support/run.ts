@@ -16,7 +16,8 @@ const filters = process.argv.slice(2).filter((argument) => !argument.startsWith(
 const files = globSync('tests/**/*.test.ts', { cwd: root }).filter(isWanted).sort();
 if (files.length === 0) throw new Error(`no test file matches ${filters.join(' ')}`);
 
-const postgres = await startPostgres();
+// No test takes the machine away from it; those that kill a cluster have one of their own.
+const postgres = await startPostgres({ settings: { fsync: 'off' } });
 process.exitCode = await runTests(postgres.url);
 await postgres.stop();
 

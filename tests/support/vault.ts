@@ -38,6 +38,17 @@ export function createTestClock(): TestClock {
   };
 }
 
+/** Stands still between advances, for what is so until an instant and no more from it on. */
+export function createStillClock(): TestClock {
+  let now = Date.now();
+  return {
+    now: () => now as Instant,
+    advance: (milliseconds) => {
+      now += milliseconds;
+    },
+  };
+}
+
 export interface Sent {
   readonly key?: string | undefined;
   /** Serialised as JSON; a string or a Buffer is sent as it is. */
@@ -100,10 +111,11 @@ export async function startVault(
   const running = await serve(configFor(place, options.environment), {
     clock,
     log: recorder(logged),
+    jobsRepeat: false,
     ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
   });
-  // In a fresh place nothing is due, and no job of the vault's own comes between the steps of a test.
-  if (options.place === undefined) await running.caughtUp;
+  // No job of the vault's own comes between the first steps of a test.
+  await running.caughtUp;
   let stopped: Promise<void> | undefined;
   const stop = () => {
     stopped ??= running.stop();

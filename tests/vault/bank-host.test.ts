@@ -128,7 +128,7 @@ for (const { name, answer, failure, asked } of failures) {
 }
 
 test('a late answer is a failure when the time is over, for all attempts together', async (t) => {
-  const { host, pauses, ask } = await service(t, { timeoutMs: 150 });
+  const { host, pauses, ask } = await service(t, { timeoutMs: 1000 });
   host.answer(() => undefined);
   const verdict = await ask();
   assert.ok(verdict.status === undefined);

@@ -5,7 +5,7 @@ import { hashApiKey } from '../../src/crypto/api-key.ts';
 import { createAuthentication } from '../../src/vault/access/authenticate.ts';
 import { createTenants } from '../../src/vault/tenants/tenants.ts';
 import { onBothEngines } from '../support/engines.ts';
-import { newTenant } from '../support/tenant.ts';
+import { newTenant, untilUsed } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
 const origin = { address: '127.0.0.1', traceId: 'trace', dialect: 'SVC' };
@@ -24,12 +24,8 @@ onBothEngines('caches', (engine) => {
     const key_hash = hashApiKey(tenant.key);
     const stored = () => store.get('api_keys', { key_hash });
     await authenticate(tenant.key, origin);
-    // The first use of the key is noted beside the look-up, and changes its row.
-    let row = await stored();
-    while (row?.last_used_at === null) {
-      await new Promise((resolve) => setImmediate(resolve));
-      row = await stored();
-    }
+    await untilUsed(tenant, tenant.key);
+    const row = await stored();
     assert.ok(row);
     clock.advance(1000);
     const removal = { remove: { api_keys: [row] }, entries: [entry] } as const;

@@ -8,7 +8,7 @@ import { type Checkpoint, openCheckpoint, statementHash } from '../../src/vault/
 import { onBothEngines } from '../support/engines.ts';
 import { signCheckpoints, verifyPlace } from '../support/logs.ts';
 import { rowsOf } from '../support/rows.ts';
-import { type TestTenant, tenantsOf } from '../support/tenant.ts';
+import { type TestTenant, tenantsOf, untilUsed } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
 async function checkpointsOf(tenant: TestTenant): Promise<Row<'checkpoints'>[]> {
@@ -110,6 +110,7 @@ onBothEngines('the checkpoint job', (engine) => {
         where tenant_id = '${tenant.id}'`,
     );
     await tenant.token({ type: 'token', data: 'x' });
+    await untilUsed(tenant, tenant.key);
     await signCheckpoints(tenant.vault);
     const second = opened((await checkpointsOf(tenant))[1]);
     const streams = new Set((await tenant.rows('logs')).map((entry) => entry.stream_id));

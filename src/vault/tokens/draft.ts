@@ -20,7 +20,7 @@ import {
   type OnMaskFailure,
   type TokenBody,
   viewDeduplicated,
-  viewToken,
+  viewOverTime,
 } from './view.ts';
 import type { WantedToken } from './wanted.ts';
 
@@ -98,9 +98,8 @@ function makeNew(
   drafts.put({ stored: undefined, row, terms });
   const extras = { deduplicated: false };
   const { data } = contents;
-  const sight = { row, grant, evaluation, onMaskFailure };
-  const viewAt = (at: Instant) =>
-    viewToken({ ...sight, open: () => stillThere(row, data, at), extras });
+  const view = { row, grant, evaluation, onMaskFailure, extras };
+  const viewAt = viewOverTime(view, (at) => stillThere(row, data, at));
   return {
     created: { row, grant, viewAt },
     entry: entryOf(caller, now, { entity: 'token', id, operation: 'create' }),
@@ -148,12 +147,11 @@ function answerExisting(
   const { row } = draft;
   const extras: Extras = { deduplicated: true, deduplication_behavior: behavior };
   const grant = decide(policy, 'token:read', { id: row.token_id, container: row.container });
-  const viewAt = (at: Instant) => {
-    const open = () => openData(tenant, row, at);
-    return grant
-      ? viewToken({ row, open, grant, evaluation, onMaskFailure, extras })
-      : viewDeduplicated(row, extras);
-  };
+  const viewAt = grant
+    ? viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, (at) =>
+        openData(tenant, row, at),
+      )
+    : () => viewDeduplicated(row, extras);
   const operation = updates ? 'update' : 'read';
   return {
     created: { row, grant, viewAt },

@@ -9,7 +9,7 @@ import { withoutCode } from './card-code.ts';
 import { type Contents, contentsOfRow, hasExpired } from './contents.ts';
 import type { DraftedToken, Drafting } from './draft.ts';
 import { openData } from './row.ts';
-import { viewToken } from './view.ts';
+import { viewOverTime } from './view.ts';
 import type { WantedToken } from './wanted.ts';
 
 /** The token that has the id which is wanted; of an id that is drawn there is none. */
@@ -44,8 +44,7 @@ export function repeatToken(
     created: {
       row,
       grant,
-      viewAt: (at) =>
-        viewToken({ row, open: () => open(at), grant, evaluation, onMaskFailure, extras }),
+      viewAt: viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, open),
     },
     entry: entryOf(caller, now, { entity: 'token', id, operation: 'read' }),
   };

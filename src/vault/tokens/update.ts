@@ -13,7 +13,7 @@ import { fadingToken } from './fading.ts';
 import { liveToken, replacementOf, tokensWithFingerprint } from './queries.ts';
 import { deriveRow, type Evaluated, fingerprintOfContents, openData, stillThere } from './row.ts';
 import { remainingTerms, searchTerms } from './search-terms.ts';
-import { viewToken, withoutContents } from './view.ts';
+import { viewOverTime, withoutContents } from './view.ts';
 import { deduplicatesTokens, fingerprintsTokens } from './wanted.ts';
 
 export interface TokenUpdate {
@@ -59,9 +59,8 @@ export function updateToken(
     const evaluated = { contents, evaluation };
     const terms = (changesTerms ? searchTerms : remainingTerms)(tenant, updated, evaluated);
     const { data } = contents;
-    const sight = { row: updated, grant, evaluation, onMaskFailure };
-    const viewOf = (at: Instant) =>
-      viewToken({ ...sight, open: () => stillThere(updated, data, at) });
+    const view = { row: updated, grant, evaluation, onMaskFailure };
+    const viewOf = viewOverTime(view, (at) => stillThere(updated, data, at));
     const became =
       deduplicatesTokens(caller, patch.deduplicate_token) && fingerprint !== row.fingerprint;
     const hidden = became && (await equalsUnreadable(store, caller, updated, now));

@@ -2,6 +2,7 @@
 import { ExpressionError } from '../../expressions/error.ts';
 import type { Evaluation } from '../../expressions/evaluation.ts';
 import { compileTemplate, evaluateTemplate } from '../../expressions/template.ts';
+import type { Instant } from '../../lib/clock.ts';
 import { formatInstant, formatTimestamp } from '../../lib/dates.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import type { Secret } from '../../lib/secret.ts';
@@ -55,6 +56,23 @@ export function viewToken(view: View): TokenBody {
       modified_at: formatTimestamp(row.modified_at),
     }),
     ...(extras && { _extras: extras }),
+  };
+}
+
+/**
+ * The same over time. Only data can go while nothing changes the token, so all else is made once:
+ * of two such views the parts that are equal are mostly the same objects.
+ */
+export function viewOverTime(
+  view: Omit<View, 'open'>,
+  openAt: (instant: Instant) => Secret<Json>,
+): (instant: Instant) => TokenBody {
+  let first: TokenBody | undefined;
+  return (instant) => {
+    const open = () => openAt(instant);
+    if (first) return shownAgain(first, { ...view, open });
+    first = viewToken({ ...view, open });
+    return first;
   };
 }
 

@@ -1,7 +1,7 @@
 /** What is remembered is bounded, and what is used stays. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Recent } from '../../src/expressions/recent.ts';
+import { Recent } from '../../src/lib/recent.ts';
 
 describe('recent values', () => {
   it('are kept within the size, whatever is added', () => {
