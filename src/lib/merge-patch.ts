@@ -21,19 +21,22 @@ export function mergePatch(target: Json | undefined, patch: Json): Json {
  */
 export function patchBetween(before: Json, after: Json): Json {
   if (!isObject(before) || !isObject(after)) return after;
-  const patch = new Map<string, Json>();
+  const patch: [name: string, change: Json][] = [];
   for (const name of Object.keys(before)) {
-    if (!Object.hasOwn(after, name)) patch.set(name, null);
+    if (!Object.hasOwn(after, name)) patch.push([name, null]);
   }
-  for (const [name, value] of Object.entries(after)) {
+  for (const name of Object.keys(after)) {
     const old = Object.hasOwn(before, name) ? before[name] : undefined;
-    if (old === undefined) patch.set(name, value);
-    else if (!isSame(old, value)) patch.set(name, patchBetween(old, value));
+    const value = after[name] as Json;
+    if (old === value) continue;
+    const change = old === undefined ? value : patchBetween(old, value);
+    if (old === undefined || !isNothing(old, change)) patch.push([name, change]);
   }
   return Object.fromEntries(patch) as JsonObject;
 }
 
-/** Told by the text, which is several times as fast for small values as to walk them side by side. */
-function isSame(one: Json, other: Json): boolean {
-  return one === other || JSON.stringify(one) === JSON.stringify(other);
+/** True of the patch that leads from a value to its equal. */
+function isNothing(value: Json, patch: Json): boolean {
+  if (isObject(patch)) return isObject(value) && Object.keys(patch).length === 0;
+  return JSON.stringify(value) === JSON.stringify(patch);
 }

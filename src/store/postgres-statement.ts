@@ -5,11 +5,14 @@ import { type ColumnKind, type SqlValue, shapes, type Table } from './tables.ts'
 
 type Values = readonly SqlValue[];
 
+/** An array of a column's values: as text, or bytes in PostgreSQL's binary form. */
+type Parameter = string | Buffer;
+
 export interface Statement {
   /** The server keeps the plan of a statement that has a name. */
   readonly name?: string;
   readonly text: string;
-  readonly values: readonly string[];
+  readonly values: readonly Parameter[];
   /** The entries that it writes, in their places. */
   readonly entries: readonly ChainedEntry[];
 }
@@ -134,31 +137,44 @@ function compare(one: Values, two: Values, places: readonly number[]): number {
 }
 
 /** The column as PostgreSQL reads an array. What cannot be written so fails before anything is sent. */
-function arrayOf(rows: readonly Values[], column: number, kind: ColumnKind): string {
-  const write = writers[kind];
+function arrayOf(rows: readonly Values[], column: number, kind: ColumnKind): Parameter {
+  const values = rows.map((row) => row[column] ?? null);
+  if (kind === 'bytes') return bytesArray(values as (Uint8Array | null)[]);
+  const write = kind === 'text' ? quoted : String;
   let text = '{';
-  for (const row of rows) {
-    const value = row[column] ?? null;
+  for (const value of values) {
     text += `${text.length > 1 ? ',' : ''}${value === null ? 'NULL' : write(value)}`;
   }
   return `${text}}`;
 }
 
-type Writable = NonNullable<SqlValue>;
-
 const special = /["\\]/;
 
-const writers: Record<ColumnKind, (value: Writable) => string> = {
-  text: (value) => {
-    const text = String(value);
-    return special.test(text) ? `"${text.replace(/["\\]/g, '\\$&')}"` : `"${text}"`;
-  },
-  integer: String,
-  bytes: (value) => {
-    const { buffer, byteOffset, byteLength } = value as Uint8Array<ArrayBuffer>;
-    return `\\\\x${Buffer.from(buffer, byteOffset, byteLength).toString('hex')}`;
-  },
-};
+function quoted(value: SqlValue): string {
+  const text = String(value);
+  return special.test(text) ? `"${text.replace(/["\\]/g, '\\$&')}"` : `"${text}"`;
+}
+
+const byteaType = 17;
+
+/**
+ * One dimension from index 1, as `array_recv` takes it. Written as text, bytes would be twice as long and
+ * be read character by character.
+ */
+function bytesArray(values: readonly (Uint8Array | null)[]): Buffer {
+  const header = [1, values.includes(null) ? 1 : 0, byteaType, values.length, 1];
+  const lengths = values.map((value) => value?.byteLength ?? 0);
+  const size = 4 * (header.length + values.length) + lengths.reduce((sum, one) => sum + one, 0);
+  const array = Buffer.allocUnsafe(size);
+  let end = 0;
+  for (const number of header) end = array.writeInt32BE(number, end);
+  for (const value of values) {
+    end = array.writeInt32BE(value === null ? -1 : value.byteLength, end);
+    if (value !== null) array.set(value, end);
+    end += value?.byteLength ?? 0;
+  }
+  return array;
+}
 
 const arrayTypes: Record<ColumnKind, string> = {
   text: 'text[]',

@@ -6,7 +6,7 @@ import type { Key } from '../store/tables.ts';
 import type { Caller } from './access/caller.ts';
 import { entryOf } from './logs/audit.ts';
 import type { Reply, ReplySlot } from './perform.ts';
-import { replyOf, replyRow } from './stored-reply.ts';
+import { nameOf, replyOf, replyRow } from './stored-reply.ts';
 import { replyAsSeenNow } from './tokens/kept.ts';
 import type { TokenReading } from './tokens/read.ts';
 
@@ -56,7 +56,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   return async (request, run) => {
     checkKey(request);
     const rowKey = rowKeyOf(request);
-    const name = JSON.stringify(rowKey);
+    const name = nameOf(rowKey);
     if (underWay.has(name)) {
       throw new VaultError('conflict', {
         public: 'A request with this idempotency key is still being processed.',

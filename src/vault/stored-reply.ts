@@ -1,5 +1,4 @@
 /** An answer as it is kept under an idempotency key: sealed, for a day, and fading before that. */
-import { sha256 } from '../crypto/digest.ts';
 import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
 import { hour, type Instant, instantAfter } from '../lib/clock.ts';
 import { isObject, type Json } from '../lib/json.ts';
@@ -19,6 +18,11 @@ interface Later {
   readonly at: Instant;
   /** Merged into the body (RFC 7386); without it the answer is forgotten then. */
   readonly patch?: Json;
+}
+
+/** One text for the four parts of a key. Neither an id nor a route holds a line break. */
+export function nameOf(key: Key<'replies'>): string {
+  return `${key.tenant_id}\n${key.application_id}\n${key.route}\n${key.idempotency_key}`;
 }
 
 export interface Keeping {
@@ -93,8 +97,7 @@ function openReply(tenant: Tenant, row: Row<'replies'>): Kept {
   return JSON.parse(text.reveal()) as Kept;
 }
 
-/** Errors name the id of what is damaged, and the key is the caller's own text: so it is hashed. */
 function bindingOf(key: Key<'replies'>) {
-  const id = JSON.stringify([key.application_id, key.route, key.idempotency_key]);
-  return { tenant: key.tenant_id, id: sha256(id).toString('base64url'), field: 'reply' };
+  const { tenant_id: tenant, application_id: alias } = key;
+  return { tenant, id: nameOf(key), alias, field: 'reply' };
 }
