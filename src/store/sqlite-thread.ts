@@ -2,6 +2,7 @@
 import { Worker } from 'node:worker_threads';
 import type { ChainedEntry } from '../lib/log-chain.ts';
 import type { FlatChange, Precondition } from './change.ts';
+import type { SqlValue } from './tables.ts';
 import { unavailable, uncertain } from './unavailable.ts';
 
 export interface WriterOptions {
@@ -84,7 +85,8 @@ export async function startWriter({ newStreamId, ...fixed }: StartOptions): Prom
 
   await start();
   return {
-    commit: async (group) => (await running()).send(group),
+    commit: async ({ changes, giveUpAt }) =>
+      (await running()).send({ changes: changes.map(toWire), giveUpAt }),
     probe: () => ask('probe'),
     scrub: () => ask('scrub'),
     close: async () => {
@@ -93,6 +95,23 @@ export async function startWriter({ newStreamId, ...fixed }: StartOptions): Prom
       await last?.close();
     },
   };
+}
+
+/** The change without memory that it shares: a pool holds plaintexts, and all of it would be sent. */
+export function toWire({ operations, entries }: FlatChange): FlatChange {
+  return {
+    operations: operations.map((operation) => ({
+      ...operation,
+      values: operation.values.map(detach),
+    })),
+    entries,
+  };
+}
+
+/** Posting copies the whole buffer below a view. */
+function detach(value: SqlValue): SqlValue {
+  if (!(value instanceof Uint8Array) || value.byteLength === value.buffer.byteLength) return value;
+  return new Uint8Array(value);
 }
 
 interface Thread {

@@ -1,6 +1,6 @@
 /** The embedded engine: short reads on this thread, long ones and writes on threads of their own. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { FlatChange, Outcome } from './change.ts';
+import type { Outcome } from './change.ts';
 import { createLane } from './lane.ts';
 import { memoryLimiter } from './limiter.ts';
 import { sqliteBuilder } from './query-builder.ts';
@@ -25,7 +25,7 @@ export async function openSqlite(options: StoreOptions): Promise<Store> {
   const reader = openReader(dataDir);
   const snapshots = createSnapshots(reader);
   const lane = createLane(groupsInFlight, async (changes, giveUpAt) => {
-    const outcomes = await writer.commit({ changes: changes.map(toWire), giveUpAt });
+    const outcomes = await writer.commit({ changes, giveUpAt });
     snapshots.end();
     onCommitted?.(outcomes.flatMap(({ entries = [] }) => entries));
     return outcomes.map(toOutcome);
@@ -86,22 +86,6 @@ function createStatementCache(database: DatabaseSync): (sql: string) => Statemen
     statements.set(sql, statement);
     return statement;
   };
-}
-
-function toWire({ operations, entries }: FlatChange): FlatChange {
-  return {
-    operations: operations.map((operation) => ({
-      ...operation,
-      values: operation.values.map(detach),
-    })),
-    entries,
-  };
-}
-
-/** Crossing to the thread copies the whole buffer below a view, so a view of a pool is cut out first. */
-function detach(value: SqlValue): SqlValue {
-  if (!(value instanceof Uint8Array) || value.byteLength === value.buffer.byteLength) return value;
-  return new Uint8Array(value);
 }
 
 function toOutcome(outcome: WireOutcome): Outcome | Error {

@@ -6,9 +6,10 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
+import type { Sealed } from '../../src/crypto/envelope.ts';
 import { flatten } from '../../src/store/change.ts';
 import { monotonicMs } from '../../src/store/queue.ts';
-import { startWriter, type Writer } from '../../src/store/sqlite-thread.ts';
+import { startWriter, toWire, type Writer } from '../../src/store/sqlite-thread.ts';
 import { creation, token } from '../support/changes.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
@@ -86,4 +87,17 @@ test('a group whose time has run out is not begun', async (t) => {
   const [late] = await writer.commit({ changes, giveUpAt: monotonicMs() - 1 });
   assert.match(late?.unavailable ?? '', /waited too long/);
   assert.equal((await commit(writer, 'a'))?.conflict, undefined);
+});
+
+test('nothing crosses to the thread but what is to be stored', () => {
+  const pool = Buffer.from(new ArrayBuffer(1000)).fill('plaintext');
+  const row = { ...token('one'), data: pool.subarray(10, 110) as Uint8Array as Sealed };
+  const { operations } = toWire(flatten(creation(row)));
+  const bytes = operations.flatMap(({ values }) =>
+    values.filter((one) => one instanceof Uint8Array),
+  );
+  assert.deepEqual(
+    bytes.map(({ buffer }) => buffer.byteLength),
+    [100],
+  );
 });
