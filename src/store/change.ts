@@ -6,6 +6,7 @@ import {
   type SqlValue,
   shapes,
   type Table,
+  type TableShape,
   type VersionedTable,
 } from './tables.ts';
 
@@ -14,7 +15,7 @@ export interface Change {
   readonly insert?: { readonly [T in Table]?: readonly Row<T>[] };
   /** Rows that follow the stored row of the same key whose version is one less. */
   readonly replace?: { readonly [T in VersionedTable]?: readonly Row<T>[] };
-  /** Rows that must exist; of a versioned table, in exactly the version named. */
+  /** Rows that must exist; of a versioned table, in exactly the version named. What they own goes too. */
   readonly remove?: { readonly [T in Table]?: readonly Removal<T>[] };
   /** What the audit log says of it. An effect without an entry is not a change. */
   readonly entries: readonly [LogEntry, ...LogEntry[]];
@@ -30,8 +31,9 @@ export type Outcome = { readonly conflict?: Precondition };
 /** What a statement does to one row; the engines know nothing else. */
 export interface Operation {
   readonly table: Table;
-  readonly action: 'insert' | 'replace' | 'remove';
-  /** Insert and replace: all columns in their order. Remove: the key, then the version if there is one. */
+  /** Clear removes the rows, however many, that one row of the table's owner owns. */
+  readonly action: 'insert' | 'replace' | 'remove' | 'clear';
+  /** Of the columns that {@link columnsOf} lists. */
   readonly values: readonly SqlValue[];
 }
 
@@ -61,18 +63,41 @@ function operationsOf(change: Change): Operation[] {
     for (const table of tablesInOrder) {
       const rows = rowsByTable[table];
       if (!rows) continue;
-      const columns = action === 'remove' ? removalColumns(table) : shapes[table].columns;
       for (const row of rows) {
-        const values = columns.map((column) => row[column] ?? null);
-        operations.push({ table, action, values });
+        operations.push(operationOf(table, action, row));
+        if (action !== 'remove') continue;
+        for (const owned of shapes[table].owned) operations.push(operationOf(owned, 'clear', row));
       }
     }
   }
   return operations;
 }
 
-/** The columns that a removal names: the key, and the version where rows have one. */
-export function removalColumns(table: Table): readonly string[] {
-  const shape = shapes[table];
-  return shape.versioned ? [...shape.key, 'version'] : shape.key;
+function operationOf(
+  table: Table,
+  action: Operation['action'],
+  row: Readonly<Record<string, SqlValue>>,
+): Operation {
+  return { table, action, values: columnsOf(table, action).map((column) => row[column] ?? null) };
+}
+
+/**
+ * The columns of which an operation gives the values: all of them to insert and replace; to remove, the
+ * key, and the version where rows have one; to clear, the key of the owner.
+ */
+export function columnsOf(table: Table, action: Operation['action']): readonly string[] {
+  return columnsByAction[action][table];
+}
+
+const columnsByAction = {
+  insert: byTable(({ columns }) => columns),
+  replace: byTable(({ columns }) => columns),
+  remove: byTable(({ key, versioned }) => (versioned ? [...key, 'version'] : key)),
+  clear: byTable(({ owner }) => (owner === undefined ? [] : shapes[owner].key)),
+} as const;
+
+function byTable(columns: (shape: TableShape) => readonly string[]) {
+  return Object.fromEntries(
+    tablesInOrder.map((table) => [table, columns(shapes[table])]),
+  ) as Readonly<Record<Table, readonly string[]>>;
 }

@@ -155,6 +155,7 @@ function independentGroups(changes: readonly FlatChange[]): FlatChange[][] {
 
 function keyOf({ table, action, values }: Operation): readonly SqlValue[] {
   const { key, columns } = shapes[table];
+  if (action === 'clear') return values;
   if (action === 'remove') return values.slice(0, key.length);
   return key.map((column) => values[columns.indexOf(column)] ?? null);
 }

@@ -1,6 +1,6 @@
 /** The one statement that commits a group on PostgreSQL: the rows of all its changes by table and action. */
 import type { ChainedEntry, LogChain } from '../lib/log-chain.ts';
-import { type FlatChange, type Operation, removalColumns } from './change.ts';
+import { columnsOf, type FlatChange, type Operation } from './change.ts';
 import { type ColumnKind, type SqlValue, shapes, type Table } from './tables.ts';
 
 type Values = readonly SqlValue[];
@@ -107,7 +107,7 @@ function newShape(names: readonly string[]): Shape {
 
 function partOf(action: Operation['action'], table: Table): Part {
   const shape = shapes[table];
-  const columns = action === 'remove' ? removalColumns(table) : shape.columns;
+  const columns = columnsOf(table, action);
   const placeOf = (column: string) => columns.indexOf(column);
   return {
     action,
@@ -125,6 +125,7 @@ function partOf(action: Operation['action'], table: Table): Part {
 function lockedBy(action: Operation['action'], table: Table): readonly string[] {
   if (table === 'logs' && action === 'insert') return [];
   const { key, unique } = shapes[table];
+  if (action === 'clear') return columnsOf(table, action);
   return action === 'insert' ? [...Object.values(unique).flat(), ...key] : key;
 }
 
@@ -198,9 +199,9 @@ function textOf(parts: readonly Part[]): string {
     const first = parameter + 1;
     const lists = part.kinds.map((kind) => `$${++parameter}::${arrayTypes[kind]}`);
     expressions.push(`p${index} as (${bodyOf(part, `unnest(${lists.join(', ')})`)})`);
-    if (part.action !== 'insert') {
-      guards.push(`(select count(*) from p${index}) = cardinality($${first}::${arrayTypes.text})`);
-    }
+    if (part.action === 'insert') return;
+    const given = part.action === 'clear' ? '>= 0' : `= cardinality($${first}::${arrayTypes.text})`;
+    guards.push(`(select count(*) from p${index}) ${given}`);
   });
   const guard =
     guards.length === 0 ? '1' : `1 / (case when ${guards.join(' and ')} then 1 else 0 end)`;

@@ -2,7 +2,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { type ChainedEntry, LogChain } from '../lib/log-chain.ts';
-import { type FlatChange, type Operation, type Precondition, removalColumns } from './change.ts';
+import { columnsOf, type FlatChange, type Operation, type Precondition } from './change.ts';
 import { expired, monotonicMs } from './queue.ts';
 import { busyTimeoutMs, openWriter } from './sqlite-database.ts';
 import type {
@@ -49,7 +49,7 @@ function sqlOf(table: Table, action: Operation['action']): string {
     return `update ${table} set ${assignments.join(', ')}
       where ${same.join(' and ')} and version = ${at('version')} - 1`;
   }
-  const named = removalColumns(table).map((column) => `${column} = ?`);
+  const named = columnsOf(table, action).map((column) => `${column} = ?`);
   return `delete from ${table} where ${named.join(' and ')}`;
 }
 
@@ -84,7 +84,8 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
         const precondition = preconditionOf(error, operation.table);
         throw precondition ? new ConflictError(precondition) : error;
       }
-      if (changes !== 1) throw new ConflictError(`${operation.table}.version`);
+      if (changes !== 1 && operation.action !== 'clear')
+        throw new ConflictError(`${operation.table}.version`);
     }
     return change.entries.map((entry) => {
       const chained = fork.append(entry);

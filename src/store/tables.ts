@@ -28,6 +28,8 @@ interface TableSpec {
   readonly key: readonly string[];
   /** Further constraints by name; the index is called `<table>_<name>`. */
   readonly unique: Readonly<Record<string, readonly string[]>>;
+  /** The table to whose rows these belong: they carry its key, and go when that row goes. */
+  readonly owner?: string;
   readonly columns: Readonly<Record<string, Column<unknown>>>;
 }
 
@@ -163,6 +165,7 @@ export const tables = {
   search_terms: {
     key: ['tenant_id', 'term', 'created_at', 'token_id'],
     unique: {},
+    owner: 'tokens',
     columns: {
       tenant_id: text<TenantId>(),
       token_id: text<TokenId>(),
@@ -300,10 +303,17 @@ export interface TableShape {
   readonly key: readonly string[];
   readonly unique: Readonly<Record<string, readonly string[]>>;
   readonly versioned: boolean;
+  readonly owner: Table | undefined;
+  /** The tables whose rows belong to rows of this one. */
+  readonly owned: readonly Table[];
 }
 
+const names = Object.keys(tables) as readonly Table[];
+
+const specOf = (name: Table): TableSpec => tables[name];
+
 function shapeOf(name: Table): TableShape {
-  const spec: TableSpec = tables[name];
+  const spec = specOf(name);
   return {
     name,
     columns: Object.keys(spec.columns),
@@ -311,9 +321,11 @@ function shapeOf(name: Table): TableShape {
     key: spec.key,
     unique: spec.unique,
     versioned: 'version' in spec.columns,
+    owner: spec.owner as Table | undefined,
+    owned: names.filter((other) => specOf(other).owner === name),
   };
 }
 
-export const shapes = Object.fromEntries(
-  (Object.keys(tables) as Table[]).map((name) => [name, shapeOf(name)]),
-) as Readonly<Record<Table, TableShape>>;
+export const shapes = Object.fromEntries(names.map((name) => [name, shapeOf(name)])) as Readonly<
+  Record<Table, TableShape>
+>;

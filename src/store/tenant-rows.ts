@@ -1,7 +1,7 @@
 /** What a tenant leaves behind: the rows of every table that is a tenant's, whatever the table. */
 import type { Kysely } from 'kysely';
 import type { TenantId } from '../lib/ids.ts';
-import { removalColumns } from './change.ts';
+import { columnsOf } from './change.ts';
 import type { Query } from './store.ts';
 import { type SqlValue, shapes, type Table } from './tables.ts';
 
@@ -22,7 +22,7 @@ export function rowsOfTenant(
   return (db) =>
     (db as unknown as Uniform)
       .selectFrom(table)
-      .select([...removalColumns(table)])
+      .select([...columnsOf(table, 'remove')])
       .where('tenant_id', '=', tenant)
       .limit(limit);
 }

@@ -124,6 +124,32 @@ onBothEngines('the store', (engine) => {
     assert.equal(await read(store, 't-1'), undefined);
   });
 
+  test('what a row owns goes with it, also where another takes its place, and nothing else does', async (t) => {
+    const store = await engine.store(t);
+    const [a, b] = [token('a'), token('b')];
+    const search_terms = [termOf(a, 'x'), termOf(a, 'y'), termOf(b, 'x')];
+    const terms = () =>
+      store.select((db) =>
+        db.selectFrom('search_terms').select(['token_id', 'term']).orderBy('token_id'),
+      );
+    const owned = { insert: { tokens: [a, b], search_terms }, entries: [entry('a')] } as const;
+    assert.deepEqual(await store.commit(owned), {});
+    const late = { remove: { tokens: [removal('a', 2)] }, entries: [entry('a')] } as const;
+    assert.deepEqual(await store.commit(late), { conflict: 'tokens.version' });
+    assert.equal((await terms()).length, 3);
+    const handed: Change = {
+      remove: { tokens: [removal('a', 1)] },
+      insert: { tokens: [a], search_terms: [termOf(a, 'y'), termOf(a, 'z')] },
+      entries: [entry('a')],
+    };
+    assert.deepEqual(await store.commit(handed), {});
+    assert.deepEqual((await terms()).map(({ token_id, term }) => `${token_id} ${term}`).sort(), [
+      'a y',
+      'a z',
+      'b x',
+    ]);
+  });
+
   test('a change that the engine cannot take fails alone, and is no failure to try again', async (t) => {
     const store = await engine.store(t);
     const settled = await Promise.allSettled(

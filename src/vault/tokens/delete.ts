@@ -5,7 +5,7 @@ import { decide } from '../access/access.ts';
 import type { Caller } from '../access/caller.ts';
 import { entryOf } from '../logs/audit.ts';
 import { type Decide, refuse } from '../perform.ts';
-import { liveToken, removalOf } from './queries.ts';
+import { liveToken } from './queries.ts';
 
 export interface TokenDeleting {
   readonly store: Store;
@@ -23,7 +23,7 @@ export function deleteToken({ store, clock }: TokenDeleting, caller: Caller, id:
     }
     return {
       change: {
-        remove: await removalOf(store, [row]),
+        remove: { tokens: [row] },
         entries: [entryOf(caller, now, { entity: 'token', id: row.token_id, operation: 'delete' })],
       },
       reply: { status: 204 },

@@ -3,7 +3,7 @@ import type { TokenId } from '../../lib/ids.ts';
 import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { removalOf, replacementOf } from './queries.ts';
+import { replacementOf } from './queries.ts';
 
 /** A token as it will be. */
 export interface TokenDraft {
@@ -51,27 +51,23 @@ export class TokenDrafts {
   async change(store: Store): Promise<Pick<Change, 'insert' | 'replace' | 'remove'>> {
     const drafts = [...this.#byId.values()];
     const made = drafts.filter(({ stored }) => stored === undefined);
-    const replacements = await Promise.all(
-      drafts.map(({ stored, row, terms }) =>
-        stored && terms ? replacementOf(store, { row: stored, updated: row, terms }) : {},
-      ),
-    );
-    const removal = this.#gone.size > 0 ? await removalOf(store, this.removed) : {};
-    const all: Pick<Change, 'insert' | 'replace' | 'remove'>[] = [
-      { remove: removal },
-      ...replacements,
-    ];
+    const replacements: readonly Pick<Change, 'insert' | 'replace' | 'remove'>[] =
+      await Promise.all(
+        drafts.map(({ stored, row, terms }) =>
+          stored && terms ? replacementOf(store, { row: stored, updated: row, terms }) : {},
+        ),
+      );
     return {
       remove: {
-        tokens: removal.tokens ?? [],
-        search_terms: all.flatMap(({ remove }) => remove?.search_terms ?? []),
+        tokens: this.removed,
+        search_terms: replacements.flatMap(({ remove }) => remove?.search_terms ?? []),
       },
-      replace: { tokens: all.flatMap(({ replace }) => replace?.tokens ?? []) },
+      replace: { tokens: replacements.flatMap(({ replace }) => replace?.tokens ?? []) },
       insert: {
         tokens: made.map(({ row }) => row),
         search_terms: [
           ...made.flatMap(({ terms }) => terms ?? []),
-          ...all.flatMap(({ insert }) => insert?.search_terms ?? []),
+          ...replacements.flatMap(({ insert }) => insert?.search_terms ?? []),
         ],
       },
     };

@@ -88,35 +88,19 @@ function equalTokens(tenant: TenantId, fingerprints: readonly string[]): Query<R
   };
 }
 
-/** What is asked of tokens in order to remove them. */
-type Removable = Pick<
-  Row<'tokens'>,
-  'tenant_id' | 'token_id' | 'version' | 'search_indexes' | 'metadata'
->;
-
-async function termsOf(store: Store, rows: readonly Removable[]): Promise<Key<'search_terms'>[]> {
-  const indexed = rows.filter((row) => row.search_indexes !== null || row.metadata !== null);
-  return isSome(indexed) ? store.select(termKeysOf(indexed)) : [];
-}
-
-type Some<T> = readonly [T, ...T[]];
-
-export function isSome<T>(all: readonly T[]): all is Some<T> {
-  return all.length > 0;
-}
-
 /**
- * The search terms under which tokens of one tenant are found. Only their keys: for more than the index
- * by token holds, or for a join, SQLite would go through all terms of the tenant.
+ * The search terms under which a token is found. Only their keys: for more than the index by token
+ * holds, SQLite would go through all terms of the tenant.
  */
-export function termKeysOf(tokens: Some<Key<'tokens'>>): Query<Key<'search_terms'>> {
-  const ids = tokens.map((token) => token.token_id);
-  return (db) =>
+async function termsOf(store: Store, row: Row<'tokens'>): Promise<Key<'search_terms'>[]> {
+  if (row.search_indexes === null && row.metadata === null) return [];
+  return store.select((db) =>
     db
       .selectFrom('search_terms')
       .select(['tenant_id', 'term', 'created_at', 'token_id'])
-      .where('tenant_id', '=', tokens[0].tenant_id)
-      .where('token_id', 'in', ids);
+      .where('tenant_id', '=', row.tenant_id)
+      .where('token_id', '=', row.token_id),
+  );
 }
 
 export interface Replacement {
@@ -132,7 +116,7 @@ export async function replacementOf(
   { row, updated, terms }: Replacement,
 ): Promise<Pick<Change, 'remove' | 'replace' | 'insert'>> {
   const { container, type, expires_at } = row;
-  const keys = await termsOf(store, [row]);
+  const keys = await termsOf(store, row);
   const before = keys.map((key) => ({ ...key, container, type, expires_at }));
   return {
     remove: { search_terms: without(before, terms) },
@@ -157,15 +141,4 @@ function isSame(one: Row<'search_terms'>, other: Row<'search_terms'>): boolean {
     one.type === type &&
     one.expires_at === expires_at
   );
-}
-
-/** Everything that goes with tokens that go, all of one tenant. */
-export async function removalOf(
-  store: Store,
-  rows: readonly Removable[],
-): Promise<NonNullable<Change['remove']>> {
-  return {
-    search_terms: await termsOf(store, rows),
-    tokens: rows.map(({ tenant_id, token_id, version }) => ({ tenant_id, token_id, version })),
-  };
 }
