@@ -50,7 +50,9 @@ function sqlOf(table: Table, action: Operation['action']): string {
       where ${same.join(' and ')} and version = ${at('version')} - 1`;
   }
   const named = columnsOf(table, action).map((column) => `${column} = ?`);
-  return `delete from ${table} where ${named.join(' and ')}`;
+  // By itself SQLite would rather go through all of the tenant's rows, in the order of their key.
+  const index = action === 'clear' ? ` indexed by ${table}_by_owner` : '';
+  return `delete from ${table}${index} where ${named.join(' and ')}`;
 }
 
 const constraintFailures = new Set([1555, 2067]); // SQLITE_CONSTRAINT_PRIMARYKEY, _UNIQUE

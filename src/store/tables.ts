@@ -28,7 +28,10 @@ interface TableSpec {
   readonly key: readonly string[];
   /** Further constraints by name; the index is called `<table>_<name>`. */
   readonly unique: Readonly<Record<string, readonly string[]>>;
-  /** The table to whose rows these belong: they carry its key, and go when that row goes. */
+  /**
+   * The table to whose rows these belong: they carry its key, and go when that row goes. The index by
+   * which they are found is called `<table>_by_owner`.
+   */
   readonly owner?: string;
   readonly columns: Readonly<Record<string, Column<unknown>>>;
 }

@@ -109,7 +109,7 @@ export function vault(types: ColumnTypes): string[] {
       constraint search_terms_key primary key (tenant_id, term, created_at, token_id)
         ${keyCovers('container, type, expires_at')}
     ) ${keptByKey}`,
-    'create index search_terms_by_token on search_terms (tenant_id, token_id)',
+    'create index search_terms_by_owner on search_terms (tenant_id, token_id)',
     `create table token_intents (
       tenant_id ${text} not null,
       token_intent_id ${text} not null,
