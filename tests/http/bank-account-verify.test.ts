@@ -8,6 +8,7 @@ import { type Answer, json, redirect, startHost } from '../support/host.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { newTenant, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { bank, visa } from '../support/values.ts';
+import { startVault } from '../support/vault.ts';
 
 const path = '/enrichments/bank-account-verify';
 const host = await startHost({ after });
@@ -249,6 +250,21 @@ onBothEngines(`POST ${path} by the operator’s service`, (engine) => {
     assert.equal(host.requests[0]?.headers.authorization, 'Bearer of.a.test');
     assert.deepEqual(await tenant.logged(), ['create', 'use', 'verify']);
     await assertUnspoken(tenant, [answer]);
+  });
+
+  test('200: under an idempotency key it is asked once, also where the retry comes to another server', async (t) => {
+    const tenant = await choosing();
+    const { place, clock } = tenant.vault;
+    const second = await startVault(t, engine, { place, clock, environment });
+    const { body: token } = await tenant.token({ type: 'bank', data: bank });
+    const headers = { 'SVC-IDEMPOTENCY-KEY': 'once' };
+    const sent = { key: tenant.key, body: { token_id: token.id }, headers };
+    for (const server of [tenant.vault, second]) {
+      const { status, body } = await server.send('POST', path, sent);
+      assert.deepEqual([status, body], [200, { status: 'enabled' }]);
+    }
+    assert.equal(host.requests.length, 1);
+    assert.deepEqual(await tenant.logged(), ['create', 'use', 'verify']);
   });
 
   test('200: it is not asked by a tenant that did not choose it, nor about impossible numbers', async () => {
