@@ -5,6 +5,7 @@ import type { LogEntry } from '../lib/log-chain.ts';
 import type { Random } from '../lib/random.ts';
 import type { Change } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
+import type { DueRows } from '../store/tenant-rows.ts';
 import type { Tenant, Tenants } from '../vault/tenants/tenants.ts';
 import { createPace, type Timer } from './pace.ts';
 
@@ -32,13 +33,9 @@ export interface Batch {
   readonly damage?: VaultError | undefined;
 }
 
-export interface Due {
+/** Skipped are those that are damaged: they stay where they are. */
+export interface Due extends DueRows {
   readonly tenant: Tenant;
-  /** What was over by then is due. */
-  readonly until: Instant;
-  readonly rowsMax: number;
-  /** So many of those that are due are damaged, and stay where they are. */
-  readonly skip: number;
 }
 
 export interface JobTools {

@@ -3,6 +3,7 @@
 import { newEvaluation } from '../expressions/evaluation.ts';
 import type { Instant } from '../lib/clock.ts';
 import type { Row } from '../store/tables.ts';
+import { rowsDue } from '../store/tenant-rows.ts';
 import { systemEntry } from '../vault/logs/audit.ts';
 import type { Tenant } from '../vault/tenants/tenants.ts';
 import { contentsOfRow } from '../vault/tokens/contents.ts';
@@ -20,17 +21,7 @@ export function expireCodes(tools: JobTools, stopping: AbortSignal): Promise<num
   const { store, random } = tools;
   return workOff(tools, stopping, {
     rowsMax: batchMax,
-    find: ({ tenant, until, rowsMax, skip }) =>
-      store.scan((db) =>
-        db
-          .selectFrom('tokens')
-          .selectAll()
-          .where('tenant_id', '=', tenant.id)
-          .where('code_expires_at', '<=', until)
-          .orderBy('code_expires_at')
-          .limit(rowsMax)
-          .offset(skip),
-      ),
+    find: (due) => store.scan(rowsDue('tokens', 'code_expires_at', due)),
     decide: async (rows, tenant, now) => {
       const { done: replacements, damage } = undamaged(rows, (row) => ({
         row,

@@ -1,5 +1,6 @@
 /** Removing token intents whose day is over, and before that card codes whose time is over. */
 import type { Row } from '../store/tables.ts';
+import { removableDue, rowsDue } from '../store/tenant-rows.ts';
 import { systemEntry } from '../vault/logs/audit.ts';
 import { intentWithoutCode } from '../vault/token-intents/row.ts';
 import { type JobTools, keysMax, undamaged, workOff } from './batches.ts';
@@ -10,17 +11,7 @@ export function expireTokenIntents(tools: JobTools, stopping: AbortSignal): Prom
   const { store } = tools;
   return workOff(tools, stopping, {
     rowsMax: keysMax,
-    find: ({ tenant, until, rowsMax, skip }) =>
-      store.scan((db) =>
-        db
-          .selectFrom('token_intents')
-          .select(['tenant_id', 'token_intent_id', 'version'])
-          .where('tenant_id', '=', tenant.id)
-          .where('expires_at', '<=', until)
-          .orderBy('expires_at')
-          .limit(rowsMax)
-          .offset(skip),
-      ),
+    find: (due) => store.scan(removableDue('token_intents', 'expires_at', due)),
     decide: async (token_intents, { id: tenant }, at) => ({
       change: { remove: { token_intents } },
       entries: token_intents.map(({ token_intent_id: id }) =>
@@ -36,17 +27,7 @@ export function expireIntentCodes(tools: JobTools, stopping: AbortSignal): Promi
   const { store, random } = tools;
   return workOff<Row<'token_intents'>>(tools, stopping, {
     rowsMax: batchMax,
-    find: ({ tenant, until, rowsMax, skip }) =>
-      store.scan((db) =>
-        db
-          .selectFrom('token_intents')
-          .selectAll()
-          .where('tenant_id', '=', tenant.id)
-          .where('code_expires_at', '<=', until)
-          .orderBy('code_expires_at')
-          .limit(rowsMax)
-          .offset(skip),
-      ),
+    find: (due) => store.scan(rowsDue('token_intents', 'code_expires_at', due)),
     decide: async (rows, tenant, at) => {
       const { done: token_intents, damage } = undamaged(rows, (row) =>
         intentWithoutCode(tenant, row, random),

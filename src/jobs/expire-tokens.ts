@@ -1,4 +1,5 @@
 /** Removing tokens whose time is over. No reader has seen them since; this takes them off the disk. */
+import { removableDue } from '../store/tenant-rows.ts';
 import { systemEntry } from '../vault/logs/audit.ts';
 import { type JobTools, keysMax, workOff } from './batches.ts';
 
@@ -7,17 +8,7 @@ export function expireTokens(tools: JobTools, stopping: AbortSignal): Promise<nu
   const { store } = tools;
   return workOff(tools, stopping, {
     rowsMax: keysMax,
-    find: ({ tenant, until, rowsMax, skip }) =>
-      store.scan((db) =>
-        db
-          .selectFrom('tokens')
-          .select(['tenant_id', 'token_id', 'version'])
-          .where('tenant_id', '=', tenant.id)
-          .where('expires_at', '<=', until)
-          .orderBy('expires_at')
-          .limit(rowsMax)
-          .offset(skip),
-      ),
+    find: (due) => store.scan(removableDue('tokens', 'expires_at', due)),
     decide: async (tokens, { id: tenant }, at) => ({
       change: { remove: { tokens } },
       entries: tokens.map(({ token_id: id }) =>

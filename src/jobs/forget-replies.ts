@@ -1,4 +1,5 @@
 /** Forgetting the answers kept under idempotency keys: whole after a day, in part when data fades. */
+import { rowsDue } from '../store/tenant-rows.ts';
 import { systemEntry } from '../vault/logs/audit.ts';
 import { fadedRow } from '../vault/stored-reply.ts';
 import { type JobTools, undamaged, workOff } from './batches.ts';
@@ -9,17 +10,7 @@ export function forgetReplies(tools: JobTools, stopping: AbortSignal): Promise<n
   const { store, random } = tools;
   return workOff(tools, stopping, {
     rowsMax: batchMax,
-    find: ({ tenant, until, rowsMax, skip }) =>
-      store.scan((db) =>
-        db
-          .selectFrom('replies')
-          .selectAll()
-          .where('tenant_id', '=', tenant.id)
-          .where('fades_at', '<=', until)
-          .orderBy('fades_at')
-          .limit(rowsMax)
-          .offset(skip),
-      ),
+    find: (due) => store.scan(rowsDue('replies', 'fades_at', due)),
     decide: async (rows, tenant, now) => {
       const { done: opened, damage } = undamaged(rows, (row) => ({
         row,

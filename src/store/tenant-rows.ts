@@ -1,9 +1,17 @@
-/** What a tenant leaves behind: the rows of every table that is a tenant's, whatever the table. */
+/** Rows of a tenant, whatever the table: those that are due, and all that a deleted tenant leaves behind. */
 import type { Kysely } from 'kysely';
+import type { Instant } from '../lib/clock.ts';
 import type { TenantId } from '../lib/ids.ts';
 import { columnsOf } from './change.ts';
 import type { Query } from './store.ts';
-import { type SqlValue, shapes, type Table } from './tables.ts';
+import {
+  type Key,
+  type Row,
+  type SqlValue,
+  shapes,
+  type Table,
+  type VersionedTable,
+} from './tables.ts';
 
 /** The log and what proves it outlive their tenant, whose own row says that it is deleted. */
 const kept: readonly Table[] = ['tenants', 'logs', 'checkpoints', 'log_removals'];
@@ -25,4 +33,53 @@ export function rowsOfTenant(
       .select([...columnsOf(table, 'remove')])
       .where('tenant_id', '=', tenant)
       .limit(limit);
+}
+
+export interface DueRows {
+  readonly tenant: { readonly id: TenantId };
+  /** What was over by then is due. */
+  readonly until: Instant;
+  readonly rowsMax: number;
+  /** So many of those that are due first are passed over. */
+  readonly skip: number;
+}
+
+/** The rows that are due by the instant in a column, those first that were due first. */
+export function rowsDue<T extends Table>(
+  table: T,
+  column: keyof Row<T> & string,
+  due: DueRows,
+): Query<Row<T>> {
+  return select(table, { columns: shapes[table].columns, column, due }) as Query<Row<T>>;
+}
+
+/** The same, but of each row only what a change names to remove it. */
+export function removableDue<T extends VersionedTable>(
+  table: T,
+  column: keyof Row<T> & string,
+  due: DueRows,
+): Query<Key<T> & { readonly version: number }> {
+  const columns = columnsOf(table, 'remove');
+  return select(table, { columns, column, due }) as Query<Key<T> & { readonly version: number }>;
+}
+
+interface Selected {
+  readonly columns: readonly string[];
+  readonly column: string;
+  readonly due: DueRows;
+}
+
+function select(
+  table: Table,
+  { columns, column, due: { tenant, until, rowsMax, skip } }: Selected,
+): Query<unknown> {
+  return (db) =>
+    (db as unknown as Uniform)
+      .selectFrom(table)
+      .select([...columns])
+      .where('tenant_id', '=', tenant.id)
+      .where(column, '<=', until)
+      .orderBy(column)
+      .limit(rowsMax)
+      .offset(skip);
 }
