@@ -28,9 +28,17 @@ export function attemptAt<T>(path: string, check: () => T): T {
 export function below(path: string, error: VaultError): VaultError {
   if (path === '' || !error.errors) return error;
   const whole = (name: string) => (name.startsWith('[') ? path + name : `${path}.${name}`);
-  return invalid(
-    Object.fromEntries(Object.entries(error.errors).map(([name, texts]) => [whole(name), texts])),
+  const errors = Object.fromEntries(
+    Object.entries(error.errors).map(([name, texts]) => [whole(name), texts]),
   );
+  const { code, public: detail, message: internal, headers, cause } = error;
+  return new VaultError(code, {
+    public: detail,
+    internal,
+    errors,
+    ...(headers && { headers }),
+    cause,
+  });
 }
 
 export function createFindings(): Findings {

@@ -144,10 +144,12 @@ export function forbid(
   at: Instant,
   { message, ...denial }: Attempt & { readonly message: string },
 ): Refused {
-  return {
-    change: { entries: [denialOf(caller, at, denial)] },
-    refusal: new VaultError('forbidden', { public: message }),
-  };
+  return deny(caller, at, denial, new VaultError('forbidden', { public: message }));
+}
+
+/** The effect of a refused request: its entry in the log, and the refusal. */
+export function deny(caller: Caller, at: Instant, denial: Attempt, refusal: VaultError): Refused {
+  return { change: { entries: [denialOf(caller, at, denial)] }, refusal };
 }
 
 /**

@@ -74,13 +74,31 @@ onBothEngines('A card code', (engine) => {
     assert.equal('cvc' in (await patch({ cvc: null })).body.data, false);
   });
 
-  test('leaves the fingerprint as it is, also where it came from the code', async () => {
+  test('is no part of what outlives it: neither of an id, nor of a fingerprint, nor of a term', async () => {
+    const tenant = await tenants();
+    const expression = '{{ data.number }}{{ data.cvc }}';
+    const card = { type: 'card', fingerprint_expression: expression };
+    const made = await tenant.token({ ...card, data: visa, id: 'id-{{ data.cvc }}' });
+    assert.equal(made.body.id, 'id-');
+    const { cvc, ...uncoded } = visa;
+    const other = await tenant.token({ ...card, data: uncoded });
+    assert.equal(other.body.fingerprint, made.body.fingerprint);
+    const before = await tenant.counts();
+    const refused = await tenant.send('POST', '/tokens', {
+      body: { type: 'card', data: visa, search_indexes: ['{{ data.number }}', '{{ data.cvc }}'] },
+    });
+    assert.equal(refused.status, 400);
+    assert.deepEqual(refused.body.errors, { 'search_indexes[1]': ['must give a value'] });
+    assert.deepEqual(await tenant.counts(), before);
+  });
+
+  test('leaves the fingerprint as it is', async () => {
     const tenant = await tenants();
     const made = await tenant.token({
       type: 'card',
       data: visa,
       fingerprint_expression: '{{ data.number }}{{ data.cvc }}',
-      search_indexes: ['{{ data.cvc }}', '{{ data.number }}'],
+      search_indexes: ['{{ data.number }}'],
       metadata: { a: 'b' },
     });
     const path = `/tokens/${made.body.id}`;

@@ -14,7 +14,7 @@ const cardDetails = Type.Object({
 export const token = Type.Object(
   {
     id: text,
-    tenant_id: uuid,
+    tenant_id: Type.Optional(uuid),
     type: Type.Optional(text),
     data: Type.Optional(anyJson),
     card: Type.Optional(cardDetails),

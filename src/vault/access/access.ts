@@ -127,6 +127,11 @@ export function decide(
   return policy.get(permission)?.find((step) => inScope(step.scope, subject))?.grant;
 }
 
+/** True when the caller holds any permission at all on the token. */
+export function reaches(policy: Policy, subject: Subject): boolean {
+  return policy.values().some((steps) => steps.some((step) => inScope(step.scope, subject)));
+}
+
 /** True when the permission is held anywhere at all, for some token or as a plain permission. */
 export function holds(policy: Policy, permission: Permission): boolean {
   return policy.has(permission);

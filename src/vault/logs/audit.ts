@@ -151,6 +151,27 @@ export function failureOf(caller: Caller, at: Instant, failure: Omit<Attempt, 'i
   return attemptEntry(caller, at, { ...failure, id: '*', result: 'failed' });
 }
 
+/** An id that a caller wanted and that is taken. */
+export function idTakenEntry(caller: Caller, at: Instant, id: string): LogEntry {
+  return attemptEntry(caller, at, { entity: 'token', id, operation: 'create', result: 'failed' });
+}
+
+/** The entries of one change, those of equal refusals and failures as one that says how many there were. */
+export function counted(entries: readonly LogEntry[]): LogEntry[] {
+  const counts = new Map<string, { readonly entry: LogEntry; count: number }>();
+  for (const [index, entry] of entries.entries()) {
+    const { entity_type, entity_id, operation, result } = entry;
+    const name =
+      result === 'success' ? String(index) : [result, operation, entity_type, entity_id].join(' ');
+    const known = counts.get(name);
+    if (known) known.count++;
+    else counts.set(name, { entry, count: 1 });
+  }
+  return Array.from(counts.values(), ({ entry, count }) =>
+    count === 1 ? entry : { ...entry, message: `${entry.message} (${count} times)` },
+  );
+}
+
 function attemptEntry(
   caller: Caller,
   at: Instant,

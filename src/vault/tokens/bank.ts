@@ -16,16 +16,18 @@ export function parseAccountNumber(value: Json): string | undefined {
   return typeof value === 'string' && accountNumberPattern.test(value) ? value : undefined;
 }
 
-const properties: Readonly<Record<string, PropertyRule>> = {
+const rules: Readonly<Record<string, PropertyRule>> = {
   routing_number: { required: true, form: routingNumberForm, parse: parseRoutingNumber },
   account_number: { required: true, form: accountNumberForm, parse: parseAccountNumber },
 };
+
+export const bankProperties: readonly string[] = Object.keys(rules);
 
 /** @throws VaultError 400 naming every property that is wrong. */
 export function parseBank(data: Json): JsonObject {
   return parseProperties(
     data,
-    properties,
+    rules,
     'must be a bank object with the properties "routing_number" and "account_number"',
   );
 }

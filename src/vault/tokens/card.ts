@@ -16,7 +16,7 @@ export function parseCardNumber(value: Json): string | undefined {
 }
 
 /** In the order in which a card is kept and shown. */
-const properties: Readonly<Record<string, PropertyRule>> = {
+const rules: Readonly<Record<string, PropertyRule>> = {
   number: { required: true, form: cardNumberForm, parse: parseCardNumber },
   expiration_month: {
     required: false,
@@ -31,9 +31,11 @@ const properties: Readonly<Record<string, PropertyRule>> = {
   cvc: { required: false, form: 'must be a text of 3 or 4 digits', parse: parseCode },
 };
 
+export const cardProperties: readonly string[] = Object.keys(rules);
+
 /** @throws VaultError 400 naming every property that is wrong. */
 export function parseCard(data: Json): JsonObject {
-  return parseProperties(data, properties, 'must be a card object with the property "number"');
+  return parseProperties(data, rules, 'must be a card object with the property "number"');
 }
 
 /** What may be shown of a card: never more than its issuer's digits and its last four. */

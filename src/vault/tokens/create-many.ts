@@ -11,11 +11,17 @@ import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import type { Caller } from '../access/caller.ts';
-import { entryOf, failureOf } from '../logs/audit.ts';
-import { type Decide, type Reply, refuse } from '../perform.ts';
+import { counted, entryOf, failureOf, idTakenEntry } from '../logs/audit.ts';
+import { type Decide, deny, type Refused, type Reply, refuse } from '../perform.ts';
 import { liveIntent } from '../token-intents/token-intents.ts';
 import { hasExpired } from './contents.ts';
-import { type CreatedToken, draftToken } from './draft.ts';
+import {
+  type CreatedToken,
+  type DraftedToken,
+  type Drafting,
+  draftToken,
+  IdTaken,
+} from './draft.ts';
 import { TokenDrafts } from './drafts.ts';
 import { tokensWithFingerprints } from './queries.ts';
 import type { OnMaskFailure } from './view.ts';
@@ -50,9 +56,9 @@ export function createTokens(tools: TokenWriting, caller: Caller, wanted: Tokens
     const found = await Promise.all(
       requests.map((one) => fromData.get(one) ?? wantConverted(wanting, caller, one)),
     );
-    const unknown = found.find((one) => one instanceof VaultError);
-    if (unknown) return { change: { entries: [unknownIntent(caller, now)] }, refusal: unknown };
-    const all = found.filter((one): one is WantedToken => !(one instanceof VaultError));
+    const refused = found.find((one) => 'refusal' in one);
+    if (refused) return refused;
+    const all = found.filter((one): one is WantedToken => !('refusal' in one));
     requireDistinctIntents(all);
     const drafting = {
       ...tools,
@@ -66,10 +72,8 @@ export function createTokens(tools: TokenWriting, caller: Caller, wanted: Tokens
     const entries: LogEntry[] = [];
     for (const one of all) {
       await pause();
-      const drafted = draftToken(drafting, one);
-      if (!drafted) {
-        return refuse(caller, now, { entity: 'token', id: '*', permission: 'token:create' });
-      }
+      const drafted = draftOrRefuse(drafting, one);
+      if ('refusal' in drafted) return drafted;
       created.push(drafted.created);
       entries.push(drafted.entry);
     }
@@ -105,23 +109,42 @@ export function isConversion({ request }: RequestedToken): boolean {
   return (request.token_intent_id ?? undefined) !== undefined;
 }
 
-/** Gives what is to be answered where there is no such intent; throws what else is wrong. */
+/**
+ * A refusal where there is no such intent, and for expressions over one that the caller may not
+ * reveal: whoever tries that is seen in the log. Throws what else is wrong.
+ */
 export async function wantConverted(
   tools: TokenWriting & Wanting,
   caller: Caller,
   requested: RequestedToken,
-): Promise<WantedToken | VaultError> {
+): Promise<WantedToken | Refused> {
   const { request, path } = requested;
-  const id = request.token_intent_id ?? '';
-  const intent = await liveIntent(tools.store, caller, { id, now: tools.clock.now() });
-  if (intent) return wantToken(tools, caller, { request, path, intent });
-  const message = 'must be the id of a token intent that is still there';
-  return below(path, invalid('token_intent_id', message));
+  const now = tools.clock.now();
+  const attempt = { entity: 'token_intent', operation: 'convert' };
+  const intent = await liveIntent(tools.store, caller, { id: request.token_intent_id ?? '', now });
+  if (!intent) {
+    const message = 'must be the id of a token intent that is still there';
+    const refusal = below(path, invalid('token_intent_id', message));
+    return { change: { entries: [failureOf(caller, now, attempt)] }, refusal };
+  }
+  try {
+    return wantToken(tools, caller, { request, path, intent });
+  } catch (error) {
+    if (!(error instanceof VaultError) || error.code !== 'forbidden') throw error;
+    return deny(caller, now, { ...attempt, id: intent.token_intent_id }, error);
+  }
 }
 
-/** Whoever tries ids that do not exist is seen in the log, also where that is a wrong attribute. */
-export function unknownIntent(caller: Caller, at: Instant): LogEntry {
-  return failureOf(caller, at, { entity: 'token_intent', operation: 'convert' });
+/** The token as part of the change, or why there is none: access, or an id that is taken. */
+export function draftOrRefuse(drafting: Drafting, wanted: WantedToken): DraftedToken | Refused {
+  const { caller, now } = drafting;
+  try {
+    const drafted = draftToken(drafting, wanted);
+    return drafted ?? refuse(caller, now, { entity: 'token', id: '*', permission: 'token:create' });
+  } catch (error) {
+    if (!(error instanceof IdTaken)) throw error;
+    return { change: { entries: [idTakenEntry(caller, now, error.id)] }, refusal: error };
+  }
 }
 
 function requireDistinctIntents(all: readonly WantedToken[]): void {
@@ -184,7 +207,7 @@ export async function changeOf(store: Store, drafted: Drafted): Promise<Change> 
   const { caller, now, all, drafts, entries } = drafted;
   const intents = all.flatMap(({ intent }) => intent ?? []);
   const [first, ...others] = [
-    ...entries,
+    ...counted(entries),
     ...intents.map(({ token_intent_id: id }) =>
       entryOf(caller, now, { entity: 'token_intent', id, operation: 'convert' }),
     ),

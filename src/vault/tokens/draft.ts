@@ -7,10 +7,11 @@ import type { TokenId } from '../../lib/ids.ts';
 import type { LogEntry } from '../../lib/log-chain.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Row } from '../../store/tables.ts';
-import { decide, type Grant, type Policy } from '../access/access.ts';
+import { decide, type Grant, type Policy, reaches } from '../access/access.ts';
 import type { Caller } from '../access/caller.ts';
 import { entryOf } from '../logs/audit.ts';
 import { contentsOfRow, hasExpired, patchContents } from './contents.ts';
+import { readGrant } from './disclosure.ts';
 import type { TokenDraft, TokenDrafts } from './drafts.ts';
 import { idRepeated } from './id.ts';
 import { deriveRow, openData, stillThere } from './row.ts';
@@ -21,6 +22,7 @@ import {
   type TokenBody,
   viewDeduplicated,
   viewOverTime,
+  viewUnread,
 } from './view.ts';
 import type { WantedToken } from './wanted.ts';
 
@@ -72,14 +74,18 @@ export function draftToken(drafting: Drafting, wanted: WantedToken): DraftedToke
 
 function makeNew(
   drafting: Drafting,
-  { contents, fingerprint, deduplicates, ids }: WantedToken,
+  { contents, fingerprint, deduplicates, ids, intent }: WantedToken,
   equals: readonly TokenDraft[],
 ): DraftedToken | undefined {
   const { caller, now, random, evaluation, onMaskFailure, drafts, expired } = drafting;
-  const { tenant } = caller;
+  const { tenant, policy } = caller;
+  const { container } = contents;
+  // Whoever may not create a token here does not learn whether its id is taken.
+  if (!decide(policy, 'token:create', { id: ids.next(false).value, container })) return undefined;
   const id = freeId(drafting, ids);
-  const grant = decide(caller.policy, 'token:create', { id, container: contents.container });
-  if (!grant) return undefined;
+  const subject = { id, container };
+  const created = decide(policy, 'token:create', subject);
+  if (!created) return undefined;
   const answers = deduplicates && equals.every(({ row }) => row.deduplicated === 0);
   const inTheWay = answers && fingerprint !== null ? expired.get(fingerprint) : undefined;
   if (inTheWay) drafts.remove(inTheWay);
@@ -98,8 +104,13 @@ function makeNew(
   drafts.put({ stored: undefined, row, terms });
   const extras = { deduplicated: false };
   const { data } = contents;
-  const view = { row, grant, evaluation, onMaskFailure, extras };
-  const viewAt = viewOverTime(view, (at) => stillThere(row, data, at));
+  // What an intent holds was brought by an earlier request, perhaps by somebody else.
+  const grant = intent ? readGrant(policy, subject) : created;
+  const viewAt = grant
+    ? viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, (at) =>
+        stillThere(row, data, at),
+      )
+    : () => viewUnread(row, extras);
   return {
     created: { row, grant, viewAt },
     entry: entryOf(caller, now, { entity: 'token', id, operation: 'create' }),
@@ -112,20 +123,26 @@ function freeId({ drafts, holders, now }: Drafting, ids: WantedToken['ids']): To
   const holder = holders.get(first);
   const taken = holder !== undefined && !hasExpired(holder, now);
   let { value } = ids.next(taken);
-  if (taken && value === first) throw idTaken();
+  if (taken && value === first) throw new IdTaken(value);
   if (holder && !taken) drafts.remove(holder);
   for (let draft = drafts.get(value); draft; draft = drafts.get(value)) {
     const other = ids.next(true).value;
     if (other === value) {
-      throw draft.stored ? idTaken() : idRepeated();
+      throw draft.stored ? new IdTaken(value) : idRepeated();
     }
     value = other;
   }
   return value;
 }
 
-function idTaken(): VaultError {
-  return new VaultError('conflict', { public: 'A token with this id exists.' });
+/** The id that a creation wants is that of a token which exists. */
+export class IdTaken extends VaultError {
+  readonly id: TokenId;
+
+  constructor(id: TokenId) {
+    super('conflict', { public: 'A token with this id exists.' });
+    this.id = id;
+  }
 }
 
 /** Answers with the token that exists, changed first where the tenant wants it so. */
@@ -146,12 +163,13 @@ function answerExisting(
   if (updates) drafts.put(draft);
   const { row } = draft;
   const extras: Extras = { deduplicated: true, deduplication_behavior: behavior };
-  const grant = decide(policy, 'token:read', { id: row.token_id, container: row.container });
+  const place = { id: row.token_id, container: row.container };
+  const grant = readGrant(policy, place);
   const viewAt = grant
     ? viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, (at) =>
         openData(tenant, row, at),
       )
-    : () => viewDeduplicated(row, extras);
+    : () => viewDeduplicated(row, { extras, reachable: reaches(policy, place) });
   const operation = updates ? 'update' : 'read';
   return {
     created: { row, grant, viewAt },

@@ -2,25 +2,23 @@
 import { newEvaluation } from '../../expressions/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
-import type { TokenId } from '../../lib/ids.ts';
 import type { LogEntry } from '../../lib/log-chain.ts';
 import { createPause } from '../../lib/pauses.ts';
 import type { Caller } from '../access/caller.ts';
 import { entryOf } from '../logs/audit.ts';
-import { type Effect, perform, refuse } from '../perform.ts';
+import { type Effect, perform, type Refused } from '../perform.ts';
 import type { TokenRequest } from './contents.ts';
 import {
   changeOf,
+  draftOrRefuse,
   draftsOver,
   holdersOf,
   isConversion,
   noHolders,
   type TokenWriting,
-  unknownIntent,
   wantConverted,
 } from './create-many.ts';
-import { type CreatedToken, type Drafting, draftToken } from './draft.ts';
-import type { TokenDrafts } from './drafts.ts';
+import { type CreatedToken, type Drafting, IdTaken } from './draft.ts';
 import { idRepeated } from './id.ts';
 import { madeByRequest } from './made-before.ts';
 import { holderOf, repeatToken } from './repeated.ts';
@@ -134,8 +132,12 @@ async function decideLines(
   const done: WantedToken[] = [];
   const entries: LogEntry[] = [];
   const intents = new Set<string>();
-  const resultOf = (wanted: WantedToken | VaultError): ImportResult => {
+  const resultOf = (wanted: ConvertedLine): ImportResult => {
     if (wanted instanceof VaultError) return { failure: wanted };
+    if ('refusal' in wanted) {
+      entries.push(...wanted.change.entries);
+      return { failure: wanted.refusal };
+    }
     const line = decideLine({ ...drafting, evaluation: newEvaluation() }, wanted, intents);
     if (line instanceof VaultError) return { failure: line };
     entries.push(...line.entries);
@@ -145,10 +147,8 @@ async function decideLines(
   };
   const pause = createPause();
   const results: ImportResult[] = [];
-  for (const [at, wanted] of all.entries()) {
+  for (const wanted of all) {
     await pause();
-    const isUnknown = wanted instanceof VaultError && wanted !== prepared[at];
-    if (isUnknown) entries.push(unknownIntent(caller, now));
     results.push(resultOf(wanted));
   }
   if (entries.length === 0) {
@@ -160,13 +160,16 @@ async function decideLines(
   return { results, effect: { change, reply: { status: 200 } } };
 }
 
+/** A line whose token intent was looked up, where it converts one. */
+type ConvertedLine = WantedToken | Refused | VaultError;
+
 /** The lines without promises of their own, of which there would be as many as lines. */
 async function withConversions(
   tools: TokenWriting,
   caller: Caller,
   prepared: readonly Prepared[],
-): Promise<readonly (WantedToken | VaultError)[]> {
-  const all: (WantedToken | VaultError)[] = [];
+): Promise<readonly ConvertedLine[]> {
+  const all: ConvertedLine[] = [];
   for (const one of prepared) {
     const conversion = 'request' in one;
     all.push(
@@ -181,7 +184,7 @@ async function withConversions(
 }
 
 interface Preparation extends Omit<Lines, 'prepared'> {
-  readonly all: readonly (WantedToken | VaultError)[];
+  readonly all: readonly ConvertedLine[];
   readonly now: Instant;
 }
 
@@ -195,7 +198,9 @@ async function draftingOf(
   caller: Caller,
   { all, now, idsAreTaken, since }: Preparation,
 ): Promise<Omit<ImportDrafting, 'evaluation'>> {
-  const wanted = all.filter((one): one is WantedToken => !(one instanceof VaultError));
+  const wanted = all.filter(
+    (one): one is WantedToken => !(one instanceof VaultError) && !('refusal' in one),
+  );
   const own = wanted.filter(({ ids }) => !ids.next(false).drawn);
   const holders = idsAreTaken ? await holdersOf(tools.store, caller, own) : noHolders;
   const tokens = [...holders.values()];
@@ -223,32 +228,25 @@ function decideLine(
   wanted: WantedToken,
   intents: Set<string>,
 ): LineDecision | VaultError {
-  const { caller, now, drafts, made } = drafting;
+  const { made } = drafting;
   const intent = wanted.intent?.token_intent_id;
   if (intent !== undefined && intents.has(intent)) {
     return invalid('token_intent_id', 'must differ from every other of the request');
   }
   const holder = holderOf(drafting, wanted);
-  const drafted = attempt(() => draftToken(drafting, wanted));
-  if (drafted instanceof VaultError) {
-    if (holder === undefined || isDraft(drafts, holder.token_id)) return drafted;
+  const drafted = attempt(() => draftOrRefuse(drafting, wanted));
+  if (drafted instanceof VaultError) return drafted;
+  if ('refusal' in drafted) {
+    const { refusal, change } = drafted;
+    const refused = { entries: change.entries, refusal };
+    if (!(refusal instanceof IdTaken) || holder === undefined) return refused;
     if (made.has(holder.token_id)) return idRepeated();
     const repeated = repeatToken(drafting, wanted, holder);
     if (repeated) return { entries: [repeated.entry], created: repeated.created, repeated: true };
-    return drafted;
-  }
-  if (drafted === undefined) {
-    const refused = refuse(caller, now, { entity: 'token', id: '*', permission: 'token:create' });
-    return { entries: refused.change.entries, refusal: refused.refusal };
+    return refused;
   }
   if (intent !== undefined) intents.add(intent);
   return { entries: [drafted.entry], created: drafted.created, repeated: false };
-}
-
-/** True for a token that a line of the same change makes. */
-function isDraft(drafts: TokenDrafts, id: TokenId): boolean {
-  const draft = drafts.get(id);
-  return draft !== undefined && draft.stored === undefined;
 }
 
 function attempt<T>(run: () => T): T | VaultError {

@@ -111,7 +111,9 @@ async function find(
   const { id, permission } = kept;
   if (kept.entity === 'token') {
     const row = await findLiveToken(store, { tenant: tenant.id, id, now });
-    const grant = row && decide(policy, permission, { id: row.token_id, container: row.container });
+    const subject = row && { id: row.token_id, container: row.container };
+    const grant =
+      subject && decide(policy, isForeign(kept, row) ? 'token:read' : permission, subject);
     return grant && { row, grant };
   }
   const row = holds(policy, 'token-intent:read')
@@ -120,6 +122,11 @@ async function find(
   const container = row && tokenTypes[row.type as TokenTypeName].container;
   const grant = container && decide(policy, permission, { id: undefined, container });
   return grant && row && { row, grant };
+}
+
+/** To create shows what the request brought; what a token became since is shown to who may read it. */
+function isForeign({ permission }: KeptToken, { modified_at }: Row<'tokens'>): boolean {
+  return permission === 'token:create' && modified_at !== null;
 }
 
 /** A mask shows what it showed only of a token that has not changed; who sees all sees its past too. */

@@ -3,10 +3,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Instant } from '../../lib/clock.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Row } from '../../store/tables.ts';
-import { decide } from '../access/access.ts';
 import { entryOf } from '../logs/audit.ts';
 import { withoutCode } from './card-code.ts';
 import { type Contents, contentsOfRow, hasExpired } from './contents.ts';
+import { readGrant } from './disclosure.ts';
 import type { DraftedToken, Drafting } from './draft.ts';
 import { openData } from './row.ts';
 import { viewOverTime } from './view.ts';
@@ -24,8 +24,8 @@ export function holderOf(
 }
 
 /**
- * The token as its creation answered it, when it was made by the same application and still is all
- * that is asked for; else `undefined`. To others an answer would tell what the token holds.
+ * The token, when it was made by the same application, still is all that is asked for, and may be
+ * revealed to the caller; else `undefined`. To others the answer would confirm what the token holds.
  */
 export function repeatToken(
   { caller, now, evaluation, onMaskFailure }: Drafting,
@@ -35,8 +35,8 @@ export function repeatToken(
   const { tenant, policy } = caller;
   if (row.created_by !== caller.application) return undefined;
   const { token_id: id, container } = row;
-  const grant = decide(policy, 'token:create', { id, container });
-  if (!grant) return undefined;
+  const grant = readGrant(policy, { id, container });
+  if (grant?.transform !== 'reveal') return undefined;
   const open = (at: Instant) => openData(tenant, row, at);
   if (!isSame(contents, contentsOfRow(row, open(now).reveal()), now)) return undefined;
   const extras = { deduplicated: true };

@@ -117,13 +117,16 @@ export function fingerprintOfContents(tenant: Tenant, evaluated: Evaluated): str
   return fingerprintOf(tenant.keyring.secret('fingerprint'), contents.type, value);
 }
 
-/** One non-empty text out of an expression over the contents. */
+/**
+ * One non-empty text out of an expression over the contents. A card code is no part of them: ids,
+ * fingerprints and search terms outlive it.
+ */
 export function evaluateText(
   expression: string,
   path: string,
-  { contents: { data, metadata }, evaluation }: Evaluated,
+  { contents: { type, data, metadata }, evaluation }: Evaluated,
 ): string {
-  const scope = { data, ...(metadata && { metadata }) };
+  const scope = { data: withoutCode(type, data), ...(metadata && { metadata }) };
   const value = attemptValue(
     () => evaluateExpression(compileExpression(expression, path), scope, evaluation),
     path,

@@ -1,9 +1,7 @@
 /** Search terms: keyed digests under which a token is found by values that are never decrypted for it. */
 import { searchTermOf } from '../../crypto/digest.ts';
-import { createFindings } from '../../lib/findings.ts';
 import type { Row } from '../../store/tables.ts';
 import type { Tenant } from '../tenants/tenants.ts';
-import { withoutCode } from './card-code.ts';
 import { type Evaluated, evaluateText } from './row.ts';
 
 /** The term of a value that a search index gave. */
@@ -16,21 +14,15 @@ export function metadataTerm(tenant: Tenant, key: string, value: string): string
   return termOf(tenant, `metadata.${key.toLowerCase()}`, value.toLowerCase());
 }
 
-type Termed = Pick<
-  Row<'tokens'>,
-  'token_id' | 'created_at' | 'container' | 'type' | 'expires_at' | 'code_expires_at'
->;
+type Termed = Pick<Row<'tokens'>, 'token_id' | 'created_at' | 'container' | 'type' | 'expires_at'>;
 
 /** The terms under which a token is found, without repetition. */
 export function searchTerms(
   tenant: Tenant,
-  { code_expires_at, ...token }: Termed,
-  { contents: given, evaluation }: Evaluated,
+  token: Termed,
+  evaluated: Evaluated,
 ): Row<'search_terms'>[] {
-  // A code that is not kept is not to be found by either.
-  const data = code_expires_at === null ? withoutCode(given.type, given.data) : given.data;
-  const contents = { ...given, data };
-  const evaluated = { contents, evaluation };
+  const { contents } = evaluated;
   const terms = new Set<string>();
   contents.searchIndexes.forEach((expression, index) => {
     terms.add(dataTerm(tenant, evaluateText(expression, `search_indexes[${index}]`, evaluated)));
@@ -41,21 +33,6 @@ export function searchTerms(
   const { token_id, created_at, container, type, expires_at } = token;
   const shown = { token_id, created_at, container, type, expires_at };
   return [...terms].map((term) => ({ tenant_id: tenant.id, term, ...shown }));
-}
-
-/** Those of a token whose code is gone: an expression that finds nothing without it gives no term. */
-export function remainingTerms(
-  tenant: Tenant,
-  row: Termed,
-  evaluated: Evaluated,
-): Row<'search_terms'>[] {
-  const { contents } = evaluated;
-  const findings = createFindings();
-  const searchIndexes = contents.searchIndexes.filter(
-    (expression) =>
-      findings.attempt(() => evaluateText(expression, 'search_indexes', evaluated)) !== undefined,
-  );
-  return searchTerms(tenant, row, { ...evaluated, contents: { ...contents, searchIndexes } });
 }
 
 function termOf(tenant: Tenant, field: string, value: string): string {

@@ -4,13 +4,20 @@ import { invalid } from '../../lib/errors.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import {
   accountNumberForm,
+  bankProperties,
   parseAccountNumber,
   parseBank,
   parseRoutingNumber,
   routingNumberForm,
   summaryOfBank,
 } from './bank.ts';
-import { cardNumberForm, parseCard, parseCardNumber, summaryOfCard } from './card.ts';
+import {
+  cardNumberForm,
+  cardProperties,
+  parseCard,
+  parseCardNumber,
+  summaryOfCard,
+} from './card.ts';
 
 export interface TokenType {
   /** Where a token lives unless its creator says otherwise. */
@@ -20,6 +27,8 @@ export interface TokenType {
   /** The expression whose value makes two tokens of the type equal. */
   readonly fingerprint: string;
   readonly searchIndexes: readonly string[];
+  /** All that its data may have, where that is an object of known properties. */
+  readonly properties?: readonly string[];
   /** The property that is kept no longer than the CVC Retention quota; see `card-code.ts`. */
   readonly code?: string;
   /**
@@ -50,6 +59,7 @@ const card = {
   },
   fingerprint: '{{ data.number }}',
   searchIndexes: [],
+  properties: cardProperties,
   code: 'cvc',
   parseData: parseCard,
 } as const;
@@ -83,6 +93,7 @@ export const tokenTypes = {
     },
     fingerprint: '{{ data.account_number }}|{{ data.routing_number }}',
     searchIndexes: [],
+    properties: bankProperties,
     parseData: parseBank,
     summary: (data) => ({ bank: summaryOfBank(data) }),
   },

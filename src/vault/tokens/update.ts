@@ -6,14 +6,15 @@ import type { Row } from '../../store/tables.ts';
 import { decide } from '../access/access.ts';
 import type { Caller } from '../access/caller.ts';
 import { entryOf } from '../logs/audit.ts';
-import { type Decide, refuse } from '../perform.ts';
+import { type Decide, deny, refuse } from '../perform.ts';
 import { contentsOfRow, hasExpired, patchContents, type TokenPatch } from './contents.ts';
 import type { TokenWriting } from './create-many.ts';
+import { readGrant, undisclosedMove, undisclosedPatch } from './disclosure.ts';
 import { fadingToken } from './fading.ts';
 import { liveToken, replacementOf, tokensWithFingerprint } from './queries.ts';
 import { deriveRow, type Evaluated, fingerprintOfContents, openData, stillThere } from './row.ts';
-import { remainingTerms, searchTerms } from './search-terms.ts';
-import { viewOverTime, withoutContents } from './view.ts';
+import { searchTerms } from './search-terms.ts';
+import { viewOverTime, viewUnread, withoutContents } from './view.ts';
 import { deduplicatesTokens, fingerprintsTokens } from './wanted.ts';
 
 export interface TokenUpdate {
@@ -34,18 +35,21 @@ export function updateToken(
     const evaluation = newEvaluation();
     const row = await liveToken(store, { tenant: tenant.id, id, now });
     const denial = { entity: 'token', id: row.token_id, permission: 'token:update' } as const;
+    const attempt = { entity: 'token', id: row.token_id, operation: 'update' } as const;
     const subject = { id: row.token_id, container: row.container };
-    const grant = decide(caller.policy, 'token:update', subject);
-    if (!grant) return refuse(caller, now, denial);
+    if (!decide(caller.policy, 'token:update', subject)) return refuse(caller, now, denial);
+    const undisclosed = undisclosedPatch(caller.policy, subject, { patch, type: row.type });
+    if (undisclosed) return deny(caller, now, attempt, undisclosed);
     const contents = patchContents(
       contentsOfRow(row, openData(tenant, row, now).reveal()),
       patch,
       clock,
     );
     // Moving a token needs the permission where it lies and where it goes.
-    if (!decide(caller.policy, 'token:update', { ...subject, container: contents.container })) {
-      return refuse(caller, now, denial);
-    }
+    const moved = { ...subject, container: contents.container };
+    if (!decide(caller.policy, 'token:update', moved)) return refuse(caller, now, denial);
+    const exposed = undisclosedMove(caller.policy, subject, moved);
+    if (exposed) return deny(caller, now, attempt, exposed);
     const fingerprint = fingerprintAfter(caller, { row, patch, contents, evaluation });
     const updated: Row<'tokens'> = {
       ...row,
@@ -55,12 +59,14 @@ export function updateToken(
       modified_by: caller.application,
       modified_at: now,
     };
-    const changesTerms = patch.data !== undefined || patch.search_indexes !== undefined;
-    const evaluated = { contents, evaluation };
-    const terms = (changesTerms ? searchTerms : remainingTerms)(tenant, updated, evaluated);
+    const terms = searchTerms(tenant, updated, { contents, evaluation });
     const { data } = contents;
-    const view = { row: updated, grant, evaluation, onMaskFailure };
-    const viewOf = viewOverTime(view, (at) => stillThere(updated, data, at));
+    const grant = readGrant(caller.policy, moved);
+    const viewOf = grant
+      ? viewOverTime({ row: updated, grant, evaluation, onMaskFailure }, (at) =>
+          stillThere(updated, data, at),
+        )
+      : () => viewUnread(updated);
     const became =
       deduplicatesTokens(caller, patch.deduplicate_token) && fingerprint !== row.fingerprint;
     const hidden = became && (await equalsUnreadable(store, caller, updated, now));
@@ -68,7 +74,7 @@ export function updateToken(
     return {
       change: {
         ...(await replacementOf(store, { row, updated, terms })),
-        entries: [entryOf(caller, now, { entity: 'token', id: row.token_id, operation: 'update' })],
+        entries: [entryOf(caller, now, attempt)],
       },
       reply: {
         status: 200,
@@ -84,7 +90,7 @@ interface Patched extends Evaluated {
   readonly patch: TokenPatch;
 }
 
-/** The fingerprint stays, also when a card code it came from is gone, unless the patch touches its source. */
+/** The fingerprint stays unless the patch touches its source. */
 function fingerprintAfter(caller: Caller, patched: Patched): string | null {
   const { row, patch, contents } = patched;
   const { data, metadata, fingerprint_expression: expression } = patch;

@@ -49,12 +49,20 @@ export function viewToken(view: View): TokenBody {
     ...(row.fingerprint !== null && { fingerprint: row.fingerprint }),
     containers: [row.container],
     ...(row.metadata !== null && { metadata: JSON.parse(row.metadata) }),
-    created_by: row.created_by,
-    created_at: formatTimestamp(row.created_at),
-    ...(row.modified_at !== null && {
-      modified_by: row.modified_by,
-      modified_at: formatTimestamp(row.modified_at),
-    }),
+    ...historyOf(row),
+    ...(extras && { _extras: extras }),
+  };
+}
+
+/** What a caller who may not read the token learns of it after making or changing it. */
+export function viewUnread(row: Row<'tokens'>, extras?: Extras): TokenBody {
+  return {
+    id: row.token_id,
+    tenant_id: row.tenant_id,
+    type: row.type,
+    ...expiryOf(row),
+    containers: [row.container],
+    ...historyOf(row),
     ...(extras && { _extras: extras }),
   };
 }
@@ -76,14 +84,20 @@ export function viewOverTime(
   };
 }
 
-/** What a caller without `token:read` learns of the token its own values were deduplicated to. */
-export function viewDeduplicated(row: Row<'tokens'>, extras: Extras): TokenBody {
+/**
+ * What a caller without `token:read` learns of the token its own values were deduplicated to: where it
+ * lies only when the caller holds some permission there.
+ */
+export function viewDeduplicated(
+  row: Row<'tokens'>,
+  { extras, reachable }: { readonly extras: Extras; readonly reachable: boolean },
+): TokenBody {
   return {
     id: row.token_id,
-    tenant_id: row.tenant_id,
+    ...(reachable && { tenant_id: row.tenant_id }),
     type: row.type,
     fingerprint: row.fingerprint,
-    containers: [row.container],
+    ...(reachable && { containers: [row.container] }),
     _extras: extras,
   };
 }
@@ -118,8 +132,21 @@ function definitionOf(row: Row<'tokens'>): JsonObject {
     ...(row.search_indexes !== null && {
       search_indexes: JSON.parse(row.search_indexes) as string[],
     }),
-    ...(row.expires_at !== null && {
-      expires_at: formatInstant(row.expires_at, row.expires_offset ?? 0),
+    ...expiryOf(row),
+  };
+}
+
+function expiryOf({ expires_at, expires_offset }: Row<'tokens'>): JsonObject {
+  return expires_at === null ? {} : { expires_at: formatInstant(expires_at, expires_offset ?? 0) };
+}
+
+function historyOf(row: Row<'tokens'>): JsonObject {
+  return {
+    created_by: row.created_by,
+    created_at: formatTimestamp(row.created_at),
+    ...(row.modified_at !== null && {
+      modified_by: row.modified_by,
+      modified_at: formatTimestamp(row.modified_at),
     }),
   };
 }

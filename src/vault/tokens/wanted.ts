@@ -8,6 +8,7 @@ import type { Row } from '../../store/tables.ts';
 import type { Caller } from '../access/caller.ts';
 import { dataForToken } from '../token-intents/row.ts';
 import { type Contents, contentsOfRequest, type TokenRequest } from './contents.ts';
+import { undisclosedConversion } from './disclosure.ts';
 import { drawTokenIds, type TokenIds } from './id.ts';
 import { fingerprintOfContents } from './row.ts';
 
@@ -35,7 +36,10 @@ export interface Wanting {
   readonly evaluation: Evaluation;
 }
 
-/** @throws VaultError `validation_failed` naming every attribute that is wrong, below its path. */
+/**
+ * @throws VaultError naming attributes below its path: `validation_failed` with every one that is wrong,
+ * `forbidden` where expressions are evaluated over an intent that the caller may not reveal.
+ */
 export function wantToken(
   { clock, random, evaluation }: Wanting,
   caller: Caller,
@@ -48,6 +52,9 @@ export function wantToken(
   return attemptAt(path, () => {
     const whole = intent ? convertedRequest(caller, request, intent) : request;
     const contents = contentsOfRequest(whole, clock);
+    const place = { id: undefined, container: contents.container };
+    const undisclosed = intent && undisclosedConversion(caller.policy, place, request);
+    if (undisclosed) throw undisclosed;
     const evaluated = { contents, evaluation };
     const deduplicates = deduplicatesTokens(caller, request.deduplicate_token);
     const fingerprint =
