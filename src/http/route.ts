@@ -39,8 +39,6 @@ export interface RouteDeclaration<P extends TSchema, Q extends TSchema, B extend
   extends Declared<P, Q, B> {
   /** Requests with the same turn wait for one another, so that they need not decide twice. */
   readonly turn?: (request: RouteRequest<Static<P>, Static<Q>, Static<B>>) => string | undefined;
-  /** Deciding has an effect outside of the vault. */
-  readonly reachesOut?: true;
   readonly handle: (request: RouteRequest<Static<P>, Static<Q>, Static<B>>) => Decide;
 }
 
@@ -72,7 +70,6 @@ export interface StreamDeclaration<Q extends TSchema, B extends TSchema>
 /** A route that answers a whole body with a whole body. */
 export type WholeRoute = Declared<TSchema, TSchema, TSchema> & {
   readonly turn?: (request: RouteRequest<never, never, never>) => string | undefined;
-  readonly reachesOut?: true;
   readonly handle: (request: RouteRequest<never, never, never>) => Decide;
 };
 

@@ -239,13 +239,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       return send(await take(), reply);
     }
     const header = () => headers.nameAsSent(request.raw, 'idempotency-key');
-    const asked = {
-      caller,
-      route: `${route.method} ${pathOf(request)}`,
-      key,
-      header,
-      reachesOut: route.reachesOut === true,
-    };
+    const asked = { caller, route: `${route.method} ${pathOf(request)}`, key, header };
     return send(await idempotency(asked, take), reply);
   }
 

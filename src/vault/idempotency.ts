@@ -24,8 +24,6 @@ export interface IdempotentRequest {
   readonly key: string;
   /** What the caller calls the header in which the key came. */
   readonly header: () => string;
-  /** The request does more than decide, so it must not run again even where it would change nothing. */
-  readonly reachesOut: boolean;
 }
 
 /** Runs the request unless its answer is stored already. */
@@ -63,7 +61,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
         headers: { 'retry-after': '1' },
       });
     }
-    const looksFirst = request.reachesOut || seen.get(name) === true;
+    const looksFirst = seen.get(name) === true;
     underWay.add(name);
     seen.set(name, true);
     try {
@@ -93,12 +91,16 @@ function createSlot(
   /** Of the row that a new answer replaces, which is not given any more but not removed yet; else 0. */
   let version = 0;
   return {
-    rowOf: (reply) => replyRow({ tenant, key, now: clock.now(), random }, reply, version + 1),
+    rowOf: (reply, begun) => {
+      const keeping = { tenant, key, now: clock.now(), random };
+      return replyRow(keeping, reply, (begun?.version ?? version) + 1);
+    },
     stored: async () => {
       const row = await store.get('replies', key);
       version = row?.version ?? 0;
       const now = clock.now();
       const kept = row && replyOf(tenant, row, now);
+      if (kept === 'begun') throw outcomeUnknown();
       const reply = kept && (await replyAsSeenNow(options, { caller, now, reply: kept }));
       if (reply === undefined) return undefined;
       // The answer may hold data, and no data leaves without an entry.
@@ -108,6 +110,15 @@ function createSlot(
       return reply;
     },
   };
+}
+
+function outcomeUnknown(): VaultError {
+  return new VaultError('conflict', {
+    public:
+      'A request with this idempotency key called another host. It is still being processed, or was ' +
+      'interrupted; the log says what was sent.',
+    headers: { 'retry-after': '1' },
+  });
 }
 
 /** Sessions of one application are different people, so each has keys of its own. */

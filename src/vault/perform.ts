@@ -46,12 +46,28 @@ export interface Fading {
   readonly bodyAt?: (instant: Instant) => ReplyBody;
 }
 
-/** A change together with what is answered once it is durable: a reply, or a refusal. */
-export type Effect = { readonly change: Change; readonly reply: Reply } | Refused;
+/** What a request comes to. Its change is durable before anybody learns of it. */
+export type Effect = Done | Refused | Outreach;
+
+export interface Done {
+  readonly change: Change;
+  readonly reply: Reply;
+}
 
 export interface Refused {
   readonly change: Change;
   readonly refusal: VaultError;
+}
+
+/** A request that calls another host, between two commits. */
+export interface Outreach {
+  /** Committed first: its entries say that the call is going to be made, also where a crash follows. */
+  readonly change: Change;
+  /**
+   * Makes the call, once and never again for the same idempotency key, and says what came of it. That
+   * change alters nothing that others may have altered meanwhile.
+   */
+  readonly reachOut: () => Promise<Done | Refused>;
 }
 
 /**
@@ -62,8 +78,15 @@ export type Decide = (conflict: Precondition | undefined) => Promise<Effect>;
 
 /** The place where the answer of a request with an idempotency key is kept. */
 export interface ReplySlot {
-  rowOf(reply: Reply): Row<'replies'>;
-  /** The answer that is stored by now; reading it has its entry in the log. */
+  /**
+   * What is stored for the reply; without one, that the request has begun to reach out.
+   * @param begun what was stored when it had begun.
+   */
+  rowOf(reply: Reply | undefined, begun?: Row<'replies'>): Row<'replies'>;
+  /**
+   * The answer that is stored by now; reading it has its entry in the log.
+   * @throws VaultError `conflict` where a request has begun and its outcome is not known.
+   */
   stored(): Promise<Reply | undefined>;
 }
 
@@ -103,10 +126,11 @@ async function commitDecision(store: Store, decide: Decide, slot?: ReplySlot): P
       await store.commit(effect.change);
       throw effect.refusal;
     }
-    const outcome = await store.commit(
-      slot ? withReply(effect.change, slot.rowOf(effect.reply)) : effect.change,
-    );
-    if (outcome.conflict === undefined) return effect.reply;
+    const row = slot?.rowOf('reply' in effect ? effect.reply : undefined);
+    const outcome = await store.commit(row ? withReply(effect.change, row) : effect.change);
+    if (outcome.conflict === undefined) {
+      return 'reply' in effect ? effect.reply : reachOut(store, effect, { slot, begun: row });
+    }
     conflict = outcome.conflict;
     const stored = await slot?.stored();
     if (stored) return stored;
@@ -115,6 +139,28 @@ async function commitDecision(store: Store, decide: Decide, slot?: ReplySlot): P
   throw new VaultError('conflict', {
     public: 'The resource is being changed by too many requests at once; try again.',
     headers: { 'retry-after': '1' },
+  });
+}
+
+interface Begun {
+  readonly slot: ReplySlot | undefined;
+  readonly begun: Row<'replies'> | undefined;
+}
+
+/** The call and the second commit. Where that one fails, the key stays taken: nobody calls again. */
+async function reachOut(store: Store, outreach: Outreach, { slot, begun }: Begun): Promise<Reply> {
+  const outcome = await outreach.reachOut();
+  const { change } = outcome;
+  if ('refusal' in outcome) {
+    const { remove } = change;
+    await store.commit(begun ? { ...change, remove: { ...remove, replies: [begun] } } : change);
+    throw outcome.refusal;
+  }
+  const row = slot?.rowOf(outcome.reply, begun);
+  const { conflict } = await store.commit(row ? withReply(change, row) : change);
+  if (conflict === undefined) return outcome.reply;
+  throw new VaultError('conflict', {
+    public: 'The call was made, but the tenant or the key changed before its outcome was stored.',
   });
 }
 

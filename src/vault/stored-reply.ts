@@ -11,6 +11,9 @@ import { type KeptReply, keptTokens } from './tokens/kept.ts';
 
 export const replyRetentionMs = 24 * hour;
 
+/** What is sealed for a request that has reached out and whose outcome is not known. */
+const begun = { begun: true } as const;
+
 /** What is sealed. From its instant on each of `later` changes the body, the last one alone. */
 type Kept = KeptReply & { readonly later?: readonly Later[] };
 
@@ -32,9 +35,19 @@ export interface Keeping {
   readonly random: Random;
 }
 
-/** @param version one more than that of the row it replaces, or 1. */
-export function replyRow(keeping: Keeping, reply: Reply, version: number): Row<'replies'> {
+/**
+ * @param reply `undefined` for a request whose outcome is not known yet.
+ * @param version one more than that of the row it replaces, or 1.
+ */
+export function replyRow(
+  keeping: Keeping,
+  reply: Reply | undefined,
+  version: number,
+): Row<'replies'> {
   const { key, now } = keeping;
+  if (reply === undefined) {
+    return { ...key, version, ...sealedReply(keeping, begun, now), created_at: now };
+  }
   const { fading, tokens, ...rest } = reply;
   const later = fading ? laterOf(fading, rest.body, now) : [];
   const kept: Kept = {
@@ -56,9 +69,15 @@ function laterOf({ at, bodyAt }: Fading, body: ReplyBody | undefined, now: Insta
 }
 
 /** The answer as it may be given now; `undefined` when its day is over or it has faded to nothing. */
-export function replyOf(tenant: Tenant, row: Row<'replies'>, now: Instant): KeptReply | undefined {
+export function replyOf(
+  tenant: Tenant,
+  row: Row<'replies'>,
+  now: Instant,
+): KeptReply | 'begun' | undefined {
   if (now >= endOf(row.created_at)) return undefined;
-  const faded = fade(openReply(tenant, row), now);
+  const opened = openReply(tenant, row);
+  if ('begun' in opened) return 'begun';
+  const faded = fade(opened, now);
   if (faded === undefined) return undefined;
   const { later: _later, ...reply } = faded;
   return reply;
@@ -67,7 +86,8 @@ export function replyOf(tenant: Tenant, row: Row<'replies'>, now: Instant): Kept
 /** The row without what has faded by now; `undefined` when nothing of it is left. */
 export function fadedRow(keeping: Keeping, row: Row<'replies'>): Row<'replies'> | undefined {
   if (keeping.now >= endOf(row.created_at)) return undefined;
-  const kept = fade(openReply(keeping.tenant, row), keeping.now);
+  const opened = openReply(keeping.tenant, row);
+  const kept = 'begun' in opened ? opened : fade(opened, keeping.now);
   const { version, created_at } = row;
   return kept && { ...row, version: version + 1, ...sealedReply(keeping, kept, created_at) };
 }
@@ -86,15 +106,20 @@ function fade(kept: Kept, now: Instant): Kept | undefined {
   return { ...reply, body, ...(rest.length > 0 && { later: rest }) };
 }
 
-function sealedReply({ tenant, key, random }: Keeping, kept: Kept, created: Instant) {
+function sealedReply(
+  { tenant, key, random }: Keeping,
+  kept: Kept | typeof begun,
+  created: Instant,
+) {
   const keys = tenant.keyring.sealing('reply');
   const reply: Sealed = sealText(keys, bindingOf(key), JSON.stringify(kept), random);
-  return { reply, fades_at: kept.later?.[0]?.at ?? endOf(created) };
+  const fadesAt = 'begun' in kept ? undefined : kept.later?.[0]?.at;
+  return { reply, fades_at: fadesAt ?? endOf(created) };
 }
 
-function openReply(tenant: Tenant, row: Row<'replies'>): Kept {
+function openReply(tenant: Tenant, row: Row<'replies'>): Kept | typeof begun {
   const text = openText(tenant.keyring.sealing('reply'), bindingOf(row), row.reply);
-  return JSON.parse(text.reveal()) as Kept;
+  return JSON.parse(text.reveal()) as Kept | typeof begun;
 }
 
 function bindingOf(key: Key<'replies'>) {

@@ -8,7 +8,7 @@ import { type Answer, json, redirect, startHost } from '../support/host.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { newTenant, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { bank, visa } from '../support/values.ts';
-import { startVault } from '../support/vault.ts';
+import { type Received, startVault } from '../support/vault.ts';
 
 const path = '/enrichments/bank-account-verify';
 const host = await startHost({ after });
@@ -267,6 +267,27 @@ onBothEngines(`POST ${path} by the operator’s service`, (engine) => {
     assert.deepEqual(await tenant.logged(), ['create', 'use', 'verify']);
   });
 
+  test('409: while it is being asked under an idempotency key nobody else asks it, on any server', async (t) => {
+    const tenant = await choosing();
+    const { place, clock } = tenant.vault;
+    const second = await startVault(t, engine, { place, clock, environment });
+    const { body: token } = await tenant.token({ type: 'bank', data: bank });
+    const headers = { 'SVC-IDEMPOTENCY-KEY': 'once' };
+    const sent = { key: tenant.key, body: { token_id: token.id }, headers };
+    let retried: Received | undefined;
+    host.answer(async (response, request) => {
+      retried = await second.send('POST', path, sent);
+      json({ result: 'OPEN' })(response, request);
+    });
+    const first = await tenant.vault.send('POST', path, sent);
+    assert.deepEqual(first.body, { status: 'enabled' });
+    assert.equal(retried?.status, 409);
+    assert.equal(retried?.body.type, 'urn:strongroom:problem:conflict');
+    assert.deepEqual((await second.send('POST', path, sent)).body, first.body);
+    assert.equal(host.requests.length, 1);
+    assert.deepEqual(await tenant.logged(), ['create', 'use', 'verify']);
+  });
+
   test('200: it is not asked by a tenant that did not choose it, nor about impossible numbers', async () => {
     const tenant = await choosing();
     const other = await newTenant(tenant.vault);
@@ -333,7 +354,7 @@ onBothEngines(`POST ${path} strictly and with a cache`, (engine) => {
     assert.equal(failed.status, 503);
     assert.equal(failed.body.type, 'urn:strongroom:problem:unavailable');
     assert.equal(failed.headers.get('retry-after'), '1');
-    assert.deepEqual(await tenant.logged(), ['create', 'use']);
+    assert.deepEqual(await tenant.logged(), ['create', 'use', 'verify failed']);
     await assertUnspoken(tenant, [failed]);
     host.answer(json({ result: 'OPEN' }));
     const retried = await tenant.send('POST', path, { body, headers });

@@ -8,7 +8,7 @@ import { failuresMax, pauseMs } from '../../src/outbound/breaker.ts';
 import { createOutbound } from '../../src/outbound/call.ts';
 import { answerBytesMax, createBankHost } from '../../src/vault/enrichments/bank-host.ts';
 import type { BankHostConfig } from '../../src/vault/enrichments/bank-host-config.ts';
-import type { Inquiry } from '../../src/vault/enrichments/bank-verification.ts';
+import type { Inquiry, Verdict } from '../../src/vault/enrichments/bank-verification.ts';
 import { type Answer, json, redirect, startHost } from '../support/host.ts';
 import { bank } from '../support/values.ts';
 import { createTestClock } from '../support/vault.ts';
@@ -39,22 +39,25 @@ async function service(t: TestContext, config: Partial<BankHostConfig> = {}) {
       ...config,
     },
   );
-  const released: number[] = [];
   const account = {
     country: 'US',
     routingNumber: bank.routing_number,
     accountNumber: new Secret(bank.account_number),
   } as const;
-  const record = async (): Promise<void> => void released.push(host.requests.length);
-  const ask = (release = record) => verify({ account, release } as unknown as Inquiry);
-  return { host, clock, pauses, released, ask };
+  const plan = () => verify({ account } as unknown as Inquiry);
+  const ask = async (): Promise<Verdict> => {
+    const verification = await plan();
+    return 'request' in verification ? verification.request() : verification;
+  };
+  return { host, clock, pauses, plan, ask };
 }
 
-test('it is asked by the request template with the configured headers, after the release', async (t) => {
-  const { host, released, ask } = await service(t);
+test('it is asked by the request template with the configured headers, and only when it is requested', async (t) => {
+  const { host, plan, ask } = await service(t);
   host.answer(json({ status: 'enabled' }));
+  assert.ok('request' in (await plan()));
+  assert.equal(host.requests.length, 0);
   assert.deepEqual(await ask(), { status: 'enabled' });
-  assert.deepEqual(released, [0]);
   const [sent] = host.requests;
   assert.deepEqual([sent?.method, sent?.path], ['POST', '/verify']);
   assert.equal(sent?.headers.authorization, 'Bearer of.a.test');
@@ -147,27 +150,16 @@ test('a service that recovers between attempts answers; each pause is longer', a
   assert.ok(first >= 100 && first < 200 && second >= 200 && second < 400, String(pauses));
 });
 
-test('a service that keeps failing is left alone, and nothing is released to it meanwhile', async (t) => {
-  const { host, clock, released, ask } = await service(t, { attemptsMax: 1 });
+test('a service that keeps failing is left alone, and nothing is sent to it meanwhile', async (t) => {
+  const { host, clock, plan, ask } = await service(t, { attemptsMax: 1 });
   host.answer(json({}, 500));
   for (let failed = 0; failed < failuresMax; failed += 1) await ask();
   assert.equal(host.requests.length, failuresMax);
-  const left = await ask();
-  assert.ok(left.status === undefined);
+  const left = await plan();
+  assert.ok(!('request' in left) && left.status === undefined);
   assert.ok(left.retryAfterMs > pauseMs - 5000 && left.retryAfterMs <= pauseMs);
   assert.equal(host.requests.length, failuresMax);
-  assert.equal(released.length, failuresMax);
   host.answer(json({ status: 'enabled' }));
   clock.advance(pauseMs);
   assert.deepEqual(await ask(), { status: 'enabled' });
-});
-
-test('what cannot be written to the log first is not sent', async (t) => {
-  const { host, ask } = await service(t);
-  const failure = new Error('the log cannot be written');
-  await assert.rejects(
-    ask(() => Promise.reject(failure)),
-    failure,
-  );
-  assert.equal(host.requests.length, 0);
 });

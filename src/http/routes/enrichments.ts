@@ -21,7 +21,6 @@ export function enrichmentRoutes(tools: BankVerifying & CardReading): Route[] {
       permission: 'token:use',
       body: bankVerificationRequest,
       reply: { status: 200, body: bankVerification },
-      reachesOut: true,
       handle: ({ caller, body }) => verifyBankAccount(tools, caller, body),
     }),
     route({

@@ -9,7 +9,12 @@ import { createBreaker } from '../../outbound/breaker.ts';
 import type { Outbound, OutboundAnswer } from '../../outbound/call.ts';
 import { OutboundError } from '../../outbound/error.ts';
 import type { BankHostConfig } from './bank-host-config.ts';
-import { type BankAccount, parseBankStatus, type VerifyAccount } from './bank-verification.ts';
+import {
+  type BankAccount,
+  parseBankStatus,
+  type Verdict,
+  type VerifyAccount,
+} from './bank-verification.ts';
 
 export interface BankHostTools {
   readonly outbound: Outbound;
@@ -30,10 +35,10 @@ const saysNothing = (status: number) => status === 408 || status === 429 || stat
 
 export function createBankHost(
   { outbound, clock, random, pause }: BankHostTools,
-  { url, headers, request, answer, timeoutMs, attemptsMax }: BankHostConfig,
+  { url, headers, request: body, answer, timeoutMs, attemptsMax }: BankHostConfig,
 ): VerifyAccount {
   const breaker = createBreaker(clock);
-  const template = compileTemplate(request, 'request');
+  const template = compileTemplate(body, 'request');
   const expression = compileExpression(answer, 'answer');
 
   function ask(account: BankAccount, deadline: number): Promise<OutboundAnswer> {
@@ -67,10 +72,7 @@ export function createBankHost(
     }
   }
 
-  return async ({ account, release }) => {
-    const waitMs = breaker.admit();
-    if (waitMs > 0) return { failure: 'it failed too often of late', retryAfterMs: waitMs };
-    await release();
+  async function request(account: BankAccount): Promise<Verdict> {
     const deadline = clock.now() + timeoutMs;
     for (let attempts = 1; ; attempts += 1) {
       const result = await attempt(account, deadline);
@@ -86,6 +88,12 @@ export function createBankHost(
       }
       await pause(wait);
     }
+  }
+
+  return async ({ account }) => {
+    const waitMs = breaker.admit();
+    if (waitMs > 0) return { failure: 'it failed too often recently', retryAfterMs: waitMs };
+    return { request: () => request(account) };
   };
 }
 

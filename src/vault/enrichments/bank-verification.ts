@@ -21,8 +21,6 @@ export interface BankAccount {
 export interface Inquiry {
   readonly tenant: Tenant;
   readonly account: BankAccount;
-  /** Awaited before the numbers leave the vault, so that the log says so first. */
-  readonly release: () => Promise<void>;
 }
 
 /** A status, or why none could be had just now. */
@@ -30,7 +28,13 @@ export type Verdict =
   | { readonly status: BankStatus }
   | { readonly status?: never; readonly failure: string; readonly retryAfterMs: number };
 
-export type VerifyAccount = (inquiry: Inquiry) => Promise<Verdict>;
+/** Only another host knows: in `request` the numbers leave the vault, for which the caller prepares. */
+export interface RemoteVerification {
+  readonly request: () => Promise<Verdict>;
+}
+
+/** Asks nobody outside of the vault. */
+export type VerifyAccount = (inquiry: Inquiry) => Promise<Verdict | RemoteVerification>;
 
 export interface BankVerificationOptions {
   readonly clock: Clock;
@@ -78,9 +82,14 @@ export function createBankVerification(options: BankVerificationOptions): Verify
       const key = keyOf(inquiry);
       const known = recent.get(key);
       if (known !== undefined) return { status: known };
-      const verdict = await service(inquiry);
-      if (verdict.status !== undefined) recent.set(key, verdict.status);
-      return verdict;
+      const verification = await service(inquiry);
+      if (!('request' in verification)) return verification;
+      const request = async () => {
+        const verdict = await verification.request();
+        if (verdict.status !== undefined) recent.set(key, verdict.status);
+        return verdict;
+      };
+      return { request };
     },
     test: async ({ account }) => ({ status: published[pairOf(account)] ?? 'inconclusive' }),
   };

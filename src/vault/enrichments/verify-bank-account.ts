@@ -8,10 +8,10 @@ import type { Row } from '../../store/tables.ts';
 import { decide } from '../access/access.ts';
 import type { Caller } from '../access/caller.ts';
 import { entryOf, failureOf } from '../logs/audit.ts';
-import { type Decide, type Refused, refuse } from '../perform.ts';
+import { type Decide, type Done, type Refused, refuse } from '../perform.ts';
 import { findLiveToken } from '../tokens/queries.ts';
 import { openData } from '../tokens/row.ts';
-import type { BankAccount, Verdict, VerifyAccount } from './bank-verification.ts';
+import type { BankAccount, BankStatus, Verdict, VerifyAccount } from './bank-verification.ts';
 
 /** The request as the wire schema lets it through; null means absent. */
 export interface BankVerificationRequest {
@@ -26,7 +26,7 @@ export interface BankVerifying {
   readonly verifyAccount: VerifyAccount;
   /** True when a provider that cannot answer makes the request fail; else it is inconclusive. */
   readonly strict: boolean;
-  /** Told why a provider could not answer; nothing of the account is in it. */
+  /** Called with why a provider could not answer; nothing of the account is in it. */
   readonly onUnanswered: (caller: Caller, reason: string) => void;
 }
 
@@ -43,7 +43,6 @@ export function verifyBankAccount(
 ): Decide {
   const { store, clock } = tools;
   const country = readCountry(request.country_code);
-  let asked: Promise<Verdict> | undefined;
   return async () => {
     const now = clock.now();
     const id = request.token_id;
@@ -53,24 +52,44 @@ export function verifyBankAccount(
     if (!decide(caller.policy, 'token:use', subject)) {
       return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:use' });
     }
-    const fact = { entity: 'token', id: row.token_id } as const;
-    const release = async () => {
-      const entry = entryOf(caller, clock.now(), { ...fact, operation: 'use bank service' });
-      await store.commit({ entries: [entry] });
-    };
     const data = openData(caller.tenant, row, now);
     const account = { country, ...numbersOf(row, data, request.routing_number ?? undefined) };
-    // Decided again after a conflict, the account is not sent again.
-    asked ??= tools.verifyAccount({ tenant: caller.tenant, account, release });
-    const status = statusOf(tools, caller, await asked);
+    const verification = await tools.verifyAccount({ tenant: caller.tenant, account });
+    const outcome = (verdict: Verdict) => outcomeOf(tools, caller, { id: row.token_id, verdict });
+    if (!('request' in verification)) return outcome(verification);
+    const sent = { entity: 'token', id: row.token_id, operation: 'use bank service' } as const;
     return {
-      change: { entries: [entryOf(caller, clock.now(), { ...fact, operation: 'verify' })] },
-      reply: { status: 200, body: { status } },
+      change: { entries: [entryOf(caller, now, sent)] },
+      reachOut: async () => outcome(await verification.request()),
     };
   };
 }
 
-/** Told as a wrong attribute, and logged like any other attempt at what does not exist. */
+interface Verified {
+  readonly id: string;
+  readonly verdict: Verdict;
+}
+
+function outcomeOf(
+  tools: BankVerifying,
+  caller: Caller,
+  { id, verdict }: Verified,
+): Done | Refused {
+  const fact = { entity: 'token', id, operation: 'verify' } as const;
+  const now = tools.clock.now();
+  if (verdict.status === undefined) {
+    tools.onUnanswered(caller, verdict.failure);
+    if (tools.strict) {
+      return { change: { entries: [failureOf(caller, now, fact)] }, refusal: noStatus(verdict) };
+    }
+  }
+  return {
+    change: { entries: [entryOf(caller, now, fact)] },
+    reply: { status: 200, body: { status: verdict.status ?? 'inconclusive' } },
+  };
+}
+
+/** Reported as a wrong attribute, and logged like any other attempt at what does not exist. */
 function unknownToken(caller: Caller, now: Instant): Refused {
   return {
     change: { entries: [failureOf(caller, now, { entity: 'token', operation: 'use' })] },
@@ -78,14 +97,11 @@ function unknownToken(caller: Caller, now: Instant): Refused {
   };
 }
 
-function statusOf({ strict, onUnanswered }: BankVerifying, caller: Caller, verdict: Verdict) {
-  if (verdict.status !== undefined) return verdict.status;
-  onUnanswered(caller, verdict.failure);
-  if (!strict) return 'inconclusive';
-  throw new VaultError('unavailable', {
+function noStatus({ failure, retryAfterMs }: Exclude<Verdict, { status: BankStatus }>): VaultError {
+  return new VaultError('unavailable', {
     public: 'The bank verification provider cannot answer at the moment; try again.',
-    internal: `bank verification: ${verdict.failure}`,
-    headers: { 'retry-after': String(Math.ceil(verdict.retryAfterMs / 1000)) },
+    internal: `bank verification: ${failure}`,
+    headers: { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) },
   });
 }
 

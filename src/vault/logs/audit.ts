@@ -146,14 +146,13 @@ export function denialOf(caller: Caller, at: Instant, denial: Attempt): LogEntry
   return attemptEntry(caller, at, { ...denial, result: 'denied' });
 }
 
-/** What a caller asked of something that does not exist. */
-export function failureOf(caller: Caller, at: Instant, failure: Omit<Attempt, 'id'>): LogEntry {
-  return attemptEntry(caller, at, { ...failure, id: '*', result: 'failed' });
-}
-
-/** An id that a caller wanted and that is taken. */
-export function idTakenEntry(caller: Caller, at: Instant, id: string): LogEntry {
-  return attemptEntry(caller, at, { entity: 'token', id, operation: 'create', result: 'failed' });
+/** What a caller attempted and what failed; without an id, on something that does not exist. */
+export function failureOf(
+  caller: Caller,
+  at: Instant,
+  { id = '*', ...failure }: Omit<Attempt, 'id'> & { readonly id?: string },
+): LogEntry {
+  return attemptEntry(caller, at, { ...failure, id, result: 'failed' });
 }
 
 /** The entries of one change, those of equal refusals and failures as one that says how many there were. */

@@ -11,7 +11,7 @@ import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import type { Caller } from '../access/caller.ts';
-import { counted, entryOf, failureOf, idTakenEntry } from '../logs/audit.ts';
+import { counted, entryOf, failureOf } from '../logs/audit.ts';
 import { type Decide, deny, type Refused, type Reply, refuse } from '../perform.ts';
 import { liveIntent } from '../token-intents/token-intents.ts';
 import { hasExpired } from './contents.ts';
@@ -143,7 +143,8 @@ export function draftOrRefuse(drafting: Drafting, wanted: WantedToken): DraftedT
     return drafted ?? refuse(caller, now, { entity: 'token', id: '*', permission: 'token:create' });
   } catch (error) {
     if (!(error instanceof IdTaken)) throw error;
-    return { change: { entries: [idTakenEntry(caller, now, error.id)] }, refusal: error };
+    const taken = failureOf(caller, now, { entity: 'token', id: error.id, operation: 'create' });
+    return { change: { entries: [taken] }, refusal: error };
   }
 }
 
