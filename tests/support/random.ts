@@ -5,10 +5,16 @@ import type { TestContext } from 'node:test';
 /** A whole number from 0 up to, not including, `bound`. */
 export type Below = (bound: number) => number;
 
-/** Numbers that follow from a printed seed (the generator is mulberry32). */
+/** Numbers that follow from a printed seed. */
 export function seeded(t: TestContext): Below {
-  let state = Number(process.env['TEST_SEED'] ?? randomInt(2 ** 31));
-  t.diagnostic(`TEST_SEED=${state}`);
+  const seed = Number(process.env['TEST_SEED'] ?? randomInt(2 ** 31));
+  t.diagnostic(`TEST_SEED=${seed}`);
+  return numbersFrom(seed);
+}
+
+/** The numbers that follow from a seed (the generator is mulberry32). */
+export function numbersFrom(seed: number): Below {
+  let state = seed;
   return (bound) => {
     state = (state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state);

@@ -6,70 +6,23 @@ import { parseContainer } from '../../src/lib/container.ts';
 import { parseTokenId } from '../../src/lib/ids.ts';
 import * as access from '../../src/vault/access/access.ts';
 import { type Permission, parsePermission } from '../../src/vault/access/permissions.ts';
-
-/** What a caller sends: the model reads it as it stands, the vault after parsing. */
-interface Words {
-  permissions: readonly string[];
-  rules: access.WireRule[];
-}
-
-interface Token {
-  id: string | undefined;
-  container: string;
-}
-
-// ---- The model: section 7.6 of the contract, word by word, sharing no code with the vault. ----
-
-const implied: Record<string, access.Transform> = {
-  'token:create': 'mask',
-  'token:update': 'mask',
-  'token:read': 'mask',
-  'token:search': 'mask',
-  'token:delete': 'redact',
-  'token:use': 'reveal',
-};
-
-function model(words: Words, permission: string, token: Token): access.Transform | undefined {
-  let best: access.WireRule | undefined;
-  for (const rule of words.rules) {
-    if (!rule.permissions.includes(permission) || !applies(rule, token)) continue;
-    if (best === undefined || rule.priority < best.priority) best = rule;
-  }
-  if (best !== undefined) return best.transform;
-  return words.permissions.includes(permission) ? implied[permission] : undefined;
-}
-
-function applies(rule: access.WireRule, token: Token): boolean {
-  if (rule.container != null) return isAncestorOrEqual(rule.container, token.container);
-  return (rule.conditions ?? []).every((condition) => isTrue(condition, token));
-}
-
-function isAncestorOrEqual(outer: string, inner: string): boolean {
-  const [outerNames, innerNames] = [segments(outer), segments(inner)];
-  return outerNames.every((name, index) => name === innerNames[index]);
-}
-
-function segments(path: string): string[] {
-  return path.toLowerCase().split('/').filter(Boolean);
-}
-
-function isTrue({ attribute, operator, value }: access.Condition, token: Token): boolean {
-  const actual = attribute === 'id' ? token.id : token.container.toLowerCase();
-  const wanted = attribute === 'id' ? value : value.toLowerCase();
-  if (actual === undefined) return false;
-  return operator === 'equals' ? actual === wanted : actual.indexOf(wanted) === 0;
-}
+import {
+  impliedTransforms,
+  type ModelToken,
+  type PolicyWords,
+  transformOf,
+} from '../support/access-model.ts';
 
 // ---- Random policies and tokens, from few names so that they meet often. ----
 
-const tokenPermissions = Object.keys(implied);
+const tokenPermissions = Object.keys(impliedTransforms);
 const path = fc
   .array(fc.constantFrom('pci', 'PCI', 'p', 'pci-1', 'high', 'High', 'low', 'a_b'), {
     maxLength: 3,
   })
   .map((names) => `/${names.map((name) => `${name}/`).join('')}`);
 const id = fc.constantFrom('abc', 'ABC', 'abc.1', 'abc.12', 'abc:pci', 'x.y.z', 'abcd');
-const token: fc.Arbitrary<Token> = fc.record({
+const token: fc.Arbitrary<ModelToken> = fc.record({
   id: fc.option(id, { nil: undefined }),
   container: path,
 });
@@ -105,14 +58,14 @@ const rule = fc
     transform: fc.constantFrom<access.Transform>('redact', 'mask', 'reveal'),
   })
   .map(({ where, ...rest }): access.WireRule => ({ ...rest, ...where }));
-const words: fc.Arbitrary<Words> = fc.record({
+const words: fc.Arbitrary<PolicyWords> = fc.record({
   permissions: fc.oneof(fc.constant([]), fc.subarray(tokenPermissions)),
   rules: fc.uniqueArray(rule, { maxLength: 6, selector: ({ priority }) => priority }),
 });
 
 /** Grants that stand a chance: some of the authoriser's own words, some narrowed, some invented. */
-function grantedBy(authoriser: Words): fc.Arbitrary<Words> {
-  const own = fc.subarray(authoriser.rules);
+function grantedBy(authoriser: PolicyWords): fc.Arbitrary<PolicyWords> {
+  const own = fc.subarray([...authoriser.rules]);
   const narrowed = fc
     .tuple(own, fc.array(path, { minLength: 6, maxLength: 6 }))
     .map(([rules, paths]) =>
@@ -134,7 +87,7 @@ function grantedBy(authoriser: Words): fc.Arbitrary<Words> {
   );
 }
 
-function policyOf({ permissions, rules }: Words): access.Policy {
+function policyOf({ permissions, rules }: PolicyWords): access.Policy {
   return access.policyOf({
     permissions: permissions.map(permissionOf),
     rules: access.parseRules(rules, { kind: 'session' }),
@@ -147,13 +100,17 @@ function permissionOf(text: string): Permission {
   return permission;
 }
 
-function subjectOf({ id, container }: Token): access.Subject {
+function subjectOf({ id, container }: ModelToken): access.Subject {
   const parsed = parseContainer(container);
   assert(parsed !== undefined);
   return { id: id === undefined ? undefined : parseTokenId(id), container: parsed };
 }
 
-function decided(given: Words, permission: string, about: Token): access.Transform | undefined {
+function decided(
+  given: PolicyWords,
+  permission: string,
+  about: ModelToken,
+): access.Transform | undefined {
   return access.decide(policyOf(given), permissionOf(permission), subjectOf(about))?.transform;
 }
 
@@ -166,7 +123,7 @@ suite('decide', () => {
         for (const permission of tokenPermissions) {
           for (const about of tokens) {
             const grant = access.decide(policy, permissionOf(permission), subjectOf(about));
-            const expected = model(given, permission, about);
+            const expected = transformOf(given, permission, about);
             assert.equal(grant?.transform, expected);
             assert.equal(grant?.permission, expected && permission);
             seen.set(expected, (seen.get(expected) ?? 0) + 1);
@@ -181,7 +138,7 @@ suite('decide', () => {
   });
 
   const read = { permissions: ['token:read'] };
-  const highMaskedRestRevealed: Words = {
+  const highMaskedRestRevealed: PolicyWords = {
     permissions: [],
     rules: [
       { ...read, priority: 1, container: '/pci/high/', transform: 'mask' },
@@ -203,7 +160,7 @@ suite('decide', () => {
 
   test('documented example: a session that may reveal one token', () => {
     const conditions = [{ attribute: 'id', operator: 'equals', value: 'abc' }] as const;
-    const given: Words = {
+    const given: PolicyWords = {
       permissions: [],
       rules: [{ ...read, priority: 1, conditions, transform: 'reveal' }],
     };
@@ -215,7 +172,7 @@ suite('decide', () => {
   });
 
   test('a rule without the permission does not end the search', () => {
-    const given: Words = {
+    const given: PolicyWords = {
       permissions: [],
       rules: [
         { permissions: ['token:create'], priority: 1, container: '/', transform: 'redact' },
@@ -279,7 +236,7 @@ suite('holds', () => {
 });
 
 suite('scopesOf', () => {
-  const inside = ({ id, container }: access.Scope, about: Token) =>
+  const inside = ({ id, container }: access.Scope, about: ModelToken) =>
     fits(id, about.id ?? '') && fits(container, about.container.toLowerCase());
   const fits = ({ text, exact }: access.Pattern, actual: string) =>
     actual.slice(0, exact ? undefined : text.length) === text;
@@ -293,7 +250,7 @@ suite('scopesOf', () => {
         (given, permission, about) => {
           const scopes = access.scopesOf(policyOf(given), permissionOf(permission));
           const listed = scopes.some((scope) => inside(scope, about));
-          assert.equal(listed, model(given, permission, about) !== undefined);
+          assert.equal(listed, transformOf(given, permission, about) !== undefined);
         },
       ),
       { numRuns: 2000 },
@@ -332,9 +289,9 @@ suite('covers', () => {
         }
         for (const permission of tokenPermissions) {
           for (const about of tokens) {
-            const transform = model(given.granted, permission, about);
+            const transform = transformOf(given.granted, permission, about);
             if (transform === undefined) continue;
-            const own = model(given.authoriser, permission, about);
+            const own = transformOf(given.authoriser, permission, about);
             assert(own !== undefined, 'granted what the authoriser does not hold');
             const enough = sight.indexOf(own) >= sight.indexOf(transform);
             assert(enough || permission === 'token:delete', `${own} is less than ${transform}`);
@@ -357,7 +314,7 @@ suite('covers', () => {
   });
 
   test('lets everybody grant nothing, and nobody grant something', () => {
-    const nothing: Words = { permissions: [], rules: [] };
+    const nothing: PolicyWords = { permissions: [], rules: [] };
     fc.assert(
       fc.property(words, (given) => {
         assert(access.covers(policyOf(given), policyOf(nothing)));
@@ -367,7 +324,7 @@ suite('covers', () => {
     );
   });
 
-  const grant = (where: Partial<access.WireRule>, transform: access.Transform): Words => ({
+  const grant = (where: Partial<access.WireRule>, transform: access.Transform): PolicyWords => ({
     permissions: [],
     rules: [{ priority: 1, permissions: ['token:read'], transform, ...where }],
   });
@@ -377,9 +334,12 @@ suite('covers', () => {
   const inPci: Partial<access.WireRule> = {
     conditions: [{ attribute: 'container', operator: 'starts_with', value: '/PCI/h' }],
   };
-  const plainRead: Words = { permissions: ['token:read'], rules: [] };
+  const plainRead: PolicyWords = { permissions: ['token:read'], rules: [] };
 
-  const cases: Record<string, { authoriser: Words; granted: Words; expected: boolean }> = {
+  const cases: Record<
+    string,
+    { authoriser: PolicyWords; granted: PolicyWords; expected: boolean }
+  > = {
     'a plain permission masks: one token masked may be granted': {
       authoriser: plainRead,
       granted: grant(oneToken, 'mask'),
