@@ -180,8 +180,13 @@ export interface Refusal {
 /** The effect of a refused request: its entry in the log, and a 403 that says which permission it lacks. */
 export function refuse(caller: Caller, at: Instant, { entity, id, permission }: Refusal): Refused {
   const operation = permission.slice(permission.lastIndexOf(':') + 1);
-  const message = `The key lacks the permission ${permission} here.`;
-  return forbid(caller, at, { entity, id, operation, message });
+  return deny(caller, at, { entity, id, operation }, lacksPermission(permission));
+}
+
+export function lacksPermission(permission: Permission): VaultError {
+  return new VaultError('forbidden', {
+    public: `The key lacks the permission ${permission} here.`,
+  });
 }
 
 /** The effect of a request that is refused for another reason than a permission. */

@@ -90,13 +90,17 @@ export function predictUpdate(
   const [to = token.container] = (patch['containers'] ?? []) as string[];
   const places = [token, { ...token, container: to }] as const;
   const [before, after] = places.map((place) => transformOf(words, 'token:read', place));
+  const gained = ['token:read', 'token:search', 'token:use'].find((permission) => {
+    const [here, there] = places.map((place) => sightOf(transformOf(words, permission, place)));
+    return (there ?? 0) > (here ?? 0);
+  });
   if (places.some((place) => transformOf(words, 'token:update', place) === undefined)) {
     return refused('token:update');
   }
   const changed = Object.keys(patch).filter((name) => expressions.includes(name));
   if (changed.length > 0 && !brings && before !== 'reveal')
     return refused(...changed, 'token:read');
-  if (sightOf(after) > sightOf(before)) return refused('containers', 'token:read');
+  if (gained !== undefined) return refused('containers', gained);
   return { allowed: true, names: [], sight: after };
 }
 

@@ -38,10 +38,9 @@ export function undisclosedConversion(
   subject: Subject,
   request: TokenRequest,
 ): VaultError | undefined {
-  const defined: string[] = definitions.filter((attribute) => isGiven(request[attribute]));
-  if (request.id?.includes('{{') || request.id?.includes('{%')) defined.unshift('id');
-  if (defined.length === 0) return undefined;
-  return mayReveal(policy, subject) ? undefined : lacksReveal(defined);
+  const evaluated = (['id', ...definitions] as const).filter((name) => evaluates(request[name]));
+  if (evaluated.length === 0 || mayReveal(policy, subject)) return undefined;
+  return lacksReveal(evaluated);
 }
 
 /** A 403 for a move to where the caller would see, search or use more of the token than it does now. */
@@ -83,8 +82,9 @@ function bringsValue(type: TokenTypeName, data: Json | undefined): boolean {
   return properties?.every((property) => Object.hasOwn(data, property)) === true;
 }
 
-function isGiven(attribute: unknown): boolean {
-  return attribute !== undefined && attribute !== null;
+/** True of a definition or an id that has an expression, also where that is constant. */
+function evaluates(attribute: Json | readonly string[] | undefined): boolean {
+  return attribute !== undefined && /\{[{%]/.test(JSON.stringify(attribute));
 }
 
 function lacksReveal(attributes: readonly string[]): VaultError {

@@ -3,9 +3,12 @@ import type { Evaluation } from '../../expressions/evaluation.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { invalid } from '../../lib/errors.ts';
 import { attemptAt } from '../../lib/findings.ts';
+import { parseTokenId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Row } from '../../store/tables.ts';
+import { decide } from '../access/access.ts';
 import type { Caller } from '../access/caller.ts';
+import { lacksPermission } from '../perform.ts';
 import { dataForToken } from '../token-intents/row.ts';
 import { type Contents, contentsOfRequest, type TokenRequest } from './contents.ts';
 import { undisclosedConversion } from './disclosure.ts';
@@ -52,9 +55,13 @@ export function wantToken(
   return attemptAt(path, () => {
     const whole = intent ? convertedRequest(caller, request, intent) : request;
     const contents = contentsOfRequest(whole, clock);
-    const place = { id: undefined, container: contents.container };
-    const undisclosed = intent && undisclosedConversion(caller.policy, place, request);
-    if (undisclosed) throw undisclosed;
+    const place = { id: parseTokenId(request.id ?? ''), container: contents.container };
+    const refusal =
+      intent &&
+      (decide(caller.policy, 'token:create', place)
+        ? undisclosedConversion(caller.policy, place, request)
+        : lacksPermission('token:create'));
+    if (refusal) throw refusal;
     const evaluated = { contents, evaluation };
     const deduplicates = deduplicatesTokens(caller, request.deduplicate_token);
     const fingerprint =
