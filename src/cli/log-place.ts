@@ -1,9 +1,11 @@
 /** Which log a command is about: the configured database or a copy of it, and which tenants. */
 import { readConfig } from '../config.ts';
-import { parseUuid, type TenantId } from '../lib/ids.ts';
+import type { TenantId } from '../lib/ids.ts';
 import { openReadOnly, type ReadOnlyStore } from '../store/read-only.ts';
 import { tenantsWithLogs } from '../vault/logs/read.ts';
-import { type Flag, type Flags, UsageError } from './command.ts';
+import { tenantMeant } from '../vault/tenants/handle.ts';
+import type { Flag, Flags } from './command.ts';
+import { requireOne } from './operator.ts';
 
 export const placeFlags: Readonly<Record<'database' | 'tenant', Flag>> = {
   database: {
@@ -36,13 +38,10 @@ export async function openLog(
 }
 
 async function tenantOf(store: ReadOnlyStore, asked: string): Promise<TenantId> {
-  const id = parseUuid<TenantId>(asked);
-  if (id) return id;
-  const [row] = await store.select((db) =>
-    db.selectFrom('tenants').select('tenant_id').where('name', '=', asked),
+  const rows = await store.select((db) =>
+    db.selectFrom('tenants').select(['tenant_id', 'name']).where('name', '=', asked),
   );
-  if (row) return row.tenant_id;
-  throw new UsageError('there is no tenant of that id or name');
+  return requireOne(tenantMeant(rows, asked));
 }
 
 function configuredPlace(): string {

@@ -1,9 +1,9 @@
 /** The operator's way into a vault, beside a server that may be running on the same data. */
 import { openVault, type Vault } from '../app.ts';
 import { readConfig } from '../config.ts';
-import { parseUuid, type TenantId } from '../lib/ids.ts';
+import type { TenantId } from '../lib/ids.ts';
 import type { Operator } from '../vault/access/caller.ts';
-import { nameOf } from '../vault/tenants/tenants.ts';
+import { type Ambiguous, tenantMeant } from '../vault/tenants/handle.ts';
 import { type Flag, type Flags, required, UsageError } from './command.ts';
 
 /** Opens the configured vault for one command. */
@@ -16,16 +16,28 @@ export async function withVault(run: (vault: Vault) => Promise<number>): Promise
   }
 }
 
-export const tenantFlag: Flag = { kind: 'string', meaning: 'id or name of the tenant' };
+export const tenantFlag: Flag = {
+  kind: 'string',
+  meaning: 'id of the tenant, or its name in `tenant list`',
+};
 
-/** @throws UsageError when there is no such tenant. */
+/** @throws UsageError when there is no such tenant, or when the text could mean two. */
 export async function operatorOf(vault: Vault, flags: Flags): Promise<Operator> {
   const asked = required(flags, 'tenant');
-  const named = (await vault.tenants.all()).find(
-    (row) => row.name === asked || nameOf(row) === asked,
-  );
-  const id = named?.tenant_id ?? parseUuid<TenantId>(asked);
-  const tenant = id && (await vault.tenants.find(id));
-  if (!tenant) throw new UsageError('there is no tenant of that id or name');
+  const id = requireOne(tenantMeant(await vault.tenants.all(), asked));
+  const tenant = await vault.tenants.find(id);
+  if (!tenant) throw new UsageError(noTenant);
   return { tenant, application: null };
+}
+
+const noTenant =
+  'there is no tenant of that id or name; the names that tenants give themselves do not count';
+
+/** @throws UsageError unless the operator's words mean one tenant. */
+export function requireOne(meant: TenantId | Ambiguous | undefined): TenantId {
+  if (meant === undefined) throw new UsageError(noTenant);
+  if (meant === 'ambiguous') {
+    throw new UsageError('that is the id of one tenant and the name of another');
+  }
+  return meant;
 }

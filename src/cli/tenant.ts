@@ -17,7 +17,7 @@ const rowsMax = 500;
 export const tenantCreate: Command = {
   summary: 'Create a tenant and its management key, which is shown this once.',
   flags: {
-    name: { kind: 'string', meaning: 'name of the tenant, unique on this vault' },
+    name: { kind: 'string', meaning: 'your name for the tenant, unique on this vault' },
     type: { kind: 'string', meaning: 'test or production (default production)' },
     json: jsonFlag,
   },

@@ -109,4 +109,70 @@ onBothEngines('the operator’s commands', (engine) => {
       ],
     );
   });
+
+  test('a tenant that renames itself to another’s name gets nothing meant for that one', async (t) => {
+    const { vault, run, json } = await besideServer(t);
+    const rename = async (key: string, name: string) => {
+      const { status } = await vault.send('PUT', '/tenants/self', { key, body: { name } });
+      assert.equal(status, 200);
+    };
+    // Older than its victim, so that it comes first wherever tenants are looked through in order.
+    await rename(managementKey, 'victim');
+    const [victim] = await json('tenant', 'create', '--name', 'victim', '--type', 'test');
+    const [other] = await json('tenant', 'create', '--name', 'other', '--type', 'test');
+    const { tenant_id } = (await vault.running.vault.tenants.all())[0] ?? {};
+
+    const tenantOf = async (key: string) =>
+      (await vault.send('GET', '/tenants/self', { key })).body.id;
+    const [made] = await json('key', 'create', '--tenant', 'victim');
+    assert.equal(await tenantOf(made.key), victim.id);
+    await rename(other.key, 'shared');
+    for (const words of [
+      ['key', 'create'],
+      ['tenant', 'delete', '--yes'],
+      ['logs', 'verify'],
+    ]) {
+      const refused = await run(...words, '--tenant', 'shared');
+      assert.equal(refused.code, 2, `${words.join(' ')}: ${refused.stdout}`);
+      assert.match(refused.stderr, /there is no tenant of that id or name/);
+    }
+    const log = await run('logs', 'export', '--tenant', 'victim');
+    assert.equal(log.stdout.split('\n')[0], `{"kind":"begin","tenant_id":"${victim.id}"}`);
+
+    const [quota] = await json('tenant', 'quota', '--tenant', 'default');
+    assert.equal(quota.id, tenant_id);
+    const [byId] = await json('tenant', 'quota', '--tenant', victim.id.toUpperCase());
+    assert.equal(byId.id, victim.id);
+    const listed = await json('tenant', 'list');
+    assert.deepEqual(
+      listed.map(({ name, display_name }) => [name, display_name]),
+      [
+        ['default', 'victim'],
+        ['victim', 'victim'],
+        ['other', 'shared'],
+      ],
+    );
+    const deleted = await run('tenant', 'delete', '--tenant', 'other', '--yes');
+    assert.match(deleted.stdout, /^Deleted the tenant "other"/);
+  });
+
+  test('a handle that reads like an id is refused, and one written beside the vault is ambiguous', async (t) => {
+    const { vault, run, json } = await besideServer(t);
+    const [victim] = await json('tenant', 'create', '--name', 'victim');
+    const refused = await run('tenant', 'create', '--name', victim.id);
+    assert.equal(refused.code, 1, refused.stdout);
+    assert.match(refused.stderr, /name must not have the form of an id/);
+    assert.equal((await vault.running.vault.tenants.all()).length, 2);
+
+    const { place } = vault;
+    await engine.run(place, `update tenants set name = '${victim.id}' where name = 'default'`);
+    for (const words of [
+      ['key', 'create'],
+      ['logs', 'verify'],
+    ]) {
+      const ambiguous = await run(...words, '--tenant', victim.id);
+      assert.equal(ambiguous.code, 2, ambiguous.stdout);
+      assert.match(ambiguous.stderr, /the id of one tenant and the name of another/);
+    }
+  });
 });

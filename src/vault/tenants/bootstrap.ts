@@ -11,6 +11,7 @@ import { type NewKey, newKey, viewKey } from '../applications/api-key-row.ts';
 import { applicationRow } from '../applications/row.ts';
 import { entryOf, systemEntry } from '../logs/audit.ts';
 import type { Decide } from '../perform.ts';
+import { parseHandle } from './handle.ts';
 import type { Tenant, Tenants, TenantType } from './tenants.ts';
 
 export interface Bootstrapped {
@@ -52,14 +53,18 @@ export async function bootstrap(
 
 /**
  * A tenant and its management application, with every permission such an application may hold.
- * @throws VaultError `conflict` when the name or the supplied key is taken.
+ * @throws VaultError `conflict` when the name or the supplied key is taken, `validation_failed` when
+ * the name cannot be one.
  */
 export async function createTenantWithKey(
   { store, tenants, clock, random }: BootstrapTools,
   settings: BootstrapSettings,
 ): Promise<Bootstrapped> {
   const now = clock.now();
-  const { tenant, row: tenantRow } = tenants.draft({ name: settings.tenant, type: settings.type });
+  const { tenant, row: tenantRow } = tenants.draft({
+    name: parseHandle(settings.tenant),
+    type: settings.type,
+  });
   const { row, key } = managementApplication({
     tenant,
     now,

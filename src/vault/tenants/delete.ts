@@ -8,6 +8,7 @@ import type { Actor } from '../access/caller.ts';
 import { entryOf, systemEntry } from '../logs/audit.ts';
 import { draftCheckpoint, newestCheckpoint } from '../logs/checkpoints.ts';
 import type { Decide } from '../perform.ts';
+import { deletedPrefix } from './handle.ts';
 import { type TenantReading, tenantRowOf } from './read.ts';
 
 /**
@@ -42,7 +43,7 @@ function deleted(row: Row<'tenants'>, now: Instant): Row<'tenants'> {
   return {
     ...row,
     version: row.version + 1,
-    name: `deleted ${row.tenant_id}`,
+    name: `${deletedPrefix}${row.tenant_id}`,
     display_name: null,
     settings: '{}',
     quotas: '{}',

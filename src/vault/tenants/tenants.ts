@@ -14,6 +14,7 @@ export type TenantType = 'test' | 'production';
 
 export interface Tenant {
   readonly id: TenantId;
+  /** The operator's handle for it, unique on this vault; the API changes only the display name. */
   readonly name: string;
   readonly type: TenantType;
   readonly settings: Settings;
@@ -82,7 +83,7 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
 
   const tenantOf = (row: Row<'tenants'>): Tenant => ({
     id: row.tenant_id,
-    name: nameOf(row),
+    name: row.name,
     type: row.type,
     settings: settingsOf(row.settings),
     quotas: quotasOf(row.quotas),
@@ -149,7 +150,7 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
   };
 }
 
-/** The name that the tenant goes by. */
+/** The name that the tenant goes by at the API. It is the tenant's to choose, so it identifies nobody. */
 export function nameOf({ name, display_name }: Row<'tenants'>): string {
   return display_name ?? name;
 }
