@@ -51,10 +51,12 @@ function segments(path: string): string[] {
 }
 
 function isTrue({ attribute, operator, value }: Condition, token: ModelToken): boolean {
-  const actual = attribute === 'id' ? token.id : token.container.toLowerCase();
-  const wanted = attribute === 'id' ? value : value.toLowerCase();
-  if (actual === undefined) return false;
-  return operator === 'equals' ? actual === wanted : actual.indexOf(wanted) === 0;
+  if (attribute === 'container') {
+    if (operator === 'starts_with') return isAncestorOrEqual(value, token.container);
+    return token.container.toLowerCase() === value.toLowerCase();
+  }
+  if (token.id === undefined) return false;
+  return operator === 'equals' ? token.id === value : token.id.indexOf(value) === 0;
 }
 
 /** From nothing to everything. */

@@ -205,6 +205,24 @@ suite('decide', () => {
     assert.equal(access.decide(plain, 'log:read', subject), undefined);
   });
 
+  test('a condition on the beginning of a container compares whole segments', () => {
+    const applies = (value: string, container: string) => {
+      const conditions = [{ attribute: 'container', operator: 'starts_with', value }] as const;
+      const rules = [{ ...read, priority: 1, conditions, transform: 'mask' as const }];
+      const given: PolicyWords = { permissions: [], rules };
+      return decided(given, 'token:read', { id: 'abc', container }) !== undefined;
+    };
+    for (const value of ['/pci', '/pci/', '/PCI']) {
+      const inside = ['/pci/', '/pci/x/'].map((container) => applies(value, container));
+      assert.deepEqual(inside, [true, true], value);
+      const outside = ['/pci-archive/', '/pc/', '/', '/x/pci/'];
+      for (const container of outside) assert.equal(applies(value, container), false, container);
+    }
+    assert.equal(applies('/pci/hi', '/pci/hi/x/'), true);
+    assert.equal(applies('/pci/hi', '/pci/high/'), false);
+    assert.equal(applies('/', '/anything/'), true);
+  });
+
   test('a rule that names neither container nor conditions speaks about no token', () => {
     const rules = [{ priority: 1, permissions: ['token:read'], transform: 'reveal' }] as const;
     const policy = access.policyOf({ permissions: [], rules });
@@ -368,6 +386,22 @@ suite('covers', () => {
     'a container condition may lie within a container': {
       authoriser: grant({ container: '/pci/' }, 'reveal'),
       granted: grant(inPci, 'reveal'),
+      expected: true,
+    },
+    'the beginning of a container is not that of its neighbor': {
+      authoriser: grant({ container: '/pci/' }, 'reveal'),
+      granted: grant(
+        { conditions: [{ attribute: 'container', operator: 'starts_with', value: '/pc' }] },
+        'mask',
+      ),
+      expected: false,
+    },
+    'a condition without the last slash grants no more than the container': {
+      authoriser: grant({ container: '/pci/' }, 'reveal'),
+      granted: grant(
+        { conditions: [{ attribute: 'container', operator: 'starts_with', value: '/pci' }] },
+        'reveal',
+      ),
       expected: true,
     },
     'a less revealing rule in front of the wider one is respected': {

@@ -192,13 +192,20 @@ function stepCovered(step: Step, earlier: readonly Step[], authoriser: readonly 
 function scopeOf(rule: AccessRule): Scope | undefined {
   const { container, conditions = [] } = rule;
   const scopes = conditions.map(({ attribute, operator, value }) => {
-    const text = attribute === 'container' ? value.toLowerCase() : value;
-    return { ...anyToken, [attribute]: { text, exact: operator === 'equals' } };
+    const exact = operator === 'equals';
+    if (attribute === 'id') return { ...anyToken, id: { text: value, exact } };
+    const path = value.toLowerCase();
+    return { ...anyToken, container: { text: exact ? path : wholeSegments(path), exact } };
   });
   if (container !== undefined)
     scopes.push({ ...anyToken, container: { text: container, exact: false } });
   if (scopes.length === 0) return undefined;
   return scopes.reduce<Scope | undefined>((all, one) => all && intersection(all, one), anyToken);
+}
+
+/** `/pci` means what `/pci/` means, the container and all below it, and not `/pci-archive/`. */
+function wholeSegments(path: string): string {
+  return path.endsWith('/') ? path : `${path}/`;
 }
 
 function inScope(scope: Scope, subject: Subject): boolean {
@@ -337,7 +344,6 @@ function canBeMet({ attribute, operator, value }: Condition): boolean {
   if (attribute === 'id') {
     return operator === 'equals' ? parseTokenId(value) !== undefined : mayBeginTokenId(value);
   }
-  return operator === 'equals'
-    ? parseContainer(value) !== undefined
-    : /^\/[a-z0-9_/-]*$/i.test(value);
+  if (operator === 'equals') return parseContainer(value) !== undefined;
+  return /^[ -~]*$/.test(value) && parseContainer(wholeSegments(value)) !== undefined;
 }
