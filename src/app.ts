@@ -222,7 +222,10 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     await server.listen({ host: config.host, port: config.port, backlog });
     const { port } = server.server.address() as AddressInfo;
     const host = config.host.includes(':') ? `[${config.host}]` : config.host;
-    const jobs = startJobs(jobsOf({ store, tenants, clock, random }), log, options.jobsRepeat);
+    const jobs = startJobs(jobsOf({ store, tenants, clock, random }), log, {
+      repeats: options.jobsRepeat,
+      onFailure: () => metrics.count('job_failures'),
+    });
     return {
       url: `${config.tls ? 'https' : 'http'}://${host}:${port}`,
       vault,

@@ -19,16 +19,25 @@ export interface RunningJobs {
   stop(): Promise<void>;
 }
 
-/**
- * Each job runs at once, for what became due while no server was up, and from then on by its time,
- * unless they are not to repeat.
- */
-export function startJobs(jobs: readonly Job[], log: Log, repeats = true): RunningJobs {
+export interface RunnerOptions {
+  /** Whether jobs run again by their time, and not only at the start. */
+  readonly repeats?: boolean | undefined;
+  /** Called for each run that failed. */
+  readonly onFailure?: () => void;
+}
+
+/** Each job runs at once, for what became due while no server was up, and from then on by its time. */
+export function startJobs(
+  jobs: readonly Job[],
+  log: Log,
+  { repeats = true, onFailure = () => undefined }: RunnerOptions = {},
+): RunningJobs {
   const stopping = new AbortController();
-  const firstRuns = jobs.map((job) => runOnce(job, log, stopping.signal));
+  const reporting = { log, onFailure };
+  const firstRuns = jobs.map((job) => runOnce(job, reporting, stopping.signal));
   const loops = jobs.map(async (job, index) => {
     await firstRuns[index];
-    if (repeats) await repeat(job, log, stopping.signal);
+    if (repeats) await repeat(job, reporting, stopping.signal);
   });
   return {
     caughtUp: Promise.all(firstRuns).then(() => undefined),
@@ -39,21 +48,31 @@ export function startJobs(jobs: readonly Job[], log: Log, repeats = true): Runni
   };
 }
 
-async function repeat(job: Job, log: Log, stopping: AbortSignal): Promise<void> {
+interface Reporting {
+  readonly log: Log;
+  readonly onFailure: () => void;
+}
+
+async function repeat(job: Job, reporting: Reporting, stopping: AbortSignal): Promise<void> {
   for (;;) {
     // Ends early, with an error, when the vault stops.
     await pause(job.everyMs, undefined, { ref: false, signal: stopping }).catch(() => undefined);
     if (stopping.aborted) return;
-    await runOnce(job, log, stopping);
+    await runOnce(job, reporting, stopping);
   }
 }
 
 /** A failure is the operator's to see; what was left undone is still due at the next run. */
-async function runOnce(job: Job, log: Log, stopping: AbortSignal): Promise<void> {
+async function runOnce(
+  job: Job,
+  { log, onFailure }: Reporting,
+  stopping: AbortSignal,
+): Promise<void> {
   try {
     const count = await job.run(stopping);
     if (count > 0) log.info('a job did its work', { job: job.name, count });
   } catch (error) {
+    onFailure();
     log.error('a job failed and will be tried again', { job: job.name, reason: reasonOf(error) });
   }
 }

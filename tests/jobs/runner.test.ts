@@ -59,6 +59,23 @@ test('a job that fails is told of without its words, and runs again', async () =
   await jobs.stop();
 });
 
+test('each run that fails is counted, and no other', async () => {
+  const { log } = recorder();
+  const { job, runs, next } = controlled(1);
+  let failures = 0;
+  const second = next().then(next);
+  const third = second.then(next);
+  const jobs = startJobs([job], log, { onFailure: () => failures++ });
+  runs[0]?.fail(new Error('broken'));
+  await second;
+  assert.equal(failures, 1);
+  runs[1]?.end(1);
+  await third;
+  assert.equal(failures, 1);
+  runs[2]?.end(0);
+  await jobs.stop();
+});
+
 test('a job is never under way twice, and one that hangs holds up no other', async () => {
   const { log } = recorder();
   const slow = controlled(1);
