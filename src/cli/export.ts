@@ -1,9 +1,9 @@
 /** `strongroom export`: everything a key may read, as a file of lines. */
 import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
 import type { Command, Flags } from './command.ts';
 import { textLines } from './file-lines.ts';
+import { createPrivateFile } from './private-file.ts';
 import { grouped, startProgress } from './progress.ts';
 import {
   AnswerError,
@@ -34,7 +34,7 @@ export const exportCommand: Command = {
     const { request, answer } = client.open('GET', `/tokens/export${query}`);
     request.end();
     const response = await answer;
-    const out = file === '-' ? process.stdout : createWriteStream(String(file), { mode: 0o600 });
+    const out = file === '-' ? process.stdout : createPrivateFile(String(file));
     let count = 0;
     let last = '';
     for await (const line of textLines(response)) {

@@ -1,7 +1,8 @@
 /** Lines that failed: kept as they were sent, so that they can be imported again, with the reasons beside. */
 import { once } from 'node:events';
-import { createWriteStream, type WriteStream } from 'node:fs';
+import type { WriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
+import { createPrivateFile } from './private-file.ts';
 
 /** A line of the vault's answer. */
 export interface LineAnswer {
@@ -34,10 +35,7 @@ export function createFailedLines(file: string): FailedLines {
     reasonsFile,
     add: async ({ number, text }, { status, problem }) => {
       // The lines hold what the vault was to keep.
-      files ??= [
-        createWriteStream(file, { mode: 0o600 }),
-        createWriteStream(reasonsFile, { mode: 0o600 }),
-      ];
+      files ??= [createPrivateFile(file), createPrivateFile(reasonsFile)];
       count += 1;
       const [lines, reasons] = files;
       await write(lines, `${text}\n`);

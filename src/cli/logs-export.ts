@@ -1,6 +1,5 @@
 /** `strongroom logs export`: the audit log as newline-delimited JSON that can be verified alone. */
 import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
 import { readConfig } from '../config.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -12,6 +11,7 @@ import { countEntries, readLogs } from '../vault/logs/read.ts';
 import { formatRecord } from '../vault/logs/records.ts';
 import type { Command } from './command.ts';
 import { openLog, optionalText, placeFlags } from './log-place.ts';
+import { createPrivateFile } from './private-file.ts';
 import { startProgress } from './progress.ts';
 
 export const logsExport: Command = {
@@ -27,7 +27,7 @@ export const logsExport: Command = {
     try {
       if (flags['database'] === undefined) await logExport(tenants);
       const file = optionalText(flags, 'out');
-      const out = file === undefined ? process.stdout : createWriteStream(file, { mode: 0o600 });
+      const out = file === undefined ? process.stdout : createPrivateFile(file);
       const progress = startProgress('entries', await countEntries(store, tenants));
       let count = 0;
       for await (const record of readLogs(store, tenants)) {

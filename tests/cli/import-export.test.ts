@@ -1,11 +1,11 @@
 /** `strongroom import` and `strongroom export`: what goes in comes out, and what fails is kept. */
 import assert from 'node:assert/strict';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type Engine, engineOf, onBothEngines } from '../support/engines.ts';
 import { linesOfAnswer } from '../support/lines.ts';
-import { runCommand } from '../support/process.ts';
+import { environmentOf, runCommand } from '../support/process.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { startVault, type TestVault } from '../support/vault.ts';
 
@@ -62,6 +62,24 @@ onBothEngines('strongroom import and export', (engine) => {
         [one, other].map(({ vault, key }) => vault.send('GET', `/tokens/${id}`, { key })),
       );
       assert.deepEqual(lasting(is?.body), lasting(was?.body));
+    }
+  });
+
+  test('files that were there before become their owner’s alone', async (t) => {
+    const { vault, file, run } = await start(t, engine);
+    const written = ['out', 'in.errors', 'in.errors.reasons', 'log'];
+    for (const name of written) {
+      writeFileSync(file(name), 'left behind, and longer than what comes');
+      chmodSync(file(name), 0o644);
+    }
+    writeLines(file('in'), [{ id: 'one', type: 'token', data: 1 }, 'no JSON']);
+    assert.equal((await run(['import', file('in')])).code, 1);
+    assert.equal((await run(['export', file('out')])).code, 0);
+    const out = ['logs', 'export', '--out', file('log')];
+    assert.equal((await runCommand(out, environmentOf(vault.place))).code, 0);
+    for (const name of written) {
+      assert.equal(statSync(file(name)).mode & 0o777, 0o600, name);
+      assert.doesNotMatch(readFileSync(file(name), 'utf8'), /left behind/);
     }
   });
 

@@ -1,0 +1,26 @@
+/** Files that hold values in clear: readable by their owner alone, also where they were there before. */
+import {
+  closeSync,
+  createWriteStream,
+  fchmodSync,
+  fstatSync,
+  openSync,
+  type WriteStream,
+} from 'node:fs';
+
+const privateMode = 0o600;
+
+/**
+ * Empties or creates the file, and takes it from everybody else before the first byte is written: the
+ * mode given to `open` counts for new files only. Devices and pipes keep their mode.
+ */
+export function createPrivateFile(file: string): WriteStream {
+  const fd = openSync(file, 'w', privateMode);
+  try {
+    if (fstatSync(fd).isFile()) fchmodSync(fd, privateMode);
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+  return createWriteStream(file, { fd });
+}
