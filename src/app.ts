@@ -29,6 +29,7 @@ import { newUuid } from './lib/ids.ts';
 import { createLog, type Log } from './lib/log.ts';
 import { createMetrics, type Metrics } from './lib/metrics.ts';
 import { pooledRandom, type Random } from './lib/random.ts';
+import { createRareWarning } from './lib/rare-warning.ts';
 import { createOutbound } from './outbound/call.ts';
 import { openStore } from './store/open.ts';
 import type { Store, StoreOptions } from './store/store.ts';
@@ -37,8 +38,10 @@ import { createAuthentication } from './vault/access/authenticate.ts';
 import { createFailedAuthentication } from './vault/access/failed-authentication.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createIdempotency } from './vault/idempotency.ts';
+import { openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
 import { type Bootstrapped, bootstrap } from './vault/tenants/bootstrap.ts';
+import { isRootKeyBesideProduction } from './vault/tenants/root-key-place.ts';
 import { createTenants, type Tenants } from './vault/tenants/tenants.ts';
 
 /** The release; its number stands in the package alone. */
@@ -151,20 +154,32 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   const { clock = systemClock, log = createLog(config.logLevel), open = openStore } = options;
   const metrics = createMetrics();
   const logExport = startLogExport(config, { metrics, log, clock });
-  const vault = await openVault(config, { clock, open, onCommitted: logExport?.take });
-  const { store, tenants, random } = vault;
+  const opened = await openVault(config, { clock, open, onCommitted: logExport?.take });
+  const outbound = createOutbound({
+    allow: config.outboundAllow,
+    databasePort: config.databasePort,
+  });
+  const { tenants, random } = opened;
+  const { checkpointSink } = config;
+  const sink =
+    checkpointSink &&
+    openCheckpointSink(checkpointSink, { tenants, outbound, metrics, log, clock });
+  const store = sink ? telling(opened.store, sink.take) : opened.store;
+  const vault: Vault = { ...opened, store };
   try {
     const bootstrapped = await bootstrap(vault, config.bootstrap);
     // Another server, with another root key, may have been the first in a store that was empty.
     if (!bootstrapped) await proveRootKey(vault);
+    if (await isRootKeyBesideProduction(store, config)) {
+      log.warn(
+        'the root key lies in the data directory, beside the database of a production tenant: who ' +
+          'copies the directory can read all values. Set STRONGROOM_ROOT_KEY_FILE or STRONGROOM_ROOT_KEY',
+      );
+    }
     const onMaskFailure = () => {
       metrics.count('mask_failures');
       log.warn('a stored mask could not be evaluated; its data was left out');
     };
-    const outbound = createOutbound({
-      allow: config.outboundAllow,
-      databasePort: config.databasePort,
-    });
     const enrichments = await openEnrichments(
       { clock, random, outbound, log, metrics, pause },
       config.enrichments,
@@ -222,7 +237,8 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     await server.listen({ host: config.host, port: config.port, backlog });
     const { port } = server.server.address() as AddressInfo;
     const host = config.host.includes(':') ? `[${config.host}]` : config.host;
-    const jobs = startJobs(jobsOf({ store, tenants, clock, random }), log, {
+    const checkpointsEveryMs = sink && minute;
+    const jobs = startJobs(jobsOf({ store, tenants, clock, random }, checkpointsEveryMs), log, {
       repeats: options.jobsRepeat,
       onFailure: () => metrics.count('job_failures'),
     });
@@ -234,6 +250,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       caughtUp: jobs.caughtUp,
       stop: async () => {
         await Promise.all([server.close(), jobs.stop()]);
+        await sink?.close();
         await vault.close();
         await logExport?.close();
       },
@@ -249,15 +266,11 @@ function startLogExport(
   { metrics, log, clock }: { readonly metrics: Metrics; readonly log: Log; readonly clock: Clock },
 ): LogExport | undefined {
   if (logExport === undefined) return undefined;
-  let warnedAt = 0;
-  let untold = 0;
+  const message = 'log entries were not exported; they are in the log itself';
+  const warn = createRareWarning(message, { log, clock });
   const onLost = (count: number) => {
     for (let lost = 0; lost < count; lost++) metrics.count('log_export_failures');
-    untold += count;
-    if (clock.now() - warnedAt < minute) return;
-    log.warn('log entries were not exported; they are in the log itself', { count: untold });
-    warnedAt = clock.now();
-    untold = 0;
+    warn(count);
   };
   const write = logExport === 'stdout' ? toStandardOutput : toFile(logExport);
   return createLogExport({ write, onLost, pause: (ms) => pause(ms, undefined, { ref: false }) });

@@ -18,6 +18,8 @@ import {
   requestDefault,
 } from './vault/enrichments/bank-host-config.ts';
 import type { EnrichmentConfig } from './vault/enrichments/enrichments.ts';
+import { parseSink, type SinkPlace } from './vault/logs/checkpoint-sink.ts';
+import { parseHandle } from './vault/tenants/handle.ts';
 
 export interface Config {
   readonly host: string;
@@ -38,6 +40,8 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** Where log entries are written as they commit: `stdout` or a file. */
   readonly logExport: string | undefined;
+  /** Where checkpoints of the log are pushed as they are signed. */
+  readonly checkpointSink: SinkPlace | undefined;
   /** Empty unless the operator asks for limits. */
   readonly rateLimits: readonly RateLimitRule[];
   /** Addresses and networks of proxies whose word on the client's address is taken. */
@@ -97,7 +101,7 @@ export function readConfig(environment: Environment = process.env): Config {
     headerPrefixes: readPrefixes(read('HEADER_PREFIXES') ?? 'SVC'),
     tls,
     bootstrap: {
-      tenant: read('BOOTSTRAP_TENANT') ?? 'default',
+      tenant: parsed(read, 'BOOTSTRAP_TENANT', parseHandle) ?? 'default',
       type: oneOf('STRONGROOM_BOOTSTRAP_TENANT_TYPE', read('BOOTSTRAP_TENANT_TYPE') ?? 'test', [
         'test',
         'production',
@@ -105,6 +109,7 @@ export function readConfig(environment: Environment = process.env): Config {
       key: readBootstrapKey(read('BOOTSTRAP_KEY')),
     },
     logExport: read('LOG_EXPORT'),
+    checkpointSink: parsed(read, 'CHECKPOINT_SINK', (text) => parseSink(text, outboundAllow)),
     logLevel: oneOf('STRONGROOM_LOG_LEVEL', read('LOG_LEVEL') ?? 'info', logLevels),
     rateLimits: readRateLimits(read('RATE_LIMITS')),
     trustedProxies: readProxies(read('TRUSTED_PROXIES')),

@@ -54,6 +54,16 @@ test('http is for allowed hosts alone', () => {
   assert.equal(bankHost?.url.href, plain);
 });
 
+test('a sink of checkpoints is a path or an address that may be called', () => {
+  assert.equal(read({}).checkpointSink, undefined);
+  assert.deepEqual(read({ CHECKPOINT_SINK: './a b/c' }).checkpointSink, { file: './a b/c' });
+  const address = 'https://anchor.example/a?b=c';
+  assert.deepEqual(read({ CHECKPOINT_SINK: address }).checkpointSink, { url: new URL(address) });
+  const plain = 'http://anchor.internal:80/';
+  const allowed = read({ CHECKPOINT_SINK: plain, OUTBOUND_ALLOW: 'anchor.internal:80' });
+  assert.deepEqual(allowed.checkpointSink, { url: new URL(plain) });
+});
+
 test('the port of the database is known, that of the embedded engine is none', () => {
   assert.equal(read({}).databasePort, undefined);
   assert.equal(read({ DATABASE_URL: 'postgres://db.example/vault' }).databasePort, 5432);
@@ -66,6 +76,10 @@ test('a wrong value is refused by the name of its variable, and not repeated', (
     ['OUTBOUND_ALLOW', 'xyzzy'],
     ['OUTBOUND_ALLOW', 'https://xyzzy:443'],
     ['OUTBOUND_ALLOW', 'a:1,xyzzy:99999'],
+    ['BOOTSTRAP_TENANT', ' xyzzy'],
+    ['CHECKPOINT_SINK', 'http://xyzzy.example/'],
+    ['CHECKPOINT_SINK', 'ftp://xyzzy.example/'],
+    ['CHECKPOINT_SINK', 'https://xyzzy@anchor.example/'],
     ['BANK_PROVIDER_URL', 'xyzzy'],
     ['BANK_PROVIDER_URL', 'http://xyzzy.example/'],
     ['BANK_PROVIDER_URL', 'https://xyzzy@bank.example/'],

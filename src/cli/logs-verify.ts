@@ -1,12 +1,12 @@
 /** `strongroom logs verify`: proves, offline, that the audit log is as it was written. */
 import { readFileSync } from 'node:fs';
 import { readPublicKey } from '../crypto/signing.ts';
-import { isObject } from '../lib/json.ts';
+import { parseUuid, type TenantId } from '../lib/ids.ts';
 import { countEntries, readLogs } from '../vault/logs/read.ts';
 import type { LogRecord } from '../vault/logs/records.ts';
-import { openCheckpoint, type Signed } from '../vault/logs/statements.ts';
-import { LogVerifier } from '../vault/logs/verify.ts';
+import { LogVerifier, type Verification } from '../vault/logs/verify.ts';
 import { type Command, type Flags, jsonFlag, repeated, UsageError } from './command.ts';
+import { type KeptCheckpoint, readKept } from './kept-checkpoints.ts';
 import { readLogFile } from './log-file.ts';
 import { openLog, optionalText, placeFlags } from './log-place.ts';
 import { describeVerification } from './logs-report.ts';
@@ -22,7 +22,11 @@ export const logsVerify: Command = {
   flags: {
     ...placeFlags,
     file: { kind: 'string', meaning: 'an exported log instead of a database; - is standard input' },
-    checkpoint: { kind: 'string', meaning: 'a file with an answer of GET /logs/checkpoint' },
+    checkpoint: {
+      kind: 'string',
+      repeated: true,
+      meaning: 'a file with a response of GET /logs/checkpoint, or with lines of a checkpoint sink',
+    },
     'public-key': {
       kind: 'string',
       repeated: true,
@@ -31,14 +35,9 @@ export const logsVerify: Command = {
     json: jsonFlag,
   },
   run: async (flags) => {
-    const kept = readKept(flags);
-    const given = repeated(flags, 'public-key').map(readKey);
-    const trustedKeys = given.length > 0 ? given : (kept?.keys ?? []);
-    const verifier = new LogVerifier({ trustedKeys, kept: kept ? [kept.signed] : [] });
     const file = optionalText(flags, 'file');
-    if (file === undefined) await verifyDatabase(verifier, flags);
-    else await verifyFile(verifier, file, flags);
-    const verification = verifier.finish();
+    const { verification, trustedKeys } =
+      file === undefined ? await verifyDatabase(flags) : await verifyFile(file, flags);
     process.stdout.write(
       flags['json'] === true
         ? `${JSON.stringify(verification)}\n`
@@ -48,20 +47,55 @@ export const logsVerify: Command = {
   },
 };
 
-async function verifyDatabase(verifier: LogVerifier, flags: Flags): Promise<void> {
+interface Verified {
+  readonly verification: Verification;
+  readonly trustedKeys: readonly string[];
+}
+
+async function verifyDatabase(flags: Flags): Promise<Verified> {
+  const kept = readKept(repeated(flags, 'checkpoint'));
   const { store, tenants } = await openLog(flags);
   try {
-    await walk(verifier, readLogs(store, tenants), await countEntries(store, tenants));
+    const only = flags['tenant'] === undefined ? undefined : tenants[0];
+    const records = readLogs(store, tenants);
+    return await verify(flags, { kept, only, records, total: await countEntries(store, tenants) });
   } finally {
     await store.close();
   }
 }
 
-async function verifyFile(verifier: LogVerifier, file: string, flags: Flags): Promise<void> {
-  for (const name of ['database', 'tenant']) {
-    if (flags[name] !== undefined) throw new UsageError(`--${name} does not go with --file`);
+async function verifyFile(file: string, flags: Flags): Promise<Verified> {
+  if (flags['database'] !== undefined) throw new UsageError('--database does not go with --file');
+  const kept = readKept(repeated(flags, 'checkpoint'));
+  const asked = optionalText(flags, 'tenant');
+  const only = asked === undefined ? undefined : parseUuid<TenantId>(asked);
+  if (asked !== undefined && (only === undefined || kept.length === 0)) {
+    throw new UsageError('--tenant with --file selects from --checkpoint, by the id of the tenant');
   }
-  await walk(verifier, readLogFile(file), undefined);
+  return verify(flags, { kept, only, records: readLogFile(file), total: undefined });
+}
+
+interface Verifying {
+  readonly kept: readonly KeptCheckpoint[];
+  /** The tenant whose checkpoints count; undefined where all do. */
+  readonly only: TenantId | undefined;
+  readonly records: AsyncIterable<LogRecord>;
+  readonly total: number | undefined;
+}
+
+async function verify(flags: Flags, { kept, only, records, total }: Verifying): Promise<Verified> {
+  const chosen = kept.filter(
+    ({ checkpoint }) => (only ?? checkpoint.tenant_id) === checkpoint.tenant_id,
+  );
+  if (chosen.length === 0 && kept.length > 0) {
+    throw new UsageError('--checkpoint is of another tenant than --tenant');
+  }
+  const given = repeated(flags, 'public-key').map(readKey);
+  const published = [...new Set(chosen.flatMap(({ keys }) => keys))];
+  const trustedKeys = given.length > 0 ? given : published;
+  const verifier = new LogVerifier({ trustedKeys, kept: chosen.map(({ signed }) => signed) });
+  await walk(verifier, records, total);
+  return { verification: verifier.finish(), trustedKeys };
 }
 
 async function walk(
@@ -75,33 +109,6 @@ async function walk(
     progress.report(verifier.entries);
   }
   progress.finish();
-}
-
-/** The checkpoint that the auditor kept, and the keys that were published with it. */
-function readKept(flags: Flags): { signed: Signed; keys: string[] } | undefined {
-  const file = optionalText(flags, 'checkpoint');
-  if (file === undefined) return undefined;
-  const parsed = parseJson(readFileSync(file, 'utf8'));
-  const { statement, signature, public_key, public_keys } = isObject(parsed) ? parsed : {};
-  const texts = [statement, signature, public_key].map((part) => String(part ?? ''));
-  const [statementText = '', signatureText = '', publicKey = ''] = texts;
-  const signed = { statement: statementText, signature: signatureText, public_key: publicKey };
-  const checkpoint = openCheckpoint(signed);
-  if (!checkpoint) throw new UsageError('--checkpoint names a file that holds no checkpoint');
-  const tenant = optionalText(flags, 'tenant');
-  if (tenant !== undefined && tenant.toLowerCase() !== checkpoint.tenant_id) {
-    throw new UsageError('--checkpoint is of another tenant than --tenant');
-  }
-  const others = Array.isArray(public_keys) ? public_keys.map(String) : [];
-  return { signed, keys: [...new Set([publicKey, ...others])] };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function readKey(given: string): string {

@@ -3,6 +3,7 @@
 import { perform } from '../vault/perform.ts';
 import { createTenantWithKey } from '../vault/tenants/bootstrap.ts';
 import { deleteTenant, purgeDeletedTenants } from '../vault/tenants/delete.ts';
+import { parseHandle } from '../vault/tenants/handle.ts';
 import { parseQuota, quotaRows, quotasOf } from '../vault/tenants/settings.ts';
 import { nameOf } from '../vault/tenants/tenants.ts';
 import { setQuotas } from '../vault/tenants/update.ts';
@@ -22,7 +23,7 @@ export const tenantCreate: Command = {
     json: jsonFlag,
   },
   run: (flags) => {
-    const name = required(flags, 'name');
+    const name = parseHandle(required(flags, 'name'));
     const type = types[String(flags['type'] ?? 'production') as keyof typeof types];
     if (type === undefined) throw new UsageError('--type must be test or production');
     return withVault(async (vault) => {

@@ -10,8 +10,13 @@ import { forgetReplies } from './forget-replies.ts';
 import { removeSessions, removeTenants } from './purge.ts';
 import type { Job } from './runner.ts';
 
+const checkpointsEveryMsDefault = 15 * minute;
+
 /** What is gone for readers is off the disk within the hour: the waiting times here add up to far less. */
-export function jobsOf(tools: JobTools): readonly Job[] {
+export function jobsOf(
+  tools: JobTools,
+  checkpointsEveryMs: number = checkpointsEveryMsDefault,
+): readonly Job[] {
   return [
     { name: 'expire tokens', everyMs: minute, run: (stopping) => expireTokens(tools, stopping) },
     { name: 'expire card codes', everyMs: minute, run: (stopping) => expireCodes(tools, stopping) },
@@ -28,7 +33,7 @@ export function jobsOf(tools: JobTools): readonly Job[] {
     { name: 'forget replies', everyMs: minute, run: (stopping) => forgetReplies(tools, stopping) },
     {
       name: 'sign log checkpoints',
-      everyMs: 15 * minute,
+      everyMs: checkpointsEveryMs,
       run: (stopping) => writeCheckpoints(tools, stopping),
     },
     {

@@ -6,6 +6,8 @@ const counters = {
   mask_failures: 'Stored masks that could not be evaluated, so that data was left out',
   log_export_failures: 'Log entries that could not be written to the export',
   bank_provider_failures: 'Bank verifications without a status because the provider failed',
+  checkpoint_sink_failures:
+    'Attempts to push a log checkpoint that failed, or found the queue full',
   job_failures: 'Runs of background jobs that failed and will be tried again',
 } as const;
 

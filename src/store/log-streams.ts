@@ -49,3 +49,29 @@ export function logStreams({ tenant, after, streamsMax }: LogStreamPage): Query<
     order by s.stream_id`;
   return (db) => ({ compile: () => query.compile(db) });
 }
+
+export interface StreamPlace {
+  readonly tenant: TenantId;
+  readonly stream_id: string;
+  /** The number of the last entry that is not looked at. */
+  readonly after: number;
+}
+
+/** One entry that is more than the trace of signing or reading a checkpoint, if there is one. */
+export function entryBeyondTraces({
+  tenant,
+  stream_id,
+  after,
+}: StreamPlace): Query<{ seq: number }> {
+  return (db) =>
+    db
+      .selectFrom('logs')
+      .select('seq')
+      .where('tenant_id', '=', tenant)
+      .where('stream_id', '=', stream_id)
+      .where('seq', '>', after)
+      .where((eb) =>
+        eb.or([eb('entity_type', '<>', 'log_checkpoint'), eb('result', '<>', 'success')]),
+      )
+      .limit(1);
+}

@@ -15,7 +15,8 @@ export interface OpenedCheckpoint {
 
 export class CheckpointTrail {
   readonly #tenant: TenantId;
-  readonly #kept: readonly OpenedCheckpoint[];
+  /** By number; a log that was set back and signed again has several of one number. */
+  readonly #kept: ReadonlyMap<number, readonly OpenedCheckpoint[]>;
   readonly #heads = new Map<string, Head[]>();
   #last = { seq: 0, hash: null as string | null };
   #newestAt: Instant | undefined;
@@ -24,7 +25,7 @@ export class CheckpointTrail {
   /** @param kept the tenant's checkpoints that the auditor has kept. */
   constructor(tenant: TenantId, kept: readonly OpenedCheckpoint[]) {
     this.#tenant = tenant;
-    this.#kept = kept;
+    this.#kept = Map.groupBy(kept, ({ checkpoint }) => checkpoint.seq);
     for (const { checkpoint } of kept) this.#learn(checkpoint);
   }
 
@@ -45,14 +46,14 @@ export class CheckpointTrail {
   take({ signed, checkpoint }: OpenedCheckpoint): void {
     const { seq, previous } = checkpoint;
     const next = this.#last.seq + 1;
-    const kept = this.#kept.find((one) => one.checkpoint.seq === seq);
+    const kept = this.#kept.get(seq) ?? [];
     if (seq > next) {
       this.#report('deleted', next, `${rangeOf(nouns, next, seq - 1)} deleted`);
     } else if (seq < next) {
       this.#report('inserted', seq, `checkpoint ${seq} stands there twice`);
     } else if (previous !== this.#last.hash) {
       this.#report('edited', seq, `checkpoint ${seq} does not continue the one before it`);
-    } else if (kept && kept.signed.statement !== signed.statement) {
+    } else if (kept.some((one) => one.signed.statement !== signed.statement)) {
       this.#report('edited', seq, `checkpoint ${seq} is not the one that was kept`);
     }
     this.#last = { seq, hash: statementHash(signed) };
@@ -61,7 +62,8 @@ export class CheckpointTrail {
 
   /** The first thing that is wrong with them. */
   finish(): Finding | undefined {
-    const newest = Math.max(0, ...this.#kept.map(({ checkpoint }) => checkpoint.seq));
+    let newest = 0;
+    for (const seq of this.#kept.keys()) newest = Math.max(newest, seq);
     const first = this.#last.seq + 1;
     // A log that holds no checkpoint at all, such as one that was collected line by line, lost none.
     if (first > 1 && newest >= first) {

@@ -1,10 +1,10 @@
 /** Checkpoints: signed statements of how far every stream of a tenant's log has grown. */
 import { publicKeyPem } from '../../crypto/signing.ts';
-import { type Clock, day, type Instant } from '../../lib/clock.ts';
+import { type Clock, day, type Instant, second } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
-import { type LogStream, logStreams } from '../../store/log-streams.ts';
+import { entryBeyondTraces, type LogStream, logStreams } from '../../store/log-streams.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import type { Caller } from '../access/caller.ts';
@@ -35,6 +35,12 @@ const latenessMsMax = day;
 
 const streamsPerPage = 200;
 
+/** For whoever asks, a checkpoint is signed no sooner than this after the one before. */
+export const signedEveryMs = second;
+
+/** More entries than these are worth a checkpoint, though all are about checkpoints. */
+export const tracesMax = 100;
+
 /** Signs a checkpoint for each tenant whose log has grown. Returns how many. */
 export async function writeCheckpoints(
   { store, clock, tenants }: Checkpointing & { readonly tenants: Tenants },
@@ -57,14 +63,19 @@ export async function writeCheckpoints(
   return written;
 }
 
-/** The newest checkpoint; where there is none yet, the first is signed for whoever asks. */
+/**
+ * A checkpoint of the log as it is, which is signed for whoever asks. The newest is given where nothing
+ * was logged since, and for as long as it is younger than {@link signedEveryMs}.
+ */
 export function readCheckpoint({ store, clock }: Checkpointing, caller: Caller): Decide {
   const { tenant } = caller;
   return async () => {
     const now = clock.now();
     const newest = await newestCheckpoint(store, tenant.id);
-    const drafted = newest ? undefined : await draftCheckpoint(store, tenant, undefined, now);
-    const row = newest ?? drafted;
+    const drafted = isFresh(tenant, newest, now)
+      ? undefined
+      : await draftCheckpoint(store, tenant, newest, now);
+    const row = drafted ?? newest;
     if (!row) throw new VaultError('not_found', { public: 'There is no checkpoint yet.' });
     const fact = { entity: 'log_checkpoint', id: String(row.seq) } as const;
     return {
@@ -72,13 +83,18 @@ export function readCheckpoint({ store, clock }: Checkpointing, caller: Caller):
         ...(drafted && { insert: { checkpoints: [drafted] } }),
         entries: [entryOf(caller, now, { ...fact, operation: drafted ? 'create' : 'read' })],
       },
-      reply: { status: 200, body: viewCheckpoint(tenant, row) },
+      reply: { status: 200, body: viewCheckpoint(row, publicKeysOf(tenant)) },
     };
   };
 }
 
+function isFresh(tenant: Tenant, newest: Row<'checkpoints'> | undefined, now: Instant): boolean {
+  const known = newest && isOwn(tenant, newest) ? openCheckpoint(newest) : undefined;
+  return known !== undefined && Math.abs(now - known.created_at) < signedEveryMs;
+}
+
 /**
- * The checkpoint that follows `newest`; `undefined` when nothing but that one was logged since. Of
+ * The checkpoint that follows `newest`; `undefined` when nothing but checkpoints was logged since. Of
  * several who draft after the same one, one can store it: for the others its number is taken.
  */
 export async function draftCheckpoint(
@@ -94,9 +110,9 @@ export async function draftCheckpoint(
   for await (const stream of streamsOf(store, tenant.id)) {
     if (stream.last_at >= since) active.push(stream);
   }
-  if (!active.some((stream) => hasGrown(stream, knownSeqs.get(stream.stream_id) ?? 0))) {
-    return undefined;
-  }
+  const grown = async (stream: LogStream) =>
+    hasGrown(store, tenant.id, { stream, knownSeq: knownSeqs.get(stream.stream_id) ?? 0 });
+  if (!(await isAny(active, grown))) return undefined;
   const seq = (newest?.seq ?? 0) + 1;
   const statement: Checkpoint = {
     type: checkpointType,
@@ -110,10 +126,26 @@ export async function draftCheckpoint(
   return { tenant_id: tenant.id, seq, created_at: now, ...signed };
 }
 
-/** The entry that a checkpoint leaves itself is no reason for another. */
-function hasGrown({ last_seq, last_entity_type }: LogStream, knownSeq: number): boolean {
-  const isTrace = last_entity_type === 'log_checkpoint' && last_seq === knownSeq + 1;
-  return last_seq !== knownSeq && !isTrace;
+async function isAny<T>(
+  values: readonly T[],
+  test: (value: T) => Promise<boolean>,
+): Promise<boolean> {
+  for (const value of values) if (await test(value)) return true;
+  return false;
+}
+
+/** The entries that checkpoints leave, as they are signed and read, are no reason for another. */
+async function hasGrown(
+  store: Pick<Store, 'select'>,
+  tenant: TenantId,
+  { stream, knownSeq }: { readonly stream: LogStream; readonly knownSeq: number },
+): Promise<boolean> {
+  const { stream_id, last_seq, last_entity_type } = stream;
+  if (last_seq === knownSeq) return false;
+  if (last_entity_type !== 'log_checkpoint' || last_seq < knownSeq) return true;
+  if (last_seq - knownSeq > tracesMax) return true;
+  const others = await store.select(entryBeyondTraces({ tenant, stream_id, after: knownSeq }));
+  return others.length > 0;
 }
 
 /** Every stream of a tenant's log, in the order of their ids. */
@@ -146,7 +178,8 @@ export async function newestCheckpoint(
   return row;
 }
 
-function viewCheckpoint(tenant: Tenant, row: Row<'checkpoints'>): object {
+/** As it is answered, pushed, and taken back by `strongroom logs verify`. */
+export function viewCheckpoint(row: Row<'checkpoints'>, publicKeys: readonly string[]): object {
   const { tenant_id, seq, created_at, statement, signature, public_key } = row;
   return {
     tenant_id,
@@ -156,6 +189,6 @@ function viewCheckpoint(tenant: Tenant, row: Row<'checkpoints'>): object {
     signature,
     public_key,
     public_key_pem: publicKeyPem(public_key),
-    public_keys: publicKeysOf(tenant),
+    public_keys: publicKeys,
   };
 }

@@ -11,7 +11,6 @@ import { type NewKey, newKey, viewKey } from '../applications/api-key-row.ts';
 import { applicationRow } from '../applications/row.ts';
 import { entryOf, systemEntry } from '../logs/audit.ts';
 import type { Decide } from '../perform.ts';
-import { parseHandle } from './handle.ts';
 import type { Tenant, Tenants, TenantType } from './tenants.ts';
 
 export interface Bootstrapped {
@@ -21,6 +20,7 @@ export interface Bootstrapped {
 }
 
 export interface BootstrapSettings {
+  /** Its handle. */
   readonly tenant: string;
   readonly type: TenantType;
   /** The management key the operator supplies. */
@@ -53,8 +53,7 @@ export async function bootstrap(
 
 /**
  * A tenant and its management application, with every permission such an application may hold.
- * @throws VaultError `conflict` when the name or the supplied key is taken, `validation_failed` when
- * the name cannot be one.
+ * @throws VaultError `conflict` when the name or the supplied key is taken.
  */
 export async function createTenantWithKey(
   { store, tenants, clock, random }: BootstrapTools,
@@ -62,7 +61,7 @@ export async function createTenantWithKey(
 ): Promise<Bootstrapped> {
   const now = clock.now();
   const { tenant, row: tenantRow } = tenants.draft({
-    name: parseHandle(settings.tenant),
+    name: settings.tenant,
     type: settings.type,
   });
   const { row, key } = managementApplication({

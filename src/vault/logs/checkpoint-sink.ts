@@ -1,0 +1,170 @@
+/** Checkpoints are pushed as they are signed, out of reach of whoever can write to the database. */
+import { type FileHandle, open } from 'node:fs/promises';
+import { setTimeout as timeout } from 'node:timers/promises';
+import { type Clock, minute, second } from '../../lib/clock.ts';
+import { invalid } from '../../lib/errors.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import type { Log } from '../../lib/log.ts';
+import type { Metrics } from '../../lib/metrics.ts';
+import { createRareWarning } from '../../lib/rare-warning.ts';
+import { type AllowList, hostAndPort } from '../../outbound/allow-list.ts';
+import type { Outbound } from '../../outbound/call.ts';
+import type { Change } from '../../store/change.ts';
+import type { Row } from '../../store/tables.ts';
+import type { Tenants } from '../tenants/tenants.ts';
+import { viewCheckpoint } from './checkpoints.ts';
+import { publicKeysOf } from './statements.ts';
+
+/** Where the operator wants them: a file, or an address that takes them by POST. */
+export type SinkPlace = { readonly file: string } | { readonly url: URL };
+
+/** Takes the JSON of one checkpoint; rejects when it could not be delivered. */
+export type Deliver = (checkpoint: string) => Promise<void>;
+
+export interface CheckpointSink {
+  /** Takes the checkpoints of a change that is durable. Returns at once, whatever becomes of them. */
+  readonly take: (change: Change) => void;
+  /** Tries what waits once more and gives up after a little while; it stays in the database. */
+  close(): Promise<void>;
+}
+
+export interface CheckpointSinkOptions {
+  readonly deliver: Deliver;
+  /** All keys that may have signed for the tenant; none when it is deleted. */
+  readonly publicKeysOf: (tenant: TenantId) => Promise<readonly string[]>;
+  /** So many deliveries failed, and will be tried again unless the queue was full. */
+  readonly onFailure: (count: number) => void;
+  /** Resolves after that time, and at once when the signal is aborted. */
+  readonly pause: (ms: number, signal?: AbortSignal) => Promise<unknown>;
+}
+
+/** Waiting for a sink that fails; what comes on top is not pushed. */
+export const checkpointsQueuedMax = 1_000;
+/** Waits between attempts double up to a minute. */
+const waitMsMax = minute;
+const closeMsMax = 5 * second;
+const callTimeoutMs = 10 * second;
+const responseBytesMax = 65_536;
+
+/** @throws VaultError `validation_failed` for an address that must not be called. */
+export function parseSink(text: string, allow: AllowList): SinkPlace {
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return { file: text };
+  const url = URL.parse(text);
+  const isHttp = url && /^https?:$/.test(url.protocol);
+  const callable = isHttp && (url.protocol === 'https:' || allow.has(hostAndPort(url)));
+  if (callable && url.username === '' && url.password === '') return { url };
+  throw invalid(
+    'sink',
+    'must be a path, or an https URL without a user name; http is for hosts in STRONGROOM_OUTBOUND_ALLOW',
+  );
+}
+
+export interface Pushing {
+  readonly tenants: Pick<Tenants, 'find'>;
+  readonly outbound: Outbound;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** The sink at a place, whose failures are counted and warned about once a minute. */
+export function openCheckpointSink(
+  place: SinkPlace,
+  { tenants, outbound, metrics, log, clock }: Pushing,
+): CheckpointSink {
+  const message = 'log checkpoints were not pushed; they are in the database';
+  const warn = createRareWarning(message, { log, clock });
+  return createCheckpointSink({
+    deliver: 'file' in place ? toFile(place.file) : toUrl(place.url, outbound),
+    publicKeysOf: async (id) => {
+      const tenant = await tenants.find(id);
+      return tenant ? publicKeysOf(tenant) : [];
+    },
+    onFailure: (count) => {
+      for (let failed = 0; failed < count; failed++) metrics.count('checkpoint_sink_failures');
+      warn(count);
+    },
+    // Ends early, with an error, when the vault stops.
+    pause: (ms, signal) =>
+      timeout(ms, undefined, { ref: false, ...(signal && { signal }) }).catch(() => undefined),
+  });
+}
+
+export function createCheckpointSink(options: CheckpointSinkOptions): CheckpointSink {
+  const { deliver, publicKeysOf, onFailure, pause } = options;
+  const queue: Row<'checkpoints'>[] = [];
+  const closing = new AbortController();
+  let running: Promise<void> | undefined;
+
+  /** In their order, one at a time. */
+  async function run(): Promise<void> {
+    let failures = 0;
+    for (let row = queue[0]; row !== undefined; row = queue[0]) {
+      const isLastAttempt = closing.signal.aborted;
+      try {
+        const keys = await publicKeysOf(row.tenant_id);
+        const all = [...new Set([...keys, row.public_key])];
+        await deliver(JSON.stringify(viewCheckpoint(row, all)));
+        queue.shift();
+        failures = 0;
+      } catch {
+        onFailure(1);
+        if (isLastAttempt) break;
+        await pause(Math.min(second * 2 ** failures, waitMsMax), closing.signal);
+        failures += 1;
+      }
+    }
+    running = undefined;
+  }
+
+  return {
+    take: ({ insert }) => {
+      const rows = insert?.checkpoints ?? [];
+      const admitted = rows.slice(0, Math.max(0, checkpointsQueuedMax - queue.length));
+      if (admitted.length < rows.length) onFailure(rows.length - admitted.length);
+      queue.push(...admitted);
+      if (queue.length > 0) running ??= run();
+    },
+    close: async () => {
+      closing.abort();
+      await Promise.race([running, pause(closeMsMax)]);
+    },
+  };
+}
+
+/** Appends a line to the file, which may be moved away at any moment. It is durable once this resolves. */
+export function toFile(file: string): Deliver {
+  return async (checkpoint) => {
+    const handle = await open(file, 'a+', 0o600);
+    try {
+      const status = await handle.stat();
+      // A full disk may have cut the line before short. It must not spoil this one.
+      const broken = status.isFile() && !(await endsWithNewline(handle, status.size));
+      await handle.appendFile(`${broken ? '\n' : ''}${checkpoint}\n`);
+      if (status.isFile()) await handle.datasync();
+    } finally {
+      await handle.close();
+    }
+  };
+}
+
+async function endsWithNewline(handle: FileHandle, size: number): Promise<boolean> {
+  if (size === 0) return true;
+  const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, size - 1);
+  return buffer.toString() === '\n';
+}
+
+function toUrl(url: URL, outbound: Outbound): Deliver {
+  return async (checkpoint) => {
+    const { status } = await outbound({
+      method: 'POST',
+      url,
+      headers: { 'content-type': 'application/json' },
+      body: checkpoint,
+      timeoutMs: callTimeoutMs,
+      answerBytesMax: responseBytesMax,
+      redirectsMax: 0,
+    });
+    if (status < 200 || status > 299) throw new Error('the sink did not accept the checkpoint');
+  };
+}

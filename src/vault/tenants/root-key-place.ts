@@ -1,0 +1,32 @@
+/** Where the root key lies: beside the database of a production tenant it protects little. */
+import { existsSync, realpathSync } from 'node:fs';
+import { sep } from 'node:path';
+import type { Store } from '../../store/store.ts';
+
+export interface RootKeyPlace {
+  /** The key itself, where it is in the environment. */
+  readonly rootKey: string | undefined;
+  readonly rootKeyFile: string;
+  /** Where the embedded engine has its database. */
+  readonly dataDir: string;
+}
+
+/** True when a copy of the data directory holds a production tenant's values and the key to them. */
+export async function isRootKeyBesideProduction(
+  store: Pick<Store, 'engine' | 'select'>,
+  { rootKey, rootKeyFile, dataDir }: RootKeyPlace,
+): Promise<boolean> {
+  if (store.engine !== 'sqlite' || rootKey !== undefined) return false;
+  if (!existsSync(rootKeyFile)) return false;
+  // Links are followed: what counts is where the bytes are.
+  if (!realpathSync(rootKeyFile).startsWith(`${realpathSync(dataDir)}${sep}`)) return false;
+  const production = await store.select((db) =>
+    db
+      .selectFrom('tenants')
+      .select('tenant_id')
+      .where('type', '=', 'production')
+      .where('deleted_at', 'is', null)
+      .limit(1),
+  );
+  return production.length > 0;
+}
