@@ -12,6 +12,10 @@ const commands = here.includes(`${sep}node_modules${sep}`)
   ? '../dist/cli/commands.js'
   : '../src/cli/commands.ts';
 
+// On this signal Node opens a debugger, through which all of the memory can be read. `npm start` turns it
+// off before Node starts; where the command is run directly, this takes its place.
+process.on('SIGUSR1', () => undefined);
+
 if (Number(process.versions.node.split('.')[0]) < majorMin) {
   process.stderr.write(`strongroom needs Node ${majorMin} or later; this is ${process.version}\n`);
   process.exitCode = 1;

@@ -56,9 +56,13 @@ export function environmentOf(place: Place, ...more: readonly Environment[]): En
   );
 }
 
-/** Starts `strongroom serve` and waits until it listens. It ends with the test. */
-export async function spawnVault(t: Lender, environment: Environment): Promise<VaultProcess> {
-  const started = start(['serve'], environment);
+/** Starts `strongroom serve`, or what is given in its place, and waits until it listens. It ends with the test. */
+export async function spawnVault(
+  t: Lender,
+  environment: Environment,
+  command?: readonly string[],
+): Promise<VaultProcess> {
+  const started = start(['serve'], environment, command);
   t.after(started.kill);
   const { child, finished, output } = started;
   const url = await new Promise<string>((resolve, reject) => {
@@ -112,8 +116,13 @@ export function interruptCommand(
   return finished;
 }
 
-function start(words: readonly string[], environment: Environment) {
-  const child = spawn(process.execPath, [main, ...words], {
+function start(
+  words: readonly string[],
+  environment: Environment,
+  [program = '', ...given]: readonly string[] = [process.execPath, main, ...words],
+) {
+  const child = spawn(program, given, {
+    cwd: root,
     env: { ...inherited, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
