@@ -8,6 +8,7 @@ import { second } from './lib/clock.ts';
 import { VaultError } from './lib/errors.ts';
 import type { LogLevel } from './lib/log.ts';
 import { type AllowList, parseAllowList } from './outbound/allow-list.ts';
+import { authorityFileOf, verifiedUrl } from './store/database-url.ts';
 import {
   answerDefault,
   type BankHostConfig,
@@ -94,7 +95,7 @@ export function readConfig(environment: Environment = process.env): Config {
     host,
     port: readPort(read('PORT')),
     dataDir,
-    databaseUrl: readDatabaseUrl(read('DATABASE_URL')),
+    databaseUrl: databasePlace(read('DATABASE_URL'), environment),
     databasePort: databasePortOf(read('DATABASE_URL')),
     rootKey: read('ROOT_KEY'),
     rootKeyFile: read('ROOT_KEY_FILE') ?? join(dataDir, 'root.key'),
@@ -238,9 +239,26 @@ function readPort(text = '8080'): number {
   throw new ConfigError('STRONGROOM_PORT', 'must be a port from 0 to 65535');
 }
 
-function readDatabaseUrl(text: string | undefined): string | undefined {
-  if (text === undefined || /^postgres(?:ql)?:\/\//.test(text)) return text;
-  throw new ConfigError('STRONGROOM_DATABASE_URL', 'must begin with postgres://');
+/**
+ * The URL of a PostgreSQL, which demands verified TLS beyond loopback unless the operator says otherwise.
+ * @throws ConfigError when it is none, or asks for less.
+ */
+export function databasePlace<T extends string | undefined>(
+  text: T,
+  environment: Environment = process.env,
+): T | string {
+  if (text === undefined) return text;
+  const variable = 'STRONGROOM_DATABASE_URL';
+  if (!/^postgres(?:ql)?:\/\//.test(text)) {
+    throw new ConfigError(variable, 'must begin with postgres://');
+  }
+  const tls = environment['STRONGROOM_DATABASE_TLS'] || 'on';
+  if (oneOf('STRONGROOM_DATABASE_TLS', tls, ['on', 'off']) === 'off') return text;
+  const verify = (url: string) => verifiedUrl(url, environment['PGHOST'] || undefined);
+  const url = parsed(() => text, 'DATABASE_URL', verify) ?? text;
+  const authority = authorityFileOf(url);
+  if (authority !== undefined) readText(`${variable} sslrootcert`, authority);
+  return url;
 }
 
 /** Of a URL with several hosts, which is no URL to anybody else, the standard port. */

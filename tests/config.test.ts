@@ -71,11 +71,52 @@ test('the port of the database is known, that of the embedded engine is none', (
   assert.equal(read({ DATABASE_URL: 'postgres://one:1,two:2/vault' }).databasePort, 5432);
 });
 
+test('a database beyond loopback is reached over verified TLS', () => {
+  const urlOf = (url: string, more = {}) => read({ DATABASE_URL: url, ...more }).databaseUrl;
+  const modes = ['', '?sslmode=require', '?sslmode=prefer&uselibpqcompat=true', '?ssl=0'];
+  for (const mode of modes) {
+    const url = urlOf(`postgres://a:b%40c@db.example:6432/vault${mode}`);
+    assert.equal(url, 'postgres://a:b%40c@db.example:6432/vault?sslmode=verify-full');
+  }
+  const remote = [
+    'postgres://10.0.0.7/vault',
+    'postgres://128.0.0.1/vault',
+    'postgres://[fd00::1]/vault',
+    'postgres://localhost.example/vault',
+    'postgres://localhost/vault?host=db.example',
+    'postgres:///vault?host=db.example',
+    'postgres://a@/vault?host=db.example',
+  ];
+  for (const url of remote) assert.match(urlOf(url) ?? '', /[?&]sslmode=verify-full$/, url);
+  const local = [
+    'postgres://localhost/vault',
+    'postgres://a:b@127.0.0.1:6432/vault?application_name=x',
+    'postgres://127.255.0.1/vault',
+    'postgresql://[::1]/vault',
+    'postgres:///vault',
+    'postgres://%2Frun%2Fpostgresql/vault',
+    'postgres://a@/vault?host=/run/postgresql',
+    'postgres://db.example/vault?host=127.0.0.1',
+    'postgres://localhost/vault?sslmode=disable',
+  ];
+  for (const url of local) assert.equal(urlOf(url), url);
+});
+
+test('STRONGROOM_DATABASE_TLS=off takes the URL at its word', () => {
+  for (const mode of ['', '?sslmode=disable', '?sslmode=no-verify', '?sslmode=require']) {
+    const url = `postgres://db.example/vault${mode}`;
+    assert.equal(read({ DATABASE_URL: url, DATABASE_TLS: 'off' }).databaseUrl, url);
+  }
+});
+
 test('a wrong value is refused by the name of its variable, and not repeated', () => {
   const wrong: readonly (readonly [string, string])[] = [
     ['OUTBOUND_ALLOW', 'xyzzy'],
     ['OUTBOUND_ALLOW', 'https://xyzzy:443'],
     ['OUTBOUND_ALLOW', 'a:1,xyzzy:99999'],
+    ['DATABASE_URL', 'mysql://xyzzy'],
+    ['DATABASE_URL', 'postgres://xyzzy.example/vault?sslmode=disable'],
+    ['DATABASE_URL', 'postgres://xyzzy.example/vault?sslmode=no-verify'],
     ['BOOTSTRAP_TENANT', ' xyzzy'],
     ['CHECKPOINT_SINK', 'http://xyzzy.example/'],
     ['CHECKPOINT_SINK', 'ftp://xyzzy.example/'],

@@ -25,6 +25,7 @@ const operatorErrors = new Set([
   'AnswerError',
   'ConfigError',
   'DamagedFileError',
+  'DatabaseTlsError',
   'DowngradeError',
   'ForeignRootKeyError',
   'NoDatabaseError',

@@ -1,5 +1,5 @@
 /** Which log a command is about: the configured database or a copy of it, and which tenants. */
-import { readConfig } from '../config.ts';
+import { databasePlace, readConfig } from '../config.ts';
 import type { TenantId } from '../lib/ids.ts';
 import { openReadOnly, type ReadOnlyStore } from '../store/read-only.ts';
 import { tenantsWithLogs } from '../vault/logs/read.ts';
@@ -26,7 +26,7 @@ export async function openLog(
   flags: Flags,
 ): Promise<{ readonly store: ReadOnlyStore; readonly tenants: readonly TenantId[] }> {
   const asked = optionalText(flags, 'tenant');
-  const store = await openReadOnly(optionalText(flags, 'database') ?? configuredPlace());
+  const store = await openReadOnly(placeOf(flags));
   try {
     const tenants =
       asked === undefined ? await tenantsWithLogs(store) : [await tenantOf(store, asked)];
@@ -44,7 +44,10 @@ async function tenantOf(store: ReadOnlyStore, asked: string): Promise<TenantId> 
   return requireOne(tenantMeant(rows, asked));
 }
 
-function configuredPlace(): string {
+function placeOf(flags: Flags): string {
+  const named = optionalText(flags, 'database');
+  if (named !== undefined)
+    return /^postgres(?:ql)?:\/\//.test(named) ? databasePlace(named) : named;
   const { databaseUrl, dataDir } = readConfig();
   return databaseUrl ?? dataDir;
 }

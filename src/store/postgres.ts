@@ -7,6 +7,7 @@ import { createVersionTable, pendingStatements } from './migrations/migrate.ts';
 import { createPostgresCommitter } from './postgres-commit.ts';
 import { failureOf } from './postgres-failure.ts';
 import { createPostgresReader } from './postgres-reader.ts';
+import { explainTls } from './postgres-tls.ts';
 import { postgresBuilder } from './query-builder.ts';
 import type { Query, Store, StoreOptions } from './store.ts';
 import { overloaded } from './unavailable.ts';
@@ -110,7 +111,9 @@ export async function openPostgres(databaseUrl: string, options: StoreOptions): 
 
 async function migrate(connection: pg.ClientConfig): Promise<void> {
   const client = new pg.Client(connection);
-  await client.connect();
+  await client.connect().catch((error) => {
+    throw explainTls(error);
+  });
   try {
     await client.query('begin');
     await client.query('select pg_advisory_xact_lock($1)', [migrationLock]);

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { DowngradeError, schemaVersion } from './migrations/migrate.ts';
 import { parsers } from './postgres.ts';
+import { explainTls } from './postgres-tls.ts';
 import { postgresBuilder, sqliteBuilder } from './query-builder.ts';
 import { busyTimeoutMs, databaseFile } from './sqlite-database.ts';
 import type { Store } from './store.ts';
@@ -90,7 +91,9 @@ async function openCopyOnPostgres(url: string): Promise<ReadOnlyStore> {
     application_name: 'strongroom logs',
     types: parsers,
   });
-  await client.connect();
+  await client.connect().catch((error) => {
+    throw explainTls(error);
+  });
   await client.query('begin isolation level repeatable read read only');
   // Pages follow the primary key. Without fresh statistics the planner would sort all that remains
   // for each page, which was measured at a thirtieth of the speed.

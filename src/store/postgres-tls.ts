@@ -1,0 +1,27 @@
+/** A connection that is refused because the server cannot be trusted, in words for the operator. */
+
+/** The database was not reached over verified TLS. */
+export class DatabaseTlsError extends Error {
+  override readonly name = 'DatabaseTlsError';
+}
+
+/** What Node and OpenSSL say of certificates that do not hold. */
+const certificateCode = /^(?:ERR_TLS_|ERR_SSL_|UNABLE_TO_|CERT_|DEPTH_ZERO_|SELF_SIGNED_)/;
+const withoutTls = /does not support SSL/;
+
+/** The error, or one that says what to do where TLS is what failed. */
+export function explainTls(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const code = 'code' in error ? String(error.code) : '';
+  const lacksTls = withoutTls.test(error.message);
+  if (!lacksTls && !certificateCode.test(code)) return error;
+  const problem = lacksTls
+    ? 'a server that does not offer TLS'
+    : `a server whose certificate cannot be verified (${code})`;
+  return new DatabaseTlsError(
+    `STRONGROOM_DATABASE_URL names ${problem}. Give it a certificate for its name, and name the ` +
+      'authority with sslrootcert=FILE if it is your own, or set STRONGROOM_DATABASE_TLS=off if something ' +
+      'else protects the way to it.',
+    { cause: error },
+  );
+}
