@@ -12,6 +12,7 @@ import {
   checkpointsQueuedMax,
   createCheckpointSink,
   openCheckpointSink,
+  queuedCharactersMax,
 } from '../../src/vault/logs/checkpoint-sink.ts';
 import { type Engine, engineOf, onBothEngines } from '../support/engines.ts';
 import { json, startHost } from '../support/host.ts';
@@ -202,25 +203,38 @@ test('waits double from a second to a minute, and nothing is delivered out of or
   );
 });
 
-test('the queue is bounded, and what it does not take is counted', async () => {
+/** A sink that takes forever, and how many checkpoints it could not queue. */
+function stuckSink() {
   let failures = 0;
-  const begun = Promise.withResolvers<void>();
   const sink = createCheckpointSink({
-    deliver: () => {
-      begun.resolve();
-      return new Promise(() => undefined);
-    },
+    deliver: () => new Promise(() => undefined),
     publicKeysOf: async () => [],
     onFailure: (count) => {
       failures += count;
     },
     pause: async () => undefined,
   });
+  return { sink, failures: () => failures };
+}
+
+test('the queue is bounded in number, and what it does not take is counted', async () => {
+  const { sink, failures } = stuckSink();
   sink.take(change(...Array.from({ length: checkpointsQueuedMax }, (_, index) => index + 1)));
-  assert.equal(failures, 0);
+  assert.equal(failures(), 0);
   sink.take(change(checkpointsQueuedMax + 1, checkpointsQueuedMax + 2));
-  assert.equal(failures, 2);
-  await begun.promise;
+  assert.equal(failures(), 2);
+  await sink.close();
+});
+
+test('and in size', async () => {
+  const { sink, failures } = stuckSink();
+  const half = { ...row(1), statement: 'x'.repeat(queuedCharactersMax / 2) };
+  const one = { insert: { checkpoints: [half] }, entries: [] as never };
+  sink.take(one);
+  sink.take(one);
+  assert.equal(failures(), 0);
+  sink.take(one);
+  assert.equal(failures(), 1);
   await sink.close();
 });
 

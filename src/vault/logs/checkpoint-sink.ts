@@ -40,6 +40,8 @@ export interface CheckpointSinkOptions {
 
 /** Waiting for a sink that fails; what comes on top is not pushed. */
 export const checkpointsQueuedMax = 1_000;
+/** Of their statements together, which grow with the streams of a log. */
+export const queuedCharactersMax = 16 * 1024 * 1024;
 /** Waits between attempts double up to a minute. */
 const waitMsMax = minute;
 const closeMsMax = 5 * second;
@@ -93,6 +95,7 @@ export function openCheckpointSink(
 export function createCheckpointSink(options: CheckpointSinkOptions): CheckpointSink {
   const { deliver, publicKeysOf, onFailure, pause } = options;
   const queue: Row<'checkpoints'>[] = [];
+  let characters = 0;
   const closing = new AbortController();
   let running: Promise<void> | undefined;
 
@@ -106,6 +109,7 @@ export function createCheckpointSink(options: CheckpointSinkOptions): Checkpoint
         const all = [...new Set([...keys, row.public_key])];
         await deliver(JSON.stringify(viewCheckpoint(row, all)));
         queue.shift();
+        characters -= row.statement.length;
         failures = 0;
       } catch {
         onFailure(1);
@@ -119,10 +123,14 @@ export function createCheckpointSink(options: CheckpointSinkOptions): Checkpoint
 
   return {
     take: ({ insert }) => {
-      const rows = insert?.checkpoints ?? [];
-      const admitted = rows.slice(0, Math.max(0, checkpointsQueuedMax - queue.length));
-      if (admitted.length < rows.length) onFailure(rows.length - admitted.length);
-      queue.push(...admitted);
+      for (const row of insert?.checkpoints ?? []) {
+        if (queue.length < checkpointsQueuedMax && characters < queuedCharactersMax) {
+          queue.push(row);
+          characters += row.statement.length;
+        } else {
+          onFailure(1);
+        }
+      }
       if (queue.length > 0) running ??= run();
     },
     close: async () => {
@@ -133,7 +141,7 @@ export function createCheckpointSink(options: CheckpointSinkOptions): Checkpoint
 }
 
 /** Appends a line to the file, which may be moved away at any moment. It is durable once this resolves. */
-export function toFile(file: string): Deliver {
+function toFile(file: string): Deliver {
   return async (checkpoint) => {
     const handle = await open(file, 'a+', 0o600);
     try {
