@@ -4,6 +4,7 @@
  */
 import { VaultError } from '../../lib/errors.ts';
 import { isObject, type Json } from '../../lib/json.ts';
+import type { Row } from '../../store/tables.ts';
 import { decide, type Grant, type Policy, type Subject, showsAsMuch } from '../access/access.ts';
 import { type Permission, permissions } from '../access/permissions.ts';
 import type { TokenPatch, TokenRequest } from './contents.ts';
@@ -38,9 +39,23 @@ export function undisclosedConversion(
   subject: Subject,
   request: TokenRequest,
 ): VaultError | undefined {
-  const evaluated = (['id', ...definitions] as const).filter((name) => evaluates(request[name]));
+  const evaluated = (['id', ...definitions] as const).filter(
+    // A constant says nothing of the value, but as a fingerprint it makes the value equal to any other.
+    (name) =>
+      evaluates(request[name]) || (name === 'fingerprint_expression' && request[name] != null),
+  );
   if (evaluated.length === 0 || mayReveal(policy, subject)) return undefined;
   return lacksReveal(evaluated);
+}
+
+/**
+ * True where what an intent holds may be merged into a token: not where the caller, who may have made
+ * the token, defined itself what is shown of it.
+ */
+export function mayTakeIntent(policy: Policy, row: Row<'tokens'>): boolean {
+  if (mayReveal(policy, { id: row.token_id, container: row.container })) return true;
+  const defined = [row.mask, row.fingerprint_expression, row.search_indexes];
+  return defined.every((one) => one === null);
 }
 
 /** A 403 for a move to where the caller would see, search or use more of the token than it does now. */

@@ -11,7 +11,7 @@ import { decide, type Grant, type Policy, reaches } from '../access/access.ts';
 import type { Caller } from '../access/caller.ts';
 import { entryOf } from '../logs/audit.ts';
 import { contentsOfRow, hasExpired, patchContents } from './contents.ts';
-import { readGrant } from './disclosure.ts';
+import { mayTakeIntent, readGrant } from './disclosure.ts';
 import type { TokenDraft, TokenDrafts } from './drafts.ts';
 import { idRepeated } from './id.ts';
 import { deriveRow, openData, stillThere } from './row.ts';
@@ -62,10 +62,11 @@ export interface DraftedToken {
  */
 export function draftToken(drafting: Drafting, wanted: WantedToken): DraftedToken | undefined {
   const { deduplicates, fingerprint, contents, intent, path } = wanted;
+  const { policy } = drafting.caller;
   const equals = deduplicates && fingerprint !== null ? drafting.drafts.equals(fingerprint) : [];
   // A conversion looks for its equal where the new token would be, and nowhere else.
   const existing = intent
-    ? equals.find(({ row }) => row.container === contents.container)
+    ? equals.find(({ row }) => row.container === contents.container && mayTakeIntent(policy, row))
     : equals[0];
   return attemptAt(path, () =>
     existing ? answerExisting(drafting, wanted, existing) : makeNew(drafting, wanted, equals),
