@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isOperatorKey, operatorKeyForm } from './crypto/api-key.ts';
-import { isNetwork } from './http/network.ts';
+import { isNetwork } from './lib/network.ts';
 import { parseRateLimits, type RateLimitRule, rateLimitPresets } from './http/rate-limit-rules.ts';
 import { second } from './lib/clock.ts';
 import { VaultError } from './lib/errors.ts';

@@ -7,7 +7,7 @@ import { VaultError } from '../lib/errors.ts';
 import type { Limiter, Standing } from '../store/limiter.ts';
 import type { Store } from '../store/store.ts';
 import type { HolderKind } from '../vault/access/permissions.ts';
-import { networkOf } from './network.ts';
+import { networkOf } from '../lib/network.ts';
 import type { RateLimitRule } from './rate-limit-rules.ts';
 import type { Route } from './route.ts';
 

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { networkOf } from '../../src/http/network.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { configFor, managementKey, type Received, startVault } from '../support/vault.ts';
@@ -192,18 +191,4 @@ test('the start is refused when the limits are not right, without repeating them
   assert.throws(() => configFor(place, proxies), /^ConfigError: STRONGROOM_TRUSTED_PROXIES/);
   const environment = limiting(t, { ...rule, routes: ['POST /tokenz'] });
   await assert.rejects(startVault(t, engine, { environment }), /do not exist: POST \/tokenz/);
-});
-
-test('an IPv6 address counts as the network that its user has', () => {
-  const networks = {
-    '192.0.2.7': '192.0.2.7',
-    '::ffff:192.0.2.7': '192.0.2.7',
-    '2001:db8:1:2:3:4:5:6': '2001:db8:1:2',
-    '2001:0db8:1:2::9': '2001:db8:1:2',
-    '2001:db8::1': '2001:db8:0:0',
-    '::1': '0:0:0:0',
-  };
-  for (const [address, network] of Object.entries(networks)) {
-    assert.equal(networkOf(address), network);
-  }
 });

@@ -100,3 +100,12 @@ test('the addresses of one IPv6 network count as one', async (t) => {
   }
   assert.equal(told().length, toldPerSourceMax + 3);
 });
+
+test('an IPv4 address counts as one, however it is written', async (t) => {
+  const { onFailure, told } = await fixture(t);
+  const same = ['10.0.0.1', '::ffff:10.0.0.1', '::ffff:0a00:0001'];
+  for (let time = 0; time < toldPerSourceMax; time += 1) {
+    for (const address of same) await onFailure(from(address), undefined);
+  }
+  assert.equal(told().length, toldPerSourceMax);
+});

@@ -1,6 +1,7 @@
 /** Failed authentication is logged, but nobody without a key may fill the disk with it. */
 import { type Clock, minute } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
+import { networkOf } from '../../lib/network.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { failedAuthenticationEntry } from '../logs/audit.ts';
@@ -69,15 +70,4 @@ export function createFailedAuthentication({
     else log.error('a stored key was altered beside the vault and is refused', fields);
     if (key) await store.commit({ entries: [failedAuthenticationEntry(origin, now, key)] });
   };
-}
-
-/** One customer of a provider has at least the 2^64 addresses of an IPv6 network; they count as one. */
-function networkOf(address: string): string {
-  if (!address.includes(':') || address.includes('.')) return address;
-  const [head = '', tail = ''] = address.split('::');
-  const groups = head.split(':').filter((group) => group !== '');
-  const after = tail.split(':').filter((group) => group !== '');
-  const gap = address.includes('::') ? 8 - groups.length - after.length : 0;
-  const all = [...groups, ...Array.from({ length: gap }, () => '0'), ...after];
-  return all.slice(0, 4).join(':');
 }
