@@ -12,6 +12,12 @@ import type { TokenReading } from './tokens/read.ts';
 
 export const idempotencyKeyLengthMax = 255;
 
+/**
+ * All who hold a public key share its answers, and one of them may be a key that is shown once. A
+ * UUID or 22 characters of base64 are not guessed, and two visitors do not choose the same.
+ */
+export const publicKeyLengthMin = 22;
+
 const keyForm = /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u;
 
 /** What an audit entry says of the route is cut off there: paths are as long as ids are. */
@@ -73,12 +79,20 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   };
 }
 
-function checkKey({ key, header }: IdempotentRequest): void {
-  if (key.length <= idempotencyKeyLengthMax && keyForm.test(key)) return;
-  throw invalid(
-    header(),
-    `must have 1 to ${idempotencyKeyLengthMax} characters and no control characters`,
-  );
+function checkKey({ caller, key, header }: IdempotentRequest): void {
+  if (key.length > idempotencyKeyLengthMax || !keyForm.test(key)) {
+    throw invalid(
+      header(),
+      `must have 1 to ${idempotencyKeyLengthMax} characters and no control characters`,
+    );
+  }
+  if (caller.kind === 'public' && key.length < publicKeyLengthMin) {
+    const why = 'because all who hold the key share its answers';
+    throw invalid(
+      header(),
+      `must be a UUID, or at least ${publicKeyLengthMin} characters, with a public API key, ${why}`,
+    );
+  }
 }
 
 function createSlot(

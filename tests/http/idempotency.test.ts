@@ -1,6 +1,7 @@
 /** Idempotency keys: one effect for each, whoever retries, however often, on whichever server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { publicKeyLengthMin } from '../../src/vault/idempotency.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { newTenant, tenantsOf } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
@@ -51,6 +52,31 @@ onBothEngines('Idempotency', (engine) => {
     const replay = await tenant.send('POST', '/tokens', { body: card, ...under('k') });
     assert.equal(replay.text, later.text);
     assert.equal((await tenant.counts())['replies'], 1);
+  });
+
+  test('400: with a public key, which all visitors share, a key that two of them may choose', async () => {
+    const tenant = await tenants();
+    const open = await tenant.application({ type: 'public', permissions: ['token:create'] });
+    const begin = (key: string) =>
+      tenant.send('POST', '/sessions', { key: open, headers: { 'Svc-Idempotency-Key': key } });
+    for (const key of ['order-1001', 'x'.repeat(publicKeyLengthMin - 1)]) {
+      const refused = await begin(key);
+      assert.equal(refused.status, 400);
+      const [[header, messages] = []] = Object.entries(refused.body.errors);
+      assert.equal(header?.toLowerCase(), 'svc-idempotency-key');
+      assert.match(String(messages), /^must be a UUID, or at least 22 characters/);
+      assert.equal(refused.text.includes(key), false);
+    }
+    const before = await tenant.counts();
+    assert.equal(before['replies'], 0);
+    assert.equal((await tenant.rows('sessions')).length, 0);
+    for (const key of ['0b6b6b0a-8a54-4c1e-9d5b-7f6f1c3d2e11', 'x'.repeat(publicKeyLengthMin)]) {
+      const first = await begin(key);
+      assert.equal(first.status, 201, first.text);
+      assert.equal((await begin(key)).text, first.text);
+    }
+    const own = { body: card, ...under('order-1001') };
+    assert.equal((await tenant.send('POST', '/tokens', own)).status, 201);
   });
 
   test('a slash at the end of the path is the same request', async () => {
