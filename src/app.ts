@@ -40,6 +40,7 @@ import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createIdempotency } from './vault/idempotency.ts';
 import { openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
+import { createRefusals } from './vault/logs/refusals.ts';
 import { type Bootstrapped, bootstrap } from './vault/tenants/bootstrap.ts';
 import { isRootKeyBesideProduction } from './vault/tenants/root-key-place.ts';
 import { createTenants, type Tenants } from './vault/tenants/tenants.ts';
@@ -154,6 +155,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   const { clock = systemClock, log = createLog(config.logLevel), open = openStore } = options;
   const metrics = createMetrics();
   const logExport = startLogExport(config, { metrics, log, clock });
+<<<<<<< HEAD
   const opened = await openVault(config, { clock, open, onCommitted: logExport?.take });
   const outbound = createOutbound({
     allow: config.outboundAllow,
@@ -166,6 +168,12 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     openCheckpointSink(checkpointSink, { tenants, outbound, metrics, log, clock });
   const store = sink ? telling(opened.store, sink.take) : opened.store;
   const vault: Vault = { ...opened, store };
+=======
+  const vault = await openVault(config, { clock, open, onCommitted: logExport?.take });
+  const { tenants, random } = vault;
+  const refusals = createRefusals({ store: vault.store, clock, log });
+  const { store } = refusals;
+>>>>>>> d4c195d (log: refusals that repeat are one entry a second with their number)
   try {
     const bootstrapped = await bootstrap(vault, config.bootstrap);
     // Another server, with another root key, may have been the first in a store that was empty.
@@ -250,7 +258,11 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       caughtUp: jobs.caughtUp,
       stop: async () => {
         await Promise.all([server.close(), jobs.stop()]);
+<<<<<<< HEAD
         await sink?.close();
+=======
+        await refusals.close();
+>>>>>>> d4c195d (log: refusals that repeat are one entry a second with their number)
         await vault.close();
         await logExport?.close();
       },

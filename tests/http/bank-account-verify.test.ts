@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Answer, json, redirect, startHost } from '../support/host.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
@@ -165,6 +166,7 @@ onBothEngines(`POST ${path} by rules`, (engine) => {
       assert.equal(answer.status, 400, JSON.stringify(body));
       assert.deepEqual(Object.keys(answer.body.errors), [attribute], JSON.stringify(body));
       await assertUnspoken(tenant, [answer]);
+      tenant.vault.clock.advance(refusalWindowMs);
     }
     const attempts = ['use failed', 'use failed', 'use failed'];
     assert.deepEqual(await tenant.logged(), [...before, ...attempts]);

@@ -1,6 +1,7 @@
 /** DELETE /tokens/{id}. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { newTenant, tenantsOf } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
@@ -56,6 +57,7 @@ onBothEngines('DELETE /tokens/{id}', (engine) => {
     await tenant.send('DELETE', '/tokens/deleted', { headers });
     for (const id of ['missing', 'own', 'deleted']) {
       assert.equal((await tenant.send('DELETE', `/tokens/${id}`, { headers })).status, 404);
+      tenant.vault.clock.advance(refusalWindowMs);
     }
     const failed = (await tenant.logged()).filter((entry) => entry === 'delete failed');
     assert.equal(failed.length, 3);

@@ -1,6 +1,7 @@
 /** GET /tokens/{id}. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { newTenant, tenantsOf } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
@@ -99,6 +100,7 @@ onBothEngines('GET /tokens/{id}', (engine) => {
     for (const id of [body.id, 'missing']) {
       const denied = await tenant.send('GET', `/tokens/${id}`, { key });
       assert.equal(denied.status, 403);
+      tenant.vault.clock.advance(refusalWindowMs);
     }
     assert.deepEqual(await tenant.logged(), ['create', 'read denied', 'read denied']);
   });
@@ -114,6 +116,7 @@ onBothEngines('GET /tokens/{id}', (engine) => {
     const answers = [];
     for (const id of ['missing', 'expired', 'of%20another', 'ab', '%00abc', 'x'.repeat(401)]) {
       answers.push(await tenant.send('GET', `/tokens/${id}`));
+      clock.advance(refusalWindowMs);
     }
     assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([404]));
     assert.equal(new Set(answers.map(({ text }) => text)).size, 1);

@@ -1,6 +1,7 @@
 /** GET /applications, /applications/{id} and /applications/key. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 
@@ -138,6 +139,7 @@ onBothEngines('reading applications', (engine) => {
       const refused = await tenant.send('GET', path);
       assert.equal(refused.status, 403);
       assert.match(refused.body.detail, /application:read/);
+      tenant.vault.clock.advance(refusalWindowMs);
     }
     const denied = (await tenant.logged('application')).filter((one) => one === 'read denied');
     assert.equal(denied.length, 2);

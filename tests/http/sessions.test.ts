@@ -1,6 +1,7 @@
 /** POST /sessions, POST /sessions/authorize, and what the key of a session may do. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
 import { purgeSessions } from '../../src/vault/sessions/sessions.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Given, type TestTenant, tenantsOf } from '../support/tenant.ts';
@@ -177,6 +178,7 @@ onBothEngines('sessions', (engine) => {
     ]) {
       const refused = await authorize(tenant, { nonce, ...grant }, narrow);
       assert.equal(refused.status, 403, JSON.stringify(grant));
+      tenant.vault.clock.advance(refusalWindowMs);
     }
     const granted = await authorize(tenant, { nonce, rules: [rule] }, narrow);
     assert.equal(granted.status, 200);

@@ -1,6 +1,7 @@
 /** Token intents: created, read, deleted, converted, referred to, and gone after a day. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
@@ -238,6 +239,7 @@ onBothEngines('Token intents', (engine) => {
       const { text } = await tenant.send('POST', path, { key, headers, body: sent });
       const { errors } = JSON.parse(text).problem ?? JSON.parse(text);
       assert.deepEqual(Object.keys(errors), [name]);
+      tenant.vault.clock.advance(refusalWindowMs);
     }
     const entries = (await tenant.rows('logs')).filter(({ result }) => result === 'failed');
     assert.deepEqual(

@@ -1,6 +1,7 @@
 /** PATCH /tokens/{id}: what changes, what stays, and who may. Merging is in update-token-merge. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { newTenant, tenantsOf } from '../support/tenant.ts';
 import { mastercard, visa } from '../support/values.ts';
@@ -185,6 +186,7 @@ onBothEngines('PATCH /tokens/{id}', (engine) => {
     const body = { metadata: { k: 'changed' }, expires_at: null };
     for (const id of ['missing', 'own', 'expired']) {
       assert.equal((await tenant.send('PATCH', `/tokens/${id}`, { body })).status, 404, id);
+      clock.advance(refusalWindowMs);
     }
     assert.deepEqual(await tenant.rows('tokens'), before);
     const failed = (await tenant.logged()).filter((entry) => entry === 'update failed');
