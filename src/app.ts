@@ -155,7 +155,6 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   const { clock = systemClock, log = createLog(config.logLevel), open = openStore } = options;
   const metrics = createMetrics();
   const logExport = startLogExport(config, { metrics, log, clock });
-<<<<<<< HEAD
   const opened = await openVault(config, { clock, open, onCommitted: logExport?.take });
   const outbound = createOutbound({
     allow: config.outboundAllow,
@@ -166,14 +165,12 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   const sink =
     checkpointSink &&
     openCheckpointSink(checkpointSink, { tenants, outbound, metrics, log, clock });
-  const store = sink ? telling(opened.store, sink.take) : opened.store;
-  const vault: Vault = { ...opened, store };
-=======
-  const vault = await openVault(config, { clock, open, onCommitted: logExport?.take });
-  const { tenants, random } = vault;
+  const vault: Vault = {
+    ...opened,
+    store: sink ? telling(opened.store, sink.take) : opened.store,
+  };
   const refusals = createRefusals({ store: vault.store, clock, log });
   const { store } = refusals;
->>>>>>> d4c195d (log: refusals that repeat are one entry a second with their number)
   try {
     const bootstrapped = await bootstrap(vault, config.bootstrap);
     // Another server, with another root key, may have been the first in a store that was empty.
@@ -197,6 +194,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       tenants,
       clock,
       onFailure: createFailedAuthentication({ store, clock, log }),
+      failureLimit: config.rateLimits.failedAuthentication,
     });
     const routes = [
       ...tokenRoutes({ store, clock, random, onMaskFailure }),
@@ -214,7 +212,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     ];
     const probes = healthRoutes({ store, clock });
     const [headerPrefix = 'SVC'] = config.headerPrefixes;
-    const unlimited = unknownRoutes(config.rateLimits, routes);
+    const unlimited = unknownRoutes(config.rateLimits.rules, routes);
     if (unlimited.length > 0) {
       const problem = `names routes that do not exist: ${unlimited.join(', ')}`;
       throw new ConfigError('STRONGROOM_RATE_LIMITS', problem);
@@ -237,7 +235,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       headerPrefixes: config.headerPrefixes,
       log,
       tls: config.tls,
-      rateLimits: createRateLimits({ rules: config.rateLimits, store, clock }),
+      rateLimits: createRateLimits({ rules: config.rateLimits.rules, store, clock }),
       trustedProxies: config.trustedProxies,
       publicUrl: config.publicUrl,
       requestTimeoutMs: options.requestTimeoutMs,
@@ -258,11 +256,8 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       caughtUp: jobs.caughtUp,
       stop: async () => {
         await Promise.all([server.close(), jobs.stop()]);
-<<<<<<< HEAD
-        await sink?.close();
-=======
         await refusals.close();
->>>>>>> d4c195d (log: refusals that repeat are one entry a second with their number)
+        await sink?.close();
         await vault.close();
         await logExport?.close();
       },

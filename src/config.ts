@@ -2,11 +2,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isOperatorKey, operatorKeyForm } from './crypto/api-key.ts';
-import { isNetwork } from './lib/network.ts';
-import { parseRateLimits, type RateLimitRule, rateLimitPresets } from './http/rate-limit-rules.ts';
+import {
+  parseRateLimits,
+  type RateLimits,
+  rateLimitPresets,
+  rateLimitsDefault,
+} from './http/rate-limit-rules.ts';
 import { second } from './lib/clock.ts';
 import { VaultError } from './lib/errors.ts';
 import type { LogLevel } from './lib/log.ts';
+import { isNetwork } from './lib/network.ts';
 import { type AllowList, parseAllowList } from './outbound/allow-list.ts';
 import { authorityFileOf, verifiedUrl } from './store/database-url.ts';
 import {
@@ -43,8 +48,7 @@ export interface Config {
   readonly logExport: string | undefined;
   /** Where checkpoints of the log are pushed as they are signed. */
   readonly checkpointSink: SinkPlace | undefined;
-  /** Empty unless the operator asks for limits. */
-  readonly rateLimits: readonly RateLimitRule[];
+  readonly rateLimits: RateLimits;
   /** Addresses and networks of proxies whose word on the client's address is taken. */
   readonly trustedProxies: readonly string[];
   /** Under which clients reach the vault, without a slash at its end. */
@@ -198,8 +202,8 @@ function readText(variable: string, file: string): string {
 }
 
 /** The name of a preset, or that of a file. */
-function readRateLimits(text: string | undefined): readonly RateLimitRule[] {
-  if (text === undefined) return [];
+function readRateLimits(text: string | undefined): RateLimits {
+  if (text === undefined) return rateLimitsDefault;
   const preset = Object.hasOwn(rateLimitPresets, text) ? rateLimitPresets[text] : undefined;
   if (preset) return preset;
   const variable = 'STRONGROOM_RATE_LIMITS';

@@ -4,6 +4,7 @@ import type { Store } from '../store/store.ts';
 import { holds } from '../vault/access/access.ts';
 import type { Authenticate } from '../vault/access/authenticate.ts';
 import type { Caller, Origin } from '../vault/access/caller.ts';
+import type { HolderKind } from '../vault/access/permissions.ts';
 import { attemptOf } from '../vault/logs/audit.ts';
 import { type Effect, forbid, perform, refuse } from '../vault/perform.ts';
 import type { Route } from './route.ts';
@@ -17,9 +18,11 @@ export interface AdmissionOptions {
 export interface Applicant {
   readonly key: string | undefined;
   readonly origin: Origin;
+  /** Called once the key is known to be valid; the request is not admitted where it throws. */
+  readonly count?: ((kind: HolderKind) => Promise<void>) | undefined;
 }
 
-/** Rejects with `unauthenticated` or, logged, with `forbidden`. */
+/** Rejects with `unauthenticated`, with what `count` throws or, logged, with `forbidden`. */
 export type Admit = (route: Route, applicant: Applicant) => Promise<Caller>;
 
 export function createAdmission({ authenticate, store, clock }: AdmissionOptions): Admit {
@@ -38,8 +41,9 @@ export function createAdmission({ authenticate, store, clock }: AdmissionOptions
     return refuse(caller, clock.now(), { entity, id: '*', permission });
   }
 
-  return async (route, { key, origin }) => {
+  return async (route, { key, origin, count }) => {
     const caller = await authenticate(key, origin);
+    await count?.(caller.kind);
     const refusal = refusalOf(route, caller);
     if (refusal) await perform(store, async () => refusal);
     return caller;

@@ -1,6 +1,8 @@
 /** Reading request bodies: bytes that must be UTF-8, and then JSON, or nothing. */
 import { isUtf8 } from 'node:buffer';
+import type { FastifyRequest } from 'fastify';
 import { VaultError } from '../lib/errors.ts';
+import type { Route } from './route.ts';
 
 export const bodyBytesMax = 1_048_576;
 
@@ -32,6 +34,18 @@ function malformed(message: string): VaultError {
 }
 
 /** The media type alone, in lower case, without its parameters. */
-export function mediaTypeOf(contentType: string | undefined): string | undefined {
+function mediaTypeOf(contentType: string | undefined): string | undefined {
   return contentType?.split(';', 1)[0]?.trim().toLowerCase();
+}
+
+/** @throws VaultError `unsupported_media_type` when the body is not sent as the route takes it. */
+export function checkMediaType(
+  { body, mediaType = 'application/json' }: Route,
+  request: FastifyRequest,
+): void {
+  if (!body || mediaTypeOf(request.headers['content-type']) === mediaType) return;
+  throw new VaultError('unsupported_media_type', {
+    public: `The body must be sent as ${mediaType}.`,
+    headers: request.method === 'PATCH' ? { 'accept-patch': mediaType } : {},
+  });
 }

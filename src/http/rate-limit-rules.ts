@@ -1,6 +1,7 @@
 /** Rules of rate limits: what one says, the file that holds them, and the ready presets. */
 import Type, { type Static } from 'typebox';
 import { second } from '../lib/clock.ts';
+import type { FailureLimit } from '../vault/access/failure-limit.ts';
 import type { HolderKind } from '../vault/access/permissions.ts';
 import { strict } from './schemas/shared.ts';
 import { compileValidator } from './validation.ts';
@@ -20,6 +21,12 @@ export interface RateLimitRule {
   readonly blockMs: number;
 }
 
+export interface RateLimits {
+  readonly rules: readonly RateLimitRule[];
+  /** Of one network address; attempts are unlimited without. */
+  readonly failedAuthentication: FailureLimit | undefined;
+}
+
 const rule = Type.Object(
   {
     per: Type.Array(Type.Enum(['address', 'key']), { minItems: 1, maxItems: 2 }),
@@ -34,7 +41,21 @@ const rule = Type.Object(
   strict,
 );
 
-const file = Type.Object({ limits: Type.Array(rule, { maxItems: 100 }) }, strict);
+const failures = Type.Object(
+  {
+    requests: Type.Integer({ minimum: 1, maximum: 1_000_000_000 }),
+    window_seconds: Type.Integer({ minimum: 1, maximum: 86_400 }),
+  },
+  strict,
+);
+
+const file = Type.Object(
+  {
+    limits: Type.Array(rule, { maxItems: 100 }),
+    failed_authentication: Type.Optional(failures),
+  },
+  strict,
+);
 
 const validate = compileValidator(file, 'body');
 
@@ -42,10 +63,11 @@ const validate = compileValidator(file, 'body');
  * Reads the JSON of a file of limits.
  * @throws VaultError `validation_failed` naming every attribute that is wrong.
  */
-export function parseRateLimits(json: unknown): readonly RateLimitRule[] {
+export function parseRateLimits(json: unknown): RateLimits {
   const validated = validate(json);
   if ('error' in validated) throw validated.error;
-  return (validated.value as Static<typeof file>).limits.map((limit) => ({
+  const { limits, failed_authentication: failed } = validated.value as Static<typeof file>;
+  const rules = limits.map((limit) => ({
     per: limit.per,
     kinds: limit.key_kinds,
     routes: limit.routes?.map(patternOf),
@@ -53,6 +75,9 @@ export function parseRateLimits(json: unknown): readonly RateLimitRule[] {
     windowMs: limit.window_seconds * second,
     blockMs: (limit.block_seconds ?? 0) * second,
   }));
+  if (failed === undefined) return { rules, failedAuthentication };
+  const { requests, window_seconds } = failed;
+  return { rules, failedAuthentication: { requests, windowMs: window_seconds * second } };
 }
 
 /** `/tokens/{id}`, as documents write it, is `/tokens/:id`, as routes are declared. */
@@ -69,13 +94,32 @@ const perAddress = (requests: number, ...routes: string[]): RateLimitRule => ({
   blockMs: 10 * second,
 });
 
-/** Sets of rules by name. */
-export const rateLimitPresets: Readonly<Record<string, readonly RateLimitRule[]>> = {
+const failedAuthentication: FailureLimit = { requests: 60, windowMs: 10 * second };
+
+/** A public key lies in every visitor's browser, so each visitor is counted by itself. */
+const perVisitor: RateLimitRule = {
+  per: ['key', 'address'],
+  kinds: ['public'],
+  routes: undefined,
+  requests: 60,
+  windowMs: 10 * second,
+  blockMs: 0,
+};
+
+/** What is in force unless the operator chooses otherwise. */
+export const rateLimitsDefault: RateLimits = { rules: [perVisitor], failedAuthentication };
+
+/** Limits by name. */
+export const rateLimitPresets: Readonly<Record<string, RateLimits>> = {
+  off: { rules: [], failedAuthentication: undefined },
   /** The public product's table until July 16, 2024. Its row "Portal" has no counterpart here. */
-  'legacy-2024': [
-    perAddress(1000),
-    perAddress(50, 'POST /tokens/search'),
-    perAddress(100, 'GET /tokens'),
-    perAddress(200, 'POST /tokens', 'POST /tokenize'),
-  ],
+  'legacy-2024': {
+    rules: [
+      perAddress(1000),
+      perAddress(50, 'POST /tokens/search'),
+      perAddress(100, 'GET /tokens'),
+      perAddress(200, 'POST /tokens', 'POST /tokenize'),
+    ],
+    failedAuthentication,
+  },
 };

@@ -1,5 +1,6 @@
 /** What a route declares. Everything a request must pass before its handler runs follows from it. */
 import Type, { type Static, type TSchema } from 'typebox';
+import type { VaultError } from '../lib/errors.ts';
 import type { Caller } from '../vault/access/caller.ts';
 import type { HolderKind, Permission } from '../vault/access/permissions.ts';
 import type { Decide, Reply } from '../vault/perform.ts';
@@ -39,7 +40,19 @@ export interface RouteDeclaration<P extends TSchema, Q extends TSchema, B extend
   extends Declared<P, Q, B> {
   /** Requests with the same turn wait for one another, so that they need not decide twice. */
   readonly turn?: (request: RouteRequest<Static<P>, Static<Q>, Static<B>>) => string | undefined;
+  /** How many requests a body counts as under the rate limits of public keys; one without. */
+  readonly parts?: (body: Static<B>) => number;
   readonly handle: (request: RouteRequest<Static<P>, Static<Q>, Static<B>>) => Decide;
+}
+
+/** Counts parts of a body, one after the other, as if each were a request of its own. */
+export type CountParts = (parts: number) => Promise<Allowance>;
+
+export interface Allowance {
+  /** So many of them, the first ones, are allowed. */
+  readonly granted: number;
+  /** What becomes of the others. */
+  readonly refusal: VaultError | undefined;
 }
 
 /** Newline-delimited JSON. */
@@ -51,6 +64,8 @@ export interface StreamRequest<Q> {
    * Throws once the caller would be refused, and once the server stops.
    */
   readonly caller: () => Promise<Caller>;
+  /** Counts lines of the body against the rate limits of public keys. */
+  readonly count: CountParts;
   readonly query: Q;
   /** Comes no faster than it is asked for. */
   readonly body: AsyncIterable<Buffer>;
@@ -70,6 +85,7 @@ export interface StreamDeclaration<Q extends TSchema, B extends TSchema>
 /** A route that answers a whole body with a whole body. */
 export type WholeRoute = Declared<TSchema, TSchema, TSchema> & {
   readonly turn?: (request: RouteRequest<never, never, never>) => string | undefined;
+  readonly parts?: (body: never) => number;
   readonly handle: (request: RouteRequest<never, never, never>) => Decide;
 };
 

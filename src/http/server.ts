@@ -8,16 +8,17 @@ import { createSerial } from '../lib/serial.ts';
 import type { Store } from '../store/store.ts';
 import type { Authenticate } from '../vault/access/authenticate.ts';
 import type { Caller, Origin } from '../vault/access/caller.ts';
+import type { HolderKind } from '../vault/access/permissions.ts';
 import type { Idempotency } from '../vault/idempotency.ts';
 import { loggingFailures, perform, type Reply, type ReplySlot } from '../vault/perform.ts';
-import { createAdmission } from './admission.ts';
-import { bodyBytesMax, jsonMediaTypes, mediaTypeOf, parseBody } from './body.ts';
+import { type Applicant, createAdmission } from './admission.ts';
+import { bodyBytesMax, checkMediaType, jsonMediaTypes, parseBody } from './body.ts';
 import { createRefuseConnection } from './connection.ts';
 import { answerPreflight, createCors } from './cors.ts';
 import { createFailures } from './failures.ts';
 import { createServiceHeaders } from './headers.ts';
 import { refuseOtherMethods } from './methods.ts';
-import type { RouteLimits } from './rate-limit.ts';
+import { countParts, type RouteLimits, type Sender } from './rate-limit.ts';
 import { linesMediaType, type OpenRoute, type Route, type WholeRoute } from './route.ts';
 import { anyJson } from './schemas/shared.ts';
 import { schemaController } from './serialization.ts';
@@ -51,7 +52,7 @@ export interface ServerOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
-  readonly rateLimits: (route: Route) => RouteLimits | undefined;
+  readonly rateLimits: (route: Route) => RouteLimits;
   /** Addresses and networks of proxies whose word on the client's address is taken. */
   readonly trustedProxies: readonly string[];
   /** What a `Location` begins with; without it, it is a path. */
@@ -162,15 +163,12 @@ export function createServer(options: ServerOptions): FastifyInstance {
       // To answer HEAD a stream would do all of its work for nothing.
       exposeHeadRoute: !('stream' in route),
       onRequest: async (request, reply) => {
-        const { address } = originOf(request);
-        if (limits) await limits.byAddress({ address }, reply);
+        const sender = senderOf(request);
+        await limits.byAddress(sender, reply);
         // Before a body is read.
         request.admittedAt = clock.now();
-        request.caller = await admitted(route, request);
-        if (limits) {
-          const key = headers.read(request.headers, 'api-key');
-          await limits.byKey({ address, key, kind: request.caller.kind }, reply);
-        }
+        const count = (kind: HolderKind) => limits.byKey({ ...sender, kind }, reply);
+        request.caller = await admitted(route, request, count);
         checkMediaType(route, request);
       },
       ...(route.body === anyJson && { preValidation: requireBody }),
@@ -183,12 +181,20 @@ export function createServer(options: ServerOptions): FastifyInstance {
         }, done);
       },
       handler: (request, reply) => {
-        if (!('stream' in route)) return answer(route, request, reply);
+        const count = limits.ofBody(senderOf(request));
+        if (!('stream' in route)) {
+          return countParts(route, request, count).then(() => answer(route, request, reply));
+        }
         refuseIdempotencyKey(request);
         const caller = () => admitted(route, request);
-        return streaming.answer({ route, request, reply, caller });
+        return streaming.answer({ route, request, reply, caller, count });
       },
     });
+  }
+
+  function senderOf(request: FastifyRequest): Sender {
+    const key = headers.read(request.headers, 'api-key');
+    return { address: originOf(request).address, key, kind: request.caller?.kind };
   }
 
   /** What every answer carries, also where the path was not even a path. */
@@ -203,9 +209,13 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (request.headers.origin !== undefined) reply.headers(cors.headers);
   }
 
-  function admitted(route: Route, request: FastifyRequest): Promise<Caller> {
+  function admitted(
+    route: Route,
+    request: FastifyRequest,
+    count?: Applicant['count'],
+  ): Promise<Caller> {
     const key = headers.read(request.headers, 'api-key');
-    return admit(route, { key, origin: originOf(request) });
+    return admit(route, { key, origin: originOf(request), count });
   }
 
   /** No answer is kept of a stream, so its key would promise what is not so. */
@@ -280,15 +290,4 @@ function originOf(request: FastifyRequest): Origin {
 /** The path as it was sent; with and without a slash at its end it is the same. */
 function pathOf(request: FastifyRequest): string {
   return (request.url.split('?', 1)[0] ?? '').replace(/\/$/, '');
-}
-
-function checkMediaType(
-  { body, mediaType = 'application/json' }: Route,
-  request: FastifyRequest,
-): void {
-  if (!body || mediaTypeOf(request.headers['content-type']) === mediaType) return;
-  throw new VaultError('unsupported_media_type', {
-    public: `The body must be sent as ${mediaType}.`,
-    headers: request.method === 'PATCH' ? { 'accept-patch': mediaType } : {},
-  });
 }

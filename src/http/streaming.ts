@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { VaultError } from '../lib/errors.ts';
 import type { Caller } from '../vault/access/caller.ts';
 import { type Problem, problemOf } from './problem.ts';
-import type { StreamRoute } from './route.ts';
+import type { CountParts, StreamRoute } from './route.ts';
 
 /** Bytes of an answer that wait for a slow reader, beside what the operating system holds. */
 export const answerBytesBuffered = 65_536;
@@ -24,6 +24,7 @@ export interface StreamAnswer {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly caller: () => Promise<Caller>;
+  readonly count: CountParts;
 }
 
 export interface Streaming {
@@ -57,9 +58,15 @@ export function createStreaming({ stopping, patienceMs, tell }: StreamingOptions
     void ended.then(() => underWay.delete(ended));
   }
 
-  function linesOf({ route, request, caller }: StreamAnswer): AsyncIterator<readonly object[]> {
+  function linesOf({
+    route,
+    request,
+    caller,
+    count,
+  }: StreamAnswer): AsyncIterator<readonly object[]> {
     const asked = {
       caller: () => (stopping.aborted ? Promise.reject(serverStops()) : caller()),
+      count,
       query: request.query as never,
       body: bodyOf(request),
     };

@@ -12,16 +12,20 @@ export interface Limit {
   readonly blockMs: number;
 }
 
-/** Where a key stands after the request just counted. */
+/** Where a key stands after the requests just counted. */
 export interface Standing {
+  /** All of them are. */
   readonly allowed: boolean;
+  /** So many of them, the first ones, are. */
+  readonly granted: number;
   readonly remaining: number;
   /** Until the window, or the block, ends. */
   readonly resetMs: number;
 }
 
 export interface Limiter {
-  count(key: string): Promise<Standing>;
+  /** @param times requests that are counted together; one unless given. */
+  count(key: string, times?: number): Promise<Standing>;
 }
 
 type RunQuery = (sql: string, values: unknown[], name?: string) => Promise<unknown[]>;
@@ -33,18 +37,18 @@ const refusedMax = 10_000;
 const countersKeptMs = hour;
 
 export function memoryLimiter(limit: Limit): Limiter {
-  return limiterOf(new RateLimiterMemory(optionsOf(limit)));
+  return limiterOf(new RateLimiterMemory(optionsOf(limit)), limit);
 }
 
 export function sharedLimiter(limit: Limit, query: RunQuery): Limiter {
-  const counter = limiterOf(new SharedCounter(limit, query));
+  const counter = limiterOf(new SharedCounter(limit, query), limit);
   const refusedUntil = new Map<string, number>();
   return {
-    count: async (key) => {
+    count: async (key, times) => {
       const refusedMs = (refusedUntil.get(key) ?? 0) - Date.now();
-      if (refusedMs > 0) return { allowed: false, remaining: 0, resetMs: refusedMs };
+      if (refusedMs > 0) return { allowed: false, granted: 0, remaining: 0, resetMs: refusedMs };
       refusedUntil.delete(key);
-      const standing = await counter.count(key);
+      const standing = await counter.count(key, times);
       if (standing.allowed) return standing;
       if (refusedUntil.size >= refusedMax) refusedUntil.clear();
       refusedUntil.set(key, Date.now() + standing.resetMs);
@@ -103,19 +107,23 @@ function optionsOf({ name, requests, windowMs, blockMs }: Limit) {
   return { keyPrefix: name, points: requests, duration, blockDuration };
 }
 
-function limiterOf(counter: RateLimiterMemory | RateLimiterPostgres): Limiter {
-  const standing = (allowed: boolean, { remainingPoints, msBeforeNext }: RateLimiterRes) => ({
-    allowed,
+function limiterOf(
+  counter: RateLimiterMemory | RateLimiterPostgres,
+  { requests }: Pick<Limit, 'requests'>,
+): Limiter {
+  const standing = (granted: number, { remainingPoints, msBeforeNext }: RateLimiterRes) => ({
+    granted,
     remaining: remainingPoints,
     resetMs: msBeforeNext,
   });
   return {
-    count: (key) =>
-      counter.consume(key).then(
-        (result) => standing(true, result),
+    count: (key, times = 1) =>
+      counter.consume(key, times).then(
+        (result) => ({ allowed: true, ...standing(times, result) }),
         (refusal: unknown) => {
-          if (refusal instanceof RateLimiterRes) return standing(false, refusal);
-          throw refusal;
+          if (!(refusal instanceof RateLimiterRes)) throw refusal;
+          const before = refusal.consumedPoints - times;
+          return { allowed: false, ...standing(Math.max(0, requests - before), refusal) };
         },
       ),
   };

@@ -88,6 +88,7 @@ onBothEngines('POST /tokens/bulk', (engine) => {
     const answers = bulk
       .stream({
         caller: () => authenticate(tenant.key, origin),
+        count: async (granted) => ({ granted, refusal: undefined }),
         query: undefined as never,
         body: endless(),
       })

@@ -1,4 +1,4 @@
-/** Rate limits: off unless asked for, counted before a request costs anything, shared where servers are. */
+/** Rate limits that the operator sets: counted before a request costs anything, shared where servers are. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,8 +36,10 @@ async function times<T>(count: number, send: () => Promise<T>): Promise<T[]> {
 }
 
 onBothEngines('Rate limits', (engine) => {
-  test('are off by default: no request is counted or told what is left', async (t) => {
-    const vault = await startVault(t, engine);
+  test('are off when the operator says so: no request is counted or told what is left', async (t) => {
+    const vault = await startVault(t, engine, {
+      environment: { STRONGROOM_RATE_LIMITS: 'off' },
+    });
     const answers = await times(60, () => vault.send('GET', '/logs', { key: managementKey }));
     assertLimited(answers, 60);
     assert.equal(answers[0]?.headers.has('ratelimit-limit'), false);
@@ -177,6 +179,7 @@ test('the start is refused when the limits are not right, without repeating them
     [{ limits: [{ ...rule, requests: 0 }] }, /limits\[0\]\.requests/],
     [{ limits: [rule, { ...rule, per: ['planet'] }] }, /limits\[1\]\.per\[0\] must be one of/],
     [{ limits: [{ ...rule, window: 1 }] }, /limits\[0\]\.window is not a known attribute/],
+    [{ limits: [], failed_authentication: { requests: 0, window_seconds: 1 } }, /failed_auth/],
     [{ limits: [{ per: ['key'] }] }, /limits\[0\]\.window_seconds is required/],
   ];
   const engine = engineOf('sqlite');

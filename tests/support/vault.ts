@@ -95,6 +95,8 @@ export function configFor(
     STRONGROOM_DATA_DIR: place.dataDir,
     STRONGROOM_DATABASE_URL: place.databaseUrl,
     STRONGROOM_BOOTSTRAP_KEY: managementKey,
+    // A test that is about limits sets them.
+    STRONGROOM_RATE_LIMITS: 'off',
     ...environment,
   });
 }

@@ -44,7 +44,7 @@ interface Work {
 
 async function* workOn(
   tools: TokenWriting,
-  { caller, body }: StreamRequest<object>,
+  { caller, count, body }: StreamRequest<object>,
 ): AsyncGenerator<Work> {
   const createAll = createImport(tools);
   let number = 0;
@@ -55,14 +55,23 @@ async function* workOn(
       .map((line, at) => ({ number: first + at, line }))
       .filter(({ line }) => !isBlank(line));
     if (numbered.length === 0) continue;
-    const requests = numbered.map(({ line }) => readLine(line));
-    const results = createAll(await caller(), requests);
+    const known = await caller();
+    const { granted, refusal } = await count(numbered.length);
+    const requests = numbered.map(({ line }, at) =>
+      refusal && at >= granted ? refusal : readLine(line),
+    );
+    // What is over the limit alone costs neither a decision nor a commit.
+    const results = granted === 0 ? allRefused(requests) : createAll(known, requests);
     yield {
       answer: results.then((all) =>
         all.map((result, at) => answerOf(numbered[at]?.number, result)),
       ),
     };
   }
+}
+
+async function allRefused(requests: readonly ImportLine[]): Promise<readonly ImportResult[]> {
+  return requests.flatMap((failure) => (failure instanceof VaultError ? [{ failure }] : []));
 }
 
 /** While some lines become durable the next ones are decided, and no more than those. */

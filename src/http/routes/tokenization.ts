@@ -1,7 +1,8 @@
 /** Routes that turn any JSON into tokens, and references to tokens back into what they hold. */
+import type { Json } from '../../lib/json.ts';
 import type { TokenWriting } from '../../vault/tokens/create-many.ts';
 import { detokenize } from '../../vault/tokens/detokenize.ts';
-import { tokenize } from '../../vault/tokens/tokenize.ts';
+import { tokenize, tokensIn } from '../../vault/tokens/tokenize.ts';
 import { type Route, route } from '../route.ts';
 import { anyJson } from '../schemas/shared.ts';
 import { readTokenRequest } from '../token-request.ts';
@@ -15,6 +16,7 @@ export function tokenizationRoutes(tools: TokenWriting): Route[] {
       permission: 'token:create',
       body: anyJson,
       reply: { status: 200, body: anyJson },
+      parts: (body) => tokensIn(body as Json),
       handle: ({ caller, body }) =>
         tokenize(tools, caller, { body, readRequest: readTokenRequest }),
     }),

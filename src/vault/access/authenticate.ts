@@ -4,6 +4,7 @@ import { holderProven } from '../../crypto/api-key-proof.ts';
 import { type Clock, hour, type Instant, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
+import { Recent } from '../../lib/recent.ts';
 import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -14,6 +15,7 @@ import type { Tenants } from '../tenants/tenants.ts';
 import { type Policy, policyOf } from './access.ts';
 import { authenticated, type Caller, type Origin } from './caller.ts';
 import type { KeyFlaw, OnFailedAuthentication } from './failed-authentication.ts';
+import { createFailedAttempts, type FailureLimit } from './failure-limit.ts';
 import type { HolderKind } from './permissions.ts';
 
 export type Authenticate = (key: string | undefined, origin: Origin) => Promise<Caller>;
@@ -47,7 +49,12 @@ export interface AuthenticateOptions {
   readonly tenants: Tenants;
   readonly clock: Clock;
   readonly onFailure: OnFailedAuthentication;
+  /** Failed attempts are unlimited without. */
+  readonly failureLimit?: FailureLimit | undefined;
 }
+
+/** Of the keys that were valid, in characters: some ten thousand keys. */
+const seenSizeMax = 1_500_000;
 
 /**
  * Keys are found by their SHA-256, so how long a look-up takes says nothing about how much of a
@@ -58,7 +65,11 @@ export function createAuthentication({
   tenants,
   clock,
   onFailure,
+  failureLimit,
 }: AuthenticateOptions): Authentication {
+  const attempts = createFailedAttempts(failureLimit, clock);
+  /** By their hash: failures of others at their address cannot delay these. */
+  const seen = new Recent<true>(seenSizeMax);
   const recent = new ExpiringMap<string, Principal>({
     clock,
     ageMsMax: staleMsMax,
@@ -95,14 +106,21 @@ export function createAuthentication({
 
   async function refuse(origin: Origin, key?: Row<'api_keys'>, flaw?: KeyFlaw): Promise<never> {
     await onFailure(origin, key, flaw);
+    attempts.count(origin.address);
     throw new VaultError('unauthenticated', { public: 'A valid API key is required.' });
+  }
+
+  /** A text that cannot be a key costs no look-up. */
+  async function find(key: string, hash: string, origin: Origin): Promise<Principal | undefined> {
+    if (seen.get(hash)) return load(hash);
+    return apiKeyPlausible(key) ? attempts.lookUp(origin.address, () => load(hash)) : undefined;
   }
 
   async function callerOf(key: string, origin: Origin): Promise<Caller> {
     const hash = hashApiKey(key);
     const known = recent.get(hash);
     const reading = recent.reading();
-    const principal = known ?? (apiKeyPlausible(key) ? await load(hash) : undefined);
+    const principal = known ?? (await find(key, hash, origin));
     if (principal === undefined || hasEnded(principal, clock.now())) {
       return refuse(origin, principal?.key);
     }
@@ -124,6 +142,7 @@ export function createAuthentication({
     if (known) return caller;
     // A session that is still to be authorised is asked for every time, so that it can begin at once.
     if (policy.size > 0) recent.set(hash, principal, reading);
+    seen.set(hash, true);
     noteUse(caller, principal.key);
     return caller;
   }

@@ -88,6 +88,14 @@ function mirrorOf(json: Json, { path, level }: Place, gathering: Gathering): Mir
     : mirrorOfObject(json, { path, level }, gathering);
 }
 
+/** How many tokens a body asks for, counted before anything is made of it. */
+export function tokensIn(json: Json, level = 1): number {
+  if (json === null || level > nestingMax) return 0;
+  if (typeof json !== 'object' || (isObject(json) && isTokenRequest(json))) return 1;
+  const members: readonly Json[] = isObject(json) ? Object.values(json) : json;
+  return members.reduce((sum: number, member) => sum + tokensIn(member, level + 1), 0);
+}
+
 /** `encrypted` marks a request that this vault does not take; as plain values it would be misread. */
 function isTokenRequest(json: JsonObject): boolean {
   const has = (name: string) => Object.hasOwn(json, name);
