@@ -48,6 +48,10 @@ async function fixture(t: Parameters<typeof startVault>[0]) {
 const logs = (store: Store) =>
   store.select((db) => db.selectFrom('logs').selectAll().orderBy('seq', 'asc'));
 
+/** Sums up how many refusals entries stand for. */
+const timesOf = (sum: number, { message }: { readonly message: string }) =>
+  sum + Number(/\((\d+) times\)$/.exec(message)?.[1] ?? 1);
+
 onBothEngines('Refused requests', (engine) => {
   test('403: the first is logged before its answer, those of the same second as one with their number', async (t) => {
     const vault = await startVault(t, engine, { clock: createStillClock() });
@@ -65,9 +69,13 @@ onBothEngines('Refused requests', (engine) => {
     assert.equal((await denials()).length, 1);
     vault.clock.advance(refusalWindowMs);
     assert.equal((await read()).status, 403);
-    const messages = (await denials()).map(({ message }) => message).sort();
-    assert.deepEqual(messages, ['Token read denied', 'Token read denied (201 times)']);
-    await verifyLog(engine, vault.place);
+    await vault.stop();
+    const entries = (await verifyLog(engine, vault.place)).filter(
+      ({ result }) => result === 'denied',
+    );
+    // The last one is counted with those before it, unless these were just written by the clock.
+    assert.ok(entries.length === 2 || entries.length === 3, `${entries.length} entries`);
+    assert.equal(entries.reduce(timesOf, 0), 202);
   });
 
   test('404: attempts at what does not exist are counted alike, and written down by a stop', async (t) => {
@@ -122,15 +130,10 @@ onBothEngines('Refused requests', (engine) => {
     assert.equal(answer.text.match(/"line":\d+,"status":403/g)?.length, 50);
     await vault.stop();
     const entries = await rowsOf(engine, vault.place, 'logs');
-    const counts = entries
-      .filter(({ result }) => result === 'denied')
-      .map(({ message }) => Number(/\((\d+) times\)$/.exec(message)?.[1] ?? 1));
+    const denials = entries.filter(({ result }) => result === 'denied');
     // Those beside the line that succeeds, the first without it, and those that follow.
-    assert.ok(counts.length <= 3, `${counts.length} entries`);
-    assert.equal(
-      counts.reduce((sum, count) => sum + count, 0),
-      50,
-    );
+    assert.ok(denials.length <= 3, `${denials.length} entries`);
+    assert.equal(denials.reduce(timesOf, 0), 50);
   });
 });
 
