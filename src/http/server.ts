@@ -18,6 +18,7 @@ import { answerPreflight, createCors } from './cors.ts';
 import { createFailures } from './failures.ts';
 import { createServiceHeaders } from './headers.ts';
 import { refuseOtherMethods } from './methods.ts';
+import { watchProgress } from './progress.ts';
 import { countParts, type RouteLimits, type Sender } from './rate-limit.ts';
 import { linesMediaType, type OpenRoute, type Route, type WholeRoute } from './route.ts';
 import { anyJson } from './schemas/shared.ts';
@@ -78,10 +79,11 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const cors = createCors(options.headerPrefixes);
   const inTurn = createSerial();
   const patienceMs = options.requestTimeoutMs ?? requestTimeoutMs;
+  const checkMs = Math.min(timeoutCheckMs, patienceMs);
   const limits = {
     maxHeaderSize: headerBytesMax,
     headersTimeout: patienceMs,
-    connectionsCheckingInterval: Math.min(timeoutCheckMs, patienceMs),
+    connectionsCheckingInterval: checkMs,
   };
   const app = fastify({
     logger: false,
@@ -90,7 +92,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
     keepAliveTimeout: keepAliveMs,
     return503OnClosing: false,
     trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
-    ...(options.tls ? { https: { ...limits, ...options.tls } } : { http: limits }),
+    ...(options.tls
+      ? { https: { ...limits, handshakeTimeout: patienceMs, ...options.tls } }
+      : { http: limits }),
     schemaController,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: pathParamLengthMax },
     clientErrorHandler: createRefuseConnection(log, (socket) => streaming.isStreaming(socket)),
@@ -110,7 +114,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     done();
   });
   const stopping = stopGracefully(app, patienceMs);
-  const streaming = createStreaming({ stopping, patienceMs, tell });
+  const progress = watchProgress(app.server, { patienceMs, checkMs, log });
+  const streaming = createStreaming({ stopping, progress, patienceMs, tell });
   app.addHook('onClose', () => streaming.ended());
   app.decorateRequest('origin', null);
   app.decorateRequest('caller', null);

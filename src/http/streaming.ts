@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { VaultError } from '../lib/errors.ts';
 import type { Caller } from '../vault/access/caller.ts';
 import { type Problem, problemOf } from './problem.ts';
+import type { Progress } from './progress.ts';
 import type { CountParts, StreamRoute } from './route.ts';
 
 /** Bytes of an answer that wait for a slow reader, beside what the operating system holds. */
@@ -13,7 +14,9 @@ export const answerBytesBuffered = 65_536;
 export interface StreamingOptions {
   /** Aborted when the server begins to stop. */
   readonly stopping: AbortSignal;
-  /** A stream is cut off when for so long no byte moves in either direction. */
+  /** Cuts off whoever sends a body too slowly. */
+  readonly progress: Progress;
+  /** How long a client may go on sending after its response has ended. */
   readonly patienceMs: number;
   /** Tells the operator of a failure, and what of it may be answered. */
   readonly tell: (error: unknown, request: FastifyRequest) => VaultError;
@@ -36,14 +39,14 @@ export interface Streaming {
   answer(answer: StreamAnswer): Promise<FastifyReply>;
 }
 
-export function createStreaming({ stopping, patienceMs, tell }: StreamingOptions): Streaming {
+export function createStreaming(options: StreamingOptions): Streaming {
+  const { stopping, progress, patienceMs, tell } = options;
   const sockets = new WeakSet<Duplex>();
   const underWay = new Set<Promise<unknown>>();
 
   function begin({ request, reply }: StreamAnswer, lines: AsyncIterator<unknown>): void {
     const { socket } = request.raw;
     sockets.add(socket);
-    socket.setTimeout(patienceMs);
     const ended = new Promise((resolve) => {
       reply.raw.once('close', () => {
         sockets.delete(socket);
@@ -68,7 +71,7 @@ export function createStreaming({ stopping, patienceMs, tell }: StreamingOptions
       caller: () => (stopping.aborted ? Promise.reject(serverStops()) : caller()),
       count,
       query: request.query as never,
-      body: bodyOf(request),
+      body: progress.sentBy(request.raw.socket, bodyOf(request)),
     };
     return route.stream(asked)[Symbol.asyncIterator]();
   }
