@@ -10,7 +10,7 @@ import type { Authenticate } from '../vault/access/authenticate.ts';
 import type { Caller, Origin } from '../vault/access/caller.ts';
 import type { HolderKind } from '../vault/access/permissions.ts';
 import type { Idempotency } from '../vault/idempotency.ts';
-import { loggingFailures, perform, type Reply, type ReplySlot } from '../vault/perform.ts';
+import { loggingFailures, perform, type ReplySlot } from '../vault/perform.ts';
 import { type Applicant, createAdmission } from './admission.ts';
 import { bodyBytesMax, checkMediaType, jsonMediaTypes, parseBody } from './body.ts';
 import { createRefuseConnection } from './connection.ts';
@@ -22,6 +22,7 @@ import { watchProgress } from './progress.ts';
 import { countParts, type RouteLimits, type Sender } from './rate-limit.ts';
 import { linesMediaType, type OpenRoute, type Route, type WholeRoute } from './route.ts';
 import { anyJson } from './schemas/shared.ts';
+import { createSend } from './sending.ts';
 import { schemaController } from './serialization.ts';
 import { stopGracefully } from './stopping.ts';
 import { createStreaming } from './streaming.ts';
@@ -116,6 +117,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const stopping = stopGracefully(app, patienceMs);
   const progress = watchProgress(app.server, { patienceMs, checkMs, log });
   const streaming = createStreaming({ stopping, progress, patienceMs, tell });
+  const send = createSend({ publicUrl: options.publicUrl, streaming });
   app.addHook('onClose', () => streaming.ended());
   app.decorateRequest('origin', null);
   app.decorateRequest('caller', null);
@@ -241,6 +243,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   ): Promise<FastifyReply> {
     const { caller, params, query, body } = request;
     const input = { caller, params, query, body } as never;
+    const sending = { request, reply, caller: () => admitted(route, request) };
     const decided = () => {
       const decide = route.handle(input);
       return caller ? loggingFailures(decide, { caller, clock, route }) : decide;
@@ -251,22 +254,11 @@ export function createServer(options: ServerOptions): FastifyInstance {
     const key = headers.read(request.headers, 'idempotency-key');
     // A key is an order for one effect; reading twice and removing twice are harmless as they are.
     if (!caller || key === undefined || route.method === 'GET' || route.method === 'DELETE') {
-      return send(await take(), reply);
+      return send(await take(), sending);
     }
     const header = () => headers.nameAsSent(request.raw, 'idempotency-key');
     const asked = { caller, route: `${route.method} ${pathOf(request)}`, key, header };
-    return send(await idempotency(asked, take), reply);
-  }
-
-  /** Where a created resource is does not follow from the request's Host, which anybody may write. */
-  function send(result: Reply, reply: FastifyReply): FastifyReply {
-    const { status, location, body } = result;
-    if (location !== undefined) reply.header('location', `${options.publicUrl ?? ''}${location}`);
-    if (body === undefined || (typeof body === 'object' && body !== null)) {
-      return reply.code(status).send(body);
-    }
-    // Fastify would send a text as text, and nothing for null.
-    return reply.code(status).type('application/json').send(JSON.stringify(body));
+    return send(await idempotency(asked, take), sending);
   }
 }
 

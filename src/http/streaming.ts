@@ -1,9 +1,11 @@
-/** Streams: answers of lines that leave while their request may still be arriving. */
+/** Streams: responses that leave in parts, those of lines while their request may still be arriving. */
 import type { IncomingMessage } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { VaultError } from '../lib/errors.ts';
 import type { Caller } from '../vault/access/caller.ts';
+import type { WrittenList } from '../vault/perform.ts';
+import { textOfList } from './list-text.ts';
 import { type Problem, problemOf } from './problem.ts';
 import type { Progress } from './progress.ts';
 import type { CountParts, StreamRoute } from './route.ts';
@@ -22,12 +24,19 @@ export interface StreamingOptions {
   readonly tell: (error: unknown, request: FastifyRequest) => VaultError;
 }
 
-export interface StreamAnswer {
-  readonly route: StreamRoute;
+interface Exchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly caller: () => Promise<Caller>;
   readonly count: CountParts;
+}
+
+export interface StreamAnswer extends Exchange {
+  readonly route: StreamRoute;
+}
+
+export interface ListAnswer extends Exchange {
+  readonly list: WrittenList;
 }
 
 export interface Streaming {
@@ -37,6 +46,8 @@ export interface Streaming {
   ended(): Promise<void>;
   /** Fails like any other request while nothing of the answer has left. */
   answer(answer: StreamAnswer): Promise<FastifyReply>;
+  /** The same for a list that is written item by item. What fails later cuts the connection. */
+  answerList(answer: ListAnswer): Promise<FastifyReply>;
 }
 
 export function createStreaming(options: StreamingOptions): Streaming {
@@ -44,7 +55,7 @@ export function createStreaming(options: StreamingOptions): Streaming {
   const sockets = new WeakSet<Duplex>();
   const underWay = new Set<Promise<unknown>>();
 
-  function begin({ request, reply }: StreamAnswer, lines: AsyncIterator<unknown>): void {
+  function begin({ request, reply }: Exchange, parts: AsyncIterator<unknown>): void {
     const { socket } = request.raw;
     sockets.add(socket);
     const ended = new Promise((resolve) => {
@@ -54,7 +65,7 @@ export function createStreaming(options: StreamingOptions): Streaming {
         // It was not known when the headers left that this connection would not be kept.
         else if (stopping.aborted) socket.destroySoon();
         // What is being done is done before this resolves, and nothing more after it.
-        resolve(lines.return?.());
+        resolve(parts.return?.());
       });
     }).catch(() => undefined);
     underWay.add(ended);
@@ -96,7 +107,46 @@ export function createStreaming(options: StreamingOptions): Streaming {
       });
       return reply.code(route.reply.status).type(route.reply.mediaType).send(text);
     },
+    answerList: async (answer) => {
+      const { request, reply, list, caller } = answer;
+      reply.code(200).type('application/json; charset=utf-8');
+      // It would open everything and show nothing.
+      if (request.method === 'HEAD') return reply.send(Readable.from([]));
+      const serialize = (page: object) => reply.serialize(page) as string;
+      const parts = textOfList({ list, caller, serialize });
+      begin(answer, parts);
+      const first = await parts.next().catch((error) => {
+        throw failureOf(error, request);
+      });
+      const told = (error: unknown) => tell(failureOf(error, request), request);
+      // With a mark above 0 the next item would be opened while this one is not read.
+      return reply.send(
+        Readable.from(listFrom({ begun: [first], parts, told }), {
+          objectMode: false,
+          highWaterMark: 0,
+        }),
+      );
+    },
   };
+}
+
+interface ListBegun {
+  /** The first part; an array, from which it is taken, because a slow client would have it held. */
+  readonly begun: IteratorResult<Buffer>[];
+  readonly parts: AsyncIterator<Buffer>;
+  readonly told: (error: unknown) => VaultError;
+}
+
+/** A list that ended early would look like a short one, so what ends it ends its connection as well. */
+async function* listFrom({ begun, parts, told }: ListBegun): AsyncGenerator<Buffer> {
+  const next = () => parts.next();
+  try {
+    for (let part = begun.pop() ?? (await next()); part.done !== true; part = await next()) {
+      yield part.value;
+    }
+  } catch (error) {
+    throw told(error);
+  }
 }
 
 interface Answered {

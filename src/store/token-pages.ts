@@ -2,7 +2,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { TenantId } from '../lib/ids.ts';
 import type { Query } from './store.ts';
-import type { Row, Schema } from './tables.ts';
+import { type Row, type Schema, shapes } from './tables.ts';
 import type { TokenConditions } from './token-conditions.ts';
 import {
   type Path,
@@ -27,10 +27,38 @@ export interface TokenPage extends TokenList {
 }
 
 /**
+ * A page gives no data of a token that has more bytes, so that a page of any hundred tokens fits into
+ * memory many times over. A card has about 500 of them.
+ */
+export const listedBytesMax = 10_240;
+
+/** A token of a page; `data` is null where the token has more than {@link listedBytesMax}. */
+export type ListedToken = Omit<Row<'tokens'>, 'data'> & {
+  readonly data: Row<'tokens'>['data'] | null;
+};
+
+/** Of all in the row that has no small limit of its own. Neither engine reads a value for its length. */
+const rowBytes = sql<number>`octet_length(tokens.data) + coalesce(octet_length(tokens.mask), 0)
+  + coalesce(octet_length(tokens.metadata), 0) + coalesce(octet_length(tokens.search_indexes), 0)`;
+
+/** As one piece of SQL, because columns one by one take as long to compile as the rest of the query. */
+const listedColumns = sql`${sql.raw(
+  shapes.tokens.columns
+    .filter((column) => column !== 'data')
+    .map((column) => `tokens.${column}`)
+    .join(', '),
+)}, case when ${rowBytes} <= ${sql.lit(listedBytesMax)} then tokens.data end`.as<'data'>('data');
+
+/**
  * Finds the places in an index and reads the rows of the page alone. After a place it costs what a
  * page costs, wherever it is, as long as the path leads to few tokens but the list's.
  */
-export function pageOf(page: TokenPage): Query<Row<'tokens'>> {
+export function pageOf(page: TokenPage): Query<ListedToken> {
+  return (db) => withRows(db, page).select(listedColumns).$castTo<ListedToken>();
+}
+
+/** The same with all data, for callers who ask for few tokens. */
+export function wholeTokensOf(page: TokenPage): Query<Row<'tokens'>> {
   return (db) => withRows(db, page).selectAll('tokens');
 }
 
@@ -41,9 +69,7 @@ export interface SizedPlace extends TokenPlace {
 
 /** The places of the page, and how large the tokens are, which are not read for it. */
 export function sizesOf(page: TokenPage): Query<SizedPlace> {
-  const bytes = sql<number>`octet_length(tokens.data) + coalesce(octet_length(tokens.mask), 0)
-    + coalesce(octet_length(tokens.metadata), 0) + coalesce(octet_length(tokens.search_indexes), 0)`;
-  return (db) => withRows(db, page).select(['place.at', 'place.id', bytes.as('bytes')]);
+  return (db) => withRows(db, page).select(['place.at', 'place.id', rowBytes.as('bytes')]);
 }
 
 function withRows(db: Kysely<Schema>, { conditions, path, ...page }: TokenPage) {

@@ -20,11 +20,27 @@ export interface Reply {
   /** Path of the created resource. */
   readonly location?: string;
   readonly body?: ReplyBody;
+  /** In place of a body. It is not kept under an idempotency key: a retry is processed as new. */
+  readonly list?: WrittenList;
   /** Where the body holds what will be gone from the vault while the answer may be given again. */
   readonly fading?: Fading;
   /** The tokens that the body shows, so that the answer shows no more when it is given again. */
   readonly tokens?: Telling;
 }
+
+/** A list too large to be held: its items are read and logged one at a time, as it is written. */
+export interface WrittenList {
+  readonly pagination: object;
+  readonly items: readonly ItemToWrite[];
+}
+
+/**
+ * Gives the item when its turn comes; `undefined` when it is gone by then.
+ * @param caller gives who is asking as of now, and throws once they would be refused.
+ */
+export type ItemToWrite = (
+  caller: () => Promise<Caller>,
+) => object | undefined | Promise<object | undefined>;
 
 export interface Telling {
   /** All of which views make the body. */
@@ -126,7 +142,8 @@ async function commitDecision(store: Store, decide: Decide, slot?: ReplySlot): P
       await store.commit(effect.change);
       throw effect.refusal;
     }
-    const row = slot?.rowOf('reply' in effect ? effect.reply : undefined);
+    const reply = 'reply' in effect ? effect.reply : undefined;
+    const row = reply?.list ? undefined : slot?.rowOf(reply);
     const outcome = await store.commit(row ? withReply(effect.change, row) : effect.change);
     if (outcome.conflict === undefined) {
       return 'reply' in effect ? effect.reply : reachOut(store, effect, { slot, begun: row });

@@ -48,7 +48,7 @@ export function replyRow(
   if (reply === undefined) {
     return { ...key, version, ...sealedReply(keeping, begun, now), created_at: now };
   }
-  const { fading, tokens, ...rest } = reply;
+  const { list: _list, fading, tokens, ...rest } = reply;
   const later = fading ? laterOf(fading, rest.body, now) : [];
   const kept: Kept = {
     ...rest,

@@ -3,6 +3,7 @@ import type { Static } from 'typebox';
 import { containerForm, parseContainer } from '../../lib/container.ts';
 import { invalid } from '../../lib/errors.ts';
 import { parseTokenId } from '../../lib/ids.ts';
+import { createSerial } from '../../lib/serial.ts';
 import type { TokenFilter } from '../../vault/tokens/filter.ts';
 import { listByCursor, listByPage } from '../../vault/tokens/list.ts';
 import type { TokenReading } from '../../vault/tokens/read.ts';
@@ -19,7 +20,8 @@ import {
   tokensQuery,
 } from '../schemas/token-list.ts';
 
-export function tokenListRoutes(tools: TokenReading): Route[] {
+export function tokenListRoutes(reading: TokenReading): Route[] {
+  const tools = { ...reading, inTurn: createSerial() };
   return [
     route({
       method: 'GET',

@@ -27,7 +27,7 @@ type Payload = readonly [at: Instant, id: TokenId, page: number];
 export function sealTokenCursor(
   tenant: Tenant,
   question: Question,
-  rows: readonly Row<'tokens'>[],
+  rows: readonly Pick<Row<'tokens'>, 'created_at' | 'token_id'>[],
   page = 1,
 ): string | undefined {
   const last = rows.at(-1);

@@ -7,8 +7,8 @@ import { entryOf } from '../logs/audit.ts';
 import { perform, refuse } from '../perform.ts';
 import { conditionsOf, containerAllowed, type TokenFilter } from './filter.ts';
 import { findBatch } from './find.ts';
-import { showTokens } from './list.ts';
 import type { TokenReading } from './read.ts';
+import { showTokens } from './show.ts';
 import type { TokenBody } from './view.ts';
 
 /** Tokens that are in memory at once. */

@@ -6,7 +6,13 @@ import {
   type TextPattern,
   type TokenConditions,
 } from '../../store/token-conditions.ts';
-import { countsOf, pageOf, sizesOf } from '../../store/token-pages.ts';
+import {
+  countsOf,
+  type ListedToken,
+  pageOf,
+  sizesOf,
+  wholeTokensOf,
+} from '../../store/token-pages.ts';
 import { occurrencesOf, shelvesOf } from '../../store/token-shelves.ts';
 import type { Path, Shelf, TermPath, TokenPlace } from '../../store/token-sources.ts';
 import { includesPattern, narrower } from '../access/access.ts';
@@ -25,10 +31,23 @@ export async function findTokens(
   store: Store,
   conditions: TokenConditions,
   { after, limit }: { readonly after?: TokenPlace | undefined; readonly limit: number },
-): Promise<Row<'tokens'>[]> {
+): Promise<ListedToken[]> {
   if (limit === 0 || isImpossible(conditions)) return [];
   const path = await pathOf(store, conditions);
   return store.select(pageOf({ conditions, path, after, limit }));
+}
+
+/** The token at a place with its data, if it still meets the conditions. */
+export async function findTokenAt(
+  store: Store,
+  conditions: TokenConditions,
+  { at, id }: TokenPlace,
+): Promise<Row<'tokens'> | undefined> {
+  const only = { ...conditions, ids: [id] };
+  if (isImpossible(only)) return undefined;
+  const page = { conditions: only, path: 'tokens', limit: 1 } as const;
+  const [row] = await store.select(wholeTokensOf(page));
+  return row?.created_at === at ? row : undefined;
 }
 
 export interface TokenBatch {
@@ -69,7 +88,7 @@ export async function findBatch(
 }
 
 export interface CountedTokens {
-  readonly rows: readonly Row<'tokens'>[];
+  readonly rows: readonly ListedToken[];
   /** All that meet the conditions. */
   readonly total: number;
 }

@@ -28,7 +28,7 @@ export interface KeptToken {
 type Path = readonly (string | number)[];
 
 /** A reply with the tokens it tells of, as both are kept. */
-export type KeptReply = Omit<Reply, 'fading' | 'tokens'> & {
+export type KeptReply = Omit<Reply, 'list' | 'fading' | 'tokens'> & {
   readonly tokens?: readonly KeptToken[];
 };
 

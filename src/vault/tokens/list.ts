@@ -1,20 +1,16 @@
 /** Lists and searches of tokens, newest first: by cursor, or by page with exact totals. */
-import { type Evaluation, newEvaluation } from '../../expressions/evaluation.ts';
+import { newEvaluation } from '../../expressions/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
-import type { LogEntry } from '../../lib/log-chain.ts';
-import { createPause } from '../../lib/pauses.ts';
-import type { Row } from '../../store/tables.ts';
-import { decide } from '../access/access.ts';
+import type { ListedToken } from '../../store/token-pages.ts';
 import type { Caller } from '../access/caller.ts';
 import { entryOf } from '../logs/audit.ts';
-import { type Decide, refuse, type ShownToken } from '../perform.ts';
+import { type Decide, refuse } from '../perform.ts';
 import { openTokenCursor, sealTokenCursor } from './cursor.ts';
 import { fadingReads } from './fading.ts';
 import { conditionsOf, containerAllowed, type TokenFilter } from './filter.ts';
 import { findTokens, findTokensAt } from './find.ts';
-import type { TokenReading } from './read.ts';
-import { openData } from './row.ts';
-import { type TokenBody, viewToken } from './view.ts';
+import { isWhole, itemsOf, type LargeTokens } from './large-tokens.ts';
+import { showTokens } from './show.ts';
 
 /** A list is decided by one permission and a search by another; they differ in nothing else. */
 export interface TokenListing {
@@ -38,7 +34,7 @@ export const pageSizeDefault = 20;
  *
  * @throws VaultError `validation_failed` for a cursor that was not made for this list.
  */
-export function listByCursor(tools: TokenReading, caller: Caller, listing: TokenListing): Decide {
+export function listByCursor(tools: LargeTokens, caller: Caller, listing: TokenListing): Decide {
   const { size = pageSizeDefault } = listing;
   const after = openTokenCursor(caller.tenant, listing);
   return deciding(tools, caller, listing, async (now) => {
@@ -52,7 +48,7 @@ export function listByCursor(tools: TokenReading, caller: Caller, listing: Token
 }
 
 /** @throws VaultError `validation_failed` for a cursor that was not made for this list. */
-export function listByPage(tools: TokenReading, caller: Caller, listing: NumberedListing): Decide {
+export function listByPage(tools: LargeTokens, caller: Caller, listing: NumberedListing): Decide {
   const { size = pageSizeDefault } = listing;
   const after = openTokenCursor(caller.tenant, listing);
   const number = after?.page ?? listing.page ?? 1;
@@ -81,13 +77,17 @@ export function listByPage(tools: TokenReading, caller: Caller, listing: Numbere
 }
 
 interface Found {
-  readonly page: readonly Row<'tokens'>[];
+  readonly page: readonly ListedToken[];
   readonly pagination: object;
 }
 
-/** What every list has in common: who may ask, what is shown of each token, and what the log says. */
+/**
+ * What every list has in common: who may ask, what is shown of each token, and what the log says. A
+ * page with large tokens is not held: those are read once the page is being written, as they stand
+ * then, each with its own entry in the log.
+ */
 function deciding(
-  tools: TokenReading,
+  tools: LargeTokens,
   caller: Caller,
   { permission, filter }: TokenListing,
   find: (now: Instant) => Promise<Found>,
@@ -100,51 +100,16 @@ function deciding(
     }
     const { page, pagination } = await find(now);
     const evaluation = newEvaluation();
-    const showing = { rows: page, permission, now, evaluationFor: () => evaluation };
+    const rows = page.filter(isWhole);
+    const showing = { rows, permission, now, evaluationFor: () => evaluation };
     const { bodies, reads, shown } = await showTokens(tools, caller, showing);
     const listed = entryOf(caller, now, { entity: 'token', id: caller.tenant.id, operation });
-    return {
-      change: { entries: [listed, ...reads] },
-      reply: { status: 200, body: { pagination, data: bodies }, ...fadingReads(shown) },
-    };
+    const change = { entries: [listed, ...reads] } as const;
+    if (rows.length === page.length) {
+      const body = { pagination, data: bodies };
+      return { change, reply: { status: 200, body, ...fadingReads(shown) } };
+    }
+    const items = itemsOf(tools, { page, bodies, permission, filter, evaluation });
+    return { change, reply: { status: 200, list: { pagination, items } } };
   };
-}
-
-export interface Showing {
-  readonly rows: readonly Row<'tokens'>[];
-  readonly permission: TokenListing['permission'];
-  readonly now: Instant;
-  /** For each token: one for them all, unless there is no end to them. */
-  readonly evaluationFor: () => Evaluation;
-}
-
-export interface Shown {
-  readonly bodies: readonly TokenBody[];
-  readonly shown: readonly ShownToken[];
-  /** One for each token whose data is shown, masked or not: an auditor asks who has seen a token. */
-  readonly reads: readonly LogEntry[];
-}
-
-/** Tokens as the caller may see them. One on which it does not hold the permission is left out. */
-export async function showTokens(
-  { onMaskFailure }: TokenReading,
-  caller: Caller,
-  { rows, permission, now, evaluationFor }: Showing,
-): Promise<Shown> {
-  const shown = rows.flatMap((row) => {
-    const subject = { id: row.token_id, container: row.container };
-    const grant = decide(caller.policy, permission, subject);
-    return grant ? { row, grant } : [];
-  });
-  const pause = createPause();
-  const bodies: TokenBody[] = [];
-  for (const one of shown) {
-    await pause();
-    const open = () => openData(caller.tenant, one.row, now);
-    bodies.push(viewToken({ ...one, open, evaluation: evaluationFor(), onMaskFailure }));
-  }
-  const reads = bodies
-    .filter((body) => body['data'] !== undefined)
-    .map(({ id }) => entryOf(caller, now, { entity: 'token', id, operation: 'read' }));
-  return { bodies, reads, shown };
 }

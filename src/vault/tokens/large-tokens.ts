@@ -1,0 +1,72 @@
+/** Large tokens of a page: read, logged and shown one at a time, while the page is being written. */
+import type { Evaluation } from '../../expressions/evaluation.ts';
+import type { Serial } from '../../lib/serial.ts';
+import type { Row } from '../../store/tables.ts';
+import type { ListedToken } from '../../store/token-pages.ts';
+import type { TokenPlace } from '../../store/token-sources.ts';
+import type { Caller } from '../access/caller.ts';
+import type { ItemToWrite } from '../perform.ts';
+import { conditionsOf, type TokenFilter } from './filter.ts';
+import { findTokenAt } from './find.ts';
+import type { TokenReading } from './read.ts';
+import { type Showing, showTokens } from './show.ts';
+import type { TokenBody } from './view.ts';
+
+export interface LargeTokens extends TokenReading {
+  /** However many clients ask, only one large token at a time is opened. */
+  readonly inTurn: Serial;
+}
+
+export interface PageToWrite extends Pick<Showing, 'permission'> {
+  readonly page: readonly ListedToken[];
+  /** Those of the page that are not large, as far as the caller sees them. */
+  readonly bodies: readonly TokenBody[];
+  readonly filter: TokenFilter;
+  readonly evaluation: Evaluation;
+}
+
+export function isWhole(row: ListedToken): row is Row<'tokens'> {
+  return row.data !== null;
+}
+
+/**
+ * The tokens of the page in their order. A large one is given as it stands when its turn comes, once its
+ * entry is in the log. One that by then is gone, has left the list, or may not be seen any more is
+ * left out.
+ */
+export function itemsOf(
+  tools: LargeTokens,
+  { page, bodies, ...showing }: PageToWrite,
+): ItemToWrite[] {
+  // No item holds its row, nor the data in it, while a client reads.
+  const byId = new Map(bodies.map((body) => [body.id, body]));
+  return page.map((row) => {
+    const body = byId.get(row.token_id);
+    if (isWhole(row)) return () => body;
+    const large = { at: row.created_at, id: row.token_id };
+    return (asking) =>
+      tools.inTurn('large token', () => readLarge(tools, { ...showing, asking, large }));
+  });
+}
+
+interface LargeWanted extends Omit<PageToWrite, 'page' | 'bodies'> {
+  readonly asking: () => Promise<Caller>;
+  readonly large: TokenPlace;
+}
+
+/** As the caller may see it by now: while a client reads, its key may be revoked and its rules changed. */
+async function readLarge(
+  tools: LargeTokens,
+  { asking, large, permission, filter, evaluation }: LargeWanted,
+): Promise<TokenBody | undefined> {
+  const caller = await asking();
+  const now = tools.clock.now();
+  const conditions = conditionsOf(caller, permission, { filter, now });
+  const row = await findTokenAt(tools.store, conditions, large);
+  if (row === undefined) return undefined;
+  const showing = { rows: [row], permission, now, evaluationFor: () => evaluation };
+  const { bodies, reads } = await showTokens(tools, caller, showing);
+  const [entry] = reads;
+  if (entry) await tools.store.commit({ entries: [entry] });
+  return bodies[0];
+}

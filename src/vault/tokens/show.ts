@@ -1,0 +1,52 @@
+/** Showing stored tokens: what a caller sees of each, and the entries in the log for what it sees. */
+import type { Evaluation } from '../../expressions/evaluation.ts';
+import type { Instant } from '../../lib/clock.ts';
+import type { LogEntry } from '../../lib/log-chain.ts';
+import { createPause } from '../../lib/pauses.ts';
+import type { Row } from '../../store/tables.ts';
+import { decide } from '../access/access.ts';
+import type { Caller } from '../access/caller.ts';
+import { entryOf } from '../logs/audit.ts';
+import type { ShownToken } from '../perform.ts';
+import type { TokenReading } from './read.ts';
+import { openData } from './row.ts';
+import { type TokenBody, viewToken } from './view.ts';
+
+export interface Showing {
+  readonly rows: readonly Row<'tokens'>[];
+  readonly permission: 'token:read' | 'token:search';
+  readonly now: Instant;
+  /** For each token: one for them all, unless there is no end to them. */
+  readonly evaluationFor: () => Evaluation;
+}
+
+export interface Shown {
+  readonly bodies: readonly TokenBody[];
+  readonly shown: readonly ShownToken[];
+  /** One for each token whose data is shown, masked or not: an auditor asks who has seen a token. */
+  readonly reads: readonly LogEntry[];
+}
+
+/** Tokens as the caller may see them. One on which it does not hold the permission is left out. */
+export async function showTokens(
+  { onMaskFailure }: TokenReading,
+  caller: Caller,
+  { rows, permission, now, evaluationFor }: Showing,
+): Promise<Shown> {
+  const shown = rows.flatMap((row) => {
+    const subject = { id: row.token_id, container: row.container };
+    const grant = decide(caller.policy, permission, subject);
+    return grant ? { row, grant } : [];
+  });
+  const pause = createPause();
+  const bodies: TokenBody[] = [];
+  for (const one of shown) {
+    await pause();
+    const open = () => openData(caller.tenant, one.row, now);
+    bodies.push(viewToken({ ...one, open, evaluation: evaluationFor(), onMaskFailure }));
+  }
+  const reads = bodies
+    .filter((body) => body['data'] !== undefined)
+    .map(({ id }) => entryOf(caller, now, { entity: 'token', id, operation: 'read' }));
+  return { bodies, reads, shown };
+}
