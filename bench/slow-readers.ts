@@ -19,6 +19,7 @@ const { values: flags } = parseArgs({
   options: {
     seconds: { type: 'string', default: '10' },
     engine: { type: 'string', multiple: true, default: Object.keys(engines) },
+    path: { type: 'string', default: `/tokens?size=${tokens}` },
   },
 });
 
@@ -71,11 +72,7 @@ async function askAndIgnore({ server, keys }: Vault): Promise<Socket> {
   // The server is to cut the connection, or to be killed for want of memory.
   socket.on('error', () => undefined);
   socket.pause();
-  const head = [
-    `GET /tokens?size=${tokens} HTTP/1.1`,
-    `host: ${host}`,
-    `svc-api-key: ${keys.reveal}`,
-  ];
+  const head = [`GET ${flags.path} HTTP/1.1`, `host: ${host}`, `svc-api-key: ${keys.reveal}`];
   socket.write(`${head.join('\r\n')}\r\n\r\n`);
   return socket;
 }

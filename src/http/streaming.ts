@@ -10,9 +10,6 @@ import { type Problem, problemOf } from './problem.ts';
 import type { Progress } from './progress.ts';
 import type { CountParts, StreamRoute } from './route.ts';
 
-/** Bytes of an answer that wait for a slow reader, beside what the operating system holds. */
-export const answerBytesBuffered = 65_536;
-
 export interface StreamingOptions {
   /** Aborted when the server begins to stop. */
   readonly stopping: AbortSignal;
@@ -101,10 +98,7 @@ export function createStreaming(options: StreamingOptions): Streaming {
       });
       const serialize = reply.compileSerializationSchema(route.reply.body as never);
       const told = (error: unknown) => problemOf(tell(failureOf(error, request), request));
-      const text = Readable.from(textOf({ first, lines, serialize, told }), {
-        objectMode: false,
-        highWaterMark: answerBytesBuffered,
-      });
+      const text = readableOf(textOf({ begun: [first], lines, serialize, told }));
       return reply.code(route.reply.status).type(route.reply.mediaType).send(text);
     },
     answerList: async (answer) => {
@@ -119,15 +113,14 @@ export function createStreaming(options: StreamingOptions): Streaming {
         throw failureOf(error, request);
       });
       const told = (error: unknown) => tell(failureOf(error, request), request);
-      // With a mark above 0 the next item would be opened while this one is not read.
-      return reply.send(
-        Readable.from(listFrom({ begun: [first], parts, told }), {
-          objectMode: false,
-          highWaterMark: 0,
-        }),
-      );
+      return reply.send(readableOf(listFrom({ begun: [first], parts, told })));
     },
   };
+}
+
+/** With a mark above 0 the next part would be made while the one before it is not read. */
+function readableOf(parts: AsyncIterable<Buffer>): Readable {
+  return Readable.from(parts, { objectMode: false, highWaterMark: 0 });
 }
 
 interface ListBegun {
@@ -150,7 +143,8 @@ async function* listFrom({ begun, parts, told }: ListBegun): AsyncGenerator<Buff
 }
 
 interface Answered {
-  readonly first: IteratorResult<readonly object[]>;
+  /** The first lines, as for a list. */
+  readonly begun: IteratorResult<readonly object[]>[];
   readonly lines: AsyncIterator<readonly object[]>;
   readonly serialize: (line: Record<string, unknown>) => string;
   /** Told of what ends the answer. */
@@ -158,14 +152,16 @@ interface Answered {
 }
 
 /** The status has left already when something fails, so the last line says what did. */
-async function* textOf({ first, lines, serialize, told }: Answered): AsyncGenerator<string> {
+async function* textOf({ begun, lines, serialize, told }: Answered): AsyncGenerator<Buffer> {
+  const next = () => lines.next();
+  const bytesOf = (some: readonly object[]) =>
+    Buffer.from(some.map((line) => `${serialize(line as Record<string, unknown>)}\n`).join(''));
   try {
-    for (let some = first; some.done !== true; some = await lines.next()) {
-      if (some.value.length === 0) continue;
-      yield some.value.map((line) => `${serialize(line as Record<string, unknown>)}\n`).join('');
+    for (let some = begun.pop() ?? (await next()); some.done !== true; some = await next()) {
+      if (some.value.length > 0) yield bytesOf(some.value);
     }
   } catch (error) {
-    yield `${JSON.stringify({ problem: told(error) })}\n`;
+    yield Buffer.from(`${JSON.stringify({ problem: told(error) })}\n`);
   }
 }
 

@@ -14,8 +14,11 @@ import type { TokenBody } from './view.ts';
 /** Tokens that are in memory at once. */
 export const batchTokensMax = 256;
 
-/** Bytes of their sealed data, past which a batch takes no more of them: a token may have a megabyte. */
-export const batchBytesMax = 4 * 1_048_576;
+/**
+ * Bytes of their sealed data, past which a batch takes no more of them: a token may have a megabyte. A
+ * batch is held for as long as its client takes to read it.
+ */
+export const batchBytesMax = 524_288;
 
 export interface Exporting {
   /** Who is asking, as of now. */
@@ -34,28 +37,45 @@ export async function* exportTokens(
   tools: TokenReading,
   { caller: asking, filter }: Exporting,
 ): AsyncGenerator<readonly TokenBody[]> {
-  const permission = 'token:read' as const;
-  const { store, clock } = tools;
   let after: TokenPlace | undefined;
   do {
-    const caller = await asking();
-    const now = clock.now();
-    if (!containerAllowed(caller, permission, filter)) {
-      await perform(store, async () =>
-        refuse(caller, now, { entity: 'token', id: '*', permission }),
-      );
-    }
-    const conditions = conditionsOf(caller, permission, { filter, now });
-    const wanted = { after, tokensMax: batchTokensMax, bytesMax: batchBytesMax };
-    const { rows, next } = await findBatch(store, conditions, wanted);
-    const evaluationFor = () => newEvaluation();
-    const showing = { rows, permission, now, evaluationFor };
-    const { bodies, reads } = await showTokens(tools, caller, showing);
-    const entries: [LogEntry, ...LogEntry[]] = [exported(caller, now), ...reads];
-    await perform(store, async () => ({ change: { entries }, reply: { status: 200 } }));
+    const { bodies, next } = await exportBatch(tools, await asking(), { filter, after });
     yield bodies;
     after = next;
   } while (after);
+}
+
+interface BatchToExport {
+  readonly filter: TokenFilter;
+  readonly after: TokenPlace | undefined;
+}
+
+interface Batch {
+  readonly bodies: readonly TokenBody[];
+  readonly next: TokenPlace | undefined;
+}
+
+/** In a function of its own, so that rows are not held while a client reads. */
+async function exportBatch(
+  tools: TokenReading,
+  caller: Caller,
+  { filter, after }: BatchToExport,
+): Promise<Batch> {
+  const permission = 'token:read' as const;
+  const { store, clock } = tools;
+  const now = clock.now();
+  if (!containerAllowed(caller, permission, filter)) {
+    await perform(store, async () => refuse(caller, now, { entity: 'token', id: '*', permission }));
+  }
+  const conditions = conditionsOf(caller, permission, { filter, now });
+  const wanted = { after, tokensMax: batchTokensMax, bytesMax: batchBytesMax };
+  const { rows, next } = await findBatch(store, conditions, wanted);
+  const evaluationFor = () => newEvaluation();
+  const showing = { rows, permission, now, evaluationFor };
+  const { bodies, reads } = await showTokens(tools, caller, showing);
+  const entries: [LogEntry, ...LogEntry[]] = [exported(caller, now), ...reads];
+  await perform(store, async () => ({ change: { entries }, reply: { status: 200 } }));
+  return { bodies, next };
 }
 
 function exported(caller: Caller, now: Parameters<typeof entryOf>[1]): LogEntry {
