@@ -25,11 +25,11 @@ interface Exchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly caller: () => Promise<Caller>;
-  readonly count: CountParts;
 }
 
 export interface StreamAnswer extends Exchange {
   readonly route: StreamRoute;
+  readonly count: CountParts;
 }
 
 export interface ListAnswer extends Exchange {
