@@ -6,7 +6,7 @@ import { systemEntry } from '../../src/vault/logs/audit.ts';
 import { signedEveryMs, tracesMax } from '../../src/vault/logs/checkpoints.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { signCheckpoints, verifyPlace } from '../support/logs.ts';
-import { type TestTenant, tenantsOf } from '../support/tenant.ts';
+import { newTenant, type TestTenant, tenantsOf, untilUsed } from '../support/tenant.ts';
 import { createStillClock, managementKey, startVault } from '../support/vault.ts';
 
 const path = '/logs/checkpoint';
@@ -78,6 +78,7 @@ onBothEngines('GET /logs/checkpoint, asked again', (engine) => {
     const tenant = await tenants();
     const { clock } = tenant.vault;
     await tenant.token({ type: 'token', data: 'x' });
+    await untilUsed(tenant, tenant.key);
     const first = await ask(tenant);
     assert.deepEqual(await uncovered(tenant, first.statement), ['log_checkpoint create']);
     await tenant.token({ type: 'token', data: 'y' });
@@ -139,15 +140,14 @@ test(`${tracesMax} traces of checkpoints are not worth another, one more is`, as
   const clock = createStillClock();
   const vault = await startVault(t, engineOf('sqlite'), { clock });
   const { store } = vault.running.vault;
-  const read = async () => (await vault.send('GET', path, { key: managementKey })).body;
-  const first = await read();
-  const tenant = first.tenant_id;
+  const tenant = await newTenant(vault);
+  const first = await ask(tenant);
   const fact = { entity: 'log_checkpoint', id: '1', operation: 'read' } as const;
-  const trace = systemEntry({ ...fact, tenant, at: clock.now() });
+  const trace = systemEntry({ ...fact, tenant: tenant.id, at: clock.now() });
   // The first left one, and the two that follow leave one each.
   await store.commit({ entries: [trace, ...Array(tracesMax - 3).fill(trace)] });
   clock.advance(signedEveryMs);
-  assert.equal((await read()).seq, first.seq);
-  assert.equal((await read()).seq, first.seq);
-  assert.equal((await read()).seq, first.seq + 1);
+  assert.equal((await ask(tenant)).seq, first.seq);
+  assert.equal((await ask(tenant)).seq, first.seq);
+  assert.equal((await ask(tenant)).seq, first.seq + 1);
 });
