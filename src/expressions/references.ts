@@ -34,22 +34,41 @@ type Node = (values: readonly Json[], evaluation: Evaluation) => Json;
 interface Gathered {
   readonly positions: Map<string, number>;
   readonly references: Reference[];
+  readonly limit: ExpressionLimit;
   expressionCount: number;
 }
 
-/** Expressions one body may have at all; the quota of a tenant is for the caller to judge. */
+/** Expressions one body may have at all. */
 export const expressionsMax = 10_000;
+
+/** How many of them it may have where that is fewer. */
+export interface ExpressionLimit {
+  readonly max: number;
+  /** What is said of a body with more. */
+  readonly message: string;
+}
+
+const generalLimit: ExpressionLimit = {
+  max: expressionsMax,
+  message: `must have at most ${expressionsMax} expressions`,
+};
 
 /** The variable that stands for the referenced value once its id is known. */
 const variable = 'value';
 
 /**
- * Compiles a body. Names of members are not evaluated, and the only tag is `{% raw %}`.
+ * Compiles a body. Names of members are not evaluated, and the only tag is `{% raw %}`. Expressions
+ * beyond the limit are neither compiled nor counted.
  *
- * @throws VaultError 400 naming the member whose string has an expression that is not one.
+ * @throws VaultError 400 naming the member whose string has an expression that is not one, or `body`
+ * with more of them than the limit.
  */
-export function compileReferences(json: Json): ReferenceTemplate {
-  const gathered: Gathered = { positions: new Map(), references: [], expressionCount: 0 };
+export function compileReferences(
+  json: Json,
+  given: ExpressionLimit = generalLimit,
+): ReferenceTemplate {
+  const limit = given.max < expressionsMax ? given : generalLimit;
+  const gathered: Gathered = { positions: new Map(), references: [], limit, expressionCount: 0 };
   const root = nodeOf(json, { path: '', level: 1 }, gathered);
   return { references: gathered.references, expressionCount: gathered.expressionCount, root };
 }
@@ -187,7 +206,7 @@ function expressionAt(text: string, begin: number, { path, gathered }: Compiling
     throw flawAt(path, begin, 'expected the id of a token');
   }
   const kind = (prefix?.[1] ?? 'data') as ReferenceKind;
-  const position = gather({ kind, id }, { path, gathered });
+  const position = gather({ kind, id }, gathered);
   return { piece: filteredNode({ text, path, position, begin: idEnd, end }), end };
 }
 
@@ -227,11 +246,10 @@ function filteredNode({ text, path, position, begin, end }: Filtered): Node {
   };
 }
 
-function gather(reference: Reference, { path, gathered }: Compiling): number {
+function gather(reference: Reference, gathered: Gathered): number {
   gathered.expressionCount += 1;
-  if (gathered.expressionCount > expressionsMax) {
-    throw invalid(path || 'body', `must have at most ${expressionsMax} expressions`);
-  }
+  const { max, message } = gathered.limit;
+  if (gathered.expressionCount > max) throw invalid('body', message);
   const key = `${reference.kind}:${reference.id}`;
   const known = gathered.positions.get(key);
   if (known !== undefined) return known;

@@ -119,7 +119,7 @@ onBothEngines('POST /detokenize', (engine) => {
     assert.deepEqual(await tenant.logged(), ['create', 'create', 'read', 'read']);
   });
 
-  test('200: as many expressions as the Detokenize Limit; 400 with one more, naming limit and count', async () => {
+  test('200: as many expressions as the Detokenize Limit; 400 with one more, naming the limit', async () => {
     const tenant = await tenants();
     await cardAndNote(tenant);
     const body = Array.from({ length: 1000 }, () => '{{ note@x:1 | json: "$.text" }}');
@@ -127,7 +127,19 @@ onBothEngines('POST /detokenize', (engine) => {
     assert.deepEqual(new Set(most.body), new Set(['hello']));
     const over = await tenant.send('POST', '/detokenize', { body: [...body, '{{ a card }}'] });
     assert.equal(over.status, 400);
-    assert.match(over.body.errors.body[0], /1001 expressions.* 1000$/);
+    assert.match(over.body.errors.body[0], /more than 1000 expressions.* 1000$/);
+  });
+
+  test('400: beyond the Detokenize Limit nothing is compiled any more', async () => {
+    const tenant = await tenants();
+    const body = ['{{ a }}', '{{ b }}', '{{ c }}', '{{ d | nope }}'];
+    const flawed = await tenant.send('POST', '/detokenize', { body });
+    assert.deepEqual(Object.keys(flawed.body.errors), ['[3]']);
+    await tenant.setQuotas({ detokenize_limit: 2 });
+    const over = await tenant.send('POST', '/detokenize', { body });
+    assert.equal(over.status, 400);
+    assert.match(over.body.errors.body[0], /more than 2 expressions/);
+    assert.deepEqual(Object.keys(over.body.errors), ['body']);
   });
 
   test('400: a body without a byte, which is no JSON', async () => {

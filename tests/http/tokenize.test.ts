@@ -99,7 +99,7 @@ onBothEngines('POST /tokenize', (engine) => {
     assert.equal((await tenant.send('GET', '/v2/tokens?metadata.a=1')).body.data.length, 0);
   });
 
-  test('200: as many tokens as the Tokenize Limit; 400 with one more, naming limit and count', async () => {
+  test('200: as many tokens as the Tokenize Limit; 400 with one more, naming the limit', async () => {
     const tenant = await tenants();
     const values = Array.from({ length: 1000 }, (_, index) => index);
     const most = await tenant.send('POST', '/tokenize', { body: values });
@@ -107,8 +107,25 @@ onBothEngines('POST /tokenize', (engine) => {
     assert.equal(new Set(most.body).size, 1000);
     const over = await tenant.send('POST', '/tokenize', { body: [...values, 'x'] });
     assert.equal(over.status, 400);
-    assert.match(over.body.errors.body[0], /1001 tokens.* 1000$/);
+    assert.match(over.body.errors.body[0], /more than 1000 tokens.* 1000$/);
     assert.equal((await tenant.rows('tokens')).length, 1000);
+  });
+
+  test('400: beyond the Tokenize Limit no request is looked at any more', async () => {
+    const tenant = await tenants();
+    const flawed = { type: 'token', data: 1, unknown: 1 };
+    const values = (count: number) => Array.from({ length: count }, (_, index) => index);
+    const within = await tenant.send('POST', '/tokenize', { body: [...values(999), flawed] });
+    assert.deepEqual(Object.keys(within.body.errors), ['[999].unknown']);
+    for (const body of [
+      [...values(1001), flawed],
+      new Array(1001).fill({ type: 'card', data: 1 }),
+    ]) {
+      const over = await tenant.send('POST', '/tokenize', { body });
+      assert.equal(over.status, 400);
+      assert.deepEqual(Object.keys(over.body.errors), ['body']);
+    }
+    assert.equal((await tenant.rows('tokens')).length, 0);
   });
 
   test('200: one idempotency key makes the tokens once', async () => {

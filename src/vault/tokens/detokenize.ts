@@ -3,6 +3,7 @@ import { ExpressionError } from '../../expressions/error.ts';
 import { type Evaluation, newEvaluation } from '../../expressions/evaluation.ts';
 import {
   compileReferences,
+  type ExpressionLimit,
   evaluateReferences,
   type ReferenceKind,
   type ReferenceTemplate,
@@ -27,8 +28,7 @@ import { type Resolved, resolveReferences } from './resolve-references.ts';
  * `forbidden`.
  */
 export function detokenize(tools: TokenReading, caller: Caller, body: Json): Decide {
-  const template = compileReferences(inDialect(body, caller));
-  requireWithinQuota(template, caller);
+  const template = compileReferences(inDialect(body, caller), limitOf(caller));
   return async () => {
     const now = tools.clock.now();
     const evaluation = newEvaluation();
@@ -40,11 +40,10 @@ export function detokenize(tools: TokenReading, caller: Caller, body: Json): Dec
   };
 }
 
-function requireWithinQuota({ expressionCount }: ReferenceTemplate, { tenant }: Caller): void {
-  const limit = tenant.quotas.detokenize_limit;
-  if (expressionCount <= limit) return;
-  const message = `has ${expressionCount} expressions; the Detokenize Limit of this tenant is ${limit}`;
-  throw invalid('body', message);
+function limitOf({ tenant }: Caller): ExpressionLimit {
+  const max = tenant.quotas.detokenize_limit;
+  const message = `has more than ${max} expressions; the Detokenize Limit of this tenant is ${max}`;
+  return { max, message };
 }
 
 /** What was read is in the log also where an expression then fails on it. */

@@ -36,13 +36,10 @@ export function tokenize(
 ): Decide {
   const requests: RequestedToken[] = [];
   const findings = createFindings();
-  const mirror = mirrorOf(body, { path: '', level: 1 }, { requests, findings, readRequest });
+  const count = counterUpTo(caller.tenant.quotas.tokenize_limit);
+  const gathering = { requests, findings, count, readRequest };
+  const mirror = mirrorOf(body, { path: '', level: 1 }, gathering);
   findings.settle();
-  const limit = caller.tenant.quotas.tokenize_limit;
-  if (requests.length > limit) {
-    const message = `has ${requests.length} tokens; the Tokenize Limit of this tenant is ${limit}`;
-    throw invalid('body', message);
-  }
   if (requests.length === 0) return nothingToDo(tools, caller, mirror([]));
   return createTokens(tools, caller, {
     requests,
@@ -52,6 +49,17 @@ export function tokenize(
       ...fadingTokens(created, mirror),
     }),
   });
+}
+
+/** Counts tokens as they are found, so that a body with too many is not read to its end. */
+function counterUpTo(limit: number): () => void {
+  let count = 0;
+  return () => {
+    count += 1;
+    if (count <= limit) return;
+    const message = `has more than ${limit} tokens; the Tokenize Limit of this tenant is ${limit}`;
+    throw invalid('body', message);
+  };
 }
 
 /** The part of the answer that stands where a part of the body stood. */
@@ -65,6 +73,8 @@ interface Place {
 interface Gathering {
   readonly requests: RequestedToken[];
   readonly findings: Findings;
+  /** To be called for each token, before it is looked at. */
+  readonly count: () => void;
   readonly readRequest: ReadTokenRequest;
 }
 
@@ -80,6 +90,7 @@ function mirrorOf(json: Json, { path, level }: Place, gathering: Gathering): Mir
     return (tokens) => items.map((item) => item(tokens));
   }
   if (!isObject(json)) {
+    gathering.count();
     const position = gathering.requests.push({ request: { type: 'token', data: json }, path }) - 1;
     return (tokens) => tokens[position]?.id ?? null;
   }
@@ -105,8 +116,9 @@ function isTokenRequest(json: JsonObject): boolean {
 function mirrorOfRequest(
   json: JsonObject,
   path: string,
-  { requests, findings, readRequest }: Gathering,
+  { requests, findings, count, readRequest }: Gathering,
 ): Mirror {
+  count();
   const request = findings.attempt(() => attemptAt(path, () => readRequest(json)));
   if (request === undefined) return () => null;
   const position = requests.push({ request, path }) - 1;
