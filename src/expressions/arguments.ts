@@ -8,6 +8,8 @@ export interface Argument<T> {
   readonly form: string;
   /** Absent when the argument is required. */
   readonly fallback: T | undefined;
+  /** Units of work for each of its characters, when it is more than one. */
+  readonly weight?: number;
   /** Gives `undefined` for a value of another kind. */
   read(value: unknown): T | undefined;
 }
@@ -66,9 +68,10 @@ export function characters(name: string, fallback?: string): Argument<string> {
   };
 }
 
-export function text(name: string): Argument<string> {
+export function text(name: string, weight = 1): Argument<string> {
   return {
     name,
+    weight,
     form: 'text',
     fallback: undefined,
     read: (value) => (typeof value === 'string' && value !== '' ? value : undefined),
@@ -88,9 +91,13 @@ export function oneOf(
   };
 }
 
+/** Compiling a path takes up to a microsecond for each character. */
+const pathWeight = 300;
+
 export function jsonPath(name: string): Argument<Path> {
   return {
     name,
+    weight: pathWeight,
     form: "a JSONPath such as '$.a[0]'",
     fallback: undefined,
     read: (value) => (typeof value === 'string' ? compilePath(value) : undefined),

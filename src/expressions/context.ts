@@ -3,6 +3,9 @@ import { Context, Drop, type Liquid, type Scope as LiquidScope } from 'liquidjs'
 import { memberWork } from './budget.ts';
 import type { Evaluation } from './evaluation.ts';
 
+/** Reading one member: liquidjs runs a generator for each step of a path. */
+const readWork = 100;
+
 /** What `forloop` tells. Its other members are methods liquidjs would call for any caller. */
 const loopMembers = new Set<unknown>([
   'first',
@@ -39,6 +42,7 @@ export class EvaluationContext extends Context {
   }
 
   override readProperty(value: LiquidScope, key: string | number | Drop): unknown {
+    this.evaluation.budget.use(readWork);
     if (value instanceof Drop && !loopMembers.has(key)) return undefined;
     const member: unknown = super.readProperty(value, key);
     // Counting the members of an object goes through all of them.

@@ -7,6 +7,7 @@ import {
   type Operators,
   toValue,
 } from 'liquidjs';
+import { operatorWork, payForComparing } from './comparing.ts';
 import { EvaluationContext } from './context.ts';
 import { type Filter, filters } from './filters.ts';
 import { boundedFilters } from './standard-filters.ts';
@@ -15,10 +16,7 @@ import { tags } from './tags.ts';
 /** The longest expression, with the text around it. */
 export const expressionLengthMax = 4000;
 
-/** liquidjs compares lists member by member with a generator for each. */
-const comparisonWork = 8;
-
-const comparisons = ['==', '!=', '<', '<=', '>', '>=', 'contains'];
+const comparisons = new Set(['==', '!=', '<', '<=', '>', '>=', 'contains']);
 
 export const engine = makeEngine();
 
@@ -44,22 +42,25 @@ function makeEngine(): Liquid {
 
 function asLiquid(filter: Filter): FilterImplOptions {
   return function (value: unknown, ...given: unknown[]) {
-    const apply = filter.apply(given.map((argument) => toValue(argument)));
-    return apply(toValue(value), EvaluationContext.evaluationOf(this.context));
+    const evaluation = EvaluationContext.evaluationOf(this.context);
+    const values = given.map((argument) => toValue(argument));
+    for (const argument of values) evaluation.budget.useFor(argument, filter.argumentWeight);
+    return filter.apply(values)(toValue(value), evaluation);
   };
 }
 
-/** Comparing lists goes through both, so it is paid for. */
+/** Operators are paid for, and comparing by what it goes through. */
 function boundedOperators(): Operators {
   const bounded: Operators = { ...defaultOperators };
-  for (const name of comparisons) {
-    const operator = defaultOperators[name];
-    if (operator === undefined) throw new Error(`liquidjs has no operator ${name}`);
-    bounded[name] = function* (left: unknown, right: unknown, context: Context) {
-      const { budget } = EvaluationContext.evaluationOf(context);
-      budget.useFor(toValue(left), comparisonWork);
-      budget.useFor(toValue(right), comparisonWork);
-      return (yield operator(left, right, context)) as boolean;
+  for (const [name, operator] of Object.entries(defaultOperators)) {
+    // With `not` the right one is the context, of which there is nothing to pay for.
+    bounded[name] = function* (left: unknown, right: unknown, context?: Context) {
+      const { budget } = EvaluationContext.evaluationOf(context ?? (right as Context));
+      budget.use(operatorWork);
+      if (comparisons.has(name)) {
+        payForComparing(name, { left: toValue(left), right: toValue(right) }, budget);
+      }
+      return (yield operator(left, right, context as Context)) as boolean;
     };
   }
   return bounded;

@@ -14,6 +14,7 @@ import {
   text,
   type Values,
 } from './arguments.ts';
+import { filterWork } from './budget.ts';
 import * as convert from './convert.ts';
 import { ExpressionError } from './error.ts';
 import type { Evaluation } from './evaluation.ts';
@@ -26,6 +27,8 @@ export type Applied = (input: unknown, evaluation: Evaluation) => unknown;
 
 export interface Filter {
   readonly argumentsMax: number;
+  /** Times that going through each argument is paid where it is not known before the evaluation. */
+  readonly argumentWeight: number;
   /** @throws ExpressionError naming the argument that is missing or of the wrong kind. */
   apply(given: readonly unknown[]): Applied;
 }
@@ -44,9 +47,11 @@ function filter<T, const Arguments extends readonly Argument<unknown>[]>(
 ) {
   return (name: string): Filter => ({
     argumentsMax: expected.length,
+    argumentWeight: Math.max(1, ...expected.map(({ weight = 1 }) => weight)),
     apply(given) {
       const values = valuesOf(name, expected, given) as Values<Arguments>;
       return (value, evaluation) => {
+        evaluation.budget.use(filterWork);
         const absent = value === null || value === undefined;
         if (absent && input.refusesNull === undefined) return null;
         return compute(input.read(value, name, evaluation), values, evaluation);
@@ -64,21 +69,28 @@ const counted: Input<Json> = {
   },
 };
 
-const string: Input<string> = {
-  read(value, name, { budget }) {
-    const text = typeof value === 'number' ? String(value) : value;
-    if (typeof text !== 'string') throw new ExpressionError(`${name} needs text`);
-    budget.use(text.length);
-    return text;
-  },
-};
+/** Text of which each character costs so many units of work, by measurement. */
+function textOf(weight: number): Input<string> {
+  return {
+    read(value, name, { budget }) {
+      const text = typeof value === 'number' ? String(value) : value;
+      if (typeof text !== 'string') throw new ExpressionError(`${name} needs text`);
+      budget.use(text.length * weight);
+      return text;
+    },
+  };
+}
 
-/** For what is done character by character; measured against copying a text whole. */
-const spelled: Input<string> = {
-  read(value, name, evaluation) {
-    const text = string.read(value, name, evaluation);
-    evaluation.budget.use(text.length * 7);
-    return text;
+const string = textOf(1);
+const hashed = textOf(4);
+const spelled = textOf(8);
+const drawn = textOf(40);
+
+/** Anything of which only a number, a boolean or a short text can be used. */
+const scalar: Input<unknown> = {
+  read(value, _name, { budget }) {
+    if (typeof value === 'string') budget.use(value.length * 8);
+    return value;
   },
 };
 
@@ -86,6 +98,9 @@ const bytes: Input<Buffer> = {
   read: (value, name) => convert.bytesOf(value, name),
   refusesNull: true,
 };
+
+/** Setting up a digest costs more than digesting what is usually given. */
+const hmacWork = 4000;
 
 const first = length('first', 0);
 const lastCount = length('last', 0);
@@ -96,13 +111,13 @@ const revealLast4 = flag('reveal_last4', false);
 const jsonStringify = filter(counted, [], (value) => convert.toJsonText(value));
 
 const rows = {
-  alias_card: filter(spelled, [revealBin, revealLast4], (number, [bin, last4], { random }) =>
+  alias_card: filter(drawn, [revealBin, revealLast4], (number, [bin, last4], { random }) =>
     aliasCard(number, { bin, last4 }, random),
   ),
-  alias_preserve_format: filter(spelled, [first, lastCount], (value, [first, last], { random }) =>
+  alias_preserve_format: filter(drawn, [first, lastCount], (value, [first, last], { random }) =>
     aliasPreservingFormat(value, { first, last }, random),
   ),
-  alias_preserve_length: filter(spelled, [first, lastCount], (value, [first, last], { random }) =>
+  alias_preserve_length: filter(drawn, [first, lastCount], (value, [first, last], { random }) =>
     aliasPreservingLength(value, { first, last }, random),
   ),
   card_bin: filter(spelled, [characters('separator_char', '')], (number, [separator]) =>
@@ -117,9 +132,12 @@ const rows = {
     (number, [bin, last4, mask, preserved]) => cardMask(number, { bin, last4, mask, preserved }),
   ),
   hmac: filter(
-    string,
-    [oneOf('algorithm', Object.keys(hmacAlgorithms), 'sha-256'), text('key')],
-    (value, [algorithm, key]) => hmac(value, algorithm, key),
+    hashed,
+    [oneOf('algorithm', Object.keys(hmacAlgorithms), 'sha-256'), text('key', 4)],
+    (value, [algorithm, key], { budget }) => {
+      budget.use(hmacWork);
+      return hmac(value, algorithm, key);
+    },
   ),
   json: filter(anything, [jsonPath('path')], (value, [path], { budget }) =>
     followPath(path, value as Json, budget),
@@ -147,9 +165,9 @@ const rows = {
   stringify: jsonStringify,
   to_base16: filter(bytes, [], (octets) => octets.toString('hex').toUpperCase()),
   to_base64: filter(bytes, [], (octets) => octets.toString('base64')),
-  to_boolean: filter(anything, [], (value) => convert.toBoolean(value)),
-  to_number: filter(anything, [], (value) => convert.toNumber(value)),
-  to_string: filter(anything, [], (value) => convert.toText(value)),
+  to_boolean: filter(scalar, [], (value) => convert.toBoolean(value)),
+  to_number: filter(scalar, [], (value) => convert.toNumber(value)),
+  to_string: filter(scalar, [], (value) => convert.toText(value)),
 };
 
 /** Our filters by name. */

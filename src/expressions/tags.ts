@@ -18,6 +18,7 @@ import {
   UnlessTag,
 } from 'liquidjs';
 import { memberWork } from './budget.ts';
+import { operatorWork, payForSide } from './comparing.ts';
 import { EvaluationContext } from './context.ts';
 import { ExpressionError } from './error.ts';
 import { TextEmitter } from './text.ts';
@@ -38,7 +39,8 @@ class BoundedFor extends ForTag {
     } else {
       const collection: unknown = yield evalTokenValue(this.collection, context);
       // Both an object and an array are turned into a list of their members first.
-      if (typeof collection === 'object') {
+      if (Array.isArray(collection)) budget.use(collection.length * memberWork);
+      else if (typeof collection === 'object') {
         budget.use(Object.keys(collection ?? {}).length * memberWork);
       }
     }
@@ -57,7 +59,10 @@ class BoundedCase extends CaseTag {
     const { budget } = EvaluationContext.evaluationOf(context);
     const target: unknown = toValue(yield this.value.value(context));
     for (const { values } of this.branches) {
-      for (const _value of values) budget.useFor(target);
+      for (const _value of values) {
+        budget.use(operatorWork);
+        payForSide(target, budget);
+      }
     }
     yield* super.render(context, emitter);
   }
