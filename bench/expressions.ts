@@ -1,9 +1,13 @@
-/** What the two commonest expressions cost, as ratios to parsing the card they are evaluated on. */
+/**
+ * What the two commonest expressions cost, as ratios to parsing the card they are evaluated on. With
+ * `--hostile NAME` (an empty one for all) also what each filter takes at most, and which takes too long.
+ */
 import { parseArgs } from 'node:util';
 import { compileExpression, evaluateExpression } from '../src/expressions/expression.ts';
 import { compileTemplate, evaluateTemplate } from '../src/expressions/template.ts';
 import type { Json } from '../src/lib/json.ts';
 import { tokenTypes } from '../src/vault/tokens/types.ts';
+import { measureHostile, turnMsMax } from './hostile.ts';
 import { median } from './markdown.ts';
 
 const cardText =
@@ -12,7 +16,9 @@ const card = JSON.parse(cardText) as Json;
 const { mask } = tokenTypes.card;
 const { fingerprint } = tokenTypes.token;
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '9' } } });
+const { values } = parseArgs({
+  options: { rounds: { type: 'string', default: '9' }, hostile: { type: 'string' } },
+});
 const rounds = Number(values.rounds);
 const runsPerRound = 20_000;
 
@@ -56,3 +62,12 @@ for (const [name, measured] of times) {
   process.stdout.write(`${line}\n`);
 }
 if (sink === undefined) process.exitCode = 1;
+
+if (values.hostile !== undefined) {
+  const measured = [...measureHostile(values.hostile)].sort((a, b) => b.ms - a.ms);
+  for (const { filter, input, expression, ms } of measured) {
+    const mark = ms > turnMsMax ? `over ${turnMsMax} ms` : '';
+    const line = `${filter.padEnd(24)} ${ms.toFixed(1).padStart(8)} ms ${mark.padEnd(11)} ${input.padEnd(26)}`;
+    process.stdout.write(`${line} ${expression.slice(0, 120)}\n`);
+  }
+}
