@@ -31,7 +31,7 @@ const nestedTextWork = 400;
 const memberTextWork = 80;
 
 /** Running a filter, whatever it is given. */
-export const filterWork = 400;
+export const filterWork = 500;
 
 /** Pieces of text, outputs and tags one evaluation may run, loops counted out. */
 export const stepsMax = 20_000;

@@ -3,11 +3,11 @@ import { type Budget, memberWork } from './budget.ts';
 import { payForSearch, searchedText } from './search.ts';
 
 /** An operator by itself: liquidjs runs several generators for each. */
-export const operatorWork = 300;
+export const operatorWork = 500;
 
 /** For each character, and for each member of a list, which liquidjs runs a generator for. */
 const textWork = 4;
-const itemWork = 120;
+const itemWork = 200;
 
 /** Spends what the operator of that name may take on its two sides. */
 export function payForComparing(

@@ -83,8 +83,8 @@ function textOf(weight: number): Input<string> {
 
 const string = textOf(1);
 const hashed = textOf(4);
-const spelled = textOf(8);
-const drawn = textOf(40);
+const spelled = textOf(12);
+const drawn = textOf(100);
 
 /** Anything of which only a number, a boolean or a short text can be used. */
 const scalar: Input<unknown> = {
@@ -100,7 +100,7 @@ const bytes: Input<Buffer> = {
 };
 
 /** Setting up a digest costs more than digesting what is usually given. */
-const hmacWork = 4000;
+const hmacWork = 6000;
 
 const first = length('first', 0);
 const lastCount = length('last', 0);

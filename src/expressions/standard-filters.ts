@@ -6,6 +6,9 @@ import { payForDate } from './dates.ts';
 import { ExpressionError } from './error.ts';
 import { payForSearch, payForSplit, searchedText } from './search.ts';
 
+/** Writing an entity in place of a character. */
+const escapedWork = 24;
+
 /** Comparing two members of a list that is sorted. */
 const comparisonWork = 16;
 
@@ -37,7 +40,12 @@ interface StandardFilter {
 
 const plain: StandardFilter = { weight: 1 };
 /** What is done to a text character by character. */
-const spelled: StandardFilter = { weight: 8 };
+const spelled: StandardFilter = { weight: 10 };
+/** What is written in place of a character costs more than the character. */
+const escaping: StandardFilter = {
+  ...spelled,
+  pay: ({ value, budget }) => budget.use(countMarkup(searchedText(value)) * escapedWork),
+};
 /** A list may be among the arguments as well. */
 const ofLists: StandardFilter = { weight: 1, takes: 'lists' };
 const ofList: StandardFilter = { weight: 1, takes: 'a list', memberWork: 8 };
@@ -106,8 +114,8 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   default: ofLists,
   divided_by: plain,
   downcase: spelled,
-  escape: spelled,
-  escape_once: spelled,
+  escape: escaping,
+  escape_once: escaping,
   find: perMember,
   find_index: perMember,
   first: ofList,
@@ -204,6 +212,14 @@ function uniq(value: unknown): unknown[] {
 
 function keyOf(member: string | number): string {
   return typeof member === 'string' ? `"${member}` : `#${member === 0 ? 0 : member}`;
+}
+
+function countMarkup(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    if ('&<>"\''.includes(text.charAt(at))) count += 1;
+  }
+  return count;
 }
 
 function numberOf(argument: unknown): unknown {
