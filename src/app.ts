@@ -189,11 +189,15 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       { clock, random, outbound, log, metrics, pause },
       config.enrichments,
     );
+    const onFailedAuthentication = createFailedAuthentication({ store, clock, log });
     const { authenticate, forget } = createAuthentication({
       store,
       tenants,
       clock,
-      onFailure: createFailedAuthentication({ store, clock, log }),
+      onFailure: (origin, key, flaw) => {
+        if (flaw) metrics.count('integrity_failures');
+        return onFailedAuthentication(origin, key, flaw);
+      },
       failureLimit: config.rateLimits.failedAuthentication,
     });
     const routes = [

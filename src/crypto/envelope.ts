@@ -23,6 +23,8 @@ export interface Binding {
   readonly alias?: string;
   /** Name of the attribute within that row. */
   readonly field: string;
+  /** The rest of the row, where the secret opens only as long as that is as it was. */
+  readonly row?: string;
 }
 
 /** Keys of one purpose, by version. */
@@ -111,6 +113,7 @@ function associatedDataOf(purpose: string, keyVersion: number, binding: Binding)
     binding.id,
     binding.field,
     String(keyVersion),
+    ...(binding.row === undefined ? [] : [binding.row]),
   ]);
 }
 

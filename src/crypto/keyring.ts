@@ -19,7 +19,14 @@ import {
 /** Purposes whose keys seal: token data, and the stored answers of idempotent requests. */
 export const sealingPurposes = ['data', 'reply'] as const;
 /** Purposes whose keys are the secret of an HMAC or the seed of a signature. */
-export const secretPurposes = ['fingerprint', 'search', 'audit', 'cursor', 'webhook'] as const;
+export const secretPurposes = [
+  'fingerprint',
+  'search',
+  'row',
+  'audit',
+  'cursor',
+  'webhook',
+] as const;
 export const purposes = [...sealingPurposes, ...secretPurposes] as const;
 
 export type SealingPurpose = (typeof sealingPurposes)[number];

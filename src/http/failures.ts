@@ -2,6 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorKinds, type VaultError } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
+import type { Metrics } from '../lib/metrics.ts';
 import { problemMediaType, problemOf, vaultErrorOf } from './problem.ts';
 
 export interface Failures {
@@ -11,7 +12,7 @@ export interface Failures {
   fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply;
 }
 
-export function createFailures(log: Log): Failures {
+export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failures {
   function tell(error: unknown, request: FastifyRequest): VaultError {
     const failure = vaultErrorOf(error);
     const { status } = errorKinds[failure.code];
@@ -24,6 +25,7 @@ export function createFailures(log: Log): Failures {
       ...(request.origin && { trace_id: request.origin.traceId }),
       ...(request.caller && { tenant_id: request.caller.tenant.id }),
     };
+    if (failure.code === 'integrity') metrics.count('integrity_failures');
     if (status >= 500) log.error('request failed', fields);
     else log.debug('request refused', fields);
     return failure;

@@ -74,7 +74,7 @@ declare module 'fastify' {
 
 export function createServer(options: ServerOptions): FastifyInstance {
   const { store, clock, idempotency, log } = options;
-  const { tell, fail } = createFailures(log);
+  const { tell, fail } = createFailures(log, options.metrics);
   const admit = createAdmission(options);
   const headers = createServiceHeaders(options.headerPrefixes);
   const cors = createCors(options.headerPrefixes);

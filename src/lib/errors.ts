@@ -40,6 +40,14 @@ export interface VaultErrorDetails {
   readonly errors?: AttributeErrors;
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
+  /** The row that somebody wrote to beside the vault. */
+  readonly altered?: AlteredRow;
+}
+
+export interface AlteredRow {
+  /** As the log calls it. */
+  readonly entity: string;
+  readonly id: string;
 }
 
 export class VaultError extends Error {
@@ -47,6 +55,7 @@ export class VaultError extends Error {
   readonly public: string;
   readonly errors: AttributeErrors | undefined;
   readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly altered: AlteredRow | undefined;
 
   constructor(code: ErrorCode, details: VaultErrorDetails) {
     super(details.internal ?? details.public, { cause: details.cause });
@@ -55,6 +64,7 @@ export class VaultError extends Error {
     this.public = details.public;
     this.errors = details.errors;
     this.headers = details.headers;
+    this.altered = details.altered;
   }
 }
 

@@ -20,8 +20,14 @@ export interface LogEntry {
   readonly trace_id: string | null;
 }
 
+/** An entry, and the rows of which it is the last word. */
+export interface StatedEntry extends LogEntry {
+  /** What it left behind; null where it changed nothing. See `store/row-states.ts`. */
+  readonly state: string | null;
+}
+
 /** An entry in its place: the `seq`-th of its tenant's stream, chained to the one before. */
-export interface ChainedEntry extends LogEntry {
+export interface ChainedEntry extends StatedEntry {
   readonly stream_id: string;
   readonly seq: number;
   /** Lower-case hex of SHA-256; see {@link entryHash}. */
@@ -52,6 +58,8 @@ export function entryHash(previous: string, entry: Omit<ChainedEntry, 'hash'>): 
     entry.result,
     entry.origin,
     entry.trace_id,
+    // Most entries change nothing, and hash nothing for it.
+    ...(entry.state ? [entry.state] : []),
   ];
   return hash('sha256', previous + JSON.stringify(fields));
 }
@@ -85,7 +93,7 @@ export class LogChain {
     this.#parent = parent;
   }
 
-  append(entry: LogEntry): ChainedEntry {
+  append(entry: StatedEntry): ChainedEntry {
     const head = this.#headOf(entry.tenant_id);
     const placed = { ...entry, stream_id: this.#streamId, seq: head.seq + 1 };
     const chained = { ...placed, hash: entryHash(head.hash, placed) };

@@ -8,6 +8,7 @@ const counters = {
   bank_provider_failures: 'Bank verifications without a status because the provider failed',
   checkpoint_sink_failures:
     'Attempts to push a log checkpoint that failed, or found the queue full',
+  integrity_failures: 'Refusals because of stored rows that are not as the vault wrote them',
   job_failures: 'Runs of background jobs that failed and will be tried again',
 } as const;
 

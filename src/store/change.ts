@@ -1,5 +1,7 @@
 /** A change: everything one request alters, as data. All of it is committed, or nothing. */
-import type { LogEntry } from '../lib/log-chain.ts';
+import type { KeyId } from '../lib/ids.ts';
+import type { LogEntry, StatedEntry } from '../lib/log-chain.ts';
+import { statedEntries } from './row-states.ts';
 import {
   type Key,
   type Row,
@@ -19,9 +21,14 @@ export interface Change {
   readonly remove?: { readonly [T in Table]?: readonly Removal<T>[] };
   /** What the audit log says of it. An effect without an entry is not a change. */
   readonly entries: readonly [LogEntry, ...LogEntry[]];
+  /** Of a deleted tenant: without its keys nobody can check what rows it had. */
+  readonly unexplained?: true;
 }
 
-type Removal<T extends Table> = T extends VersionedTable ? Key<T> & { version: number } : Key<T>;
+/** Of a key also the id by which the log knows it. */
+export type Removal<T extends Table> = T extends VersionedTable
+  ? Key<T> & { version: number } & (T extends 'api_keys' ? { key_id: KeyId } : unknown)
+  : Key<T>;
 
 /** Why a change was refused: the constraint (`tokens.key`, `tokens.fingerprint`) or `tokens.version`. */
 export type Precondition = `${Table}.${string}`;
@@ -40,11 +47,11 @@ export interface Operation {
 /** A change as the engines take it: flat values, no classes. */
 export interface FlatChange {
   readonly operations: readonly Operation[];
-  readonly entries: readonly LogEntry[];
+  readonly entries: readonly StatedEntry[];
 }
 
 export function flatten(change: Change): FlatChange {
-  return { operations: operationsOf(change), entries: change.entries };
+  return { operations: operationsOf(change), entries: statedEntries(change) };
 }
 
 type Rows = Readonly<Record<string, readonly Readonly<Record<string, SqlValue>>[] | undefined>>;

@@ -21,6 +21,8 @@ interface Column<T> {
 const text = <T extends string = string>(): Column<T> => ({ kind: 'text' });
 const integer = <T extends number = number>(): Column<T> => ({ kind: 'integer' });
 const bytes = (): Column<Uint8Array> => ({ kind: 'bytes' });
+/** That the row is as the vault made it: keyed digest of its other columns. */
+const proof = text<string>;
 const optional = <T>(column: Column<T>): Column<T | null> => column;
 
 interface TableSpec {
@@ -63,6 +65,8 @@ export const tables = {
       modified_at: optional(integer<Instant>()),
       /** From then on nobody can be authenticated for it; its rows are removed in batches. */
       deleted_at: optional(integer<Instant>()),
+      /** Empty once the tenant is deleted. */
+      proof: proof(),
     },
   },
   applications: {
@@ -78,10 +82,13 @@ export const tables = {
       permissions: text(),
       /** JSON array of access rules. */
       rules: text(),
+      /** JSON array of the ids of its keys: a key that is put back is none of them. */
+      key_ids: text(),
       created_by: optional(text<ApplicationId>()),
       created_at: integer<Instant>(),
       modified_by: optional(text<ApplicationId>()),
       modified_at: optional(integer<Instant>()),
+      proof: proof(),
     },
   },
   /**
@@ -100,12 +107,11 @@ export const tables = {
       key_id: text<KeyId>(),
       /** The session whose key it is; null for a key of the application itself. */
       session_id: optional(text<SessionId>()),
-      /** That the row is as the vault made it: keyed digest of whom the key stands for. */
-      proof: text(),
       created_by: optional(text<ApplicationId>()),
       created_at: integer<Instant>(),
       /** Within the hour; null until the first use. */
       last_used_at: optional(integer<Instant>()),
+      proof: proof(),
     },
   },
   sessions: {
@@ -130,6 +136,7 @@ export const tables = {
       authorized_at: optional(integer<Instant>()),
       created_at: integer<Instant>(),
       expires_at: integer<Instant>(),
+      proof: proof(),
     },
   },
   tokens: {
@@ -141,7 +148,7 @@ export const tables = {
       version: integer(),
       type: text(),
       container: text<Container>(),
-      /** Sealed JSON text. */
+      /** Sealed JSON text. It opens only while all other columns are as they were when it was sealed. */
       data: bytes(),
       /** JSON, where `null` means no mask; SQL's null means the mask of the token's type. */
       mask: optional(text()),
@@ -191,7 +198,7 @@ export const tables = {
       token_intent_id: text<TokenIntentId>(),
       version: integer(),
       type: text(),
-      /** Sealed JSON text. */
+      /** Sealed JSON text, bound to all other columns. */
       data: bytes(),
       fingerprint: text(),
       /** From then on the card code in `data` is gone; null where there is none. */
@@ -238,6 +245,8 @@ export const tables = {
       result: text(),
       origin: optional(text()),
       trace_id: optional(text()),
+      /** What the entry says of the rows that it changed; see `row-states.ts`. */
+      state: optional(text()),
     },
   },
   /** Signed statements of how far each stream of the log had grown; see docs/audit.md. */

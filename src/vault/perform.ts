@@ -8,7 +8,14 @@ import type { Row } from '../store/tables.ts';
 import type { Grant } from './access/access.ts';
 import type { Caller } from './access/caller.ts';
 import type { Permission } from './access/permissions.ts';
-import { type Attempt, type AttemptedRoute, attemptOf, denialOf, failureOf } from './logs/audit.ts';
+import {
+  type Attempt,
+  type AttemptedRoute,
+  alteredEntry,
+  attemptOf,
+  denialOf,
+  failureOf,
+} from './logs/audit.ts';
 import type { TokenBody } from './tokens/view.ts';
 
 /** JSON. Only what mirrors a body that was sent is ever anything but an object. */
@@ -221,8 +228,8 @@ export function deny(caller: Caller, at: Instant, denial: Attempt, refusal: Vaul
 }
 
 /**
- * The decision as an effect also where it ends in `not_found`: whoever tries ids that do not exist
- * is seen in the log. What was asked for is left out, because it may be a value in the wrong place.
+ * The decision as an effect also where it ends in `not_found`, or at a row that was altered beside the
+ * vault: whoever tries ids that do not exist is seen in the log. What was asked for is left out, because it may be a value in the wrong place.
  */
 export function loggingFailures(
   decide: Decide,
@@ -232,9 +239,19 @@ export function loggingFailures(
     try {
       return await decide(conflict);
     } catch (error) {
-      if (!(error instanceof VaultError) || error.code !== 'not_found') throw error;
+      if (!(error instanceof VaultError)) throw error;
+      const attempt = attemptOf(route);
+      const { altered } = error;
+      if (altered) {
+        const entry = alteredEntry(caller, clock.now(), {
+          ...altered,
+          operation: attempt.operation,
+        });
+        return { change: { entries: [entry] }, refusal: error };
+      }
+      if (error.code !== 'not_found') throw error;
       return {
-        change: { entries: [failureOf(caller, clock.now(), attemptOf(route))] },
+        change: { entries: [failureOf(caller, clock.now(), attempt)] },
         refusal: error,
       };
     }

@@ -8,7 +8,7 @@ import {
   entryHash,
   follows,
   LogChain,
-  type LogEntry,
+  type StatedEntry,
   seedHead,
   streamSeed,
 } from '../../src/lib/log-chain.ts';
@@ -17,7 +17,7 @@ const tenant = '00000000-0000-4000-8000-000000000001' as TenantId;
 const other = '00000000-0000-4000-8000-000000000002' as TenantId;
 const stream = '00000000-0000-4000-8000-00000000000a';
 
-const entry: LogEntry = {
+const entry: StatedEntry = {
   tenant_id: tenant,
   created_at: 1_800_000_000_000 as Instant,
   actor_id: null,
@@ -29,6 +29,7 @@ const entry: LogEntry = {
   result: 'success',
   origin: '127.0.0.1',
   trace_id: null,
+  state: null,
 };
 
 const sha256 = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
@@ -40,7 +41,10 @@ test('the seed and the hash are SHA-256 over the texts that are documented', () 
   const fields =
     `["${tenant}","${stream}",1,1800000000000,null,"system","token",` +
     '"über \\"das\\" \\\\ ☃","read","Token retrieved","success","127.0.0.1",null]';
-  assert.equal(entryHash(seed, { ...entry, stream_id: stream, seq: 1 }), sha256(seed + fields));
+  const placed = { ...entry, stream_id: stream, seq: 1 };
+  assert.equal(entryHash(seed, placed), sha256(seed + fields));
+  const stated = `${fields.slice(0, -1)},"+1.AAECAw"]`;
+  assert.equal(entryHash(seed, { ...placed, state: '+1.AAECAw' }), sha256(seed + stated));
 });
 
 test('the hash depends on every field, on the place and on all before', () => {

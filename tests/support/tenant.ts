@@ -4,6 +4,8 @@ import { after, before } from 'node:test';
 import { hashApiKey } from '../../src/crypto/api-key.ts';
 import type { TenantId } from '../../src/lib/ids.ts';
 import type { Row, Table } from '../../src/store/tables.ts';
+import { systemEntry } from '../../src/vault/logs/audit.ts';
+import { proven } from '../../src/vault/rows/proven.ts';
 import { createTenantWithKey } from '../../src/vault/tenants/bootstrap.ts';
 import type { Quotas, SettingName } from '../../src/vault/tenants/settings.ts';
 import type { TenantType } from '../../src/vault/tenants/tenants.ts';
@@ -109,9 +111,13 @@ export async function newTenant(vault: TestVault, type: TenantType = 'test'): Pr
     ) as unknown as Promise<Row<T>[]>;
   const replace = async (columns: Partial<Row<'tenants'>>) => {
     const [row] = await rows('tenants');
-    const [entry] = await rows('logs');
-    if (row === undefined || entry === undefined) throw new Error('the tenant has no row');
-    const tenants = [{ ...row, ...columns, version: row.version + 1 }];
+    if (row === undefined) throw new Error('the tenant has no row');
+    const tenant = await vault.running.vault.tenants.find(id);
+    if (tenant === undefined) throw new Error('the tenant is altered or gone');
+    const changed = { ...row, ...columns, version: row.version + 1 };
+    const tenants = [proven(tenant, 'tenants', changed)];
+    const at = vault.clock.now();
+    const entry = systemEntry({ tenant: id, at, entity: 'tenant', id, operation: 'update' });
     const outcome = await store.commit({ replace: { tenants }, entries: [entry] });
     if (outcome.conflict !== undefined) throw new Error(outcome.conflict);
     vault.clock.advance(staleMsMax);

@@ -17,6 +17,7 @@ export function vault(types: ColumnTypes): string[] {
       modified_by ${text},
       modified_at ${integer},
       deleted_at ${integer},
+      proof ${text} not null,
       constraint tenants_key primary key (tenant_id)
     )`,
     'create unique index tenants_name on tenants (name)',
@@ -28,10 +29,12 @@ export function vault(types: ColumnTypes): string[] {
       type ${text} not null,
       permissions ${text} not null,
       rules ${text} not null,
+      key_ids ${text} not null,
       created_by ${text},
       created_at ${integer} not null,
       modified_by ${text},
       modified_at ${integer},
+      proof ${text} not null,
       constraint applications_key primary key (tenant_id, application_id)
     )`,
     `create table api_keys (
@@ -41,10 +44,10 @@ export function vault(types: ColumnTypes): string[] {
       application_id ${text} not null,
       key_id ${text} not null,
       session_id ${text},
-      proof ${text} not null,
       created_by ${text},
       created_at ${integer} not null,
       last_used_at ${integer},
+      proof ${text} not null,
       constraint api_keys_key primary key (key_hash)
     )`,
     'create unique index api_keys_id on api_keys (tenant_id, key_id)',
@@ -62,6 +65,7 @@ export function vault(types: ColumnTypes): string[] {
       authorized_at ${integer},
       created_at ${integer} not null,
       expires_at ${integer} not null,
+      proof ${text} not null,
       constraint sessions_key primary key (tenant_id, session_id)
     )`,
     'create unique index sessions_nonce on sessions (tenant_id, nonce_hash)',
@@ -153,6 +157,7 @@ export function vault(types: ColumnTypes): string[] {
       result ${text} not null,
       origin ${text},
       trace_id ${text},
+      state ${text},
       constraint logs_key primary key (tenant_id, stream_id, seq)
     )`,
     // The entity goes along so that a search for it needs no row. An index that led with the entity

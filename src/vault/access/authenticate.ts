@@ -1,6 +1,5 @@
 /** Authentication: from the key a request carries to the caller it stands for. */
 import { apiKeyPlausible, hashApiKey } from '../../crypto/api-key.ts';
-import { holderProven } from '../../crypto/api-key-proof.ts';
 import { type Clock, hour, type Instant, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
@@ -8,10 +7,11 @@ import { Recent } from '../../lib/recent.ts';
 import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { accessOf } from '../applications/row.ts';
+import { accessOf, keyIdsOf } from '../applications/row.ts';
 import { entryOf } from '../logs/audit.ts';
+import { requireProven } from '../rows/proven.ts';
 import { policyOfSession } from '../sessions/sessions.ts';
-import type { Tenants } from '../tenants/tenants.ts';
+import type { Tenant, Tenants } from '../tenants/tenants.ts';
 import { type Policy, policyOf } from './access.ts';
 import { authenticated, type Caller, type Origin } from './caller.ts';
 import type { KeyFlaw, OnFailedAuthentication } from './failed-authentication.ts';
@@ -32,6 +32,13 @@ interface Principal {
   readonly policy: Policy;
   /** Of a session; no cache outlives it. */
   readonly expiresAt: Instant | undefined;
+}
+
+/** A key that is stored: without a principal it opens nothing, with a flaw somebody wrote beside the vault. */
+interface Loaded {
+  readonly key: Row<'api_keys'>;
+  readonly principal?: Principal;
+  readonly flaw?: KeyFlaw;
 }
 
 /**
@@ -76,20 +83,45 @@ export function createAuthentication({
     entriesMax: principalsCached,
   });
 
-  async function load(hash: string): Promise<Principal | undefined> {
+  /** Whom the key stands for, as far as every row that says so is as the vault wrote it. */
+  async function load(hash: string): Promise<Loaded | undefined> {
     const key = await store.get('api_keys', { key_hash: hash });
     if (key === undefined) return undefined;
+    const tenant = await tenants.find(key.tenant_id);
+    if (tenant === undefined) {
+      const altered = (await tenants.row(key.tenant_id)) !== undefined;
+      return altered ? { key, flaw: 'altered' } : { key };
+    }
+    try {
+      return await holderOf(tenant, requireProven(tenant, 'api_keys', key));
+    } catch (error) {
+      if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+      return { key, flaw: 'altered' };
+    }
+  }
+
+  async function holderOf(tenant: Tenant, key: Row<'api_keys'>): Promise<Loaded> {
     const { tenant_id, application_id, session_id } = key;
     const application = await store.get('applications', { tenant_id, application_id });
-    if (application === undefined) return holderGone(key);
+    // The key is still there while what it was for is being removed.
+    if (application === undefined) return { key };
+    requireProven(tenant, 'applications', application);
     if (session_id === null) {
+      if (!keyIdsOf(application).includes(key.key_id)) return putBack(key);
       const policy = policyOf(accessOf(application));
-      return { key, kind: application.type, policy, expiresAt: undefined };
+      return { key, principal: { key, kind: application.type, policy, expiresAt: undefined } };
     }
     const session = await store.get('sessions', { tenant_id, session_id });
-    if (session === undefined) return holderGone(key);
-    const policy = await policyOfSession(store, session);
-    return { key, kind: 'session', policy, expiresAt: session.expires_at };
+    if (session === undefined) return { key };
+    const policy = await policyOfSession(store, tenant, session);
+    const { expires_at: expiresAt } = session;
+    return { key, principal: { key, kind: 'session', policy, expiresAt } };
+  }
+
+  /** The application does not name the key: it was deleted just now, or was put back since. */
+  async function putBack(key: Row<'api_keys'>): Promise<Loaded> {
+    const still = await store.get('api_keys', { key_hash: key.key_hash });
+    return still ? { key, flaw: 'altered' } : { key };
   }
 
   /** Never waited for, and nothing fails with it: of writers at the same time one is enough. */
@@ -111,7 +143,7 @@ export function createAuthentication({
   }
 
   /** A text that cannot be a key costs no look-up. */
-  async function find(key: string, hash: string, origin: Origin): Promise<Principal | undefined> {
+  async function find(key: string, hash: string, origin: Origin): Promise<Loaded | undefined> {
     if (seen.get(hash)) return load(hash);
     return apiKeyPlausible(key) ? attempts.lookUp(origin.address, () => load(hash)) : undefined;
   }
@@ -120,15 +152,13 @@ export function createAuthentication({
     const hash = hashApiKey(key);
     const known = recent.get(hash);
     const reading = recent.reading();
-    const principal = known ?? (await find(key, hash, origin));
+    const loaded = known ? undefined : await find(key, hash, origin);
+    const principal = known ?? loaded?.principal;
     if (principal === undefined || hasEnded(principal, clock.now())) {
-      return refuse(origin, principal?.key);
+      return refuse(origin, principal?.key ?? loaded?.key, loaded?.flaw);
     }
     const tenant = await tenants.find(principal.key.tenant_id);
     if (tenant === undefined) return refuse(origin, principal.key);
-    if (!known && !holderProven(tenant.keyring, principal.key, principal.key.proof)) {
-      return refuse(origin, principal.key, 'altered');
-    }
     const { application_id, session_id } = principal.key;
     const { kind, policy } = principal;
     const caller = authenticated({
@@ -153,16 +183,6 @@ export function createAuthentication({
       for (const { key_hash } of remove?.api_keys ?? []) recent.delete(key_hash);
       if (replace?.applications || remove?.applications || replace?.tenants) recent.clear();
     },
-  };
-}
-
-/** The key is still there while what it was for is being removed. */
-function holderGone(key: Row<'api_keys'>): Principal {
-  return {
-    key,
-    kind: 'session',
-    policy: policyOf({ permissions: [], rules: [] }),
-    expiresAt: key.created_at,
   };
 }
 

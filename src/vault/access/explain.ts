@@ -2,14 +2,14 @@
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { type Container, containerForm, parseContainer } from '../../lib/container.ts';
 import { invalid } from '../../lib/errors.ts';
-import type { TenantId } from '../../lib/ids.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { applicationOf, keyOfTenant, noKey } from '../applications/queries.ts';
+import { keyOfTenant, noKey, provenApplicationOf } from '../applications/queries.ts';
 import { accessOf } from '../applications/row.ts';
 import { entryOf } from '../logs/audit.ts';
 import type { Decide } from '../perform.ts';
 import { policyOfSession } from '../sessions/sessions.ts';
+import type { Tenant } from '../tenants/tenants.ts';
 import { liveToken } from '../tokens/queries.ts';
 import { maskOf } from '../tokens/view.ts';
 import { type Access, type Policy, policyOf, type Subject } from './access.ts';
@@ -46,7 +46,7 @@ export function explainAccess(
   return async () => {
     const now = clock.now();
     const tenant = caller.tenant.id;
-    const holder = await holderOf(store, { tenant, question, now });
+    const holder = await holderOf(store, { tenant: caller.tenant, question, now });
     const token =
       question.token_id && (await liveToken(store, { tenant, id: question.token_id, now }));
     const subject = token ? { id: token.token_id, container: token.container } : container;
@@ -116,22 +116,22 @@ interface Holder {
 }
 
 interface Asked {
-  readonly tenant: TenantId;
+  readonly tenant: Tenant;
   readonly question: Question;
   readonly now: Instant;
 }
 
 async function holderOf(store: Store, { tenant, question, now }: Asked): Promise<Holder> {
   const { key_id } = question;
-  const key = typeof key_id === 'string' ? await keyOfTenant(store, tenant, key_id) : undefined;
+  const key = typeof key_id === 'string' ? await keyOfTenant(store, tenant.id, key_id) : undefined;
   const id = key?.application_id ?? question.application_id ?? '';
-  const application = await applicationOf(store, tenant, id);
+  const application = await provenApplicationOf(store, tenant, id);
   if (!key || key.session_id === null) {
     const access = accessOf(application);
     return { application, session: undefined, access, policy: policyOf(access) };
   }
-  const session = await store.get('sessions', { tenant_id: tenant, session_id: key.session_id });
+  const session = await store.get('sessions', { tenant_id: tenant.id, session_id: key.session_id });
   if (!session || session.expires_at <= now) throw noKey();
-  const policy = await policyOfSession(store, session);
+  const policy = await policyOfSession(store, tenant, session);
   return { application, session, access: accessOf(session), policy };
 }

@@ -68,6 +68,7 @@ export function createFailedAuthentication({
     const fields = { address, trace_id: traceId, ...tenant };
     if (flaw === undefined) log.warn('a request failed to authenticate', fields);
     else log.error('a stored key was altered beside the vault and is refused', fields);
-    if (key) await store.commit({ entries: [failedAuthenticationEntry(origin, now, key)] });
+    if (key)
+      await store.commit({ entries: [failedAuthenticationEntry(origin, now, { key, flaw })] });
   };
 }

@@ -1,12 +1,12 @@
 /** A key as it is stored, by its hash, and as it is shown, with its text only when it is new. */
 import { type ApiKeyKind, hashApiKey, newApiKey } from '../../crypto/api-key.ts';
-import { proveHolder } from '../../crypto/api-key-proof.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import { type ApplicationId, type KeyId, newUuid, type SessionId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Row } from '../../store/tables.ts';
 import type { HolderKind } from '../access/permissions.ts';
+import { proven } from '../rows/proven.ts';
 import type { Tenant } from '../tenants/tenants.ts';
 
 /** A key with its text, which exists nowhere else and is shown once. */
@@ -39,23 +39,19 @@ export function newKey(request: KeyRequest): NewKey {
   const { tenant, random } = request;
   const env = tenant.type === 'production' ? 'prod' : 'test';
   const text = request.supplied ?? newApiKey({ env, kind: kindInKey[request.kind], random });
-  const holder = {
-    key_hash: hashApiKey(text),
-    tenant_id: tenant.id,
-    application_id: request.application,
-    key_id: newUuid<KeyId>(random),
-    session_id: request.session ?? null,
-  };
   return {
     text,
-    row: {
-      ...holder,
+    row: proven(tenant, 'api_keys', {
+      key_hash: hashApiKey(text),
       version: 1,
-      proof: proveHolder(tenant.keyring, holder),
+      tenant_id: tenant.id,
+      application_id: request.application,
+      key_id: newUuid<KeyId>(random),
+      session_id: request.session ?? null,
       created_by: request.by,
       created_at: request.now,
       last_used_at: null,
-    },
+    }),
   };
 }
 

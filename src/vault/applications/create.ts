@@ -36,19 +36,20 @@ export function createApplication(
   return async () => {
     const now = clock.now();
     const id = newUuid<ApplicationId>(random);
+    const key =
+      request.create_key === false
+        ? undefined
+        : newKey({ tenant, application: id, kind: request.type, by, now, random });
     const row = applicationRow({
       tenant,
       id,
       name: request.name,
       kind: request.type,
       access,
+      key: key?.row.key_id,
       by,
       now,
     });
-    const key =
-      request.create_key === false
-        ? undefined
-        : newKey({ tenant, application: id, kind: request.type, by, now, random });
     return {
       change: {
         insert: { applications: [row], ...(key && { api_keys: [key.row] }) },

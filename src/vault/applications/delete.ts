@@ -24,7 +24,7 @@ export function deleteApplication(
       change: {
         remove: {
           applications: [{ tenant_id, application_id, version }],
-          api_keys: keys.map(({ key_hash, version }) => ({ key_hash, version })),
+          api_keys: keys.map(({ key_hash, version, key_id }) => ({ key_hash, version, key_id })),
         },
         entries: [
           entryOf(caller, now, { entity: 'application', id: application_id, operation: 'delete' }),

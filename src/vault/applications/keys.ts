@@ -7,8 +7,9 @@ import type { Actor } from '../access/caller.ts';
 import { entryOf } from '../logs/audit.ts';
 import type { Decide } from '../perform.ts';
 import { newKey, viewKey } from './api-key-row.ts';
-import { applicationOf, keyOf, keysOf } from './queries.ts';
+import { applicationOf, keyOf, keysOf, provenApplicationOf } from './queries.ts';
 import type { ApplicationReading } from './read.ts';
+import { keyIdsOf, withKeyIds } from './row.ts';
 
 export const keysPerApplicationMax = 3;
 
@@ -30,15 +31,16 @@ export function createKey(
   const { tenant, application: by } = actor;
   return async () => {
     const now = clock.now();
-    const row = await applicationOf(store, tenant.id, application);
+    const row = await provenApplicationOf(store, tenant, application);
     const keys = await keysOf(store, tenant.id, [row.application_id]);
-    if (keys.length >= keysPerApplicationMax) throw tooManyKeys();
+    const ids = keyIdsOf(row).filter((one) => keys.some(({ key_id }) => key_id === one));
+    if (ids.length >= keysPerApplicationMax) throw tooManyKeys();
     const { application_id, type: kind } = row;
     const key = newKey({ tenant, application: application_id, kind, by, now, random });
     const id = key.row.key_id;
     return {
       change: {
-        replace: { applications: [{ ...row, version: row.version + 1 }] },
+        replace: { applications: [withKeyIds(tenant, row, [...ids, id])] },
         insert: { api_keys: [key.row] },
         entries: [entryOf(actor, now, { entity: 'application_key', id, operation: 'create' })],
       },
@@ -103,19 +105,25 @@ export function readKey({ store, clock }: ApplicationReading, actor: Actor, path
   };
 }
 
-/** From the decision `not_found`. The key works nowhere a second later. */
+/**
+ * From the decision `not_found`. The key works nowhere a second later, also where its row is put back:
+ * the application does not name it any more.
+ */
 export function deleteKey(
   { store, clock }: ApplicationReading,
   actor: Actor,
   path: KeyPath,
 ): Decide {
   return async () => {
-    const application = await applicationOf(store, actor.tenant.id, path.id);
-    const { key_hash, version, key_id: id } = await keyOf(store, application, path.keyId);
-    const fact = { entity: 'application_key', id, operation: 'delete' } as const;
+    const { tenant } = actor;
+    const application = await provenApplicationOf(store, tenant, path.id);
+    const { key_hash, version, key_id } = await keyOf(store, application, path.keyId);
+    const fact = { entity: 'application_key', id: key_id, operation: 'delete' } as const;
+    const ids = keyIdsOf(application).filter((id) => id !== key_id);
     return {
       change: {
-        remove: { api_keys: [{ key_hash, version }] },
+        replace: { applications: [withKeyIds(tenant, application, ids)] },
+        remove: { api_keys: [{ key_hash, version, key_id }] },
         entries: [entryOf(actor, clock.now(), fact)],
       },
       reply: { status: 204 },

@@ -3,6 +3,8 @@ import { VaultError } from '../../lib/errors.ts';
 import { type ApplicationId, type KeyId, parseUuid, type TenantId } from '../../lib/ids.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
+import { requireProven } from '../rows/proven.ts';
+import type { Tenant } from '../tenants/tenants.ts';
 
 /** @throws VaultError `not_found`, alike for one that is missing and for another tenant's. */
 export async function applicationOf(
@@ -15,6 +17,19 @@ export async function applicationOf(
     application_id && (await store.get('applications', { tenant_id: tenant, application_id }));
   if (row) return row;
   throw new VaultError('not_found', { public: 'There is no application with this id.' });
+}
+
+/**
+ * The application as the vault wrote it, for what shows it, decides by it or writes it anew: that would
+ * make good what somebody altered.
+ * @throws VaultError `not_found`; `integrity` when it was altered.
+ */
+export async function provenApplicationOf(
+  store: Store,
+  tenant: Tenant,
+  id: string,
+): Promise<Row<'applications'>> {
+  return requireProven(tenant, 'applications', await applicationOf(store, tenant.id, id));
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Store } from '../../store/store.ts';
 import type { Caller } from '../access/caller.ts';
 import { entryOf } from '../logs/audit.ts';
 import type { Decide } from '../perform.ts';
-import { applicationOf, keysOf } from './queries.ts';
+import { keysOf, provenApplicationOf } from './queries.ts';
 import { viewApplication } from './view.ts';
 
 export interface ApplicationReading {
@@ -19,7 +19,7 @@ export function readApplication(
   id: string,
 ): Decide {
   return async () => {
-    const row = await applicationOf(store, caller.tenant.id, id);
+    const row = await provenApplicationOf(store, caller.tenant, id);
     const keys = await keysOf(store, caller.tenant.id, [row.application_id]);
     const fact = { entity: 'application', id: row.application_id, operation: 'read' } as const;
     return {

@@ -2,10 +2,11 @@
 import type { Instant } from '../../lib/clock.ts';
 import { invalid } from '../../lib/errors.ts';
 import { createFindings } from '../../lib/findings.ts';
-import type { ApplicationId } from '../../lib/ids.ts';
+import type { ApplicationId, KeyId } from '../../lib/ids.ts';
 import type { Row } from '../../store/tables.ts';
 import { type Access, parsePermissions, parseRules, type WireRule } from '../access/access.ts';
 import type { ApplicationKind, HolderKind } from '../access/permissions.ts';
+import { proven } from '../rows/proven.ts';
 import type { Tenant } from '../tenants/tenants.ts';
 
 /** Permissions and rules as the wire schema lets them through; null means absent. */
@@ -46,22 +47,41 @@ export interface NewApplication {
   readonly name: string;
   readonly kind: ApplicationKind;
   readonly access: Access;
+  /** Its first key, if it gets one. */
+  readonly key: KeyId | undefined;
   /** The application that asked for it; none when the operator did. */
   readonly by: ApplicationId | null;
   readonly now: Instant;
 }
 
 export function applicationRow(application: NewApplication): Row<'applications'> {
-  return {
-    tenant_id: application.tenant.id,
+  const { tenant, key } = application;
+  return proven(tenant, 'applications', {
+    tenant_id: tenant.id,
     application_id: application.id,
     version: 1,
     name: application.name,
     type: application.kind,
     ...storedAccess(application.access),
+    key_ids: JSON.stringify(key === undefined ? [] : [key]),
     created_by: application.by,
     created_at: application.now,
     modified_by: null,
     modified_at: null,
-  };
+  });
+}
+
+/** The keys that the application has. A row of the key directory that is none of them opens nothing. */
+export function keyIdsOf({ key_ids }: Pick<Row<'applications'>, 'key_ids'>): readonly KeyId[] {
+  return JSON.parse(key_ids) as KeyId[];
+}
+
+/** The application with other keys; its version is raised, so that concurrent changes of them collide. */
+export function withKeyIds(
+  tenant: Tenant,
+  row: Row<'applications'>,
+  ids: readonly KeyId[],
+): Row<'applications'> {
+  const key_ids = JSON.stringify(ids);
+  return proven(tenant, 'applications', { ...row, version: row.version + 1, key_ids });
 }

@@ -1,10 +1,10 @@
 /** Updating an application: name, permissions and rules are replaced as a whole. */
-import type { Row } from '../../store/tables.ts';
 import type { Caller } from '../access/caller.ts';
 import { entryOf } from '../logs/audit.ts';
 import type { Decide } from '../perform.ts';
+import { proven } from '../rows/proven.ts';
 import type { ApplicationWriting } from './create.ts';
-import { applicationOf, keysOf } from './queries.ts';
+import { keysOf, provenApplicationOf } from './queries.ts';
 import { type AccessRequest, readAccess, storedAccess } from './row.ts';
 import { viewApplication } from './view.ts';
 
@@ -20,16 +20,16 @@ export function updateApplication(
 ): Decide {
   return async () => {
     const now = clock.now();
-    const row = await applicationOf(store, caller.tenant.id, id);
+    const row = await provenApplicationOf(store, caller.tenant, id);
     const keys = await keysOf(store, caller.tenant.id, [row.application_id]);
-    const updated: Row<'applications'> = {
+    const updated = proven(caller.tenant, 'applications', {
       ...row,
       version: row.version + 1,
       name: update.name,
       ...storedAccess(readAccess(update, row.type)),
       modified_by: caller.application,
       modified_at: now,
-    };
+    });
     const fact = { entity: 'application', id: row.application_id, operation: 'update' } as const;
     return {
       change: { replace: { applications: [updated] }, entries: [entryOf(caller, now, fact)] },

@@ -229,11 +229,30 @@ export function systemEntry<E extends Entity>(
   };
 }
 
+/** Somebody writes to the database beside the vault. Whoever watches the log looks for this word. */
+const alteredBeside = 'altered beside the vault';
+
+/** A row was met that is not as the vault wrote it, so the request was refused. */
+export function alteredEntry(
+  caller: Caller,
+  at: Instant,
+  { entity, id, operation }: Attempt,
+): LogEntry {
+  const entry = denialOf(caller, at, { entity, id, operation });
+  return { ...entry, message: `${entry.message}: it was ${alteredBeside}` };
+}
+
+export interface FailedAuthentication {
+  readonly key: Pick<Row<'api_keys'>, 'tenant_id' | 'key_id' | 'session_id'>;
+  /** The key, or what it stands for, is not as the vault wrote it. */
+  readonly flaw: 'altered' | undefined;
+}
+
 /** A key that is known was presented, and opened nothing: its holder is gone, or its time is over. */
 export function failedAuthenticationEntry(
   origin: Origin,
   at: Instant,
-  key: Pick<Row<'api_keys'>, 'tenant_id' | 'key_id' | 'session_id'>,
+  { key, flaw }: FailedAuthentication,
 ): LogEntry {
   const { tenant_id, key_id, session_id } = key;
   return {
@@ -244,7 +263,7 @@ export function failedAuthenticationEntry(
     entity_type: session_id === null ? 'application_key' : 'session',
     entity_id: session_id ?? key_id,
     operation: 'authenticate',
-    message: 'Authentication failed',
+    message: flaw ? `Authentication failed: the key was ${alteredBeside}` : 'Authentication failed',
     result: 'denied',
     origin: origin.address,
     trace_id: origin.traceId,

@@ -44,6 +44,7 @@ export function formatEntry(entry: ChainedEntry): string {
     result: entry.result,
     origin: entry.origin,
     trace_id: entry.trace_id,
+    ...(entry.state !== null && { state: entry.state }),
   };
   return `${JSON.stringify(line)}\n`;
 }
@@ -70,8 +71,10 @@ export function parseLine(text: string, line: number): LogRecord {
 function recordOf(value: Readonly<Record<string, unknown>>): LogRecord | undefined {
   const { kind } = value;
   if (kind === 'entry') {
-    const whole = Object.keys(value).length === lineMembers;
-    return whole ? { kind: 'entries', entries: [value as unknown as ChainedEntry] } : undefined;
+    const { state = null } = value;
+    const whole = Object.keys(value).length === lineMembers + (state === null ? 0 : 1);
+    const entry = { ...value, state } as unknown as ChainedEntry;
+    return whole ? { kind: 'entries', entries: [entry] } : undefined;
   }
   if (kind === 'removal' || kind === 'checkpoint') {
     return { kind, signed: value as unknown as Signed };

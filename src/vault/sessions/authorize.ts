@@ -9,6 +9,7 @@ import type { Caller } from '../access/caller.ts';
 import { type AccessRequest, readAccess, storedAccess } from '../applications/row.ts';
 import { entryOf } from '../logs/audit.ts';
 import { type Decide, forbid } from '../perform.ts';
+import { proven, requireProven } from '../rows/proven.ts';
 import { sessionLifeMsMax, sessionOfNonce } from './sessions.ts';
 
 export interface Authorization extends AccessRequest {
@@ -43,6 +44,7 @@ export function authorizeSession(
     if (!row || row.expires_at <= now) {
       throw new VaultError('not_found', { public: 'There is no session with this nonce.' });
     }
+    requireProven(caller.tenant, 'sessions', row);
     if (row.authorized_by !== null) {
       throw new VaultError('conflict', { public: 'The nonce has been used.' });
     }
@@ -50,14 +52,14 @@ export function authorizeSession(
     if (!covers(caller.policy, policyOf(access))) {
       return forbid(caller, now, { ...fact, message: exceeding });
     }
-    const authorized = {
+    const authorized = proven(caller.tenant, 'sessions', {
       ...row,
       version: row.version + 1,
       ...storedAccess(access),
       authorized_by: caller.application,
       authorized_at: now,
       expires_at: expiry ?? row.expires_at,
-    };
+    });
     return {
       change: { replace: { sessions: [authorized] }, entries: [entryOf(caller, now, fact)] },
       reply: { status: 200 },

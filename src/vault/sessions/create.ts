@@ -3,13 +3,13 @@ import { hashSessionNonce, newSessionNonce } from '../../crypto/session-nonce.ts
 import { instantAfter } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import { newUuid, type SessionId } from '../../lib/ids.ts';
-import type { Row } from '../../store/tables.ts';
 import type { Caller } from '../access/caller.ts';
 import { newKey } from '../applications/api-key-row.ts';
 import type { KeyWriting } from '../applications/keys.ts';
 import { storedAccess } from '../applications/row.ts';
 import { entryOf } from '../logs/audit.ts';
 import type { Decide } from '../perform.ts';
+import { proven } from '../rows/proven.ts';
 import { sessionLifeMs } from './sessions.ts';
 
 export function createSession({ clock, random }: KeyWriting, caller: Caller): Decide {
@@ -27,7 +27,7 @@ export function createSession({ clock, random }: KeyWriting, caller: Caller): De
       now,
       random,
     });
-    const row: Row<'sessions'> = {
+    const row = proven(tenant, 'sessions', {
       tenant_id: tenant.id,
       session_id: id,
       version: 1,
@@ -39,7 +39,7 @@ export function createSession({ clock, random }: KeyWriting, caller: Caller): De
       authorized_at: null,
       created_at: now,
       expires_at: instantAfter(now, sessionLifeMs),
-    };
+    });
     return {
       change: {
         insert: { sessions: [row], api_keys: [key.row] },

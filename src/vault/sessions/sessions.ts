@@ -8,6 +8,8 @@ import type { Row } from '../../store/tables.ts';
 import { covers, type Policy, policyOf } from '../access/access.ts';
 import { accessOf } from '../applications/row.ts';
 import { systemEntry } from '../logs/audit.ts';
+import { requireProven } from '../rows/proven.ts';
+import type { Tenant } from '../tenants/tenants.ts';
 
 export const sessionLifeMs = 3 * minute;
 export const sessionLifeMsMax = day;
@@ -17,16 +19,23 @@ const nothing = policyOf({ permissions: [], rules: [] });
 /**
  * What a session holds: what it was granted, for as long as the application that granted it exists
  * and could grant it still.
+ * @throws VaultError `integrity` when one of the two was altered beside the vault.
  */
-export async function policyOfSession(store: Store, session: Row<'sessions'>): Promise<Policy> {
-  const { tenant_id, authorized_by } = session;
+export async function policyOfSession(
+  store: Store,
+  tenant: Tenant,
+  session: Row<'sessions'>,
+): Promise<Policy> {
+  const { tenant_id, authorized_by } = requireProven(tenant, 'sessions', session);
   if (authorized_by === null) return nothing;
   const authoriser = await store.get('applications', {
     tenant_id,
     application_id: authorized_by,
   });
+  if (!authoriser) return nothing;
+  requireProven(tenant, 'applications', authoriser);
   const granted = policyOf(accessOf(session));
-  return authoriser && covers(policyOf(accessOf(authoriser)), granted) ? granted : nothing;
+  return covers(policyOf(accessOf(authoriser)), granted) ? granted : nothing;
 }
 
 /** The session that the nonce was given for, whether or not it has expired. */
@@ -76,6 +85,14 @@ export async function purgeSessions(
   );
   if (first === undefined) return 0;
   const entries: readonly [LogEntry, ...LogEntry[]] = [first, ...others];
+  const hashes = rows.map(({ key_hash }) => key_hash);
+  const keys = await store.select((db) =>
+    db
+      .selectFrom('api_keys')
+      .select(['key_hash', 'version', 'key_id'])
+      .where('tenant_id', '=', tenant)
+      .where('key_hash', 'in', hashes),
+  );
   const { conflict } = await store.commit({
     remove: {
       sessions: rows.map(({ tenant_id, session_id, version }) => ({
@@ -83,12 +100,9 @@ export async function purgeSessions(
         session_id,
         version,
       })),
-      api_keys: rows.map(({ key_hash }) => ({ key_hash, version: sessionKeyVersion })),
+      api_keys: keys,
     },
     entries,
   });
   return conflict === undefined ? rows.length : 0;
 }
-
-/** The key of a session is never changed: its use is not noted. */
-const sessionKeyVersion = 1;

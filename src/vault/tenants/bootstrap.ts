@@ -111,9 +111,12 @@ export function managementApplication({ tenant, now, random, supplied }: NewMana
   const id = newUuid<ApplicationId>(random);
   const kind = 'management';
   const access = { permissions: managementPermissions(), rules: [] };
+  const key = newKey({ tenant, application: id, kind, by: null, now, random, supplied });
+  const { key_id } = key.row;
+  const name = 'Management';
   return {
-    row: applicationRow({ tenant, id, name: 'Management', kind, access, by: null, now }),
-    key: newKey({ tenant, application: id, kind, by: null, now, random, supplied }),
+    row: applicationRow({ tenant, id, name, kind, access, key: key_id, by: null, now }),
+    key,
   };
 }
 

@@ -6,8 +6,9 @@ import type { Row } from '../../store/tables.ts';
 import type { Caller } from '../access/caller.ts';
 import { entryOf } from '../logs/audit.ts';
 import type { Decide } from '../perform.ts';
+import { requireProven } from '../rows/proven.ts';
 import { quotasOf, settingsOf } from './settings.ts';
-import { nameOf, type Tenants } from './tenants.ts';
+import { nameOf, type Tenant, type Tenants } from './tenants.ts';
 
 export interface TenantReading {
   readonly tenants: Tenants;
@@ -16,7 +17,7 @@ export interface TenantReading {
 
 export function readTenant({ tenants, clock }: TenantReading, caller: Caller): Decide {
   return async () => {
-    const row = await tenantRowOf(tenants, caller.tenant.id);
+    const row = await provenTenantRow(tenants, caller.tenant);
     const fact = { entity: 'tenant', id: row.tenant_id, operation: 'read' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
@@ -33,6 +34,14 @@ export async function tenantRowOf(
   const row = await tenants.row(id);
   if (row) return row;
   throw new VaultError('not_found', { public: 'There is no such tenant.' });
+}
+
+/**
+ * The row as the vault wrote it.
+ * @throws VaultError `not_found` when the tenant is deleted; `integrity` when the row was altered.
+ */
+export async function provenTenantRow(tenants: Tenants, tenant: Tenant): Promise<Row<'tenants'>> {
+  return requireProven(tenant, 'tenants', await tenantRowOf(tenants, tenant.id));
 }
 
 export function viewTenant(row: Row<'tenants'>): object {

@@ -8,6 +8,7 @@ import type { Random } from '../../lib/random.ts';
 import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
+import { isProven, proven } from '../rows/proven.ts';
 import { type Quotas, quotasOf, type Settings, settingsOf } from './settings.ts';
 
 export type TenantType = 'test' | 'production';
@@ -23,7 +24,10 @@ export interface Tenant {
 }
 
 export interface Tenants {
-  /** The tenant as it was at most a second ago; `undefined` when there is none. */
+  /**
+   * The tenant as it was at most a second ago; `undefined` when there is none, or when its row was altered
+   * beside the vault: nobody works for it, or with its settings, until the row is put right.
+   */
   find(id: TenantId): Promise<Tenant | undefined>;
   /** A tenant with keys of its own that is yet to be stored. */
   draft(tenant: { readonly name: string; readonly type: TenantType }): {
@@ -32,7 +36,7 @@ export interface Tenants {
   };
   /** The rows of all tenants but those that are deleted. */
   all(): Promise<readonly Row<'tenants'>[]>;
-  /** The row as it is now, for who is about to change it; `undefined` when there is none. */
+  /** The row as it is now, altered or not; `undefined` when there is none. */
   row(id: TenantId): Promise<Row<'tenants'> | undefined>;
   /** What this server commits takes effect at once here; other servers see it within a second. */
   forget(change: Change): void;
@@ -114,13 +118,15 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
       const reading = recent.reading();
       const row = await rowOf(id);
       if (row === undefined) return undefined;
+      if (!isProven({ keyring: keyringOf(row) }, 'tenants', row)) return undefined;
       const tenant = tenantOf(row);
       recent.set(id, tenant, reading);
       return tenant;
     },
     draft: ({ name, type }) => {
       const id = newUuid<TenantId>(random);
-      const row: Row<'tenants'> = {
+      const keyring = createKeyring(random);
+      const row = proven({ keyring }, 'tenants', {
         tenant_id: id,
         version: 1,
         name,
@@ -128,12 +134,12 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
         type,
         settings: '{}',
         quotas: '{}',
-        keyring: wrapKeyring(rootKey.key, id, createKeyring(random), random),
+        keyring: wrapKeyring(rootKey.key, id, keyring, random),
         created_at: clock.now(),
         modified_by: null,
         modified_at: null,
         deleted_at: null,
-      };
+      });
       return { row, tenant: tenantOf(row) };
     },
     all,

@@ -1,9 +1,9 @@
 /** Updating a tenant: its own name and settings through the API, its quotas by the operator. */
-import type { Row } from '../../store/tables.ts';
 import type { Caller, Operator } from '../access/caller.ts';
 import { entryOf } from '../logs/audit.ts';
 import type { Decide } from '../perform.ts';
-import { type TenantReading, tenantRowOf, viewTenant } from './read.ts';
+import { proven } from '../rows/proven.ts';
+import { provenTenantRow, type TenantReading, viewTenant } from './read.ts';
 import { parseSettings, type Quotas } from './settings.ts';
 
 export interface TenantUpdate {
@@ -21,15 +21,15 @@ export function updateTenant(
   const settings = parseSettings(update.settings ?? {});
   return async () => {
     const now = clock.now();
-    const row = await tenantRowOf(tenants, caller.tenant.id);
-    const updated: Row<'tenants'> = {
+    const row = await provenTenantRow(tenants, caller.tenant);
+    const updated = proven(caller.tenant, 'tenants', {
       ...row,
       version: row.version + 1,
       display_name: update.name === row.name ? null : update.name,
       settings: JSON.stringify({ ...JSON.parse(row.settings), ...settings }),
       modified_by: caller.application,
       modified_at: now,
-    };
+    });
     const fact = { entity: 'tenant', id: row.tenant_id, operation: 'update' } as const;
     return {
       change: { replace: { tenants: [updated] }, entries: [entryOf(caller, now, fact)] },
@@ -45,9 +45,13 @@ export function setQuotas(
   quotas: Partial<Quotas>,
 ): Decide {
   return async () => {
-    const row = await tenantRowOf(tenants, operator.tenant.id);
+    const row = await provenTenantRow(tenants, operator.tenant);
     const merged: Partial<Quotas> = { ...JSON.parse(row.quotas), ...quotas };
-    const updated = { ...row, version: row.version + 1, quotas: JSON.stringify(merged) };
+    const updated = proven(operator.tenant, 'tenants', {
+      ...row,
+      version: row.version + 1,
+      quotas: JSON.stringify(merged),
+    });
     const fact = { entity: 'tenant', id: row.tenant_id, operation: 'update' } as const;
     return {
       change: {

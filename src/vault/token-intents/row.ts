@@ -1,5 +1,5 @@
 /** A token intent as it is stored and as it is shown: its data is sealed, and no answer holds it. */
-import { openText, type Sealed, sealText } from '../../crypto/envelope.ts';
+import { type Binding, sealText } from '../../crypto/envelope.ts';
 import { newEvaluation } from '../../expressions/evaluation.ts';
 import { type Instant, instantAfter } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
@@ -9,10 +9,11 @@ import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
 import type { Row } from '../../store/tables.ts';
 import type { Caller } from '../access/caller.ts';
+import { openBound } from '../rows/bound.ts';
 import type { Tenant } from '../tenants/tenants.ts';
 import { codeExpiryOf, withoutCode } from '../tokens/card-code.ts';
 import type { Contents } from '../tokens/contents.ts';
-import { fingerprintOfContents } from '../tokens/row.ts';
+import { fingerprintOfContents, type Sealing } from '../tokens/row.ts';
 import { summaryOf, type TokenTypeName } from '../tokens/types.ts';
 
 export interface NewTokenIntent {
@@ -29,24 +30,25 @@ export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'tok
   const codeExpiry = codeExpiryOf(contents, tenant.quotas, now);
   const codeIsGone = codeExpiry !== null && codeExpiry <= now;
   const data = codeIsGone ? withoutCode(contents.type, contents.data) : contents.data;
-  return {
-    tenant_id: tenant.id,
-    token_intent_id: id,
-    version: 1,
-    type: contents.type,
-    data: sealIntent(tenant, id, data, random),
-    fingerprint: fingerprintOfContents(tenant, { contents, evaluation: newEvaluation() }),
-    code_expires_at: codeIsGone ? null : codeExpiry,
-    created_by: caller.application,
-    created_at: now,
-    expires_at: instantAfter(now, tenant.quotas.token_intent_retention),
-  };
+  return sealIntent(
+    { tenant, data, random },
+    {
+      tenant_id: tenant.id,
+      token_intent_id: id,
+      version: 1,
+      type: contents.type,
+      fingerprint: fingerprintOfContents(tenant, { contents, evaluation: newEvaluation() }),
+      code_expires_at: codeIsGone ? null : codeExpiry,
+      created_by: caller.application,
+      created_at: now,
+      expires_at: instantAfter(now, tenant.quotas.token_intent_retention),
+    },
+  );
 }
 
 /** The data, without a card code whose time is over. */
 export function openIntent(tenant: Tenant, row: Row<'token_intents'>, now: Instant): Secret<Json> {
-  const binding = bindingOf(tenant, row.token_intent_id);
-  const text = openText(tenant.keyring.sealing('data'), binding, row.data);
+  const text = openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
   const data = JSON.parse(text.reveal()) as Json;
   const codeIsGone = row.code_expires_at !== null && row.code_expires_at <= now;
   return new Secret(codeIsGone ? withoutCode(row.type as TokenTypeName, data) : data);
@@ -63,12 +65,9 @@ export function intentWithoutCode(
   row: Row<'token_intents'>,
   random: Random,
 ): Row<'token_intents'> {
-  return {
-    ...row,
-    version: row.version + 1,
-    data: sealIntent(tenant, row.token_intent_id, dataForToken(tenant, row), random),
-    code_expires_at: null,
-  };
+  const data = dataForToken(tenant, row);
+  const updated = { ...row, version: row.version + 1, code_expires_at: null };
+  return sealIntent({ tenant, data, random }, updated);
 }
 
 /** What the API shows: what may be said of the data, never the data. */
@@ -85,12 +84,23 @@ export function viewTokenIntent(tenant: Tenant, row: Row<'token_intents'>, now: 
   };
 }
 
-function sealIntent(tenant: Tenant, id: TokenIntentId, data: Json, random: Random): Sealed {
+type Unsealed = Omit<Row<'token_intents'>, 'data'>;
+
+function sealIntent({ tenant, data, random }: Sealing, row: Unsealed): Row<'token_intents'> {
   const keys = tenant.keyring.sealing('data');
-  return sealText(keys, bindingOf(tenant, id), JSON.stringify(data), random);
+  return { ...row, data: sealText(keys, bindingOf(tenant, row), JSON.stringify(data), random) };
 }
 
 /** A field of its own: the data of an intent is never taken for that of a token with the same id. */
-function bindingOf(tenant: Tenant, id: TokenIntentId) {
-  return { tenant: tenant.id, id, field: 'token_intent.data' };
+function bindingOf(tenant: Tenant, row: Unsealed): Binding {
+  const columns = JSON.stringify([
+    row.version,
+    row.type,
+    row.fingerprint,
+    row.code_expires_at,
+    row.created_by,
+    row.created_at,
+    row.expires_at,
+  ]);
+  return { tenant: tenant.id, id: row.token_intent_id, field: 'token_intent.data', row: columns };
 }

@@ -14,7 +14,7 @@ import { contentsOfRow, hasExpired, patchContents } from './contents.ts';
 import { mayTakeIntent, readGrant } from './disclosure.ts';
 import type { TokenDraft, TokenDrafts } from './drafts.ts';
 import { idRepeated } from './id.ts';
-import { deriveRow, openData, stillThere } from './row.ts';
+import { deriveRow, openData, sealRow, stillThere } from './row.ts';
 import { searchTerms } from './search-terms.ts';
 import {
   type Extras,
@@ -90,21 +90,24 @@ function makeNew(
   const answers = deduplicates && equals.every(({ row }) => row.deduplicated === 0);
   const inTheWay = answers && fingerprint !== null ? expired.get(fingerprint) : undefined;
   if (inTheWay) drafts.remove(inTheWay);
-  const row: Row<'tokens'> = {
-    tenant_id: tenant.id,
-    token_id: id,
-    version: 1,
-    ...deriveRow({ tenant, id, contents, fingerprint, now, random }),
-    deduplicated: answers ? 1 : 0,
-    created_by: caller.application,
-    created_at: now,
-    modified_by: null,
-    modified_at: null,
-  };
+  const { data } = contents;
+  const row = sealRow(
+    { tenant, data, random },
+    {
+      tenant_id: tenant.id,
+      token_id: id,
+      version: 1,
+      ...deriveRow({ tenant, contents, fingerprint, now }),
+      deduplicated: answers ? 1 : 0,
+      created_by: caller.application,
+      created_at: now,
+      modified_by: null,
+      modified_at: null,
+    },
+  );
   const terms = searchTerms(tenant, row, { contents, evaluation });
   drafts.put({ stored: undefined, row, terms });
   const extras = { deduplicated: false };
-  const { data } = contents;
   // What an intent holds was brought by an earlier request, perhaps by somebody else.
   const grant = intent ? readGrant(policy, subject) : created;
   const viewAt = grant
@@ -194,15 +197,18 @@ function merged(
   const patch = { data, ...(metadata && { metadata }) };
   const old = contentsOfRow(before, openData(tenant, before, now).reveal());
   const contents = patchContents(old, patch, { now: () => now });
-  const { token_id: id, fingerprint } = before;
-  const row: Row<'tokens'> = {
-    ...before,
-    ...deriveRow({ tenant, id, contents, fingerprint, now, random }),
-    ...(stored && {
-      version: stored.version + 1,
-      modified_by: caller.application,
-      modified_at: now,
-    }),
-  };
+  const { fingerprint } = before;
+  const row = sealRow(
+    { tenant, data: contents.data, random },
+    {
+      ...before,
+      ...deriveRow({ tenant, contents, fingerprint, now }),
+      ...(stored && {
+        version: stored.version + 1,
+        modified_by: caller.application,
+        modified_at: now,
+      }),
+    },
+  );
   return { stored, row, terms: searchTerms(tenant, row, { contents, evaluation }) };
 }

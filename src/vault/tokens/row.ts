@@ -1,16 +1,16 @@
 /** A token as it is stored: data sealed, fingerprint keyed. */
 import { fingerprintOf } from '../../crypto/digest.ts';
-import { openText, type Sealed, sealText } from '../../crypto/envelope.ts';
+import { type Binding, sealText } from '../../crypto/envelope.ts';
 import { ExpressionError } from '../../expressions/error.ts';
 import type { Evaluation } from '../../expressions/evaluation.ts';
 import { compileExpression, evaluateExpression } from '../../expressions/expression.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid } from '../../lib/errors.ts';
-import type { TokenId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
 import type { Row } from '../../store/tables.ts';
+import { openBound } from '../rows/bound.ts';
 import type { Tenant } from '../tenants/tenants.ts';
 import { codeExpiryOf, withoutCode } from './card-code.ts';
 import type { Contents } from './contents.ts';
@@ -21,7 +21,6 @@ type Derived = Pick<
   Row<'tokens'>,
   | 'type'
   | 'container'
-  | 'data'
   | 'mask'
   | 'metadata'
   | 'fingerprint'
@@ -32,24 +31,28 @@ type Derived = Pick<
   | 'code_expires_at'
 >;
 
-export interface Sealing {
+export interface Deriving {
   readonly tenant: Tenant;
-  readonly id: TokenId;
   readonly contents: Contents;
   readonly fingerprint: string | null;
   readonly now: Instant;
+}
+
+/** All columns that {@link sealRow} binds to the data. */
+export type Unsealed = Omit<Row<'tokens'>, 'data'>;
+
+export interface Sealing {
+  readonly tenant: Tenant;
+  readonly data: Json;
   readonly random: Random;
 }
 
-export function deriveRow(sealing: Sealing): Derived {
-  const { tenant, id, contents, fingerprint, now, random } = sealing;
+export function deriveRow({ tenant, contents, fingerprint, now }: Deriving): Derived {
   const code_expires_at = codeExpiryOf(contents, tenant.quotas, now);
   const codeIsGone = code_expires_at !== null && code_expires_at <= now;
-  const data = codeIsGone ? withoutCode(contents.type, contents.data) : contents.data;
   return {
     type: contents.type,
     container: contents.container,
-    data: sealData(tenant, id, data, random),
     mask: contents.mask === undefined ? null : JSON.stringify(contents.mask),
     metadata: contents.metadata === undefined ? null : JSON.stringify(contents.metadata),
     fingerprint,
@@ -63,12 +66,47 @@ export function deriveRow(sealing: Sealing): Derived {
 }
 
 /**
+ * The row with its data, which opens only as long as every other column is as it is now; without a card
+ * code where no column says how long one stays.
+ */
+export function sealRow({ tenant, data, random }: Sealing, row: Unsealed): Row<'tokens'> {
+  const stays = row.code_expires_at === null ? withoutCode(row.type as TokenTypeName, data) : data;
+  const keys = tenant.keyring.sealing('data');
+  return { ...row, data: sealText(keys, bindingOf(tenant, row), JSON.stringify(stays), random) };
+}
+
+function bindingOf({ id: tenant }: Tenant, row: Unsealed): Binding {
+  return { tenant, id: row.token_id, field: 'data', row: boundColumns(row) };
+}
+
+/** Written out, because this is done for every token that is read. Tests turn each column of the schema. */
+function boundColumns(row: Unsealed): string {
+  return JSON.stringify([
+    row.version,
+    row.type,
+    row.container,
+    row.mask,
+    row.metadata,
+    row.fingerprint,
+    row.fingerprint_expression,
+    row.deduplicated,
+    row.search_indexes,
+    row.expires_at,
+    row.expires_offset,
+    row.code_expires_at,
+    row.created_by,
+    row.created_at,
+    row.modified_by,
+    row.modified_at,
+  ]);
+}
+
+/**
  * The data of a stored token, without a card code whose time is over, whether or not that was
  * removed from the disk yet. Its `Secret` is opened only by who holds a decision.
  */
 export function openData(tenant: Tenant, row: Row<'tokens'>, now: Instant): Secret<Json> {
-  const binding = { tenant: tenant.id, id: row.token_id, field: 'data' };
-  const text = openText(tenant.keyring.sealing('data'), binding, row.data);
+  const text = openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
   return stillThere(row, JSON.parse(text.reveal()) as Json, now);
 }
 
@@ -85,17 +123,8 @@ export function rowWithoutCode(
   { now, random }: { readonly now: Instant; readonly random: Random },
 ): Row<'tokens'> {
   const data = openData(tenant, row, now).reveal();
-  return {
-    ...row,
-    version: row.version + 1,
-    data: sealData(tenant, row.token_id, data, random),
-    code_expires_at: null,
-  };
-}
-
-function sealData(tenant: Tenant, id: TokenId, data: Json, random: Random): Sealed {
-  const binding = { tenant: tenant.id, id, field: 'data' };
-  return sealText(tenant.keyring.sealing('data'), binding, JSON.stringify(data), random);
+  const updated = { ...row, version: row.version + 1, code_expires_at: null };
+  return sealRow({ tenant, data, random }, updated);
 }
 
 /** Contents, and what the expressions over them may cost together with those of the same request. */

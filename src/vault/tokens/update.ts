@@ -12,7 +12,14 @@ import type { TokenWriting } from './create-many.ts';
 import { readGrant, undisclosedMove, undisclosedPatch } from './disclosure.ts';
 import { fadingToken } from './fading.ts';
 import { liveToken, replacementOf, tokensWithFingerprint } from './queries.ts';
-import { deriveRow, type Evaluated, fingerprintOfContents, openData, stillThere } from './row.ts';
+import {
+  deriveRow,
+  type Evaluated,
+  fingerprintOfContents,
+  openData,
+  sealRow,
+  stillThere,
+} from './row.ts';
 import { searchTerms } from './search-terms.ts';
 import { viewOverTime, viewUnread, withoutContents } from './view.ts';
 import { deduplicatesTokens, fingerprintsTokens } from './wanted.ts';
@@ -51,16 +58,19 @@ export function updateToken(
     const exposed = undisclosedMove(caller.policy, subject, moved);
     if (exposed) return deny(caller, now, attempt, exposed);
     const fingerprint = fingerprintAfter(caller, { row, patch, contents, evaluation });
-    const updated: Row<'tokens'> = {
-      ...row,
-      ...deriveRow({ tenant, id: row.token_id, contents, fingerprint, now, random }),
-      version: row.version + 1,
-      deduplicated: fingerprint === row.fingerprint ? row.deduplicated : 0,
-      modified_by: caller.application,
-      modified_at: now,
-    };
-    const terms = searchTerms(tenant, updated, { contents, evaluation });
     const { data } = contents;
+    const updated = sealRow(
+      { tenant, data, random },
+      {
+        ...row,
+        ...deriveRow({ tenant, contents, fingerprint, now }),
+        version: row.version + 1,
+        deduplicated: fingerprint === row.fingerprint ? row.deduplicated : 0,
+        modified_by: caller.application,
+        modified_at: now,
+      },
+    );
+    const terms = searchTerms(tenant, updated, { contents, evaluation });
     const grant = readGrant(caller.policy, moved);
     const viewOf = grant
       ? viewOverTime({ row: updated, grant, evaluation, onMaskFailure }, (at) =>

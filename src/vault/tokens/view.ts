@@ -16,7 +16,7 @@ export type OnMaskFailure = () => void;
 /** What decides how data is shown. */
 export interface Sight {
   readonly row: Pick<Row<'tokens'>, 'type' | 'mask'>;
-  /** Opened only when the grant's transform needs it. */
+  /** Called once, whatever the transform: what opens was not altered. */
   readonly open: () => Secret<Json>;
   readonly grant: Grant;
   /** Of the request that shows it, with all else that it shows. */
@@ -157,14 +157,16 @@ function historyOf(row: Row<'tokens'>): JsonObject {
  */
 export function shownData({ row, open, grant, evaluation, onMaskFailure }: Sight): JsonObject {
   const type = row.type as TokenTypeName;
+  // Also where nothing of it is shown: it opens only when nothing of the row was altered.
+  const sealed = open();
   if (grant.transform === 'redact') return {};
   if (grant.transform === 'reveal') {
-    const data = open().reveal();
+    const data = sealed.reveal();
     return { data, ...summaryOf(type, data) };
   }
   const mask = maskOf(row);
   if (mask === undefined) return {};
-  const data = open().reveal();
+  const data = sealed.reveal();
   try {
     const masked = evaluateTemplate(compileTemplate(mask, 'mask'), { data }, evaluation);
     return {

@@ -1,0 +1,154 @@
+/** What entries of the log say of the rows that their change wrote, so that the log explains the database. */
+import type { LogEntry, StatedEntry } from '../lib/log-chain.ts';
+import type { Change } from './change.ts';
+import type { SqlValue } from './tables.ts';
+
+interface ExplainedTable {
+  /** What entries call a row of the table. */
+  readonly entity: string;
+  /** The column that entries name it by, unique within the tenant. */
+  readonly id: string;
+  /** Where the row carries what authenticates all of it: a proof, or at the end of sealed data. */
+  readonly by: 'proof' | 'data';
+}
+
+/**
+ * The tables whose rows are explained. Search terms follow from tokens, stored answers are sealed and
+ * forgotten within a day, and the log has its own proof.
+ */
+export const explainedTables = {
+  tenants: { entity: 'tenant', id: 'tenant_id', by: 'proof' },
+  applications: { entity: 'application', id: 'application_id', by: 'proof' },
+  api_keys: { entity: 'application_key', id: 'key_id', by: 'proof' },
+  sessions: { entity: 'session', id: 'session_id', by: 'proof' },
+  tokens: { entity: 'token', id: 'token_id', by: 'data' },
+  token_intents: { entity: 'token_intent', id: 'token_intent_id', by: 'data' },
+} as const satisfies Record<string, ExplainedTable>;
+
+export type ExplainedName = keyof typeof explainedTables;
+
+export const explainedNames = Object.keys(explainedTables) as readonly ExplainedName[];
+
+type AnyRow = Readonly<Record<string, SqlValue>>;
+
+/** The row was made, follows the version before it, or is gone in the version that it had. */
+export type Sign = '+' | '=' | '-';
+
+/** What an entry says of one row. */
+export interface Mark {
+  readonly sign: Sign;
+  readonly table: ExplainedName;
+  readonly id: string;
+  readonly version: number;
+  /** See {@link authenticatorOf}; empty for a row that is gone. */
+  readonly authenticator: string;
+}
+
+/** The length of the tag of sealed data, which is its end. */
+const tagBytes = 16;
+
+/** What stands for a row in the log. Nobody without the tenant's keys can make another row with the same. */
+export function authenticatorOf(table: ExplainedName, row: AnyRow): string {
+  if (explainedTables[table].by === 'proof') return String(row['proof']);
+  const { buffer, byteOffset, byteLength } = row['data'] as Uint8Array;
+  const length = Math.min(tagBytes, byteLength);
+  return Buffer.from(buffer, byteOffset + byteLength - length, length).toString('base64url');
+}
+
+const actions = [
+  ['insert', '+'],
+  ['replace', '='],
+  ['remove', '-'],
+] as const;
+
+/**
+ * The entries of a change, together saying what became of every row of the tables above: each row by the
+ * entry about it, and by the first entry of the change where there is none.
+ */
+export function statedEntries(change: Change): readonly StatedEntry[] {
+  const { entries } = change;
+  const marks = change.unexplained ? [] : marksOf(change);
+  if (marks.length === 0) return entries.map((entry) => ({ ...entry, state: null }));
+  const placeOf = placesIn(entries);
+  const states: string[] = [];
+  for (const mark of marks) {
+    const place = placeOf(explainedTables[mark.table].entity, mark.id);
+    const text = formatMark(mark, place !== undefined);
+    const known = states[place ?? 0];
+    states[place ?? 0] = known === undefined ? text : `${known} ${text}`;
+  }
+  return entries.map((entry, index) => ({ ...entry, state: states[index] ?? null }));
+}
+
+function marksOf(change: Change): Mark[] {
+  const marks: Mark[] = [];
+  for (const [action, sign] of actions) {
+    const rowsByTable = change[action] as Readonly<Record<string, readonly AnyRow[] | undefined>>;
+    if (!rowsByTable) continue;
+    for (const table of explainedNames) {
+      const rows = rowsByTable[table];
+      if (!rows) continue;
+      const id = explainedTables[table].id;
+      for (const row of rows) {
+        const gone = sign === '-' || (table === 'tenants' && row['deleted_at'] !== null);
+        marks.push({
+          sign: gone ? '-' : sign,
+          table,
+          id: String(row[id]),
+          // A deleted tenant's row stays, to say that; what ends is the version before it.
+          version: Number(row['version']) - (gone && sign === '=' ? 1 : 0),
+          authenticator: gone ? '' : authenticatorOf(table, row),
+        });
+      }
+    }
+  }
+  return marks;
+}
+
+/** The first entry about the row that tells of a change, by its place. */
+function placesIn(
+  entries: readonly LogEntry[],
+): (entity: string, id: string) => number | undefined {
+  const changes = (entry: LogEntry) => entry.operation !== 'read' && entry.result === 'success';
+  const [only] = entries;
+  if (only && entries.length === 1) {
+    return (entity, id) =>
+      only.entity_id === id && only.entity_type === entity && changes(only) ? 0 : undefined;
+  }
+  const places = new Map<string, number>();
+  entries.forEach((entry, place) => {
+    const name = `${entry.entity_type} ${entry.entity_id}`;
+    if (changes(entry) && !places.has(name)) places.set(name, place);
+  });
+  return (entity, id) => places.get(`${entity} ${id}`);
+}
+
+function formatMark({ sign, table, id, version, authenticator }: Mark, isOwn: boolean): string {
+  const row = sign === '-' ? `-${version}` : `${sign}${version}.${authenticator}`;
+  return isOwn ? row : `${row}@${table}:${encodeURIComponent(id)}`;
+}
+
+const markForm = /^([+=-])([0-9]+)(?:\.([A-Za-z0-9_.-]*))?(?:@([a-z_]+):(\S+))?$/;
+
+const tablesByEntity: ReadonlyMap<string, ExplainedName> = new Map(
+  explainedNames.map((table) => [explainedTables[table].entity, table]),
+);
+
+/** What an entry says of rows; what cannot be read says nothing. */
+export function marksOfEntry(
+  entry: Pick<StatedEntry, 'state' | 'entity_type' | 'entity_id'>,
+): readonly Mark[] {
+  const { state, entity_type, entity_id } = entry;
+  if (state === null) return [];
+  return state.split(' ').flatMap((text) => {
+    const [, sign, version, authenticator = '', named, name] = markForm.exec(text) ?? [];
+    const table = named === undefined ? tablesByEntity.get(entity_type) : tableOf(named);
+    if (sign === undefined || table === undefined) return [];
+    const id = name === undefined ? entity_id : decodeURIComponent(name);
+    return [{ sign: sign as Sign, table, id, version: Number(version), authenticator }];
+  });
+}
+
+function tableOf(name: string): ExplainedName | undefined {
+  return explainedNames.find((table) => table === name);
+}
