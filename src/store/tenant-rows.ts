@@ -35,6 +35,29 @@ export function rowsOfTenant(
       .limit(limit);
 }
 
+export interface TenantPage {
+  readonly tenant: TenantId;
+  /** By which the rows are ordered, and of which the page begins after a value. */
+  readonly column: string;
+  readonly after: string;
+  readonly rowsMax: number;
+}
+
+/** Whole rows of a tenant, page by page. */
+export function pageOfTenant(
+  table: Table,
+  { tenant, column, after, rowsMax }: TenantPage,
+): Query<Record<string, SqlValue>> {
+  return (db) =>
+    (db as unknown as Uniform)
+      .selectFrom(table)
+      .selectAll()
+      .where('tenant_id', '=', tenant)
+      .where(column, '>', after)
+      .orderBy(column)
+      .limit(rowsMax);
+}
+
 export interface DueRows {
   readonly tenant: { readonly id: TenantId };
   /** What was over by then is due. */

@@ -46,12 +46,12 @@ export function logSigningKey(tenant: Tenant): SigningKey {
 }
 
 /** The keys that signed, or sign, statements about this tenant's log; the newest last. */
-export function publicKeysOf({ keyring }: Tenant): string[] {
+export function publicKeysOf({ keyring }: Pick<Tenant, 'keyring'>): string[] {
   return keyring.versions.audit.flatMap(({ key }) => (key ? [signingKeyOf(key).publicKey] : []));
 }
 
 /** Whoever can write to the database can put a statement of their own there. It must not guide us. */
-export function isOwn(tenant: Tenant, signed: Signed): boolean {
+export function isOwn(tenant: Pick<Tenant, 'keyring'>, signed: Signed): boolean {
   return publicKeysOf(tenant).includes(signed.public_key);
 }
 

@@ -13,7 +13,7 @@ import { openBound } from '../rows/bound.ts';
 import type { Tenant } from '../tenants/tenants.ts';
 import { codeExpiryOf, withoutCode } from '../tokens/card-code.ts';
 import type { Contents } from '../tokens/contents.ts';
-import { fingerprintOfContents, type Sealing } from '../tokens/row.ts';
+import { fingerprintOfContents, type Sealer, type Sealing } from '../tokens/row.ts';
 import { summaryOf, type TokenTypeName } from '../tokens/types.ts';
 
 export interface NewTokenIntent {
@@ -47,7 +47,7 @@ export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'tok
 }
 
 /** The data, without a card code whose time is over. */
-export function openIntent(tenant: Tenant, row: Row<'token_intents'>, now: Instant): Secret<Json> {
+export function openIntent(tenant: Sealer, row: Row<'token_intents'>, now: Instant): Secret<Json> {
   const text = openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
   const data = JSON.parse(text.reveal()) as Json;
   const codeIsGone = row.code_expires_at !== null && row.code_expires_at <= now;
@@ -92,7 +92,7 @@ function sealIntent({ tenant, data, random }: Sealing, row: Unsealed): Row<'toke
 }
 
 /** A field of its own: the data of an intent is never taken for that of a token with the same id. */
-function bindingOf(tenant: Tenant, row: Unsealed): Binding {
+function bindingOf(tenant: Sealer, row: Unsealed): Binding {
   const columns = JSON.stringify([
     row.version,
     row.type,

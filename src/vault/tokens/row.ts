@@ -38,11 +38,14 @@ export interface Deriving {
   readonly now: Instant;
 }
 
+/** Whose keys seal, and whose row it is. */
+export type Sealer = Pick<Tenant, 'id' | 'keyring'>;
+
 /** All columns that {@link sealRow} binds to the data. */
 export type Unsealed = Omit<Row<'tokens'>, 'data'>;
 
 export interface Sealing {
-  readonly tenant: Tenant;
+  readonly tenant: Sealer;
   readonly data: Json;
   readonly random: Random;
 }
@@ -75,7 +78,7 @@ export function sealRow({ tenant, data, random }: Sealing, row: Unsealed): Row<'
   return { ...row, data: sealText(keys, bindingOf(tenant, row), JSON.stringify(stays), random) };
 }
 
-function bindingOf({ id: tenant }: Tenant, row: Unsealed): Binding {
+function bindingOf({ id: tenant }: Sealer, row: Unsealed): Binding {
   return { tenant, id: row.token_id, field: 'data', row: boundColumns(row) };
 }
 
@@ -105,7 +108,7 @@ function boundColumns(row: Unsealed): string {
  * The data of a stored token, without a card code whose time is over, whether or not that was
  * removed from the disk yet. Its `Secret` is opened only by who holds a decision.
  */
-export function openData(tenant: Tenant, row: Row<'tokens'>, now: Instant): Secret<Json> {
+export function openData(tenant: Sealer, row: Row<'tokens'>, now: Instant): Secret<Json> {
   const text = openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
   return stillThere(row, JSON.parse(text.reveal()) as Json, now);
 }

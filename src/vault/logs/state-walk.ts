@@ -1,0 +1,199 @@
+/** Comparing a tenant's rows with its log: every row that the log does not explain is a finding. */
+import type { Keyring } from '../../crypto/keyring.ts';
+import type { Instant } from '../../lib/clock.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import type { ChainedEntry } from '../../lib/log-chain.ts';
+import type { ReadOnlyStore } from '../../store/read-only.ts';
+import {
+  authenticatorOf,
+  type ExplainedName,
+  explainedNames,
+  explainedTables,
+  marksOfEntry,
+} from '../../store/row-states.ts';
+import type { SqlValue } from '../../store/tables.ts';
+import { pageOfTenant } from '../../store/tenant-rows.ts';
+import { isAuthentic } from '../rows/authentic.ts';
+import type { LogRecord } from './records.ts';
+import { RowHistory } from './row-history.ts';
+import { isOwn, openRemoval, type Signed } from './statements.ts';
+
+export interface StateFinding {
+  /**
+   * `edited`: not as the vault wrote it. `restored`: as the vault once wrote it, but not last.
+   * `inserted`: no entry speaks of it. `missing`: the log says that it is there.
+   */
+  readonly kind: 'edited' | 'restored' | 'inserted' | 'missing';
+  readonly tenant_id: TenantId;
+  /** As entries call it. */
+  readonly entity_type: string;
+  readonly id: string;
+  /** The entry that last spoke of the row; absent where none did. */
+  readonly stream_id?: string;
+  readonly seq?: number;
+  readonly message: string;
+}
+
+export interface StateReport {
+  /** Rows that were compared. */
+  readonly rows: number;
+  /** Authentic rows that are older than what retention has left of the log, which says nothing of them. */
+  readonly beyond: number;
+  readonly findings: readonly StateFinding[];
+}
+
+/** Rows fetched at a time: a token may have a megabyte. */
+const pageRowsMax = 100;
+
+type AnyRow = Readonly<Record<string, SqlValue>>;
+
+export interface StateWalkOptions {
+  readonly tenant: TenantId;
+  /** Undefined where the tenant has no row, or one that is deleted. */
+  readonly keyring: Keyring | undefined;
+  readonly store: ReadOnlyStore;
+}
+
+/**
+ * Takes the records of one tenant's log, then reads its tables. Its memory grows with the rows that the
+ * log speaks of. The store must give both as of one moment.
+ */
+export class StateWalk {
+  readonly #options: StateWalkOptions;
+  readonly #histories = new Map<ExplainedName, Map<string, RowHistory>>();
+  /** Each once, however many entries name it. */
+  readonly #streams = new Map<string, string>();
+  /** Entries before it may be gone, so none of them says anything. */
+  #horizon = 0 as Instant;
+  #rows = 0;
+  #beyond = 0;
+  readonly #findings: StateFinding[] = [];
+
+  constructor(options: StateWalkOptions) {
+    this.#options = options;
+  }
+
+  take(record: LogRecord): void {
+    if (record.kind === 'removal') this.#takeRemoval(record.signed);
+    else if (record.kind === 'entries') for (const entry of record.entries) this.#takeEntry(entry);
+  }
+
+  async finish(): Promise<StateReport> {
+    for (const table of explainedNames) await this.#compare(table);
+    return { rows: this.#rows, beyond: this.#beyond, findings: this.#findings };
+  }
+
+  #takeRemoval(signed: Signed): void {
+    const { keyring } = this.#options;
+    const removal = keyring && isOwn({ keyring }, signed) ? openRemoval(signed) : undefined;
+    if (removal && removal.before > this.#horizon) this.#horizon = removal.before;
+  }
+
+  #takeEntry(entry: ChainedEntry): void {
+    if (entry.state === null || entry.created_at < this.#horizon) return;
+    const stream = this.#streams.get(entry.stream_id) ?? entry.stream_id;
+    this.#streams.set(stream, stream);
+    const place = { at: entry.created_at, stream, seq: entry.seq };
+    for (const mark of marksOfEntry(entry)) {
+      const histories = this.#historiesOf(mark.table);
+      const history = histories.get(mark.id) ?? new RowHistory(place);
+      histories.set(mark.id, history);
+      history.take(mark, place);
+    }
+  }
+
+  #historiesOf(table: ExplainedName): Map<string, RowHistory> {
+    const histories = this.#histories.get(table) ?? new Map<string, RowHistory>();
+    this.#histories.set(table, histories);
+    return histories;
+  }
+
+  async #compare(table: ExplainedName): Promise<void> {
+    const { tenant, store, keyring } = this.#options;
+    // Without its keys nothing of a tenant but its own row can be checked, nor read by anybody.
+    if (keyring === undefined && table !== 'tenants') return;
+    const histories = this.#historiesOf(table);
+    const column = explainedTables[table].id;
+    let after = '';
+    for (;;) {
+      const page = { tenant, column, after, rowsMax: pageRowsMax };
+      const rows = await store.select(pageOfTenant(table, page));
+      for (const row of rows) {
+        after = String(row[column]);
+        this.#rows++;
+        this.#judge(table, row, histories.get(after));
+        histories.delete(after);
+      }
+      if (rows.length < pageRowsMax) break;
+    }
+    for (const [id, history] of histories) {
+      const message = 'is gone, and no entry says that it was removed';
+      if (history.standing().length > 0) this.#report('missing', { table, id, history, message });
+    }
+  }
+
+  #judge(table: ExplainedName, row: AnyRow, history: RowHistory | undefined): void {
+    const { tenant, keyring } = this.#options;
+    const id = String(row[explainedTables[table].id]);
+    const about = { table, id, history };
+    const isDeleted = table === 'tenants' && row['deleted_at'] !== null;
+    const standing = history?.standing() ?? [];
+    const authentic =
+      !isDeleted && keyring !== undefined && isAuthentic({ id: tenant, keyring }, table, row);
+    if (history === undefined) {
+      if (authentic && changedAt(row) < this.#horizon) this.#beyond++;
+      else this.#report('inserted', { ...about, message: 'was made, and no entry says so' });
+      return;
+    }
+    if (isDeleted) {
+      if (standing.length === 0) return;
+      this.#report('edited', { ...about, message: 'is marked as deleted, and no entry says so' });
+      return;
+    }
+    if (standing.length === 0) {
+      this.#report('restored', { ...about, message: 'is there again, after it was removed' });
+      return;
+    }
+    const same = standing.filter((one) => one.authenticator === authenticatorOf(table, row));
+    if (authentic && same.some(({ version }) => version === row['version'])) return;
+    if (authentic && same.length === 0) {
+      this.#report('restored', { ...about, message: 'is not the version that was written last' });
+    } else {
+      this.#report('edited', { ...about, message: 'is not as it was written' });
+    }
+  }
+
+  #report(kind: StateFinding['kind'], { table, id, history, message }: About): void {
+    const { entity } = explainedTables[table];
+    this.#findings.push({
+      kind,
+      tenant_id: this.#options.tenant,
+      entity_type: entity,
+      id,
+      ...(history && { stream_id: history.last.stream, seq: history.last.seq }),
+      message: `${entity} ${id} ${message}`,
+    });
+  }
+}
+
+interface About {
+  readonly table: ExplainedName;
+  readonly id: string;
+  readonly history: RowHistory | undefined;
+  readonly message: string;
+}
+
+const times = ['created_at', 'modified_at', 'authorized_at'] as const;
+
+/** When the row was last changed, as far as it says so itself. */
+function changedAt(row: AnyRow): number {
+  return Math.max(...times.map((name) => Number(row[name] ?? 0)));
+}
+
+/** Every tenant that has a row, also one that was put there beside the vault. */
+export async function tenantsWithRows(store: ReadOnlyStore): Promise<TenantId[]> {
+  const rows = await store.select((db) =>
+    db.selectFrom('tenants').select('tenant_id').orderBy('tenant_id'),
+  );
+  return rows.map((row) => row.tenant_id);
+}

@@ -1,0 +1,323 @@
+/** The log explains the database: whatever was written beside the vault is named, and nothing else is. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { day, hour, minute } from '../../src/lib/clock.ts';
+import type { Row } from '../../src/store/tables.ts';
+import { perform } from '../../src/vault/perform.ts';
+import { setQuotas } from '../../src/vault/tenants/update.ts';
+import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
+import { runJob } from '../support/jobs.ts';
+import { bulk } from '../support/lines.ts';
+import { environmentOf, runCommand } from '../support/process.ts';
+import { literal } from '../support/sql.ts';
+import { newTenant, type TestTenant, untilUsed } from '../support/tenant.ts';
+import { takeTour } from '../support/tour.ts';
+import { createStillClock, startVault, type TestVault } from '../support/vault.ts';
+
+const visa = {
+  number: '4242424242424242',
+  expiration_month: 12,
+  expiration_year: 2030,
+  cvc: '123',
+};
+
+interface StateVerification {
+  readonly code: number | null;
+  readonly rows: number;
+  readonly beyond: number;
+  readonly findings: readonly {
+    readonly kind: string;
+    readonly id?: string;
+    readonly seq?: number;
+    readonly stream_id?: string;
+    readonly entity_type?: string;
+  }[];
+}
+
+async function verifyState(place: Place, ...flags: string[]): Promise<StateVerification> {
+  const words = ['logs', 'verify', '--state', '--json', ...flags];
+  const { code, stdout, stderr } = await runCommand(words, environmentOf(place));
+  assert.ok(stdout.startsWith('{'), stderr);
+  return { ...JSON.parse(stdout), code };
+}
+
+async function assertExplained(place: Place): Promise<StateVerification> {
+  const verified = await verifyState(place);
+  assert.deepEqual(verified.findings, []);
+  assert.equal(verified.code, 0);
+  return verified;
+}
+
+/** The entry that the log has about the row's last change. */
+async function lastChange(tenant: TestTenant, id: string): Promise<Row<'logs'>> {
+  const entries = (await tenant.rows('logs')).filter(
+    (entry) => entry.entity_id === id && entry.state !== null,
+  );
+  const version = ({ state }: Row<'logs'>) => Number.parseInt(state?.slice(1) ?? '', 10);
+  const last = entries.toSorted((one, two) => version(one) - version(two)).at(-1);
+  assert.ok(last, id);
+  return last;
+}
+
+/** Some of everything that makes, changes and removes rows. */
+async function live(tenant: TestTenant): Promise<void> {
+  const { vault } = tenant;
+  const manage = (method: string, path: string, body?: unknown) =>
+    tenant.send(method, path, { key: tenant.managementKey, body });
+  await manage('PUT', '/tenants/self', {
+    name: 'own name',
+    settings: { deduplicate_tokens: 'true' },
+  });
+  await tenant.token({ id: 'changed', type: 'token', data: 1, search_indexes: ['{{ data }}'] });
+  for (const metadata of [{ a: 'b' }, { a: null, c: 'd' }]) {
+    await tenant.send('PATCH', '/tokens/changed', { body: { metadata } });
+  }
+  for (let life = 0; life < 3; life++) {
+    await tenant.token({ id: 'again', type: 'token', data: `life ${life}` });
+    await tenant.send('PATCH', '/tokens/again', { body: { containers: [`/life/${life}/`] } });
+    if (life < 2) await tenant.send('DELETE', '/tokens/again');
+  }
+  await tenant.token({ type: 'card', data: visa });
+  await tenant.token({ type: 'card', data: visa });
+  await tenant.set({ deduplicate_tokens: 'true', token_deduplication_behavior: 'update_existing' });
+  await tenant.token({ type: 'card', data: visa, metadata: { merged: 'yes' } });
+  await bulk(tenant, [
+    { id: 'line', type: 'token', data: 'x' },
+    { id: 'line', type: 'token', data: 'x' },
+    { type: 'card', data: visa },
+    { type: 'card', data: visa },
+  ]);
+  await tenant.send('POST', '/tokenize', { body: [{ type: 'token', data: 'a' }, 'b', 'b'] });
+  const intents = await tenant.application({
+    permissions: ['token-intent:create', 'token-intent:read', 'token-intent:delete'],
+    rules: [],
+  });
+  const intent = async () =>
+    (
+      await tenant.send('POST', '/token-intents', {
+        key: intents,
+        body: { type: 'card', data: visa },
+      })
+    ).body.id;
+  await tenant.send('DELETE', `/token-intents/${await intent()}`, { key: intents });
+  await tenant.token({ token_intent_id: await intent() });
+  await intent();
+  const made = await manage('POST', '/applications', {
+    name: 'one',
+    type: 'private',
+    permissions: ['token:create'],
+  });
+  const path = `/applications/${made.body.id}`;
+  await manage('PUT', path, { name: 'two', permissions: ['token:read'] });
+  const second = await manage('POST', `${path}/keys`);
+  await manage('DELETE', `${path}/keys/${made.body.keys[0].id}`);
+  await tenant.send('GET', '/applications/key', { key: second.body.key });
+  const other = await manage('POST', '/applications', {
+    name: 'gone',
+    type: 'private',
+    permissions: ['token:create'],
+  });
+  await manage('DELETE', `/applications/${other.body.id}`);
+  const open = await tenant.application({ type: 'public', permissions: ['token:create'] });
+  const session = await tenant.send('POST', '/sessions', { key: open });
+  await tenant.send('POST', '/sessions', { key: open });
+  const grant = { nonce: session.body.nonce, permissions: ['token:create'] };
+  assert.equal((await tenant.send('POST', '/sessions/authorize', { body: grant })).status, 200);
+  await setQuota(vault, tenant, { cvc_retention: minute });
+}
+
+async function setQuota(vault: TestVault, tenant: TestTenant, quotas: object): Promise<void> {
+  const found = await vault.running.vault.tenants.find(tenant.id);
+  assert.ok(found);
+  const operator = { tenant: found, application: null };
+  await perform(vault.running.vault.store, setQuotas(vault.running.vault, operator, quotas));
+}
+
+async function runJobs(vault: TestVault): Promise<void> {
+  for (const job of [
+    'expire card codes',
+    'expire card codes of token intents',
+    'expire tokens',
+    'expire token intents',
+    'remove sessions',
+  ]) {
+    await runJob(vault, job);
+  }
+}
+
+onBothEngines('the log explains the database', (engine) => {
+  test('after an ordinary life, also at a clock that stands still', async (t) => {
+    const vault = await startVault(t, engine, { clock: createStillClock() });
+    const tenant = await newTenant(vault);
+    await live(tenant);
+    const before = await assertExplained(vault.place);
+    assert.ok(before.rows > 20);
+    const soon = new Date(vault.clock.now() + minute).toISOString();
+    await tenant.token({ id: 'short', type: 'token', data: 1, expires_at: soon });
+    await tenant.token({ id: 'way', type: 'card', data: visa, expires_at: soon });
+    vault.clock.advance(10 * minute);
+    await tenant.token({ id: 'short', type: 'token', data: 'makes way' });
+    vault.clock.advance(2 * hour);
+    await runJobs(vault);
+    vault.clock.advance(2 * day);
+    await runJobs(vault);
+    await assertExplained(vault.place);
+  });
+
+  test('after every route was called and the tenant deleted', async (t) => {
+    const vault = await startVault(t, engine);
+    await newTenant(vault);
+    await takeTour(vault.url, vault.running.routes);
+    await assertExplained(vault.place);
+    await runJob(vault, 'remove deleted tenants');
+    await assertExplained(vault.place);
+  });
+
+  test('of two servers, whose streams are read one after the other', async (t) => {
+    const vault = await startVault(t, engine);
+    const beside = await startVault(t, engine, { place: vault.place });
+    const tenant = await newTenant(vault);
+    await tenant.token({ id: 'shared', type: 'token', data: 0 });
+    for (let turn = 0; turn < 10; turn++) {
+      const server = turn % 2 === 0 ? beside : vault;
+      const body = { metadata: { turn: String(turn) } };
+      const { status } = await server.send('PATCH', '/tokens/shared', { key: tenant.key, body });
+      assert.equal(status, 200);
+      if (turn % 3 === 0) {
+        await server.send('DELETE', '/tokens/shared', { key: tenant.key });
+        await tenant.token({ id: 'shared', type: 'token', data: turn });
+      }
+    }
+    await assertExplained(vault.place);
+  });
+
+  test('as far as retention has left the log, and counts what is older', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    await tenant.token({ id: 'old', type: 'token', data: 1 });
+    await tenant.token({ id: 'deleted', type: 'token', data: 1 });
+    await tenant.send('DELETE', '/tokens/deleted');
+    await tenant.setQuotas({ log_retention: day });
+    vault.clock.advance(3 * day);
+    await tenant.token({ id: 'new', type: 'token', data: 1 });
+    assert.ok((await runJob(vault, 'remove old logs')) > 0);
+    const { beyond } = await assertExplained(vault.place);
+    assert.ok(beyond > 0);
+    await engine.run(vault.place, "update tokens set container = '/x/' where token_id = 'old'");
+    await engine.run(vault.place, "update tokens set container = '/x/' where token_id = 'new'");
+    const kinds = (await verifyState(vault.place)).findings.map(({ kind, id }) => `${kind} ${id}`);
+    assert.deepEqual(kinds.sort(), ['edited new', 'inserted old']);
+  });
+});
+
+interface Deed {
+  readonly kind: string;
+  readonly id: string;
+  readonly entity: string;
+}
+
+onBothEngines('what was written beside the vault', (engine) => {
+  test('is named by its kind, its id and the entry that last spoke of it', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    await live(tenant);
+    const expected = await tamper(engine, tenant);
+    const { code, findings } = await verifyState(vault.place);
+    assert.equal(code, 3);
+    const told = findings.map(({ kind, id, entity_type }) => `${kind} ${entity_type} ${id}`);
+    assert.deepEqual(
+      told.sort(),
+      expected.map(({ kind, entity, id }) => `${kind} ${entity} ${id}`).sort(),
+    );
+    for (const { kind, id, seq, stream_id } of findings) {
+      if (kind === 'inserted') {
+        assert.equal(seq, undefined);
+        continue;
+      }
+      const last = await lastChange(tenant, id ?? '');
+      assert.deepEqual({ id, seq, stream_id }, { id, seq: last.seq, stream_id: last.stream_id });
+    }
+  });
+
+  test('3: and in words, with --tenant alone as well; 2: with an exported file', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    await tenant.token({ id: 'mine', type: 'token', data: 1 });
+    const text = (...flags: string[]) =>
+      runCommand(['logs', 'verify', '--state', ...flags], environmentOf(vault.place));
+    const fine = await text('--tenant', tenant.id);
+    assert.equal(fine.code, 0, fine.stdout + fine.stderr);
+    assert.match(fine.stdout, /^The log explains every row of the database\.$/m);
+    await engine.run(vault.place, "delete from tokens where token_id = 'mine'");
+    const found = await text();
+    assert.equal(found.code, 3);
+    assert.match(found.stdout, /^The log does NOT explain these rows:$/m);
+    assert.match(found.stdout, /^ {2}missing: token mine is gone/m);
+    assert.match(found.stdout, /entry \d+ of stream \S+ last spoke of it/);
+    assert.equal((await text('--file', 'x')).code, 2);
+  });
+});
+
+/** All at once, as a thief with the database would, each row in one way. */
+async function tamper(engine: Engine, tenant: TestTenant): Promise<Deed[]> {
+  const { place } = tenant.vault;
+  const run = (sql: string) => engine.run(place, sql);
+  const own = `tenant_id = '${tenant.id}'`;
+  const restore = async <T extends 'tokens' | 'api_keys'>(table: T, row: Row<T>) => {
+    const names = Object.keys(row);
+    const values = Object.values(row).map((value) => literal(engine, value));
+    await run(`insert into ${table} (${names.join(', ')}) values (${values.join(', ')})`);
+  };
+  const tokenOf = async (id: string) => {
+    const row = (await tenant.rows('tokens')).find(({ token_id }) => token_id === id);
+    assert.ok(row, id);
+    return row;
+  };
+  for (const id of ['edited', 'rolled-back', 'put-back', 'lost']) {
+    await tenant.token({ id, type: 'token', data: id });
+  }
+  await run(`update tokens set mask = 'null' where ${own} and token_id = 'edited'`);
+
+  const older = await tokenOf('rolled-back');
+  await tenant.send('PATCH', '/tokens/rolled-back', { body: { containers: ['/moved/'] } });
+  await run(`delete from tokens where ${own} and token_id = 'rolled-back'`);
+  await restore('tokens', older);
+
+  const removed = await tokenOf('put-back');
+  await tenant.send('DELETE', '/tokens/put-back');
+  await restore('tokens', removed);
+
+  await run(`delete from tokens where ${own} and token_id = 'lost'`);
+  await restore('tokens', { ...older, token_id: 'planted' as typeof older.token_id });
+
+  const made = await tenant.send('POST', '/applications', {
+    key: tenant.managementKey,
+    body: { name: 'x', type: 'private', permissions: ['token:create'] },
+  });
+  const keyId = made.body.keys[0].id;
+  await tenant.send('GET', '/applications/key', { key: made.body.key });
+  await untilUsed(tenant, made.body.key);
+  const key = (await tenant.rows('api_keys')).find(({ key_id }) => key_id === keyId);
+  assert.ok(key);
+  const path = `/applications/${made.body.id}/keys/${keyId}`;
+  await tenant.send('DELETE', path, { key: tenant.managementKey });
+  await restore('api_keys', key);
+  await run(`update applications set type = 'public' where application_id = '${made.body.id}'`);
+  const [session] = await tenant.rows('sessions');
+  assert.ok(session);
+  await run(
+    `update sessions set expires_at = 9999999999999 where session_id = '${session.session_id}'`,
+  );
+  await run(`update tenants set quotas = '{"cvc_retention":999999999}' where ${own}`);
+  return [
+    { kind: 'edited', entity: 'token', id: 'edited' },
+    { kind: 'restored', entity: 'token', id: 'rolled-back' },
+    { kind: 'restored', entity: 'token', id: 'put-back' },
+    { kind: 'missing', entity: 'token', id: 'lost' },
+    { kind: 'inserted', entity: 'token', id: 'planted' },
+    { kind: 'restored', entity: 'application_key', id: keyId },
+    { kind: 'edited', entity: 'application', id: made.body.id },
+    { kind: 'edited', entity: 'session', id: session.session_id },
+    { kind: 'edited', entity: 'tenant', id: tenant.id },
+  ];
+}
