@@ -42,6 +42,8 @@ export interface Mark {
   readonly version: number;
   /** See {@link authenticatorOf}; empty for a row that is gone. */
   readonly authenticator: string;
+  /** The entry is about this row. */
+  readonly isOwn: boolean;
 }
 
 /** The length of the tag of sealed data, which is its end. */
@@ -80,8 +82,10 @@ export function statedEntries(change: Change): readonly StatedEntry[] {
   return entries.map((entry, index) => ({ ...entry, state: states[index] ?? null }));
 }
 
-function marksOf(change: Change): Mark[] {
-  const marks: Mark[] = [];
+type WrittenRow = Omit<Mark, 'isOwn'>;
+
+function marksOf(change: Change): WrittenRow[] {
+  const marks: WrittenRow[] = [];
   for (const [action, sign] of actions) {
     const rowsByTable = change[action] as Readonly<Record<string, readonly AnyRow[] | undefined>>;
     if (!rowsByTable) continue;
@@ -123,7 +127,10 @@ function placesIn(
   return (entity, id) => places.get(`${entity} ${id}`);
 }
 
-function formatMark({ sign, table, id, version, authenticator }: Mark, isOwn: boolean): string {
+function formatMark(
+  { sign, table, id, version, authenticator }: WrittenRow,
+  isOwn: boolean,
+): string {
   const row = sign === '-' ? `-${version}` : `${sign}${version}.${authenticator}`;
   return isOwn ? row : `${row}@${table}:${encodeURIComponent(id)}`;
 }
@@ -145,7 +152,8 @@ export function marksOfEntry(
     const table = named === undefined ? tablesByEntity.get(entity_type) : tableOf(named);
     if (sign === undefined || table === undefined) return [];
     const id = name === undefined ? entity_id : decodeURIComponent(name);
-    return [{ sign: sign as Sign, table, id, version: Number(version), authenticator }];
+    const isOwn = name === undefined;
+    return [{ sign: sign as Sign, table, id, version: Number(version), authenticator, isOwn }];
   });
 }
 

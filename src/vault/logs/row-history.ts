@@ -16,55 +16,66 @@ export interface Spoken extends Pick<Mark, 'version' | 'authenticator'> {
 
 interface Ended {
   readonly version: number;
-  readonly at: Instant;
+  readonly place: Place;
 }
 
 /**
  * Streams are read one after the other, so entries about one row arrive in any order, and clocks of
  * servers differ. Versions do not: each that is followed by another, or by the end of the row, is over,
- * and what is left is the row as it must be. Times decide only between lives of one id that begins anew.
+ * and what is left is the row as it must be. Times decide only between lives of one id, which all begin
+ * with version 1.
  */
 export class RowHistory {
   /** Versions whose end was not seen yet. */
-  #open: Spoken[] = [];
+  readonly #open: Spoken[] = [];
   /** Ends of versions that were not seen yet. */
-  #ended: Ended[] = [];
+  readonly #ended: Ended[] = [];
   #last: Place;
+  #lastIsOwn = false;
 
   constructor(first: Place) {
     this.#last = first;
   }
 
-  /** The entry that last spoke of the row. */
+  /** The entry that last spoke of the row; one about the row itself, where there is one. */
   get last(): Place {
     return this.#last;
   }
 
-  take({ sign, version, authenticator }: Mark, place: Place): void {
-    if (place.at >= this.#last.at) this.#last = place;
-    if (sign !== '-') this.#open.push({ version, authenticator, place });
-    if (sign !== '+') {
-      this.#ended.push({ version: sign === '-' ? version : version - 1, at: place.at });
-    }
-    this.#settle((spoken, ended) => spoken.place.at <= ended.at);
+  take({ sign, version, authenticator, isOwn }: Mark, place: Place): void {
+    if (isOwn === this.#lastIsOwn ? place.at >= this.#last.at : isOwn) this.#last = place;
+    this.#lastIsOwn ||= isOwn;
+    if (sign !== '+') this.#end({ version: sign === '-' ? version : version - 1, place });
+    if (sign !== '-') this.#begin({ version, authenticator, place });
   }
 
   /** The row as it must be; none when it must be gone. More than one only where times do not decide. */
   standing(): readonly Spoken[] {
-    this.#settle(() => true);
-    const newest = Math.max(...this.#open.map(({ place }) => place.at));
-    return this.#open.filter(({ place }) => place.at === newest);
-  }
-
-  /** Forgets versions together with their ends. */
-  #settle(fits: (spoken: Spoken, ended: Ended) => boolean): void {
-    this.#ended = this.#ended.filter((ended) => {
-      const over = this.#open.findLastIndex(
-        (spoken) => spoken.version === ended.version && fits(spoken, ended),
-      );
-      if (over === -1) return true;
-      this.#open.splice(over, 1);
-      return false;
+    return [...new Set(this.#open.map(({ version }) => version))].flatMap((version) => {
+      const begun = this.#open
+        .filter((one) => one.version === version)
+        .toSorted((one, two) => two.place.at - one.place.at);
+      const over = this.#ended.filter((one) => one.version === version).length;
+      const oldest = begun[begun.length - over - 1];
+      return oldest ? begun.filter(({ place }) => place.at >= oldest.place.at) : [];
     });
   }
+
+  /** A version and an end that surely came after it are forgotten together. */
+  #begin(begun: Spoken): void {
+    const end = this.#ended.findIndex((ended) => belong(begun, ended));
+    if (end === -1) this.#open.push(begun);
+    else this.#ended.splice(end, 1);
+  }
+
+  #end(ended: Ended): void {
+    const begun = this.#open.findLastIndex((one) => belong(one, ended));
+    if (begun === -1) this.#ended.push(ended);
+    else this.#open.splice(begun, 1);
+  }
+}
+
+function belong({ version, place: begun }: Spoken, { version: ended, place: end }: Ended): boolean {
+  if (version !== ended) return false;
+  return begun.at < end.at || (begun.stream === end.stream && begun.seq <= end.seq);
 }
