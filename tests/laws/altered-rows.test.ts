@@ -1,0 +1,262 @@
+/** Who can write to the database, and holds no root key, changes nothing that the vault believes. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type SqlValue, shapes } from '../../src/store/tables.ts';
+import { type Engine, onBothEngines } from '../support/engines.ts';
+import { runJob } from '../support/jobs.ts';
+import { literal } from '../support/sql.ts';
+import { newTenant, type TestTenant, untilUsed } from '../support/tenant.ts';
+import { type Received, startVault, type TestVault } from '../support/vault.ts';
+
+const secret = 'a secret value 5f0c';
+/** Longer than any row is remembered, so long that alerts of one cause are not summed up, and no session ends. */
+const laterMs = 4000;
+
+type AnyRow = Readonly<Record<string, SqlValue>>;
+type Sets = Readonly<Record<string, SqlValue>>;
+
+interface Written {
+  readonly table: string;
+  readonly where: string;
+  readonly sets: Sets;
+}
+
+/** Writes beside the vault; every server has noticed afterwards. */
+async function write(
+  engine: Engine,
+  vault: TestVault,
+  { table, where, sets }: Written,
+): Promise<void> {
+  const list = Object.entries(sets).map(([name, value]) => `${name} = ${literal(engine, value)}`);
+  await engine.run(vault.place, `update ${table} set ${list.join(', ')} where ${where}`);
+  vault.clock.advance(laterMs);
+}
+
+async function countOf(vault: TestVault): Promise<number> {
+  const { text } = await vault.send('GET', '/metrics');
+  return Number(/^strongroom_integrity_failures_total (\d+)$/m.exec(text)?.[1]);
+}
+
+/** Entries that alert whoever watches the log. */
+async function alertsOf(tenant: TestTenant): Promise<readonly string[]> {
+  const entries = await tenant.rows('logs');
+  const alerts = entries.filter(({ message }) => message.includes('altered'));
+  assert.ok(alerts.every(({ result }) => result === 'denied'));
+  return alerts.map(({ entity_type, entity_id }) => `${entity_type} ${entity_id}`);
+}
+
+interface Refused {
+  readonly tenant: TestTenant;
+  readonly sets: Sets;
+  readonly status: 401 | 500;
+  readonly ask: () => Promise<Received>;
+}
+
+/** The request is refused with an alert and counted, and says nothing of the value. */
+async function assertRefused({ tenant, sets, status, ask }: Refused): Promise<void> {
+  const name = JSON.stringify(Object.keys(sets));
+  const [alerts, count] = [await alertsOf(tenant), await countOf(tenant.vault)];
+  const answer = await ask();
+  assert.equal(answer.status, status, `${name}: ${answer.text}`);
+  const problem = status === 401 ? 'unauthenticated' : 'integrity';
+  assert.equal(answer.body.type, `urn:strongroom:problem:${problem}`, name);
+  assert.equal(answer.text.includes(secret), false, name);
+  assert.ok((await alertsOf(tenant)).length > alerts.length, `${name} has an alert in the log`);
+  assert.ok((await countOf(tenant.vault)) > count, `${name} is counted`);
+}
+
+/** Another value for every column of the row but those of its key. */
+function alterations(
+  table: 'tokens' | 'applications' | 'sessions' | 'tenants',
+  row: AnyRow,
+): Sets[] {
+  const { columns, kinds, key } = shapes[table];
+  return columns.flatMap((column, index): Sets[] => {
+    if (key.includes(column)) return [];
+    const value = row[column] ?? null;
+    if (kinds[index] === 'integer') return [{ [column]: value === null ? 1 : Number(value) + 1 }];
+    if (kinds[index] === 'bytes') return [];
+    return [{ [column]: value === null ? 'x' : `${value} ` }];
+  });
+}
+
+onBothEngines('a row that was altered beside the vault', (engine) => {
+  test('500: any column of a token, whatever is shown of it and whatever is done with it', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    await tenant.token({ id: 'own', type: 'token', data: secret, containers: ['/a/'] });
+    const masked = await tenant.holder({ transform: 'mask' });
+    const redacted = await tenant.holder({ transform: 'redact' });
+    const row = (await tenant.rows('tokens'))[0] as unknown as AnyRow;
+    const where = `tenant_id = '${tenant.id}' and token_id = 'own'`;
+    const forgeries: Sets[] = [
+      ...alterations('tokens', row).filter((sets) => !('type' in sets)),
+      { type: 'card' },
+      { container: '/b/' },
+      { mask: '"{{ data }}"' },
+      { expires_at: vault.clock.now() + 1e9 },
+      { deduplicated: 1 },
+    ].filter((sets) => !('expires_at' in sets) || Number(sets['expires_at']) > 1);
+    for (const sets of forgeries) {
+      await write(engine, vault, { table: 'tokens', where, sets });
+      for (const key of [tenant.key, masked, redacted]) {
+        const ask = () => tenant.send('GET', '/tokens/own', { key });
+        await assertRefused({ tenant, sets, status: 500, ask });
+      }
+      const body = { metadata: { a: 'b' } };
+      const patch = () => tenant.send('PATCH', '/tokens/own', { body });
+      await assertRefused({ tenant, sets, status: 500, ask: patch });
+      const whole = Object.fromEntries(Object.keys(sets).map((name) => [name, row[name] ?? null]));
+      await write(engine, vault, { table: 'tokens', where, sets: whole });
+    }
+    assert.equal((await tenant.send('GET', '/tokens/own')).body.data, secret);
+    assert.ok((await alertsOf(tenant)).every((one) => one === 'token own'));
+  });
+
+  test('401: any column of an application, and its keys open nothing', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    await tenant.token({ id: 'own', type: 'token', data: secret });
+    const key = await tenant.application({ type: 'public', permissions: ['token:create'] });
+    const row = (await tenant.rows('applications')).find(({ type }) => type === 'public');
+    assert.ok(row);
+    const where = `application_id = '${row.application_id}'`;
+    const rules = JSON.stringify([
+      {
+        description: '',
+        priority: 1,
+        container: '/',
+        transform: 'reveal',
+        permissions: ['token:read'],
+      },
+    ]);
+    const forgeries = [...alterations('applications', row as unknown as AnyRow), { rules }];
+    for (const sets of forgeries) {
+      await write(engine, vault, { table: 'applications', where, sets });
+      const ask = () => tenant.send('GET', '/tokens/own', { key });
+      await assertRefused({ tenant, sets, status: 401, ask });
+      const whole = Object.fromEntries(
+        Object.keys(sets).map((name) => [name, (row as unknown as AnyRow)[name] ?? null]),
+      );
+      await write(engine, vault, { table: 'applications', where, sets: whole });
+    }
+    // Nobody makes it good by changing it, but it can be removed.
+    await write(engine, vault, { table: 'applications', where, sets: { rules } });
+    const path = `/applications/${row.application_id}`;
+    const manage = (method: string, at: string, body?: unknown) =>
+      tenant.send(method, at, { key: tenant.managementKey, body });
+    const update = { name: 'x', permissions: ['token:create'] };
+    for (const [method, at, body] of [
+      ['GET', path, undefined],
+      ['PUT', path, update],
+      ['POST', `${path}/keys`, undefined],
+    ] as const) {
+      const ask = () => manage(method, at, body);
+      await assertRefused({ tenant, sets: { rules }, status: 500, ask });
+    }
+    assert.equal((await manage('DELETE', path)).status, 204);
+  });
+
+  test('401: the row of a deleted key that is put back', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    const key = await tenant.application({ permissions: ['token:create'] });
+    await tenant.send('GET', '/applications/key', { key });
+    await untilUsed(tenant, key);
+    const { body } = await tenant.send('GET', '/applications/key', { key });
+    const row = (await tenant.rows('api_keys')).find(({ key_id }) => key_id === body.keys[0].id);
+    assert.ok(row);
+    const path = `/applications/${row.application_id}/keys/${row.key_id}`;
+    assert.equal((await tenant.send('DELETE', path, { key: tenant.managementKey })).status, 204);
+    const values = Object.values(row).map((value) => literal(engine, value));
+    await engine.run(
+      vault.place,
+      `insert into api_keys (${Object.keys(row).join(', ')}) values (${values.join(', ')})`,
+    );
+    vault.clock.advance(laterMs);
+    const ask = () => tenant.send('GET', '/applications/key', { key });
+    await assertRefused({ tenant, sets: { row: 'put back' }, status: 401, ask });
+  });
+
+  test('401: any column of a session', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    await tenant.token({ id: 'own', type: 'token', data: secret });
+    const open = await tenant.application({ type: 'public', permissions: ['token:create'] });
+    const { body: session } = await tenant.send('POST', '/sessions', { key: open });
+    const grant = { nonce: session.nonce, permissions: ['token:create'] };
+    await tenant.send('POST', '/sessions/authorize', { body: grant });
+    const [row] = await tenant.rows('sessions');
+    assert.ok(row);
+    const where = `session_id = '${row.session_id}'`;
+    const forgeries = alterations('sessions', row as unknown as AnyRow);
+    for (const sets of [...forgeries, { permissions: '["token:read"]' }]) {
+      await write(engine, vault, { table: 'sessions', where, sets });
+      const ask = () => tenant.send('GET', '/tokens/own', { key: session.session_key });
+      await assertRefused({ tenant, sets, status: 401, ask });
+      const whole = Object.fromEntries(
+        Object.keys(sets).map((name) => [name, (row as unknown as AnyRow)[name] ?? null]),
+      );
+      await write(engine, vault, { table: 'sessions', where, sets: whole });
+    }
+    const denied = await tenant.send('GET', '/tokens/own', { key: session.session_key });
+    assert.equal(denied.status, 403, 'as it was, it is only not allowed to');
+  });
+
+  test('401: any column of the tenant, for all of its keys and for no other tenant', async (t) => {
+    const vault = await startVault(t, engine);
+    const [tenant, other] = [await newTenant(vault), await newTenant(vault)];
+    const row = (await tenant.rows('tenants'))[0] as unknown as AnyRow;
+    const where = `tenant_id = '${tenant.id}'`;
+    const forgeries: Sets[] = [
+      ...alterations('tenants', row).filter((sets) => !('deleted_at' in sets)),
+      { quotas: '{"cvc_retention":31536000000}' },
+      { settings: '{"fingerprint_tokens":"false"}' },
+      { type: 'production' },
+    ];
+    for (const sets of forgeries) {
+      await write(engine, vault, { table: 'tenants', where, sets });
+      const ask = () => tenant.send('GET', '/tenants/self', { key: tenant.managementKey });
+      await assertRefused({ tenant, sets, status: 401, ask });
+      const { status } = await other.send('GET', '/tenants/self', { key: other.managementKey });
+      assert.equal(status, 200);
+      await runJob(vault, 'expire card codes');
+      const whole = Object.fromEntries(Object.keys(sets).map((name) => [name, row[name] ?? null]));
+      await write(engine, vault, { table: 'tenants', where, sets: whole });
+    }
+    const ask = await tenant.send('GET', '/tenants/self', { key: tenant.managementKey });
+    assert.equal(ask.status, 200);
+  });
+
+  test('500: any column of a token intent', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    const key = await tenant.application({
+      permissions: ['token-intent:create', 'token-intent:read', 'token:create'],
+    });
+    const body = { type: 'token', data: secret };
+    const { id } = (await tenant.send('POST', '/token-intents', { key, body })).body;
+    const [row] = await tenant.rows('token_intents');
+    assert.ok(row);
+    const where = `token_intent_id = '${id}'`;
+    for (const sets of [
+      { type: 'card' },
+      { fingerprint: 'x' },
+      { version: 2 },
+      { code_expires_at: 1 },
+      { created_by: 'x' },
+      { created_at: row.created_at + 1 },
+      { expires_at: row.expires_at + 1 },
+    ]) {
+      await write(engine, vault, { table: 'token_intents', where, sets });
+      const read = () => tenant.send('GET', `/token-intents/${id}`, { key });
+      await assertRefused({ tenant, sets, status: 500, ask: read });
+      const convert = () => tenant.send('POST', '/tokens', { key, body: { token_intent_id: id } });
+      await assertRefused({ tenant, sets, status: 500, ask: convert });
+      const whole = Object.fromEntries(
+        Object.keys(sets).map((name) => [name, (row as unknown as AnyRow)[name] ?? null]),
+      );
+      await write(engine, vault, { table: 'token_intents', where, sets: whole });
+    }
+  });
+});
