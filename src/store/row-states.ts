@@ -1,6 +1,5 @@
 /** What entries of the log say of the rows that their change wrote, so that the log explains the database. */
 import type { LogEntry, StatedEntry } from '../lib/log-chain.ts';
-import type { Change } from './change.ts';
 import type { SqlValue } from './tables.ts';
 
 interface ExplainedTable {
@@ -30,6 +29,16 @@ export type ExplainedName = keyof typeof explainedTables;
 export const explainedNames = Object.keys(explainedTables) as readonly ExplainedName[];
 
 type AnyRow = Readonly<Record<string, SqlValue>>;
+type RowsByTable = Readonly<Record<string, readonly object[] | undefined>>;
+
+/** A change, as far as it matters here. */
+interface Written {
+  readonly insert?: RowsByTable;
+  readonly replace?: RowsByTable;
+  readonly remove?: RowsByTable;
+  readonly entries: readonly LogEntry[];
+  readonly unexplained?: true;
+}
 
 /** The row was made, follows the version before it, or is gone in the version that it had. */
 export type Sign = '+' | '=' | '-';
@@ -52,7 +61,9 @@ const tagBytes = 16;
 /** What stands for a row in the log. Nobody without the tenant's keys can make another row with the same. */
 export function authenticatorOf(table: ExplainedName, row: AnyRow): string {
   if (explainedTables[table].by === 'proof') return String(row['proof']);
-  const { buffer, byteOffset, byteLength } = row['data'] as Uint8Array;
+  const data = row['data'];
+  if (!(data instanceof Uint8Array)) return '';
+  const { buffer, byteOffset, byteLength } = data;
   const length = Math.min(tagBytes, byteLength);
   return Buffer.from(buffer, byteOffset + byteLength - length, length).toString('base64url');
 }
@@ -67,7 +78,7 @@ const actions = [
  * The entries of a change, together saying what became of every row of the tables above: each row by the
  * entry about it, and by the first entry of the change where there is none.
  */
-export function statedEntries(change: Change): readonly StatedEntry[] {
+export function statedEntries(change: Written): readonly StatedEntry[] {
   const { entries } = change;
   const marks = change.unexplained ? [] : marksOf(change);
   if (marks.length === 0) return entries.map((entry) => ({ ...entry, state: null }));
@@ -84,13 +95,13 @@ export function statedEntries(change: Change): readonly StatedEntry[] {
 
 type WrittenRow = Omit<Mark, 'isOwn'>;
 
-function marksOf(change: Change): WrittenRow[] {
+function marksOf(change: Written): WrittenRow[] {
   const marks: WrittenRow[] = [];
   for (const [action, sign] of actions) {
-    const rowsByTable = change[action] as Readonly<Record<string, readonly AnyRow[] | undefined>>;
+    const rowsByTable = change[action];
     if (!rowsByTable) continue;
     for (const table of explainedNames) {
-      const rows = rowsByTable[table];
+      const rows = rowsByTable[table] as readonly AnyRow[] | undefined;
       if (!rows) continue;
       const id = explainedTables[table].id;
       for (const row of rows) {

@@ -228,8 +228,9 @@ export function deny(caller: Caller, at: Instant, denial: Attempt, refusal: Vaul
 }
 
 /**
- * The decision as an effect also where it ends in `not_found`, or at a row that was altered beside the
- * vault: whoever tries ids that do not exist is seen in the log. What was asked for is left out, because it may be a value in the wrong place.
+ * The decision as an effect also where it ends in `not_found`: whoever tries ids that do not exist is
+ * seen in the log. What was asked for is left out, because it may be a value in the wrong place. A row
+ * that was altered beside the vault is named: it exists, and somebody has to look at it.
  */
 export function loggingFailures(
   decide: Decide,

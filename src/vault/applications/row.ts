@@ -73,7 +73,8 @@ export function applicationRow(application: NewApplication): Row<'applications'>
 
 /** The keys that the application has. A row of the key directory that is none of them opens nothing. */
 export function keyIdsOf({ key_ids }: Pick<Row<'applications'>, 'key_ids'>): readonly KeyId[] {
-  return JSON.parse(key_ids) as KeyId[];
+  const ids: readonly KeyId[] = JSON.parse(key_ids);
+  return ids;
 }
 
 /** The application with other keys; its version is raised, so that concurrent changes of them collide. */

@@ -1,6 +1,6 @@
 /** Comparing a tenant's rows with its log: every row that the log does not explain is a finding. */
 import type { Keyring } from '../../crypto/keyring.ts';
-import type { Instant } from '../../lib/clock.ts';
+import { parseInstant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { ChainedEntry } from '../../lib/log-chain.ts';
 import type { ReadOnlyStore } from '../../store/read-only.ts';
@@ -64,7 +64,7 @@ export class StateWalk {
   /** Each once, however many entries name it. */
   readonly #streams = new Map<string, string>();
   /** Entries before it may be gone, so none of them says anything. */
-  #horizon = 0 as Instant;
+  #horizon = parseInstant(0);
   #rows = 0;
   #beyond = 0;
   readonly #findings: StateFinding[] = [];

@@ -1,6 +1,6 @@
 /** Whether a row is one that the vault wrote, whatever its table. */
 
-import type { Instant } from '../../lib/clock.ts';
+import { parseInstant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { ExplainedName } from '../../store/row-states.ts';
 import type { Row, SqlValue } from '../../store/tables.ts';
@@ -12,7 +12,7 @@ import { isProven } from './proven.ts';
 type AnyRow = Readonly<Record<string, SqlValue>>;
 type Keys = Pick<Tenant, 'id' | 'keyring'>;
 
-const beginning = 0 as Instant;
+const beginning = parseInstant(0);
 
 const checks: { readonly [T in ExplainedName]: (keys: Keys, row: Row<T>) => boolean } = {
   tenants: (keys, row) => isProven(keys, 'tenants', row),
