@@ -5,7 +5,7 @@ import { readConfig } from '../src/config.ts';
 import { expireTokens } from '../src/jobs/expire-tokens.ts';
 import { instantAfter, systemClock } from '../src/lib/clock.ts';
 import type { TokenId } from '../src/lib/ids.ts';
-import { createLog } from '../src/lib/log.ts';
+import { createLog } from '../src/lib/telemetry/log.ts';
 import type { Row } from '../src/store/tables.ts';
 import { termOf } from '../tests/support/changes.ts';
 import { cardBody, cardNumber, takeSerials } from './cards.ts';

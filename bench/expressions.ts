@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { compileExpression, evaluateExpression } from '../src/expressions/expression.ts';
 import { compileTemplate, evaluateTemplate } from '../src/expressions/template.ts';
 import type { Json } from '../src/lib/json.ts';
-import { tokenTypes } from '../src/vault/tokens/types.ts';
+import { tokenTypes } from '../src/values/token-types.ts';
 import { measureHostile, turnMsMax } from './hostile.ts';
 import { median } from './markdown.ts';
 

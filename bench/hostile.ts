@@ -1,14 +1,14 @@
 /** Expressions made to hold the process as long as their budget lets them: every filter and operator. */
-import { Budget, workMax } from '../src/expressions/budget.ts';
-import { ExpressionError } from '../src/expressions/error.ts';
-import { newEvaluation } from '../src/expressions/evaluation.ts';
+import { Budget, workMax } from '../src/expressions/evaluation/budget.ts';
+import { ExpressionError } from '../src/expressions/evaluation/error.ts';
+import { newEvaluation } from '../src/expressions/evaluation/evaluation.ts';
 import {
   compileExpression,
   type Expression,
   evaluateExpression,
 } from '../src/expressions/expression.ts';
-import { filters } from '../src/expressions/filters.ts';
-import { boundedFilters } from '../src/expressions/standard-filters.ts';
+import { filters } from '../src/expressions/filters/filters.ts';
+import { boundedFilters } from '../src/expressions/filters/standard-filters.ts';
 import { VaultError } from '../src/lib/errors.ts';
 import type { Json } from '../src/lib/json.ts';
 import { collidingNumbers } from './colliding-numbers.ts';

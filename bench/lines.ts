@@ -1,8 +1,8 @@
 /** Lines over HTTP, in both directions at once. */
 import { once } from 'node:events';
 import { type IncomingMessage, request as send } from 'node:http';
-import { linesOf } from '../src/http/lines.ts';
-import { linesMediaType } from '../src/http/route.ts';
+import { linesOf } from '../src/http/protocol/lines.ts';
+import { linesMediaType } from '../src/http/protocol/route.ts';
 import type { LoadResult } from './job.ts';
 import { headersOf } from './vault.ts';
 

@@ -1,7 +1,6 @@
 /** Promises that can be taken back for as long as it takes to measure what they cost: one row each. */
-
 import type { Change, Outcome } from '../src/store/change.ts';
-import { openStore } from '../src/store/open.ts';
+import { openStore } from '../src/store/open/open.ts';
 import type { Store, StoreOptions } from '../src/store/store.ts';
 
 type Open = (options: StoreOptions) => Promise<Store>;

@@ -4,8 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Config, ConfigError } from './config.ts';
 import { loadRootKey, type RootKey } from './crypto/root-key.ts';
-import { createRateLimits, unknownRoutes } from './http/rate-limit.ts';
-import type { Route } from './http/route.ts';
+import { createAuthentication } from './gate/authenticate.ts';
+import { createFailedAuthentication } from './gate/failed-authentication.ts';
+import { createIdempotency } from './gate/idempotency.ts';
+import { createRateLimits, unknownRoutes } from './http/limits/rate-limit.ts';
+import type { Route } from './http/protocol/route.ts';
 import { accessRoutes } from './http/routes/access.ts';
 import { applicationKeyRoutes } from './http/routes/application-keys.ts';
 import { applicationRoutes } from './http/routes/applications.ts';
@@ -26,24 +29,22 @@ import { startJobs } from './jobs/runner.ts';
 import { type Clock, minute, systemClock } from './lib/clock.ts';
 import { VaultError } from './lib/errors.ts';
 import { newUuid } from './lib/ids.ts';
-import { createLog, type Log } from './lib/log.ts';
-import { createMetrics, type Metrics } from './lib/metrics.ts';
 import { pooledRandom, type Random } from './lib/random.ts';
-import { createRareWarning } from './lib/rare-warning.ts';
+import { createLog, type Log } from './lib/telemetry/log.ts';
+import { createMetrics, type Metrics } from './lib/telemetry/metrics.ts';
+import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { createOutbound } from './outbound/call.ts';
-import { openStore } from './store/open.ts';
+import type { Tenants } from './rules/tenant.ts';
+import { notifyAfterCommit } from './store/notify-after-commit.ts';
+import { openStore } from './store/open/open.ts';
 import type { Store, StoreOptions } from './store/store.ts';
-import { telling } from './store/telling.ts';
-import { createAuthentication } from './vault/access/authenticate.ts';
-import { createFailedAuthentication } from './vault/access/failed-authentication.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
-import { createIdempotency } from './vault/idempotency.ts';
 import { openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
 import { createRefusals } from './vault/logs/refusals.ts';
 import { type Bootstrapped, bootstrap } from './vault/tenants/bootstrap.ts';
 import { isRootKeyBesideProduction } from './vault/tenants/root-key-place.ts';
-import { createTenants, type Tenants } from './vault/tenants/tenants.ts';
+import { createTenants } from './vault/tenants/tenants.ts';
 
 /** The release; its number stands in the package alone. */
 const { version } = JSON.parse(
@@ -167,7 +168,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     openCheckpointSink(checkpointSink, { tenants, outbound, metrics, log, clock });
   const vault: Vault = {
     ...opened,
-    store: sink ? telling(opened.store, sink.take) : opened.store,
+    store: sink ? notifyAfterCommit(opened.store, sink.take) : opened.store,
   };
   const refusals = createRefusals({ store: vault.store, clock, log });
   const { store } = refusals;
@@ -230,7 +231,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       metrics,
       authenticate,
       idempotency: createIdempotency({ store, clock, random, onMaskFailure }),
-      store: telling(store, (change) => {
+      store: notifyAfterCommit(store, (change) => {
         forget(change);
         tenants.forget(change);
       }),

@@ -7,13 +7,13 @@ import {
   type RateLimits,
   rateLimitPresets,
   rateLimitsDefault,
-} from './http/rate-limit-rules.ts';
+} from './http/limits/rate-limit-rules.ts';
 import { second } from './lib/clock.ts';
 import { VaultError } from './lib/errors.ts';
-import type { LogLevel } from './lib/log.ts';
 import { isNetwork } from './lib/network.ts';
+import type { LogLevel } from './lib/telemetry/log.ts';
 import { type AllowList, parseAllowList } from './outbound/allow-list.ts';
-import { authorityFileOf, verifiedUrl } from './store/database-url.ts';
+import { authorityFileOf, verifiedUrl } from './store/postgres/database-url.ts';
 import {
   answerDefault,
   type BankHostConfig,

@@ -1,7 +1,7 @@
 /** The command line: one row per command. */
 import { parseArgs } from 'node:util';
 import { reasonOf, VaultError } from '../lib/errors.ts';
-import { type Command, type Flags, UsageError } from './command.ts';
+import { type Command, type Flags, UsageError } from './terminal/command.ts';
 
 /** By the words that select them. Each is read when it is asked for, so that a start reads no other. */
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
@@ -13,8 +13,8 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   'key create': async () => (await import('./key.ts')).keyCreate,
   'key list': async () => (await import('./key.ts')).keyList,
   'key delete': async () => (await import('./key.ts')).keyDelete,
-  'logs verify': async () => (await import('./logs-verify.ts')).logsVerify,
-  'logs export': async () => (await import('./logs-export.ts')).logsExport,
+  'logs verify': async () => (await import('./logs/verify.ts')).logsVerify,
+  'logs export': async () => (await import('./logs/export.ts')).logsExport,
   import: async () => (await import('./import.ts')).importCommand,
   export: async () => (await import('./export.ts')).exportCommand,
   demo: async () => (await import('./demo.ts')).demo,

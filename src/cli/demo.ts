@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Running, serve } from '../app.ts';
 import { readConfig } from '../config.ts';
 import { pooledRandom } from '../lib/random.ts';
-import type { Command } from './command.ts';
+import type { Command } from './terminal/command.ts';
 
 /** Published by the card networks for testing; they belong to nobody. */
 const cards = [

@@ -1,10 +1,10 @@
 /** `strongroom export`: everything a key may read, as a file of lines. */
 import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
-import type { Command, Flags } from './command.ts';
 import { textLines } from './file-lines.ts';
-import { createPrivateFile } from './private-file.ts';
-import { grouped, startProgress } from './progress.ts';
+import type { Command, Flags } from './terminal/command.ts';
+import { createPrivateFile } from './terminal/private-file.ts';
+import { grouped, startProgress } from './terminal/progress.ts';
 import {
   AnswerError,
   clientFlags,

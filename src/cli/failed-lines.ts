@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { WriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
-import { createPrivateFile } from './private-file.ts';
+import { createPrivateFile } from './terminal/private-file.ts';
 
 /** A line of the vault's answer. */
 export interface LineAnswer {

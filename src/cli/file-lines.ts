@@ -1,6 +1,6 @@
 /** Lines of files and answers, however long those are. */
 import { createReadStream } from 'node:fs';
-import { linesOf } from '../http/lines.ts';
+import { linesOf } from '../http/protocol/lines.ts';
 import { AnswerError } from './vault-client.ts';
 
 /** Longer than any line a vault takes or gives, a token of 1 MiB with its mask and its expressions. */

@@ -1,14 +1,13 @@
 /** `strongroom import`: tokens from a file of lines, as fast as the vault takes them. */
-
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import type { ClientRequest } from 'node:http';
-import { linesMediaType } from '../http/route.ts';
-import { type Command, type Flags, UsageError } from './command.ts';
+import { linesMediaType } from '../http/protocol/route.ts';
 import { createFailedLines, type FailedLines, type LineAnswer } from './failed-lines.ts';
 import { countLines, textLines } from './file-lines.ts';
 import { requestLine } from './import-lines.ts';
-import { grouped, type Progress, startProgress } from './progress.ts';
+import { type Command, type Flags, UsageError } from './terminal/command.ts';
+import { grouped, type Progress, startProgress } from './terminal/progress.ts';
 import { AnswerError, clientFlags, createVaultClient } from './vault-client.ts';
 
 /** Written at once, so that a line does not cost a system call. */

@@ -1,14 +1,14 @@
 /** `strongroom key …`: keys, for the operator of a vault whose own keys are lost or leaked. */
 import type { Vault } from '../app.ts';
 import { formatTimestamp } from '../lib/dates.ts';
-import type { Operator } from '../vault/access/caller.ts';
+import type { Operator } from '../rules/caller.ts';
+import { perform } from '../rules/operation.ts';
 import { viewKey } from '../vault/applications/api-key-row.ts';
 import { createKey, deleteKey } from '../vault/applications/keys.ts';
 import { keyOfTenant, keysOf } from '../vault/applications/queries.ts';
-import { perform } from '../vault/perform.ts';
 import { createManagement } from '../vault/tenants/bootstrap.ts';
-import { type Command, type Flags, jsonFlag, print, required } from './command.ts';
-import { operatorOf, tenantFlag, withVault } from './operator.ts';
+import { type Command, type Flags, jsonFlag, print, required } from './terminal/command.ts';
+import { operatorOf, tenantFlag, withVault } from './terminal/operator.ts';
 
 const applicationFlag = { kind: 'string', meaning: 'id of the application' } as const;
 

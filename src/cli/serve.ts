@@ -3,7 +3,7 @@ import { flushCompileCache } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import { serve } from '../app.ts';
 import { readConfig } from '../config.ts';
-import type { Command } from './command.ts';
+import type { Command } from './terminal/command.ts';
 
 export const serveCommand: Command = {
   summary: 'Run the vault. It is configured by STRONGROOM_… variables; see README.md.',

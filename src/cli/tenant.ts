@@ -1,14 +1,20 @@
 /** `strongroom tenant …`: tenants, from the operator's side. */
-
-import { perform } from '../vault/perform.ts';
+import { perform } from '../rules/operation.ts';
+import { parseQuota, quotaRows, quotasOf } from '../rules/settings.ts';
 import { createTenantWithKey } from '../vault/tenants/bootstrap.ts';
 import { deleteTenant, purgeDeletedTenants } from '../vault/tenants/delete.ts';
 import { parseHandle } from '../vault/tenants/handle.ts';
-import { parseQuota, quotaRows, quotasOf } from '../vault/tenants/settings.ts';
 import { nameOf } from '../vault/tenants/tenants.ts';
 import { setQuotas } from '../vault/tenants/update.ts';
-import { type Command, jsonFlag, print, repeated, required, UsageError } from './command.ts';
-import { operatorOf, tenantFlag, withVault } from './operator.ts';
+import {
+  type Command,
+  jsonFlag,
+  print,
+  repeated,
+  required,
+  UsageError,
+} from './terminal/command.ts';
+import { operatorOf, tenantFlag, withVault } from './terminal/operator.ts';
 
 const types = { test: 'test', production: 'production' } as const;
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { readVariable } from '../config.ts';
-import { type Flag, type Flags, UsageError } from './command.ts';
+import { type Flag, type Flags, UsageError } from './terminal/command.ts';
 
 const urlDefault = 'http://127.0.0.1:8080';
 const keyVariableDefault = 'STRONGROOM_KEY';

@@ -44,13 +44,13 @@ export const rootKeyBytes = 32;
 const form = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;
 const fileBytesMax = 1024;
 
-interface Source {
+interface RootKeySource {
   applies(settings: RootKeySettings): boolean;
   load(settings: RootKeySettings): RootKey;
 }
 
 /** In order of precedence; the file is always there to be asked. */
-const sources: readonly Source[] = [
+const sources: readonly RootKeySource[] = [
   {
     applies: ({ text }) => text !== undefined,
     load: ({ text = '' }) => {

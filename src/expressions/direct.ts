@@ -4,10 +4,10 @@
  */
 import { Output, Tag, type Template, TypeGuards } from 'liquidjs';
 import type { Json } from '../lib/json.ts';
-import { Bytes } from './bytes.ts';
-import type { Evaluate } from './evaluation.ts';
-import { type Applied, filters } from './filters.ts';
-import { textOf } from './result.ts';
+import { Bytes } from './evaluation/bytes.ts';
+import type { Evaluate } from './evaluation/evaluation.ts';
+import { textOf } from './evaluation/result.ts';
+import { type Applied, filters } from './filters/filters.ts';
 import { literalsOf } from './strict.ts';
 
 /** Names to which liquidjs gives a meaning of its own. */

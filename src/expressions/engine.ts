@@ -7,10 +7,10 @@ import {
   type Operators,
   toValue,
 } from 'liquidjs';
-import { operatorWork, payForComparing } from './comparing.ts';
-import { EvaluationContext } from './context.ts';
-import { type Filter, filters } from './filters.ts';
-import { boundedFilters } from './standard-filters.ts';
+import { operatorWork, payForComparing } from './evaluation/comparing.ts';
+import { EvaluationContext } from './evaluation/context.ts';
+import { type ExpressionFilter, filters } from './filters/filters.ts';
+import { boundedFilters } from './filters/standard-filters.ts';
 import { tags } from './tags.ts';
 
 /** The longest expression, with the text around it. */
@@ -40,7 +40,7 @@ function makeEngine(): Liquid {
   return liquid;
 }
 
-function asLiquid(filter: Filter): FilterImplOptions {
+function asLiquid(filter: ExpressionFilter): FilterImplOptions {
   return function (value: unknown, ...given: unknown[]) {
     const evaluation = EvaluationContext.evaluationOf(this.context);
     const values = given.map((argument) => toValue(argument));

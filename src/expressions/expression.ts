@@ -3,14 +3,19 @@ import { LiquidError, Output, type Template, toValueSync } from 'liquidjs';
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
 import { Recent } from '../lib/recent.ts';
-import { EvaluationContext } from './context.ts';
 import { directOf, directTextOf } from './direct.ts';
 import { engine, expressionLengthMax } from './engine.ts';
-import { ExpressionError } from './error.ts';
-import { type Evaluate, type Evaluation, newEvaluation, type Scope } from './evaluation.ts';
-import { jsonOf } from './result.ts';
+import { EvaluationContext } from './evaluation/context.ts';
+import { ExpressionError } from './evaluation/error.ts';
+import {
+  type Evaluate,
+  type Evaluation,
+  type ExpressionScope,
+  newEvaluation,
+} from './evaluation/evaluation.ts';
+import { jsonOf } from './evaluation/result.ts';
+import { TextEmitter } from './evaluation/text.ts';
 import { type Flaw, flawOfText, withPipes } from './strict.ts';
-import { TextEmitter } from './text.ts';
 
 export interface Expression {
   /** True when the text has neither outputs nor tags and stands for itself. */
@@ -51,7 +56,7 @@ export function compileExpression(text: string, path = 'expression', shift = 0):
  */
 export function evaluateExpression(
   expression: Expression,
-  scope: Scope,
+  scope: ExpressionScope,
   evaluation: Evaluation = newEvaluation(),
 ): Json | undefined {
   evaluation.budget.begin();
@@ -88,7 +93,11 @@ function runnerOf(templates: Template[]): Evaluate {
   return directTextOf(templates) ?? ((scope, evaluation) => render(templates, scope, evaluation));
 }
 
-function nativeValueOf(output: Output, scope: Scope, evaluation: Evaluation): Json | undefined {
+function nativeValueOf(
+  output: Output,
+  scope: ExpressionScope,
+  evaluation: Evaluation,
+): Json | undefined {
   const context = new EvaluationContext(engine, scope, evaluation);
   const value: unknown = toValueSync(output.value.value(context));
   evaluation.budget.check();
@@ -96,7 +105,7 @@ function nativeValueOf(output: Output, scope: Scope, evaluation: Evaluation): Js
   return jsonOf(value);
 }
 
-function render(templates: Template[], scope: Scope, evaluation: Evaluation): string {
+function render(templates: Template[], scope: ExpressionScope, evaluation: Evaluation): string {
   const context = new EvaluationContext(engine, scope, evaluation);
   const emitter = new TextEmitter(evaluation.budget);
   toValueSync(engine.renderer.renderTemplates(templates, context, emitter));

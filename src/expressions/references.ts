@@ -5,10 +5,10 @@ import { tokenIdLengthMax } from '../lib/ids.ts';
 import { isObject, type Json, nestingMax } from '../lib/json.ts';
 import { memberPath } from './attribute-path.ts';
 import { expressionLengthMax } from './engine.ts';
-import { ExpressionError } from './error.ts';
-import { type Evaluation, newEvaluation, type Scope } from './evaluation.ts';
+import { ExpressionError } from './evaluation/error.ts';
+import { type Evaluation, type ExpressionScope, newEvaluation } from './evaluation/evaluation.ts';
+import { textOf } from './evaluation/result.ts';
 import { compileExpression, guarded } from './expression.ts';
-import { textOf } from './result.ts';
 import { setMember } from './template.ts';
 
 /** What an expression begins with: the data of a token, the token itself, or a token intent. */
@@ -97,12 +97,12 @@ interface Compiling {
   readonly gathered: Gathered;
 }
 
-interface Place {
+interface NodePosition {
   readonly path: string;
   readonly level: number;
 }
 
-function nodeOf(json: Json, { path, level }: Place, gathered: Gathered): Node {
+function nodeOf(json: Json, { path, level }: NodePosition, gathered: Gathered): Node {
   if (level > nestingMax) {
     throw invalid(path, `must not be nested deeper than ${nestingMax} levels`);
   }
@@ -241,7 +241,7 @@ function filteredNode({ text, path, position, begin, end }: Filtered): Node {
   const head = `{{ ${variable} `;
   const { run } = compileExpression(head + filters, path, begin - head.length);
   return (values, evaluation) => {
-    const scope: Scope = { [variable]: values[position] ?? null };
+    const scope: ExpressionScope = { [variable]: values[position] ?? null };
     return run(scope, evaluation) ?? null;
   };
 }

@@ -8,8 +8,8 @@ import {
   toValue,
 } from 'liquidjs';
 import { engine } from './engine.ts';
-import { ExpressionError } from './error.ts';
-import { filters } from './filters.ts';
+import { ExpressionError } from './evaluation/error.ts';
+import { filters } from './filters/filters.ts';
 import { rangeMax } from './tags.ts';
 
 export interface Flaw {
@@ -163,32 +163,32 @@ function wholeNumber(token: Token): number | undefined {
   return Number.isSafeInteger(number) ? number : undefined;
 }
 
-type Place = readonly [begin: number, end: number];
+type TextRange = readonly [begin: number, end: number];
 
 /** The places of all names, operators and literals: what remains between them is punctuation. */
-function leavesOf(value: FilteredValueToken): Place[] {
+function leavesOf(value: FilteredValueToken): TextRange[] {
   const operators = value.initial.postfix.filter((token) => TypeGuards.isOperatorToken(token));
   return [
-    ...operators.map(placeOf),
+    ...operators.map(rangeOf),
     ...operandsOf(value).flatMap(leavesOfValue),
     ...value.filters.flatMap(leavesOfFilter),
   ];
 }
 
-function leavesOfValue(token: Token | undefined): Place[] {
+function leavesOfValue(token: Token | undefined): TextRange[] {
   if (token === undefined) return [];
   if (TypeGuards.isPropertyAccessToken(token)) {
     return [token.variable, ...token.props].flatMap(leavesOfValue);
   }
   if (TypeGuards.isRangeToken(token)) {
-    const dots: Place = [token.lhs.end, token.rhs.begin];
+    const dots: TextRange = [token.lhs.end, token.rhs.begin];
     return [...leavesOfValue(token.lhs), dots, ...leavesOfValue(token.rhs)];
   }
-  return [placeOf(token)];
+  return [rangeOf(token)];
 }
 
-function leavesOfFilter(filter: FilterToken): Place[] {
-  const places: Place[] = [[filter.begin, filter.begin + filter.name.length]];
+function leavesOfFilter(filter: FilterToken): TextRange[] {
+  const places: TextRange[] = [[filter.begin, filter.begin + filter.name.length]];
   for (const argument of filter.args) {
     if (!Array.isArray(argument)) continue;
     const [name = '', value] = argument;
@@ -198,14 +198,18 @@ function leavesOfFilter(filter: FilterToken): Place[] {
   return places;
 }
 
-function placeOf({ begin, end }: Token): Place {
+function rangeOf({ begin, end }: Token): TextRange {
   return [begin, end];
 }
 
 const strayPattern = /[^\s.:,|()[\]]/;
 const danglingPattern = /[.:,|(]\s*(?=[.:,|)\]]|$)|\[\s*\]/;
 
-function flawOfPunctuation(text: string, [begin, end]: Place, leaves: Place[]): Flaw | undefined {
+function flawOfPunctuation(
+  text: string,
+  [begin, end]: TextRange,
+  leaves: TextRange[],
+): Flaw | undefined {
   const marks = text.slice(begin, end).split('');
   for (const [from, to] of leaves) marks.fill('_', from - begin, to - begin);
   const outline = marks.join('');

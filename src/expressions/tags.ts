@@ -17,11 +17,11 @@ import {
   toValue,
   UnlessTag,
 } from 'liquidjs';
-import { memberWork } from './budget.ts';
-import { operatorWork, payForSide } from './comparing.ts';
-import { EvaluationContext } from './context.ts';
-import { ExpressionError } from './error.ts';
-import { TextEmitter } from './text.ts';
+import { memberWork } from './evaluation/budget.ts';
+import { operatorWork, payForSide } from './evaluation/comparing.ts';
+import { EvaluationContext } from './evaluation/context.ts';
+import { ExpressionError } from './evaluation/error.ts';
+import { TextEmitter } from './evaluation/text.ts';
 
 /** Numbers that one range may count. */
 export const rangeMax = 10_000;

@@ -2,11 +2,16 @@
 import { invalid } from '../lib/errors.ts';
 import { isObject, type Json, type JsonObject, nestingMax } from '../lib/json.ts';
 import { memberPath } from './attribute-path.ts';
-import { type Evaluate, type Evaluation, newEvaluation, type Scope } from './evaluation.ts';
+import {
+  type Evaluate,
+  type Evaluation,
+  type ExpressionScope,
+  newEvaluation,
+} from './evaluation/evaluation.ts';
 import { compileExpression, guarded } from './expression.ts';
 
 /** A compiled template or a part of one. */
-export type Template = Evaluate;
+export type CompiledTemplate = Evaluate;
 
 /** Expressions one template may have. */
 export const expressionsMax = 500;
@@ -16,19 +21,23 @@ export const expressionsMax = 500;
  *
  * @throws VaultError 400 naming the member whose string is not an expression, such as `mask.number`.
  */
-export function compileTemplate(json: Json, path: string): Template {
+export function compileTemplate(json: Json, path: string): CompiledTemplate {
   const counted = { expressions: 0 };
   const template = compileNode(json, { path, level: 1 }, counted);
   if (counted.expressions <= expressionsMax) return template;
   throw invalid(path, `must have at most ${expressionsMax} expressions`);
 }
 
-interface Place {
+interface TemplatePosition {
   readonly path: string;
   readonly level: number;
 }
 
-function compileNode(json: Json, place: Place, counted: { expressions: number }): Template {
+function compileNode(
+  json: Json,
+  place: TemplatePosition,
+  counted: { expressions: number },
+): CompiledTemplate {
   const { path, level } = place;
   if (level > nestingMax) {
     throw invalid(path, `must not be nested deeper than ${nestingMax} levels`);
@@ -57,19 +66,21 @@ function compileNode(json: Json, place: Place, counted: { expressions: number })
  * @throws ExpressionError and nothing else.
  */
 export function evaluateTemplate(
-  template: Template,
-  scope: Scope,
+  template: CompiledTemplate,
+  scope: ExpressionScope,
   evaluation: Evaluation = newEvaluation(),
 ): Json | undefined {
   evaluation.budget.begin();
   return guarded(() => template(scope, evaluation));
 }
 
-function listOf(items: readonly Template[]): Template {
+function listOf(items: readonly CompiledTemplate[]): CompiledTemplate {
   return (scope, evaluation) => items.map((evaluate) => evaluate(scope, evaluation) ?? null);
 }
 
-function objectOf(members: readonly { name: string; evaluate: Template }[]): Template {
+function objectOf(
+  members: readonly { name: string; evaluate: CompiledTemplate }[],
+): CompiledTemplate {
   return (scope, evaluation) => {
     const result: Record<string, Json> = {};
     for (const { name, evaluate } of members) {

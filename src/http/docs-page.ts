@@ -1,6 +1,6 @@
 /** The page at `/docs`: the OpenAPI document as one plain HTML page, without scripts or foreign assets. */
 
-interface Operation {
+interface DocumentedOperation {
   readonly summary: string;
   readonly description?: string;
   readonly parameters?: readonly {
@@ -27,7 +27,7 @@ const style = `
 export function docsPage(document: object): string {
   const { paths, info } = document as {
     readonly info: { readonly title: string; readonly version: string };
-    readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+    readonly paths: Readonly<Record<string, Readonly<Record<string, DocumentedOperation>>>>;
   };
   const articles = Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => articleOf(method, path, operation)),
@@ -49,7 +49,7 @@ ${articles.join('\n')}
 `;
 }
 
-function articleOf(method: string, path: string, operation: Operation): string {
+function articleOf(method: string, path: string, operation: DocumentedOperation): string {
   const { summary, description = '', parameters = [], requestBody } = operation;
   const named = parameters.map(
     ({ name, in: place, required }) =>

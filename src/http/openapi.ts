@@ -1,7 +1,7 @@
 /** The OpenAPI 3.1 document, made from the declared routes so that it cannot say anything else. */
 import type { TSchema } from 'typebox';
 import { errorKinds } from '../lib/errors.ts';
-import type { OpenRoute, Route } from './route.ts';
+import type { OpenRoute, Route } from './protocol/route.ts';
 
 export interface OpenapiOptions {
   readonly routes: readonly Route[];

@@ -1,32 +1,33 @@
 /** The HTTP server: every request passes the same steps, in the order in which they stand here. */
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { Authenticate } from '../gate/authenticate.ts';
+import type { Idempotency } from '../gate/idempotency.ts';
 import { type Clock, second } from '../lib/clock.ts';
 import { invalid, VaultError } from '../lib/errors.ts';
-import type { Log } from '../lib/log.ts';
-import type { Metrics } from '../lib/metrics.ts';
 import { createSerial } from '../lib/serial.ts';
+import type { Log } from '../lib/telemetry/log.ts';
+import type { Metrics } from '../lib/telemetry/metrics.ts';
+import type { Caller, Origin } from '../rules/caller.ts';
+import { perform, type ReplySlot } from '../rules/operation.ts';
+import type { HolderKind } from '../rules/permissions.ts';
+import { loggingFailures } from '../rules/refusal.ts';
 import type { Store } from '../store/store.ts';
-import type { Authenticate } from '../vault/access/authenticate.ts';
-import type { Caller, Origin } from '../vault/access/caller.ts';
-import type { HolderKind } from '../vault/access/permissions.ts';
-import type { Idempotency } from '../vault/idempotency.ts';
-import { loggingFailures, perform, type ReplySlot } from '../vault/perform.ts';
-import { type Applicant, createAdmission } from './admission.ts';
-import { bodyBytesMax, checkMediaType, jsonMediaTypes, parseBody } from './body.ts';
-import { createRefuseConnection } from './connection.ts';
-import { answerPreflight, createCors } from './cors.ts';
-import { createFailures } from './failures.ts';
-import { createServiceHeaders } from './headers.ts';
-import { refuseOtherMethods } from './methods.ts';
-import { watchProgress } from './progress.ts';
-import { countParts, type RouteLimits, type Sender } from './rate-limit.ts';
-import { linesMediaType, type OpenRoute, type Route, type WholeRoute } from './route.ts';
+import { type Applicant, createAdmission } from './limits/admission.ts';
+import { countParts, type RouteLimits, type Sender } from './limits/rate-limit.ts';
+import { bodyBytesMax, checkMediaType, jsonMediaTypes, parseBody } from './protocol/body.ts';
+import { createRefuseConnection } from './protocol/connection.ts';
+import { answerPreflight, createCors } from './protocol/cors.ts';
+import { createFailures } from './protocol/failures.ts';
+import { createServiceHeaders } from './protocol/headers.ts';
+import { refuseOtherMethods } from './protocol/methods.ts';
+import { watchProgress } from './protocol/progress.ts';
+import { linesMediaType, type OpenRoute, type Route, type WholeRoute } from './protocol/route.ts';
+import { createSend } from './protocol/sending.ts';
+import { schemaController } from './protocol/serialization.ts';
+import { stopGracefully } from './protocol/stopping.ts';
+import { createStreaming } from './protocol/streaming.ts';
+import { compileValidator, type RequestPart } from './protocol/validation.ts';
 import { anyJson } from './schemas/shared.ts';
-import { createSend } from './sending.ts';
-import { schemaController } from './serialization.ts';
-import { stopGracefully } from './stopping.ts';
-import { createStreaming } from './streaming.ts';
-import { compileValidator, type Part } from './validation.ts';
 
 /** A token id of 400 characters, each percent-encoded as four bytes of UTF-8. */
 const pathParamLengthMax = 4800;
@@ -78,7 +79,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const admit = createAdmission(options);
   const headers = createServiceHeaders(options.headerPrefixes);
   const cors = createCors(options.headerPrefixes);
-  const inTurn = createSerial();
+  const inOrder = createSerial();
   const patienceMs = options.requestTimeoutMs ?? requestTimeoutMs;
   const checkMs = Math.min(timeoutCheckMs, patienceMs);
   const limits = {
@@ -132,7 +133,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   });
   app.addContentTypeParser(linesMediaType, (_request, payload, done) => done(null, payload));
   app.setValidatorCompiler<never>(({ schema, httpPart }) =>
-    compileValidator(schema, httpPart as Part),
+    compileValidator(schema, httpPart as RequestPart),
   );
   app.setErrorHandler(fail);
 
@@ -249,8 +250,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
       return caller ? loggingFailures(decide, { caller, clock, route }) : decide;
     };
     const run = (slot?: ReplySlot) => perform(store, decided(), slot);
-    const turn = route.turn?.(input);
-    const take = turn === undefined ? run : (slot?: ReplySlot) => inTurn(turn, () => run(slot));
+    const order = route.serialKey?.(input);
+    const take = order === undefined ? run : (slot?: ReplySlot) => inOrder(order, () => run(slot));
     const key = headers.read(request.headers, 'idempotency-key');
     // A key is an order for one effect; reading twice and removing twice are harmless as they are.
     if (!caller || key === undefined || route.method === 'GET' || route.method === 'DELETE') {

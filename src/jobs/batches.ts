@@ -1,12 +1,12 @@
 /** Working off what is due: tenant by tenant, in batches that commit one by one. */
 import { type Clock, type Instant, instantAfter, minute } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
-import type { LogEntry } from '../lib/log-chain.ts';
+import type { LogEntry } from '../lib/log-chain/entries.ts';
 import type { Random } from '../lib/random.ts';
+import type { Tenant, Tenants } from '../rules/tenant.ts';
 import type { Change } from '../store/change.ts';
+import type { DueRows } from '../store/queries/tenant-rows.ts';
 import type { Store } from '../store/store.ts';
-import type { DueRows } from '../store/tenant-rows.ts';
-import type { Tenant, Tenants } from '../vault/tenants/tenants.ts';
 import { createPace, type Timer } from './pace.ts';
 
 /**
@@ -47,7 +47,7 @@ export interface JobTools {
   readonly timer?: Timer;
 }
 
-export interface Work<R> {
+export interface BatchWork<R> {
   /** Rows found at a time; a commit takes some of them. */
   readonly rowsMax: number;
   readonly find: (due: Due) => Promise<readonly R[]>;
@@ -63,7 +63,7 @@ export interface Work<R> {
 export async function workOff<R>(
   tools: JobTools,
   stopping: AbortSignal,
-  work: Work<R>,
+  work: BatchWork<R>,
 ): Promise<number> {
   let count = 0;
   let damage: VaultError | undefined;
@@ -81,7 +81,7 @@ export async function workOff<R>(
 async function workOffTenant<R>(
   { store, clock, timer }: JobTools,
   stopping: AbortSignal,
-  { tenant, rowsMax, find, decide }: Work<R> & { readonly tenant: Tenant },
+  { tenant, rowsMax, find, decide }: BatchWork<R> & { readonly tenant: Tenant },
 ): Promise<Pick<Batch, 'count' | 'damage'>> {
   const pace = createPace(stopping, timer);
   let found: readonly R[] = [];

@@ -1,8 +1,7 @@
 /** Removing card codes whose time is over from the sealed data. The rest of the token stays. */
-
-import { rowsDue } from '../store/tenant-rows.ts';
-import { systemEntry } from '../vault/logs/audit.ts';
-import { rowWithoutCode } from '../vault/tokens/row.ts';
+import { systemEntry } from '../rules/log-entries.ts';
+import { rowsDue } from '../store/queries/tenant-rows.ts';
+import { rowWithoutCode } from '../values/sealed-row.ts';
 import { type JobTools, undamaged, workOff } from './batches.ts';
 import { batchMax } from './pace.ts';
 

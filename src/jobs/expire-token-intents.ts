@@ -1,7 +1,7 @@
 /** Removing token intents whose day is over, and before that card codes whose time is over. */
+import { systemEntry } from '../rules/log-entries.ts';
+import { removableDue, rowsDue } from '../store/queries/tenant-rows.ts';
 import type { Row } from '../store/tables.ts';
-import { removableDue, rowsDue } from '../store/tenant-rows.ts';
-import { systemEntry } from '../vault/logs/audit.ts';
 import { intentWithoutCode } from '../vault/token-intents/row.ts';
 import { type JobTools, keysMax, undamaged, workOff } from './batches.ts';
 import { batchMax } from './pace.ts';

@@ -1,6 +1,6 @@
 /** Removing tokens whose time is over. No reader has seen them since; this takes them off the disk. */
-import { removableDue } from '../store/tenant-rows.ts';
-import { systemEntry } from '../vault/logs/audit.ts';
+import { systemEntry } from '../rules/log-entries.ts';
+import { removableDue } from '../store/queries/tenant-rows.ts';
 import { type JobTools, keysMax, workOff } from './batches.ts';
 
 /** Each token that goes has its own `expire` entry in the same commit. */

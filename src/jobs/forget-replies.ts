@@ -1,7 +1,7 @@
 /** Forgetting the answers kept under idempotency keys: whole after a day, in part when data fades. */
-import { rowsDue } from '../store/tenant-rows.ts';
-import { systemEntry } from '../vault/logs/audit.ts';
-import { fadedRow } from '../vault/stored-reply.ts';
+import { rowWithoutExpired } from '../gate/stored-reply.ts';
+import { systemEntry } from '../rules/log-entries.ts';
+import { rowsDue } from '../store/queries/tenant-rows.ts';
 import { type JobTools, undamaged, workOff } from './batches.ts';
 import { batchMax } from './pace.ts';
 
@@ -10,18 +10,18 @@ export function forgetReplies(tools: JobTools, stopping: AbortSignal): Promise<n
   const { store, random } = tools;
   return workOff(tools, stopping, {
     rowsMax: batchMax,
-    find: (due) => store.scan(rowsDue('replies', 'fades_at', due)),
+    find: (due) => store.scan(rowsDue('replies', 'next_expiry_at', due)),
     decide: async (rows, tenant, now) => {
       const { done: opened, damage } = undamaged(rows, (row) => ({
         row,
-        faded: fadedRow({ tenant, key: row, now, random }, row),
+        current: rowWithoutExpired({ tenant, key: row, now, random }, row),
       }));
-      const gone = opened.filter(({ faded }) => faded === undefined);
+      const gone = opened.filter(({ current }) => current === undefined);
       const fact = { entity: 'idempotency_key', id: '*', operation: 'expire' } as const;
       return {
         change: {
           remove: { replies: gone.map(({ row }) => row) },
-          replace: { replies: opened.flatMap(({ faded }) => faded ?? []) },
+          replace: { replies: opened.flatMap(({ current }) => current ?? []) },
         },
         entries: opened.length === 0 ? [] : [systemEntry({ tenant: tenant.id, at: now, ...fact })],
         count: opened.length,

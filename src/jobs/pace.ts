@@ -27,14 +27,14 @@ export const systemTimer: Timer = {
   pause: (ms, signal) => timeout(ms, undefined, { signal }).catch(() => undefined),
 };
 
-export interface Step {
+export interface PaceStep {
   /** Worked off in one commit. */
   readonly rows: number;
   readonly tookMs: number;
 }
 
 /** How long a job rests after a step. */
-export function restMs({ rows, tookMs }: Step): number {
+export function restMs({ rows, tookMs }: PaceStep): number {
   return Math.max((rows / rowsPerSecondMax) * 1000 - tookMs, tookMs * restShareMin);
 }
 

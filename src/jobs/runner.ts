@@ -1,7 +1,7 @@
 /** Running jobs: each again and again, one run at a time, until the vault stops. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { reasonOf } from '../lib/errors.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/telemetry/log.ts';
 
 /** Work that is due by the clock rather than by a request. Several servers may run it at once. */
 export interface Job {

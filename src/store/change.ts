@@ -1,6 +1,6 @@
 /** A change: everything one request alters, as data. All of it is committed, or nothing. */
 import type { KeyId } from '../lib/ids.ts';
-import type { LogEntry, StatedEntry } from '../lib/log-chain.ts';
+import type { LogEntry, StatedEntry } from '../lib/log-chain/entries.ts';
 import { statedEntries } from './row-states.ts';
 import {
   type Key,
@@ -18,7 +18,7 @@ export interface Change {
   /** Rows that follow the stored row of the same key whose version is one less. */
   readonly replace?: { readonly [T in VersionedTable]?: readonly Row<T>[] };
   /** Rows that must exist; of a versioned table, in exactly the version named. What they own goes too. */
-  readonly remove?: { readonly [T in Table]?: readonly Removal<T>[] };
+  readonly remove?: { readonly [T in Table]?: readonly RemovedRow<T>[] };
   /** What the audit log says of it. An effect without an entry is not a change. */
   readonly entries: readonly [LogEntry, ...LogEntry[]];
   /** Of a deleted tenant: without its keys nobody can check what rows it had. */
@@ -26,7 +26,7 @@ export interface Change {
 }
 
 /** Of a key also the id by which the log knows it. */
-export type Removal<T extends Table> = T extends VersionedTable
+export type RemovedRow<T extends Table> = T extends VersionedTable
   ? Key<T> & { version: number } & (T extends 'api_keys' ? { key_id: KeyId } : unknown)
   : Key<T>;
 
@@ -36,7 +36,7 @@ export type Precondition = `${Table}.${string}`;
 export type Outcome = { readonly conflict?: Precondition };
 
 /** What a statement does to one row; the engines know nothing else. */
-export interface Operation {
+export interface RowOperation {
   readonly table: Table;
   /** Clear removes the rows, however many, that one row of the table's owner owns. */
   readonly action: 'insert' | 'replace' | 'remove' | 'clear';
@@ -46,7 +46,7 @@ export interface Operation {
 
 /** A change as the engines take it: flat values, no classes. */
 export interface FlatChange {
-  readonly operations: readonly Operation[];
+  readonly operations: readonly RowOperation[];
   readonly entries: readonly StatedEntry[];
 }
 
@@ -62,8 +62,8 @@ const tablesInOrder = Object.keys(shapes) as readonly Table[];
  * Lists what a change does, in the order it must happen: removals first, so that a key can be handed
  * from one row to another, and then by table as the schema lists them, not as the change does.
  */
-function operationsOf(change: Change): Operation[] {
-  const operations: Operation[] = [];
+function operationsOf(change: Change): RowOperation[] {
+  const operations: RowOperation[] = [];
   for (const action of ['remove', 'replace', 'insert'] as const) {
     const rowsByTable = change[action] as Rows | undefined;
     if (!rowsByTable) continue;
@@ -82,9 +82,9 @@ function operationsOf(change: Change): Operation[] {
 
 function operationOf(
   table: Table,
-  action: Operation['action'],
+  action: RowOperation['action'],
   row: Readonly<Record<string, SqlValue>>,
-): Operation {
+): RowOperation {
   return { table, action, values: columnsOf(table, action).map((column) => row[column] ?? null) };
 }
 
@@ -92,7 +92,7 @@ function operationOf(
  * The columns of which an operation gives the values: all of them to insert and replace; to remove, the
  * key, and the version where rows have one; to clear, the key of the owner.
  */
-export function columnsOf(table: Table, action: Operation['action']): readonly string[] {
+export function columnsOf(table: Table, action: RowOperation['action']): readonly string[] {
   return columnsByAction[action][table];
 }
 

@@ -28,7 +28,7 @@ export interface Limiter {
   count(key: string, times?: number): Promise<Standing>;
 }
 
-type RunQuery = (sql: string, values: unknown[], name?: string) => Promise<unknown[]>;
+type RunCount = (sql: string, values: unknown[], name?: string) => Promise<unknown[]>;
 
 /** Of refused keys a server remembers this many, so that a flood does not reach the database. */
 const refusedMax = 10_000;
@@ -40,7 +40,7 @@ export function memoryLimiter(limit: Limit): Limiter {
   return limiterOf(new RateLimiterMemory(optionsOf(limit)), limit);
 }
 
-export function sharedLimiter(limit: Limit, query: RunQuery): Limiter {
+export function sharedLimiter(limit: Limit, query: RunCount): Limiter {
   const counter = limiterOf(new SharedCounter(limit, query), limit);
   const refusedUntil = new Map<string, number>();
   return {
@@ -57,7 +57,7 @@ export function sharedLimiter(limit: Limit, query: RunQuery): Limiter {
   };
 }
 
-export async function purgeCounters(query: RunQuery): Promise<void> {
+export async function purgeCounters(query: RunCount): Promise<void> {
   await query(`delete from rate_limits where expire < ${databaseNow} - $1::bigint`, [
     countersKeptMs,
   ]);
@@ -75,9 +75,9 @@ const countSql = `
 
 /** The library's counter, with the database's clock in place of this machine's. */
 class SharedCounter extends RateLimiterPostgres {
-  readonly #query: RunQuery;
+  readonly #query: RunCount;
 
-  constructor(limit: Limit, query: RunQuery) {
+  constructor(limit: Limit, query: RunCount) {
     super({
       ...optionsOf(limit),
       storeClient: {},

@@ -1,5 +1,5 @@
 /** What entries of the log say of the rows that their change wrote, so that the log explains the database. */
-import type { LogEntry, StatedEntry } from '../lib/log-chain.ts';
+import type { LogEntry, StatedEntry } from '../lib/log-chain/entries.ts';
 import type { SqlValue } from './tables.ts';
 
 interface ExplainedTable {

@@ -1,6 +1,6 @@
 /** The store: rows by key, queries, and changes that are committed whole or not at all. */
 import type { CompiledQuery, Kysely } from 'kysely';
-import type { ChainedEntry } from '../lib/log-chain.ts';
+import type { ChainedEntry } from '../lib/log-chain/entries.ts';
 import type { Change, Outcome } from './change.ts';
 import type { Limit, Limiter } from './limiter.ts';
 import type { Key, Row, Schema, Table } from './tables.ts';

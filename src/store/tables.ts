@@ -223,7 +223,7 @@ export const tables = {
       /** Sealed JSON of status, location and body. */
       reply: bytes(),
       /** From then on some of the answer is gone, as it is from the token, or all of it. */
-      fades_at: integer<Instant>(),
+      next_expiry_at: integer<Instant>(),
       created_at: integer<Instant>(),
     },
   },

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { ExpressionError } from '../../src/expressions/error.ts';
-import { newEvaluation } from '../../src/expressions/evaluation.ts';
+import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
+import { newEvaluation } from '../../src/expressions/evaluation/evaluation.ts';
 import { compileExpression, evaluateExpression } from '../../src/expressions/expression.ts';
 import { luhnValid } from '../../src/lib/checks.ts';
 import { pooledRandom, type Random } from '../../src/lib/random.ts';

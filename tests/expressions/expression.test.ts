@@ -3,17 +3,17 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { Output, toValueSync } from 'liquidjs';
-import { stepsMax, workMax } from '../../src/expressions/budget.ts';
-import { EvaluationContext } from '../../src/expressions/context.ts';
 import { engine, expressionLengthMax } from '../../src/expressions/engine.ts';
-import { ExpressionError } from '../../src/expressions/error.ts';
-import { newEvaluation } from '../../src/expressions/evaluation.ts';
+import { stepsMax, workMax } from '../../src/expressions/evaluation/budget.ts';
+import { EvaluationContext } from '../../src/expressions/evaluation/context.ts';
+import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
+import { newEvaluation } from '../../src/expressions/evaluation/evaluation.ts';
+import { jsonOf } from '../../src/expressions/evaluation/result.ts';
 import {
   compileExpression,
   evaluateExpression,
   guarded,
 } from '../../src/expressions/expression.ts';
-import { jsonOf } from '../../src/expressions/result.ts';
 import { rangeMax } from '../../src/expressions/tags.ts';
 import { VaultError } from '../../src/lib/errors.ts';
 import type { Json } from '../../src/lib/json.ts';

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { ExpressionError } from '../../src/expressions/error.ts';
+import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
 import { compileExpression, evaluateExpression } from '../../src/expressions/expression.ts';
-import { filters } from '../../src/expressions/filters.ts';
+import { filters } from '../../src/expressions/filters/filters.ts';
 import { VaultError } from '../../src/lib/errors.ts';
 import type { Json } from '../../src/lib/json.ts';
 

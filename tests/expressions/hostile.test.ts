@@ -1,9 +1,9 @@
 /** Expressions that would hold the process: each is refused by what it may cost, before it is run. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Budget, workMax } from '../../src/expressions/budget.ts';
-import { ExpressionError } from '../../src/expressions/error.ts';
-import { newEvaluation } from '../../src/expressions/evaluation.ts';
+import { Budget, workMax } from '../../src/expressions/evaluation/budget.ts';
+import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
+import { newEvaluation } from '../../src/expressions/evaluation/evaluation.ts';
 import { compileExpression, evaluateExpression } from '../../src/expressions/expression.ts';
 import type { Json } from '../../src/lib/json.ts';
 

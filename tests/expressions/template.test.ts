@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { ExpressionError } from '../../src/expressions/error.ts';
+import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
 import {
   compileTemplate,
   evaluateTemplate,

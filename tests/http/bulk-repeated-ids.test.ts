@@ -1,7 +1,7 @@
 /** `POST /tokens/bulk`: two lines of one body with one id are a mistake, however far apart they are. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { linesAtOnceMax } from '../../src/http/lines.ts';
+import { linesAtOnceMax } from '../../src/http/protocol/lines.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { bulk } from '../support/lines.ts';
 import { tenantsOf } from '../support/tenant.ts';

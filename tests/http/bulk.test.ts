@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { bodyBytesMax } from '../../src/http/body.ts';
-import { linesAtOnceMax } from '../../src/http/lines.ts';
+import { bodyBytesMax } from '../../src/http/protocol/body.ts';
+import { linesAtOnceMax } from '../../src/http/protocol/lines.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { bulk, type Lines, linesOfAnswer, linesSent } from '../support/lines.ts';
 import { beginRequest, untilClosed } from '../support/raw-request.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { messagesMax } from '../../src/lib/findings.ts';
-import { dataLengthMax } from '../../src/vault/tokens/contents.ts';
+import { dataLengthMax } from '../../src/values/contents.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { tenantsOf } from '../support/tenant.ts';
 

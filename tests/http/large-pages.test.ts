@@ -1,7 +1,7 @@
 /** Pages of large tokens: written as they are opened, so that who does not read has little opened. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listedBytesMax } from '../../src/store/token-pages.ts';
+import { listedBytesMax } from '../../src/store/queries/token-pages.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Line, linesAtOnceMax, linesOf } from '../../src/http/lines.ts';
-import { linesMediaType, type StreamRoute } from '../../src/http/route.ts';
+import { createAuthentication } from '../../src/gate/authenticate.ts';
+import { type Line, linesAtOnceMax, linesOf } from '../../src/http/protocol/lines.ts';
+import { linesMediaType, type StreamRoute } from '../../src/http/protocol/route.ts';
 import { tokenStreamRoutes } from '../../src/http/routes/token-streams.ts';
-import { createAuthentication } from '../../src/vault/access/authenticate.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
 import { newTenant } from '../support/tenant.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { textOfList } from '../../src/http/list-text.ts';
+import { textOfList } from '../../src/http/protocol/list-text.ts';
 
 const pagination = { page_size: 20, next: ']}' };
 const caller = () => Promise.reject(new Error('nobody is asked for'));

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
-import { shelvesMax } from '../../src/vault/tokens/find.ts';
+import { shelvesMax } from '../../src/vault/token-search/choose-index.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import fc from 'fast-check';
-import { bodyNestingMax, isNestedDeeper } from '../../src/http/nesting.ts';
+import { bodyNestingMax, isNestedDeeper } from '../../src/http/protocol/nesting.ts';
 import { nestingMax } from '../../src/lib/json.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { bulk } from '../support/lines.ts';

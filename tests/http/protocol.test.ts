@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { bodyBytesMax } from '../../src/http/body.ts';
+import { bodyBytesMax } from '../../src/http/protocol/body.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { connectTo } from '../support/raw-request.ts';
 import { tenantsOf } from '../support/tenant.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, verify } from 'node:crypto';
 import { test } from 'node:test';
-import { systemEntry } from '../../src/vault/logs/audit.ts';
+import { systemEntry } from '../../src/rules/log-entries.ts';
 import { signedEveryMs, tracesMax } from '../../src/vault/logs/checkpoints.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { signCheckpoints, verifyPlace } from '../support/logs.ts';

@@ -1,8 +1,8 @@
 /** What the compiler refuses; `npm run check` fails when one of these begins to compile. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { route } from '../../src/http/route.ts';
-import type { Decide } from '../../src/vault/perform.ts';
+import { route } from '../../src/http/protocol/route.ts';
+import type { Decide } from '../../src/rules/operation.ts';
 
 const handle = (): Decide => {
   throw new Error('no request comes here');

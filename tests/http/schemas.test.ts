@@ -1,7 +1,7 @@
 /** Schemas are compiled with the first request that needs them, so here all of them are. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compileValidator } from '../../src/http/validation.ts';
+import { compileValidator } from '../../src/http/protocol/validation.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { startVault } from '../support/vault.ts';
 

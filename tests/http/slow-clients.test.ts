@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { connect as connectSecurely } from 'node:tls';
-import { progressBytesMin } from '../../src/http/progress.ts';
+import { progressBytesMin } from '../../src/http/protocol/progress.ts';
 import { requestTimeoutMs } from '../../src/http/server.ts';
 import { writeCertificate } from '../support/certificate.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';

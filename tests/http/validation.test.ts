@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Type from 'typebox';
-import { membersMax } from '../../src/http/shortened.ts';
-import { compileValidator } from '../../src/http/validation.ts';
+import { membersMax } from '../../src/http/protocol/shortened.ts';
+import { compileValidator } from '../../src/http/protocol/validation.ts';
 import { messagesMax } from '../../src/lib/findings.ts';
 
 const validate = compileValidator(

@@ -58,7 +58,7 @@ onBothEngines('The job that forgets stored answers', (engine) => {
     assert.equal(await runJob(tenant.vault, 'forget replies'), 1);
     const after = await onlyReply(tenant);
     assert.deepEqual([after.version, after.created_at], [2, before.created_at]);
-    assert.equal(after.fades_at, before.created_at + 24 * hour);
+    assert.equal(after.next_expiry_at, before.created_at + 24 * hour);
     assert.ok(after.reply.length < before.reply.length);
     assert.equal((await tenant.send('POST', '/tokens', sent)).text, faded.text);
     assert.equal(await runJob(tenant.vault, 'forget replies'), 0);

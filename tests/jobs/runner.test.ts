@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Job, startJobs } from '../../src/jobs/runner.ts';
-import type { Log, LogFields } from '../../src/lib/log.ts';
+import type { Log, LogFields } from '../../src/lib/telemetry/log.ts';
 
 function recorder() {
   const lines: { readonly message: string; readonly fields: LogFields | undefined }[] = [];

@@ -1,7 +1,7 @@
 /** Whatever is done to any entry of the log is found and located, given the last checkpoint kept. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type ChainedEntry, entryHash, seedHead } from '../../src/lib/log-chain.ts';
+import { type ChainedEntry, entryHash, seedHead } from '../../src/lib/log-chain/entries.ts';
 import type { Signed } from '../../src/vault/logs/statements.ts';
 import { openCheckpoint } from '../../src/vault/logs/statements.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { day, hour, minute } from '../../src/lib/clock.ts';
+import { perform } from '../../src/rules/operation.ts';
 import type { Row } from '../../src/store/tables.ts';
-import { perform } from '../../src/vault/perform.ts';
 import { setQuotas } from '../../src/vault/tenants/update.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';

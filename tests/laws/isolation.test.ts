@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { newApiKey } from '../../src/crypto/api-key.ts';
-import { linesMediaType, type Route } from '../../src/http/route.ts';
+import { linesMediaType, type Route } from '../../src/http/protocol/route.ts';
 import { pooledRandom } from '../../src/lib/random.ts';
 import { shapes, type Table } from '../../src/store/tables.ts';
 import { onBothEngines } from '../support/engines.ts';

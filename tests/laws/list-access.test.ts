@@ -5,12 +5,12 @@ import fc from 'fast-check';
 import type { Instant } from '../../src/lib/clock.ts';
 import type { Container } from '../../src/lib/container.ts';
 import type { ApplicationId, TenantId, TokenId } from '../../src/lib/ids.ts';
-import type { LogEntry } from '../../src/lib/log-chain.ts';
+import type { LogEntry } from '../../src/lib/log-chain/entries.ts';
+import { type AccessRule, decide, policyOf, scopesOf } from '../../src/rules/policy.ts';
+import { afterPrefix, type TokenConditions } from '../../src/store/queries/token-conditions.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Row } from '../../src/store/tables.ts';
-import { afterPrefix, type TokenConditions } from '../../src/store/token-conditions.ts';
-import { type AccessRule, decide, policyOf, scopesOf } from '../../src/vault/access/access.ts';
-import { findTokens, findTokensAt } from '../../src/vault/tokens/find.ts';
+import { findTokens, findTokensAt } from '../../src/vault/token-search/choose-index.ts';
 import { onBothEngines } from '../support/engines.ts';
 
 const tenant = '00000000-0000-4000-8000-000000000001' as TenantId;

@@ -5,10 +5,14 @@ import fc from 'fast-check';
 import type { Instant } from '../../src/lib/clock.ts';
 import type { Container } from '../../src/lib/container.ts';
 import type { TokenId } from '../../src/lib/ids.ts';
+import type { TextPattern, TokenConditions } from '../../src/store/queries/token-conditions.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Row } from '../../src/store/tables.ts';
-import type { TextPattern, TokenConditions } from '../../src/store/token-conditions.ts';
-import { findTokens, findTokensAt, occurrencesMax } from '../../src/vault/tokens/find.ts';
+import {
+  findTokens,
+  findTokensAt,
+  occurrencesMax,
+} from '../../src/vault/token-search/choose-index.ts';
 import { entry, now, tenant, termOf, token } from '../support/changes.ts';
 import { onBothEngines } from '../support/engines.ts';
 

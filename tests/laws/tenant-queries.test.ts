@@ -16,9 +16,9 @@ const beyondOneTenant: Readonly<Record<string, string>> = {
   'src/vault/tenants/bootstrap.ts': 'whether there is any tenant at all',
   'src/vault/tenants/tenants.ts': 'the list of tenants, for the operator and for jobs',
   'src/vault/tenants/delete.ts': 'which tenants are deleted, for the job that removes their rows',
-  'src/store/token-sources.ts':
+  'src/store/queries/token-sources.ts':
     'the conditions of a list begin with the tenant; see token-conditions',
-  'src/cli/log-place.ts': 'the id of the tenant that the operator named',
+  'src/cli/logs/place.ts': 'the id of the tenant that the operator named',
   'src/vault/logs/read.ts': 'every tenant in a copy of the database that its operator verifies',
 };
 
@@ -88,5 +88,5 @@ test('every key begins with the tenant; a key’s own hash is all that is looked
   const users = committedPaths()
     .filter((path) => /^src\/.*\.ts$/.test(path))
     .filter((path) => /\.get\(\s*'api_keys'/.test(readSource(path).text));
-  assert.deepEqual(users, ['src/vault/access/authenticate.ts']);
+  assert.deepEqual(users, ['src/gate/authenticate.ts']);
 });

@@ -1,7 +1,7 @@
 /** The operator's BIN table: its columns, its ranges, and what is refused. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseBinTable } from '../../src/lib/bin-table.ts';
+import { parseBinTable } from '../../src/lib/directories/bin-table.ts';
 
 const table = (...lines: readonly string[]) => parseBinTable(Buffer.from(lines.join('\n')));
 const header = 'bin_min,bin_max,brand,funding,segment,issuer_name,issuer_country';

@@ -1,7 +1,7 @@
 /** Comma-separated values by RFC 4180, section 2, rule by rule. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readCsv } from '../../src/lib/csv.ts';
+import { readCsv } from '../../src/lib/directories/csv.ts';
 
 const fieldsOf = (text: string) => [...readCsv(text)].map(({ fields }) => fields);
 const linesOf = (text: string) => [...readCsv(text)].map(({ line }) => line);

@@ -11,7 +11,7 @@ import {
   type StatedEntry,
   seedHead,
   streamSeed,
-} from '../../src/lib/log-chain.ts';
+} from '../../src/lib/log-chain/entries.ts';
 
 const tenant = '00000000-0000-4000-8000-000000000001' as TenantId;
 const other = '00000000-0000-4000-8000-000000000002' as TenantId;

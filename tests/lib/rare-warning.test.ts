@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { minute } from '../../src/lib/clock.ts';
-import { createRareWarning } from '../../src/lib/rare-warning.ts';
+import { createRareWarning } from '../../src/lib/telemetry/rare-warning.ts';
 import { createStillClock, recorder, type TestVault } from '../support/vault.ts';
 
 test('is written at the first time and then once a minute, with the sum of what came in between', () => {

@@ -1,8 +1,11 @@
 /** The FedACH directory: records are put together here from the published layout, field by field. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DamagedFileError } from '../../src/lib/damaged-file.ts';
-import { parseRoutingDirectory, recordLength } from '../../src/lib/routing-directory.ts';
+import { DamagedFileError } from '../../src/lib/directories/damaged-file.ts';
+import {
+  parseRoutingDirectory,
+  recordLength,
+} from '../../src/lib/directories/routing-directory.ts';
 
 /** Name, length and an example of each field, as the Federal Reserve lists them. */
 const layout = {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TokenId } from '../../src/lib/ids.ts';
-import { entryHash, streamSeed } from '../../src/lib/log-chain.ts';
+import { entryHash, streamSeed } from '../../src/lib/log-chain/entries.ts';
 import type { Change } from '../../src/store/change.ts';
 import type { Store } from '../../src/store/store.ts';
 import { creation, entry, removal, tenant, termOf, token } from '../support/changes.ts';

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FlatChange, Outcome } from '../../src/store/change.ts';
-import { createLane } from '../../src/store/lane.ts';
-import { queriesWaitingMax } from '../../src/store/postgres.ts';
-import { groupMax, waitingMax, waitMsMax } from '../../src/store/queue.ts';
-import { scansWaitingMax } from '../../src/store/sqlite-scanner.ts';
+import { createLane } from '../../src/store/commit/lane.ts';
+import { groupMax, waitingMax, waitMsMax } from '../../src/store/commit/queue.ts';
+import { queriesWaitingMax } from '../../src/store/postgres/engine.ts';
+import { scansWaitingMax } from '../../src/store/sqlite/scanner.ts';
 import { creation, entry, token } from '../support/changes.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { holdWrites, lockTable } from '../support/locks.ts';

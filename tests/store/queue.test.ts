@@ -2,7 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VaultError } from '../../src/lib/errors.ts';
-import { groupMax, monotonicMs, Queue, waitingMax, waitMsMax } from '../../src/store/queue.ts';
+import {
+  groupMax,
+  monotonicMs,
+  Queue,
+  waitingMax,
+  waitMsMax,
+} from '../../src/store/commit/queue.ts';
 
 const change = { operations: [], entries: [] };
 const giveUpAt = monotonicMs() + waitMsMax;

@@ -8,8 +8,8 @@ import { type TestContext, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { Sealed } from '../../src/crypto/envelope.ts';
 import { flatten } from '../../src/store/change.ts';
-import { monotonicMs } from '../../src/store/queue.ts';
-import { startWriter, toWire, type Writer } from '../../src/store/sqlite-thread.ts';
+import { monotonicMs } from '../../src/store/commit/queue.ts';
+import { startWriter, toWire, type Writer } from '../../src/store/sqlite/thread.ts';
 import { creation, token } from '../support/changes.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 

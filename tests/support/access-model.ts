@@ -1,5 +1,6 @@
 /** The reference model of access: the documented rules word by word, sharing no code with the vault. */
-import type { Condition, Transform, WireRule } from '../../src/vault/access/access.ts';
+import type { WireRule } from '../../src/rules/access-rules.ts';
+import type { Condition, Transform } from '../../src/rules/policy.ts';
 
 /** What a caller sends: the model reads it as it stands, the vault after parsing. */
 export interface PolicyWords {

@@ -2,7 +2,7 @@
 import type { Instant } from '../../src/lib/clock.ts';
 import type { Container } from '../../src/lib/container.ts';
 import type { ApplicationId, TenantId, TokenId } from '../../src/lib/ids.ts';
-import type { LogEntry } from '../../src/lib/log-chain.ts';
+import type { LogEntry } from '../../src/lib/log-chain/entries.ts';
 import type { Change } from '../../src/store/change.ts';
 import type { Row } from '../../src/store/tables.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe } from 'node:test';
 import pg from 'pg';
-import { openStore } from '../../src/store/open.ts';
+import { openStore } from '../../src/store/open/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { sharedPostgres } from './postgres.ts';
 import { type Lender, temporaryDirectory } from './temporary.ts';

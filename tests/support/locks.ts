@@ -1,7 +1,7 @@
 /** Storage that makes its writers wait, as when another process is in the middle of a long commit. */
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
-import { databaseFile } from '../../src/store/sqlite-database.ts';
+import { databaseFile } from '../../src/store/sqlite/database.ts';
 import type { Engine, Place } from './engines.ts';
 import type { Lender } from './temporary.ts';
 

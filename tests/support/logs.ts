@@ -1,6 +1,6 @@
 /** Whole logs for tests: written by a vault, read back as records, altered, and verified. */
-import type { ChainedEntry } from '../../src/lib/log-chain.ts';
-import { openReadOnly } from '../../src/store/read-only.ts';
+import type { ChainedEntry } from '../../src/lib/log-chain/entries.ts';
+import { openReadOnly } from '../../src/store/open/read-only.ts';
 import { readLogs, tenantsWithLogs } from '../../src/vault/logs/read.ts';
 import type { LogRecord } from '../../src/vault/logs/records.ts';
 import type { Signed } from '../../src/vault/logs/statements.ts';

@@ -1,5 +1,5 @@
 /** Random policies for tests over HTTP, from few containers so that rules and tokens meet often. */
-import type { Transform } from '../../src/vault/access/access.ts';
+import type { Transform } from '../../src/rules/policy.ts';
 import type { PolicyWords } from './access-model.ts';
 import type { Below } from './random.ts';
 

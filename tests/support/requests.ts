@@ -1,5 +1,5 @@
 /** Requests made from the declarations of routes: the least that is valid, with a text at every place. */
-import type { Route } from '../../src/http/route.ts';
+import type { Route } from '../../src/http/protocol/route.ts';
 
 export interface MadeRequest {
   /** Where the text stands: `params.id`, `query.start`, `body.nonce`. */

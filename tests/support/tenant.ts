@@ -3,12 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
 import { hashApiKey } from '../../src/crypto/api-key.ts';
 import type { TenantId } from '../../src/lib/ids.ts';
+import { systemEntry } from '../../src/rules/log-entries.ts';
+import { proven } from '../../src/rules/proven-row.ts';
+import type { Quotas, SettingName } from '../../src/rules/settings.ts';
+import type { TenantType } from '../../src/rules/tenant.ts';
 import type { Row, Table } from '../../src/store/tables.ts';
-import { systemEntry } from '../../src/vault/logs/audit.ts';
-import { proven } from '../../src/vault/rows/proven.ts';
 import { createTenantWithKey } from '../../src/vault/tenants/bootstrap.ts';
-import type { Quotas, SettingName } from '../../src/vault/tenants/settings.ts';
-import type { TenantType } from '../../src/vault/tenants/tenants.ts';
 import type { Engine } from './engines.ts';
 import {
   createApplication,

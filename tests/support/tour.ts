@@ -1,6 +1,6 @@
 /** A tour: every declared route, with what the vault has and with what it has not, and every way to find tokens. */
 import assert from 'node:assert/strict';
-import type { Route } from '../../src/http/route.ts';
+import type { Route } from '../../src/http/protocol/route.ts';
 import { linesSent } from './lines.ts';
 import { requestsWith } from './requests.ts';
 import { sendSensitiveTraffic } from './sensitive-traffic.ts';

@@ -2,7 +2,7 @@
 import { type Running, serve } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import type { Clock, Instant } from '../../src/lib/clock.ts';
-import type { Log, LogFields } from '../../src/lib/log.ts';
+import type { Log, LogFields } from '../../src/lib/telemetry/log.ts';
 import type { Engine, Place } from './engines.ts';
 import type { Lender } from './temporary.ts';
 

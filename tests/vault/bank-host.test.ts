@@ -8,7 +8,7 @@ import { failuresMax, pauseMs } from '../../src/outbound/breaker.ts';
 import { createOutbound } from '../../src/outbound/call.ts';
 import { answerBytesMax, createBankHost } from '../../src/vault/enrichments/bank-host.ts';
 import type { BankHostConfig } from '../../src/vault/enrichments/bank-host-config.ts';
-import type { Inquiry, Verdict } from '../../src/vault/enrichments/bank-verification.ts';
+import type { AccountVerdict, Inquiry } from '../../src/vault/enrichments/bank-verification.ts';
 import { type Answer, json, redirect, startHost } from '../support/host.ts';
 import { bank } from '../support/values.ts';
 import { createTestClock } from '../support/vault.ts';
@@ -45,7 +45,7 @@ async function service(t: TestContext, config: Partial<BankHostConfig> = {}) {
     accountNumber: new Secret(bank.account_number),
   } as const;
   const plan = () => verify({ account } as unknown as Inquiry);
-  const ask = async (): Promise<Verdict> => {
+  const ask = async (): Promise<AccountVerdict> => {
     const verification = await plan();
     return 'request' in verification ? verification.request() : verification;
   };

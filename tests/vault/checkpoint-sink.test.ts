@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { jobsOf } from '../../src/jobs/jobs.ts';
 import { minute } from '../../src/lib/clock.ts';
-import { createMetrics } from '../../src/lib/metrics.ts';
+import { createMetrics } from '../../src/lib/telemetry/metrics.ts';
 import { createOutbound } from '../../src/outbound/call.ts';
 import type { Row } from '../../src/store/tables.ts';
 import {

@@ -5,7 +5,7 @@ import {
   createFailedAttempts,
   lookUpsWaitingMax,
   networksMax,
-} from '../../src/vault/access/failure-limit.ts';
+} from '../../src/gate/failure-limit.ts';
 import { createStillClock } from '../support/vault.ts';
 
 const limit = { requests: 3, windowMs: 10_000 };

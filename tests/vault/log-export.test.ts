@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { ChainedEntry } from '../../src/lib/log-chain.ts';
+import type { ChainedEntry } from '../../src/lib/log-chain/entries.ts';
 import { createLogExport, queuedCharactersMax } from '../../src/vault/logs/export.ts';
 import { formatEntry, parseLine } from '../../src/vault/logs/records.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { DamagedFileError } from '../../src/lib/damaged-file.ts';
+import { DamagedFileError } from '../../src/lib/directories/damaged-file.ts';
 import { openOperatorFile } from '../../src/vault/enrichments/operator-file.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { createTestClock } from '../support/vault.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Instant } from '../../src/lib/clock.ts';
 import type { ApplicationId } from '../../src/lib/ids.ts';
-import type { LogEntry } from '../../src/lib/log-chain.ts';
+import type { LogEntry } from '../../src/lib/log-chain/entries.ts';
 import type { Change } from '../../src/store/change.ts';
 import type { Store } from '../../src/store/store.ts';
 import {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { VaultError } from '../../src/lib/errors.ts';
-import { parseSearch, queryLengthMax } from '../../src/vault/tokens/search-query.ts';
+import { parseSearch, queryLengthMax } from '../../src/vault/token-search/search-query.ts';
 
 const quote = (text: string) => `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
 

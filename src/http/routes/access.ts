@@ -1,9 +1,9 @@
 /** Routes about access itself: what can be held, what to start from, and why a decision fell. */
 import Type from 'typebox';
-import { type Explaining, explainAccess } from '../../vault/access/explain.ts';
-import { listPermissions } from '../../vault/access/list-permissions.ts';
+import { type Explaining, explainAccess } from '../../gate/explain.ts';
+import { listPermissions } from '../../vault/applications/list-permissions.ts';
 import { listTemplates, readTemplate } from '../../vault/applications/templates.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, route } from '../protocol/route.ts';
 import {
   accessExplanation,
   accessQuestion,

@@ -8,7 +8,7 @@ import {
   readKey,
   regenerateKey,
 } from '../../vault/applications/keys.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, route } from '../protocol/route.ts';
 import { applicationKey, byKeyId, keyQuery } from '../schemas/application.ts';
 import { byId } from '../schemas/shared.ts';
 
@@ -21,7 +21,7 @@ export function applicationKeyRoutes(tools: KeyWriting): Route[] {
       permission: 'application:create',
       params: byId,
       reply: { status: 201, body: applicationKey },
-      turn: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
+      serialKey: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
       handle: ({ caller, params }) => createKey(tools, caller, params.id),
     }),
     route({

@@ -4,7 +4,7 @@ import { deleteApplication } from '../../vault/applications/delete.ts';
 import { listApplications } from '../../vault/applications/list.ts';
 import { readApplication, readOwnApplication } from '../../vault/applications/read.ts';
 import { updateApplication } from '../../vault/applications/update.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, route } from '../protocol/route.ts';
 import {
   application,
   applicationPage,

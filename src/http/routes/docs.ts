@@ -1,8 +1,8 @@
 /** Routes that describe the service: the OpenAPI document, a page for people, and its metrics. */
-import type { Metrics } from '../../lib/metrics.ts';
+import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import { docsPage } from '../docs-page.ts';
 import { openapiOf } from '../openapi.ts';
-import type { OpenRoute, Route } from '../route.ts';
+import type { OpenRoute, Route } from '../protocol/route.ts';
 
 export interface Described {
   readonly routes: readonly Route[];

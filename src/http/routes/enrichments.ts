@@ -4,7 +4,7 @@ import {
   type BankVerifying,
   verifyBankAccount,
 } from '../../vault/enrichments/verify-bank-account.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, route } from '../protocol/route.ts';
 import {
   bankVerification,
   bankVerificationRequest,

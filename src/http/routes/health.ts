@@ -2,7 +2,7 @@
 import { type Clock, second } from '../../lib/clock.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { Store } from '../../store/store.ts';
-import type { OpenRoute } from '../route.ts';
+import type { OpenRoute } from '../protocol/route.ts';
 
 /** How long a verdict is given again: a probe writes to the disk, and anybody may ask. */
 const verdictMs = second;

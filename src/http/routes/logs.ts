@@ -2,7 +2,7 @@
 import Type from 'typebox';
 import { type Checkpointing, readCheckpoint } from '../../vault/logs/checkpoints.ts';
 import { createLogReading, listEntityTypes, listLogs } from '../../vault/logs/list.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, route } from '../protocol/route.ts';
 import { checkpoint, entityTypes, logPage } from '../schemas/log.ts';
 import { line, pageQuery, strict } from '../schemas/shared.ts';
 

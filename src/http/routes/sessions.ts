@@ -2,7 +2,7 @@
 import type { KeyWriting } from '../../vault/applications/keys.ts';
 import { authorizeSession } from '../../vault/sessions/authorize.ts';
 import { createSession } from '../../vault/sessions/create.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, route } from '../protocol/route.ts';
 import { session, sessionAuthorization } from '../schemas/session.ts';
 
 export function sessionRoutes(tools: KeyWriting): Route[] {

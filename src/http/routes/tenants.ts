@@ -4,7 +4,7 @@ import { deleteTenant } from '../../vault/tenants/delete.ts';
 import { readTenant, type TenantReading } from '../../vault/tenants/read.ts';
 import { updateTenant } from '../../vault/tenants/update.ts';
 import { reportUsage } from '../../vault/tenants/usage-report.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, route } from '../protocol/route.ts';
 import { tenant, tenantUpdate, usageReport } from '../schemas/tenant.ts';
 
 export function tenantRoutes(tools: TenantReading & { readonly store: Store }): Route[] {

@@ -5,7 +5,7 @@ import {
   readTokenIntent,
   type TokenIntentWriting,
 } from '../../vault/token-intents/token-intents.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, route } from '../protocol/route.ts';
 import { byId } from '../schemas/shared.ts';
 import { tokenIntent, tokenIntentRequest } from '../schemas/token-intent.ts';
 

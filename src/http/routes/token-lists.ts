@@ -4,13 +4,13 @@ import { containerForm, parseContainer } from '../../lib/container.ts';
 import { invalid } from '../../lib/errors.ts';
 import { parseTokenId } from '../../lib/ids.ts';
 import { createSerial } from '../../lib/serial.ts';
-import type { TokenFilter } from '../../vault/tokens/filter.ts';
+import type { TokenTypeName } from '../../values/token-types.ts';
+import type { TokenFilter } from '../../vault/token-search/filter.ts';
+import { parseSearch } from '../../vault/token-search/search-query.ts';
 import { listByCursor, listByPage } from '../../vault/tokens/list.ts';
 import type { TokenReading } from '../../vault/tokens/read.ts';
-import { parseSearch } from '../../vault/tokens/search-query.ts';
-import type { TokenTypeName } from '../../vault/tokens/types.ts';
-import { metadataOf } from '../metadata-query.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, route } from '../protocol/route.ts';
+import { metadataOf } from '../schemas/metadata-query.ts';
 import { cursorPage, offsetPage } from '../schemas/shared.ts';
 import { token } from '../schemas/token.ts';
 import {
@@ -101,14 +101,14 @@ export function filterOf(query: Static<typeof tokensCursorQuery>): TokenFilter {
   };
 }
 
-interface Asked {
+interface ListParameters {
   readonly page?: number | null;
   readonly size?: number | null;
   readonly start?: string | null;
 }
 
 /** An empty cursor is what iterating clients send before they have one. */
-function placeOf({ page, size, start }: Asked) {
+function placeOf({ page, size, start }: ListParameters) {
   return { page: page ?? undefined, size: size ?? undefined, start: start || undefined };
 }
 

@@ -3,13 +3,13 @@ import { errorKinds, VaultError } from '../../lib/errors.ts';
 import type { TokenWriting } from '../../vault/tokens/create-many.ts';
 import { exportTokens } from '../../vault/tokens/export.ts';
 import { createImport, type ImportLine, type ImportResult } from '../../vault/tokens/import.ts';
-import { bodyBytesMax, parseJson } from '../body.ts';
-import { type Line, linesOf } from '../lines.ts';
-import { problemOf } from '../problem.ts';
-import { linesMediaType, type Route, type StreamRequest, stream } from '../route.ts';
+import { bodyBytesMax, parseJson } from '../protocol/body.ts';
+import { type Line, linesOf } from '../protocol/lines.ts';
+import { problemOf } from '../protocol/problem.ts';
+import { linesMediaType, type Route, type StreamRequest, stream } from '../protocol/route.ts';
+import { readTokenRequest } from '../protocol/token-request.ts';
 import { tokenRequest } from '../schemas/token.ts';
 import { createdLine, exportedLine, exportQuery } from '../schemas/token-stream.ts';
-import { readTokenRequest } from '../token-request.ts';
 import { filterOf } from './token-lists.ts';
 
 export function tokenStreamRoutes(tools: TokenWriting): Route[] {
@@ -38,14 +38,14 @@ export function tokenStreamRoutes(tools: TokenWriting): Route[] {
 }
 
 /** Some lines that are being worked on; an object, because a generator would wait for a promise. */
-interface Work {
+interface LineWork {
   readonly answer: Promise<readonly object[]>;
 }
 
 async function* workOn(
   tools: TokenWriting,
   { caller, count, body }: StreamRequest<object>,
-): AsyncGenerator<Work> {
+): AsyncGenerator<LineWork> {
   const createAll = createImport(tools);
   let number = 0;
   for await (const lines of linesOf(body, bodyBytesMax)) {
@@ -94,7 +94,7 @@ async function* createdLines(
   }
 }
 
-async function answerOfNext(next: Promise<IteratorResult<Work>>): Promise<void> {
+async function answerOfNext(next: Promise<IteratorResult<LineWork>>): Promise<void> {
   await (await next).value?.answer;
 }
 

@@ -1,11 +1,11 @@
 /** Routes that turn any JSON into tokens, and references to tokens back into what they hold. */
 import type { Json } from '../../lib/json.ts';
+import { detokenize } from '../../vault/tokenization/detokenize.ts';
+import { tokenize, tokensIn } from '../../vault/tokenization/tokenize.ts';
 import type { TokenWriting } from '../../vault/tokens/create-many.ts';
-import { detokenize } from '../../vault/tokens/detokenize.ts';
-import { tokenize, tokensIn } from '../../vault/tokens/tokenize.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, route } from '../protocol/route.ts';
+import { readTokenRequest } from '../protocol/token-request.ts';
 import { anyJson } from '../schemas/shared.ts';
-import { readTokenRequest } from '../token-request.ts';
 
 export function tokenizationRoutes(tools: TokenWriting): Route[] {
   return [

@@ -1,10 +1,10 @@
 /** Routes of tokens. */
-import { createToken, turnOfCreation } from '../../vault/tokens/create.ts';
+import { createToken, serialKeyOfCreation } from '../../vault/tokens/create.ts';
 import type { TokenWriting } from '../../vault/tokens/create-many.ts';
 import { deleteToken } from '../../vault/tokens/delete.ts';
 import { readToken } from '../../vault/tokens/read.ts';
 import { updateToken } from '../../vault/tokens/update.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, route } from '../protocol/route.ts';
 import { byId } from '../schemas/shared.ts';
 import { token, tokenPatch, tokenRequest } from '../schemas/token.ts';
 
@@ -17,7 +17,7 @@ export function tokenRoutes(tools: TokenWriting): Route[] {
       permission: 'token:create',
       body: tokenRequest,
       reply: { status: 201, body: token },
-      turn: ({ caller, body }) => turnOfCreation(caller, body),
+      serialKey: ({ caller, body }) => serialKeyOfCreation(caller, body),
       handle: ({ caller, body }) => createToken(tools, caller, body),
     }),
     route({
@@ -38,7 +38,7 @@ export function tokenRoutes(tools: TokenWriting): Route[] {
       body: tokenPatch,
       mediaType: 'application/merge-patch+json',
       reply: { status: 200, body: token },
-      turn: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
+      serialKey: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
       handle: ({ caller, params, body }) =>
         updateToken(tools, caller, { id: params.id, patch: body }),
     }),
@@ -49,7 +49,7 @@ export function tokenRoutes(tools: TokenWriting): Route[] {
       permission: 'token:delete',
       params: byId,
       reply: { status: 204 },
-      turn: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
+      serialKey: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
       handle: ({ caller, params }) => deleteToken(tools, caller, params.id),
     }),
   ];

@@ -1,9 +1,9 @@
 /** Shapes of what token lists and searches are asked. */
 import Type from 'typebox';
 import { cursorLengthMax } from '../../crypto/cursor.ts';
-import { queryLengthMax } from '../../vault/tokens/search-query.ts';
-import { tokenTypes } from '../../vault/tokens/types.ts';
-import { metadataPatterns, metadataProperties } from '../metadata-query.ts';
+import { tokenTypes } from '../../values/token-types.ts';
+import { queryLengthMax } from '../../vault/token-search/search-query.ts';
+import { metadataPatterns, metadataProperties } from './metadata-query.ts';
 import { nullable, pageQuery, strict, text } from './shared.ts';
 
 export const idsMax = 1000;

@@ -1,6 +1,6 @@
 /** Shapes of the lines that bulk creation and export are made of. */
 import Type from 'typebox';
-import { metadataPatterns } from '../metadata-query.ts';
+import { metadataPatterns } from './metadata-query.ts';
 import { strict, text } from './shared.ts';
 import { token } from './token.ts';
 import { tokensCursorQuery } from './token-list.ts';

@@ -137,11 +137,11 @@ export function vault(types: ColumnTypes): string[] {
       idempotency_key ${text} not null,
       version ${integer} not null,
       reply ${bytes} not null,
-      fades_at ${integer} not null,
+      next_expiry_at ${integer} not null,
       created_at ${integer} not null,
       constraint replies_key primary key (tenant_id, application_id, route, idempotency_key)
     )`,
-    'create index replies_by_fading on replies (tenant_id, fades_at)',
+    'create index replies_by_next_expiry on replies (tenant_id, next_expiry_at)',
     `create table logs (
       tenant_id ${text} not null,
       stream_id ${text} not null,

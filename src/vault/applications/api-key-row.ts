@@ -4,10 +4,10 @@ import type { Instant } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import { type ApplicationId, type KeyId, newUuid, type SessionId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
+import type { HolderKind } from '../../rules/permissions.ts';
+import { proven } from '../../rules/proven-row.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
-import type { HolderKind } from '../access/permissions.ts';
-import { proven } from '../rows/proven.ts';
-import type { Tenant } from '../tenants/tenants.ts';
 
 /** A key with its text, which exists nowhere else and is shown once. */
 export interface NewKey {

@@ -2,11 +2,11 @@
 import type { Clock } from '../../lib/clock.ts';
 import { type ApplicationId, newUuid } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import type { ApplicationKind } from '../../rules/permissions.ts';
 import type { Store } from '../../store/store.ts';
-import type { Caller } from '../access/caller.ts';
-import type { ApplicationKind } from '../access/permissions.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
 import { newKey } from './api-key-row.ts';
 import { type AccessRequest, applicationRow, readAccess } from './row.ts';
 import { viewNewApplication } from './view.ts';

@@ -1,8 +1,7 @@
 /** Deleting an application and all of its keys; sessions it took part in end with it. */
-
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
 import { applicationOf, keysOf } from './queries.ts';
 import type { ApplicationReading } from './read.ts';
 

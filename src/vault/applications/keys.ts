@@ -2,10 +2,10 @@
 import type { Clock } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
+import type { Actor } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
 import type { Store } from '../../store/store.ts';
-import type { Actor } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
 import { newKey, viewKey } from './api-key-row.ts';
 import { applicationOf, keyOf, keysOf, provenApplicationOf } from './queries.ts';
 import type { ApplicationReading } from './read.ts';

@@ -3,13 +3,13 @@ import { openCursor, sealCursor } from '../../crypto/cursor.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid } from '../../lib/errors.ts';
 import { type ApplicationId, parseUuid } from '../../lib/ids.ts';
+import type { Actor } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import type { ApplicationKind } from '../../rules/permissions.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import type { Actor } from '../access/caller.ts';
-import type { ApplicationKind } from '../access/permissions.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
-import type { Tenant } from '../tenants/tenants.ts';
 import { keysOf } from './queries.ts';
 import type { ApplicationReading } from './read.ts';
 import { viewApplication } from './view.ts';
@@ -28,7 +28,7 @@ const sizeDefault = 20;
 const route = 'GET /applications';
 
 /** Newest first, ties by id. */
-type Place = readonly [at: Instant, id: ApplicationId];
+type ApplicationPosition = readonly [at: Instant, id: ApplicationId];
 
 /** @throws VaultError `validation_failed` for a cursor that is none. */
 export function listApplications(
@@ -39,7 +39,7 @@ export function listApplications(
   const { tenant } = actor;
   const cursorKey = tenant.keyring.secret('cursor');
   const { page = 1, size = sizeDefault } = query;
-  const filter: Filter = {
+  const filter: ApplicationFilter = {
     ids: query.id?.flatMap((id) => parseUuid<ApplicationId>(id) ?? []),
     kinds: query.type,
   };
@@ -49,7 +49,7 @@ export function listApplications(
     const rows = await selectApplications(store, tenant, { filter, page, size, after });
     const shown = rows.slice(0, size);
     const last = shown.at(-1);
-    const next = rows.length > size && last && sealCursor(cursorKey, route, placeOf(last));
+    const next = rows.length > size && last && sealCursor(cursorKey, route, positionOf(last));
     const keys = await keysOf(
       store,
       tenant.id,
@@ -78,7 +78,7 @@ export function listApplications(
   };
 }
 
-interface Filter {
+interface ApplicationFilter {
   readonly ids: readonly ApplicationId[] | undefined;
   readonly kinds: readonly ApplicationKind[] | undefined;
 }
@@ -86,7 +86,7 @@ interface Filter {
 async function countApplications(
   store: Store,
   tenant: Tenant,
-  { ids, kinds }: Filter,
+  { ids, kinds }: ApplicationFilter,
 ): Promise<number> {
   if (ids?.length === 0) return 0;
   const [counted] = await store.select((db) => {
@@ -101,18 +101,18 @@ async function countApplications(
   return counted?.count ?? 0;
 }
 
-interface Wanted {
-  readonly filter: Filter;
+interface ApplicationPage {
+  readonly filter: ApplicationFilter;
   readonly page: number;
   readonly size: number;
-  readonly after: Place | undefined;
+  readonly after: ApplicationPosition | undefined;
 }
 
 /** One row more than the page holds, which says whether another page follows. */
 async function selectApplications(
   store: Store,
   tenant: Tenant,
-  { filter: { ids, kinds }, page, size, after }: Wanted,
+  { filter: { ids, kinds }, page, size, after }: ApplicationPage,
 ): Promise<Row<'applications'>[]> {
   if (ids?.length === 0) return [];
   return store.select((db) => {
@@ -132,12 +132,12 @@ async function selectApplications(
   });
 }
 
-function placeOf(row: Row<'applications'>): Place {
+function positionOf(row: Row<'applications'>): ApplicationPosition {
   return [row.created_at, row.application_id];
 }
 
-function readCursor(key: Parameters<typeof openCursor>[0], text: string): Place {
-  const place = openCursor(key, route, text);
-  if (place === undefined) throw invalid('start', 'must be the cursor of an earlier answer');
-  return place as unknown as Place;
+function readCursor(key: Parameters<typeof openCursor>[0], text: string): ApplicationPosition {
+  const position = openCursor(key, route, text);
+  if (position === undefined) throw invalid('start', 'must be the cursor of an earlier answer');
+  return position as unknown as ApplicationPosition;
 }

@@ -1,10 +1,10 @@
 /** What is asked of stored applications and their keys, always within one tenant. */
 import { VaultError } from '../../lib/errors.ts';
 import { type ApplicationId, type KeyId, parseUuid, type TenantId } from '../../lib/ids.ts';
+import { requireProven } from '../../rules/proven-row.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { requireProven } from '../rows/proven.ts';
-import type { Tenant } from '../tenants/tenants.ts';
 
 /** @throws VaultError `not_found`, alike for one that is missing and for another tenant's. */
 export async function applicationOf(

@@ -1,9 +1,9 @@
 /** Reading one application: by its id, or the one whose key is calling. */
 import type { Clock } from '../../lib/clock.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
 import type { Store } from '../../store/store.ts';
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
 import { keysOf, provenApplicationOf } from './queries.ts';
 import { viewApplication } from './view.ts';
 

@@ -3,11 +3,12 @@ import type { Instant } from '../../lib/clock.ts';
 import { invalid } from '../../lib/errors.ts';
 import { createFindings } from '../../lib/findings.ts';
 import type { ApplicationId, KeyId } from '../../lib/ids.ts';
+import { parsePermissions, parseRules, type WireRule } from '../../rules/access-rules.ts';
+import type { ApplicationKind, HolderKind } from '../../rules/permissions.ts';
+import type { Access } from '../../rules/policy.ts';
+import { proven } from '../../rules/proven-row.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
-import { type Access, parsePermissions, parseRules, type WireRule } from '../access/access.ts';
-import type { ApplicationKind, HolderKind } from '../access/permissions.ts';
-import { proven } from '../rows/proven.ts';
-import type { Tenant } from '../tenants/tenants.ts';
 
 /** Permissions and rules as the wire schema lets them through; null means absent. */
 export interface AccessRequest {

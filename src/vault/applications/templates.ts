@@ -2,19 +2,19 @@
 import type { Clock } from '../../lib/clock.ts';
 import { rootContainer } from '../../lib/container.ts';
 import { VaultError } from '../../lib/errors.ts';
-import type { WireRule } from '../access/access.ts';
-import type { Caller } from '../access/caller.ts';
+import type { WireRule } from '../../rules/access-rules.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
 import {
   type ApplicationKind,
   type Permission,
   permissionAllowed,
   permissions,
   type Transform,
-} from '../access/permissions.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
+} from '../../rules/permissions.ts';
 
-export interface Template {
+export interface ApplicationTemplate {
   readonly id: string;
   readonly name: string;
   readonly description: string;
@@ -39,7 +39,7 @@ const heldBy = (kind: ApplicationKind, wanted: (permission: Permission) => boole
 const collect: Held = ['token:create', 'token:update'];
 
 /** The ids are those under which clients know them. */
-export const templates: readonly Template[] = [
+export const templates: readonly ApplicationTemplate[] = [
   {
     id: '6f486ec1-ddf4-4040-b7f1-3ddca4209495',
     name: 'Full Access',
@@ -105,8 +105,8 @@ export const templates: readonly Template[] = [
 function onContainer(
   id: string,
   name: string,
-  rest: Omit<Template, 'id' | 'name' | 'is_starter' | 'permissions'>,
-): Template {
+  rest: Omit<ApplicationTemplate, 'id' | 'name' | 'is_starter' | 'permissions'>,
+): ApplicationTemplate {
   return { id, name, ...rest, is_starter: false, permissions: [] };
 }
 

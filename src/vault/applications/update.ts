@@ -1,8 +1,8 @@
 /** Updating an application: name, permissions and rules are replaced as a whole. */
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
-import { proven } from '../rows/proven.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { proven } from '../../rules/proven-row.ts';
 import type { ApplicationWriting } from './create.ts';
 import { keysOf, provenApplicationOf } from './queries.ts';
 import { type AccessRequest, readAccess, storedAccess } from './row.ts';

@@ -1,5 +1,5 @@
 /** The operator's own verification service: asked over HTTP, with expressions for both directions. */
-import { ExpressionError } from '../../expressions/error.ts';
+import { ExpressionError } from '../../expressions/evaluation/error.ts';
 import { compileExpression, evaluateExpression } from '../../expressions/expression.ts';
 import { compileTemplate, evaluateTemplate } from '../../expressions/template.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -10,9 +10,9 @@ import type { Outbound, OutboundAnswer } from '../../outbound/call.ts';
 import { OutboundError } from '../../outbound/error.ts';
 import type { BankHostConfig } from './bank-host-config.ts';
 import {
+  type AccountVerdict,
   type BankAccount,
   parseBankStatus,
-  type Verdict,
   type VerifyAccount,
 } from './bank-verification.ts';
 
@@ -72,7 +72,7 @@ export function createBankHost(
     }
   }
 
-  async function request(account: BankAccount): Promise<Verdict> {
+  async function request(account: BankAccount): Promise<AccountVerdict> {
     const deadline = clock.now() + timeoutMs;
     for (let attempts = 1; ; attempts += 1) {
       const result = await attempt(account, deadline);

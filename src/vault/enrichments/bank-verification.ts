@@ -2,11 +2,11 @@
 import { searchTermOf } from '../../crypto/digest.ts';
 import { abaAssignable } from '../../lib/checks.ts';
 import { type Clock, minute } from '../../lib/clock.ts';
+import type { RoutingDirectory } from '../../lib/directories/routing-directory.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { Json } from '../../lib/json.ts';
-import type { RoutingDirectory } from '../../lib/routing-directory.ts';
 import type { Secret } from '../../lib/secret.ts';
-import type { Tenant } from '../tenants/tenants.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 
 export const bankStatuses = ['enabled', 'disabled', 'inconclusive'] as const;
 export type BankStatus = (typeof bankStatuses)[number];
@@ -24,17 +24,17 @@ export interface Inquiry {
 }
 
 /** A status, or why none could be had just now. */
-export type Verdict =
+export type AccountVerdict =
   | { readonly status: BankStatus }
   | { readonly status?: never; readonly failure: string; readonly retryAfterMs: number };
 
 /** Only another host knows: in `request` the numbers leave the vault, for which the caller prepares. */
 export interface RemoteVerification {
-  readonly request: () => Promise<Verdict>;
+  readonly request: () => Promise<AccountVerdict>;
 }
 
 /** Asks nobody outside of the vault. */
-export type VerifyAccount = (inquiry: Inquiry) => Promise<Verdict | RemoteVerification>;
+export type VerifyAccount = (inquiry: Inquiry) => Promise<AccountVerdict | RemoteVerification>;
 
 export interface BankVerificationOptions {
   readonly clock: Clock;

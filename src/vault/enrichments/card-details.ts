@@ -1,11 +1,11 @@
 /** What is known of the cards behind a BIN: the brand built in, the rest from the operator's table. */
-import type { BinRange, BinTable } from '../../lib/bin-table.ts';
 import { cardBrand } from '../../lib/checks.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { BinRange, BinTable } from '../../lib/directories/bin-table.ts';
 import { invalid } from '../../lib/errors.ts';
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
 
 export interface CardReading {
   readonly clock: Clock;

@@ -1,12 +1,12 @@
 /** What enrichments stand on: the operator's files and service, opened once at the start. */
-import { type BinTable, parseBinTable } from '../../lib/bin-table.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Log } from '../../lib/log.ts';
-import type { Metrics } from '../../lib/metrics.ts';
+import { type BinTable, parseBinTable } from '../../lib/directories/bin-table.ts';
+import { parseRoutingDirectory } from '../../lib/directories/routing-directory.ts';
 import type { Random } from '../../lib/random.ts';
-import { parseRoutingDirectory } from '../../lib/routing-directory.ts';
+import type { Log } from '../../lib/telemetry/log.ts';
+import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { Outbound } from '../../outbound/call.ts';
-import type { Caller } from '../access/caller.ts';
+import type { Caller } from '../../rules/caller.ts';
 import { createBankHost } from './bank-host.ts';
 import type { BankHostConfig } from './bank-host-config.ts';
 import { createBankVerification, type VerifyAccount } from './bank-verification.ts';

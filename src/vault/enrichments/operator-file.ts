@@ -1,7 +1,7 @@
 /** A table that the operator keeps in a file: read at the start, and again when the file changes. */
 import { readFile, stat } from 'node:fs/promises';
 import { type Clock, second } from '../../lib/clock.ts';
-import { DamagedFileError } from '../../lib/damaged-file.ts';
+import { DamagedFileError } from '../../lib/directories/damaged-file.ts';
 
 export const fileBytesMax = 64 * 1_048_576;
 

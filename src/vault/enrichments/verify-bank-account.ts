@@ -3,15 +3,21 @@ import type { Clock, Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import { isObject, type Json } from '../../lib/json.ts';
 import { Secret } from '../../lib/secret.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf, failureOf } from '../../rules/log-entries.ts';
+import type { Decide, Done, Refused } from '../../rules/operation.ts';
+import { decide } from '../../rules/policy.ts';
+import { refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { decide } from '../access/access.ts';
-import type { Caller } from '../access/caller.ts';
-import { entryOf, failureOf } from '../logs/audit.ts';
-import { type Decide, type Done, type Refused, refuse } from '../perform.ts';
+import { openData } from '../../values/sealed-row.ts';
 import { findLiveToken } from '../tokens/queries.ts';
-import { openData } from '../tokens/row.ts';
-import type { BankAccount, BankStatus, Verdict, VerifyAccount } from './bank-verification.ts';
+import type {
+  AccountVerdict,
+  BankAccount,
+  BankStatus,
+  VerifyAccount,
+} from './bank-verification.ts';
 
 /** The request as the wire schema lets it through; null means absent. */
 export interface BankVerificationRequest {
@@ -55,7 +61,8 @@ export function verifyBankAccount(
     const data = openData(caller.tenant, row, now);
     const account = { country, ...numbersOf(row, data, request.routing_number ?? undefined) };
     const verification = await tools.verifyAccount({ tenant: caller.tenant, account });
-    const outcome = (verdict: Verdict) => outcomeOf(tools, caller, { id: row.token_id, verdict });
+    const outcome = (verdict: AccountVerdict) =>
+      outcomeOf(tools, caller, { id: row.token_id, verdict });
     if (!('request' in verification)) return outcome(verification);
     const sent = { entity: 'token', id: row.token_id, operation: 'use bank service' } as const;
     return {
@@ -67,7 +74,7 @@ export function verifyBankAccount(
 
 interface Verified {
   readonly id: string;
-  readonly verdict: Verdict;
+  readonly verdict: AccountVerdict;
 }
 
 function outcomeOf(
@@ -97,7 +104,10 @@ function unknownToken(caller: Caller, now: Instant): Refused {
   };
 }
 
-function noStatus({ failure, retryAfterMs }: Exclude<Verdict, { status: BankStatus }>): VaultError {
+function noStatus({
+  failure,
+  retryAfterMs,
+}: Exclude<AccountVerdict, { status: BankStatus }>): VaultError {
   return new VaultError('unavailable', {
     public: 'The bank verification provider cannot answer at the moment; try again.',
     internal: `bank verification: ${failure}`,

@@ -4,14 +4,14 @@ import { setTimeout as timeout } from 'node:timers/promises';
 import { type Clock, minute, second } from '../../lib/clock.ts';
 import { invalid } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
-import type { Log } from '../../lib/log.ts';
-import type { Metrics } from '../../lib/metrics.ts';
-import { createRareWarning } from '../../lib/rare-warning.ts';
+import type { Log } from '../../lib/telemetry/log.ts';
+import type { Metrics } from '../../lib/telemetry/metrics.ts';
+import { createRareWarning } from '../../lib/telemetry/rare-warning.ts';
 import { type AllowList, hostAndPort } from '../../outbound/allow-list.ts';
 import type { Outbound } from '../../outbound/call.ts';
+import type { Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
 import type { Row } from '../../store/tables.ts';
-import type { Tenants } from '../tenants/tenants.ts';
 import { viewCheckpoint } from './checkpoints.ts';
 import { publicKeysOf } from './statements.ts';
 

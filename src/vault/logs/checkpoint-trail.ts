@@ -1,7 +1,7 @@
 /** The checkpoints of one tenant: each names the one before it, and together they cover every stream. */
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
-import type { Head } from '../../lib/log-chain.ts';
+import type { ChainHead } from '../../lib/log-chain/entries.ts';
 import { type Finding, rangeOf } from './finding.ts';
 import { type Checkpoint, type Signed, statementHash } from './statements.ts';
 
@@ -17,7 +17,7 @@ export class CheckpointTrail {
   readonly #tenant: TenantId;
   /** By number; a log that was set back and signed again has several of one number. */
   readonly #kept: ReadonlyMap<number, readonly OpenedCheckpoint[]>;
-  readonly #heads = new Map<string, Head[]>();
+  readonly #heads = new Map<string, ChainHead[]>();
   #last = { seq: 0, hash: null as string | null };
   #newestAt: Instant | undefined;
   #finding: Finding | undefined;
@@ -39,7 +39,7 @@ export class CheckpointTrail {
   }
 
   /** What they say of a stream, in the order of its entries. */
-  headsOf(stream: string): readonly Head[] {
+  headsOf(stream: string): readonly ChainHead[] {
     return (this.#heads.get(stream) ?? []).sort((one, two) => one.seq - two.seq);
   }
 

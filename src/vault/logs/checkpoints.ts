@@ -4,13 +4,13 @@ import { type Clock, day, type Instant, second } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
-import { entryBeyondTraces, type LogStream, logStreams } from '../../store/log-streams.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf, systemEntry } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import { entryBeyondTraces, type LogStream, logStreams } from '../../store/queries/log-streams.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import type { Caller } from '../access/caller.ts';
-import type { Decide } from '../perform.ts';
-import type { Tenant, Tenants } from '../tenants/tenants.ts';
-import { entryOf, systemEntry } from './audit.ts';
 import {
   type Checkpoint,
   checkpointType,

@@ -4,7 +4,7 @@ import { appendFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { second } from '../../lib/clock.ts';
-import type { ChainedEntry } from '../../lib/log-chain.ts';
+import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
 import { formatEntry } from './records.ts';
 
 /** Where lines go; rejects when they could not be written. */

@@ -5,7 +5,7 @@ import type { Query, Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 
 /** The place of an entry in the list: newest first, ties by stream and position. */
-export type Place = readonly [at: Instant, stream: string, seq: number];
+export type LogPosition = readonly [at: Instant, stream: string, seq: number];
 
 export interface LogFilter {
   readonly tenant: TenantId;
@@ -19,12 +19,12 @@ export interface LogFilter {
 
 export interface LogSearch extends LogFilter {
   /** Continues after this entry. */
-  readonly after: Place | undefined;
+  readonly after: LogPosition | undefined;
   readonly skip: number;
   readonly limit: number;
 }
 
-export function placeOf(row: Row<'logs'>): Place {
+export function logPositionOf(row: Row<'logs'>): LogPosition {
   return [row.created_at, row.stream_id, row.seq];
 }
 

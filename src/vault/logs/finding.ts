@@ -1,6 +1,6 @@
 /** What is wrong with a log, in words for the one who verifies it. */
 import type { TenantId } from '../../lib/ids.ts';
-import type { BreakKind } from '../../lib/log-break.ts';
+import type { BreakKind } from '../../lib/log-chain/breaks.ts';
 
 export interface Finding {
   /** `truncated`: the newest are gone. `forged`: not signed by a key that counts. */

@@ -4,13 +4,13 @@ import { type Clock, type Instant, minute, parseInstant } from '../../lib/clock.
 import { formatTimestamp, parseExpiry } from '../../lib/dates.ts';
 import { invalid } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { displayNames, entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import type { Caller } from '../access/caller.ts';
-import type { Decide } from '../perform.ts';
-import type { Tenant } from '../tenants/tenants.ts';
-import { displayNames, entryOf } from './audit.ts';
-import { findLogs, type Place, placeOf } from './find.ts';
+import { findLogs, type LogPosition, logPositionOf } from './find.ts';
 
 export interface LogQuery {
   readonly entity_type?: string;
@@ -30,7 +30,7 @@ export interface LogReading {
   readonly store: Store;
   readonly clock: Clock;
   /** After which entry a page begins, for callers who count `page` upwards. */
-  readonly turns: ExpiringMap<string, Place>;
+  readonly pageEnds: ExpiringMap<string, LogPosition>;
 }
 
 const sizeDefault = 20;
@@ -41,7 +41,7 @@ const turnsMax = 10_000;
 
 export function createLogReading(tools: Pick<LogReading, 'store' | 'clock'>): LogReading {
   const limits = { clock: tools.clock, ageMsMax: turnAgeMsMax, entriesMax: turnsMax };
-  return { ...tools, turns: new ExpiringMap(limits) };
+  return { ...tools, pageEnds: new ExpiringMap(limits) };
 }
 
 /**
@@ -51,7 +51,7 @@ export function createLogReading(tools: Pick<LogReading, 'store' | 'clock'>): Lo
  * @throws VaultError `validation_failed` for a date that is none, and a cursor of another list.
  */
 export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): Decide {
-  const { store, clock, turns } = tools;
+  const { store, clock, pageEnds } = tools;
   const { tenant } = caller;
   const { entity_type, entity_id, start_date, end_date, size = sizeDefault } = query;
   const from = readDate(start_date, 'start_date');
@@ -60,18 +60,18 @@ export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): De
   const list = `GET /logs ${JSON.stringify([entity_type, entity_id, from, until])}`;
   const cursor = query.start === undefined ? undefined : readCursor(cursorKey, list, query.start);
   const page = cursor ? undefined : (query.page ?? 1);
-  const turn = (number: number) => `${caller.application} ${size} ${number} ${list}`;
+  const pageKey = (number: number) => `${caller.application} ${size} ${number} ${list}`;
   return async () => {
     const now = clock.now();
     const oldest = parseInstant(Math.max(from ?? 0, oldestReadable(tenant, now)));
-    const after = cursor ?? (page && page > 1 ? turns.get(turn(page)) : undefined);
+    const after = cursor ?? (page && page > 1 ? pageEnds.get(pageKey(page)) : undefined);
     const skip = after || page === undefined ? 0 : (page - 1) * size;
     const filter = { tenant: tenant.id, entity_type, entity_id, oldest, until };
     const rows = await findLogs(store, { ...filter, after, skip, limit: size + 1 });
     const shown = rows.slice(0, size);
     const last = shown.at(-1);
-    if (page !== undefined && last) turns.set(turn(page + 1), placeOf(last));
-    const next = rows.length > size && last && sealCursor(cursorKey, list, placeOf(last));
+    if (page !== undefined && last) pageEnds.set(pageKey(page + 1), logPositionOf(last));
+    const next = rows.length > size && last && sealCursor(cursorKey, list, logPositionOf(last));
     return {
       change: {
         entries: [entryOf(caller, now, { entity: 'log', id: tenant.id, operation: 'read' })],
@@ -111,9 +111,13 @@ export function listEntityTypes({ clock }: LogReading, caller: Caller): Decide {
   });
 }
 
-function readCursor(key: Parameters<typeof openCursor>[0], list: string, text: string): Place {
-  const place = openCursor(key, list, text);
-  if (place !== undefined) return place as unknown as Place;
+function readCursor(
+  key: Parameters<typeof openCursor>[0],
+  list: string,
+  text: string,
+): LogPosition {
+  const position = openCursor(key, list, text);
+  if (position !== undefined) return position as unknown as LogPosition;
   throw invalid('start', 'must be the cursor of an earlier answer, with the same filters');
 }
 

@@ -1,6 +1,6 @@
 /** Reading whole logs out of a database, page by page, in the order in which they are exported. */
 import type { TenantId } from '../../lib/ids.ts';
-import type { ReadOnlyStore } from '../../store/read-only.ts';
+import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import type { Row } from '../../store/tables.ts';
 import { streamsOf } from './checkpoints.ts';
 import type { LogRecord } from './records.ts';

@@ -1,8 +1,7 @@
 /** The log as a sequence of records: what an export holds line by line, and what a verifier reads. */
-
 import { parseUuid, type TenantId } from '../../lib/ids.ts';
 import { isObject } from '../../lib/json.ts';
-import type { ChainedEntry } from '../../lib/log-chain.ts';
+import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
 import type { Signed } from './statements.ts';
 
 /**

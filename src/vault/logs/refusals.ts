@@ -1,8 +1,8 @@
 /** Refusals are logged, and a caller who repeats one adds to the log no more than once a second. */
 import { type Clock, second } from '../../lib/clock.ts';
 import { reasonOf as errorReasonOf } from '../../lib/errors.ts';
-import type { Log } from '../../lib/log.ts';
-import type { LogEntry } from '../../lib/log-chain.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import type { Log } from '../../lib/telemetry/log.ts';
 import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import { counting, isRefusal, reasonOf, tally, withoutRepeats } from './repeated-refusals.ts';

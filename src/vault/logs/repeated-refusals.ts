@@ -1,5 +1,5 @@
 /** Refusals as entries of the log: which are repeats of one another, and how several are one entry. */
-import type { LogEntry } from '../../lib/log-chain.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Change } from '../../store/change.ts';
 
 /** True for a change that only says what was not done. */

@@ -1,18 +1,18 @@
 /** Log retention: old entries go, whole prefixes of streams at a time, and a signed statement stays. */
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
-import { follows, type Head, seedHead } from '../../lib/log-chain.ts';
+import { type ChainHead, follows, seedHead } from '../../lib/log-chain/entries.ts';
+import { systemEntry } from '../../rules/log-entries.ts';
+import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import type { Tenant, Tenants } from '../tenants/tenants.ts';
-import { systemEntry } from './audit.ts';
 import { streamsOf } from './checkpoints.ts';
 import { oldestReadable } from './list.ts';
 import {
   isOwn,
+  type LogRemoval,
   logSigningKey,
   openRemoval,
-  type Removal,
   removalType,
   signStatement,
 } from './statements.ts';
@@ -115,14 +115,17 @@ async function oldestEntries(
 function headOf(
   { tenant, stream_id }: Trimming,
   earlier: Row<'log_removals'> | undefined,
-): Head | undefined {
+): ChainHead | undefined {
   if (!earlier) return seedHead(tenant.id, stream_id);
   const statement = isOwn(tenant, earlier) ? openRemoval(earlier) : undefined;
   return statement && { seq: statement.to_seq, hash: statement.last_hash };
 }
 
 /** The last of the entries when all of them continue from the head; `undefined` when one does not. */
-function lastOfChain(head: Head | undefined, entries: readonly Row<'logs'>[]): Head | undefined {
+function lastOfChain(
+  head: ChainHead | undefined,
+  entries: readonly Row<'logs'>[],
+): ChainHead | undefined {
   let last: Row<'logs'> | undefined;
   for (const entry of entries) {
     const previous = last ?? head;
@@ -134,7 +137,7 @@ function lastOfChain(head: Head | undefined, entries: readonly Row<'logs'>[]): H
 
 interface OldEntries {
   readonly old: readonly Row<'logs'>[];
-  readonly last: Head;
+  readonly last: ChainHead;
   readonly earlier: Row<'log_removals'> | undefined;
 }
 
@@ -145,7 +148,7 @@ async function remove(
   { old, last, earlier }: OldEntries,
 ): Promise<boolean> {
   const now = clock.now();
-  const statement: Removal = {
+  const statement: LogRemoval = {
     type: removalType,
     tenant_id: tenant.id,
     stream_id,

@@ -2,8 +2,9 @@
 import type { Keyring } from '../../crypto/keyring.ts';
 import { parseInstant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
-import type { ChainedEntry } from '../../lib/log-chain.ts';
-import type { ReadOnlyStore } from '../../store/read-only.ts';
+import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
+import type { ReadOnlyStore } from '../../store/open/read-only.ts';
+import { pageOfTenant } from '../../store/queries/tenant-rows.ts';
 import {
   authenticatorOf,
   type ExplainedName,
@@ -12,8 +13,7 @@ import {
   marksOfEntry,
 } from '../../store/row-states.ts';
 import type { SqlValue } from '../../store/tables.ts';
-import { pageOfTenant } from '../../store/tenant-rows.ts';
-import { isAuthentic } from '../rows/authentic.ts';
+import { isAuthentic } from './authentic-row.ts';
 import type { LogRecord } from './records.ts';
 import { RowHistory } from './row-history.ts';
 import { isOwn, openRemoval, type Signed } from './statements.ts';

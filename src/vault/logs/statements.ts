@@ -4,11 +4,11 @@ import { type SigningKey, signingKeyOf, verifySignature } from '../../crypto/sig
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
-import type { Tenant } from '../tenants/tenants.ts';
 
 /** A stream had this many entries, and the last of them this hash. */
-export type Head = readonly [stream_id: string, seq: number, hash: string];
+export type StreamHead = readonly [stream_id: string, seq: number, hash: string];
 
 export interface Checkpoint {
   readonly type: typeof checkpointType;
@@ -19,10 +19,10 @@ export interface Checkpoint {
   /** Lower-case hex of SHA-256 of the statement before; null in the first. */
   readonly previous: string | null;
   /** Every stream that had grown since the statement before; it may name others too. */
-  readonly heads: readonly Head[];
+  readonly heads: readonly StreamHead[];
 }
 
-export interface Removal {
+export interface LogRemoval {
   readonly type: typeof removalType;
   readonly tenant_id: TenantId;
   readonly stream_id: string;
@@ -55,7 +55,7 @@ export function isOwn(tenant: Pick<Tenant, 'keyring'>, signed: Signed): boolean 
   return publicKeysOf(tenant).includes(signed.public_key);
 }
 
-export function signStatement(key: SigningKey, statement: Checkpoint | Removal): Signed {
+export function signStatement(key: SigningKey, statement: Checkpoint | LogRemoval): Signed {
   const text = JSON.stringify(statement);
   return { statement: text, public_key: key.publicKey, signature: key.sign(text) };
 }
@@ -70,15 +70,15 @@ export function openCheckpoint(signed: Signed): Checkpoint | undefined {
 }
 
 /** The statement; `undefined` unless its own key signed it and it is about a removal. */
-export function openRemoval(signed: Signed): Removal | undefined {
-  return open<Removal>(signed, removalType, isRemoval);
+export function openRemoval(signed: Signed): LogRemoval | undefined {
+  return open<LogRemoval>(signed, removalType, isRemoval);
 }
 
 /**
  * Whose key it is, is not asked here, so the shape is not to be trusted either. Nothing is parsed
  * that was not signed as what it says it is.
  */
-function open<S extends Checkpoint | Removal>(
+function open<S extends Checkpoint | LogRemoval>(
   signed: Signed,
   type: S['type'],
   hasShape: (statement: JsonObject) => boolean,

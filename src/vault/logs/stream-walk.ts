@@ -1,17 +1,17 @@
 /** Walking one stream of the log: each entry must follow the one before and agree with checkpoints. */
 import { hour, type Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
-import { type Break, entriesAfterBreakMax, explainBreak } from '../../lib/log-break.ts';
-import { type ChainedEntry, follows, type Head } from '../../lib/log-chain.ts';
+import { type Break, entriesAfterBreakMax, explainBreak } from '../../lib/log-chain/breaks.ts';
+import { type ChainedEntry, type ChainHead, follows } from '../../lib/log-chain/entries.ts';
 import { type Finding, rangeOf } from './finding.ts';
 
 export interface StreamWalkOptions {
   readonly tenant: TenantId;
   readonly id: string;
   /** What precedes the first entry: the seed, or the last entry that retention has removed. */
-  readonly start: Head;
+  readonly start: ChainHead;
   /** What checkpoints say of the stream, in the order of its entries. */
-  readonly known: readonly Head[];
+  readonly known: readonly ChainHead[];
   /** When the newest checkpoint was signed. */
   readonly checkpointedAt: Instant | undefined;
 }
@@ -26,7 +26,7 @@ const nouns: [string, string] = ['entry', 'entries'];
 
 export class StreamWalk {
   readonly #options: StreamWalkOptions;
-  #head: Head;
+  #head: ChainHead;
   /** How many of the known heads were passed. */
   #passed: number;
   /** What stands from the first entry on that does not follow. */

@@ -1,10 +1,10 @@
 /** Verifying the log: a walk over its records that finds the first bad entry of every stream. */
 import type { TenantId } from '../../lib/ids.ts';
-import { type ChainedEntry, seedHead } from '../../lib/log-chain.ts';
+import { type ChainedEntry, seedHead } from '../../lib/log-chain/entries.ts';
 import { CheckpointTrail, type OpenedCheckpoint } from './checkpoint-trail.ts';
 import type { Finding } from './finding.ts';
 import type { LogRecord } from './records.ts';
-import { openCheckpoint, openRemoval, type Removal, type Signed } from './statements.ts';
+import { type LogRemoval, openCheckpoint, openRemoval, type Signed } from './statements.ts';
 import { StreamWalk } from './stream-walk.ts';
 
 export interface Verification {
@@ -34,7 +34,7 @@ export class LogVerifier {
   readonly #trustedKeys: ReadonlySet<string>;
   readonly #kept: readonly OpenedCheckpoint[];
   readonly #trails = new Map<TenantId, CheckpointTrail>();
-  readonly #removals = new Map<string, Removal>();
+  readonly #removals = new Map<string, LogRemoval>();
   readonly #walks = new Map<string, StreamWalk>();
   /** Tenants whose end has not been seen. */
   readonly #begun = new Set<TenantId>();

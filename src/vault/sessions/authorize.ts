@@ -3,13 +3,14 @@ import type { Clock, Instant } from '../../lib/clock.ts';
 import { expiryForms, parseExpiry } from '../../lib/dates.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import { createFindings } from '../../lib/findings.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { covers, policyOf } from '../../rules/policy.ts';
+import { proven, requireProven } from '../../rules/proven-row.ts';
+import { forbid } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
-import { covers, policyOf } from '../access/access.ts';
-import type { Caller } from '../access/caller.ts';
 import { type AccessRequest, readAccess, storedAccess } from '../applications/row.ts';
-import { entryOf } from '../logs/audit.ts';
-import { type Decide, forbid } from '../perform.ts';
-import { proven, requireProven } from '../rows/proven.ts';
 import { sessionLifeMsMax, sessionOfNonce } from './sessions.ts';
 
 export interface Authorization extends AccessRequest {

@@ -3,13 +3,13 @@ import { hashSessionNonce, newSessionNonce } from '../../crypto/session-nonce.ts
 import { instantAfter } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import { newUuid, type SessionId } from '../../lib/ids.ts';
-import type { Caller } from '../access/caller.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { proven } from '../../rules/proven-row.ts';
 import { newKey } from '../applications/api-key-row.ts';
 import type { KeyWriting } from '../applications/keys.ts';
 import { storedAccess } from '../applications/row.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
-import { proven } from '../rows/proven.ts';
 import { sessionLifeMs } from './sessions.ts';
 
 export function createSession({ clock, random }: KeyWriting, caller: Caller): Decide {

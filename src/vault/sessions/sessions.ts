@@ -2,14 +2,14 @@
 import { hashSessionNonce } from '../../crypto/session-nonce.ts';
 import { type Clock, day, type Instant, minute } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
-import type { LogEntry } from '../../lib/log-chain.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import { systemEntry } from '../../rules/log-entries.ts';
+import { covers, type Policy, policyOf } from '../../rules/policy.ts';
+import { requireProven } from '../../rules/proven-row.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { covers, type Policy, policyOf } from '../access/access.ts';
 import { accessOf } from '../applications/row.ts';
-import { systemEntry } from '../logs/audit.ts';
-import { requireProven } from '../rows/proven.ts';
-import type { Tenant } from '../tenants/tenants.ts';
 
 export const sessionLifeMs = 3 * minute;
 export const sessionLifeMsMax = day;

@@ -3,15 +3,15 @@ import type { Clock, Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { type ApplicationId, newUuid } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
+import type { Operator } from '../../rules/caller.ts';
+import { entryOf, systemEntry } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { type Permission, permissionAllowed, permissions } from '../../rules/permissions.ts';
+import type { Tenant, Tenants, TenantType } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import type { Operator } from '../access/caller.ts';
-import { type Permission, permissionAllowed, permissions } from '../access/permissions.ts';
 import { type NewKey, newKey, viewKey } from '../applications/api-key-row.ts';
 import { applicationRow } from '../applications/row.ts';
-import { entryOf, systemEntry } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
-import type { Tenant, Tenants, TenantType } from './tenants.ts';
 
 export interface Bootstrapped {
   readonly tenant: Tenant;

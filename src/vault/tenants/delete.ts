@@ -1,13 +1,13 @@
 /** Deleting a tenant: first its keys, so that nothing of it can be read again, then all of its rows. */
 import type { Clock, Instant } from '../../lib/clock.ts';
+import type { Actor } from '../../rules/caller.ts';
+import { entryOf, systemEntry } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
 import type { Change } from '../../store/change.ts';
+import { purgedTables, rowsOfTenant } from '../../store/queries/tenant-rows.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { purgedTables, rowsOfTenant } from '../../store/tenant-rows.ts';
-import type { Actor } from '../access/caller.ts';
-import { entryOf, systemEntry } from '../logs/audit.ts';
 import { draftCheckpoint, newestCheckpoint } from '../logs/checkpoints.ts';
-import type { Decide } from '../perform.ts';
 import { deletedPrefix } from './handle.ts';
 import { type TenantReading, tenantRowOf } from './read.ts';
 

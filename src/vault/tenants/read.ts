@@ -2,13 +2,14 @@
 import type { Clock } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import { VaultError } from '../../lib/errors.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { requireProven } from '../../rules/proven-row.ts';
+import { quotasOf, settingsOf } from '../../rules/settings.ts';
+import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
-import { requireProven } from '../rows/proven.ts';
-import { quotasOf, settingsOf } from './settings.ts';
-import { nameOf, type Tenant, type Tenants } from './tenants.ts';
+import { nameOf } from './tenants.ts';
 
 export interface TenantReading {
   readonly tenants: Tenants;

@@ -5,50 +5,15 @@ import { type Clock, hour, second } from '../../lib/clock.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import { newUuid, type TenantId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
-import type { Change } from '../../store/change.ts';
+import { isProven, proven } from '../../rules/proven-row.ts';
+import { quotasOf, settingsOf } from '../../rules/settings.ts';
+import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { isProven, proven } from '../rows/proven.ts';
-import { type Quotas, quotasOf, type Settings, settingsOf } from './settings.ts';
-
-export type TenantType = 'test' | 'production';
-
-export interface Tenant {
-  readonly id: TenantId;
-  /** The operator's handle for it, unique on this vault; the API changes only the display name. */
-  readonly name: string;
-  readonly type: TenantType;
-  readonly settings: Settings;
-  readonly quotas: Quotas;
-  readonly keyring: Keyring;
-}
-
-export interface Tenants {
-  /**
-   * The tenant as it was at most a second ago; `undefined` when there is none, or when its row was altered
-   * beside the vault: nobody works for it, or with its settings, until the row is put right.
-   */
-  find(id: TenantId): Promise<Tenant | undefined>;
-  /** A tenant with keys of its own that is yet to be stored. */
-  draft(tenant: { readonly name: string; readonly type: TenantType }): {
-    readonly tenant: Tenant;
-    readonly row: Row<'tenants'>;
-  };
-  /** The rows of all tenants but those that are deleted. */
-  all(): Promise<readonly Row<'tenants'>[]>;
-  /** The row as it is now, altered or not; `undefined` when there is none. */
-  row(id: TenantId): Promise<Row<'tenants'> | undefined>;
-  /** What this server commits takes effect at once here; other servers see it within a second. */
-  forget(change: Change): void;
-  /**
-   * Opens every keyring once.
-   * @throws VaultError `integrity` when the root key is not the one that wrapped them.
-   */
-  verifyRootKey(): Promise<void>;
-}
 
 /** A change made by another process is noticed within a second: half of it is for the reading itself. */
 const staleMsMax = second / 2;
+
 const tenantsCached = 10_000;
 
 /** Opening a keyring costs more than reading its row, so it is kept for as long as it stays the same. */

@@ -1,10 +1,10 @@
 /** Updating a tenant: its own name and settings through the API, its quotas by the operator. */
-import type { Caller, Operator } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
-import { proven } from '../rows/proven.ts';
+import type { Caller, Operator } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { proven } from '../../rules/proven-row.ts';
+import { parseSettings, type Quotas } from '../../rules/settings.ts';
 import { provenTenantRow, type TenantReading, viewTenant } from './read.ts';
-import { parseSettings, type Quotas } from './settings.ts';
 
 export interface TenantUpdate {
   readonly name: string;

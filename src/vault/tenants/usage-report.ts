@@ -3,10 +3,10 @@ import type { Clock, Instant } from '../../lib/clock.ts';
 import { parseInstant } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import type { TenantId } from '../../lib/ids.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
 import type { Store } from '../../store/store.ts';
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
 
 export interface Reporting {
   readonly store: Store;

@@ -1,20 +1,20 @@
 /** A token intent as it is stored and as it is shown: its data is sealed, and no answer holds it. */
 import { type Binding, sealText } from '../../crypto/envelope.ts';
-import { newEvaluation } from '../../expressions/evaluation.ts';
+import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import { type Instant, instantAfter } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import type { TokenIntentId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
+import { openBound } from '../../rules/bound-row.ts';
+import type { Caller } from '../../rules/caller.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
-import type { Caller } from '../access/caller.ts';
-import { openBound } from '../rows/bound.ts';
-import type { Tenant } from '../tenants/tenants.ts';
-import { codeExpiryOf, withoutCode } from '../tokens/card-code.ts';
-import type { Contents } from '../tokens/contents.ts';
-import { fingerprintOfContents, type Sealer, type Sealing } from '../tokens/row.ts';
-import { summaryOf, type TokenTypeName } from '../tokens/types.ts';
+import { codeExpiryOf, withoutCode } from '../../values/card-code.ts';
+import type { Contents } from '../../values/contents.ts';
+import { fingerprintOfContents, type Sealer, type Sealing } from '../../values/sealed-row.ts';
+import { summaryOf, type TokenTypeName } from '../../values/token-types.ts';
 
 export interface NewTokenIntent {
   readonly id: TokenIntentId;

@@ -4,12 +4,12 @@ import { invalid, VaultError } from '../../lib/errors.ts';
 import { newUuid, parseUuid, type TokenIntentId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Random } from '../../lib/random.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { Decide } from '../perform.ts';
-import { contentsOfRequest } from '../tokens/contents.ts';
+import { contentsOfRequest } from '../../values/contents.ts';
 import { tokenIntentRow, viewTokenIntent } from './row.ts';
 
 export interface TokenIntentRequest {

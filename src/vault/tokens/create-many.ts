@@ -1,106 +1,116 @@
 /** Creating tokens, one or many in one change, or finding those that already hold the same values. */
 import assert from 'node:assert/strict';
-import { newEvaluation } from '../../expressions/evaluation.ts';
+import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import { attemptAt, below, createFindings } from '../../lib/findings.ts';
 import type { TokenId } from '../../lib/ids.ts';
-import type { LogEntry } from '../../lib/log-chain.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { counted, entryOf, failureOf } from '../../rules/log-entries.ts';
+import { type Decide, deny, type Refused } from '../../rules/operation.ts';
+import { refuse } from '../../rules/refusal.ts';
+import type { Reply } from '../../rules/reply.ts';
 import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import type { Caller } from '../access/caller.ts';
-import { counted, entryOf, failureOf } from '../logs/audit.ts';
-import { type Decide, deny, type Refused, type Reply, refuse } from '../perform.ts';
+import { hasExpired } from '../../values/contents.ts';
+import type { OnMaskFailure } from '../../values/view.ts';
 import { liveIntent } from '../token-intents/token-intents.ts';
-import { hasExpired } from './contents.ts';
 import {
   type CreatedToken,
-  type DraftedToken,
-  type Drafting,
-  draftToken,
+  type Creation,
+  createOne,
   IdTaken,
-} from './draft.ts';
-import { TokenDrafts } from './drafts.ts';
+  type TokenOutcome,
+} from './create-one.ts';
+import { PendingTokens } from './pending-tokens.ts';
+import {
+  type PreparedToken,
+  prepareToken,
+  type RequestedToken,
+  type TokenPreparation,
+} from './prepare.ts';
 import { tokensWithFingerprints } from './queries.ts';
-import type { OnMaskFailure } from './view.ts';
-import { type RequestedToken, type WantedToken, type Wanting, wantToken } from './wanted.ts';
 
-export interface TokenWriting extends Omit<Wanting, 'evaluation'> {
+export interface TokenWriting extends Omit<TokenPreparation, 'evaluation'> {
   readonly store: Store;
   readonly onMaskFailure: OnMaskFailure;
 }
 
-export interface TokensWanted {
+export interface TokensToCreate {
   /** At least one. */
   readonly requests: readonly RequestedToken[];
   /** Told of the tokens in the order of the requests. */
-  readonly answer: (created: readonly CreatedToken[], now: Instant) => Reply;
+  readonly replyFor: (created: readonly CreatedToken[], now: Instant) => Reply;
 }
 
 /**
  * All of them or none. Where the requests give equal values, the first makes the token to which the
  * others are deduplicated. From the decision `validation_failed`, and `conflict` when an id is taken.
  */
-export function createTokens(tools: TokenWriting, caller: Caller, wanted: TokensWanted): Decide {
+export function createTokens(
+  tools: TokenWriting,
+  caller: Caller,
+  { requests, replyFor }: TokensToCreate,
+): Decide {
   const { store, clock } = tools;
-  const { requests, answer } = wanted;
-  const wanting = { ...tools, evaluation: newEvaluation() };
-  let wantedFromData: ReturnType<typeof wantFromData> | undefined;
+  const preparation = { ...tools, evaluation: newEvaluation() };
+  let preparedFromData: ReturnType<typeof prepareFromData> | undefined;
   return async (conflict) => {
     const now = clock.now();
     const pause = createPause();
-    wantedFromData ??= wantFromData(wanting, caller, requests);
-    const fromData = await wantedFromData;
+    preparedFromData ??= prepareFromData(preparation, caller, requests);
+    const fromData = await preparedFromData;
     const found = await Promise.all(
-      requests.map((one) => fromData.get(one) ?? wantConverted(wanting, caller, one)),
+      requests.map((one) => fromData.get(one) ?? prepareConversion(preparation, caller, one)),
     );
     const refused = found.find((one) => 'refusal' in one);
     if (refused) return refused;
-    const all = found.filter((one): one is WantedToken => !('refusal' in one));
+    const all = found.filter((one): one is PreparedToken => !('refusal' in one));
     requireDistinctIntents(all);
-    const drafting = {
+    const creation = {
       ...tools,
       caller,
       now,
       evaluation: newEvaluation(),
-      ...(await draftsOver(store, caller, all, now)),
+      ...(await pendingTokensOver(store, caller, all, now)),
       holders: conflict === undefined ? noHolders : await holdersOf(store, caller, all),
     };
     const created: CreatedToken[] = [];
     const entries: LogEntry[] = [];
     for (const one of all) {
       await pause();
-      const drafted = draftOrRefuse(drafting, one);
-      if ('refusal' in drafted) return drafted;
-      created.push(drafted.created);
-      entries.push(drafted.entry);
+      const outcome = draftOrRefuse(creation, one);
+      if ('refusal' in outcome) return outcome;
+      created.push(outcome.created);
+      entries.push(outcome.entry);
     }
     return {
-      change: await changeOf(store, { caller, all, entries, drafts: drafting.drafts, now }),
-      reply: answer(created, now),
+      change: await changeOf(store, { caller, all, entries, pending: creation.pending, now }),
+      reply: replyFor(created, now),
     };
   };
 }
 
 /** All that are no conversions. What is wrong with them is found before anything is looked up. */
-async function wantFromData(
-  wanting: Wanting,
+async function prepareFromData(
+  preparation: TokenPreparation,
   caller: Caller,
   requests: readonly RequestedToken[],
-): Promise<ReadonlyMap<RequestedToken, WantedToken>> {
+): Promise<ReadonlyMap<RequestedToken, PreparedToken>> {
   const pause = createPause();
-  const wanted = new Map<RequestedToken, WantedToken>();
+  const prepared = new Map<RequestedToken, PreparedToken>();
   const findings = createFindings();
   for (const requested of requests) {
     if (isConversion(requested)) continue;
     await pause();
-    const one = findings.attempt(() => wantToken(wanting, caller, requested));
-    if (one) wanted.set(requested, one);
+    const one = findings.attempt(() => prepareToken(preparation, caller, requested));
+    if (one) prepared.set(requested, one);
   }
   findings.settle();
-  return wanted;
+  return prepared;
 }
 
 export const noHolders: ReadonlyMap<TokenId, Row<'tokens'>> = new Map();
@@ -113,11 +123,11 @@ export function isConversion({ request }: RequestedToken): boolean {
  * A refusal where there is no such intent, and for expressions over one that the caller may not
  * reveal: whoever tries that is seen in the log. Throws what else is wrong.
  */
-export async function wantConverted(
-  tools: TokenWriting & Wanting,
+export async function prepareConversion(
+  tools: TokenWriting & TokenPreparation,
   caller: Caller,
   requested: RequestedToken,
-): Promise<WantedToken | Refused> {
+): Promise<PreparedToken | Refused> {
   const { request, path } = requested;
   const now = tools.clock.now();
   const attempt = { entity: 'token_intent', operation: 'convert' };
@@ -128,7 +138,7 @@ export async function wantConverted(
     return { change: { entries: [failureOf(caller, now, attempt)] }, refusal };
   }
   try {
-    return wantToken(tools, caller, { request, path, intent });
+    return prepareToken(tools, caller, { request, path, intent });
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== 'forbidden') throw error;
     return deny(caller, now, { ...attempt, id: intent.token_intent_id }, error);
@@ -136,11 +146,11 @@ export async function wantConverted(
 }
 
 /** The token as part of the change, or why there is none: access, or an id that is taken. */
-export function draftOrRefuse(drafting: Drafting, wanted: WantedToken): DraftedToken | Refused {
-  const { caller, now } = drafting;
+export function draftOrRefuse(creation: Creation, prepared: PreparedToken): TokenOutcome | Refused {
+  const { caller, now } = creation;
   try {
-    const drafted = draftToken(drafting, wanted);
-    return drafted ?? refuse(caller, now, { entity: 'token', id: '*', permission: 'token:create' });
+    const outcome = createOne(creation, prepared);
+    return outcome ?? refuse(caller, now, { entity: 'token', id: '*', permission: 'token:create' });
   } catch (error) {
     if (!(error instanceof IdTaken)) throw error;
     const taken = failureOf(caller, now, { entity: 'token', id: error.id, operation: 'create' });
@@ -148,7 +158,7 @@ export function draftOrRefuse(drafting: Drafting, wanted: WantedToken): DraftedT
   }
 }
 
-function requireDistinctIntents(all: readonly WantedToken[]): void {
+function requireDistinctIntents(all: readonly PreparedToken[]): void {
   const seen = new Set<string>();
   for (const { intent, path } of all) {
     if (intent === undefined) continue;
@@ -162,30 +172,30 @@ function requireDistinctIntents(all: readonly WantedToken[]): void {
 }
 
 /** The stored tokens to which something may be deduplicated, and those that expired at their place. */
-export async function draftsOver(
+export async function pendingTokensOver(
   store: Store,
   { tenant }: Caller,
-  all: readonly WantedToken[],
+  all: readonly PreparedToken[],
   now: Instant,
 ) {
-  const drafts = new TokenDrafts();
+  const pending = new PendingTokens();
   const expired = new Map<string, Row<'tokens'>>();
   const fingerprints = new Set<string>();
   for (const { deduplicates, fingerprint } of all) {
     if (deduplicates && fingerprint !== null) fingerprints.add(fingerprint);
   }
   for (const row of await tokensWithFingerprints(store, tenant.id, [...fingerprints])) {
-    if (!hasExpired(row, now)) drafts.put({ stored: row, row, terms: undefined });
+    if (!hasExpired(row, now)) pending.put({ stored: row, row, terms: undefined });
     else if (row.deduplicated === 1 && row.fingerprint !== null) expired.set(row.fingerprint, row);
   }
-  return { drafts, expired };
+  return { pending, expired };
 }
 
 /** Looked for only once an id was found to be taken: nearly every id is new. */
 export async function holdersOf(
   store: Store,
   { tenant }: Caller,
-  all: readonly WantedToken[],
+  all: readonly PreparedToken[],
 ): Promise<ReadonlyMap<TokenId, Row<'tokens'>>> {
   const rows = await Promise.all(
     all.map(({ ids }) =>
@@ -195,29 +205,29 @@ export async function holdersOf(
   return new Map(rows.flatMap((row) => (row ? [[row.token_id, row]] : [])));
 }
 
-export interface Drafted {
+export interface CreatedTokens {
   readonly caller: Caller;
   readonly now: Instant;
-  readonly all: readonly WantedToken[];
-  readonly drafts: TokenDrafts;
+  readonly all: readonly PreparedToken[];
+  readonly pending: PendingTokens;
   /** One for each creation. */
   readonly entries: readonly LogEntry[];
 }
 
-export async function changeOf(store: Store, drafted: Drafted): Promise<Change> {
-  const { caller, now, all, drafts, entries } = drafted;
+export async function changeOf(store: Store, outcome: CreatedTokens): Promise<Change> {
+  const { caller, now, all, pending, entries } = outcome;
   const intents = all.flatMap(({ intent }) => intent ?? []);
   const [first, ...others] = [
     ...counted(entries),
     ...intents.map(({ token_intent_id: id }) =>
       entryOf(caller, now, { entity: 'token_intent', id, operation: 'convert' }),
     ),
-    ...drafts.removed.map(({ token_id: id }) =>
+    ...pending.removed.map(({ token_id: id }) =>
       entryOf(caller, now, { entity: 'token', id, operation: 'expire' }),
     ),
   ];
   assert(first !== undefined, 'a change has an entry');
-  const { remove, ...change } = await drafts.change(store);
+  const { remove, ...change } = await pending.change(store);
   return {
     ...change,
     remove: { ...remove, ...(intents.length > 0 && { token_intents: intents }) },

@@ -1,10 +1,11 @@
 /** Deleting a token, for good. */
 import type { Clock } from '../../lib/clock.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { decide } from '../../rules/policy.ts';
+import { refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
-import { decide } from '../access/access.ts';
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import { type Decide, refuse } from '../perform.ts';
 import { liveToken } from './queries.ts';
 
 export interface TokenDeleting {

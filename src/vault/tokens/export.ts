@@ -1,15 +1,16 @@
 /** Exporting tokens: a list that is walked to its end, batch by batch, however long it is. */
-import { newEvaluation } from '../../expressions/evaluation.ts';
-import type { LogEntry } from '../../lib/log-chain.ts';
-import type { TokenPlace } from '../../store/token-sources.ts';
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import { perform, refuse } from '../perform.ts';
-import { conditionsOf, containerAllowed, type TokenFilter } from './filter.ts';
-import { findBatch } from './find.ts';
+import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import { perform } from '../../rules/operation.ts';
+import { refuse } from '../../rules/refusal.ts';
+import type { TokenBody } from '../../rules/reply.ts';
+import type { TokenPosition } from '../../store/queries/token-sources.ts';
+import { findBatch } from '../token-search/choose-index.ts';
+import { conditionsOf, containerAllowed, type TokenFilter } from '../token-search/filter.ts';
 import type { TokenReading } from './read.ts';
 import { showTokens } from './show.ts';
-import type { TokenBody } from './view.ts';
 
 /** Tokens that are in memory at once. */
 export const batchTokensMax = 256;
@@ -37,7 +38,7 @@ export async function* exportTokens(
   tools: TokenReading,
   { caller: asking, filter }: Exporting,
 ): AsyncGenerator<readonly TokenBody[]> {
-  let after: TokenPlace | undefined;
+  let after: TokenPosition | undefined;
   do {
     const { bodies, next } = await exportBatch(tools, await asking(), { filter, after });
     yield bodies;
@@ -47,12 +48,12 @@ export async function* exportTokens(
 
 interface BatchToExport {
   readonly filter: TokenFilter;
-  readonly after: TokenPlace | undefined;
+  readonly after: TokenPosition | undefined;
 }
 
 interface Batch {
   readonly bodies: readonly TokenBody[];
-  readonly next: TokenPlace | undefined;
+  readonly next: TokenPosition | undefined;
 }
 
 /** In a function of its own, so that rows are not held while a client reads. */

@@ -1,29 +1,34 @@
 /** Importing tokens: many creations in one change, each decided for itself, as if they came one by one. */
-import { newEvaluation } from '../../expressions/evaluation.ts';
+import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
-import type { LogEntry } from '../../lib/log-chain.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import { type Effect, perform, type Refused } from '../perform.ts';
-import type { TokenRequest } from './contents.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import { type Effect, perform, type Refused } from '../../rules/operation.ts';
+import type { TokenBody } from '../../rules/reply.ts';
+import type { TokenRequest } from '../../values/contents.ts';
+import { idRepeated } from '../../values/token-id.ts';
 import {
   changeOf,
   draftOrRefuse,
-  draftsOver,
   holdersOf,
   isConversion,
   noHolders,
+  pendingTokensOver,
+  prepareConversion,
   type TokenWriting,
-  wantConverted,
 } from './create-many.ts';
-import { type CreatedToken, type Drafting, IdTaken } from './draft.ts';
-import { idRepeated } from './id.ts';
-import { madeByRequest } from './made-before.ts';
-import { holderOf, repeatToken } from './repeated.ts';
-import type { TokenBody } from './view.ts';
-import { type RequestedToken, type WantedToken, type Wanting, wantToken } from './wanted.ts';
+import { type CreatedToken, type Creation, IdTaken } from './create-one.ts';
+import { createdByRequest } from './created-by-request.ts';
+import {
+  type PreparedToken,
+  prepareToken,
+  type RequestedToken,
+  type TokenPreparation,
+} from './prepare.ts';
+import { holderOf, repeatCreation } from './same-creation.ts';
 
 /** A request to create a token, or what is wrong with it already. */
 export type ImportLine = TokenRequest | VaultError;
@@ -40,7 +45,7 @@ export type Import = (
 ) => Promise<readonly ImportResult[]>;
 
 /** A conversion is prepared anew for each decision: its intent may be gone by then. */
-type Prepared = WantedToken | RequestedToken | VaultError;
+type Prepared = PreparedToken | RequestedToken | VaultError;
 
 /**
  * A line fails alone, and its neighbours do not notice. Where the commit itself fails, all lines do
@@ -103,10 +108,12 @@ async function prepareAll(
 }
 
 /** All that can be said of the line without looking at what is stored. */
-function prepare(wanting: Wanting, caller: Caller, request: ImportLine): Prepared {
+function prepare(preparation: TokenPreparation, caller: Caller, request: ImportLine): Prepared {
   if (request instanceof VaultError) return request;
   const requested = { request, path: '' };
-  return isConversion(requested) ? requested : attempt(() => wantToken(wanting, caller, requested));
+  return isConversion(requested)
+    ? requested
+    : attempt(() => prepareToken(preparation, caller, requested));
 }
 
 interface Lines {
@@ -128,40 +135,40 @@ async function decideLines(
 ): Promise<Decided> {
   const now = tools.clock.now();
   const all = await withConversions(tools, caller, prepared);
-  const drafting = await draftingOf(tools, caller, { ...before, all, now });
-  const done: WantedToken[] = [];
+  const creation = await creationOf(tools, caller, { ...before, all, now });
+  const done: PreparedToken[] = [];
   const entries: LogEntry[] = [];
   const intents = new Set<string>();
-  const resultOf = (wanted: ConvertedLine): ImportResult => {
-    if (wanted instanceof VaultError) return { failure: wanted };
-    if ('refusal' in wanted) {
-      entries.push(...wanted.change.entries);
-      return { failure: wanted.refusal };
+  const resultOf = (token: ConvertedLine): ImportResult => {
+    if (token instanceof VaultError) return { failure: token };
+    if ('refusal' in token) {
+      entries.push(...token.change.entries);
+      return { failure: token.refusal };
     }
-    const line = decideLine({ ...drafting, evaluation: newEvaluation() }, wanted, intents);
+    const line = decideLine({ ...creation, evaluation: newEvaluation() }, token, intents);
     if (line instanceof VaultError) return { failure: line };
     entries.push(...line.entries);
     if ('refusal' in line) return { failure: line.refusal };
-    if (!line.repeated) done.push(wanted);
+    if (!line.repeated) done.push(token);
     return { token: line.created.viewAt(now), repeated: line.repeated };
   };
   const pause = createPause();
   const results: ImportResult[] = [];
-  for (const wanted of all) {
+  for (const token of all) {
     await pause();
-    results.push(resultOf(wanted));
+    results.push(resultOf(token));
   }
   if (entries.length === 0) {
     const fact = { entity: 'token', id: caller.tenant.id, operation: 'import' } as const;
     entries.push(entryOf(caller, now, fact));
   }
-  const { drafts } = drafting;
-  const change = await changeOf(tools.store, { caller, now, all: done, entries, drafts });
+  const { pending } = creation;
+  const change = await changeOf(tools.store, { caller, now, all: done, entries, pending });
   return { results, effect: { change, reply: { status: 200 } } };
 }
 
 /** A line whose token intent was looked up, where it converts one. */
-type ConvertedLine = WantedToken | Refused | VaultError;
+type ConvertedLine = PreparedToken | Refused | VaultError;
 
 /** The lines without promises of their own, of which there would be as many as lines. */
 async function withConversions(
@@ -174,7 +181,7 @@ async function withConversions(
     const conversion = 'request' in one;
     all.push(
       conversion
-        ? await wantConverted({ ...tools, evaluation: newEvaluation() }, caller, one).catch(
+        ? await prepareConversion({ ...tools, evaluation: newEvaluation() }, caller, one).catch(
             failureOf,
           )
         : one,
@@ -183,34 +190,34 @@ async function withConversions(
   return all;
 }
 
-interface Preparation extends Omit<Lines, 'prepared'> {
+interface LinesToCreate extends Omit<Lines, 'prepared'> {
   readonly all: readonly ConvertedLine[];
   readonly now: Instant;
 }
 
-interface ImportDrafting extends Drafting {
+interface ImportCreation extends Creation {
   /** Tokens that earlier lines made, in changes that are done. */
   readonly made: ReadonlySet<string>;
 }
 
-async function draftingOf(
+async function creationOf(
   tools: TokenWriting,
   caller: Caller,
-  { all, now, idsAreTaken, since }: Preparation,
-): Promise<Omit<ImportDrafting, 'evaluation'>> {
-  const wanted = all.filter(
-    (one): one is WantedToken => !(one instanceof VaultError) && !('refusal' in one),
+  { all, now, idsAreTaken, since }: LinesToCreate,
+): Promise<Omit<ImportCreation, 'evaluation'>> {
+  const tokens = all.filter(
+    (one): one is PreparedToken => !(one instanceof VaultError) && !('refusal' in one),
   );
-  const own = wanted.filter(({ ids }) => !ids.next(false).drawn);
+  const own = tokens.filter(({ ids }) => !ids.next(false).drawn);
   const holders = idsAreTaken ? await holdersOf(tools.store, caller, own) : noHolders;
-  const tokens = [...holders.values()];
+  const held = [...holders.values()];
   return {
     ...tools,
     caller,
     now,
-    ...(await draftsOver(tools.store, caller, wanted, now)),
+    ...(await pendingTokensOver(tools.store, caller, tokens, now)),
     holders,
-    made: await madeByRequest(tools.store, caller, { since, tokens }),
+    made: await createdByRequest(tools.store, caller, { since, tokens: held }),
   };
 }
 
@@ -224,29 +231,29 @@ type LineDecision =
 
 /** @param intents that earlier lines convert; each is converted once. */
 function decideLine(
-  drafting: ImportDrafting,
-  wanted: WantedToken,
+  creation: ImportCreation,
+  token: PreparedToken,
   intents: Set<string>,
 ): LineDecision | VaultError {
-  const { made } = drafting;
-  const intent = wanted.intent?.token_intent_id;
+  const { made } = creation;
+  const intent = token.intent?.token_intent_id;
   if (intent !== undefined && intents.has(intent)) {
     return invalid('token_intent_id', 'must differ from every other of the request');
   }
-  const holder = holderOf(drafting, wanted);
-  const drafted = attempt(() => draftOrRefuse(drafting, wanted));
-  if (drafted instanceof VaultError) return drafted;
-  if ('refusal' in drafted) {
-    const { refusal, change } = drafted;
+  const holder = holderOf(creation, token);
+  const outcome = attempt(() => draftOrRefuse(creation, token));
+  if (outcome instanceof VaultError) return outcome;
+  if ('refusal' in outcome) {
+    const { refusal, change } = outcome;
     const refused = { entries: change.entries, refusal };
     if (!(refusal instanceof IdTaken) || holder === undefined) return refused;
     if (made.has(holder.token_id)) return idRepeated();
-    const repeated = repeatToken(drafting, wanted, holder);
+    const repeated = repeatCreation(creation, token, holder);
     if (repeated) return { entries: [repeated.entry], created: repeated.created, repeated: true };
     return refused;
   }
   if (intent !== undefined) intents.add(intent);
-  return { entries: [drafted.entry], created: drafted.created, repeated: false };
+  return { entries: [outcome.entry], created: outcome.created, repeated: false };
 }
 
 function attempt<T>(run: () => T): T | VaultError {

@@ -1,16 +1,16 @@
 /** Large tokens of a page: read, logged and shown one at a time, while the page is being written. */
-import type { Evaluation } from '../../expressions/evaluation.ts';
+import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Serial } from '../../lib/serial.ts';
+import type { Caller } from '../../rules/caller.ts';
+import type { ItemToWrite } from '../../rules/operation.ts';
+import type { TokenBody } from '../../rules/reply.ts';
+import type { ListedToken } from '../../store/queries/token-pages.ts';
+import type { TokenPosition } from '../../store/queries/token-sources.ts';
 import type { Row } from '../../store/tables.ts';
-import type { ListedToken } from '../../store/token-pages.ts';
-import type { TokenPlace } from '../../store/token-sources.ts';
-import type { Caller } from '../access/caller.ts';
-import type { ItemToWrite } from '../perform.ts';
-import { conditionsOf, type TokenFilter } from './filter.ts';
-import { findTokenAt } from './find.ts';
+import { findTokenAt } from '../token-search/choose-index.ts';
+import { conditionsOf, type TokenFilter } from '../token-search/filter.ts';
 import type { TokenReading } from './read.ts';
 import { type Showing, showTokens } from './show.ts';
-import type { TokenBody } from './view.ts';
 
 export interface LargeTokens extends TokenReading {
   /** However many clients ask, only one large token at a time is opened. */
@@ -51,7 +51,7 @@ export function itemsOf(
 
 interface LargeWanted extends Omit<PageToWrite, 'page' | 'bodies'> {
   readonly asking: () => Promise<Caller>;
-  readonly large: TokenPlace;
+  readonly large: TokenPosition;
 }
 
 /** As the caller may see it by now: while a client reads, its key may be revoked and its rules changed. */

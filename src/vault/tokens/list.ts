@@ -1,15 +1,16 @@
 /** Lists and searches of tokens, newest first: by cursor, or by page with exact totals. */
-import { newEvaluation } from '../../expressions/evaluation.ts';
+import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
-import type { ListedToken } from '../../store/token-pages.ts';
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import { type Decide, refuse } from '../perform.ts';
-import { openTokenCursor, sealTokenCursor } from './cursor.ts';
-import { fadingReads } from './fading.ts';
-import { conditionsOf, containerAllowed, type TokenFilter } from './filter.ts';
-import { findTokens, findTokensAt } from './find.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { refuse } from '../../rules/refusal.ts';
+import type { ListedToken } from '../../store/queries/token-pages.ts';
+import { findTokens, findTokensAt } from '../token-search/choose-index.ts';
+import { openTokenCursor, sealTokenCursor } from '../token-search/cursor.ts';
+import { conditionsOf, containerAllowed, type TokenFilter } from '../token-search/filter.ts';
 import { isWhole, itemsOf, type LargeTokens } from './large-tokens.ts';
+import { readTokens } from './reply-expiry.ts';
 import { showTokens } from './show.ts';
 
 /** A list is decided by one permission and a search by another; they differ in nothing else. */
@@ -76,7 +77,7 @@ export function listByPage(tools: LargeTokens, caller: Caller, listing: Numbered
   });
 }
 
-interface Found {
+interface ListedTokens {
   readonly page: readonly ListedToken[];
   readonly pagination: object;
 }
@@ -90,7 +91,7 @@ function deciding(
   tools: LargeTokens,
   caller: Caller,
   { permission, filter }: TokenListing,
-  find: (now: Instant) => Promise<Found>,
+  find: (now: Instant) => Promise<ListedTokens>,
 ): Decide {
   const operation = permission === 'token:search' ? 'search' : 'list';
   return async () => {
@@ -107,7 +108,7 @@ function deciding(
     const change = { entries: [listed, ...reads] } as const;
     if (rows.length === page.length) {
       const body = { pagination, data: bodies };
-      return { change, reply: { status: 200, body, ...fadingReads(shown) } };
+      return { change, reply: { status: 200, body, ...readTokens(shown) } };
     }
     const items = itemsOf(tools, { page, bodies, permission, filter, evaluation });
     return { change, reply: { status: 200, list: { pagination, items } } };

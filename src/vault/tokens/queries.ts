@@ -6,7 +6,7 @@ import { parseTokenId, type TenantId } from '../../lib/ids.ts';
 import type { Change } from '../../store/change.ts';
 import type { Query, Store } from '../../store/store.ts';
 import type { Key, Row } from '../../store/tables.ts';
-import { hasExpired } from './contents.ts';
+import { hasExpired } from '../../values/contents.ts';
 
 /** Tokens of one fingerprint that deduplication looks at. */
 const equalsMax = 100;

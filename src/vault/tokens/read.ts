@@ -1,14 +1,15 @@
 /** Reading a token. */
-import { newEvaluation } from '../../expressions/evaluation.ts';
+import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { decide } from '../../rules/policy.ts';
+import { refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
-import { decide } from '../access/access.ts';
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import { type Decide, refuse } from '../perform.ts';
+import { openData } from '../../values/sealed-row.ts';
+import { type OnMaskFailure, viewToken } from '../../values/view.ts';
 import { liveToken } from './queries.ts';
-import { openData } from './row.ts';
-import { type OnMaskFailure, viewToken } from './view.ts';
 
 export interface TokenReading {
   readonly store: Store;

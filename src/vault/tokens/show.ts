@@ -1,16 +1,16 @@
 /** Showing stored tokens: what a caller sees of each, and the entries in the log for what it sees. */
-import type { Evaluation } from '../../expressions/evaluation.ts';
+import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
-import type { LogEntry } from '../../lib/log-chain.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import { decide } from '../../rules/policy.ts';
+import type { ShownToken, TokenBody } from '../../rules/reply.ts';
 import type { Row } from '../../store/tables.ts';
-import { decide } from '../access/access.ts';
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import type { ShownToken } from '../perform.ts';
+import { openData } from '../../values/sealed-row.ts';
+import { viewToken } from '../../values/view.ts';
 import type { TokenReading } from './read.ts';
-import { openData } from './row.ts';
-import { type TokenBody, viewToken } from './view.ts';
 
 export interface Showing {
   readonly rows: readonly Row<'tokens'>[];

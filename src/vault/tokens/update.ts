@@ -1,17 +1,20 @@
 /** Updating a token by JSON merge patch. */
-import { newEvaluation } from '../../expressions/evaluation.ts';
+import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import { type Decide, deny } from '../../rules/operation.ts';
+import { decide } from '../../rules/policy.ts';
+import { refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { decide } from '../access/access.ts';
-import type { Caller } from '../access/caller.ts';
-import { entryOf } from '../logs/audit.ts';
-import { type Decide, deny, refuse } from '../perform.ts';
-import { contentsOfRow, hasExpired, patchContents, type TokenPatch } from './contents.ts';
-import type { TokenWriting } from './create-many.ts';
-import { readGrant, undisclosedMove, undisclosedPatch } from './disclosure.ts';
-import { fadingToken } from './fading.ts';
-import { liveToken, replacementOf, tokensWithFingerprint } from './queries.ts';
+import {
+  contentsOfRow,
+  hasExpired,
+  patchContents,
+  type TokenPatch,
+} from '../../values/contents.ts';
+import { readGrant, undisclosedMove, undisclosedPatch } from '../../values/disclosure.ts';
 import {
   deriveRow,
   type Evaluated,
@@ -19,10 +22,13 @@ import {
   openData,
   sealRow,
   stillThere,
-} from './row.ts';
-import { searchTerms } from './search-terms.ts';
-import { viewOverTime, viewUnread, withoutContents } from './view.ts';
-import { deduplicatesTokens, fingerprintsTokens } from './wanted.ts';
+} from '../../values/sealed-row.ts';
+import { searchTerms } from '../../values/search-terms.ts';
+import { viewOverTime, viewUnread, withoutContents } from '../../values/view.ts';
+import type { TokenWriting } from './create-many.ts';
+import { deduplicatesTokens, fingerprintsTokens } from './prepare.ts';
+import { liveToken, replacementOf, tokensWithFingerprint } from './queries.ts';
+import { changedToken } from './reply-expiry.ts';
 
 export interface TokenUpdate {
   readonly id: string;
@@ -89,7 +95,7 @@ export function updateToken(
       reply: {
         status: 200,
         body: viewAt(now),
-        ...fadingToken({ row: updated, grant: hidden ? undefined : grant, viewAt }),
+        ...changedToken({ row: updated, grant: hidden ? undefined : grant, viewAt }),
       },
     };
   };

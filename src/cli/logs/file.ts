@@ -1,0 +1,40 @@
+/** Reading an exported log: a file, or standard input. */
+import { createReadStream } from 'node:fs';
+import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
+import { type LogRecord, parseLine } from '../../vault/logs/records.ts';
+
+const chunkBytes = 262_144;
+
+/** The records of the file, the entries of a chunk together. `-` is standard input. */
+export async function* readLogFile(file: string): AsyncGenerator<LogRecord> {
+  let number = 0;
+  for await (const lines of linesOf(file)) {
+    let entries: ChainedEntry[] = [];
+    for (const text of lines) {
+      number++;
+      const record = parseLine(text, number);
+      if (record.kind === 'entries') {
+        entries.push(...record.entries);
+      } else {
+        yield { kind: 'entries', entries };
+        entries = [];
+        yield record;
+      }
+    }
+    yield { kind: 'entries', entries };
+  }
+}
+
+/** The complete lines of each chunk; the last line needs no newline. */
+async function* linesOf(file: string): AsyncGenerator<string[]> {
+  const source =
+    file === '-' ? process.stdin : createReadStream(file, { highWaterMark: chunkBytes });
+  source.setEncoding('utf8');
+  let rest = '';
+  for await (const chunk of source as AsyncIterable<string>) {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop() ?? '';
+    yield lines;
+  }
+  if (rest !== '') yield [rest];
+}

@@ -1,0 +1,55 @@
+/** Checkpoints that an auditor kept: responses of GET /logs/checkpoint, or the lines of a sink's file. */
+import { readFileSync } from 'node:fs';
+import { isObject } from '../../lib/json.ts';
+import { type Checkpoint, openCheckpoint, type Signed } from '../../vault/logs/statements.ts';
+import { UsageError } from '../terminal/command.ts';
+
+export interface KeptCheckpoint {
+  readonly signed: Signed;
+  readonly checkpoint: Checkpoint;
+  /** The keys that were published with it. */
+  readonly keys: readonly string[];
+}
+
+/** @throws UsageError for a file that holds none, or something else as well. */
+export function readKept(files: readonly string[]): readonly KeptCheckpoint[] {
+  return files.flatMap((file) => {
+    const text = readFileSync(file, 'utf8');
+    const whole = parseJson(text);
+    const values = whole === undefined ? linesOf(text, file) : [whole];
+    if (values.length === 0) throw new UsageError('--checkpoint names a file without a checkpoint');
+    return values.map(keptOf);
+  });
+}
+
+/** A line that is cut short, which a full disk or a crash leaves, is skipped and reported. */
+function linesOf(text: string, file: string): unknown[] {
+  return text.split('\n').flatMap((line, index) => {
+    if (line.trim() === '') return [];
+    const value = parseJson(line);
+    if (value !== undefined) return [value];
+    process.stderr.write(`Line ${index + 1} of ${file} is not JSON and was skipped.\n`);
+    return [];
+  });
+}
+
+function keptOf(value: unknown): KeptCheckpoint {
+  const { statement, signature, public_key, public_keys } = isObject(value) ? value : {};
+  const signed = {
+    statement: String(statement ?? ''),
+    signature: String(signature ?? ''),
+    public_key: String(public_key ?? ''),
+  };
+  const checkpoint = openCheckpoint(signed);
+  if (!checkpoint) throw new UsageError('--checkpoint names a file that holds no checkpoint');
+  const others = Array.isArray(public_keys) ? public_keys.map(String) : [];
+  return { signed, checkpoint, keys: [signed.public_key, ...others] };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,53 @@
+/** Which log a command is about: the configured database or a copy of it, and which tenants. */
+import { databasePlace, readConfig } from '../../config.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import { openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts';
+import { tenantsWithLogs } from '../../vault/logs/read.ts';
+import { tenantMeant } from '../../vault/tenants/handle.ts';
+import type { Flag, Flags } from '../terminal/command.ts';
+import { requireOne } from '../terminal/operator.ts';
+
+export const placeFlags: Readonly<Record<'database' | 'tenant', Flag>> = {
+  database: {
+    kind: 'string',
+    meaning: 'a copy: SQLite file, its directory, or postgres://… (default: as configured)',
+  },
+  tenant: { kind: 'string', meaning: 'only the log of the tenant of this id or name' },
+};
+
+/** The text of a flag, if it was given. */
+export function optionalText(flags: Flags, name: string): string | undefined {
+  const value = flags[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** Opens the log for reading alone, and finds out whose it is. */
+export async function openLog(
+  flags: Flags,
+): Promise<{ readonly store: ReadOnlyStore; readonly tenants: readonly TenantId[] }> {
+  const asked = optionalText(flags, 'tenant');
+  const store = await openReadOnly(placeOf(flags));
+  try {
+    const tenants =
+      asked === undefined ? await tenantsWithLogs(store) : [await tenantOf(store, asked)];
+    return { store, tenants };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+async function tenantOf(store: ReadOnlyStore, asked: string): Promise<TenantId> {
+  const rows = await store.select((db) =>
+    db.selectFrom('tenants').select(['tenant_id', 'name']).where('name', '=', asked),
+  );
+  return requireOne(tenantMeant(rows, asked));
+}
+
+function placeOf(flags: Flags): string {
+  const named = optionalText(flags, 'database');
+  if (named !== undefined)
+    return /^postgres(?:ql)?:\/\//.test(named) ? databasePlace(named) : named;
+  const { databaseUrl, dataDir } = readConfig();
+  return databaseUrl ?? dataDir;
+}

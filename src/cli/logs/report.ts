@@ -1,0 +1,44 @@
+/** What `strongroom logs verify` tells people. */
+import type { Finding } from '../../vault/logs/finding.ts';
+import type { Verification } from '../../vault/logs/verify.ts';
+import { grouped } from '../terminal/progress.ts';
+
+const findingsShownMax = 20;
+
+/** @param trustedKeys the keys that the caller named, or none. */
+export function describeVerification(
+  verification: Verification,
+  trustedKeys: readonly string[],
+): string {
+  const { findings } = verification;
+  const more = findings.length - findingsShownMax;
+  const lines = [
+    findings.length === 0 ? 'The log is intact.' : 'The log is NOT intact. The first bad entry:',
+    ...findings.slice(0, findingsShownMax).map(describeFinding),
+    ...(more > 0 ? [`  and ${grouped(more)} more`] : []),
+    ...countsOf(verification),
+    ...keysOf(verification, trustedKeys),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function describeFinding({ kind, message, tenant_id, stream_id }: Finding): string {
+  const place = [tenant_id && `tenant ${tenant_id}`, stream_id && `stream ${stream_id}`];
+  const where = place.filter((part) => part !== undefined).join(', ');
+  return `  ${kind}: ${message}${where === '' ? '' : `\n    in ${where}`}`;
+}
+
+function countsOf(verification: Verification): string[] {
+  const { entries, streams, tenants, checkpoints, removed, uncovered } = verification;
+  return [
+    `  ${grouped(entries)} entries in ${grouped(streams)} streams of ${grouped(tenants)} tenants`,
+    `  ${grouped(checkpoints)} checkpoints; none covers ${grouped(uncovered)} of the entries yet`,
+    ...(removed > 0 ? [`  ${grouped(removed)} entries were removed by retention, as signed`] : []),
+  ];
+}
+
+function keysOf({ publicKeys }: Verification, trustedKeys: readonly string[]): string[] {
+  if (trustedKeys.length > 0) return [];
+  const advice = 'no key was given: compare with the one you have kept';
+  return publicKeys.map((key) => `  signed by ${key} (${advice})`);
+}

@@ -1,0 +1,100 @@
+/** `strongroom logs verify --state`: the log as it is verified anyway, and the tables that it must explain. */
+import { readConfig } from '../../config.ts';
+import { type Keyring, openKeyring } from '../../crypto/keyring.ts';
+import { loadRootKey, type RootKey } from '../../crypto/root-key.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import { pooledRandom } from '../../lib/random.ts';
+import type { ReadOnlyStore } from '../../store/open/read-only.ts';
+import { readLogs } from '../../vault/logs/read.ts';
+import type { LogRecord } from '../../vault/logs/records.ts';
+import { type StateFinding, StateWalk, tenantsWithRows } from '../../vault/logs/state-walk.ts';
+import { type Flags, UsageError } from '../terminal/command.ts';
+import { grouped } from '../terminal/progress.ts';
+
+/** What became of all tenants. */
+export interface State {
+  rows: number;
+  beyond: number;
+  readonly findings: StateFinding[];
+}
+
+export interface StateReading {
+  readonly store: ReadOnlyStore;
+  readonly tenants: readonly TenantId[];
+  /** Also those without a log: whoever wrote one there beside the vault left none. */
+  readonly whole: boolean;
+}
+
+/** @throws UsageError with an exported log, which holds no rows. */
+export function refuseFile(flags: Flags): void {
+  if (flags['state'] !== true) return;
+  throw new UsageError('--state compares the log with the rows of a database, so not with --file');
+}
+
+/** The records of the log as they are read; the state is complete when the last one was. */
+export async function* withState(
+  { store, tenants, whole }: StateReading,
+  state: State,
+): AsyncGenerator<LogRecord> {
+  const rootKey = loadConfiguredRootKey();
+  const others = whole ? await tenantsWithRows(store) : [];
+  for (const tenant of new Set([...tenants, ...others])) {
+    const keyring = await keyringOf(store, rootKey, tenant);
+    const walk = new StateWalk({ tenant, keyring, store });
+    for await (const record of readLogs(store, [tenant])) {
+      walk.take(record);
+      yield record;
+    }
+    const { rows, beyond, findings } = await walk.finish();
+    state.rows += rows;
+    state.beyond += beyond;
+    state.findings.push(...findings);
+  }
+}
+
+function loadConfiguredRootKey(): RootKey {
+  const { rootKey: text, rootKeyFile: file } = readConfig();
+  return loadRootKey({ text, file, createIfMissing: false, random: pooledRandom() });
+}
+
+/** Undefined for a tenant that is deleted, and for a row that somebody else made. */
+async function keyringOf(
+  store: ReadOnlyStore,
+  rootKey: RootKey,
+  tenant: TenantId,
+): Promise<Keyring | undefined> {
+  const [row] = await store.select((db) =>
+    db.selectFrom('tenants').selectAll().where('tenant_id', '=', tenant),
+  );
+  if (row === undefined || row.deleted_at !== null) return undefined;
+  try {
+    return openKeyring(rootKey.key, tenant, row.keyring);
+  } catch (error) {
+    if (error instanceof VaultError && error.code === 'integrity') return undefined;
+    throw error;
+  }
+}
+
+const findingsShownMax = 20;
+
+/** What people read of it. */
+export function describeState({ rows, beyond, findings }: State): string {
+  const more = findings.length - findingsShownMax;
+  const lines = [
+    findings.length === 0
+      ? 'The log explains every row of the database.'
+      : 'The log does NOT explain these rows:',
+    ...findings.slice(0, findingsShownMax).map(describeFinding),
+    ...(more > 0 ? [`  and ${grouped(more)} more`] : []),
+    `  ${grouped(rows)} rows compared`,
+    ...(beyond > 0 ? [`  ${grouped(beyond)} of them are older than the log that is kept`] : []),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function describeFinding({ kind, message, tenant_id, stream_id, seq }: StateFinding): string {
+  const spoke =
+    seq === undefined ? '' : `\n    entry ${seq} of stream ${stream_id} last spoke of it`;
+  return `  ${kind}: ${message}\n    in tenant ${tenant_id}${spoke}`;
+}

@@ -1,0 +1,129 @@
+/** `strongroom logs verify`: proves, offline, that the audit log is as it was written. */
+import { readFileSync } from 'node:fs';
+import { readPublicKey } from '../../crypto/signing.ts';
+import { parseUuid, type TenantId } from '../../lib/ids.ts';
+import { countEntries, readLogs } from '../../vault/logs/read.ts';
+import type { LogRecord } from '../../vault/logs/records.ts';
+import { LogVerifier, type Verification } from '../../vault/logs/verify.ts';
+import { type Command, type Flags, jsonFlag, repeated, UsageError } from '../terminal/command.ts';
+import { startProgress } from '../terminal/progress.ts';
+import { readLogFile } from './file.ts';
+import { type KeptCheckpoint, readKept } from './kept-checkpoints.ts';
+import { openLog, optionalText, placeFlags } from './place.ts';
+import { describeVerification } from './report.ts';
+import { describeState, refuseFile, type State, withState } from './state.ts';
+
+/** The exit code that tells a log that is not intact from one that could not be read. */
+const notIntact = 3;
+
+export const logsVerify: Command = {
+  summary:
+    'Verify the audit log offline, in a database or an exported file; with --state also that it ' +
+    'explains every row. Exit code 0: it is intact, 3: it is not, 1: it could not be read.',
+  flags: {
+    ...placeFlags,
+    file: { kind: 'string', meaning: 'an exported log instead of a database; - is standard input' },
+    checkpoint: {
+      kind: 'string',
+      repeated: true,
+      meaning: 'a file with a response of GET /logs/checkpoint, or with lines of a checkpoint sink',
+    },
+    'public-key': {
+      kind: 'string',
+      repeated: true,
+      meaning: 'a key that may sign: base64, or a file with PEM or base64',
+    },
+    state: {
+      kind: 'boolean',
+      meaning: 'compare the tables with the log as well; needs the root key',
+    },
+    json: jsonFlag,
+  },
+  run: async (flags) => {
+    const file = optionalText(flags, 'file');
+    const state: State | undefined =
+      flags['state'] === true ? { rows: 0, beyond: 0, findings: [] } : undefined;
+    const { verification, trustedKeys } =
+      file === undefined ? await verifyDatabase(flags, state) : await verifyFile(file, flags);
+    const findings = [...verification.findings, ...(state?.findings ?? [])];
+    const counts = state && { rows: state.rows, beyond: state.beyond };
+    process.stdout.write(
+      flags['json'] === true
+        ? `${JSON.stringify({ ...verification, ...counts, findings })}\n`
+        : describeVerification(verification, trustedKeys) + (state ? describeState(state) : ''),
+    );
+    return findings.length === 0 ? 0 : notIntact;
+  },
+};
+
+interface Verified {
+  readonly verification: Verification;
+  readonly trustedKeys: readonly string[];
+}
+
+async function verifyDatabase(flags: Flags, state: State | undefined): Promise<Verified> {
+  const kept = readKept(repeated(flags, 'checkpoint'));
+  const { store, tenants } = await openLog(flags);
+  try {
+    const whole = flags['tenant'] === undefined;
+    const only = whole ? undefined : tenants[0];
+    const records = state ? withState({ store, tenants, whole }, state) : readLogs(store, tenants);
+    return await verify(flags, { kept, only, records, total: await countEntries(store, tenants) });
+  } finally {
+    await store.close();
+  }
+}
+
+async function verifyFile(file: string, flags: Flags): Promise<Verified> {
+  refuseFile(flags);
+  if (flags['database'] !== undefined) throw new UsageError('--database does not go with --file');
+  const kept = readKept(repeated(flags, 'checkpoint'));
+  const asked = optionalText(flags, 'tenant');
+  const only = asked === undefined ? undefined : parseUuid<TenantId>(asked);
+  if (asked !== undefined && (only === undefined || kept.length === 0)) {
+    throw new UsageError('--tenant with --file selects from --checkpoint, by the id of the tenant');
+  }
+  return verify(flags, { kept, only, records: readLogFile(file), total: undefined });
+}
+
+interface Verifying {
+  readonly kept: readonly KeptCheckpoint[];
+  /** The tenant whose checkpoints count; undefined where all do. */
+  readonly only: TenantId | undefined;
+  readonly records: AsyncIterable<LogRecord>;
+  readonly total: number | undefined;
+}
+
+async function verify(flags: Flags, { kept, only, records, total }: Verifying): Promise<Verified> {
+  const chosen = kept.filter(
+    ({ checkpoint }) => (only ?? checkpoint.tenant_id) === checkpoint.tenant_id,
+  );
+  if (chosen.length === 0 && kept.length > 0) {
+    throw new UsageError('--checkpoint is of another tenant than --tenant');
+  }
+  const given = repeated(flags, 'public-key').map(readKey);
+  const published = [...new Set(chosen.flatMap(({ keys }) => keys))];
+  const trustedKeys = given.length > 0 ? given : published;
+  const verifier = new LogVerifier({ trustedKeys, kept: chosen.map(({ signed }) => signed) });
+  await walk(verifier, records, total);
+  return { verification: verifier.finish(), trustedKeys };
+}
+
+async function walk(
+  verifier: LogVerifier,
+  records: AsyncIterable<LogRecord>,
+  total: number | undefined,
+): Promise<void> {
+  const progress = startProgress('entries', total);
+  for await (const record of records) {
+    verifier.take(record);
+    progress.report(verifier.entries);
+  }
+  progress.finish();
+}
+
+function readKey(given: string): string {
+  const key = readPublicKey(given) ?? readPublicKey(readFileSync(given, 'utf8'));
+  if (key !== undefined) return key;
+  throw new UsageError('--public-key must be an Ed25519 key, or a file that holds one');
+}

@@ -1,0 +1,43 @@
+/** The operator's way into a vault, beside a server that may be running on the same data. */
+import { openVault, type Vault } from '../../app.ts';
+import { readConfig } from '../../config.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import type { Operator } from '../../rules/caller.ts';
+import { type Ambiguous, tenantMeant } from '../../vault/tenants/handle.ts';
+import { type Flag, type Flags, required, UsageError } from './command.ts';
+
+/** Opens the configured vault for one command. */
+export async function withVault(run: (vault: Vault) => Promise<number>): Promise<number> {
+  const vault = await openVault(readConfig());
+  try {
+    return await run(vault);
+  } finally {
+    await vault.close();
+  }
+}
+
+export const tenantFlag: Flag = {
+  kind: 'string',
+  meaning: 'id of the tenant, or its name in `tenant list`',
+};
+
+/** @throws UsageError when there is no such tenant, or when the text could mean two. */
+export async function operatorOf(vault: Vault, flags: Flags): Promise<Operator> {
+  const asked = required(flags, 'tenant');
+  const id = requireOne(tenantMeant(await vault.tenants.all(), asked));
+  const tenant = await vault.tenants.find(id);
+  if (!tenant) throw new UsageError(noTenant);
+  return { tenant, application: null };
+}
+
+const noTenant =
+  'there is no tenant of that id or name; the names that tenants give themselves do not count';
+
+/** @throws UsageError unless the operator's words mean one tenant. */
+export function requireOne(meant: TenantId | Ambiguous | undefined): TenantId {
+  if (meant === undefined) throw new UsageError(noTenant);
+  if (meant === 'ambiguous') {
+    throw new UsageError('that is the id of one tenant and the name of another');
+  }
+  return meant;
+}

@@ -1,0 +1,191 @@
+/** Authentication: from the key a request carries to the caller it stands for. */
+import { apiKeyPlausible, hashApiKey } from '../crypto/api-key.ts';
+import { type Clock, hour, type Instant, second } from '../lib/clock.ts';
+import { VaultError } from '../lib/errors.ts';
+import { ExpiringMap } from '../lib/expiring-map.ts';
+import { Recent } from '../lib/recent.ts';
+import { authenticated, type Caller, type Origin } from '../rules/caller.ts';
+import { entryOf } from '../rules/log-entries.ts';
+import type { HolderKind } from '../rules/permissions.ts';
+import { type Policy, policyOf } from '../rules/policy.ts';
+import { requireProven } from '../rules/proven-row.ts';
+import type { Tenant, Tenants } from '../rules/tenant.ts';
+import type { Change } from '../store/change.ts';
+import type { Store } from '../store/store.ts';
+import type { Row } from '../store/tables.ts';
+import { accessOf, keyIdsOf } from '../vault/applications/row.ts';
+import { policyOfSession } from '../vault/sessions/sessions.ts';
+import type { KeyFlaw, OnFailedAuthentication } from './failed-authentication.ts';
+import { createFailedAttempts, type FailureLimit } from './failure-limit.ts';
+
+export type Authenticate = (key: string | undefined, origin: Origin) => Promise<Caller>;
+
+export interface Authentication {
+  readonly authenticate: Authenticate;
+  /** What this server commits takes effect at once here; other servers see it within a second. */
+  forget(change: Change): void;
+}
+
+interface Principal {
+  readonly key: Row<'api_keys'>;
+  readonly kind: HolderKind;
+  readonly policy: Policy;
+  /** Of a session; no cache outlives it. */
+  readonly expiresAt: Instant | undefined;
+}
+
+/** A key that is stored: without a principal it opens nothing, with a flaw somebody wrote beside the vault. */
+interface Loaded {
+  readonly key: Row<'api_keys'>;
+  readonly principal?: Principal;
+  readonly flaw?: KeyFlaw;
+}
+
+/**
+ * A revoked key, or one whose rules changed, works on no server for longer than a second: half of it
+ * is for the reading itself.
+ */
+const staleMsMax = second / 2;
+const principalsCached = 10_000;
+
+/** How exactly the last use of a key is known. */
+const useNotedMs = hour;
+
+export interface AuthenticateOptions {
+  readonly store: Store;
+  readonly tenants: Tenants;
+  readonly clock: Clock;
+  readonly onFailure: OnFailedAuthentication;
+  /** Failed attempts are unlimited without. */
+  readonly failureLimit?: FailureLimit | undefined;
+}
+
+/** Of the keys that were valid, in characters: some ten thousand keys. */
+const seenSizeMax = 1_500_000;
+
+/**
+ * Keys are found by their SHA-256, so how long a look-up takes says nothing about how much of a
+ * guess was right. Every refusal looks the same, whatever was wrong.
+ */
+export function createAuthentication({
+  store,
+  tenants,
+  clock,
+  onFailure,
+  failureLimit,
+}: AuthenticateOptions): Authentication {
+  const attempts = createFailedAttempts(failureLimit, clock);
+  /** By their hash: failures of others at their address cannot delay these. */
+  const seen = new Recent<true>(seenSizeMax);
+  const recent = new ExpiringMap<string, Principal>({
+    clock,
+    ageMsMax: staleMsMax,
+    entriesMax: principalsCached,
+  });
+
+  /** Whom the key stands for, as far as every row that says so is as the vault wrote it. */
+  async function load(hash: string): Promise<Loaded | undefined> {
+    const key = await store.get('api_keys', { key_hash: hash });
+    if (key === undefined) return undefined;
+    const tenant = await tenants.find(key.tenant_id);
+    if (tenant === undefined) {
+      const altered = (await tenants.row(key.tenant_id)) !== undefined;
+      return altered ? { key, flaw: 'altered' } : { key };
+    }
+    try {
+      return await holderOf(tenant, requireProven(tenant, 'api_keys', key));
+    } catch (error) {
+      if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+      return { key, flaw: 'altered' };
+    }
+  }
+
+  async function holderOf(tenant: Tenant, key: Row<'api_keys'>): Promise<Loaded> {
+    const { tenant_id, application_id, session_id } = key;
+    const application = await store.get('applications', { tenant_id, application_id });
+    // The key is still there while what it was for is being removed.
+    if (application === undefined) return { key };
+    requireProven(tenant, 'applications', application);
+    if (session_id === null) {
+      if (!keyIdsOf(application).includes(key.key_id)) return putBack(key);
+      const policy = policyOf(accessOf(application));
+      return { key, principal: { key, kind: application.type, policy, expiresAt: undefined } };
+    }
+    const session = await store.get('sessions', { tenant_id, session_id });
+    if (session === undefined) return { key };
+    const policy = await policyOfSession(store, tenant, session);
+    const { expires_at: expiresAt } = session;
+    return { key, principal: { key, kind: 'session', policy, expiresAt } };
+  }
+
+  /** The application does not name the key: it was deleted just now, or was put back since. */
+  async function putBack(key: Row<'api_keys'>): Promise<Loaded> {
+    const still = await store.get('api_keys', { key_hash: key.key_hash });
+    return still ? { key, flaw: 'altered' } : { key };
+  }
+
+  /** Never waited for, and nothing fails with it: of writers at the same time one is enough. */
+  function noteUse(caller: Caller, key: Row<'api_keys'>): void {
+    const now = clock.now();
+    const known = key.last_used_at !== null && now - key.last_used_at < useNotedMs;
+    if (known || caller.session !== undefined) return;
+    const fact = { entity: 'application_key', id: key.key_id, operation: 'use' } as const;
+    const used = { ...key, version: key.version + 1, last_used_at: now };
+    store
+      .commit({ replace: { api_keys: [used] }, entries: [entryOf(caller, now, fact)] })
+      .catch(() => undefined);
+  }
+
+  async function refuse(origin: Origin, key?: Row<'api_keys'>, flaw?: KeyFlaw): Promise<never> {
+    await onFailure(origin, key, flaw);
+    attempts.count(origin.address);
+    throw new VaultError('unauthenticated', { public: 'A valid API key is required.' });
+  }
+
+  /** A text that cannot be a key costs no look-up. */
+  async function find(key: string, hash: string, origin: Origin): Promise<Loaded | undefined> {
+    if (seen.get(hash)) return load(hash);
+    return apiKeyPlausible(key) ? attempts.lookUp(origin.address, () => load(hash)) : undefined;
+  }
+
+  async function callerOf(key: string, origin: Origin): Promise<Caller> {
+    const hash = hashApiKey(key);
+    const known = recent.get(hash);
+    const reading = recent.reading();
+    const loaded = known ? undefined : await find(key, hash, origin);
+    const principal = known ?? loaded?.principal;
+    if (principal === undefined || hasEnded(principal, clock.now())) {
+      return refuse(origin, principal?.key ?? loaded?.key, loaded?.flaw);
+    }
+    const tenant = await tenants.find(principal.key.tenant_id);
+    if (tenant === undefined) return refuse(origin, principal.key);
+    const { application_id, session_id } = principal.key;
+    const { kind, policy } = principal;
+    const caller = authenticated({
+      tenant,
+      application: application_id,
+      session: session_id ?? undefined,
+      kind,
+      policy,
+      origin,
+    });
+    if (known) return caller;
+    // A session that is still to be authorised is asked for every time, so that it can begin at once.
+    if (policy.size > 0) recent.set(hash, principal, reading);
+    seen.set(hash, true);
+    noteUse(caller, principal.key);
+    return caller;
+  }
+
+  return {
+    authenticate: (key, origin) => (key === undefined ? refuse(origin) : callerOf(key, origin)),
+    forget: ({ replace, remove }) => {
+      for (const { key_hash } of remove?.api_keys ?? []) recent.delete(key_hash);
+      if (replace?.applications || remove?.applications || replace?.tenants) recent.clear();
+    },
+  };
+}
+
+function hasEnded({ expiresAt }: Principal, now: Instant): boolean {
+  return expiresAt !== undefined && expiresAt <= now;
+}

@@ -1,0 +1,74 @@
+/** Failed authentication is logged, but nobody without a key may fill the disk with it. */
+import { type Clock, minute } from '../lib/clock.ts';
+import { networkOf } from '../lib/network.ts';
+import type { Log } from '../lib/telemetry/log.ts';
+import type { Origin } from '../rules/caller.ts';
+import { failedAuthenticationEntry } from '../rules/log-entries.ts';
+import type { Store } from '../store/store.ts';
+import type { Row } from '../store/tables.ts';
+
+/** The row of a key is not as the vault made it: somebody writes to the database beside it. */
+export type KeyFlaw = 'altered';
+
+/** @param key the row of the key that was presented, where there is one. */
+export type OnFailedAuthentication = (
+  origin: Origin,
+  key: Row<'api_keys'> | undefined,
+  flaw?: KeyFlaw,
+) => Promise<void>;
+
+/** Failures that are told one by one in each window; the rest are told by their number. */
+export const windowMs = minute;
+export const toldPerSourceMax = 10;
+export const toldMax = 100;
+
+export interface FailedAuthenticationOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * The operator's log is told of each failure, and the tenant's log of those with a key that is the
+ * tenant's: of a session that is over, or of an application that is gone. An address tells who it
+ * was only as well as the network does.
+ */
+export function createFailedAuthentication({
+  store,
+  clock,
+  log,
+}: FailedAuthenticationOptions): OnFailedAuthentication {
+  let until = 0;
+  let told = 0;
+  let untold = 0;
+  let bySource = new Map<string, number>();
+
+  function begin(now: number): void {
+    if (untold > 0) log.warn('more requests failed to authenticate', { count: untold });
+    until = now + windowMs;
+    told = 0;
+    untold = 0;
+    bySource = new Map();
+  }
+
+  return async (origin, key, flaw) => {
+    const now = clock.now();
+    if (now >= until) begin(now);
+    const source = networkOf(origin.address);
+    const count = bySource.get(source) ?? 0;
+    if (count >= toldPerSourceMax || told >= toldMax) {
+      untold++;
+      return;
+    }
+    // No more sources than failures that are told: the map cannot outgrow its window.
+    bySource.set(source, count + 1);
+    told++;
+    const { address, traceId } = origin;
+    const tenant = key && { tenant_id: key.tenant_id };
+    const fields = { address, trace_id: traceId, ...tenant };
+    if (flaw === undefined) log.warn('a request failed to authenticate', fields);
+    else log.error('a stored key was altered beside the vault and is refused', fields);
+    if (key)
+      await store.commit({ entries: [failedAuthenticationEntry(origin, now, { key, flaw })] });
+  };
+}

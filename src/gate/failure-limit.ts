@@ -1,0 +1,85 @@
+/** Failed authentication is limited by address, and whoever has a valid key does not notice. */
+import { type Clock, second } from '../lib/clock.ts';
+import { VaultError } from '../lib/errors.ts';
+import { networkOf } from '../lib/network.ts';
+import { createSerial } from '../lib/serial.ts';
+
+export interface FailureLimit {
+  readonly requests: number;
+  readonly windowMs: number;
+}
+
+/** Networks that are counted apart in one window; those that come after them share a counter. */
+export const networksMax = 10_000;
+/** Unknown keys from one network that is over its limit that wait to be looked up, one at a time. */
+export const lookUpsWaitingMax = 100;
+
+export interface FailedAttempts {
+  /** @throws VaultError `too_many_requests` when it is one too many. */
+  count(address: string): void;
+  /**
+   * Runs the look-up of a key that this server has not seen to be valid.
+   * @throws VaultError `too_many_requests` when too many wait.
+   */
+  lookUp<R>(address: string, task: () => Promise<R>): Promise<R>;
+}
+
+const unlimited: FailedAttempts = { count: () => undefined, lookUp: (_address, task) => task() };
+
+/**
+ * An attempt can only be known to fail once its key was looked up, and behind one address there may
+ * be others with valid keys. So an address over its limit may still try, but one key at a time.
+ */
+export function createFailedAttempts(
+  limit: FailureLimit | undefined,
+  clock: Clock,
+): FailedAttempts {
+  if (limit === undefined) return unlimited;
+  const { requests, windowMs } = limit;
+  const inTurn = createSerial();
+  const waiting = new Map<string, number>();
+  let until = 0;
+  let failures = new Map<string, number>();
+
+  function failuresOf(address: string): { network: string; failed: number } {
+    const now = clock.now();
+    if (now >= until || now < until - windowMs) {
+      until = now + windowMs;
+      failures = new Map();
+    }
+    const own = networkOf(address);
+    const isRoom = failures.has(own) || failures.size < networksMax;
+    const network = isRoom ? own : 'others';
+    return { network, failed: failures.get(network) ?? 0 };
+  }
+
+  function tooMany(): VaultError {
+    const seconds = Math.max(1, Math.ceil((until - clock.now()) / second));
+    return new VaultError('too_many_requests', {
+      public: `Too many requests without a valid API key; try again in ${seconds} s.`,
+      headers: { 'retry-after': String(seconds) },
+    });
+  }
+
+  return {
+    count: (address) => {
+      const { network, failed } = failuresOf(address);
+      if (failed >= requests) throw tooMany();
+      failures.set(network, failed + 1);
+    },
+    lookUp: async (address, task) => {
+      const { network, failed } = failuresOf(address);
+      if (failed < requests) return task();
+      const ahead = waiting.get(network) ?? 0;
+      if (ahead >= lookUpsWaitingMax) throw tooMany();
+      waiting.set(network, ahead + 1);
+      try {
+        return await inTurn(network, task);
+      } finally {
+        const left = (waiting.get(network) ?? 1) - 1;
+        if (left > 0) waiting.set(network, left);
+        else waiting.delete(network);
+      }
+    },
+  };
+}

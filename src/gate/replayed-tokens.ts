@@ -1,0 +1,171 @@
+/** The tokens of a kept answer: what it may still say of them when it is given again. */
+import { type Evaluation, newEvaluation } from '../expressions/evaluation/evaluation.ts';
+import type { Instant } from '../lib/clock.ts';
+import type { Caller } from '../rules/caller.ts';
+import type { Permission } from '../rules/permissions.ts';
+import { decide, type Grant, holds, showsAsMuch, type Transform } from '../rules/policy.ts';
+import type { Reply, ReplyBody, ShownToken, ShownTokens, TokenBody } from '../rules/reply.ts';
+import type { Row } from '../store/tables.ts';
+import { openData } from '../values/sealed-row.ts';
+import { type TokenTypeName, tokenTypes } from '../values/token-types.ts';
+import { shownAgain, withoutContents } from '../values/view.ts';
+import { liveIntent } from '../vault/token-intents/token-intents.ts';
+import { findLiveToken } from '../vault/tokens/queries.ts';
+import type { TokenReading } from '../vault/tokens/read.ts';
+
+/** A token as it was told of; sealed beside the answer. */
+export interface StoredToken {
+  readonly entity: 'token' | 'token_intent';
+  readonly id: string;
+  readonly created_at: Instant;
+  readonly version: number;
+  readonly permission: Permission;
+  readonly transform: Transform;
+  /** Where it stands in the body; absent where the request only read. */
+  readonly path?: BodyPath;
+}
+
+type BodyPath = readonly (string | number)[];
+
+/** A reply with the tokens it tells of, as both are kept. */
+export type StoredReply = Omit<Reply, 'list' | 'expiry' | 'tokens'> & {
+  readonly tokens?: readonly StoredToken[];
+};
+
+export function storedTokens({ shown, bodyOf }: ShownTokens): readonly StoredToken[] {
+  if (bodyOf === undefined) return shown.flatMap((one) => storedToken(one) ?? []);
+  const marks = shown.map(({ row }): TokenBody => ({ id: idOf(row) }));
+  const paths = new Map(pathsOf(bodyOf(marks), []));
+  return shown.flatMap((one, index) => {
+    const stored = storedToken(one);
+    const path = paths.get(marks[index]);
+    return stored && path ? { ...stored, path } : [];
+  });
+}
+
+function storedToken({ row, grant }: ShownToken): StoredToken | undefined {
+  if (grant === undefined) return undefined;
+  const { created_at, version } = row;
+  const { permission, transform } = grant;
+  const entity = 'token_id' in row ? 'token' : 'token_intent';
+  return { entity, id: idOf(row), created_at, version, permission, transform };
+}
+
+function idOf(row: ShownToken['row']): string {
+  return 'token_id' in row ? row.token_id : row.token_intent_id;
+}
+
+/** Every object of a body with its path. */
+function pathsOf(part: unknown, path: BodyPath): (readonly [unknown, BodyPath])[] {
+  if (typeof part !== 'object' || part === null) return [];
+  const members: readonly (readonly [string | number, unknown])[] = Array.isArray(part)
+    ? part.map((item, index) => [index, item])
+    : Object.entries(part);
+  const below = members.flatMap(([step, member]) => pathsOf(member, [...path, step]));
+  return [[part, path], ...below];
+}
+
+export interface ReplyToReplay {
+  readonly caller: Caller;
+  readonly now: Instant;
+  readonly reply: StoredReply;
+}
+
+/**
+ * The answer without what is gone by now, or is not the caller's to see any more. `undefined` for
+ * that of a request which only read, when it would not be answered so now: it is processed anew.
+ */
+export async function replyAsSeenNow(
+  tools: TokenReading,
+  { caller, now, reply }: ReplyToReplay,
+): Promise<Reply | undefined> {
+  const { tokens = [], ...answer } = reply;
+  // Reads that begin in one turn of the event loop are one query.
+  const evaluation = newEvaluation();
+  const seen = await Promise.all(
+    tokens.map((stored) => tokenSeenNow(tools, { caller, now, stored })),
+  );
+  let { body } = answer;
+  for (const [index, stored] of tokens.entries()) {
+    const token = seen[index];
+    if (isAsBefore(stored, token)) continue;
+    if (stored.path === undefined || body === undefined) return undefined;
+    body = replacedAt(body, stored.path, (part) =>
+      token && 'token_id' in token.row && token.row.created_at === stored.created_at
+        ? seenNow(tools, { caller, now, evaluation, part, ...token, row: token.row })
+        : withoutContents(part),
+    );
+  }
+  return body === undefined ? answer : { ...answer, body };
+}
+
+interface TokenSeenNow {
+  readonly row: ShownToken['row'];
+  readonly grant: Grant;
+}
+
+/** What is kept of a token that is still there, and that the caller may still touch. */
+async function tokenSeenNow(
+  { store }: TokenReading,
+  { caller, now, stored }: { caller: Caller; now: Instant; stored: StoredToken },
+): Promise<TokenSeenNow | undefined> {
+  const { tenant, policy } = caller;
+  const { id, permission } = stored;
+  if (stored.entity === 'token') {
+    const row = await findLiveToken(store, { tenant: tenant.id, id, now });
+    const subject = row && { id: row.token_id, container: row.container };
+    const grant =
+      subject && decide(policy, isForeign(stored, row) ? 'token:read' : permission, subject);
+    return grant && { row, grant };
+  }
+  const row = holds(policy, 'token-intent:read')
+    ? await liveIntent(store, caller, { id, now })
+    : undefined;
+  const container = row && tokenTypes[row.type as TokenTypeName].container;
+  const grant = container && decide(policy, permission, { id: undefined, container });
+  return grant && row && { row, grant };
+}
+
+/** To create shows what the request brought; what a token became since is shown to who may read it. */
+function isForeign({ permission }: StoredToken, { modified_at }: Row<'tokens'>): boolean {
+  return permission === 'token:create' && modified_at !== null;
+}
+
+/** A mask shows what it showed only of a token that has not changed; who sees all sees its past too. */
+function isAsBefore(stored: StoredToken, seen: TokenSeenNow | undefined): boolean {
+  if (seen === undefined || seen.row.created_at !== stored.created_at) return false;
+  const { row, grant } = seen;
+  if (!showsAsMuch(grant.transform, stored.transform)) return false;
+  return grant.transform !== 'mask' || row.version === stored.version;
+}
+
+interface Seeing {
+  readonly caller: Caller;
+  readonly now: Instant;
+  readonly evaluation: Evaluation;
+  readonly part: TokenBody;
+  readonly row: Row<'tokens'>;
+  readonly grant: Grant;
+}
+
+function seenNow(
+  { onMaskFailure }: TokenReading,
+  { caller, now, evaluation, part, row, grant }: Seeing,
+): TokenBody {
+  const open = () => openData(caller.tenant, row, now);
+  return shownAgain(part, { row, open, grant, evaluation, onMaskFailure });
+}
+
+/** The body belongs to this request alone: it was just opened. */
+function replacedAt(
+  body: ReplyBody,
+  path: BodyPath,
+  replace: (part: TokenBody) => TokenBody,
+): ReplyBody {
+  const last = path.at(-1);
+  if (last === undefined) return replace(body as TokenBody);
+  let parent = body as Record<string | number, unknown>;
+  for (const step of path.slice(0, -1)) parent = parent[step] as typeof parent;
+  parent[last] = replace(parent[last] as TokenBody);
+  return body;
+}

@@ -1,0 +1,135 @@
+/** An answer as it is kept under an idempotency key: sealed, for a day, and fading before that. */
+import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
+import { hour, type Instant, instantAfter } from '../lib/clock.ts';
+import { isObject, type Json } from '../lib/json.ts';
+import { mergePatch, patchBetween } from '../lib/merge-patch.ts';
+import type { Random } from '../lib/random.ts';
+import type { Reply, ReplyBody, ReplyExpiry } from '../rules/reply.ts';
+import type { Tenant } from '../rules/tenant.ts';
+import type { Key, Row } from '../store/tables.ts';
+import { type StoredReply, storedTokens } from './replayed-tokens.ts';
+
+export const replyRetentionMs = 24 * hour;
+
+/** What is sealed for a request that has reached out and whose outcome is not known. */
+const begun = { begun: true } as const;
+
+/** What is sealed. From its instant on each of `later` changes the body, the last one alone. */
+type SealedReply = StoredReply & { readonly later?: readonly LaterPatch[] };
+
+interface LaterPatch {
+  readonly at: Instant;
+  /** Merged into the body (RFC 7386); without it the answer is forgotten then. */
+  readonly patch?: Json;
+}
+
+/** One text for the four parts of a key. Neither an id nor a route holds a line break. */
+export function replyKeyText(key: Key<'replies'>): string {
+  return `${key.tenant_id}\n${key.application_id}\n${key.route}\n${key.idempotency_key}`;
+}
+
+export interface ReplySealing {
+  readonly tenant: Tenant;
+  readonly key: Key<'replies'>;
+  readonly now: Instant;
+  readonly random: Random;
+}
+
+/**
+ * @param reply `undefined` for a request whose outcome is not known yet.
+ * @param version one more than that of the row it replaces, or 1.
+ */
+export function replyRow(
+  sealing: ReplySealing,
+  reply: Reply | undefined,
+  version: number,
+): Row<'replies'> {
+  const { key, now } = sealing;
+  if (reply === undefined) {
+    return { ...key, version, ...sealedReply(sealing, begun, now), created_at: now };
+  }
+  const { list: _list, expiry, tokens, ...rest } = reply;
+  const later = expiry ? laterOf(expiry, rest.body, now) : [];
+  const stored: SealedReply = {
+    ...rest,
+    ...(later.length > 0 && { later }),
+    ...(tokens && { tokens: storedTokens(tokens) }),
+  };
+  return { ...key, version, ...sealedReply(sealing, stored, now), created_at: now };
+}
+
+/** What changes while the answer is kept; most of a body stays as it is, so only that is stored. */
+function laterOf(
+  { at, bodyAt }: ReplyExpiry,
+  body: ReplyBody | undefined,
+  now: Instant,
+): LaterPatch[] {
+  const instants = [...new Set(at)].filter((one) => one < endOf(now)).toSorted((a, b) => a - b);
+  if (bodyAt === undefined) return instants.map((instant) => ({ at: instant }));
+  return instants.flatMap((instant) => {
+    const patch = patchBetween(body as Json, bodyAt(instant) as Json);
+    return isObject(patch) && Object.keys(patch).length === 0 ? [] : [{ at: instant, patch }];
+  });
+}
+
+/** The answer as it may be given now; `undefined` when its day is over or it has faded to nothing. */
+export function replyOf(
+  tenant: Tenant,
+  row: Row<'replies'>,
+  now: Instant,
+): StoredReply | 'begun' | undefined {
+  if (now >= endOf(row.created_at)) return undefined;
+  const opened = openReply(tenant, row);
+  if ('begun' in opened) return 'begun';
+  const current = withoutExpired(opened, now);
+  if (current === undefined) return undefined;
+  const { later: _later, ...reply } = current;
+  return reply;
+}
+
+/** The row without what has faded by now; `undefined` when nothing of it is left. */
+export function rowWithoutExpired(
+  sealing: ReplySealing,
+  row: Row<'replies'>,
+): Row<'replies'> | undefined {
+  if (sealing.now >= endOf(row.created_at)) return undefined;
+  const opened = openReply(sealing.tenant, row);
+  const stored = 'begun' in opened ? opened : withoutExpired(opened, sealing.now);
+  const { version, created_at } = row;
+  return stored && { ...row, version: version + 1, ...sealedReply(sealing, stored, created_at) };
+}
+
+function endOf(created: Instant): Instant {
+  return instantAfter(created, replyRetentionMs);
+}
+
+function withoutExpired(stored: SealedReply, now: Instant): SealedReply | undefined {
+  const { later = [], ...reply } = stored;
+  const reached = later.filter(({ at }) => at <= now).at(-1);
+  if (reached === undefined) return stored;
+  if (reached.patch === undefined) return undefined;
+  const rest = later.filter(({ at }) => at > now);
+  const body = mergePatch(reply.body as Json, reached.patch) as ReplyBody;
+  return { ...reply, body, ...(rest.length > 0 && { later: rest }) };
+}
+
+function sealedReply(
+  { tenant, key, random }: ReplySealing,
+  stored: SealedReply | typeof begun,
+  created: Instant,
+) {
+  const keys = tenant.keyring.sealing('reply');
+  const reply: Sealed = sealText(keys, bindingOf(key), JSON.stringify(stored), random);
+  const fadesAt = 'begun' in stored ? undefined : stored.later?.[0]?.at;
+  return { reply, next_expiry_at: fadesAt ?? endOf(created) };
+}
+
+function openReply(tenant: Tenant, row: Row<'replies'>): SealedReply | typeof begun {
+  const text = openText(tenant.keyring.sealing('reply'), bindingOf(row), row.reply);
+  return JSON.parse(text.reveal()) as SealedReply | typeof begun;
+}
+
+function bindingOf(key: Key<'replies'>) {
+  const { tenant_id: tenant, application_id: alias } = key;
+  return { tenant, id: replyKeyText(key), alias, field: 'reply' };
+}

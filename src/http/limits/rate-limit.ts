@@ -1,0 +1,197 @@
+/** Rate limits: each request is counted before it costs anything, first by address, then by key. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { hashApiKey } from '../../crypto/api-key.ts';
+import { sha256 } from '../../crypto/digest.ts';
+import { type Clock, second } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { networkOf } from '../../lib/network.ts';
+import type { HolderKind } from '../../rules/permissions.ts';
+import type { Limiter, Standing } from '../../store/limiter.ts';
+import type { Store } from '../../store/store.ts';
+import type { CountParts, Route, WholeRoute } from '../protocol/route.ts';
+import type { RateLimitRule } from './rate-limit-rules.ts';
+
+/** Who sends a request; of a key that is not known yet only its text. */
+export interface Sender {
+  readonly address: string;
+  readonly key?: string | undefined;
+  readonly kind?: HolderKind | undefined;
+}
+
+/** @throws VaultError `too_many_requests`; the reply then says, as it always does, what is left. */
+type Check = (sender: Sender, reply: FastifyReply) => Promise<void>;
+
+export interface RouteLimits {
+  /** Before authentication, which costs a look-up, also for keys that are none. */
+  readonly byAddress: Check;
+  /** After it, before anything is decided and the body is read. */
+  readonly byKey: Check;
+  /** For one request: it was counted already, and the first part of its body with it. */
+  readonly ofBody: (sender: Sender) => CountParts;
+}
+
+export interface RateLimitOptions {
+  readonly rules: readonly RateLimitRule[];
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+interface Counted {
+  readonly rule: RateLimitRule;
+  readonly limiter: Limiter;
+}
+
+/** The limits of each route. */
+export function createRateLimits({ rules, store, clock }: RateLimitOptions) {
+  const counted = rules.map((rule): Counted => {
+    const { requests, windowMs, blockMs } = rule;
+    return { rule, limiter: store.limiter({ name: nameOf(rule), requests, windowMs, blockMs }) };
+  });
+  return ({ method, path }: Pick<Route, 'method' | 'path'>): RouteLimits => {
+    const name = `${method} ${path}`;
+    const own = counted.filter(({ rule }) => rule.routes?.includes(name) ?? true);
+    const early = own.filter(({ rule }) => !needsKey(rule));
+    const late = own.filter(({ rule }) => needsKey(rule));
+    const meant = (among: readonly Counted[], sender: Sender) =>
+      among.filter(({ rule }) => isMeant(rule, sender));
+    return {
+      byAddress: (sender, reply) => check(early, sender, { reply, clock }),
+      byKey: (sender, reply) => check(meant(late, sender), sender, { reply, clock }),
+      ofBody: (sender) =>
+        sender.kind === 'public' ? partsCounter(meant(own, sender), sender, clock) : allowAll,
+    };
+  };
+}
+
+const allowAll: CountParts = async (parts) => ({ granted: parts, refusal: undefined });
+
+function partsCounter(counted: readonly Counted[], sender: Sender, clock: Clock): CountParts {
+  let paid = 1;
+  return async (parts) => {
+    const covered = Math.min(paid, parts);
+    paid -= covered;
+    if (parts === covered) return { granted: parts, refusal: undefined };
+    const tightest = await countAll(counted, sender, parts - covered);
+    if (tightest === undefined || tightest.standing.allowed) return allowAll(parts);
+    return { granted: covered + tightest.standing.granted, refusal: tooMany(tightest, clock) };
+  };
+}
+
+/**
+ * Counts the parts of a body that is processed as a whole.
+ * @throws VaultError `too_many_requests`
+ */
+export async function countParts(
+  { parts }: WholeRoute,
+  { body, caller }: Pick<FastifyRequest, 'body' | 'caller'>,
+  count: CountParts,
+): Promise<void> {
+  if (parts === undefined || caller?.kind !== 'public') return;
+  const requests = parts(body as never);
+  const { refusal } = await count(requests);
+  if (!refusal) return;
+  const { code, headers = {} } = refusal;
+  throw new VaultError(code, {
+    public: `The body counts as ${requests} requests. ${refusal.public}`,
+    headers,
+  });
+}
+
+/** Routes that rules name and that do not exist: a misspelt one would limit nothing in silence. */
+export function unknownRoutes(
+  rules: readonly RateLimitRule[],
+  routes: readonly Pick<Route, 'method' | 'path'>[],
+): string[] {
+  const known = new Set(routes.map(({ method, path }) => `${method} ${path}`));
+  return rules.flatMap((rule) => rule.routes ?? []).filter((name) => !known.has(name));
+}
+
+function needsKey({ per, kinds }: RateLimitRule): boolean {
+  return per.includes('key') || kinds !== undefined;
+}
+
+function isMeant({ kinds }: RateLimitRule, { kind }: Sender): boolean {
+  return kinds === undefined || (kind !== undefined && kinds.includes(kind));
+}
+
+/** Equal on all servers that have the rule, another when the rule changes. */
+function nameOf(rule: RateLimitRule): string {
+  return sha256(JSON.stringify(rule)).toString('base64url').slice(0, 16);
+}
+
+async function check(
+  counted: readonly Counted[],
+  sender: Sender,
+  { reply, clock }: { reply: FastifyReply; clock: Clock },
+): Promise<void> {
+  if (counted.length === 0) return;
+  const tightest = await countAll(counted, sender, 1);
+  if (tightest === undefined) return;
+  const { rule, standing } = tightest;
+  if (!standing.allowed) throw tooMany(tightest, clock);
+  const told = Number(reply.getHeader('ratelimit-remaining') ?? Number.POSITIVE_INFINITY);
+  if (roomOf(standing) < told) reply.headers(headersOf(rule, standing, clock));
+}
+
+interface Result {
+  readonly rule: RateLimitRule;
+  readonly standing: Standing;
+}
+
+/** Counts against every rule, and gives the one that leaves least. */
+async function countAll(
+  counted: readonly Counted[],
+  sender: Sender,
+  times: number,
+): Promise<Result | undefined> {
+  const results = await Promise.all(
+    counted.map(async ({ rule, limiter }) => ({
+      rule,
+      standing: await limiter.count(subjectOf(rule, sender), times),
+    })),
+  );
+  const [tightest] = results.toSorted((a, b) => roomOf(a.standing) - roomOf(b.standing));
+  return tightest;
+}
+
+function tooMany({ rule, standing }: Result, clock: Clock): VaultError {
+  const seconds = secondsOf(standing);
+  return new VaultError('too_many_requests', {
+    public: `Too many requests; try again in ${seconds} s.`,
+    headers: { ...headersOf(rule, standing, clock), 'retry-after': String(seconds) },
+  });
+}
+
+/** Below 0 where something is refused, and the lower the more of it is. */
+function roomOf({ allowed, granted, remaining }: Standing): number {
+  return allowed ? remaining : -1 / (1 + granted);
+}
+
+function secondsOf({ resetMs }: Standing): number {
+  return Math.max(1, Math.ceil(resetMs / second));
+}
+
+/** The draft standard's names, in seconds from now, and the older ones, whose reset is a Unix time. */
+function headersOf(rule: RateLimitRule, standing: Standing, clock: Clock): Record<string, string> {
+  const limit = rule.requests;
+  const { remaining } = standing;
+  const reset = secondsOf(standing);
+  const headers = {
+    'ratelimit-limit': limit,
+    'ratelimit-remaining': remaining,
+    'ratelimit-reset': reset,
+    'x-ratelimit-limit': limit,
+    'x-ratelimit-remaining': remaining,
+    'x-ratelimit-reset': Math.ceil(clock.now() / second) + reset,
+  };
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, `${value}`]));
+}
+
+/** Keys are counted by their hash: counters lie in the database, where no key may be. */
+function subjectOf({ per }: RateLimitRule, { address, key = '' }: Sender): string {
+  const parts = {
+    address: () => networkOf(address),
+    key: () => hashApiKey(key),
+  };
+  return per.map((subject) => parts[subject]()).join(' ');
+}

@@ -1,0 +1,33 @@
+/** Answers to what never became a request: bytes that are no HTTP, headers without end, slow senders. */
+import type { Duplex } from 'node:stream';
+import { nodeHttp } from '../../lib/node-http.ts';
+import type { Log } from '../../lib/telemetry/log.ts';
+import { connectionErrorOf, problemMediaType, problemOf } from './problem.ts';
+
+/** Tells the client with the last bytes of the connection what was wrong, where it still listens. */
+export function createRefuseConnection(
+  log: Log,
+  isStreaming: (socket: Duplex) => boolean,
+): (error: Error & { readonly code?: string }, socket: Duplex) => void {
+  return (error, socket) => {
+    // A stream takes as long as it takes; it is cut off when nothing moves any more.
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isStreaming(socket)) return;
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const failure = connectionErrorOf(error.code ?? '');
+    const problem = problemOf(failure);
+    log.debug('connection refused', { status: problem.status, code: failure.code });
+    const body = JSON.stringify(problem);
+    const head = [
+      `HTTP/1.1 ${problem.status} ${nodeHttp.STATUS_CODES[problem.status]}`,
+      `content-type: ${problemMediaType}`,
+      `content-length: ${Buffer.byteLength(body)}`,
+      'cache-control: no-store',
+      'x-content-type-options: nosniff',
+      'connection: close',
+    ];
+    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+  };
+}

@@ -1,0 +1,46 @@
+/** Failures of requests: told to the operator, and answered as problem documents. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { errorKinds, type VaultError } from '../../lib/errors.ts';
+import type { Log } from '../../lib/telemetry/log.ts';
+import type { Metrics } from '../../lib/telemetry/metrics.ts';
+import { problemMediaType, problemOf, vaultErrorOf } from './problem.ts';
+
+export interface Failures {
+  /** The failure as it may be answered, told to the operator. */
+  tell(error: unknown, request: FastifyRequest): VaultError;
+  /** Tells and answers. */
+  fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply;
+}
+
+export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failures {
+  function tell(error: unknown, request: FastifyRequest): VaultError {
+    const failure = vaultErrorOf(error);
+    const { status } = errorKinds[failure.code];
+    const fields = {
+      method: request.method,
+      status,
+      code: failure.code,
+      reason: failure.message,
+      ...(request.routeOptions?.url !== undefined && { route: request.routeOptions.url }),
+      ...(request.origin && { trace_id: request.origin.traceId }),
+      ...(request.caller && { tenant_id: request.caller.tenant.id }),
+    };
+    if (failure.code === 'integrity') metrics.count('integrity_failures');
+    if (status >= 500) log.error('request failed', fields);
+    else log.debug('request refused', fields);
+    return failure;
+  }
+
+  return {
+    tell,
+    fail: (error, request, reply) => {
+      const failure = tell(error, request);
+      // The reply's schema is for success; a problem document is serialised as it is.
+      return reply
+        .code(errorKinds[failure.code].status)
+        .headers({ ...failure.headers, 'content-type': problemMediaType })
+        .serializer((problem: unknown) => JSON.stringify(problem))
+        .send(problemOf(failure));
+    },
+  };
+}

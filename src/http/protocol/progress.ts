@@ -1,0 +1,123 @@
+/** Clients that make no progress: cut off, whether they read or send too slowly, byte by byte or not at all. */
+import type { Server, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Log } from '../../lib/telemetry/log.ts';
+
+/** Who reads or sends less than that, and less than a line, in the time that it has makes no progress. */
+export const progressBytesMin = 1_024;
+
+const newline = 0x0a;
+
+export interface ProgressOptions {
+  /** How long a client may take for its next progress. */
+  readonly patienceMs: number;
+  /** How often all connections are looked at. */
+  readonly checkMs: number;
+  readonly log: Log;
+}
+
+export interface Progress {
+  /**
+   * The body as it arrives. Its client is cut off when it takes too long for a line or
+   * {@link progressBytesMin} bytes; time in which nobody asked for more does not count.
+   */
+  sentBy(socket: Duplex, body: AsyncIterable<Buffer>): AsyncGenerator<Buffer>;
+}
+
+/** One timer for all connections of the server, for as long as it listens. */
+export function watchProgress(
+  server: Server,
+  { patienceMs, checkMs, log }: ProgressOptions,
+): Progress {
+  const readers = new Map<Socket, Reader>();
+  const senders = new Set<Sender>();
+
+  // Under TLS too this is the connection below it, which knows what has really left.
+  server.on('connection', (socket: Socket) => {
+    readers.set(socket, { left: 0, since: performance.now() });
+    socket.once('close', () => readers.delete(socket));
+  });
+  const timer = setInterval(() => {
+    const now = performance.now();
+    for (const [socket, reader] of readers) {
+      if (readsTooSlowly(socket, reader, now)) cut(socket, 'does not read');
+    }
+    for (const sender of senders) {
+      if (waitedMs(sender, now) >= patienceMs) cut(sender.socket, 'does not send');
+    }
+  }, checkMs);
+  timer.unref();
+  server.once('close', () => clearInterval(timer));
+
+  function readsTooSlowly(socket: Socket, reader: Reader, now: number): boolean {
+    const { left, waiting } = outgoing(socket);
+    if (waiting === 0 || left - reader.left >= progressBytesMin) {
+      reader.left = left;
+      reader.since = now;
+    }
+    return now - reader.since >= patienceMs;
+  }
+
+  function cut(socket: Duplex, reason: string): void {
+    log.debug('connection cut', { reason: `the client ${reason}` });
+    socket.destroy();
+  }
+
+  return {
+    sentBy: async function* (socket, body) {
+      const sender: Sender = { socket, bytes: 0, waitedMs: 0, askedAt: performance.now() };
+      senders.add(sender);
+      try {
+        for await (const chunk of body) {
+          receive(sender, chunk);
+          yield chunk;
+          sender.askedAt = performance.now();
+        }
+      } finally {
+        senders.delete(sender);
+      }
+    },
+  };
+}
+
+/** When a client last made progress in reading, and how many bytes had left by then. */
+interface Reader {
+  left: number;
+  since: number;
+}
+
+interface Sender {
+  readonly socket: Duplex;
+  /** Since its last progress: what it sent, and how long it was waited for. */
+  bytes: number;
+  waitedMs: number;
+  /** Since when it is waited for; `undefined` while what it sent is worked on. */
+  askedAt: number | undefined;
+}
+
+function receive(sender: Sender, chunk: Buffer): void {
+  sender.waitedMs = waitedMs(sender, performance.now());
+  sender.askedAt = undefined;
+  sender.bytes += chunk.length;
+  if (sender.bytes < progressBytesMin && !chunk.includes(newline)) return;
+  sender.bytes = 0;
+  sender.waitedMs = 0;
+}
+
+function waitedMs(sender: Sender, now: number): number {
+  return sender.waitedMs + (sender.askedAt === undefined ? 0 : now - sender.askedAt);
+}
+
+/** As libuv counts. Node's own timeout for idle sockets goes by this too; what is public counts writes. */
+interface Handle {
+  readonly bytesWritten: number;
+  readonly writeQueueSize: number;
+}
+
+/** Bytes that the operating system has taken, and bytes that wait for it to take them. */
+function outgoing(socket: Socket): { readonly left: number; readonly waiting: number } {
+  const handle = (socket as Socket & { readonly _handle?: Handle | null })._handle;
+  if (!handle) return { left: 0, waiting: 0 };
+  const { bytesWritten, writeQueueSize } = handle;
+  return { left: bytesWritten - writeQueueSize, waiting: writeQueueSize };
+}

@@ -1,0 +1,134 @@
+/** What a route declares. Everything a request must pass before its handler runs follows from it. */
+import Type, { type Static, type TSchema } from 'typebox';
+import type { VaultError } from '../../lib/errors.ts';
+import type { Caller } from '../../rules/caller.ts';
+import type { Decide } from '../../rules/operation.ts';
+import type { HolderKind, Permission } from '../../rules/permissions.ts';
+import type { Reply } from '../../rules/reply.ts';
+
+export interface RouteRequest<P, Q, B> {
+  readonly caller: Caller;
+  readonly params: P;
+  readonly query: Q;
+  readonly body: B;
+}
+
+interface Declared<P extends TSchema, Q extends TSchema, B extends TSchema> {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Path pattern, for example `/tokens/:id`. */
+  readonly path: string;
+  /** One line for people; it heads the operation in the OpenAPI document. */
+  readonly summary: string;
+  /** Held by the caller at least somewhere, or `any key`. What it may touch is decided by the rules. */
+  readonly permission: Permission | 'any key';
+  /** The kinds of keys the route is for, where that is what decides. */
+  readonly kinds?: readonly HolderKind[];
+  readonly params?: P;
+  readonly query?: Q;
+  /** Of a stream, one line of it. */
+  readonly body?: B;
+  /** The only media type of the body. */
+  readonly mediaType?: string;
+  /** The body of a stream is one line of it. */
+  readonly reply: {
+    readonly status: Reply['status'];
+    readonly body?: TSchema;
+    readonly mediaType?: string;
+  };
+}
+
+export interface RouteDeclaration<P extends TSchema, Q extends TSchema, B extends TSchema>
+  extends Declared<P, Q, B> {
+  /** Requests with the same key wait for one another, so that they need not decide twice. */
+  readonly serialKey?: (
+    request: RouteRequest<Static<P>, Static<Q>, Static<B>>,
+  ) => string | undefined;
+  /** How many requests a body counts as under the rate limits of public keys; one without. */
+  readonly parts?: (body: Static<B>) => number;
+  readonly handle: (request: RouteRequest<Static<P>, Static<Q>, Static<B>>) => Decide;
+}
+
+/** Counts parts of a body, one after the other, as if each were a request of its own. */
+export type CountParts = (parts: number) => Promise<Allowance>;
+
+export interface Allowance {
+  /** So many of them, the first ones, are allowed. */
+  readonly granted: number;
+  /** What becomes of the others. */
+  readonly refusal: VaultError | undefined;
+}
+
+/** Newline-delimited JSON. */
+export const linesMediaType = 'application/x-ndjson';
+
+export interface StreamRequest<Q> {
+  /**
+   * Who is calling, asked anew for each part of the work: a stream may outlive a key and its rules.
+   * Throws once the caller would be refused, and once the server stops.
+   */
+  readonly caller: () => Promise<Caller>;
+  /** Counts lines of the body against the rate limits of public keys. */
+  readonly count: CountParts;
+  readonly query: Q;
+  /** Comes no faster than it is asked for. */
+  readonly body: AsyncIterable<Buffer>;
+}
+
+export interface StreamDeclaration<Q extends TSchema, B extends TSchema>
+  extends Declared<TSchema, Q, B> {
+  readonly reply: {
+    readonly status: 200;
+    readonly body: TSchema;
+    readonly mediaType: typeof linesMediaType;
+  };
+  /** Lines of the answer, some at a time; it is asked for more once those are on their way. */
+  readonly stream: (request: StreamRequest<Static<Q>>) => AsyncIterable<readonly object[]>;
+}
+
+/** A route that answers a whole body with a whole body. */
+export type WholeRoute = Declared<TSchema, TSchema, TSchema> & {
+  readonly serialKey?: (request: RouteRequest<never, never, never>) => string | undefined;
+  readonly parts?: (body: never) => number;
+  readonly handle: (request: RouteRequest<never, never, never>) => Decide;
+};
+
+/** A route whose body and answer are lines of JSON that pass through it and are never held as a whole. */
+export type StreamRoute = Omit<StreamDeclaration<TSchema, TSchema>, 'stream'> & {
+  readonly stream: (request: StreamRequest<never>) => AsyncIterable<readonly object[]>;
+};
+
+/** A declared route with its types settled; the server treats all alike. */
+export type Route = WholeRoute | StreamRoute;
+
+const nothing = Type.Object({});
+type Nothing = typeof nothing;
+
+/** Declares a route. A route without a permission does not compile. */
+export function route<
+  P extends TSchema = Nothing,
+  Q extends TSchema = Nothing,
+  B extends TSchema = Nothing,
+>(declaration: RouteDeclaration<P, Q, B>): Route {
+  return declaration;
+}
+
+/** Declares a stream. Nor does a stream without a permission compile. */
+export function stream<Q extends TSchema = Nothing, B extends TSchema = Nothing>(
+  declaration: StreamDeclaration<Q, B>,
+): Route {
+  return declaration;
+}
+
+/** A route for those who have no key: probes and clients that look whether somebody is there. */
+export interface OpenRoute {
+  readonly path: string;
+  readonly summary: string;
+  readonly handle: () => Promise<OpenReply>;
+}
+
+export interface OpenReply {
+  readonly status: number;
+  /** An object is sent as JSON, a text under its media type. */
+  readonly body?: object | string;
+  readonly mediaType?: string;
+}

@@ -1,0 +1,191 @@
+/** Streams: responses that leave in parts, those of lines while their request may still be arriving. */
+import type { IncomingMessage } from 'node:http';
+import { type Duplex, Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { VaultError } from '../../lib/errors.ts';
+import type { Caller } from '../../rules/caller.ts';
+import type { WrittenList } from '../../rules/operation.ts';
+import { textOfList } from './list-text.ts';
+import { type Problem, problemOf } from './problem.ts';
+import type { Progress } from './progress.ts';
+import type { CountParts, StreamRoute } from './route.ts';
+
+export interface StreamingOptions {
+  /** Aborted when the server begins to stop. */
+  readonly stopping: AbortSignal;
+  /** Cuts off whoever sends a body too slowly. */
+  readonly progress: Progress;
+  /** How long a client may go on sending after its response has ended. */
+  readonly patienceMs: number;
+  /** Tells the operator of a failure, and what of it may be answered. */
+  readonly tell: (error: unknown, request: FastifyRequest) => VaultError;
+}
+
+interface Exchange {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly caller: () => Promise<Caller>;
+}
+
+export interface StreamAnswer extends Exchange {
+  readonly route: StreamRoute;
+  readonly count: CountParts;
+}
+
+export interface ListAnswer extends Exchange {
+  readonly list: WrittenList;
+}
+
+export interface Streaming {
+  /** True while a stream is under way on the connection. */
+  isStreaming(socket: Duplex): boolean;
+  /** Resolves when nothing is being done any more for streams that have begun. */
+  ended(): Promise<void>;
+  /** Fails like any other request while nothing of the answer has left. */
+  answer(answer: StreamAnswer): Promise<FastifyReply>;
+  /** The same for a list that is written item by item. What fails later cuts the connection. */
+  answerList(answer: ListAnswer): Promise<FastifyReply>;
+}
+
+export function createStreaming(options: StreamingOptions): Streaming {
+  const { stopping, progress, patienceMs, tell } = options;
+  const sockets = new WeakSet<Duplex>();
+  const underWay = new Set<Promise<unknown>>();
+
+  function begin({ request, reply }: Exchange, parts: AsyncIterator<unknown>): void {
+    const { socket } = request.raw;
+    sockets.add(socket);
+    const ended = new Promise((resolve) => {
+      reply.raw.once('close', () => {
+        sockets.delete(socket);
+        if (!request.raw.complete && !socket.destroyed) drain(request.raw, patienceMs);
+        // It was not known when the headers left that this connection would not be kept.
+        else if (stopping.aborted) socket.destroySoon();
+        // What is being done is done before this resolves, and nothing more after it.
+        resolve(parts.return?.());
+      });
+    }).catch(() => undefined);
+    underWay.add(ended);
+    void ended.then(() => underWay.delete(ended));
+  }
+
+  function linesOf({
+    route,
+    request,
+    caller,
+    count,
+  }: StreamAnswer): AsyncIterator<readonly object[]> {
+    const asked = {
+      caller: () => (stopping.aborted ? Promise.reject(serverStops()) : caller()),
+      count,
+      query: request.query as never,
+      body: progress.sentBy(request.raw.socket, bodyOf(request)),
+    };
+    return route.stream(asked)[Symbol.asyncIterator]();
+  }
+
+  return {
+    isStreaming: (socket) => sockets.has(socket),
+    ended: async () => {
+      await Promise.all(underWay);
+    },
+    answer: async (answer) => {
+      const { route, request, reply } = answer;
+      const lines = linesOf(answer);
+      begin(answer, lines);
+      const first = await lines.next().catch((error) => {
+        throw failureOf(error, request);
+      });
+      const serialize = reply.compileSerializationSchema(route.reply.body as never);
+      const told = (error: unknown) => problemOf(tell(failureOf(error, request), request));
+      const text = readableOf(textOf({ begun: [first], lines, serialize, told }));
+      return reply.code(route.reply.status).type(route.reply.mediaType).send(text);
+    },
+    answerList: async (answer) => {
+      const { request, reply, list, caller } = answer;
+      reply.code(200).type('application/json; charset=utf-8');
+      // It would open everything and show nothing.
+      if (request.method === 'HEAD') return reply.send(Readable.from([]));
+      const serialize = (page: object) => reply.serialize(page) as string;
+      const parts = textOfList({ list, caller, serialize });
+      begin(answer, parts);
+      const first = await parts.next().catch((error) => {
+        throw failureOf(error, request);
+      });
+      const told = (error: unknown) => tell(failureOf(error, request), request);
+      return reply.send(readableOf(listFrom({ begun: [first], parts, told })));
+    },
+  };
+}
+
+/** With a mark above 0 the next part would be made while the one before it is not read. */
+function readableOf(parts: AsyncIterable<Buffer>): Readable {
+  return Readable.from(parts, { objectMode: false, highWaterMark: 0 });
+}
+
+interface ListBegun {
+  /** The first part; an array, from which it is taken, because a slow client would have it held. */
+  readonly begun: IteratorResult<Buffer>[];
+  readonly parts: AsyncIterator<Buffer>;
+  readonly told: (error: unknown) => VaultError;
+}
+
+/** A list that ended early would look like a short one, so what ends it ends its connection as well. */
+async function* listFrom({ begun, parts, told }: ListBegun): AsyncGenerator<Buffer> {
+  const next = () => parts.next();
+  try {
+    for (let part = begun.pop() ?? (await next()); part.done !== true; part = await next()) {
+      yield part.value;
+    }
+  } catch (error) {
+    throw told(error);
+  }
+}
+
+interface Answered {
+  /** The first lines, as for a list. */
+  readonly begun: IteratorResult<readonly object[]>[];
+  readonly lines: AsyncIterator<readonly object[]>;
+  readonly serialize: (line: Record<string, unknown>) => string;
+  /** Told of what ends the answer. */
+  readonly told: (error: unknown) => Problem;
+}
+
+/** The status has left already when something fails, so the last line says what did. */
+async function* textOf({ begun, lines, serialize, told }: Answered): AsyncGenerator<Buffer> {
+  const next = () => lines.next();
+  const bytesOf = (some: readonly object[]) =>
+    Buffer.from(some.map((line) => `${serialize(line as Record<string, unknown>)}\n`).join(''));
+  try {
+    for (let some = begun.pop() ?? (await next()); some.done !== true; some = await next()) {
+      if (some.value.length > 0) yield bytesOf(some.value);
+    }
+  } catch (error) {
+    yield Buffer.from(`${JSON.stringify({ problem: told(error) })}\n`);
+  }
+}
+
+function failureOf(error: unknown, { raw }: FastifyRequest): unknown {
+  if (!raw.socket.destroyed) return error;
+  return new VaultError('malformed_request', {
+    public: 'The connection ended before the body did.',
+  });
+}
+
+/** Whoever stops reading it midway still has a connection to answer on. */
+function bodyOf({ body }: FastifyRequest): AsyncIterable<Buffer> {
+  return body instanceof Readable ? body.iterator({ destroyOnReturn: false }) : Readable.from([]);
+}
+
+function serverStops(): VaultError {
+  return new VaultError('unavailable', {
+    public: 'The server is stopping. What was not answered was not done; send it again.',
+  });
+}
+
+/** A client that is still sending reads the last line only if nobody hangs up on it. */
+function drain(raw: IncomingMessage, patienceMs: number): void {
+  raw.resume();
+  const deadline = setTimeout(() => raw.socket.destroy(), patienceMs);
+  raw.once('close', () => clearTimeout(deadline));
+}

@@ -1,0 +1,172 @@
+/** Validation of the shape of requests by their schemas, and messages that name each wrong attribute. */
+import type { TSchema } from 'typebox';
+import { Compile, type Validator } from 'typebox/schema';
+import { Settings } from 'typebox/system';
+import { type AttributeErrors, invalid, type VaultError } from '../../lib/errors.ts';
+import { messagesMax } from '../../lib/findings.ts';
+import { lineForm } from '../schemas/shared.ts';
+import { shortened } from './shortened.ts';
+
+// The library counts what one answer may name for all schemas alike, and by itself stops at eight.
+Settings.Set({ maxErrors: messagesMax });
+
+export type RequestPart = 'body' | 'params' | 'querystring' | 'headers';
+
+/** Attribute names are echoed to the caller up to this length. */
+const nameLengthMax = 100;
+
+export type Validated = { readonly value: unknown } | { readonly error: VaultError };
+
+/**
+ * Paths and queries are all text, so there numbers and lists are read from text first. A schema is
+ * compiled with the first request that needs it: most routes of most vaults are never asked for.
+ */
+export function compileValidator(
+  schema: TSchema,
+  part: RequestPart,
+): (value: unknown) => Validated {
+  let compiled: Validator | undefined;
+  const isText = part === 'body' || !readsText(schema);
+  return (given) => {
+    const value = isText ? given : fromText(schema, given);
+    compiled ??= Compile(schema);
+    if (compiled.Check(value)) return { value };
+    return { error: invalid(messagesFor(compiled, value)) };
+  };
+}
+
+/** What is wrong with a value, as far as it is looked at. */
+function messagesFor(compiled: Validator, given: unknown): AttributeErrors {
+  const { value, cut } = shortened(given);
+  const [, errors] = compiled.Errors(value);
+  const messages = messagesOf(errors, given);
+  if (cut === undefined || Object.keys(messages).length > 0) return messages;
+  return { [pathOf(cut) || 'body']: ['has more members than are looked at, and is not valid'] };
+}
+
+/** Whether the attribute is there after all, and was only left out of what was looked at. */
+function isThere(given: unknown, pointer: string, name: string): boolean {
+  const object = namesOf(pointer).reduce<unknown>(
+    (value, member) => (value as Readonly<Record<string, unknown>>)[member],
+    given,
+  );
+  return Object.hasOwn(object as object, name);
+}
+
+const wholeNumberForm = /^-?[0-9]{1,15}$/;
+
+/** Whether anything of it is wanted as something else than the text it comes as. */
+function readsText({ properties }: { readonly properties?: Readonly<Record<string, TSchema>> }) {
+  return Object.values(properties ?? {}).some(
+    (member) => (member as { readonly type?: string }).type !== 'string',
+  );
+}
+
+/** What a text stands for where the schema wants no text; what stands for nothing is left to fail. */
+function fromText(schema: TSchema, given: unknown): unknown {
+  const { type, properties, items } = schema as {
+    readonly type?: string;
+    readonly properties?: Readonly<Record<string, TSchema>>;
+    readonly items?: TSchema;
+  };
+  if (properties && typeof given === 'object' && given !== null) {
+    return Object.fromEntries(
+      Object.entries(given).map(([name, value]) => {
+        const member = Object.hasOwn(properties, name) ? properties[name] : undefined;
+        return [name, member ? fromText(member, value) : value];
+      }),
+    );
+  }
+  if (type === 'array' && items) return [given].flat().map((item) => fromText(items, item));
+  if (type === 'integer' && typeof given === 'string' && wholeNumberForm.test(given)) {
+    return Number(given);
+  }
+  if (type === 'boolean' && (given === 'true' || given === 'false')) return given === 'true';
+  return given;
+}
+
+interface SchemaError {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly params: object;
+  readonly message: string;
+}
+
+/** Schema errors as messages by dotted path. None of them ever holds a value. */
+function messagesOf(errors: readonly SchemaError[], whole: unknown): AttributeErrors {
+  const found = new Map<string, Set<string>>();
+  const types = new Map<string, string[]>();
+  const add = (path: string, message: string) =>
+    found.set(path, (found.get(path) ?? new Set()).add(message));
+  for (const { keyword, instancePath, params, message } of errors) {
+    const path = pathOf(instancePath);
+    const given = params as Readonly<Record<string, unknown>>;
+    if (keyword === 'boolean') {
+      // Each attribute that a schema does not list is refused by the schema `false`.
+      add(path, 'is not a known attribute');
+    } else if (keyword === 'required') {
+      for (const name of textsOf(given['requiredProperties'])) {
+        if (!isThere(whole, instancePath, name)) add(join(path, name), 'is required');
+      }
+    } else if (keyword === 'type') {
+      types.set(path, [...(types.get(path) ?? []), ...[given['type']].flat().map(String)]);
+    } else if (keyword === 'enum' || keyword === 'const') {
+      add(
+        path,
+        `must be one of ${[given['allowedValues'] ?? given['allowedValue']].flat().join(', ')}`,
+      );
+    } else if (keyword === 'pattern' && given['pattern'] === lineForm) {
+      add(path, 'must not hold control characters');
+    } else if (keyword !== 'anyOf' && keyword !== 'additionalProperties') {
+      add(path, message);
+    }
+  }
+  for (const [path, names] of types) {
+    // An attribute that may be null, and is not because of what lies within it, is named by that.
+    const within = [...found.keys(), ...types.keys()].some((other) => isWithin(path, other));
+    if (!(within && names.every((name) => name === 'null')))
+      add(path, `must be ${[...new Set(names)].map(named).join(' or ')}`);
+  }
+  return Object.fromEntries([...found].map(([path, messages]) => [path || 'body', [...messages]]));
+}
+
+const articles: Readonly<Record<string, string>> = {
+  string: 'a string',
+  number: 'a number',
+  integer: 'a whole number',
+  boolean: 'true or false',
+  object: 'an object',
+  array: 'an array',
+};
+
+function named(type: string): string {
+  return articles[type] ?? type;
+}
+
+function textsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(String) : [];
+}
+
+function isWithin(path: string, other: string): boolean {
+  return other.startsWith(`${path}.`) || other.startsWith(`${path}[`);
+}
+
+/** `/containers/0` as `containers[0]`, `/metadata/k` as `metadata.k`. */
+function pathOf(pointer: string): string {
+  return namesOf(pointer).reduce(
+    (path, name) => (/^\d+$/.test(name) ? `${path}[${name}]` : join(path, name)),
+    '',
+  );
+}
+
+function namesOf(pointer: string): string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+function join(path: string, name: string): string {
+  const short = name.slice(0, nameLengthMax);
+  return path === '' ? short : `${path}.${short}`;
+}

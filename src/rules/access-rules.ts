@@ -1,0 +1,132 @@
+/** Access as a request words it: permissions and rules, parsed. */
+import { containerForm, parseContainer } from '../lib/container.ts';
+import { invalid } from '../lib/errors.ts';
+import { createFindings } from '../lib/findings.ts';
+import { mayBeginTokenId, parseTokenId } from '../lib/ids.ts';
+import {
+  type HolderKind,
+  type Permission,
+  parsePermission,
+  permissionAllowed,
+  permissions,
+  type Transform,
+} from './permissions.ts';
+import { type AccessRule, type Condition, wholeSegments } from './policy.ts';
+
+export const permissionsMax = 50;
+
+export const rulesMax = 100;
+
+export const conditionsMax = 10;
+
+export const conditionValueLengthMax = 400;
+
+/** A rule as the wire schema lets it through: the shape is right, the texts are anybody's. */
+export interface WireRule {
+  readonly description?: string | null;
+  readonly priority: number;
+  readonly container?: string | null;
+  readonly conditions?: readonly Condition[] | null;
+  readonly permissions: readonly string[];
+  readonly transform: Transform;
+}
+
+/** Notes what is wrong with an attribute; all notes are thrown together in the end. */
+type Refuse = (attribute: string, message: string) => void;
+
+/** @throws VaultError `validation_failed` naming every permission that is wrong. */
+export function parsePermissions(
+  texts: readonly string[],
+  kind: HolderKind,
+): readonly Permission[] {
+  const findings = createFindings();
+  const held = readPermissions(texts, (one) => permissionAllowed(one, kind), findings.add);
+  findings.settle();
+  return held;
+}
+
+/** @throws VaultError `validation_failed` naming every attribute that is wrong. */
+export function parseRules(
+  rules: readonly WireRule[],
+  holder: { readonly kind: HolderKind },
+): readonly AccessRule[] {
+  if (rules.length > rulesMax) throw invalid('rules', `must be at most ${rulesMax}`);
+  const findings = createFindings();
+  const priorities = new Set<number>();
+  const parsed = rules.map((rule, index) => {
+    const refuse: Refuse = (attribute, message) =>
+      findings.add(`rules[${index}].${attribute}`, message);
+    if (priorities.has(rule.priority)) refuse('priority', 'must differ from every other priority');
+    priorities.add(rule.priority);
+    return readRule(rule, holder.kind, refuse);
+  });
+  findings.settle();
+  return parsed;
+}
+
+function readRule(wire: WireRule, kind: HolderKind, refuse: Refuse): AccessRule {
+  const { description, priority, transform } = wire;
+  if (!Number.isSafeInteger(priority) || priority < 1) {
+    refuse('priority', 'must be a whole number from 1');
+  }
+  if (wire.permissions.length === 0) refuse('permissions', 'must not be empty');
+  const mayHold = (one: Permission) => permissions[one].token && permissionAllowed(one, kind);
+  return {
+    ...(typeof description === 'string' && { description }),
+    priority,
+    ...readScope(wire, kind, refuse),
+    permissions: readPermissions(wire.permissions, mayHold, refuse),
+    transform,
+  };
+}
+
+function readPermissions(
+  texts: readonly string[],
+  mayHold: (permission: Permission) => boolean,
+  refuse: Refuse,
+): readonly Permission[] {
+  if (texts.length > permissionsMax) refuse('permissions', `must be at most ${permissionsMax}`);
+  return texts.flatMap((text, index) => {
+    const permission = parsePermission(text);
+    if (permission !== undefined && mayHold(permission)) return permission;
+    refuse(`permissions[${index}]`, 'must be a permission that can be held here');
+    return [];
+  });
+}
+
+function readScope(
+  { container: text, conditions }: WireRule,
+  kind: HolderKind,
+  refuse: Refuse,
+): Pick<AccessRule, 'container' | 'conditions'> {
+  if (conditions) {
+    if (kind !== 'session') refuse('conditions', 'are for the rules of sessions only');
+    if (typeof text === 'string') refuse('conditions', 'must not stand beside a container');
+    refuseConditions(conditions, refuse);
+    return { conditions };
+  }
+  const container = parseContainer(text ?? '');
+  if (container === undefined) refuse('container', containerForm);
+  return container === undefined ? {} : { container };
+}
+
+function refuseConditions(conditions: readonly Condition[], refuse: Refuse): void {
+  if (conditions.length < 1 || conditions.length > conditionsMax) {
+    refuse('conditions', `must be 1 to ${conditionsMax}`);
+  }
+  for (const [index, condition] of conditions.entries()) {
+    if (canBeMet(condition)) continue;
+    const form = `must have 1 to ${conditionValueLengthMax} characters that a token could have there`;
+    refuse(`conditions[${index}].value`, form);
+  }
+}
+
+/** A condition that no token could ever meet is a mistake. */
+function canBeMet({ attribute, operator, value }: Condition): boolean {
+  if (value === '' || value.length > conditionValueLengthMax) return false;
+  if (attribute === 'id') {
+    return operator === 'equals' ? parseTokenId(value) !== undefined : mayBeginTokenId(value);
+  }
+  if (operator === 'equals') return parseContainer(value) !== undefined;
+  return /^[ -~]*$/.test(value) && parseContainer(wholeSegments(value)) !== undefined;
+}

@@ -1,0 +1,43 @@
+/** The caller: proof that a request was authenticated, and all that its rules may ask about it. */
+import type { Brand } from '../lib/brand.ts';
+import type { ApplicationId, SessionId } from '../lib/ids.ts';
+import type { HolderKind } from './permissions.ts';
+import type { Policy } from './policy.ts';
+import type { Tenant } from './tenant.ts';
+
+/** Where a request came from. */
+export interface Origin {
+  /** Network address of the peer. */
+  readonly address: string;
+  /** Correlates the request, its log entries and its reply. */
+  readonly traceId: string;
+  /** The header prefix the caller speaks, such as `SVC`; it selects the compatibility dialect. */
+  readonly dialect: string;
+}
+
+/** What is known of whoever holds a key. */
+export interface Identity {
+  readonly tenant: Tenant;
+  /** For a session, the public application that created it. */
+  readonly application: ApplicationId;
+  readonly session: SessionId | undefined;
+  readonly kind: HolderKind;
+  readonly policy: Policy;
+  readonly origin: Origin;
+}
+
+export type Caller = Brand<Identity, 'Caller'>;
+
+/** Called by `authenticate` alone, once the key was found. */
+export function authenticated(identity: Identity): Caller {
+  return identity as Caller;
+}
+
+/** Who acts on the command line, with the database and the root key at hand: no key, every right. */
+export interface Operator {
+  readonly tenant: Tenant;
+  readonly application: null;
+}
+
+/** Who does what the log says. */
+export type Actor = Caller | Operator;

@@ -1,0 +1,286 @@
+/** What the audit log says: one message per entity and operation, one entry per fact. */
+import type { Instant } from '../lib/clock.ts';
+import type { TenantId } from '../lib/ids.ts';
+import type { LogEntry } from '../lib/log-chain/entries.ts';
+import type { Row } from '../store/tables.ts';
+import type { Actor, Caller, Origin } from './caller.ts';
+
+/**
+ * What was done, in the past tense; a refusal is told as "<Entity> <operation> denied". The first word
+ * is the operation; another one says to what part of the entity it was done.
+ */
+const messages = {
+  token: {
+    create: 'Token created',
+    read: 'Token retrieved',
+    update: 'Token updated',
+    delete: 'Token deleted',
+    expire: 'Token expired',
+    'expire property': 'Token property expired',
+    list: 'Tokens listed',
+    search: 'Tokens searched',
+    tokenize: 'Nothing tokenized',
+    import: 'Nothing imported',
+    export: 'Tokens exported',
+    detokenize: 'Nothing detokenized',
+    'use bank service': 'Token sent to the bank verification service',
+    verify: 'Bank account verified',
+  },
+  token_intent: {
+    create: 'Token intent created',
+    read: 'Token intent retrieved',
+    delete: 'Token intent deleted',
+    convert: 'Token intent converted',
+    expire: 'Token intent expired',
+    'expire property': 'Token intent property expired',
+  },
+  application: {
+    create: 'Application created',
+    read: 'Application retrieved',
+    update: 'Application updated',
+    delete: 'Application deleted',
+    list: 'Applications listed',
+    explain: 'Application access explained',
+  },
+  application_key: {
+    create: 'Application key created',
+    read: 'Application key retrieved',
+    delete: 'Application key deleted',
+    list: 'Application keys listed',
+    use: 'Application key used',
+  },
+  application_template: {
+    read: 'Application template retrieved',
+    list: 'Application templates listed',
+  },
+  permission: { list: 'Permissions listed' },
+  session: {
+    create: 'Session created',
+    authorize: 'Session authorized',
+    expire: 'Session expired',
+  },
+  tenant: {
+    create: 'Tenant created',
+    read: 'Tenant retrieved',
+    update: 'Tenant updated',
+    delete: 'Tenant deleted',
+    purge: 'Tenant data removed',
+    report: 'Tenant usage reported',
+  },
+  card: { read: 'Card details retrieved' },
+  log: {
+    read: 'Logs retrieved',
+    list: 'Log entity types listed',
+    export: 'Logs exported',
+    delete: 'Expired log entries removed',
+  },
+  log_checkpoint: { create: 'Log checkpoint signed', read: 'Log checkpoint retrieved' },
+  idempotency_key: { read: 'Stored answer retrieved', expire: 'Stored answers expired' },
+} as const;
+
+export type Entity = keyof typeof messages;
+
+/** What people read for each entity type, in the order in which types are listed. */
+export const displayNames: Readonly<Record<Entity | ForeignEntity, string>> = {
+  application: 'Application',
+  application_key: 'Application Key',
+  application_template: 'Application Template',
+  bank: 'Bank',
+  card: 'Card',
+  idempotency_key: 'Idempotency Key',
+  log: 'Log',
+  log_checkpoint: 'Log Checkpoint',
+  permission: 'Permission',
+  proxy: 'Proxy',
+  reactor: 'Reactor',
+  session: 'Session',
+  tenant: 'Tenant',
+  tenant_invitation: 'Tenant Invitation',
+  tenant_member: 'Tenant Member',
+  token: 'Token',
+  token_intent: 'Token Intent',
+  webhook: 'Webhook',
+};
+
+/** Known to clients of the public product; here nothing succeeds on them yet. */
+type ForeignEntity =
+  | 'bank'
+  | 'proxy'
+  | 'reactor'
+  | 'tenant_invitation'
+  | 'tenant_member'
+  | 'webhook';
+
+type OperationOf<E extends Entity> = keyof (typeof messages)[E];
+
+export interface Fact<E extends Entity> {
+  readonly entity: E;
+  /** The entity's id. For a list, the id of the tenant. */
+  readonly id: string;
+  readonly operation: OperationOf<E> & string;
+}
+
+/** What a caller or the operator did. */
+export function entryOf<E extends Entity>(actor: Actor, at: Instant, fact: Fact<E>): LogEntry {
+  return {
+    ...actorOf(actor),
+    created_at: at,
+    entity_type: fact.entity,
+    entity_id: fact.id,
+    operation: fact.operation.split(' ', 1)[0] ?? '',
+    message: messages[fact.entity][fact.operation] as string,
+    result: 'success',
+  };
+}
+
+/** What was attempted, also on entities this release only knows by their permissions. */
+export interface Attempt {
+  readonly entity: string;
+  /** `*` where no entity was named, or none that exists: a path may hold a value by mistake. */
+  readonly id: string;
+  readonly operation: string;
+}
+
+/** What a caller was refused. */
+export function denialOf(caller: Caller, at: Instant, denial: Attempt): LogEntry {
+  return attemptEntry(caller, at, { ...denial, result: 'denied' });
+}
+
+/** What a caller attempted and what failed; without an id, on something that does not exist. */
+export function failureOf(
+  caller: Caller,
+  at: Instant,
+  { id = '*', ...failure }: Omit<Attempt, 'id'> & { readonly id?: string },
+): LogEntry {
+  return attemptEntry(caller, at, { ...failure, id, result: 'failed' });
+}
+
+/** The entries of one change, those of equal refusals and failures as one that says how many there were. */
+export function counted(entries: readonly LogEntry[]): LogEntry[] {
+  const counts = new Map<string, { readonly entry: LogEntry; count: number }>();
+  for (const [index, entry] of entries.entries()) {
+    const { entity_type, entity_id, operation, result } = entry;
+    const name =
+      result === 'success' ? String(index) : [result, operation, entity_type, entity_id].join(' ');
+    const known = counts.get(name);
+    if (known) known.count++;
+    else counts.set(name, { entry, count: 1 });
+  }
+  return Array.from(counts.values(), ({ entry, count }) =>
+    count === 1 ? entry : { ...entry, message: `${entry.message} (${count} times)` },
+  );
+}
+
+function attemptEntry(
+  caller: Caller,
+  at: Instant,
+  { entity, id, operation, result }: Attempt & { readonly result: 'denied' | 'failed' },
+): LogEntry {
+  const name = (displayNames as Readonly<Record<string, string>>)[entity] ?? entity;
+  return {
+    ...actorOf(caller),
+    created_at: at,
+    entity_type: entity,
+    entity_id: id,
+    operation,
+    message: `${name} ${operation} ${result}`,
+    result,
+  };
+}
+
+export interface AttemptedRoute {
+  readonly permission: string;
+  readonly method: string;
+  readonly path: string;
+}
+
+const verbs: Readonly<Record<string, string>> = {
+  POST: 'create',
+  PUT: 'update',
+  PATCH: 'update',
+  DELETE: 'delete',
+};
+
+/** What a request attempts, as far as its route tells: by its permission, else by method and path. */
+export function attemptOf({ permission, method, path }: AttemptedRoute): Omit<Attempt, 'id'> {
+  const [noun = '', verb] = /^[a-z-]+(?::[a-z-]+)+$/.test(permission)
+    ? permission.split(/:(?=[^:]*$)/)
+    : path.split('/').slice(1);
+  const operation = verb && /^[a-z]+$/.test(verb) ? verb : (verbs[method] ?? 'read');
+  return { entity: noun.replaceAll(/[-:]/g, '_').replace(/s$/, ''), operation };
+}
+
+/** What the service or its operator did, without a caller. */
+export function systemEntry<E extends Entity>(
+  fact: Fact<E> & { readonly tenant: TenantId; readonly at: Instant },
+): LogEntry {
+  return {
+    tenant_id: fact.tenant,
+    created_at: fact.at,
+    actor_id: null,
+    actor_type: 'system',
+    entity_type: fact.entity,
+    entity_id: fact.id,
+    operation: fact.operation.split(' ', 1)[0] ?? '',
+    message: messages[fact.entity][fact.operation] as string,
+    result: 'success',
+    origin: null,
+    trace_id: null,
+  };
+}
+
+/** Somebody writes to the database beside the vault. Whoever watches the log looks for this word. */
+const alteredBeside = 'altered beside the vault';
+
+/** A row was met that is not as the vault wrote it, so the request was refused. */
+export function alteredEntry(
+  caller: Caller,
+  at: Instant,
+  { entity, id, operation }: Attempt,
+): LogEntry {
+  const entry = denialOf(caller, at, { entity, id, operation });
+  return { ...entry, message: `${entry.message}: it was ${alteredBeside}` };
+}
+
+export interface FailedAuthentication {
+  readonly key: Pick<Row<'api_keys'>, 'tenant_id' | 'key_id' | 'session_id'>;
+  /** The key, or what it stands for, is not as the vault wrote it. */
+  readonly flaw: 'altered' | undefined;
+}
+
+/** A key that is known was presented, and opened nothing: its holder is gone, or its time is over. */
+export function failedAuthenticationEntry(
+  origin: Origin,
+  at: Instant,
+  { key, flaw }: FailedAuthentication,
+): LogEntry {
+  const { tenant_id, key_id, session_id } = key;
+  return {
+    tenant_id,
+    created_at: at,
+    actor_id: null,
+    actor_type: 'anonymous',
+    entity_type: session_id === null ? 'application_key' : 'session',
+    entity_id: session_id ?? key_id,
+    operation: 'authenticate',
+    message: flaw ? `Authentication failed: the key was ${alteredBeside}` : 'Authentication failed',
+    result: 'denied',
+    origin: origin.address,
+    trace_id: origin.traceId,
+  };
+}
+
+function actorOf(actor: Actor) {
+  const tenant_id = actor.tenant.id;
+  if (actor.application === null) {
+    return { tenant_id, actor_id: null, actor_type: 'operator', origin: null, trace_id: null };
+  }
+  const { application, session, origin } = actor;
+  return {
+    tenant_id,
+    actor_id: session ?? application,
+    actor_type: session === undefined ? 'application' : 'session',
+    origin: origin.address,
+    trace_id: origin.traceId,
+  };
+}

@@ -1,0 +1,227 @@
+/** Access: the one place that decides who may do what to which token, and what they may see. */
+import type { Brand } from '../lib/brand.ts';
+import { type Container, rootContainer } from '../lib/container.ts';
+import type { TokenId } from '../lib/ids.ts';
+import { type Permission, permissions, type Transform } from './permissions.ts';
+
+export type { Transform } from './permissions.ts';
+
+export interface Condition {
+  readonly attribute: 'id' | 'container';
+  readonly operator: 'equals' | 'starts_with';
+  readonly value: string;
+}
+
+/** Speaks about a container and everything below it, or about tokens that meet all conditions. */
+export interface AccessRule {
+  readonly description?: string;
+  /** From 1; the lowest number is asked first. */
+  readonly priority: number;
+  readonly container?: Container;
+  readonly conditions?: readonly Condition[];
+  readonly permissions: readonly Permission[];
+  readonly transform: Transform;
+}
+
+/** What a holder was given: the words of an application, or of an authorised session. */
+export interface Access {
+  readonly permissions: readonly Permission[];
+  readonly rules: readonly AccessRule[];
+}
+
+/** Texts that equal `text`, or begin with it. A container's prefix is itself or an ancestor. */
+export interface Pattern {
+  readonly text: string;
+  readonly exact: boolean;
+}
+
+/** The tokens whose id and container both match; every rule comes down to one such pair. */
+export interface RuleScope {
+  readonly id: Pattern;
+  readonly container: Pattern;
+}
+
+/** One rule in the order of asking, for one permission. The grant is made once and handed out. */
+interface PolicyStep {
+  readonly scope: RuleScope;
+  readonly grant: Grant;
+}
+
+/** {@link Access} in the order in which it is asked; made by {@link policyOf}. */
+export type Policy = Brand<ReadonlyMap<Permission, readonly PolicyStep[]>, 'Policy'>;
+
+/** The proof that {@link decide} said yes: data is shown only to who holds one, and only so. */
+export type Grant = Brand<
+  {
+    readonly permission: Permission;
+    readonly transform: Transform;
+    /** The rule that decided; absent when the plain permission did. */
+    readonly rule?: AccessRule;
+  },
+  'Grant'
+>;
+
+/** The token that is to be touched; a token that is still to be named has no id. */
+export interface AccessSubject {
+  readonly id: TokenId | undefined;
+  readonly container: Container;
+}
+
+const anyToken: RuleScope = {
+  id: { text: '', exact: false },
+  container: { text: rootContainer, exact: false },
+};
+
+/**
+ * Rules come first, by priority. A plain permission is asked last: for tokens it is a rule on `/`
+ * with its implied transform, and `redact` where it returns no data.
+ */
+export function policyOf(access: Access): Policy {
+  const policy = new Map<Permission, PolicyStep[]>(access.permissions.map((held) => [held, []]));
+  for (const rule of access.rules.toSorted((a, b) => a.priority - b.priority)) {
+    const scope = scopeOf(rule);
+    if (scope === undefined) continue;
+    for (const permission of new Set(rule.permissions)) {
+      const grant = { permission, transform: rule.transform, rule } as Grant;
+      const steps = policy.get(permission);
+      if (steps === undefined) policy.set(permission, [{ scope, grant }]);
+      else steps.push({ scope, grant });
+    }
+  }
+  for (const permission of new Set(access.permissions)) {
+    const { token, impliedTransform: transform = 'redact' } = permissions[permission];
+    const grant = { permission, transform } as Grant;
+    if (token) policy.get(permission)?.push({ scope: anyToken, grant });
+  }
+  return policy as ReadonlyMap<Permission, readonly PolicyStep[]> as Policy;
+}
+
+/**
+ * The first rule that holds the permission and speaks about the token decides; `undefined` when
+ * none does, and for a permission that is not about tokens.
+ */
+export function decide(
+  policy: Policy,
+  permission: Permission,
+  subject: AccessSubject,
+): Grant | undefined {
+  return policy.get(permission)?.find((step) => inScope(step.scope, subject))?.grant;
+}
+
+/** True when the caller holds any permission at all on the token. */
+export function reaches(policy: Policy, subject: AccessSubject): boolean {
+  return policy.values().some((steps) => steps.some((step) => inScope(step.scope, subject)));
+}
+
+/** True when the permission is held anywhere at all, for some token or as a plain permission. */
+export function holds(policy: Policy, permission: Permission): boolean {
+  return policy.has(permission);
+}
+
+/**
+ * Where a list has to look: {@link decide} grants the permission on exactly the tokens that are in
+ * at least one of these scopes. A scope within another is left out.
+ */
+export function scopesOf(policy: Policy, permission: Permission): readonly RuleScope[] {
+  let widest: readonly RuleScope[] = [];
+  for (const { scope } of policy.get(permission) ?? []) {
+    if (widest.some((other) => includes(other, scope))) continue;
+    widest = [...widest.filter((other) => !includes(scope, other)), scope];
+  }
+  return widest;
+}
+
+const sight: Record<Transform, number> = { redact: 0, mask: 1, reveal: 2 };
+
+/** True when one transform lets see at least what another does. */
+export function showsAsMuch(one: Transform, other: Transform): boolean {
+  return sight[one] >= sight[other];
+}
+
+/**
+ * True only when `authoriser` could do itself everything that `granted` allows: for every token and
+ * permission that `granted` grants, it is granted too, with a transform at least as revealing.
+ * Transforms are not compared where no data is returned. Sound and not complete: it follows the
+ * first-match order of both sides, and answers false where a granted rule is matched only by
+ * several of the authoriser's rules together.
+ */
+export function covers(authoriser: Policy, granted: Policy): boolean {
+  for (const [permission, steps] of granted) {
+    const own = authoriser.get(permission);
+    if (own === undefined) return false;
+    if (!steps.every((step, index) => stepCovered(step, steps.slice(0, index), own))) return false;
+  }
+  return true;
+}
+
+function stepCovered(
+  step: PolicyStep,
+  earlier: readonly PolicyStep[],
+  authoriser: readonly PolicyStep[],
+): boolean {
+  const { permission, transform } = step.grant;
+  const returnsData = permissions[permission].impliedTransform !== undefined;
+  // Where an earlier granted rule decides this one has no say, and where an earlier rule of the
+  // authoriser was found sufficient its later ones have none.
+  const settled = earlier.map((other) => other.scope);
+  for (const own of authoriser) {
+    const shared = intersection(own.scope, step.scope);
+    if (shared === undefined) continue;
+    if (!returnsData || showsAsMuch(own.grant.transform, transform)) settled.push(own.scope);
+    else if (!settled.some((scope) => includes(scope, shared))) return false;
+  }
+  return settled.some((scope) => includes(scope, step.scope));
+}
+
+/** `undefined` when the conditions contradict each other, and for a rule that names no tokens. */
+function scopeOf(rule: AccessRule): RuleScope | undefined {
+  const { container, conditions = [] } = rule;
+  const scopes = conditions.map(({ attribute, operator, value }) => {
+    const exact = operator === 'equals';
+    if (attribute === 'id') return { ...anyToken, id: { text: value, exact } };
+    const path = value.toLowerCase();
+    return { ...anyToken, container: { text: exact ? path : wholeSegments(path), exact } };
+  });
+  if (container !== undefined)
+    scopes.push({ ...anyToken, container: { text: container, exact: false } });
+  if (scopes.length === 0) return undefined;
+  return scopes.reduce<RuleScope | undefined>(
+    (all, one) => all && intersection(all, one),
+    anyToken,
+  );
+}
+
+/** `/pci` means what `/pci/` means, the container and all below it, and not `/pci-archive/`. */
+export function wholeSegments(path: string): string {
+  return path.endsWith('/') ? path : `${path}/`;
+}
+
+function inScope(scope: RuleScope, subject: AccessSubject): boolean {
+  return matches(scope.container, subject.container) && matches(scope.id, subject.id ?? '');
+}
+
+function matches(pattern: Pattern, text: string): boolean {
+  return pattern.exact ? text === pattern.text : text.startsWith(pattern.text);
+}
+
+function intersection(a: RuleScope, b: RuleScope): RuleScope | undefined {
+  const id = narrower(a.id, b.id);
+  const container = narrower(a.container, b.container);
+  return id && container ? { id, container } : undefined;
+}
+
+/** Two patterns share a text only when one of them includes the other. */
+export function narrower(a: Pattern, b: Pattern): Pattern | undefined {
+  if (includesPattern(a, b)) return b;
+  return includesPattern(b, a) ? a : undefined;
+}
+
+function includes(outer: RuleScope, inner: RuleScope): boolean {
+  return includesPattern(outer.id, inner.id) && includesPattern(outer.container, inner.container);
+}
+
+/** True when every text that matches `inner` matches `outer`. */
+export function includesPattern(outer: Pattern, inner: Pattern): boolean {
+  if (outer.exact) return inner.exact && inner.text === outer.text;
+  return inner.text.startsWith(outer.text);
+}

@@ -1,0 +1,64 @@
+/** Rows as the vault made them: signed where they are written, checked where they decide something. */
+import type { Keyring } from '../crypto/keyring.ts';
+import { proveRow, rowProven } from '../crypto/row-proof.ts';
+import { VaultError } from '../lib/errors.ts';
+import { type ExplainedName, explainedTables } from '../store/row-states.ts';
+import { type Row, type SqlValue, shapes } from '../store/tables.ts';
+
+/** Tables whose rows carry a proof. Tokens and intents need none: their sealed data is bound to the row. */
+export type ProvenTable = {
+  [T in ExplainedName]: (typeof explainedTables)[T]['by'] extends 'proof' ? T : never;
+}[ExplainedName];
+
+/** Whatever has the keys of a tenant. */
+export interface Keys {
+  readonly keyring: Keyring;
+}
+
+/** The row with the proof that the vault wrote all of it. */
+export function proven<T extends ProvenTable>(
+  { keyring }: Keys,
+  table: T,
+  row: Omit<Row<T>, 'proof'>,
+): Row<T> {
+  return { ...row, proof: proveRow(keyring, table, textOf(table, row)) } as unknown as Row<T>;
+}
+
+/** False when anything of the row that decides was changed beside the vault, or it was made there. */
+export function isProven<T extends ProvenTable>({ keyring }: Keys, table: T, row: Row<T>): boolean {
+  const { proof } = row as { readonly proof: string };
+  return rowProven(keyring, { table, row: textOf(table, row), proof });
+}
+
+/** @throws VaultError `integrity` when the row is not as the vault wrote it. */
+export function requireProven<T extends ProvenTable>(keys: Keys, table: T, row: Row<T>): Row<T> {
+  if (isProven(keys, table, row)) return row;
+  const { entity, id } = explainedTables[table];
+  const name = String((row as Readonly<Record<string, SqlValue>>)[id]);
+  throw new VaultError('integrity', {
+    public: 'A stored value failed its integrity check.',
+    internal: `the ${entity} ${name} was altered beside the vault`,
+    altered: { entity, id: name },
+  });
+}
+
+/** What follows the use of a key decides nothing, and is written without a new proof. */
+const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
+  tenants: ['proof'],
+  applications: ['proof'],
+  api_keys: ['proof', 'version', 'last_used_at'],
+  sessions: ['proof'],
+};
+
+/** The columns in the order of the schema. JSON keeps apart what is null and what is text. */
+function textOf(table: ProvenTable, row: object): string {
+  const values = row as Readonly<Record<string, SqlValue>>;
+  return JSON.stringify(
+    shapes[table].columns
+      .filter((column) => !unprovenColumns[table].includes(column))
+      .map((column) => {
+        const value = values[column] ?? null;
+        return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value;
+      }),
+  );
+}

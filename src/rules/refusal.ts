@@ -1,0 +1,67 @@
+/** Refusals: the effect of a request that may not do what it asks, or names what does not exist. */
+import type { Clock, Instant } from '../lib/clock.ts';
+import { VaultError } from '../lib/errors.ts';
+import type { Caller } from './caller.ts';
+import {
+  type Attempt,
+  type AttemptedRoute,
+  alteredEntry,
+  attemptOf,
+  failureOf,
+} from './log-entries.ts';
+import { type Decide, deny, lacksPermission, type Refused } from './operation.ts';
+import type { Permission } from './permissions.ts';
+
+export interface Refusal {
+  readonly entity: string;
+  /** `*` where no entity was named. */
+  readonly id: string;
+  readonly permission: Permission;
+}
+
+/** The effect of a refused request: its entry in the log, and a 403 that says which permission it lacks. */
+export function refuse(caller: Caller, at: Instant, { entity, id, permission }: Refusal): Refused {
+  const operation = permission.slice(permission.lastIndexOf(':') + 1);
+  return deny(caller, at, { entity, id, operation }, lacksPermission(permission));
+}
+
+/** The effect of a request that is refused for another reason than a permission. */
+export function forbid(
+  caller: Caller,
+  at: Instant,
+  { message, ...denial }: Attempt & { readonly message: string },
+): Refused {
+  return deny(caller, at, denial, new VaultError('forbidden', { public: message }));
+}
+
+/**
+ * The decision as an effect also where it ends in `not_found`: whoever tries ids that do not exist is
+ * seen in the log. What was asked for is left out, because it may be a value in the wrong place. A row
+ * that was altered beside the vault is named: it exists, and somebody has to look at it.
+ */
+export function loggingFailures(
+  decide: Decide,
+  { caller, clock, route }: { caller: Caller; clock: Clock; route: AttemptedRoute },
+): Decide {
+  return async (conflict) => {
+    try {
+      return await decide(conflict);
+    } catch (error) {
+      if (!(error instanceof VaultError)) throw error;
+      const attempt = attemptOf(route);
+      const { altered } = error;
+      if (altered) {
+        const entry = alteredEntry(caller, clock.now(), {
+          ...altered,
+          operation: attempt.operation,
+        });
+        return { change: { entries: [entry] }, refusal: error };
+      }
+      if (error.code !== 'not_found') throw error;
+      return {
+        change: { entries: [failureOf(caller, clock.now(), attempt)] },
+        refusal: error,
+      };
+    }
+  };
+}

@@ -1,0 +1,44 @@
+/** What a caller receives, and what a stored copy of it may show later. */
+import type { Instant } from '../lib/clock.ts';
+import type { Row } from '../store/tables.ts';
+import type { WrittenList } from './operation.ts';
+import type { Grant } from './policy.ts';
+
+/** JSON. Only what mirrors a body that was sent is ever anything but an object. */
+export type ReplyBody = object | string | number | boolean | null;
+
+/** What a caller is told when its request succeeded. */
+export interface Reply {
+  readonly status: 200 | 201 | 204;
+  /** Path of the created resource. */
+  readonly location?: string;
+  readonly body?: ReplyBody;
+  /** In place of a body. It is not kept under an idempotency key: a retry is processed as new. */
+  readonly list?: WrittenList;
+  /** Where the body holds what will be gone from the vault while the answer may be given again. */
+  readonly expiry?: ReplyExpiry;
+  /** The tokens that the body shows, so that the answer shows no more when it is given again. */
+  readonly tokens?: ShownTokens;
+}
+
+export interface ShownTokens {
+  /** All of which views make the body. */
+  readonly shown: readonly ShownToken[];
+  /** The body, made of other views. Absent for a request that only reads. */
+  readonly bodyOf?: (views: readonly TokenBody[]) => ReplyBody;
+}
+
+export interface ShownToken {
+  readonly row: Row<'tokens'> | Row<'token_intents'>;
+  /** Under which its contents are in the body; `undefined` where they are not. */
+  readonly grant: Grant | undefined;
+}
+
+/** An answer that is given again after one of these instants says no more than it would by then. */
+export interface ReplyExpiry {
+  readonly at: readonly Instant[];
+  /** Absent for a request that only reads: its answer is forgotten then, and it is processed anew. */
+  readonly bodyAt?: (instant: Instant) => ReplyBody;
+}
+
+export type TokenBody = Readonly<Record<string, unknown>> & { readonly id: string };

@@ -1,0 +1,142 @@
+/** What a tenant and its operator can set: settings through the API, quotas on the command line. */
+import { day, hour, minute, second } from '../lib/clock.ts';
+import { invalid } from '../lib/errors.ts';
+import { createFindings } from '../lib/findings.ts';
+
+interface Setting {
+  readonly default: string;
+  readonly values: readonly string[];
+}
+
+const flag = (on: boolean): Setting => ({ default: String(on), values: ['true', 'false'] });
+
+/** Settings are texts on the wire, also where they mean yes or no. */
+export const settingRows = {
+  fingerprint_tokens: flag(true),
+  deduplicate_tokens: flag(false),
+  token_deduplication_behavior: {
+    default: 'read_existing',
+    values: ['read_existing', 'update_existing'],
+  },
+  disable_ephemeral_proxy: flag(false),
+  /** Who is asked whether a bank account can receive transfers. */
+  bank_verification_provider: { default: 'rules', values: ['rules', 'http'] },
+} as const satisfies Record<string, Setting>;
+
+export type SettingName = keyof typeof settingRows;
+export type Settings = Readonly<Record<SettingName, string>>;
+
+interface Quota {
+  readonly default: number;
+  readonly min: number;
+  readonly max: number;
+  /** Durations are milliseconds, and may be written as `2h`. */
+  readonly unit: 'count' | 'duration';
+  readonly meaning: string;
+}
+
+export const quotaRows = {
+  tokenize_limit: {
+    default: 1000,
+    min: 1,
+    max: 100_000,
+    unit: 'count',
+    meaning: 'tokens in one tokenize call',
+  },
+  detokenize_limit: {
+    default: 1000,
+    min: 1,
+    max: 100_000,
+    unit: 'count',
+    meaning: 'expressions in one detokenize call',
+  },
+  cvc_retention: {
+    default: hour,
+    min: 0,
+    max: 365 * day,
+    unit: 'duration',
+    meaning: 'life of a card code',
+  },
+  token_intent_retention: {
+    default: day,
+    min: 0,
+    max: 2 * day,
+    unit: 'duration',
+    meaning: 'life of a token intent',
+  },
+  log_retention: {
+    default: 400 * day,
+    min: day,
+    max: 36_500 * day,
+    unit: 'duration',
+    meaning: 'age of readable logs',
+  },
+} as const satisfies Record<string, Quota>;
+
+export type QuotaName = keyof typeof quotaRows;
+export type Quotas = Readonly<Record<QuotaName, number>>;
+
+/** @throws VaultError `validation_failed` naming every setting that is unknown or has another value. */
+export function parseSettings(given: Readonly<Record<string, string>>): Partial<Settings> {
+  const findings = createFindings();
+  for (const [name, value] of Object.entries(given)) {
+    if (!Object.hasOwn(settingRows, name)) {
+      findings.add(`settings.${name}`, 'is not a known setting');
+      continue;
+    }
+    const values: readonly string[] = settingRows[name as SettingName].values;
+    if (!values.includes(value)) {
+      findings.add(`settings.${name}`, `must be one of ${values.join(', ')}`);
+    }
+  }
+  findings.settle();
+  return given;
+}
+
+const durations: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: second,
+  m: minute,
+  h: hour,
+  d: day,
+};
+
+/**
+ * A quota as an operator writes it: a whole number, or for a duration also one of `s`, `m`, `h`, `d`.
+ * @throws VaultError `validation_failed` when there is no such quota, or not of this size.
+ */
+export function parseQuota(name: string, text: string): Partial<Quotas> {
+  if (!Object.hasOwn(quotaRows, name)) {
+    throw invalid(name, `is not a quota; there are ${Object.keys(quotaRows).join(', ')}`);
+  }
+  const { min, max, unit } = quotaRows[name as QuotaName];
+  const [, digits = '', suffix = 'ms'] = /^([0-9]{1,15})(ms|s|m|h|d)?$/.exec(text) ?? [];
+  const factor = unit === 'duration' ? durations[suffix] : 1;
+  const value = Number(digits) * (factor ?? 1);
+  const written = unit === 'duration' ? '; write milliseconds, or 90s, 15m, 2h, 7d' : '';
+  const suffixed = unit === 'count' && /[a-z]/.test(text);
+  if (digits === '' || suffixed || value < min || value > max) {
+    throw invalid(name, `must be a whole number from ${min} to ${max}${written}`);
+  }
+  return { [name]: value };
+}
+
+/** The stored settings over the defaults. */
+export function settingsOf(stored: string): Settings {
+  return withDefaults(settingRows, stored) as Settings;
+}
+
+/** The stored quotas over the defaults. */
+export function quotasOf(stored: string): Quotas {
+  return withDefaults(quotaRows, stored) as Quotas;
+}
+
+function withDefaults(
+  rows: Readonly<Record<string, { default: unknown }>>,
+  stored: string,
+): unknown {
+  const given = JSON.parse(stored) as Record<string, unknown>;
+  return Object.fromEntries(
+    Object.entries(rows).map(([name, row]) => [name, given[name] ?? row.default]),
+  );
+}

@@ -1,0 +1,42 @@
+/** The tenant that a request belongs to, with what its rules and its keys are, and who finds it. */
+import type { Keyring } from '../crypto/keyring.ts';
+import type { TenantId } from '../lib/ids.ts';
+import type { Change } from '../store/change.ts';
+import type { Row } from '../store/tables.ts';
+import type { Quotas, Settings } from './settings.ts';
+
+export type TenantType = 'test' | 'production';
+
+export interface Tenant {
+  readonly id: TenantId;
+  /** The operator's handle for it, unique on this vault; the API changes only the display name. */
+  readonly name: string;
+  readonly type: TenantType;
+  readonly settings: Settings;
+  readonly quotas: Quotas;
+  readonly keyring: Keyring;
+}
+
+export interface Tenants {
+  /**
+   * The tenant as it was at most a second ago; `undefined` when there is none, or when its row was altered
+   * beside the vault: nobody works for it, or with its settings, until the row is put right.
+   */
+  find(id: TenantId): Promise<Tenant | undefined>;
+  /** A tenant with keys of its own that is yet to be stored. */
+  draft(tenant: { readonly name: string; readonly type: TenantType }): {
+    readonly tenant: Tenant;
+    readonly row: Row<'tenants'>;
+  };
+  /** The rows of all tenants but those that are deleted. */
+  all(): Promise<readonly Row<'tenants'>[]>;
+  /** The row as it is now, altered or not; `undefined` when there is none. */
+  row(id: TenantId): Promise<Row<'tenants'> | undefined>;
+  /** What this server commits takes effect at once here; other servers see it within a second. */
+  forget(change: Change): void;
+  /**
+   * Opens every keyring once.
+   * @throws VaultError `integrity` when the root key is not the one that wrapped them.
+   */
+  verifyRootKey(): Promise<void>;
+}

@@ -1,0 +1,11 @@
+/** Opens the store on the engine that the configuration names. The other engine is not even read. */
+import type { Store, StoreOptions } from '../store.ts';
+
+export async function openStore(options: StoreOptions): Promise<Store> {
+  if (options.databaseUrl === undefined) {
+    const { openSqlite } = await import('../sqlite/engine.ts');
+    return openSqlite(options);
+  }
+  const { openPostgres } = await import('../postgres/engine.ts');
+  return openPostgres(options.databaseUrl, options);
+}

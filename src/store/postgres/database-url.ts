@@ -1,0 +1,57 @@
+/** The address of PostgreSQL: what crosses a network to it must be encrypted for a server that proves itself. */
+import { invalid } from '../../lib/errors.ts';
+
+/** As far as a URL says; of several parameters of one name the last counts, as in the driver. */
+interface Parts {
+  /** Undefined in a URL that names several hosts, which the driver does not take either. */
+  readonly host: string | undefined;
+  readonly parameters: URLSearchParams;
+}
+
+/** What would be less than verification, or none. */
+const unverified: ReadonlySet<string> = new Set(['disable', 'no-verify']);
+
+const loopback = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
+
+/**
+ * The URL with `sslmode=verify-full`, which the driver then keeps to, unless the server is on this machine.
+ * @param hostDefault where the driver looks when the URL names no host.
+ * @throws VaultError `validation_failed` when the URL asks for less.
+ */
+export function verifiedUrl(text: string, hostDefault = 'localhost'): string {
+  const { host, parameters } = partsOf(text);
+  if (host !== undefined && isLocal(host || hostDefault)) return text;
+  const asked = parameters.getAll('sslmode').at(-1);
+  if (asked !== undefined && unverified.has(asked)) {
+    throw invalid(
+      'url',
+      `must not have sslmode=${asked} for a host beyond loopback, because everything that is stored would ` +
+        'cross the network to whoever answers. Leave it out, and name the authority with sslrootcert if it ' +
+        'is your own, or set STRONGROOM_DATABASE_TLS=off if something else protects the way',
+    );
+  }
+  // The driver reads weaker modes as this one, or as libpq does when asked to.
+  for (const name of ['ssl', 'sslmode', 'uselibpqcompat']) parameters.delete(name);
+  if (parameters.get('sslrootcert') === 'system') parameters.delete('sslrootcert');
+  parameters.set('sslmode', 'verify-full');
+  return `${text.replace(/\?.*$/s, '')}?${parameters}`;
+}
+
+/** The file that holds the authority of the server's certificate, if the URL names one. */
+export function authorityFileOf(text: string): string | undefined {
+  return partsOf(text).parameters.getAll('sslrootcert').at(-1);
+}
+
+function partsOf(text: string): Parts {
+  const query = /\?([^#]*)/.exec(text)?.[1] ?? '';
+  const parameters = new URLSearchParams(query);
+  // A user without a host, as in postgres://user@/vault, is no URL to anybody but the driver.
+  const url = URL.parse(text) ?? URL.parse(text.replace('@/', '@localhost/'));
+  const inUrl = url === null ? undefined : decodeURIComponent(url.hostname.replace(/^\[|\]$/g, ''));
+  return { host: parameters.getAll('host').at(-1) || inUrl, parameters };
+}
+
+/** A path is a socket of this machine. */
+function isLocal(host: string): boolean {
+  return host.startsWith('/') || loopback.test(host);
+}

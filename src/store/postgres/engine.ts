@@ -1,0 +1,129 @@
+/** The server engine: reads of a turn fetched together, changes in groups of one statement each. */
+import pg from 'pg';
+import { createLane, type Lane } from '../commit/lane.ts';
+import { purgeCounters, sharedLimiter } from '../limiter.ts';
+import type { ColumnTypes } from '../migrations/column-types.ts';
+import { createVersionTable, pendingStatements } from '../migrations/migrate.ts';
+import { postgresBuilder } from '../query-builder.ts';
+import type { Query, Store, StoreOptions } from '../store.ts';
+import { overloaded } from '../unavailable.ts';
+import { createPostgresCommitter } from './commit.ts';
+import { failureOf } from './failure.ts';
+import { createPostgresReader } from './reader.ts';
+import { explainTls } from './tls.ts';
+
+/** Text sorts by code point, as the embedded engine sorts it and as prefix searches need it. */
+const types: ColumnTypes = {
+  text: 'text collate "C"',
+  integer: 'bigint',
+  bytes: 'bytea',
+  scratchTable: 'unlogged table',
+  keptByKey: '',
+  keyCovers: (columns) => `include (${columns})`,
+};
+
+/** Groups are written side by side on this many connections, each with its own log stream. */
+const lanes = 2;
+
+/** For a connection to the server, and for one of the pool to be free. */
+const connectTimeoutMs = 5000;
+const statementTimeoutMs = 30_000;
+
+/** Queries that wait for a connection of the pool; what comes on top of them is refused at once. */
+export const queriesWaitingMax = 1_000;
+
+/**
+ * An index keeps every list in its order. Until a table was analysed the planner takes it for small,
+ * and would rather read all of a tenant's rows and sort them, for every page.
+ */
+const readsByIndex = '-c enable_bitmapscan=off -c enable_seqscan=off';
+
+/** Any number that other software on the same database is unlikely to lock. */
+const migrationLock = 7_476_200_118;
+
+/** All integers are milliseconds, counts and versions, far below 2^53. */
+export const parsers = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format as 'text'),
+} as pg.CustomTypesConfig;
+
+/** Only a write shows that writes succeed; without its log the vault may release no secret either. */
+const probeSql = `with entry as (insert into logs select * from logs where false)
+  update schema_version set version = version`;
+
+export async function openPostgres(databaseUrl: string, options: StoreOptions): Promise<Store> {
+  const connection: pg.ClientConfig = {
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: connectTimeoutMs,
+    statement_timeout: statementTimeoutMs,
+    query_timeout: statementTimeoutMs + connectTimeoutMs,
+    application_name: 'strongroom',
+    types: parsers,
+  };
+  await migrate(connection);
+  const pool = new pg.Pool({ ...connection, options: readsByIndex, max: 8 });
+  // An idle connection that breaks is replaced by the pool; there is nobody to tell.
+  pool.on('error', () => undefined);
+  const query = async (sql: string, values: unknown[], name?: string) => {
+    if (pool.waitingCount >= queriesWaitingMax) throw overloaded('too many queries wait');
+    try {
+      return (
+        await pool.query(name === undefined ? { text: sql, values } : { name, text: sql, values })
+      ).rows;
+    } catch (error) {
+      throw failureOf(error);
+    }
+  };
+  const committers = Array.from({ length: lanes }, () =>
+    createPostgresCommitter(connection, options),
+  );
+  const lane: Lane = createLane(lanes, async (changes) => {
+    const free = committers.pop();
+    if (!free) throw new Error('more groups than committers');
+    try {
+      return await free.commit(changes);
+    } finally {
+      committers.push(free);
+    }
+  });
+  const select = async <R>(build: Query<R>): Promise<R[]> => {
+    const { sql, parameters } = build(postgresBuilder).compile();
+    return query(sql, [...parameters]);
+  };
+  return {
+    engine: 'postgres',
+    get: createPostgresReader(query),
+    select,
+    scan: select,
+    commit: (change) => lane.commit(change),
+    ping: async () => {
+      await query(probeSql, []);
+    },
+    limiter: (limit) => sharedLimiter(limit, query),
+    scrub: () => purgeCounters(query),
+    close: async () => {
+      await lane.close();
+      await Promise.all(committers.map((committer) => committer.close()));
+      await pool.end();
+    },
+  };
+}
+
+async function migrate(connection: pg.ClientConfig): Promise<void> {
+  const client = new pg.Client(connection);
+  await client.connect().catch((error) => {
+    throw explainTls(error);
+  });
+  try {
+    await client.query('begin');
+    await client.query('select pg_advisory_xact_lock($1)', [migrationLock]);
+    await client.query(createVersionTable(types));
+    const { rows } = await client.query('select version from schema_version');
+    const found = Number(rows[0]?.version ?? 0);
+    for (const statement of pendingStatements(found, types)) await client.query(statement);
+    await client.query('commit');
+  } finally {
+    // Closing the connection rolls back what was not committed.
+    await client.end();
+  }
+}

@@ -1,0 +1,62 @@
+/** What an error of PostgreSQL means: which change it is about, and what the caller is told. */
+import pg from 'pg';
+import { VaultError } from '../../lib/errors.ts';
+import type { FlatChange, Precondition } from '../change.ts';
+import { shapes, type Table } from '../tables.ts';
+import { unavailable, unstorable } from '../unavailable.ts';
+
+/** SQLSTATE of the failures that say that a precondition did not hold. */
+const uniqueViolation = '23505';
+/** Raised on purpose by the statement when a row was not in the version its writer had seen. */
+const divisionByZero = '22012';
+/** Lost a lock race against another lane: nothing was done, and a second try is likely to succeed. */
+const lockLost = new Set(['40P01', '40001', '55P03']);
+/** The server writes nothing now, is out of something, was told to stop, or cannot reach its disk. */
+const ofTheServer = /^(?:25|53|57|58)/;
+/** Of the value: out of range, against a constraint, too large for an index. */
+const ofTheValue = /^(?:22|23|54)/;
+
+/** True for an error that the session did not outlive, where the server speaks English. */
+export function endsSession({ severity }: pg.DatabaseError): boolean {
+  return severity === 'FATAL' || severity === 'PANIC';
+}
+
+/** True for the errors that are a part of life. */
+export function isExpected(error: pg.DatabaseError): boolean {
+  return error.code === uniqueViolation || error.code === divisionByZero || isLockLost(error);
+}
+
+export function isLockLost(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && lockLost.has(error.code ?? '');
+}
+
+/** True for an error that undid the statement and may be about no more than one change of it. */
+export function mayBeOfOne(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && !ofTheServer.test(error.code ?? '');
+}
+
+/** The precondition of the change that did not hold, if that is what the error says. */
+export function conflictOf(error: unknown, change: FlatChange): Precondition | undefined {
+  if (!(error instanceof pg.DatabaseError)) return undefined;
+  if (error.code === uniqueViolation && error.table !== undefined) {
+    const table = error.table as Table;
+    return `${table}.${(error.constraint ?? '').slice(table.length + 1)}`;
+  }
+  if (error.code !== divisionByZero) return undefined;
+  const guarded = change.operations.filter((operation) => operation.action !== 'insert');
+  // The statement does not say which row it missed; rows without a version hang on one that has it.
+  const missed = guarded.find((operation) => shapes[operation.table].versioned) ?? guarded[0];
+  return missed && `${missed.table}.version`;
+}
+
+/** Any failure but a conflict, as the caller is told of it. */
+export function failureOf(error: unknown): VaultError {
+  if (error instanceof VaultError) return error;
+  if (!(error instanceof Error)) return unavailable('PostgreSQL failed');
+  if (!(error instanceof pg.DatabaseError) || !ofTheValue.test(error.code ?? '')) {
+    return unavailable(error.message, error);
+  }
+  // The message may quote the value, as that of 22P02 does.
+  const { code, routine, table, column, constraint } = error;
+  return unstorable(['PostgreSQL', code, routine, table, column, constraint].join(' '), error);
+}

@@ -1,0 +1,63 @@
+/** Reads by key on PostgreSQL: those that arrive in one turn of the event loop share one query. */
+import { type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
+
+type RunRead = (sql: string, values: unknown[], name: string) => Promise<unknown[]>;
+
+interface PendingRead {
+  readonly values: readonly SqlValue[];
+  resolve(row: unknown): void;
+  reject(error: unknown): void;
+}
+
+export function createPostgresReader(query: RunRead) {
+  const waiting = new Map<Table, PendingRead[]>();
+
+  async function fetch(table: Table): Promise<void> {
+    const batch = waiting.get(table) ?? [];
+    waiting.delete(table);
+    const { key } = shapes[table];
+    try {
+      const lists = key.map((_, column) => batch.map((pending) => pending.values[column]));
+      const rows = (await query(sqlOf(table), lists, `${table} by key`)) as Record<
+        string,
+        SqlValue
+      >[];
+      const byKey = new Map(
+        rows.map((row) => [JSON.stringify(key.map((column) => row[column])), row]),
+      );
+      for (const pending of batch) pending.resolve(byKey.get(JSON.stringify(pending.values)));
+    } catch (error) {
+      for (const pending of batch) pending.reject(error);
+    }
+  }
+
+  return <T extends Table>(table: T, key: Key<T>): Promise<Row<T> | undefined> =>
+    new Promise((resolve, reject) => {
+      const values = shapes[table].key.map(
+        (column) => (key as Record<string, SqlValue>)[column] ?? null,
+      );
+      const batch = waiting.get(table);
+      const pending: PendingRead = { values, resolve: resolve as PendingRead['resolve'], reject };
+      if (batch) {
+        batch.push(pending);
+      } else {
+        waiting.set(table, [pending]);
+        setImmediate(() => void fetch(table));
+      }
+    });
+}
+
+const arrayTypes = { text: 'text[]', integer: 'bigint[]', bytes: 'bytea[]' } as const;
+
+function sqlOf(table: Table): string {
+  const { columns, kinds, key } = shapes[table];
+  const lists = key.map((column, index) => {
+    const kind = kinds[columns.indexOf(column)] ?? 'text';
+    return `$${index + 1}::${arrayTypes[kind]}`;
+  });
+  const same = key.map((column) => `r.${column} = k.${column}`);
+  // One look-up for each key, whatever the planner believes: until a table was analysed for the first
+  // time it would rather read all of it. "offset 0" keeps it from turning this into a join.
+  return `select t.* from (select distinct * from unnest(${lists.join(', ')}) as k (${key.join(', ')})) k
+    cross join lateral (select * from ${table} r where ${same.join(' and ')} offset 0) t`;
+}

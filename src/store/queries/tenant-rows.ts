@@ -1,0 +1,108 @@
+/** Rows of a tenant, whatever the table: those that are due, and all that a deleted tenant leaves behind. */
+import type { Kysely } from 'kysely';
+import type { Instant } from '../../lib/clock.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import { columnsOf } from '../change.ts';
+import type { Query } from '../store.ts';
+import {
+  type Key,
+  type Row,
+  type SqlValue,
+  shapes,
+  type Table,
+  type VersionedTable,
+} from '../tables.ts';
+
+/** The log and what proves it outlive their tenant, whose own row says that it is deleted. */
+const kept: readonly Table[] = ['tenants', 'logs', 'checkpoints', 'log_removals'];
+
+export const purgedTables: readonly Table[] = (Object.keys(shapes) as Table[]).filter(
+  (table) => !kept.includes(table),
+);
+
+type Uniform = Kysely<Record<string, Record<string, SqlValue>>>;
+
+/** As many rows as that, each as a change names it for removal. */
+export function rowsOfTenant(
+  table: Table,
+  { tenant, limit }: { readonly tenant: TenantId; readonly limit: number },
+): Query<Record<string, SqlValue>> {
+  return (db) =>
+    (db as unknown as Uniform)
+      .selectFrom(table)
+      .select([...columnsOf(table, 'remove')])
+      .where('tenant_id', '=', tenant)
+      .limit(limit);
+}
+
+export interface TenantPage {
+  readonly tenant: TenantId;
+  /** By which the rows are ordered, and of which the page begins after a value. */
+  readonly column: string;
+  readonly after: string;
+  readonly rowsMax: number;
+}
+
+/** Whole rows of a tenant, page by page. */
+export function pageOfTenant(
+  table: Table,
+  { tenant, column, after, rowsMax }: TenantPage,
+): Query<Record<string, SqlValue>> {
+  return (db) =>
+    (db as unknown as Uniform)
+      .selectFrom(table)
+      .selectAll()
+      .where('tenant_id', '=', tenant)
+      .where(column, '>', after)
+      .orderBy(column)
+      .limit(rowsMax);
+}
+
+export interface DueRows {
+  readonly tenant: { readonly id: TenantId };
+  /** What was over by then is due. */
+  readonly until: Instant;
+  readonly rowsMax: number;
+  /** So many of those that are due first are passed over. */
+  readonly skip: number;
+}
+
+/** The rows that are due by the instant in a column, those first that were due first. */
+export function rowsDue<T extends Table>(
+  table: T,
+  column: keyof Row<T> & string,
+  due: DueRows,
+): Query<Row<T>> {
+  return select(table, { columns: shapes[table].columns, column, due }) as Query<Row<T>>;
+}
+
+/** The same, but of each row only what a change names to remove it. */
+export function removableDue<T extends VersionedTable>(
+  table: T,
+  column: keyof Row<T> & string,
+  due: DueRows,
+): Query<Key<T> & { readonly version: number }> {
+  const columns = columnsOf(table, 'remove');
+  return select(table, { columns, column, due }) as Query<Key<T> & { readonly version: number }>;
+}
+
+interface Selected {
+  readonly columns: readonly string[];
+  readonly column: string;
+  readonly due: DueRows;
+}
+
+function select(
+  table: Table,
+  { columns, column, due: { tenant, until, rowsMax, skip } }: Selected,
+): Query<unknown> {
+  return (db) =>
+    (db as unknown as Uniform)
+      .selectFrom(table)
+      .select([...columns])
+      .where('tenant_id', '=', tenant.id)
+      .where(column, '<=', until)
+      .orderBy(column)
+      .limit(rowsMax)
+      .offset(skip);
+}

@@ -1,0 +1,147 @@
+/** Which tokens a list is about, as data and as SQL: what does not meet the conditions stays in the database. */
+import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
+import type { Instant } from '../../lib/clock.ts';
+import type { TenantId, TokenId } from '../../lib/ids.ts';
+import type { Row, Schema } from '../tables.ts';
+
+/** Texts that equal `text`, or begin with it. */
+export interface TextPattern {
+  readonly text: string;
+  readonly exact: boolean;
+}
+
+/** The tokens whose id and container both match. */
+export interface TokenScope {
+  readonly id: TextPattern;
+  readonly container: TextPattern;
+}
+
+export interface TokenConditions {
+  readonly tenant: TenantId;
+  /** Tokens that have expired by then are gone. */
+  readonly now: Instant;
+  /** A token is in at least one of them. */
+  readonly scopes: readonly TokenScope[];
+  /** Any of these ids. */
+  readonly ids?: readonly TokenId[] | undefined;
+  readonly container?: TextPattern | undefined;
+  readonly type?: string | undefined;
+  readonly fingerprint?: string | undefined;
+  /** Found under all of these search terms. */
+  readonly terms: readonly string[];
+  /** Has all of these pairs of metadata in exactly this case, which search terms do not tell. */
+  readonly metadata: readonly MetadataPair[];
+}
+
+export interface MetadataPair {
+  readonly key: string;
+  readonly value: string;
+}
+
+type Predicate = Expression<SqlBool>;
+
+/** What leads to a token, and holds those of its columns that lists ask for: its row, or a search term. */
+export type Leading = 'tokens' | 'found';
+
+/**
+ * Later than any instant. With two conditions joined by `or` PostgreSQL, as long as it has not analysed
+ * a table, would read all tokens by their expiry and sort them for each page.
+ */
+const neverExpires = sql.lit(Number.MAX_SAFE_INTEGER);
+
+/** The conditions on what leads to a token, but the search term `known` by which it was found. */
+export function predicateOf(
+  conditions: TokenConditions,
+  leading: Leading,
+  known?: string,
+): Predicate {
+  const { tenant, now, scopes, ids, container, type } = conditions;
+  const eb = expressionBuilder<Record<Leading, Row<'search_terms'>>, Leading>();
+  const terms = conditions.terms.filter((term) => term !== known);
+  return eb.and([
+    eb(`${leading}.tenant_id`, '=', tenant),
+    sql<SqlBool>`coalesce(${sql.ref(`${leading}.expires_at`)}, ${neverExpires}) > ${now}`,
+    ...(scopes.some(isEverything) ? [] : [eb.or(scopes.map((scope) => inScope(scope, leading)))]),
+    ...(ids ? [eb(`${leading}.token_id`, 'in', ids)] : []),
+    ...(container ? [matches(sql.ref(`${leading}.container`), container)] : []),
+    ...(type === undefined ? [] : [eb(`${leading}.type`, '=', type)]),
+    ...terms.map((term) => hasTerm(leading, term)),
+  ]);
+}
+
+/** The conditions that only the row of a token tells about; none for most lists. */
+export function rowPredicatesOf({ fingerprint, metadata }: TokenConditions): readonly Predicate[] {
+  const eb = expressionBuilder<Schema, 'tokens'>();
+  return [
+    ...(fingerprint === undefined ? [] : [eb('tokens.fingerprint', '=', fingerprint)]),
+    ...metadata.map(hasPair),
+  ];
+}
+
+/** True for the scope that leaves no token out. */
+export function isEverything({ id, container }: TokenScope): boolean {
+  return !id.exact && id.text === '' && isRoot(container);
+}
+
+/** True for the pattern that every container matches. */
+export function isRoot({ text, exact }: TextPattern): boolean {
+  return !exact && (text === '' || text === '/');
+}
+
+function inScope({ id, container }: TokenScope, leading: Leading): Predicate {
+  const anyId = !id.exact && id.text === '';
+  // A term's own index gives the order; SQLite would rather take one that begins with the id.
+  const idColumn = leading === 'tokens' ? sql.ref('tokens.token_id') : sql`(found.token_id || '')`;
+  return expressionBuilder<Schema, 'tokens'>().and([
+    ...(anyId ? [] : [matches(idColumn, id)]),
+    ...(isRoot(container) ? [] : [matches(sql.ref(`${leading}.container`), container)]),
+  ]);
+}
+
+/** A prefix is a range, because text sorts by code point on both engines. */
+export function matches(
+  column: RawBuilder<unknown>,
+  { text, exact }: TextPattern,
+): RawBuilder<SqlBool> {
+  if (exact) return sql`${column} = ${text}`;
+  const end = afterPrefix(text);
+  return end === undefined
+    ? sql`${column} >= ${text}`
+    : sql`(${column} >= ${text} and ${column} < ${end})`;
+}
+
+const lastCodePoint = 0x10ffff;
+const firstSurrogate = 0xd800;
+const afterSurrogates = 0xe000;
+
+/** The first text after all that begin with `prefix`, by code point; `undefined` where none comes after. */
+export function afterPrefix(prefix: string): string | undefined {
+  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
+  while (points.at(-1) === lastCodePoint) points.pop();
+  const last = points.pop();
+  if (last === undefined) return undefined;
+  const next = last + 1 === firstSurrogate ? afterSurrogates : last + 1;
+  return String.fromCodePoint(...points, next);
+}
+
+/**
+ * Looked up for each token, in the order of the list and so next to the one before. SQLite would take
+ * another index for an equal id. The offset keeps PostgreSQL from reading all that the term leads to.
+ */
+function hasTerm(leading: Leading, term: string): Predicate {
+  const column = (name: string) => sql.ref(`${leading}.${name}`);
+  return sql<SqlBool>`exists (select 1 from search_terms as other
+    where other.tenant_id = ${column('tenant_id')} and other.term = ${term}
+    and other.created_at = ${column('created_at')}
+    and other.token_id between ${column('token_id')} and ${column('token_id')}
+    limit 1 offset 0)`;
+}
+
+/**
+ * Stored metadata is the text that JSON.stringify made, so it holds the pair's own JSON. Of the
+ * functions that tell case apart, `replace` is the one that both engines have.
+ */
+function hasPair({ key, value }: MetadataPair): Predicate {
+  const pair = JSON.stringify({ [key]: value }).slice(1, -1);
+  return sql<SqlBool>`replace(tokens.metadata, ${pair}, '') <> tokens.metadata`;
+}

@@ -1,0 +1,56 @@
+/** Which shelves there are, and how common a search term is: what a list asks before it chooses its path. */
+import { sql } from 'kysely';
+import type { TenantId } from '../../lib/ids.ts';
+import type { Query } from '../store.ts';
+import { afterPrefix, matches, type TextPattern } from './token-conditions.ts';
+import type { Shelf } from './token-sources.ts';
+
+export interface ShelvesWanted {
+  readonly tenant: TenantId;
+  readonly container: TextPattern;
+  readonly limit: number;
+}
+
+/**
+ * The shelves whose containers match, each found by a few steps in the index, however many tokens
+ * stand on it: the next one is that of the next type in the container, or the first of the next container.
+ */
+export function shelvesOf({ tenant, container, limit }: ShelvesWanted): Query<Shelf> {
+  const all = sql`from tokens where tenant_id = ${tenant}`;
+  const first = sql`${all} and ${matches(sql.ref('container'), container)}`;
+  const nextType = sql`(select type ${all} and container = shelf.container and type > shelf.type
+    order by type limit 1)`;
+  // Without the lower bound of the pattern: SQLite would begin to look there and not behind the shelf.
+  const end = container.exact ? container.text : afterPrefix(container.text);
+  const inRange = end === undefined ? sql`` : sql`and container < ${end}`;
+  const next = sql`${all} and container > shelf.container ${inRange} order by container, type limit 1`;
+  return (db) => ({
+    compile: () =>
+      sql<Shelf>`with recursive shelf(container, type) as (
+        select * from (select container, type ${first} order by container, type limit 1) as first
+        union all
+        select case when ${nextType} is null then (select container ${next}) else shelf.container end,
+          coalesce(${nextType}, (select type ${next}))
+        from shelf where shelf.container is not null
+      ) select container, type from shelf where container is not null limit ${limit}`.compile(db),
+  });
+}
+
+/** How many tokens are found under a term, counted no further than `limit`. */
+export function occurrencesOf(
+  { tenant, term }: { readonly tenant: TenantId; readonly term: string },
+  limit: number,
+): Query<{ count: number }> {
+  return (db) =>
+    db
+      .selectFrom(
+        db
+          .selectFrom('search_terms')
+          .select('token_id')
+          .where('tenant_id', '=', tenant)
+          .where('term', '=', term)
+          .limit(limit)
+          .as('occurrence'),
+      )
+      .select((eb) => eb.fn.countAll<number>().as('count'));
+}

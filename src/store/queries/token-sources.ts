@@ -1,0 +1,112 @@
+/** Where the tokens of a list come from: the indexes that keep their places in the order of lists. */
+import { type Kysely, type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
+import type { Instant } from '../../lib/clock.ts';
+import type { TokenId } from '../../lib/ids.ts';
+import type { Schema } from '../tables.ts';
+import {
+  type Leading,
+  predicateOf,
+  rowPredicatesOf,
+  type TokenConditions,
+} from './token-conditions.ts';
+
+/** The place of a token in a list. */
+export interface TokenPosition {
+  readonly at: Instant;
+  readonly id: TokenId;
+}
+
+/** Tokens of one container and type; an index keeps those in the order of lists. */
+export interface Shelf {
+  readonly container: string;
+  readonly type: string;
+}
+
+/** The index of a search term, that of some shelves, or whichever fits. */
+export type IndexPath = TermPath | { readonly shelves: readonly Shelf[] } | 'tokens';
+
+export interface TermPath {
+  readonly term: string;
+  /** True where the list has other terms, and every one of them leads to very many tokens. */
+  readonly allCommon: boolean;
+}
+
+export type Places<P = TokenPosition> = SelectQueryBuilder<Schema, 'tokens', P>;
+
+/** Places of tokens that meet the conditions, and the table whose index gives their order. */
+export interface RowSource {
+  readonly places: Places;
+  readonly leading: Leading;
+  /** True where they are few and sorted: an index that has their order would be read to its end. */
+  readonly few?: boolean;
+}
+
+/** One source, or one for each shelf. Together they hold every token of the list once. */
+export function sourcesOf(
+  db: Kysely<Schema>,
+  conditions: TokenConditions,
+  path: IndexPath,
+): readonly RowSource[] {
+  if (path === 'tokens') {
+    const few = conditions.ids !== undefined;
+    return [{ places: byRow(db, conditions), leading: 'tokens', few }];
+  }
+  if ('term' in path) return [{ places: byTerm(db, conditions, path.term), leading: 'found' }];
+  return path.shelves.map((shelf) => ({
+    places: byRow(db, conditions)
+      .where(sql<boolean>`tokens.container = ${shelf.container}`)
+      .where('tokens.type', '=', shelf.type),
+    leading: 'tokens',
+  }));
+}
+
+function byRow(db: Kysely<Schema>, conditions: TokenConditions): Places {
+  return db
+    .selectFrom('tokens')
+    .select(['tokens.created_at as at', 'tokens.token_id as id'])
+    .where(predicateOf(conditions, 'tokens'))
+    .where((eb) => eb.and([...rowPredicatesOf(conditions)]));
+}
+
+/**
+ * The places that all terms lead to, where each leads to many: going through their indexes side by
+ * side takes a fraction of the time of looking up every place of one in the others.
+ */
+export function sharedPlaces(
+  db: Kysely<Schema>,
+  conditions: TokenConditions,
+  term: string,
+): Places {
+  const others = conditions.terms.filter((other) => other !== term);
+  const first = byTerm(db, { ...conditions, terms: [term] }, term);
+  const shared = others.reduce(
+    (all, other) =>
+      all.intersect(
+        db
+          .selectFrom('search_terms')
+          .select(['created_at as at', 'token_id as id'])
+          .where('tenant_id', '=', conditions.tenant)
+          .where('term', '=', other),
+      ),
+    first,
+  );
+  // An order that both indexes have, or SQLite would sort what it takes from each.
+  const inOrder = shared.orderBy(sql`1`).orderBy(sql`2`);
+  return db.selectFrom(inOrder.as('shared')).selectAll() as unknown as Places;
+}
+
+/** The rows of tokens are looked at only where something is asked that terms do not tell. */
+function byTerm(db: Kysely<Schema>, conditions: TokenConditions, term: string): Places {
+  const places = db
+    .selectFrom('search_terms as found')
+    .select(['found.created_at as at', 'found.token_id as id'])
+    .where('found.tenant_id', '=', conditions.tenant)
+    .where('found.term', '=', term)
+    .where(predicateOf(conditions, 'found', term));
+  const asked = rowPredicatesOf(conditions);
+  if (asked.length === 0) return places as unknown as Places;
+  return places.where(
+    sql<SqlBool>`exists (select 1 from tokens where tokens.tenant_id = found.tenant_id
+      and tokens.token_id = found.token_id and ${sql.join(asked, sql` and `)} limit 1 offset 0)`,
+  ) as unknown as Places;
+}

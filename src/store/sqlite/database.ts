@@ -1,0 +1,83 @@
+/** How the embedded database is opened: its file, its pragmas, its schema. */
+import { chmodSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { ColumnTypes } from '../migrations/column-types.ts';
+import { createVersionTable, pendingStatements } from '../migrations/migrate.ts';
+
+const types: ColumnTypes = {
+  text: 'text',
+  integer: 'integer',
+  bytes: 'blob',
+  scratchTable: 'table',
+  keptByKey: 'without rowid',
+  keyCovers: () => '',
+};
+
+/** How long a statement waits for another process, such as the command line, to finish its commit. */
+export const busyTimeoutMs = 5000;
+
+/** Read back after setting: SQLite ignores a pragma it cannot honour instead of failing. */
+const writerPragmas = [
+  { name: 'journal_mode', set: 'wal', expected: 'wal' },
+  // A commit is on disk before it is acknowledged, also when the machine loses power.
+  { name: 'synchronous', set: 'full', expected: 2 },
+  // What is deleted is overwritten with zeros in the file.
+  { name: 'secure_delete', set: 'on', expected: 1 },
+  { name: 'trusted_schema', set: 'off', expected: 0 },
+  // What a savepoint would restore is kept in memory, not in a file that holds what was deleted.
+  { name: 'temp_store', set: 'memory', expected: 2 },
+  // Pages: 16 MiB of log. Indexes are written at random places, and a page that changes often is moved once.
+  { name: 'wal_autocheckpoint', set: '4000', expected: 4000 },
+  // KiB, negative by convention. A page that is dropped before its commit is written twice.
+  { name: 'cache_size', set: '-4000', expected: -4000 },
+] as const;
+
+export function databaseFile(dataDir: string): string {
+  return join(dataDir, 'strongroom.db');
+}
+
+interface WritingOptions {
+  readonly dataDir: string;
+  readonly durable: boolean;
+}
+
+/** Opens the one writing connection, creating and migrating the database as needed. */
+export function openWriter({ dataDir, durable }: WritingOptions): DatabaseSync {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const database = new DatabaseSync(databaseFile(dataDir), { timeout: busyTimeoutMs });
+  chmodSync(databaseFile(dataDir), 0o600);
+  for (const pragma of writerPragmas) {
+    database.exec(`pragma ${pragma.name} = ${pragma.set}`);
+    const row = database.prepare(`pragma ${pragma.name}`).get();
+    const found = row && Object.values(row)[0];
+    if (found !== pragma.expected) {
+      throw new Error(
+        `SQLite refuses "pragma ${pragma.name} = ${pragma.set}"; it stays at ${found}.`,
+      );
+    }
+  }
+  if (!durable) database.exec('pragma synchronous = off');
+  database.exec('begin immediate');
+  try {
+    database.exec(createVersionTable(types));
+    const found = database.prepare('select version from schema_version').get()?.['version'];
+    for (const statement of pendingStatements(Number(found ?? 0), types)) database.exec(statement);
+    database.exec('commit');
+  } catch (error) {
+    database.exec('rollback');
+    database.close();
+    throw error;
+  }
+  return database;
+}
+
+/** Opens a connection that can only read; it sees each commit as soon as it is made. */
+export function openReader(dataDir: string): DatabaseSync {
+  const database = new DatabaseSync(databaseFile(dataDir), {
+    readOnly: true,
+    timeout: busyTimeoutMs,
+  });
+  database.exec('pragma cache_size = -4000');
+  return database;
+}

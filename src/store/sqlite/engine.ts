@@ -1,0 +1,95 @@
+/** The embedded engine: short reads on this thread, long ones and writes on threads of their own. */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Outcome } from '../change.ts';
+import { createLane } from '../commit/lane.ts';
+import { memoryLimiter } from '../limiter.ts';
+import { sqliteBuilder } from '../query-builder.ts';
+import type { Query, Store, StoreOptions } from '../store.ts';
+import { type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
+import { unavailable, unstorable } from '../unavailable.ts';
+import { openReader } from './database.ts';
+import { createScanner } from './scanner.ts';
+import { createSnapshots } from './snapshots.ts';
+import { startWriter, type WireOutcome } from './thread.ts';
+
+/** One group is being written while the next crosses to the thread. */
+const groupsInFlight = 2;
+
+/** Prepared statements kept for queries; the set of query shapes is small and fixed. */
+const statementsMax = 256;
+
+export async function openSqlite(options: StoreOptions): Promise<Store> {
+  const { dataDir, newStreamId, onCommitted, durable = true } = options;
+  const returnsEntries = onCommitted !== undefined;
+  const writer = await startWriter({ dataDir, newStreamId, returnsEntries, durable });
+  const reader = openReader(dataDir);
+  const snapshots = createSnapshots(reader);
+  const lane = createLane(groupsInFlight, async (changes, giveUpAt) => {
+    const outcomes = await writer.commit({ changes, giveUpAt });
+    snapshots.end();
+    onCommitted?.(outcomes.flatMap(({ entries = [] }) => entries));
+    return outcomes.map(toOutcome);
+  });
+  const statementOf = createStatementCache(reader);
+  const scanner = createScanner(dataDir);
+
+  const byKey = new Map<Table, string>(
+    Object.values(shapes).map((shape) => [
+      shape.name,
+      `select * from ${shape.name} where ${shape.key.map((column) => `${column} = ?`).join(' and ')}`,
+    ]),
+  );
+
+  return {
+    engine: 'sqlite',
+    get: async <T extends Table>(table: T, key: Key<T>) => {
+      const values = shapes[table].key.map(
+        (column) => (key as Record<string, SqlValue>)[column] ?? null,
+      );
+      const row = snapshots.read(() => statementOf(byKey.get(table) ?? '').get(...values));
+      return row as Row<T> | undefined;
+    },
+    select: async <R>(query: Query<R>) => {
+      const { sql, parameters } = query(sqliteBuilder).compile();
+      return snapshots.read(() => statementOf(sql).all(...(parameters as SqlValue[]))) as R[];
+    },
+    scan: async <R>(query: Query<R>) => {
+      const { sql, parameters } = query(sqliteBuilder).compile();
+      return (await scanner.scan({ sql, parameters: parameters as SqlValue[] })) as R[];
+    },
+    commit: (change) => lane.commit(change),
+    ping: async () => {
+      snapshots.read(() => statementOf('select 1').get());
+      await writer.probe();
+    },
+    limiter: memoryLimiter,
+    scrub: () => writer.scrub(),
+    close: async () => {
+      await lane.close();
+      await scanner.close();
+      snapshots.end();
+      reader.close();
+      // Who closes last moves the write-ahead log into the database, and only a writer can.
+      await writer.close();
+    },
+  };
+}
+
+function createStatementCache(database: DatabaseSync): (sql: string) => StatementSync {
+  const statements = new Map<string, StatementSync>();
+  return (sql) => {
+    const known = statements.get(sql);
+    if (known) return known;
+    const oldest = statements.keys().next();
+    if (statements.size >= statementsMax && !oldest.done) statements.delete(oldest.value);
+    const statement = database.prepare(sql);
+    statements.set(sql, statement);
+    return statement;
+  };
+}
+
+function toOutcome(outcome: WireOutcome): Outcome | Error {
+  if (outcome.unavailable !== undefined) return unavailable(outcome.unavailable);
+  if (outcome.unstorable !== undefined) return unstorable(outcome.unstorable);
+  return outcome.conflict === undefined ? {} : { conflict: outcome.conflict };
+}

@@ -1,0 +1,235 @@
+/** The writer thread: owns the writing connection and commits one group per transaction. */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { parentPort, workerData } from 'node:worker_threads';
+import { type ChainedEntry, LogChain } from '../../lib/log-chain/entries.ts';
+import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
+import { expired, monotonicMs } from '../commit/queue.ts';
+import { type SqlValue, shapes, type Table } from '../tables.ts';
+import { busyTimeoutMs, openWriter } from './database.ts';
+import type { WireGroup, WireOutcome, WireReply, WireRequest, WriterOptions } from './thread.ts';
+
+class ConflictError extends Error {
+  readonly precondition: Precondition;
+
+  constructor(precondition: Precondition) {
+    super(precondition);
+    this.precondition = precondition;
+  }
+}
+
+/** Statements are few: three for each table. They are prepared on first use and kept. */
+function createStatements(database: DatabaseSync): (operation: RowOperation) => StatementSync {
+  const prepared = new Map<string, StatementSync>();
+  return ({ table, action }) => {
+    const name = `${table} ${action}`;
+    const known = prepared.get(name);
+    if (known) return known;
+    const statement = database.prepare(sqlOf(table, action));
+    prepared.set(name, statement);
+    return statement;
+  };
+}
+
+function sqlOf(table: Table, action: RowOperation['action']): string {
+  const { columns, key } = shapes[table];
+  const parameters = columns.map((_, index) => `?${index + 1}`);
+  if (action === 'insert') {
+    return `insert into ${table} (${columns.join(', ')}) values (${parameters.join(', ')})`;
+  }
+  if (action === 'replace') {
+    const at = (column: string) => parameters[columns.indexOf(column)];
+    const assignments = columns.map((column) => `${column} = ${at(column)}`);
+    const same = key.map((column) => `${column} = ${at(column)}`);
+    return `update ${table} set ${assignments.join(', ')}
+      where ${same.join(' and ')} and version = ${at('version')} - 1`;
+  }
+  const named = columnsOf(table, action).map((column) => `${column} = ?`);
+  // By itself SQLite would rather go through all of the tenant's rows, in the order of their key.
+  const index = action === 'clear' ? ` indexed by ${table}_by_owner` : '';
+  return `delete from ${table}${index} where ${named.join(' and ')}`;
+}
+
+const constraintFailures = new Set([1555, 2067]); // SQLITE_CONSTRAINT_PRIMARYKEY, _UNIQUE
+
+/** SQLite names the columns of the constraint, not the constraint: `tokens.tenant_id, tokens.token_id`. */
+function preconditionOf(error: unknown, table: Table): Precondition | undefined {
+  const { errcode, message } = error as { errcode?: number; message?: string };
+  if (errcode === undefined || !constraintFailures.has(errcode)) return undefined;
+  const columns = (message ?? '')
+    .slice((message ?? '').indexOf(': ') + 2)
+    .split(', ')
+    .map((column) => column.slice(column.indexOf('.') + 1))
+    .join();
+  const { unique } = shapes[table];
+  const name = Object.keys(unique).find((candidate) => unique[candidate]?.join() === columns);
+  return `${table}.${name ?? 'key'}`;
+}
+
+function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: WriterOptions) {
+  const statementOf = createStatements(database);
+  const insertLog = statementOf({ table: 'logs', action: 'insert', values: [] });
+  const logColumns = shapes.logs.columns;
+  const chain = new LogChain(streamId);
+
+  function apply(change: FlatChange, fork: LogChain): ChainedEntry[] {
+    for (const operation of change.operations) {
+      let changes: number | bigint;
+      try {
+        changes = statementOf(operation).run(...operation.values).changes;
+      } catch (error) {
+        const precondition = preconditionOf(error, operation.table);
+        throw precondition ? new ConflictError(precondition) : error;
+      }
+      if (changes !== 1 && operation.action !== 'clear')
+        throw new ConflictError(`${operation.table}.version`);
+    }
+    return change.entries.map((entry) => {
+      const chained = fork.append(entry);
+      const row = chained as unknown as Record<string, SqlValue>;
+      insertLog.run(...logColumns.map((column) => row[column] ?? null));
+      return chained;
+    });
+  }
+
+  const told = (entries: readonly ChainedEntry[]): WireOutcome =>
+    returnsEntries ? { entries } : {};
+
+  /** A change that fails is undone to its savepoint, so its neighbours never notice. */
+  function applyOne(change: FlatChange, group: LogChain): WireOutcome {
+    database.exec('savepoint change');
+    const fork = group.fork();
+    try {
+      const entries = apply(change, fork);
+      database.exec('release change');
+      group.adopt(fork);
+      return told(entries);
+    } catch (error) {
+      // SQLite has already rolled back by itself after some failures, such as a full disk.
+      if (!database.isTransaction) throw error;
+      database.exec('rollback to change; release change');
+      return error instanceof ConflictError ? { conflict: error.precondition } : failureOf(error);
+    }
+  }
+
+  /** One savepoint for all: nearly always all succeed. Where one does not, nothing of them is done. */
+  function applyAll(changes: readonly FlatChange[], group: LogChain): WireOutcome[] | undefined {
+    database.exec('savepoint whole');
+    const fork = group.fork();
+    try {
+      const outcomes = changes.map((change) => told(apply(change, fork)));
+      database.exec('release whole');
+      group.adopt(fork);
+      return outcomes;
+    } catch (error) {
+      if (!database.isTransaction) throw error;
+      database.exec('rollback to whole; release whole');
+      return undefined;
+    }
+  }
+
+  return ({ changes, giveUpAt }: WireGroup): WireOutcome[] => {
+    const group = chain.fork();
+    try {
+      // Other processes were waited for by the group before as well.
+      const patienceMs = giveUpAt - monotonicMs();
+      if (patienceMs <= 0) throw expired();
+      database.exec(`pragma busy_timeout = ${patienceMs}; begin immediate`);
+      const together = changes.length > 1 ? applyAll(changes, group) : undefined;
+      const outcomes = together ?? changes.map((change) => applyOne(change, group));
+      database.exec('commit');
+      chain.adopt(group);
+      return outcomes;
+    } catch (error) {
+      if (database.isTransaction) database.exec('rollback');
+      const unavailable = describe(error);
+      return changes.map(() => ({ unavailable }));
+    }
+  };
+}
+
+/**
+ * Writes one page and commits it: only a write shows that the disk still takes one, and SQLite writes
+ * no page whose bytes are as before. The log must be there as well, or no secret may be released.
+ */
+const probeSql = `
+  pragma busy_timeout = ${busyTimeoutMs};
+  begin immediate;
+  update schema_version set version = version + 1;
+  update schema_version set version = version - 1;
+  insert into logs select * from logs where false;
+  commit`;
+
+function probe(database: DatabaseSync): WireOutcome {
+  try {
+    database.exec(probeSql);
+    return {};
+  } catch (error) {
+    if (database.isTransaction) database.exec('rollback');
+    return { unavailable: describe(error) };
+  }
+}
+
+/** Commits wait while the log is emptied, so it waits no longer than this for readers elsewhere. */
+const scrubTimeoutMs = 250;
+
+/**
+ * Moves what the write-ahead log holds into the database, where what was deleted is zeros, and empties
+ * the log.
+ */
+function scrub(database: DatabaseSync): WireOutcome {
+  try {
+    database.exec(`pragma busy_timeout = ${scrubTimeoutMs}`);
+    const result = database.prepare('pragma wal_checkpoint(truncate)').get();
+    return result?.['busy'] === 0 ? {} : { unavailable: 'the write-ahead log is being read' };
+  } catch (error) {
+    return { unavailable: describe(error) };
+  }
+}
+
+const ofTheValue = new Set([18, 19, 20, 25]); // SQLITE_TOOBIG, _CONSTRAINT, _MISMATCH, _RANGE
+
+/** What SQLite had no part in is a mistake of ours; such a message may quote the value. */
+function failureOf(error: unknown): WireOutcome {
+  const { errcode, code } = error as { errcode?: number; code?: string };
+  if (errcode === undefined) return { unstorable: code ?? 'the writer failed' };
+  return ofTheValue.has(errcode & 0xff)
+    ? { unstorable: describe(error) }
+    : { unavailable: describe(error) };
+}
+
+/** SQLite's messages name tables, columns and files; bound values never appear in them. */
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown failure';
+}
+
+function serve(options: WriterOptions): void {
+  const port = parentPort;
+  if (!port) throw new Error('sqlite-writer runs in a worker thread');
+  const reply = (message: WireReply) => port.postMessage(message);
+  let database: DatabaseSync;
+  try {
+    database = openWriter(options);
+  } catch (error) {
+    const bySqlite = error instanceof Error && 'errcode' in error;
+    const name = error instanceof Error ? error.name : 'Error';
+    reply({ failed: describe(error), name: bySqlite ? 'SqliteError' : name });
+    port.close();
+    return;
+  }
+  const commitGroup = createCommitter(database, options);
+  port.on('message', (request: WireRequest) => {
+    if (request === 'close') {
+      database.close();
+      port.close();
+    } else if (request === 'probe') {
+      reply([probe(database)]);
+    } else if (request === 'scrub') {
+      reply([scrub(database)]);
+    } else {
+      reply(commitGroup(request));
+    }
+  });
+  reply('ready');
+}
+
+serve(workerData as WriterOptions);

@@ -1,0 +1,117 @@
+/**
+ * Disclosure: nothing a caller does makes the vault say more about a value than the caller's own
+ * transform for `token:read` on that token. Every operation that could is decided here.
+ */
+import { VaultError } from '../lib/errors.ts';
+import { isObject, type Json } from '../lib/json.ts';
+import { type Permission, permissions } from '../rules/permissions.ts';
+import {
+  type AccessSubject,
+  decide,
+  type Grant,
+  type Policy,
+  showsAsMuch,
+} from '../rules/policy.ts';
+import type { Row } from '../store/tables.ts';
+import type { TokenPatch, TokenRequest } from './contents.ts';
+import { type TokenType, type TokenTypeName, tokenTypes } from './token-types.ts';
+
+/** The attributes whose expressions are evaluated over the value, and so may show any part of it. */
+const definitions = ['mask', 'fingerprint_expression', 'search_indexes'] as const;
+
+/** The grant under which the caller sees a token, whatever other permission it came with. */
+export function readGrant(policy: Policy, subject: AccessSubject): Grant | undefined {
+  return decide(policy, 'token:read', subject);
+}
+
+function mayReveal(policy: Policy, subject: AccessSubject): boolean {
+  return readGrant(policy, subject)?.transform === 'reveal';
+}
+
+/** A 403 for a patch that defines how a value is shown that the request does not bring itself. */
+export function undisclosedPatch(
+  policy: Policy,
+  subject: AccessSubject,
+  { patch, type }: { readonly patch: TokenPatch; readonly type: string },
+): VaultError | undefined {
+  const defined = definitions.filter((attribute) => patch[attribute] !== undefined);
+  if (defined.length === 0 || bringsValue(type as TokenTypeName, patch.data)) return undefined;
+  return mayReveal(policy, subject) ? undefined : lacksReveal(defined);
+}
+
+/** A 403 for expressions of the caller's own over the value of a token intent. */
+export function undisclosedConversion(
+  policy: Policy,
+  subject: AccessSubject,
+  request: TokenRequest,
+): VaultError | undefined {
+  const evaluated = (['id', ...definitions] as const).filter(
+    // A constant says nothing of the value, but as a fingerprint it makes the value equal to any other.
+    (name) =>
+      evaluates(request[name]) || (name === 'fingerprint_expression' && request[name] != null),
+  );
+  if (evaluated.length === 0 || mayReveal(policy, subject)) return undefined;
+  return lacksReveal(evaluated);
+}
+
+/**
+ * True where what an intent holds may be merged into a token: not where the caller, who may have made
+ * the token, defined itself what is shown of it.
+ */
+export function mayTakeIntent(policy: Policy, row: Row<'tokens'>): boolean {
+  if (mayReveal(policy, { id: row.token_id, container: row.container })) return true;
+  const defined = [row.mask, row.fingerprint_expression, row.search_indexes];
+  return defined.every((one) => one === null);
+}
+
+/** A 403 for a move to where the caller would see, search or use more of the token than it does now. */
+export function undisclosedMove(
+  policy: Policy,
+  from: AccessSubject,
+  to: AccessSubject,
+): VaultError | undefined {
+  const gained = shownBy.find((permission) => {
+    const after = decide(policy, permission, to);
+    if (after === undefined) return false;
+    const before = decide(policy, permission, from);
+    return before === undefined || !showsAsMuch(before.transform, after.transform);
+  });
+  if (gained === undefined) return undefined;
+  const form = `must not be where the key sees more of the token through ${gained}`;
+  return new VaultError('forbidden', {
+    public: `The key would see more of the token in its new container through ${gained}.`,
+    errors: { containers: [form] },
+  });
+}
+
+/** Creating and updating show what the caller itself brought, or what reading shows. */
+const shownBy = (Object.keys(permissions) as Permission[]).filter(
+  (permission) =>
+    permissions[permission].impliedTransform !== undefined &&
+    permission !== 'token:create' &&
+    permission !== 'token:update',
+);
+
+/**
+ * True when nothing of an earlier value can be left after the patch. It is told from the patch alone:
+ * what is stored must not decide over the response.
+ */
+function bringsValue(type: TokenTypeName, data: Json | undefined): boolean {
+  if (data === undefined || data === null) return false;
+  if (!isObject(data)) return true;
+  const { properties }: TokenType = tokenTypes[type];
+  return properties?.every((property) => Object.hasOwn(data, property)) === true;
+}
+
+/** True of a definition or an id that has an expression, also where that is constant. */
+function evaluates(attribute: Json | readonly string[] | undefined): boolean {
+  return attribute !== undefined && /\{[{%]/.test(JSON.stringify(attribute));
+}
+
+function lacksReveal(attributes: readonly string[]): VaultError {
+  const needed = 'the permission token:read with the transform reveal';
+  return new VaultError('forbidden', {
+    public: `The key lacks ${needed} here, which ${attributes.join(', ')} needs.`,
+    errors: Object.fromEntries(attributes.map((name) => [name, [`needs ${needed}`]])),
+  });
+}

@@ -1,0 +1,179 @@
+/** A token as it is stored: data sealed, fingerprint keyed. */
+import { fingerprintOf } from '../crypto/digest.ts';
+import { type Binding, sealText } from '../crypto/envelope.ts';
+import { ExpressionError } from '../expressions/evaluation/error.ts';
+import type { Evaluation } from '../expressions/evaluation/evaluation.ts';
+import { compileExpression, evaluateExpression } from '../expressions/expression.ts';
+import type { Instant } from '../lib/clock.ts';
+import { invalid } from '../lib/errors.ts';
+import type { Json } from '../lib/json.ts';
+import type { Random } from '../lib/random.ts';
+import { Secret } from '../lib/secret.ts';
+import { openBound } from '../rules/bound-row.ts';
+import type { Tenant } from '../rules/tenant.ts';
+import type { Row } from '../store/tables.ts';
+import { codeExpiryOf, withoutCode } from './card-code.ts';
+import type { Contents } from './contents.ts';
+import { type TokenTypeName, tokenTypes } from './token-types.ts';
+
+/** What follows from the contents alone. */
+type Derived = Pick<
+  Row<'tokens'>,
+  | 'type'
+  | 'container'
+  | 'mask'
+  | 'metadata'
+  | 'fingerprint'
+  | 'fingerprint_expression'
+  | 'search_indexes'
+  | 'expires_at'
+  | 'expires_offset'
+  | 'code_expires_at'
+>;
+
+export interface Deriving {
+  readonly tenant: Tenant;
+  readonly contents: Contents;
+  readonly fingerprint: string | null;
+  readonly now: Instant;
+}
+
+/** Whose keys seal, and whose row it is. */
+export type Sealer = Pick<Tenant, 'id' | 'keyring'>;
+
+/** All columns that {@link sealRow} binds to the data. */
+export type Unsealed = Omit<Row<'tokens'>, 'data'>;
+
+export interface Sealing {
+  readonly tenant: Sealer;
+  readonly data: Json;
+  readonly random: Random;
+}
+
+export function deriveRow({ tenant, contents, fingerprint, now }: Deriving): Derived {
+  const code_expires_at = codeExpiryOf(contents, tenant.quotas, now);
+  const codeIsGone = code_expires_at !== null && code_expires_at <= now;
+  return {
+    type: contents.type,
+    container: contents.container,
+    mask: contents.mask === undefined ? null : JSON.stringify(contents.mask),
+    metadata: contents.metadata === undefined ? null : JSON.stringify(contents.metadata),
+    fingerprint,
+    fingerprint_expression: contents.fingerprintExpression ?? null,
+    search_indexes:
+      contents.searchIndexes.length === 0 ? null : JSON.stringify(contents.searchIndexes),
+    expires_at: contents.expiry?.at ?? null,
+    expires_offset: contents.expiry?.offsetMinutes ?? null,
+    code_expires_at: codeIsGone ? null : code_expires_at,
+  };
+}
+
+/**
+ * The row with its data, which opens only as long as every other column is as it is now; without a card
+ * code where no column says how long one stays.
+ */
+export function sealRow({ tenant, data, random }: Sealing, row: Unsealed): Row<'tokens'> {
+  const stays = row.code_expires_at === null ? withoutCode(row.type as TokenTypeName, data) : data;
+  const keys = tenant.keyring.sealing('data');
+  return { ...row, data: sealText(keys, bindingOf(tenant, row), JSON.stringify(stays), random) };
+}
+
+function bindingOf({ id: tenant }: Sealer, row: Unsealed): Binding {
+  return { tenant, id: row.token_id, field: 'data', row: boundColumns(row) };
+}
+
+/** Written out, because this is done for every token that is read. Tests turn each column of the schema. */
+function boundColumns(row: Unsealed): string {
+  return JSON.stringify([
+    row.version,
+    row.type,
+    row.container,
+    row.mask,
+    row.metadata,
+    row.fingerprint,
+    row.fingerprint_expression,
+    row.deduplicated,
+    row.search_indexes,
+    row.expires_at,
+    row.expires_offset,
+    row.code_expires_at,
+    row.created_by,
+    row.created_at,
+    row.modified_by,
+    row.modified_at,
+  ]);
+}
+
+/**
+ * The data of a stored token, without a card code whose time is over, whether or not that was
+ * removed from the disk yet. Its `Secret` is opened only by who holds a decision.
+ */
+export function openData(tenant: Sealer, row: Row<'tokens'>, now: Instant): Secret<Json> {
+  const text = openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
+  return stillThere(row, JSON.parse(text.reveal()) as Json, now);
+}
+
+/** What is there at that time of data that the row was made from. */
+export function stillThere(row: Row<'tokens'>, data: Json, now: Instant): Secret<Json> {
+  const hasCode = row.code_expires_at !== null && row.code_expires_at > now;
+  return new Secret(hasCode ? data : withoutCode(row.type as TokenTypeName, data));
+}
+
+/** A token whose code's time is over, with data that was sealed without it. */
+export function rowWithoutCode(
+  tenant: Tenant,
+  row: Row<'tokens'>,
+  { now, random }: { readonly now: Instant; readonly random: Random },
+): Row<'tokens'> {
+  const data = openData(tenant, row, now).reveal();
+  const updated = { ...row, version: row.version + 1, code_expires_at: null };
+  return sealRow({ tenant, data, random }, updated);
+}
+
+/** Contents, and what the expressions over them may cost together with those of the same request. */
+export interface Evaluated {
+  readonly contents: Contents;
+  readonly evaluation: Evaluation;
+}
+
+/** @throws VaultError `validation_failed` when the expression gives nothing to fingerprint. */
+export function fingerprintOfContents(tenant: Tenant, evaluated: Evaluated): string {
+  const { contents } = evaluated;
+  const own = contents.fingerprintExpression;
+  const expression = own ?? tokenTypes[contents.type].fingerprint;
+  // Empty data is a value like any other; an expression that found nothing would make all tokens equal.
+  const value =
+    own === undefined && contents.data === ''
+      ? ''
+      : evaluateText(expression, 'fingerprint_expression', evaluated);
+  return fingerprintOf(tenant.keyring.secret('fingerprint'), contents.type, value);
+}
+
+/**
+ * One non-empty text out of an expression over the contents. A card code is no part of them: ids,
+ * fingerprints and search terms outlive it.
+ */
+export function evaluateText(
+  expression: string,
+  path: string,
+  { contents: { type, data, metadata }, evaluation }: Evaluated,
+): string {
+  const scope = { data: withoutCode(type, data), ...(metadata && { metadata }) };
+  const value = attemptValue(
+    () => evaluateExpression(compileExpression(expression, path), scope, evaluation),
+    path,
+  );
+  if (value === undefined || value === null || value === '')
+    throw invalid(path, 'must give a value');
+  if (typeof value === 'object') return JSON.stringify(value);
+  return String(value);
+}
+
+function attemptValue(run: () => Json | undefined, path: string): Json | undefined {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof ExpressionError) throw invalid(path, error.message);
+    throw error;
+  }
+}

@@ -1,0 +1,180 @@
+/** What may leave: the one place that turns a stored token into what a caller is shown. */
+import { ExpressionError } from '../expressions/evaluation/error.ts';
+import type { Evaluation } from '../expressions/evaluation/evaluation.ts';
+import { compileTemplate, evaluateTemplate } from '../expressions/template.ts';
+import type { Instant } from '../lib/clock.ts';
+import { formatInstant, formatTimestamp } from '../lib/dates.ts';
+import type { Json, JsonObject } from '../lib/json.ts';
+import type { Secret } from '../lib/secret.ts';
+import type { Grant } from '../rules/policy.ts';
+import type { TokenBody } from '../rules/reply.ts';
+import type { Row } from '../store/tables.ts';
+import { summaryOf, type TokenTypeName, tokenTypes } from './token-types.ts';
+
+/** Told when a stored mask cannot be evaluated and the data is therefore left out. */
+export type OnMaskFailure = () => void;
+
+/** What decides how data is shown. */
+export interface Sight {
+  readonly row: Pick<Row<'tokens'>, 'type' | 'mask'>;
+  /** Called once, whatever the transform: what opens was not altered. */
+  readonly open: () => Secret<Json>;
+  readonly grant: Grant;
+  /** Of the request that shows it, with all else that it shows. */
+  readonly evaluation: Evaluation;
+  readonly onMaskFailure: OnMaskFailure;
+}
+
+export interface View extends Sight {
+  readonly row: Row<'tokens'>;
+  readonly extras?: Extras;
+}
+
+export interface Extras {
+  readonly deduplicated: boolean;
+  readonly deduplication_behavior?: string;
+}
+
+/** The token as the grant lets the caller see it. Absent attributes are left out, never null. */
+export function viewToken(view: View): TokenBody {
+  const { row, extras } = view;
+  const shown = shownData(view);
+  return {
+    id: row.token_id,
+    tenant_id: row.tenant_id,
+    type: row.type,
+    ...shown,
+    ...definitionOf(row),
+    ...(row.fingerprint !== null && { fingerprint: row.fingerprint }),
+    containers: [row.container],
+    ...(row.metadata !== null && { metadata: JSON.parse(row.metadata) }),
+    ...historyOf(row),
+    ...(extras && { _extras: extras }),
+  };
+}
+
+/** What a caller who may not read the token learns of it after making or changing it. */
+export function viewUnread(row: Row<'tokens'>, extras?: Extras): TokenBody {
+  return {
+    id: row.token_id,
+    tenant_id: row.tenant_id,
+    type: row.type,
+    ...expiryOf(row),
+    containers: [row.container],
+    ...historyOf(row),
+    ...(extras && { _extras: extras }),
+  };
+}
+
+/**
+ * The same over time. Only data can go while nothing changes the token, so all else is made once:
+ * of two such views the parts that are equal are mostly the same objects.
+ */
+export function viewOverTime(
+  view: Omit<View, 'open'>,
+  openAt: (instant: Instant) => Secret<Json>,
+): (instant: Instant) => TokenBody {
+  let first: TokenBody | undefined;
+  return (instant) => {
+    const open = () => openAt(instant);
+    if (first) return shownAgain(first, { ...view, open });
+    first = viewToken({ ...view, open });
+    return first;
+  };
+}
+
+/**
+ * What a caller without `token:read` learns of the token its own values were deduplicated to: where it
+ * lies only when the caller holds some permission there.
+ */
+export function viewDeduplicated(
+  row: Row<'tokens'>,
+  { extras, reachable }: { readonly extras: Extras; readonly reachable: boolean },
+): TokenBody {
+  return {
+    id: row.token_id,
+    ...(reachable && { tenant_id: row.tenant_id }),
+    type: row.type,
+    fingerprint: row.fingerprint,
+    ...(reachable && { containers: [row.container] }),
+    _extras: extras,
+  };
+}
+
+/** The five attributes that an update leaves out when it made the token equal to an unreadable one. */
+export function withoutContents(body: TokenBody): TokenBody {
+  const { data, mask, metadata, fingerprint_expression, search_indexes, ...others } = body;
+  const { card, bank, network_token, ...rest } = others;
+  return rest as TokenBody;
+}
+
+/** A token as it was answered before, its data as the grant shows it now. */
+export function shownAgain(body: TokenBody, sight: Sight): TokenBody {
+  const { data, card, bank, network_token, ...others } = body;
+  return { ...others, ...shownData(sight) } as TokenBody;
+}
+
+/** The mask in force: the token's own, else that of its type; `undefined` when it has none. */
+export function maskOf(row: Pick<Row<'tokens'>, 'type' | 'mask'>): Json | undefined {
+  if (row.mask === null) return tokenTypes[row.type as TokenTypeName].mask;
+  return (JSON.parse(row.mask) as Json) ?? undefined;
+}
+
+function definitionOf(row: Row<'tokens'>): JsonObject {
+  const mask = maskOf(row);
+  const type = tokenTypes[row.type as TokenTypeName];
+  return {
+    ...(mask !== undefined && { mask }),
+    ...(row.fingerprint !== null && {
+      fingerprint_expression: row.fingerprint_expression ?? type.fingerprint,
+    }),
+    ...(row.search_indexes !== null && {
+      search_indexes: JSON.parse(row.search_indexes) as string[],
+    }),
+    ...expiryOf(row),
+  };
+}
+
+function expiryOf({ expires_at, expires_offset }: Row<'tokens'>): JsonObject {
+  return expires_at === null ? {} : { expires_at: formatInstant(expires_at, expires_offset ?? 0) };
+}
+
+function historyOf(row: Row<'tokens'>): JsonObject {
+  return {
+    created_by: row.created_by,
+    created_at: formatTimestamp(row.created_at),
+    ...(row.modified_at !== null && {
+      modified_by: row.modified_by,
+      modified_at: formatTimestamp(row.modified_at),
+    }),
+  };
+}
+
+/**
+ * Data and summary by transform. The summary of a card shows its BIN and last four, so it goes with
+ * revealed data and with the type's own mask, never with a mask by which a caller chose to show less.
+ */
+export function shownData({ row, open, grant, evaluation, onMaskFailure }: Sight): JsonObject {
+  const type = row.type as TokenTypeName;
+  // Also where nothing of it is shown: it opens only when nothing of the row was altered.
+  const sealed = open();
+  if (grant.transform === 'redact') return {};
+  if (grant.transform === 'reveal') {
+    const data = sealed.reveal();
+    return { data, ...summaryOf(type, data) };
+  }
+  const mask = maskOf(row);
+  if (mask === undefined) return {};
+  const data = sealed.reveal();
+  try {
+    const masked = evaluateTemplate(compileTemplate(mask, 'mask'), { data }, evaluation);
+    return {
+      ...(masked !== undefined && masked !== null && { data: masked }),
+      ...(row.mask === null && summaryOf(type, data)),
+    };
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    onMaskFailure();
+    return {};
+  }
+}

@@ -1,0 +1,38 @@
+/** Whether a row is one that the vault wrote, whatever its table. */
+import { parseInstant } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { isProven } from '../../rules/proven-row.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import type { ExplainedName } from '../../store/row-states.ts';
+import type { Row, SqlValue } from '../../store/tables.ts';
+import { openData } from '../../values/sealed-row.ts';
+import { openIntent } from '../token-intents/row.ts';
+
+type AnyRow = Readonly<Record<string, SqlValue>>;
+type Keys = Pick<Tenant, 'id' | 'keyring'>;
+
+const beginning = parseInstant(0);
+
+const checks: { readonly [T in ExplainedName]: (keys: Keys, row: Row<T>) => boolean } = {
+  tenants: (keys, row) => isProven(keys, 'tenants', row),
+  applications: (keys, row) => isProven(keys, 'applications', row),
+  api_keys: (keys, row) => isProven(keys, 'api_keys', row),
+  sessions: (keys, row) => isProven(keys, 'sessions', row),
+  tokens: (keys, row) => opens(() => openData(keys, row, beginning)),
+  token_intents: (keys, row) => opens(() => openIntent(keys, row, beginning)),
+};
+
+/** False when anything of the row that decides, or its data, is not as the vault wrote it. */
+export function isAuthentic(keys: Keys, table: ExplainedName, row: AnyRow): boolean {
+  return checks[table](keys, row as never);
+}
+
+function opens(open: () => unknown): boolean {
+  try {
+    open();
+    return true;
+  } catch (error) {
+    if (error instanceof VaultError && error.code === 'integrity') return false;
+    throw error;
+  }
+}

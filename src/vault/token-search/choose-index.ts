@@ -1,0 +1,177 @@
+/** Finding tokens: chooses the index that leads to them, so that a page costs what a page costs. */
+import { includesPattern, narrower } from '../../rules/policy.ts';
+import {
+  isEverything,
+  type TextPattern,
+  type TokenConditions,
+} from '../../store/queries/token-conditions.ts';
+import {
+  countsOf,
+  type ListedToken,
+  pageOf,
+  sizesOf,
+  wholeTokensOf,
+} from '../../store/queries/token-pages.ts';
+import { occurrencesOf, shelvesOf } from '../../store/queries/token-shelves.ts';
+import type {
+  IndexPath,
+  Shelf,
+  TermPath,
+  TokenPosition,
+} from '../../store/queries/token-sources.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+
+/** Shelves that one query walks side by side; beyond them a list is walked by creation alone. */
+export const shelvesMax = 64;
+
+/** Patterns of containers whose shelves are looked up one by one. */
+const patternsMax = 16;
+
+/** Terms are compared by how common they are up to here. */
+export const occurrencesMax = 1000;
+
+/** `limit` tokens that meet the conditions, newest first, from after a place. */
+export async function findTokens(
+  store: Store,
+  conditions: TokenConditions,
+  { after, limit }: { readonly after?: TokenPosition | undefined; readonly limit: number },
+): Promise<ListedToken[]> {
+  if (limit === 0 || isImpossible(conditions)) return [];
+  const path = await pathOf(store, conditions);
+  return store.select(pageOf({ conditions, path, after, limit }));
+}
+
+/** The token at a place with its data, if it still meets the conditions. */
+export async function findTokenAt(
+  store: Store,
+  conditions: TokenConditions,
+  { at, id }: TokenPosition,
+): Promise<Row<'tokens'> | undefined> {
+  const only = { ...conditions, ids: [id] };
+  if (isImpossible(only)) return undefined;
+  const page = { conditions: only, path: 'tokens', limit: 1 } as const;
+  const [row] = await store.select(wholeTokensOf(page));
+  return row?.created_at === at ? row : undefined;
+}
+
+export interface TokenBatch {
+  readonly rows: readonly Row<'tokens'>[];
+  /** Where the next batch begins; `undefined` after the last one. */
+  readonly next: TokenPosition | undefined;
+}
+
+export interface BatchWanted {
+  readonly after: TokenPosition | undefined;
+  readonly tokensMax: number;
+  /** Past so many bytes a batch takes no more tokens. */
+  readonly bytesMax: number;
+}
+
+/** The next tokens that meet the conditions, no more than fit into memory together. */
+export async function findBatch(
+  store: Store,
+  conditions: TokenConditions,
+  { after, tokensMax, bytesMax }: BatchWanted,
+): Promise<TokenBatch> {
+  if (isImpossible(conditions)) return { rows: [], next: undefined };
+  const path = await pathOf(store, conditions);
+  const places = await store.select(sizesOf({ conditions, path, after, limit: tokensMax }));
+  let bytes = 0;
+  const taken = places.filter((place) => {
+    const fits = bytes < bytesMax;
+    bytes += place.bytes;
+    return fits;
+  });
+  const isLast = taken.length === places.length && places.length < tokensMax;
+  const next = isLast ? undefined : taken.at(-1);
+  const key = { tenant_id: conditions.tenant };
+  const rows = await Promise.all(
+    taken.map(({ id: token_id }) => store.get('tokens', { ...key, token_id })),
+  );
+  return { rows: rows.filter((row) => row !== undefined), next };
+}
+
+export interface CountedTokens {
+  readonly rows: readonly ListedToken[];
+  /** All that meet the conditions. */
+  readonly total: number;
+}
+
+/** A page at an offset, and how many there are in all. */
+export async function findTokensAt(
+  store: Store,
+  conditions: TokenConditions,
+  { offset, limit }: { readonly offset: number; readonly limit: number },
+): Promise<CountedTokens> {
+  if (isImpossible(conditions)) return { rows: [], total: 0 };
+  const path = await pathOf(store, conditions);
+  const counts = await store.scan(countsOf({ conditions, path }));
+  const total = counts.reduce((sum, { count }) => sum + count, 0);
+  if (limit === 0 || offset >= total) return { rows: [], total };
+  return { rows: await store.scan(pageOf({ conditions, path, offset, limit })), total };
+}
+
+function isImpossible({ scopes, ids }: TokenConditions): boolean {
+  return scopes.length === 0 || ids?.length === 0;
+}
+
+async function pathOf(store: Store, conditions: TokenConditions): Promise<IndexPath> {
+  const { ids, fingerprint, terms, scopes, type, container } = conditions;
+  if (ids || fingerprint !== undefined) return 'tokens';
+  if (terms.length > 0) return rarestTerm(store, conditions);
+  if (scopes.some(isEverything) && type === undefined && container === undefined) return 'tokens';
+  const shelves = await shelvesWithin(store, conditions);
+  return shelves === undefined ? 'tokens' : { shelves };
+}
+
+/** A search begins at the term with the fewest tokens and checks the others on each. */
+async function rarestTerm(store: Store, { tenant, terms }: TokenConditions): Promise<TermPath> {
+  const [only = '', ...others] = terms;
+  if (others.length === 0) return { term: only, allCommon: false };
+  const counted = await Promise.all(
+    terms.map(async (term) => {
+      const [found] = await store.select(occurrencesOf({ tenant, term }, occurrencesMax));
+      return { term, count: found?.count ?? 0 };
+    }),
+  );
+  const { term, count } = counted.reduce((rarest, one) =>
+    one.count < rarest.count ? one : rarest,
+  );
+  return { term, allCommon: count >= occurrencesMax };
+}
+
+/** The shelves on which tokens of the list can stand; `undefined` when they are too many. */
+async function shelvesWithin(
+  store: Store,
+  { tenant, scopes, container, type }: TokenConditions,
+): Promise<readonly Shelf[] | undefined> {
+  const patterns = patternsWithin(
+    scopes.map((scope) => scope.container),
+    container,
+  );
+  if (patterns.length > patternsMax) return undefined;
+  const found = await Promise.all(
+    patterns.map((pattern) =>
+      store.select(shelvesOf({ tenant, container: pattern, limit: shelvesMax + 1 })),
+    ),
+  );
+  const shelves = found.flat().filter((shelf) => type === undefined || shelf.type === type);
+  return found.some((some) => some.length > shelvesMax) || shelves.length > shelvesMax
+    ? undefined
+    : shelves;
+}
+
+/** What the patterns and the list's own container have in common, none within another. */
+function patternsWithin(
+  patterns: readonly TextPattern[],
+  own: TextPattern | undefined,
+): readonly TextPattern[] {
+  let widest: readonly TextPattern[] = [];
+  for (const pattern of patterns) {
+    const shared = own === undefined ? pattern : narrower(pattern, own);
+    if (shared === undefined || widest.some((other) => includesPattern(other, shared))) continue;
+    widest = [...widest.filter((other) => !includesPattern(shared, other)), shared];
+  }
+  return widest;
+}

@@ -1,0 +1,82 @@
+/** Detokenizing: any JSON in which references to tokens are replaced by what they hold. */
+import { ExpressionError } from '../../expressions/evaluation/error.ts';
+import { type Evaluation, newEvaluation } from '../../expressions/evaluation/evaluation.ts';
+import {
+  compileReferences,
+  type ExpressionLimit,
+  evaluateReferences,
+  type ReferenceKind,
+  type ReferenceTemplate,
+} from '../../expressions/references.ts';
+import { invalid } from '../../lib/errors.ts';
+import { isObject, type Json } from '../../lib/json.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide, Effect } from '../../rules/operation.ts';
+import type { TokenReading } from '../tokens/read.ts';
+import { readTokens } from '../tokens/reply-expiry.ts';
+import { dialectOf } from './dialects.ts';
+import { type Resolved, resolveReferences } from './resolve-references.ts';
+
+/**
+ * The body with every expression replaced by its value, as the caller's `token:read` lets it see the
+ * tokens. Nothing is answered unless all of it can be.
+ *
+ * @throws VaultError `validation_failed` for a body that has no such expressions, or too many. From
+ * the decision that for ids of no token and for expressions that fail on what they find, and
+ * `forbidden`.
+ */
+export function detokenize(tools: TokenReading, caller: Caller, body: Json): Decide {
+  const template = compileReferences(inDialect(body, caller), limitOf(caller));
+  return async () => {
+    const now = tools.clock.now();
+    const evaluation = newEvaluation();
+    const wanted = { references: template.references, now, evaluation };
+    const resolved = await resolveReferences(tools, caller, wanted);
+    if (!('targets' in resolved)) return resolved;
+    const fact = { entity: 'token', id: caller.tenant.id, operation: 'detokenize' } as const;
+    return answer({ template, evaluation }, resolved, entryOf(caller, now, fact));
+  };
+}
+
+function limitOf({ tenant }: Caller): ExpressionLimit {
+  const max = tenant.quotas.detokenize_limit;
+  const message = `has more than ${max} expressions; the Detokenize Limit of this tenant is ${max}`;
+  return { max, message };
+}
+
+/** What was read is in the log also where an expression then fails on it. */
+function answer(
+  { template, evaluation }: { template: ReferenceTemplate; evaluation: Evaluation },
+  { valueFor, entries, targets }: Resolved,
+  nothingRead: LogEntry,
+): Effect {
+  const [first = nothingRead, ...others] = entries;
+  const change = { entries: [first, ...others] } as const;
+  try {
+    const resolve = (kind: ReferenceKind, id: string) => valueFor({ kind, id });
+    const body = evaluateReferences(template, resolve, evaluation);
+    return { change, reply: { status: 200, body, ...readTokens(targets) } };
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    return { change, refusal: invalid(error.path || 'body', error.public) };
+  }
+}
+
+/** An id alone between braces, without the name of a kind and without filters. */
+const bareReference = /^\s*\{\{(?!\s*token(?:_intent)?\s*:)[^{}|]+\}\}\s*$/;
+
+/** A body that is a list of tokens and nothing else may ask for the tokens rather than their data. */
+function inDialect(body: Json, { origin }: Caller): Json {
+  if (dialectOf(origin.dialect).listedToken === 'data' || !isObject(body)) return body;
+  const { tokens, ...others } = body;
+  if (!Array.isArray(tokens) || Object.keys(others).length > 0) return body;
+  return { tokens: tokens.map(asWholeToken) };
+}
+
+function asWholeToken(item: Json): Json {
+  return typeof item === 'string' && bareReference.test(item)
+    ? item.replace('{{', '{{ token:')
+    : item;
+}

@@ -1,0 +1,98 @@
+/** What a reference leads to: a token or a token intent, with the caller's grant on it. */
+import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
+import type { Reference } from '../../expressions/references.ts';
+import type { Instant } from '../../lib/clock.ts';
+import type { Json, JsonObject } from '../../lib/json.ts';
+import type { Caller } from '../../rules/caller.ts';
+import type { Permission } from '../../rules/permissions.ts';
+import { decide, type Grant, holds } from '../../rules/policy.ts';
+import type { Row } from '../../store/tables.ts';
+import { openData } from '../../values/sealed-row.ts';
+import { type TokenTypeName, tokenTypes } from '../../values/token-types.ts';
+import { shownData, viewToken } from '../../values/view.ts';
+import { openIntent, viewTokenIntent } from '../token-intents/row.ts';
+import { liveIntent } from '../token-intents/token-intents.ts';
+import { findLiveToken } from '../tokens/queries.ts';
+import type { TokenReading } from '../tokens/read.ts';
+
+export interface Target {
+  readonly entity: 'token' | 'token_intent';
+  readonly id: string;
+  readonly row: Row<'tokens'> | Row<'token_intents'>;
+  readonly grant: Grant | undefined;
+  /** The permission that the caller would need and lacks. */
+  readonly lacks: Permission | undefined;
+  /** The data as the caller may see it, `undefined` where it may not; the whole as an object. */
+  readonly data: () => Json | undefined;
+  readonly whole: () => Json;
+}
+
+/** `undefined` where there is no such token or intent, or no more. */
+export function findTarget(
+  tools: TokenReading,
+  caller: Caller,
+  { reference, ...wanted }: TargetWanted & { readonly reference: Reference },
+): Promise<Target | undefined> {
+  const find = reference.kind === 'token_intent' ? intentTarget : tokenTarget;
+  return find(tools, caller, { ...wanted, id: reference.id });
+}
+
+export interface TargetWanted {
+  readonly now: Instant;
+  /** For all that is shown of the targets of one request. */
+  readonly evaluation: Evaluation;
+}
+
+type TargetQuery = TargetWanted & { readonly id: string };
+
+async function tokenTarget(
+  { store, onMaskFailure }: TokenReading,
+  caller: Caller,
+  { id, now, evaluation }: TargetQuery,
+): Promise<Target | undefined> {
+  const { tenant, policy } = caller;
+  const row = await findLiveToken(store, { tenant: tenant.id, id, now });
+  if (!row) return undefined;
+  const grant = decide(policy, 'token:read', { id: row.token_id, container: row.container });
+  const open = () => openData(tenant, row, now);
+  const sight = grant && { row, open, grant, evaluation, onMaskFailure };
+  return {
+    entity: 'token',
+    id: row.token_id,
+    row,
+    grant,
+    lacks: grant ? undefined : 'token:read',
+    data: () => sight && shownData(sight)['data'],
+    whole: () => (sight ? (viewToken(sight) as JsonObject) : null),
+  };
+}
+
+/**
+ * An intent has no container yet. It is seen as the token it would become by default is seen: under
+ * the rules for the container of its type, with the mask of its type.
+ */
+async function intentTarget(
+  { store, onMaskFailure }: TokenReading,
+  caller: Caller,
+  wanted: TargetQuery,
+): Promise<Target | undefined> {
+  const { tenant, policy } = caller;
+  const row = await liveIntent(store, caller, wanted);
+  if (!row) return undefined;
+  const { container } = tokenTypes[row.type as TokenTypeName];
+  const grant = decide(policy, 'token:read', { id: undefined, container });
+  const mayRead = holds(policy, 'token-intent:read');
+  const open = () => openIntent(tenant, row, wanted.now);
+  const { evaluation } = wanted;
+  const sight = grant && { row: { ...row, mask: null }, open, grant, evaluation, onMaskFailure };
+  const shown = () => (sight ? shownData(sight) : {});
+  return {
+    entity: 'token_intent',
+    id: row.token_intent_id,
+    row,
+    grant,
+    lacks: mayRead ? (grant ? undefined : 'token:read') : 'token-intent:read',
+    data: () => shown()['data'],
+    whole: () => ({ ...viewTokenIntent(tenant, row, wanted.now), ...shown() }),
+  };
+}

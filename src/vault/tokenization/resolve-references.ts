@@ -1,0 +1,90 @@
+/** Resolving references to tokens and token intents: all of them, each decided and logged once, or none. */
+import type { Reference } from '../../expressions/references.ts';
+import type { Instant } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { denialOf, entryOf, failureOf } from '../../rules/log-entries.ts';
+import type { Effect } from '../../rules/operation.ts';
+import type { Permission } from '../../rules/permissions.ts';
+import { refuse } from '../../rules/refusal.ts';
+import type { TokenReading } from '../tokens/read.ts';
+import { findTarget, type Target, type TargetWanted } from './reference-targets.ts';
+
+export interface Resolved {
+  readonly valueFor: (reference: Reference) => Json;
+  /** One for each token and each token intent. */
+  readonly entries: readonly LogEntry[];
+  readonly targets: readonly Target[];
+}
+
+export interface Resolving extends TargetWanted {
+  readonly references: readonly Reference[];
+}
+
+/** Where not all can be resolved, the refusal: for ids that are unknown first, then for a permission. */
+export async function resolveReferences(
+  tools: TokenReading,
+  caller: Caller,
+  { references, now, evaluation }: Resolving,
+): Promise<Resolved | Effect> {
+  const wanted = new Map(references.map((reference) => [targetKey(reference), reference]));
+  const targets = new Map<string, Target>();
+  const unknown: string[] = [];
+  // Reads that begin in one turn of the event loop are one query.
+  await Promise.all(
+    Array.from(wanted, async ([key, reference]) => {
+      const target = await findTarget(tools, caller, { reference, now, evaluation });
+      if (target) targets.set(key, target);
+      else unknown.push(reference.id);
+    }),
+  );
+  if (unknown.length > 0) return refuseUnknown(caller, now, unknown);
+  const found = [...targets.values()];
+  const lacking = found.find(({ lacks }) => lacks !== undefined);
+  if (lacking?.lacks) return refuseAll(caller, now, { found, permission: lacking.lacks });
+  return {
+    valueFor: (reference) => {
+      const target = targets.get(targetKey(reference));
+      return (reference.kind === 'data' ? target?.data() : target?.whole()) ?? null;
+    },
+    entries: found.map(({ entity, id }) => entryOf(caller, now, { entity, id, operation: 'read' })),
+    targets: found,
+  };
+}
+
+/** The data of a token and the token itself are one target. */
+function targetKey({ kind, id }: Reference): string {
+  return kind === 'token_intent' ? `token_intent:${id}` : `token:${id}`;
+}
+
+/** Ids that a message lists. */
+const idsListedMax = 100;
+
+/** Whoever tries ids that do not exist is seen in the log, but not the ids, which may be values. */
+function refuseUnknown(caller: Caller, now: Instant, ids: readonly string[]): Effect {
+  const listed = ids.slice(0, idsListedMax).join(', ');
+  const more = ids.length > idsListedMax ? ` and ${ids.length - idsListedMax} more` : '';
+  return {
+    change: { entries: [failureOf(caller, now, { entity: 'token', operation: 'read' })] },
+    refusal: new VaultError('validation_failed', {
+      public: `Failed to detokenize some tokens: ${listed}${more}. They were not found.`,
+      internal: `${ids.length} ids to detokenize were not found`,
+      errors: { body: ['must refer to tokens that exist'] },
+    }),
+  };
+}
+
+function refuseAll(
+  caller: Caller,
+  now: Instant,
+  { found, permission }: { readonly found: readonly Target[]; readonly permission: Permission },
+): Effect {
+  const denials = found
+    .filter(({ lacks }) => lacks !== undefined)
+    .map(({ entity, id }) => denialOf(caller, now, { entity, id, operation: 'read' }));
+  const refused = refuse(caller, now, { entity: 'token', id: '*', permission });
+  const [first = refused.change.entries[0], ...others] = denials;
+  return { ...refused, change: { entries: [first, ...others] } };
+}

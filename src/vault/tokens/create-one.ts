@@ -1,0 +1,216 @@
+/** One creation as part of a change: a new token, or the one that holds the same value already. */
+import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
+import type { Instant } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { attemptAt } from '../../lib/findings.ts';
+import type { TokenId } from '../../lib/ids.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import type { Random } from '../../lib/random.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import { decide, type Grant, type Policy, reaches } from '../../rules/policy.ts';
+import type { TokenBody } from '../../rules/reply.ts';
+import type { Row } from '../../store/tables.ts';
+import { contentsOfRow, hasExpired, patchContents } from '../../values/contents.ts';
+import { mayTakeIntent, readGrant } from '../../values/disclosure.ts';
+import { deriveRow, openData, sealRow, stillThere } from '../../values/sealed-row.ts';
+import { searchTerms } from '../../values/search-terms.ts';
+import { idRepeated } from '../../values/token-id.ts';
+import {
+  type Extras,
+  type OnMaskFailure,
+  viewDeduplicated,
+  viewOverTime,
+  viewUnread,
+} from '../../values/view.ts';
+import type { PendingToken, PendingTokens } from './pending-tokens.ts';
+import type { PreparedToken } from './prepare.ts';
+
+/** What creations of one change share. */
+export interface Creation {
+  readonly caller: Caller;
+  readonly now: Instant;
+  readonly random: Random;
+  /** For all that the change evaluates. */
+  readonly evaluation: Evaluation;
+  readonly onMaskFailure: OnMaskFailure;
+  readonly pending: PendingTokens;
+  /** Stored tokens that hold an id that is wanted, as far as they were looked for. */
+  readonly holders: ReadonlyMap<TokenId, Row<'tokens'>>;
+  /** Expired tokens that still answer for a fingerprint. */
+  readonly expired: ReadonlyMap<string, Row<'tokens'>>;
+}
+
+/** One token as the answer tells of it. */
+export interface CreatedToken {
+  readonly row: Row<'tokens'>;
+  /** Under which its data is shown; `undefined` where none is. */
+  readonly grant: Grant | undefined;
+  /** What the caller is shown of it at that time. */
+  readonly viewAt: (instant: Instant) => TokenBody;
+}
+
+export interface TokenOutcome {
+  readonly created: CreatedToken;
+  readonly entry: LogEntry;
+}
+
+/**
+ * Adds to the drafts what the creation does; `undefined` when the caller lacks `token:create` there.
+ *
+ * @throws VaultError `conflict` when its id is taken, `validation_failed` when it cannot be made so.
+ */
+export function createOne(creation: Creation, prepared: PreparedToken): TokenOutcome | undefined {
+  const { deduplicates, fingerprint, contents, intent, path } = prepared;
+  const { policy } = creation.caller;
+  const equals = deduplicates && fingerprint !== null ? creation.pending.equals(fingerprint) : [];
+  // A conversion looks for its equal where the new token would be, and nowhere else.
+  const existing = intent
+    ? equals.find(({ row }) => row.container === contents.container && mayTakeIntent(policy, row))
+    : equals[0];
+  return attemptAt(path, () =>
+    existing ? useExisting(creation, prepared, existing) : makeNew(creation, prepared, equals),
+  );
+}
+
+function makeNew(
+  creation: Creation,
+  { contents, fingerprint, deduplicates, ids, intent }: PreparedToken,
+  equals: readonly PendingToken[],
+): TokenOutcome | undefined {
+  const { caller, now, random, evaluation, onMaskFailure, pending, expired } = creation;
+  const { tenant, policy } = caller;
+  const { container } = contents;
+  // Whoever may not create a token here does not learn whether its id is taken.
+  if (!decide(policy, 'token:create', { id: ids.next(false).value, container })) return undefined;
+  const id = freeId(creation, ids);
+  const subject = { id, container };
+  const created = decide(policy, 'token:create', subject);
+  if (!created) return undefined;
+  const answers = deduplicates && equals.every(({ row }) => row.deduplicated === 0);
+  const inTheWay = answers && fingerprint !== null ? expired.get(fingerprint) : undefined;
+  if (inTheWay) pending.remove(inTheWay);
+  const { data } = contents;
+  const row = sealRow(
+    { tenant, data, random },
+    {
+      tenant_id: tenant.id,
+      token_id: id,
+      version: 1,
+      ...deriveRow({ tenant, contents, fingerprint, now }),
+      deduplicated: answers ? 1 : 0,
+      created_by: caller.application,
+      created_at: now,
+      modified_by: null,
+      modified_at: null,
+    },
+  );
+  const terms = searchTerms(tenant, row, { contents, evaluation });
+  pending.put({ stored: undefined, row, terms });
+  const extras = { deduplicated: false };
+  // What an intent holds was brought by an earlier request, perhaps by somebody else.
+  const grant = intent ? readGrant(policy, subject) : created;
+  const viewAt = grant
+    ? viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, (at) =>
+        stillThere(row, data, at),
+      )
+    : () => viewUnread(row, extras);
+  return {
+    created: { row, grant, viewAt },
+    entry: entryOf(caller, now, { entity: 'token', id, operation: 'create' }),
+  };
+}
+
+/** An id that no token has, as far as was looked; one that has expired makes way for it. */
+function freeId({ pending, holders, now }: Creation, ids: PreparedToken['ids']): TokenId {
+  const first = ids.next(false).value;
+  const holder = holders.get(first);
+  const taken = holder !== undefined && !hasExpired(holder, now);
+  let { value } = ids.next(taken);
+  if (taken && value === first) throw new IdTaken(value);
+  if (holder && !taken) pending.remove(holder);
+  for (let current = pending.get(value); current; current = pending.get(value)) {
+    const other = ids.next(true).value;
+    if (other === value) {
+      throw current.stored ? new IdTaken(value) : idRepeated();
+    }
+    value = other;
+  }
+  return value;
+}
+
+/** The id that a creation wants is that of a token which exists. */
+export class IdTaken extends VaultError {
+  readonly id: TokenId;
+
+  constructor(id: TokenId) {
+    super('conflict', { public: 'A token with this id exists.' });
+    this.id = id;
+  }
+}
+
+/** Answers with the token that exists, changed first where the tenant wants it so. */
+function useExisting(
+  creation: Creation,
+  prepared: PreparedToken,
+  existing: PendingToken,
+): TokenOutcome | undefined {
+  const { caller, now, evaluation, onMaskFailure, pending } = creation;
+  const { tenant, policy } = caller;
+  const subject = { id: existing.row.token_id, container: prepared.contents.container };
+  if (!decide(policy, 'token:create', subject)) return undefined;
+  // What an intent held would be lost if it did not go into the token.
+  const requested = prepared.intent
+    ? 'update_existing'
+    : tenant.settings.token_deduplication_behavior;
+  const updates = requested === 'update_existing' && mayMerge(policy, existing.row);
+  const behavior = updates ? 'update_existing' : 'read_existing';
+  const current = updates ? mergedToken(creation, prepared, existing) : existing;
+  if (updates) pending.put(current);
+  const { row } = current;
+  const extras: Extras = { deduplicated: true, deduplication_behavior: behavior };
+  const place = { id: row.token_id, container: row.container };
+  const grant = readGrant(policy, place);
+  const viewAt = grant
+    ? viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, (at) =>
+        openData(tenant, row, at),
+      )
+    : () => viewDeduplicated(row, { extras, reachable: reaches(policy, place) });
+  const operation = updates ? 'update' : 'read';
+  return {
+    created: { row, grant, viewAt },
+    entry: entryOf(caller, now, { entity: 'token', id: row.token_id, operation }),
+  };
+}
+
+/** The container that a request names says nothing about the one in which the existing token lies. */
+function mayMerge(policy: Policy, { token_id: id, container }: Row<'tokens'>): boolean {
+  const permissions = ['token:update', 'token:create'] as const;
+  return permissions.some((one) => decide(policy, one, { id, container }));
+}
+
+/** The existing token with the incoming data and metadata merged in; its definition stays. */
+function mergedToken(
+  { caller, now, random, evaluation }: Creation,
+  { contents: { data, metadata } }: PreparedToken,
+  { stored, row: before }: PendingToken,
+): PendingToken {
+  const { tenant } = caller;
+  const patch = { data, ...(metadata && { metadata }) };
+  const old = contentsOfRow(before, openData(tenant, before, now).reveal());
+  const contents = patchContents(old, patch, { now: () => now });
+  const { fingerprint } = before;
+  const row = sealRow(
+    { tenant, data: contents.data, random },
+    {
+      ...before,
+      ...deriveRow({ tenant, contents, fingerprint, now }),
+      ...(stored && {
+        version: stored.version + 1,
+        modified_by: caller.application,
+        modified_at: now,
+      }),
+    },
+  );
+  return { stored, row, terms: searchTerms(tenant, row, { contents, evaluation }) };
+}

@@ -1,0 +1,98 @@
+/** One token that a request wants created: checked, with its fingerprint and the ids it may get. */
+import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { invalid } from '../../lib/errors.ts';
+import { attemptAt } from '../../lib/findings.ts';
+import { parseTokenId } from '../../lib/ids.ts';
+import type { Random } from '../../lib/random.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { lacksPermission } from '../../rules/operation.ts';
+import { decide } from '../../rules/policy.ts';
+import type { Row } from '../../store/tables.ts';
+import { type Contents, contentsOfRequest, type TokenRequest } from '../../values/contents.ts';
+import { undisclosedConversion } from '../../values/disclosure.ts';
+import { fingerprintOfContents } from '../../values/sealed-row.ts';
+import { drawTokenIds, type TokenIds } from '../../values/token-id.ts';
+import { dataForToken } from '../token-intents/row.ts';
+
+export interface RequestedToken {
+  readonly request: TokenRequest;
+  /** Where it stands in the body, for messages; empty when it is the body. */
+  readonly path: string;
+}
+
+export interface PreparedToken {
+  readonly path: string;
+  readonly contents: Contents;
+  /** Whether a token that holds the same value is to be answered instead. */
+  readonly deduplicates: boolean;
+  readonly fingerprint: string | null;
+  readonly ids: TokenIds;
+  /** The token intent that is converted. */
+  readonly intent: Row<'token_intents'> | undefined;
+}
+
+export interface TokenPreparation {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** For the expressions of all tokens that share a fate. */
+  readonly evaluation: Evaluation;
+}
+
+/**
+ * @throws VaultError naming attributes below its path: `validation_failed` with every one that is wrong,
+ * `forbidden` where expressions are evaluated over an intent that the caller may not reveal.
+ */
+export function prepareToken(
+  { clock, random, evaluation }: TokenPreparation,
+  caller: Caller,
+  {
+    request,
+    path,
+    intent,
+  }: RequestedToken & { readonly intent?: Row<'token_intents'> | undefined },
+): PreparedToken {
+  return attemptAt(path, () => {
+    const whole = intent ? convertedRequest(caller, request, intent) : request;
+    const contents = contentsOfRequest(whole, clock);
+    const place = { id: parseTokenId(request.id ?? ''), container: contents.container };
+    const refusal =
+      intent &&
+      (decide(caller.policy, 'token:create', place)
+        ? undisclosedConversion(caller.policy, place, request)
+        : lacksPermission('token:create'));
+    if (refusal) throw refusal;
+    const evaluated = { contents, evaluation };
+    const deduplicates = deduplicatesTokens(caller, request.deduplicate_token);
+    const fingerprint =
+      deduplicates || fingerprintsTokens(caller, contents)
+        ? fingerprintOfContents(caller.tenant, evaluated)
+        : null;
+    const ids = drawTokenIds(request.id ?? undefined, evaluated, random);
+    return { path, contents, deduplicates, fingerprint, ids, intent };
+  });
+}
+
+/** The request as if it had brought what the intent holds. */
+function convertedRequest(
+  caller: Caller,
+  request: TokenRequest,
+  intent: Row<'token_intents'>,
+): TokenRequest {
+  if ((request.type ?? undefined) !== undefined || (request.data ?? undefined) !== undefined) {
+    throw invalid('token_intent_id', 'must not stand beside type and data');
+  }
+  return { ...request, type: intent.type, data: dataForToken(caller.tenant, intent) };
+}
+
+/** The request decides; where it says nothing, the tenant's setting does. */
+export function deduplicatesTokens(caller: Caller, requested: boolean | null | undefined): boolean {
+  return requested ?? caller.tenant.settings.deduplicate_tokens === 'true';
+}
+
+export function fingerprintsTokens(caller: Caller, contents: Contents): boolean {
+  return (
+    contents.fingerprintExpression !== undefined ||
+    caller.tenant.settings.fingerprint_tokens === 'true'
+  );
+}

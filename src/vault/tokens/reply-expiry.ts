@@ -1,0 +1,55 @@
+/** What a kept answer about tokens may still say once a card code or a whole token is gone. */
+import type { Instant } from '../../lib/clock.ts';
+import type { Grant } from '../../rules/policy.ts';
+import type { Reply, ReplyBody, ShownToken, TokenBody } from '../../rules/reply.ts';
+import type { Row } from '../../store/tables.ts';
+import { hasExpired } from '../../values/contents.ts';
+import { withoutContents } from '../../values/view.ts';
+
+/** As many as one token can have: the end of its card code, and its own. */
+const instantsMax = 2;
+
+/** A token that was made or changed, as the answer tells of it. */
+interface ChangedToken {
+  readonly row: Row<'tokens'>;
+  readonly grant: Grant | undefined;
+  readonly viewAt: (instant: Instant) => TokenBody;
+}
+
+/** For the answer of a request that changed a token, which is its body. Spread into the reply. */
+export function changedToken(token: ChangedToken): Pick<Reply, 'expiry' | 'tokens'> {
+  return changedTokens([token], ([body]) => body ?? null);
+}
+
+/** The same for an answer made of several tokens. */
+export function changedTokens(
+  shown: readonly ChangedToken[],
+  bodyOf: (views: readonly TokenBody[]) => ReplyBody,
+): Pick<Reply, 'expiry' | 'tokens'> {
+  const tokens = { shown, bodyOf };
+  const at = [...new Set(endsOf(shown))].toSorted((a, b) => a - b);
+  const [first, last] = [at[0], at.at(-1)];
+  if (first === undefined || last === undefined) return { tokens };
+  const viewThen = (instant: Instant) =>
+    shown.map(({ row, viewAt }) =>
+      hasExpired(row, instant) ? withoutContents(viewAt(instant)) : viewAt(instant),
+    );
+  // Views of many tokens at many times would be many; then all that will go goes with the first.
+  const expiry =
+    at.length > instantsMax
+      ? { at: [first], bodyAt: () => bodyOf(viewThen(last)) }
+      : { at, bodyAt: (instant: Instant) => bodyOf(viewThen(instant)) };
+  return { tokens, expiry };
+}
+
+/** For the answer of a request that only read tokens. */
+export function readTokens(shown: readonly ShownToken[]): Pick<Reply, 'expiry' | 'tokens'> {
+  const at = endsOf(shown);
+  return { tokens: { shown }, ...(at.length > 0 && { expiry: { at } }) };
+}
+
+function endsOf(shown: readonly ShownToken[]): Instant[] {
+  return shown.flatMap(({ row }) =>
+    [row.code_expires_at, row.expires_at].filter((at) => at !== null),
+  );
+}

@@ -1,0 +1,64 @@
+/** A creation that was done before: its own id is taken, by a token that is what it asks for. */
+import { isDeepStrictEqual } from 'node:util';
+import type { Instant } from '../../lib/clock.ts';
+import type { Json } from '../../lib/json.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Row } from '../../store/tables.ts';
+import { withoutCode } from '../../values/card-code.ts';
+import { type Contents, contentsOfRow, hasExpired } from '../../values/contents.ts';
+import { readGrant } from '../../values/disclosure.ts';
+import { openData } from '../../values/sealed-row.ts';
+import { viewOverTime } from '../../values/view.ts';
+import type { Creation, TokenOutcome } from './create-one.ts';
+import type { PreparedToken } from './prepare.ts';
+
+/** The token that has the id which is wanted; of an id that is drawn there is none. */
+export function holderOf(
+  { pending, holders, now }: Creation,
+  { ids }: PreparedToken,
+): Row<'tokens'> | undefined {
+  const { value, drawn } = ids.next(false);
+  if (drawn) return undefined;
+  const row = pending.get(value)?.row ?? holders.get(value);
+  return row && !hasExpired(row, now) ? row : undefined;
+}
+
+/**
+ * The token, when it was made by the same application, still is all that is asked for, and may be
+ * revealed to the caller; else `undefined`. To others the answer would confirm what the token holds.
+ */
+export function repeatCreation(
+  { caller, now, evaluation, onMaskFailure }: Creation,
+  { contents }: PreparedToken,
+  row: Row<'tokens'>,
+): TokenOutcome | undefined {
+  const { tenant, policy } = caller;
+  if (row.created_by !== caller.application) return undefined;
+  const { token_id: id, container } = row;
+  const grant = readGrant(policy, { id, container });
+  if (grant?.transform !== 'reveal') return undefined;
+  const open = (at: Instant) => openData(tenant, row, at);
+  if (!isSame(contents, contentsOfRow(row, open(now).reveal()), now)) return undefined;
+  const extras = { deduplicated: true };
+  return {
+    created: {
+      row,
+      grant,
+      viewAt: viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, open),
+    },
+    entry: entryOf(caller, now, { entity: 'token', id, operation: 'read' }),
+  };
+}
+
+/** A card code may be gone from the token by now, and is sent again all the same. */
+function isSame(requested: Contents, stored: Contents, now: Instant): boolean {
+  const { data, codeExpiresAt: _requested, expiry, ...definition } = requested;
+  const { data: storedData, codeExpiresAt, expiry: storedExpiry, ...storedDefinition } = stored;
+  const hasCode = codeExpiresAt !== undefined && codeExpiresAt > now;
+  const expected = hasCode ? data : withoutCode(requested.type, data);
+  return (
+    isDeepStrictEqual(definition, storedDefinition) &&
+    expiry?.at === storedExpiry?.at &&
+    isDeepStrictEqual(JSON.parse(JSON.stringify(expected)) as Json, storedData)
+  );
+}
