@@ -15,7 +15,11 @@ import {
   type Ban,
   bannedWords,
   castBreaches,
+  crowdedFolders,
+  type Doors,
   dependencyBreaches,
+  doorBreaches,
+  folderCycles,
   headless,
   importCycles,
   type Lengths,
@@ -24,6 +28,7 @@ import {
   type Ranks,
   rankBreaches,
   strayImports,
+  unusedDoors,
 } from './support/tidy.ts';
 
 const ranks: Ranks = {
@@ -32,21 +37,49 @@ const ranks: Ranks = {
   expressions: 1,
   outbound: 1,
   store: 1,
-  vault: 2,
-  http: 3,
-  jobs: 3,
-  'config.ts': 4,
-  'app.ts': 5,
-  cli: 6,
+  rules: 2,
+  values: 3,
+  vault: 4,
+  gate: 5,
+  http: 6,
+  jobs: 6,
+  'config.ts': 7,
+  'app.ts': 8,
+  cli: 9,
 };
+
+const storeEngine = ['store', 'store/commit', 'store/migrations'];
+
+/** Between folders of one rank. Under `vault`, these are all that a noun knows of another. */
+const doors: Doors = {
+  'lib/directories': ['lib'],
+  'lib/log-chain': ['lib'],
+  'expressions/filters': ['expressions/evaluation'],
+  expressions: ['expressions/evaluation', 'expressions/filters'],
+  'store/commit': ['store'],
+  'store/queries': ['store'],
+  'store/sqlite': storeEngine,
+  'store/postgres': storeEngine,
+  'store/open': ['store', 'store/migrations', 'store/sqlite', 'store/postgres'],
+  'vault/enrichments': ['vault/tokens'],
+  'vault/sessions': ['vault/applications'],
+  'vault/tenants': ['vault/applications', 'vault/logs'],
+  'vault/tokens': ['vault/token-intents', 'vault/token-search'],
+  'http/protocol': ['http/schemas'],
+  'http/limits': ['http/protocol', 'http/schemas'],
+  http: ['http/limits', 'http/protocol', 'http/schemas'],
+  'http/routes': ['http', 'http/protocol', 'http/schemas'],
+};
+
+const filesPerFolderMax = 20;
 
 const lengths: Lengths = {
   linesMax: 500,
   columnsMax: 120,
   linesMaxWithoutReason: 300,
   longFiles: {
+    'src/http/server.ts': 'the steps of a request in their order',
     'src/store/tables.ts': 'every table of the database in one list, which both engines read',
-    'src/rules/policy.ts': 'from the words of a rule to the grant, access is read in one place',
   },
 };
 
@@ -180,6 +213,48 @@ const rules: readonly Rule[] = [
       'src/lib/a.ts':
         '/* import b from "../vault/b.ts" */ const a = `import c from "../cli/c.ts"`;',
     },
+  },
+  {
+    guarantee: 'an import between folders of one rank is in the table',
+    covers: source,
+    breaches: (files) => doorBreaches(files, doors),
+    breaking: [
+      { 'src/vault/tokens/a.ts': "import { b } from '../logs/b.ts';" },
+      { 'src/vault/token-intents/a.ts': "import type { B } from '../tokens/b.ts';" },
+      { 'src/vault/tokens/a.ts': "import { b } from '../b.ts';" },
+      { 'src/store/a.ts': "import { b } from './sqlite/b.ts';" },
+    ],
+    keeping: {
+      'src/vault/tokens/a.ts': "import { b } from '../token-intents/b.ts'; import './c.ts';",
+      'src/http/routes/a.ts': "import { b } from '../protocol/b.ts';",
+    },
+  },
+  {
+    guarantee: 'no folder takes part in a circle',
+    covers: source,
+    breaches: folderCycles,
+    breaking: [
+      {
+        'src/vault/tokens/a.ts': "import { b } from '../logs/b.ts';",
+        'src/vault/logs/c.ts': "import type { D } from '../tokens/d.ts';",
+      },
+      {
+        'src/store/a.ts': "import { b } from './sqlite/b.ts';",
+        'src/store/sqlite/c.ts': "import { d } from '../commit/d.ts';",
+        'src/store/commit/e.ts': "import { f } from '../f.ts';",
+      },
+    ],
+    keeping: {
+      'src/vault/tokens/a.ts': "import { b } from '../logs/b.ts'; import { c } from './c.ts';",
+      'src/vault/tokens/c.ts': "import { a } from './a.ts';",
+    },
+  },
+  {
+    guarantee: 'a folder can be read at a glance',
+    covers: source,
+    breaches: (files) => crowdedFolders(files, filesPerFolderMax),
+    breaking: [folderOfFiles(filesPerFolderMax + 1)],
+    keeping: { ...folderOfFiles(filesPerFolderMax), 'src/lib/below/a.ts': '' },
   },
   {
     guarantee: 'imports have no cycle',
@@ -371,6 +446,12 @@ for (const rule of rules) {
   });
 }
 
+test('every edge of the table is needed', () => {
+  const files = committedPaths().filter((path) => source.test(path));
+  assert.deepEqual(unusedDoors(files.map(readSource), doors), []);
+  assert.equal(unusedDoors([], { 'vault/tokens': ['vault/logs'] }).length, 1);
+});
+
 test('a file that is listed as long is long', () => {
   const listed = { ...lengths, longFiles: { 'src/lib/a.ts': 'a generated table' } };
   assert.deepEqual(lengthBreaches(filesOf({ 'src/lib/a.ts': 'a\n'.repeat(301) }), listed), []);
@@ -402,6 +483,10 @@ test('comments, strings and regular expressions are told from code', () => {
   };
   for (const [text, code] of Object.entries(blanks)) assert.equal(codeOf(text), code);
 });
+
+function folderOfFiles(count: number): Samples {
+  return Object.fromEntries(Array.from({ length: count }, (_, at) => [`src/lib/a${at}.ts`, '']));
+}
 
 function filesOf(samples: Samples): SourceFile[] {
   return Object.entries(samples).map(([path, text]) => sourceFile(path, text));

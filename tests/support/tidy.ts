@@ -23,19 +23,89 @@ function unitOf(path: string): string {
   return path.split('/')[1] ?? path;
 }
 
+/** By folder below a folder of `src`: the folders beside it that it may import from. */
+export type Doors = Readonly<Record<string, readonly string[]>>;
+
+/** `src/vault/tokens/create.ts` lies in `vault/tokens`. */
+function folderOf(path: string): string {
+  return path.slice('src/'.length, Math.max(path.lastIndexOf('/'), 'src/'.length));
+}
+
+interface Edge {
+  readonly from: string;
+  readonly to: string;
+  readonly where: string;
+}
+
+/** Imports between two folders of one unit. */
+function edgesWithin(files: readonly SourceFile[]): Edge[] {
+  return files.flatMap((file) =>
+    importsOf(file)
+      .filter(({ target }) => target.startsWith('src/') && unitOf(target) === unitOf(file.path))
+      .map(({ line, target }) => ({
+        from: folderOf(file.path),
+        to: folderOf(target),
+        where: `${file.path}:${line}`,
+      }))
+      .filter(({ from, to }) => from !== to),
+  );
+}
+
+export function doorBreaches(files: readonly SourceFile[], doors: Doors): string[] {
+  return edgesWithin(files)
+    .filter(({ from, to }) => !doors[from]?.includes(to))
+    .map(({ from, to, where }) => `${where} goes from ${from} to ${to}, which is not in the table`);
+}
+
+/** Rows of the table that no import needs. */
+export function unusedDoors(files: readonly SourceFile[], doors: Doors): string[] {
+  const used = new Set(edgesWithin(files).map(({ from, to }) => `${from} → ${to}`));
+  return Object.entries(doors)
+    .flatMap(([from, targets]) => targets.map((to) => `${from} → ${to}`))
+    .filter((edge) => !used.has(edge))
+    .map((edge) => `${edge} is in the table, and nothing imports along it`);
+}
+
+/** One cycle per folder of `src` that can reach itself, over imports of whatever file in it. */
+export function folderCycles(files: readonly SourceFile[]): string[] {
+  const edges = new Map<string, Set<string>>();
+  for (const file of files) {
+    const own = folderOf(file.path);
+    const targets = edges.get(own) ?? new Set();
+    edges.set(own, targets);
+    for (const { target } of importsOf(file)) {
+      if (target.startsWith('src/') && folderOf(target) !== own) targets.add(folderOf(target));
+    }
+  }
+  return cyclesOf(edges);
+}
+
+/** Folders of `src` with more files than that, those in folders below not counted. */
+export function crowdedFolders(files: readonly SourceFile[], filesMax: number): string[] {
+  const folders = Map.groupBy(files, (file) => folderOf(file.path));
+  return [...folders]
+    .filter(([, some]) => some.length > filesMax)
+    .map(([folder, some]) => `${folder} has ${some.length} files`);
+}
+
 /** One cycle per file that can reach itself over relative imports, types included. */
 export function importCycles(files: readonly SourceFile[]): string[] {
-  const edges = new Map(files.map((file) => [file.path, importsOf(file).map((one) => one.target)]));
+  return cyclesOf(
+    new Map(files.map((file) => [file.path, importsOf(file).map(({ target }) => target)])),
+  );
+}
+
+function cyclesOf(edges: ReadonlyMap<string, Iterable<string>>): string[] {
   const done = new Set<string>();
   const cycles: string[] = [];
-  const visit = (path: string, trail: readonly string[]): void => {
-    const start = trail.indexOf(path);
-    if (start >= 0) cycles.push([...trail.slice(start), path].join(' → '));
-    if (start >= 0 || done.has(path)) return;
-    for (const target of edges.get(path) ?? []) visit(target, [...trail, path]);
-    done.add(path);
+  const visit = (node: string, trail: readonly string[]): void => {
+    const start = trail.indexOf(node);
+    if (start >= 0) cycles.push([...trail.slice(start), node].join(' → '));
+    if (start >= 0 || done.has(node)) return;
+    for (const target of edges.get(node) ?? []) visit(target, [...trail, node]);
+    done.add(node);
   };
-  for (const path of edges.keys()) visit(path, []);
+  for (const node of edges.keys()) visit(node, []);
   return cycles;
 }
 
