@@ -6,9 +6,9 @@ import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { pooledRandom } from '../../lib/random.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
-import { readLogs } from '../../vault/logs/read.ts';
+import { readLogs, tenantsWithLogsOrRows } from '../../vault/logs/read.ts';
 import type { LogRecord } from '../../vault/logs/records.ts';
-import { type StateFinding, StateWalk, tenantsWithRows } from '../../vault/logs/state-walk.ts';
+import { type StateFinding, StateWalk } from '../../vault/logs/state-walk.ts';
 import { type Flags, UsageError } from '../terminal/command.ts';
 import { grouped } from '../terminal/progress.ts';
 
@@ -38,8 +38,7 @@ export async function* withState(
   state: State,
 ): AsyncGenerator<LogRecord> {
   const rootKey = loadConfiguredRootKey();
-  const others = whole ? await tenantsWithRows(store) : [];
-  for (const tenant of new Set([...tenants, ...others])) {
+  for (const tenant of whole ? await tenantsWithLogsOrRows(store) : tenants) {
     const keyring = await keyringOf(store, rootKey, tenant);
     const walk = new StateWalk({ tenant, keyring, store });
     for await (const record of readLogs(store, [tenant])) {

@@ -27,15 +27,28 @@ export async function* readLogs(
 }
 
 /** Every tenant that has, or had, a log; also those that are deleted. */
-export async function tenantsWithLogs(store: ReadOnlyStore): Promise<TenantId[]> {
+export function tenantsWithLogs(store: ReadOnlyStore): Promise<TenantId[]> {
+  return tenantsIn(store, logTables);
+}
+
+/** With those that have a row and no log: whoever wrote one there beside the vault left none. */
+export function tenantsWithLogsOrRows(store: ReadOnlyStore): Promise<TenantId[]> {
+  return tenantsIn(store, [...logTables, 'tenants']);
+}
+
+type TenantTable = 'logs' | 'checkpoints' | 'log_removals' | 'tenants';
+
+const logTables = ['logs', 'checkpoints', 'log_removals'] as const;
+
+async function tenantsIn(
+  store: ReadOnlyStore,
+  tables: readonly TenantTable[],
+): Promise<TenantId[]> {
   const found: TenantId[] = [];
   for (;;) {
     const after = found.at(-1);
-    const next = [
-      ...(await nextTenant(store, 'logs', after)),
-      ...(await nextTenant(store, 'checkpoints', after)),
-      ...(await nextTenant(store, 'log_removals', after)),
-    ].sort()[0];
+    const following = await Promise.all(tables.map((table) => nextTenant(store, table, after)));
+    const next = following.flat().sort()[0];
     if (next === undefined) return found;
     found.push(next);
   }
@@ -57,7 +70,7 @@ export async function countEntries(
 
 async function nextTenant(
   store: ReadOnlyStore,
-  table: 'logs' | 'checkpoints' | 'log_removals',
+  table: TenantTable,
   after: TenantId | undefined,
 ): Promise<TenantId[]> {
   const rows = await store.select((db) => {

@@ -189,11 +189,3 @@ const times = ['created_at', 'modified_at', 'authorized_at'] as const;
 function changedAt(row: AnyRow): number {
   return Math.max(...times.map((name) => Number(row[name] ?? 0)));
 }
-
-/** Every tenant that has a row, also one that was put there beside the vault. */
-export async function tenantsWithRows(store: ReadOnlyStore): Promise<TenantId[]> {
-  const rows = await store.select((db) =>
-    db.selectFrom('tenants').select('tenant_id').orderBy('tenant_id'),
-  );
-  return rows.map((row) => row.tenant_id);
-}
