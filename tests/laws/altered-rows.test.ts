@@ -109,6 +109,17 @@ onBothEngines('a row that was altered beside the vault', (engine) => {
       const whole = Object.fromEntries(Object.keys(sets).map((name) => [name, row[name] ?? null]));
       await write(engine, vault, { table: 'tokens', where, sets: whole });
     }
+    const container = { container: '/b/' };
+    await write(engine, vault, { table: 'tokens', where, sets: container });
+    for (const path of ['/tokens?id=own', '/v2/tokens']) {
+      const ask = () => tenant.send('GET', path);
+      await assertRefused({ tenant, sets: container, status: 500, ask });
+    }
+    const alerts = (await alertsOf(tenant)).length;
+    const cut = await tenant.send('GET', '/tokens/export').catch(() => undefined);
+    assert.equal(cut?.text.includes(secret) ?? false, false);
+    assert.ok((await alertsOf(tenant)).length > alerts, 'an export has an alert as well');
+    await write(engine, vault, { table: 'tokens', where, sets: { container: '/a/' } });
     assert.equal((await tenant.send('GET', '/tokens/own')).body.data, secret);
     assert.ok((await alertsOf(tenant)).every((one) => one === 'token own'));
   });

@@ -26,6 +26,9 @@ export async function operatorOf(vault: Vault, flags: Flags): Promise<Operator> 
   const asked = required(flags, 'tenant');
   const id = requireOne(tenantMeant(await vault.tenants.all(), asked));
   const tenant = await vault.tenants.find(id);
+  if (!tenant && (await vault.tenants.row(id))) {
+    throw new UsageError('the row of this tenant was altered beside the vault; restore it first');
+  }
   if (!tenant) throw new UsageError(noTenant);
   return { tenant, application: null };
 }

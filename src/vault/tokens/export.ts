@@ -3,8 +3,8 @@ import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
-import { perform } from '../../rules/operation.ts';
-import { refuse } from '../../rules/refusal.ts';
+import { type Decide, perform } from '../../rules/operation.ts';
+import { loggingFailures, refuse } from '../../rules/refusal.ts';
 import type { TokenBody } from '../../rules/reply.ts';
 import type { TokenPosition } from '../../store/queries/token-sources.ts';
 import { findBatch } from '../token-search/choose-index.ts';
@@ -20,6 +20,9 @@ export const batchTokensMax = 256;
  * batch is held for as long as its client takes to read it.
  */
 export const batchBytesMax = 524_288;
+
+/** What the log calls an attempt that failed. */
+const route = { permission: 'token:read', method: 'GET', path: '/tokens/export' };
 
 export interface Exporting {
   /** Who is asking, as of now. */
@@ -73,9 +76,14 @@ async function exportBatch(
   const { rows, next } = await findBatch(store, conditions, wanted);
   const evaluationFor = () => newEvaluation();
   const showing = { rows, permission, now, evaluationFor };
-  const { bodies, reads } = await showTokens(tools, caller, showing);
-  const entries: [LogEntry, ...LogEntry[]] = [exported(caller, now), ...reads];
-  await perform(store, async () => ({ change: { entries }, reply: { status: 200 } }));
+  let bodies: readonly TokenBody[] = [];
+  const show: Decide = async () => {
+    const shown = await showTokens(tools, caller, showing);
+    bodies = shown.bodies;
+    const entries: [LogEntry, ...LogEntry[]] = [exported(caller, now), ...shown.reads];
+    return { change: { entries }, reply: { status: 200 } };
+  };
+  await perform(store, loggingFailures(show, { caller, clock, route }));
   return { bodies, next };
 }
 

@@ -5,7 +5,7 @@ import { invalid, VaultError } from '../../lib/errors.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { entryOf } from '../../rules/log-entries.ts';
+import { alteredEntry, entryOf } from '../../rules/log-entries.ts';
 import { type Effect, perform, type Refused } from '../../rules/operation.ts';
 import type { TokenBody } from '../../rules/reply.ts';
 import type { TokenRequest } from '../../values/contents.ts';
@@ -146,7 +146,12 @@ async function decideLines(
       return { failure: token.refusal };
     }
     const line = decideLine({ ...creation, evaluation: newEvaluation() }, token, intents);
-    if (line instanceof VaultError) return { failure: line };
+    if (line instanceof VaultError) {
+      const { altered } = line;
+      const attempt = altered && { ...altered, operation: 'create' };
+      if (attempt) entries.push(alteredEntry(caller, now, attempt));
+      return { failure: line };
+    }
     entries.push(...line.entries);
     if ('refusal' in line) return { failure: line.refusal };
     if (!line.repeated) done.push(token);
