@@ -37,6 +37,7 @@ import { createOutbound } from './outbound/call.ts';
 import type { Tenants } from './rules/tenant.ts';
 import { notifyAfterCommit } from './store/notify-after-commit.ts';
 import { openStore } from './store/open/open.ts';
+import { anyTenant } from './store/queries/tenants.ts';
 import type { Store, StoreOptions } from './store/store.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
@@ -94,9 +95,7 @@ export async function openVault(
     onCommitted,
   });
   try {
-    const stored = await store.select((db) =>
-      db.selectFrom('tenants').select('tenant_id').limit(1),
-    );
+    const stored = await store.select(anyTenant);
     const rootKey = loadRootKey({
       text: config.rootKey,
       file: config.rootKeyFile,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
+import { doors, filesPerFolderMax, ranks } from './support/folders.ts';
 import {
   codeOf,
   committedPaths,
@@ -16,7 +17,6 @@ import {
   bannedWords,
   castBreaches,
   crowdedFolders,
-  type Doors,
   dependencyBreaches,
   doorBreaches,
   folderCycles,
@@ -25,53 +25,10 @@ import {
   type Lengths,
   lengthBreaches,
   type Place,
-  type Ranks,
   rankBreaches,
   strayImports,
   unusedDoors,
 } from './support/tidy.ts';
-
-const ranks: Ranks = {
-  lib: 0,
-  crypto: 1,
-  expressions: 1,
-  outbound: 1,
-  store: 1,
-  rules: 2,
-  values: 3,
-  vault: 4,
-  gate: 5,
-  http: 6,
-  jobs: 6,
-  'config.ts': 7,
-  'app.ts': 8,
-  cli: 9,
-};
-
-const storeEngine = ['store', 'store/commit', 'store/migrations'];
-
-/** Between folders of one rank. Under `vault`, these are all that a noun knows of another. */
-const doors: Doors = {
-  'lib/directories': ['lib'],
-  'lib/log-chain': ['lib'],
-  'expressions/filters': ['expressions/evaluation'],
-  expressions: ['expressions/evaluation', 'expressions/filters'],
-  'store/commit': ['store'],
-  'store/queries': ['store'],
-  'store/sqlite': storeEngine,
-  'store/postgres': storeEngine,
-  'store/open': ['store', 'store/migrations', 'store/sqlite', 'store/postgres'],
-  'vault/enrichments': ['vault/tokens'],
-  'vault/sessions': ['vault/applications'],
-  'vault/tenants': ['vault/applications', 'vault/logs'],
-  'vault/tokens': ['vault/token-intents', 'vault/token-search'],
-  'http/protocol': ['http/schemas'],
-  'http/limits': ['http/protocol', 'http/schemas'],
-  http: ['http/limits', 'http/protocol', 'http/schemas'],
-  'http/routes': ['http', 'http/protocol', 'http/schemas'],
-};
-
-const filesPerFolderMax = 20;
 
 const lengths: Lengths = {
   linesMax: 500,
@@ -131,6 +88,12 @@ const shortcuts: readonly Ban[] = [
     pattern: /\bconsole\s*\./,
     allowed: /^src\/cli\//,
     instead: 'use the log, which has an allow-list',
+  },
+  {
+    in: 'code',
+    pattern: /\b(?:selectFrom|insertInto|deleteFrom|updateTable)\b/,
+    allowed: /^src\/store\//,
+    instead: 'name the query in src/store/queries',
   },
   { in: 'text', pattern: /\b(?:TODO|FIXME|XXX)\b/, instead: 'do it or open an issue' },
   { in: 'text', pattern: /keep(?:ing)? (?:\w+ )*?in sync/i, instead: 'say it in one place' },
@@ -315,11 +278,13 @@ const rules: readonly Rule[] = [
       { 'src/lib/a.ts': '// @ts-expect-error' },
       { 'src/lib/a.ts': 'console.log(1);' },
       { 'src/lib/a.ts': '// TODO: later' },
+      { 'src/vault/logs/a.ts': "db.selectFrom('logs')" },
       { 'src/lib/a.ts': '/** Keep these in sync with b.ts. */' },
     ],
     keeping: {
       'src/config.ts': 'const { env } = process; const port = process.env.PORT;',
       'src/cli/a.ts': 'console.log(1);',
+      'src/store/queries/a.ts': "db.selectFrom('logs')",
       'src/lib/a.ts': "// process.env is read elsewhere\nconst mask = 'XXXX';",
     },
   },

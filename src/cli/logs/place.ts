@@ -2,6 +2,7 @@
 import { databasePlace, readConfig } from '../../config.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts';
+import { tenantNamed } from '../../store/queries/tenants.ts';
 import { tenantsWithLogs } from '../../vault/logs/read.ts';
 import { tenantMeant } from '../../vault/tenants/handle.ts';
 import type { Flag, Flags } from '../terminal/command.ts';
@@ -38,9 +39,7 @@ export async function openLog(
 }
 
 async function tenantOf(store: ReadOnlyStore, asked: string): Promise<TenantId> {
-  const rows = await store.select((db) =>
-    db.selectFrom('tenants').select(['tenant_id', 'name']).where('name', '=', asked),
-  );
+  const rows = await store.select(tenantNamed(asked));
   return requireOne(tenantMeant(rows, asked));
 }
 

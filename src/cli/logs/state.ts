@@ -6,6 +6,7 @@ import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { pooledRandom } from '../../lib/random.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
+import { tenantWithId } from '../../store/queries/tenants.ts';
 import { readLogs, tenantsWithLogsOrRows } from '../../vault/logs/read.ts';
 import type { LogRecord } from '../../vault/logs/records.ts';
 import { type StateFinding, StateWalk } from '../../vault/logs/state-walk.ts';
@@ -63,9 +64,7 @@ async function keyringOf(
   rootKey: RootKey,
   tenant: TenantId,
 ): Promise<Keyring | undefined> {
-  const [row] = await store.select((db) =>
-    db.selectFrom('tenants').selectAll().where('tenant_id', '=', tenant),
-  );
+  const [row] = await store.select(tenantWithId(tenant));
   if (row === undefined || row.deleted_at !== null) return undefined;
   try {
     return openKeyring(rootKey.key, tenant, row.keyring);

@@ -49,6 +49,11 @@ export type Leading = 'tokens' | 'found';
  */
 const neverExpires = sql.lit(Number.MAX_SAFE_INTEGER);
 
+/** True for what no reader has lost yet. */
+export function notExpired(column: string, now: Instant): RawBuilder<SqlBool> {
+  return sql`coalesce(${sql.ref(column)}, ${neverExpires}) > ${now}`;
+}
+
 /** The conditions on what leads to a token, but the search term `known` by which it was found. */
 export function predicateOf(
   conditions: TokenConditions,
@@ -60,7 +65,7 @@ export function predicateOf(
   const terms = conditions.terms.filter((term) => term !== known);
   return eb.and([
     eb(`${leading}.tenant_id`, '=', tenant),
-    sql<SqlBool>`coalesce(${sql.ref(`${leading}.expires_at`)}, ${neverExpires}) > ${now}`,
+    notExpired(`${leading}.expires_at`, now),
     ...(scopes.some(isEverything) ? [] : [eb.or(scopes.map((scope) => inScope(scope, leading)))]),
     ...(ids ? [eb(`${leading}.token_id`, 'in', ids)] : []),
     ...(container ? [matches(sql.ref(`${leading}.container`), container)] : []),

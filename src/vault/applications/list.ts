@@ -1,14 +1,17 @@
 /** Listing applications, newest first. */
 import { openCursor, sealCursor } from '../../crypto/cursor.ts';
-import type { Instant } from '../../lib/clock.ts';
 import { invalid } from '../../lib/errors.ts';
 import { type ApplicationId, parseUuid } from '../../lib/ids.ts';
 import type { Actor } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { ApplicationKind } from '../../rules/permissions.ts';
-import type { Tenant } from '../../rules/tenant.ts';
-import type { Store } from '../../store/store.ts';
+import {
+  type ApplicationFilter,
+  type ApplicationPosition,
+  applicationCount,
+  applicationPage,
+} from '../../store/queries/applications.ts';
 import type { Row } from '../../store/tables.ts';
 import { keysOf } from './queries.ts';
 import type { ApplicationReading } from './read.ts';
@@ -27,9 +30,6 @@ export interface ApplicationQuery {
 const sizeDefault = 20;
 const route = 'GET /applications';
 
-/** Newest first, ties by id. */
-type ApplicationPosition = readonly [at: Instant, id: ApplicationId];
-
 /** @throws VaultError `validation_failed` for a cursor that is none. */
 export function listApplications(
   { store, clock }: ApplicationReading,
@@ -40,13 +40,18 @@ export function listApplications(
   const cursorKey = tenant.keyring.secret('cursor');
   const { page = 1, size = sizeDefault } = query;
   const filter: ApplicationFilter = {
+    tenant: tenant.id,
     ids: query.id?.flatMap((id) => parseUuid<ApplicationId>(id) ?? []),
     kinds: query.type,
   };
   const after = query.start === undefined ? undefined : readCursor(cursorKey, query.start);
   return async () => {
-    const total = await countApplications(store, tenant, filter);
-    const rows = await selectApplications(store, tenant, { filter, page, size, after });
+    const isEmpty = filter.ids?.length === 0;
+    const [counted] = isEmpty ? [] : await store.select(applicationCount(filter));
+    const total = counted?.count ?? 0;
+    // One row more than the page holds, which says whether another page follows.
+    const wanted = { ...filter, limit: size + 1, after, skip: (page - 1) * size };
+    const rows = isEmpty ? [] : await store.select(applicationPage(wanted));
     const shown = rows.slice(0, size);
     const last = shown.at(-1);
     const next = rows.length > size && last && sealCursor(cursorKey, route, positionOf(last));
@@ -76,60 +81,6 @@ export function listApplications(
       },
     };
   };
-}
-
-interface ApplicationFilter {
-  readonly ids: readonly ApplicationId[] | undefined;
-  readonly kinds: readonly ApplicationKind[] | undefined;
-}
-
-async function countApplications(
-  store: Store,
-  tenant: Tenant,
-  { ids, kinds }: ApplicationFilter,
-): Promise<number> {
-  if (ids?.length === 0) return 0;
-  const [counted] = await store.select((db) => {
-    let select = db
-      .selectFrom('applications')
-      .where('tenant_id', '=', tenant.id)
-      .select((eb) => eb.fn.countAll<number>().as('count'));
-    if (ids) select = select.where('application_id', 'in', ids);
-    if (kinds) select = select.where('type', 'in', kinds);
-    return select;
-  });
-  return counted?.count ?? 0;
-}
-
-interface ApplicationPage {
-  readonly filter: ApplicationFilter;
-  readonly page: number;
-  readonly size: number;
-  readonly after: ApplicationPosition | undefined;
-}
-
-/** One row more than the page holds, which says whether another page follows. */
-async function selectApplications(
-  store: Store,
-  tenant: Tenant,
-  { filter: { ids, kinds }, page, size, after }: ApplicationPage,
-): Promise<Row<'applications'>[]> {
-  if (ids?.length === 0) return [];
-  return store.select((db) => {
-    let select = db
-      .selectFrom('applications')
-      .selectAll()
-      .where('tenant_id', '=', tenant.id)
-      .orderBy('created_at', 'desc')
-      .orderBy('application_id', 'desc')
-      .limit(size + 1);
-    if (ids) select = select.where('application_id', 'in', ids);
-    if (kinds) select = select.where('type', 'in', kinds);
-    if (after === undefined) return select.offset((page - 1) * size);
-    return select.where(({ eb, refTuple, tuple }) =>
-      eb(refTuple('created_at', 'application_id'), '<', tuple(...after)),
-    );
-  });
 }
 
 function positionOf(row: Row<'applications'>): ApplicationPosition {

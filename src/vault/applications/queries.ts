@@ -3,6 +3,7 @@ import { VaultError } from '../../lib/errors.ts';
 import { type ApplicationId, type KeyId, parseUuid, type TenantId } from '../../lib/ids.ts';
 import { requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
+import { applicationKeys, keyWithId } from '../../store/queries/applications.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 
@@ -42,16 +43,7 @@ export async function keysOf(
   applications?: readonly ApplicationId[],
 ): Promise<Row<'api_keys'>[]> {
   if (applications?.length === 0) return [];
-  return store.select((db) => {
-    const select = db
-      .selectFrom('api_keys')
-      .selectAll()
-      .where('tenant_id', '=', tenant)
-      .where('session_id', 'is', null)
-      .orderBy('created_at')
-      .orderBy('key_id');
-    return applications ? select.where('application_id', 'in', applications) : select;
-  });
+  return store.select(applicationKeys(tenant, applications));
 }
 
 /** @throws VaultError `not_found`, also for the key of another application. */
@@ -76,13 +68,7 @@ export async function keyOfTenant(
 ): Promise<Row<'api_keys'>> {
   const keyId = parseUuid<KeyId>(id);
   if (keyId === undefined) throw noKey();
-  const [row] = await store.select((db) =>
-    db
-      .selectFrom('api_keys')
-      .selectAll()
-      .where('tenant_id', '=', tenant)
-      .where('key_id', '=', keyId),
-  );
+  const [row] = await store.select(keyWithId(tenant, keyId));
   if (row) return row;
   throw noKey();
 }

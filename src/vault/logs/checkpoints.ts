@@ -8,6 +8,7 @@ import type { Caller } from '../../rules/caller.ts';
 import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import { newestCheckpoint as checkpointQuery } from '../../store/queries/log-statements.ts';
 import { entryBeyondTraces, type LogStream, logStreams } from '../../store/queries/log-streams.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -167,14 +168,7 @@ export async function newestCheckpoint(
   store: Store,
   tenant: TenantId,
 ): Promise<Row<'checkpoints'> | undefined> {
-  const [row] = await store.select((db) =>
-    db
-      .selectFrom('checkpoints')
-      .selectAll()
-      .where('tenant_id', '=', tenant)
-      .orderBy('seq', 'desc')
-      .limit(1),
-  );
+  const [row] = await store.select(checkpointQuery(tenant));
   return row;
 }
 

@@ -8,9 +8,10 @@ import type { Caller } from '../../rules/caller.ts';
 import { displayNames, entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Tenant } from '../../rules/tenant.ts';
+import type { LogPosition } from '../../store/queries/logs.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { findLogs, type LogPosition, logPositionOf } from './find.ts';
+import { findLogs, logPositionOf } from './find.ts';
 
 export interface LogQuery {
   readonly entity_type?: string;

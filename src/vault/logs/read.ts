@@ -1,6 +1,9 @@
 /** Reading whole logs out of a database, page by page, in the order in which they are exported. */
 import type { TenantId } from '../../lib/ids.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
+import { checkpointsAfter, removalsAfter } from '../../store/queries/log-statements.ts';
+import { entriesAfter } from '../../store/queries/logs.ts';
+import { nextTenantWithLogs } from '../../store/queries/tenants.ts';
 import type { Row } from '../../store/tables.ts';
 import { streamsOf } from './checkpoints.ts';
 import type { LogRecord } from './records.ts';
@@ -73,39 +76,16 @@ async function nextTenant(
   table: TenantTable,
   after: TenantId | undefined,
 ): Promise<TenantId[]> {
-  const rows = await store.select((db) => {
-    const select = db.selectFrom(table).select('tenant_id').orderBy('tenant_id').limit(1);
-    return after === undefined ? select : select.where('tenant_id', '>', after);
-  });
+  const rows = await store.select(nextTenantWithLogs(table, after));
   return rows.map((row) => row.tenant_id);
 }
 
 function removalsOf(store: ReadOnlyStore, tenant: TenantId): AsyncGenerator<Row<'log_removals'>> {
-  return paged((last: Row<'log_removals'> | undefined) =>
-    store.select((db) =>
-      db
-        .selectFrom('log_removals')
-        .selectAll()
-        .where('tenant_id', '=', tenant)
-        .where('stream_id', '>', last?.stream_id ?? '')
-        .orderBy('stream_id')
-        .limit(pageRowsMax),
-    ),
-  );
+  return paged((after) => store.select(removalsAfter({ tenant, after, limit: pageRowsMax })));
 }
 
 function checkpointsOf(store: ReadOnlyStore, tenant: TenantId): AsyncGenerator<Row<'checkpoints'>> {
-  return paged((last: Row<'checkpoints'> | undefined) =>
-    store.select((db) =>
-      db
-        .selectFrom('checkpoints')
-        .selectAll()
-        .where('tenant_id', '=', tenant)
-        .where('seq', '>', last?.seq ?? 0)
-        .orderBy('seq')
-        .limit(pageRowsMax),
-    ),
-  );
+  return paged((after) => store.select(checkpointsAfter({ tenant, after, limit: pageRowsMax })));
 }
 
 async function* paged<R>(page: (last: R | undefined) => Promise<R[]>): AsyncGenerator<R> {
@@ -120,23 +100,8 @@ async function* paged<R>(page: (last: R | undefined) => Promise<R[]>): AsyncGene
 
 /** Streams by their ids, each in its order. The next page is fetched while this one is looked at. */
 async function* entriesOf(store: ReadOnlyStore, tenant: TenantId): AsyncGenerator<LogRecord> {
-  const page = (last: Row<'logs'> | undefined) =>
-    store.select((db) =>
-      db
-        .selectFrom('logs')
-        .selectAll()
-        .where('tenant_id', '=', tenant)
-        .where(({ eb, refTuple, tuple }) =>
-          eb(
-            refTuple('stream_id', 'seq'),
-            '>',
-            tuple(last?.stream_id ?? '', last?.seq ?? Number.MIN_SAFE_INTEGER),
-          ),
-        )
-        .orderBy('stream_id')
-        .orderBy('seq')
-        .limit(pageRowsMax),
-    );
+  const page = (after: Row<'logs'> | undefined) =>
+    store.select(entriesAfter({ tenant, after, limit: pageRowsMax }));
   let next = page(undefined);
   for (;;) {
     const entries = await next;

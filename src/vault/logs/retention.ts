@@ -4,6 +4,7 @@ import { VaultError } from '../../lib/errors.ts';
 import { type ChainHead, follows, seedHead } from '../../lib/log-chain/entries.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import { streamBeginning } from '../../store/queries/logs.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { streamsOf } from './checkpoints.ts';
@@ -99,15 +100,8 @@ async function oldestEntries(
   store: Store,
   { tenant, stream_id, before }: Trimming,
 ): Promise<Row<'logs'>[]> {
-  const entries = await store.select((db) =>
-    db
-      .selectFrom('logs')
-      .selectAll()
-      .where('tenant_id', '=', tenant.id)
-      .where('stream_id', '=', stream_id)
-      .orderBy('seq')
-      .limit(removedEntriesMax),
-  );
+  const beginning = { tenant: tenant.id, stream_id, limit: removedEntriesMax };
+  const entries = await store.select(streamBeginning(beginning));
   const kept = entries.findIndex((entry) => entry.created_at >= before);
   return kept === -1 ? entries : entries.slice(0, kept);
 }

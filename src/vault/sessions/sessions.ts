@@ -7,6 +7,9 @@ import { systemEntry } from '../../rules/log-entries.ts';
 import { covers, type Policy, policyOf } from '../../rules/policy.ts';
 import { requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
+import { keysWithHashes } from '../../store/queries/applications.ts';
+import { sessionWithNonce } from '../../store/queries/sessions.ts';
+import { rowsDue } from '../../store/queries/tenant-rows.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { accessOf } from '../applications/row.ts';
@@ -44,13 +47,7 @@ export async function sessionOfNonce(
   tenant: TenantId,
   nonce: string,
 ): Promise<Row<'sessions'> | undefined> {
-  const [row] = await store.select((db) =>
-    db
-      .selectFrom('sessions')
-      .selectAll()
-      .where('tenant_id', '=', tenant)
-      .where('nonce_hash', '=', hashSessionNonce(nonce)),
-  );
+  const [row] = await store.select(sessionWithNonce(tenant, hashSessionNonce(nonce)));
   return row;
 }
 
@@ -71,28 +68,15 @@ export async function purgeSessions(
   { tenant, until, rowsMax }: Purge,
 ): Promise<number> {
   const now = clock.now();
-  const rows = await store.select((db) =>
-    db
-      .selectFrom('sessions')
-      .selectAll()
-      .where('tenant_id', '=', tenant)
-      .where('expires_at', '<=', until)
-      .orderBy('expires_at')
-      .limit(rowsMax),
-  );
+  const due = { tenant: { id: tenant }, until, rowsMax, skip: 0 };
+  const rows = await store.select(rowsDue('sessions', 'expires_at', due));
   const [first, ...others] = rows.map((row) =>
     systemEntry({ tenant, at: now, entity: 'session', id: row.session_id, operation: 'expire' }),
   );
   if (first === undefined) return 0;
   const entries: readonly [LogEntry, ...LogEntry[]] = [first, ...others];
   const hashes = rows.map(({ key_hash }) => key_hash);
-  const keys = await store.select((db) =>
-    db
-      .selectFrom('api_keys')
-      .select(['key_hash', 'version', 'key_id'])
-      .where('tenant_id', '=', tenant)
-      .where('key_hash', 'in', hashes),
-  );
+  const keys = await store.select(keysWithHashes(tenant, hashes));
   const { conflict } = await store.commit({
     remove: {
       sessions: rows.map(({ tenant_id, session_id, version }) => ({

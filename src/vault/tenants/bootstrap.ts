@@ -8,6 +8,7 @@ import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { type Permission, permissionAllowed, permissions } from '../../rules/permissions.ts';
 import type { Tenant, Tenants, TenantType } from '../../rules/tenant.ts';
+import { anyTenant } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { type NewKey, newKey, viewKey } from '../applications/api-key-row.ts';
@@ -39,9 +40,7 @@ export async function bootstrap(
   tools: BootstrapTools,
   settings: BootstrapSettings,
 ): Promise<Bootstrapped | undefined> {
-  const stored = await tools.store.select((db) =>
-    db.selectFrom('tenants').select('tenant_id').limit(1),
-  );
+  const stored = await tools.store.select(anyTenant);
   if (stored.length > 0) return undefined;
   try {
     return await createTenantWithKey(tools, settings);

@@ -5,6 +5,7 @@ import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Change } from '../../store/change.ts';
 import { purgedTables, rowsOfTenant } from '../../store/queries/tenant-rows.ts';
+import { deletedTenants } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { draftCheckpoint, newestCheckpoint } from '../logs/checkpoints.ts';
@@ -67,9 +68,7 @@ export async function purgeDeletedTenants(
   { store, clock }: Purging,
   rowsMax: number,
 ): Promise<number> {
-  const tenants = await store.select((db) =>
-    db.selectFrom('tenants').select('tenant_id').where('deleted_at', 'is not', null),
-  );
+  const tenants = await store.select(deletedTenants);
   for (const { tenant_id: tenant } of tenants) {
     for (const table of purgedTables) {
       const rows = await store.select(rowsOfTenant(table, { tenant, limit: rowsMax }));

@@ -1,6 +1,7 @@
 /** Where the root key lies: beside the database of a production tenant it protects little. */
 import { existsSync, realpathSync } from 'node:fs';
 import { sep } from 'node:path';
+import { anyProductionTenant } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
 
 export interface RootKeyPlace {
@@ -20,13 +21,5 @@ export async function isRootKeyBesideProduction(
   if (!existsSync(rootKeyFile)) return false;
   // Links are followed: what counts is where the bytes are.
   if (!realpathSync(rootKeyFile).startsWith(`${realpathSync(dataDir)}${sep}`)) return false;
-  const production = await store.select((db) =>
-    db
-      .selectFrom('tenants')
-      .select('tenant_id')
-      .where('type', '=', 'production')
-      .where('deleted_at', 'is', null)
-      .limit(1),
-  );
-  return production.length > 0;
+  return (await store.select(anyProductionTenant)).length > 0;
 }

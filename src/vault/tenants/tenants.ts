@@ -8,6 +8,7 @@ import type { Random } from '../../lib/random.ts';
 import { isProven, proven } from '../../rules/proven-row.ts';
 import { quotasOf, settingsOf } from '../../rules/settings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import { allTenants } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 
@@ -59,15 +60,7 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
     keyring: keyringOf(row),
   });
 
-  const all = () =>
-    store.select((db) =>
-      db
-        .selectFrom('tenants')
-        .selectAll()
-        .where('deleted_at', 'is', null)
-        .orderBy('created_at')
-        .orderBy('tenant_id'),
-    );
+  const all = () => store.select(allTenants);
 
   async function rowOf(id: TenantId): Promise<Row<'tenants'> | undefined> {
     const row = await store.get('tenants', { tenant_id: id });

@@ -2,10 +2,10 @@
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { parseInstant } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
-import type { TenantId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
+import { tokenCountsByType } from '../../store/queries/tokens.ts';
 import type { Store } from '../../store/store.ts';
 
 export interface Reporting {
@@ -17,7 +17,9 @@ export function reportUsage({ store, clock }: Reporting, caller: Caller): Decide
   const { tenant } = caller;
   return async () => {
     const now = clock.now();
-    const counts = await countByType(store, tenant.id, now);
+    const counts = await store.select(
+      tokenCountsByType(tenant.id, { now, activeSince: startOfMonth(now) }),
+    );
     const total = counts.reduce((sum, { count }) => sum + count, 0);
     const fact = { entity: 'tenant', id: tenant.id, operation: 'report' } as const;
     return {
@@ -40,25 +42,6 @@ export function reportUsage({ store, clock }: Reporting, caller: Caller): Decide
       },
     };
   };
-}
-
-/** Tokens that have not expired. The columns are those of one index, so no token itself is read. */
-function countByType(store: Store, tenant: TenantId, now: Instant) {
-  const month = startOfMonth(now);
-  return store.select((db) =>
-    db
-      .selectFrom('tokens')
-      .where('tenant_id', '=', tenant)
-      .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
-      .select('type')
-      .select(({ fn }) => [
-        fn.countAll<number>().as('count'),
-        fn.max('created_at').as('last_created_at'),
-        fn.countAll<number>().filterWhere('created_at', '>=', month).as('active'),
-      ])
-      .groupBy('type')
-      .orderBy('type'),
-  );
 }
 
 function startOfMonth(now: Instant): Instant {

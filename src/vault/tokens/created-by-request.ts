@@ -1,6 +1,7 @@
 /** Tokens that a request itself made earlier on: it may have more changes than it can remember. */
 import type { Instant } from '../../lib/clock.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { tokensCreatedInTrace } from '../../store/queries/logs.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 
@@ -20,16 +21,8 @@ export async function createdByRequest(
   const own = tokens.filter((row) => row.created_at >= since && row.created_by === application);
   for (const [at, rows] of Map.groupBy(own, (row) => row.created_at)) {
     const ids = rows.map((row) => row.token_id);
-    const entries = await store.select((db) =>
-      db
-        .selectFrom('logs')
-        .select('entity_id')
-        .where('tenant_id', '=', tenant.id)
-        .where('created_at', '=', at)
-        .where('entity_type', '=', 'token')
-        .where('entity_id', 'in', ids)
-        .where('operation', '=', 'create')
-        .where('trace_id', '=', origin.traceId),
+    const entries = await store.select(
+      tokensCreatedInTrace({ tenant: tenant.id, at, tokens: ids, traceId: origin.traceId }),
     );
     for (const { entity_id } of entries) made.add(entity_id);
   }

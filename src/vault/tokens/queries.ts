@@ -1,15 +1,15 @@
 /** What is asked of stored tokens, always within one tenant. */
-import assert from 'node:assert/strict';
 import type { Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { parseTokenId, type TenantId } from '../../lib/ids.ts';
 import type { Change } from '../../store/change.ts';
-import type { Query, Store } from '../../store/store.ts';
-import type { Key, Row } from '../../store/tables.ts';
+import {
+  tokensWithFingerprints as equalTokens,
+  searchTermKeys,
+} from '../../store/queries/tokens.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
 import { hasExpired } from '../../values/contents.ts';
-
-/** Tokens of one fingerprint that deduplication looks at. */
-const equalsMax = 100;
 
 /** Fingerprints in one query. */
 const fingerprintsAtOnce = 50;
@@ -63,46 +63,6 @@ export async function tokensWithFingerprints(
   return (await Promise.all(queries)).flat();
 }
 
-function equalTokens(tenant: TenantId, fingerprints: readonly string[]): Query<Row<'tokens'>> {
-  return (db) => {
-    const [first, ...others] = fingerprints.map((fingerprint) =>
-      db
-        .selectFrom(
-          db
-            .selectFrom('tokens')
-            .selectAll()
-            .where('tenant_id', '=', tenant)
-            .where('fingerprint', '=', fingerprint)
-            .orderBy('deduplicated', 'desc')
-            .orderBy('created_at')
-            .limit(equalsMax)
-            .as('equal'),
-        )
-        .selectAll(),
-    );
-    assert(first !== undefined, 'there is a fingerprint to look for');
-    return others
-      .reduce((union, one) => union.unionAll(one), first)
-      .orderBy('deduplicated', 'desc')
-      .orderBy('created_at');
-  };
-}
-
-/**
- * The search terms under which a token is found. Only their keys: for more than the index by token
- * holds, SQLite would go through all terms of the tenant.
- */
-async function termsOf(store: Store, row: Row<'tokens'>): Promise<Key<'search_terms'>[]> {
-  if (row.search_indexes === null && row.metadata === null) return [];
-  return store.select((db) =>
-    db
-      .selectFrom('search_terms')
-      .select(['tenant_id', 'term', 'created_at', 'token_id'])
-      .where('tenant_id', '=', row.tenant_id)
-      .where('token_id', '=', row.token_id),
-  );
-}
-
 export interface Replacement {
   readonly row: Row<'tokens'>;
   readonly updated: Row<'tokens'>;
@@ -116,7 +76,8 @@ export async function replacementOf(
   { row, updated, terms }: Replacement,
 ): Promise<Pick<Change, 'remove' | 'replace' | 'insert'>> {
   const { container, type, expires_at } = row;
-  const keys = await termsOf(store, row);
+  const hasTerms = row.search_indexes !== null || row.metadata !== null;
+  const keys = hasTerms ? await store.select(searchTermKeys(row)) : [];
   const before = keys.map((key) => ({ ...key, container, type, expires_at }));
   return {
     remove: { search_terms: without(before, terms) },

@@ -1,0 +1,99 @@
+/** Queries about applications and their keys. */
+import type { Instant } from '../../lib/clock.ts';
+import type { ApplicationId, KeyId, TenantId } from '../../lib/ids.ts';
+import type { Query } from '../store.ts';
+import type { Row } from '../tables.ts';
+
+export interface ApplicationFilter {
+  readonly tenant: TenantId;
+  /** Not empty where it is given. */
+  readonly ids: readonly ApplicationId[] | undefined;
+  readonly kinds: readonly Row<'applications'>['type'][] | undefined;
+}
+
+export function applicationCount({
+  tenant,
+  ids,
+  kinds,
+}: ApplicationFilter): Query<{ readonly count: number }> {
+  return (db) => {
+    let select = db
+      .selectFrom('applications')
+      .where('tenant_id', '=', tenant)
+      .select((eb) => eb.fn.countAll<number>().as('count'));
+    if (ids) select = select.where('application_id', 'in', ids);
+    if (kinds) select = select.where('type', 'in', kinds);
+    return select;
+  };
+}
+
+/** Newest first, ties by id. */
+export type ApplicationPosition = readonly [at: Instant, id: ApplicationId];
+
+export interface ApplicationPage extends ApplicationFilter {
+  readonly limit: number;
+  /** Continues after this application; otherwise so many are passed over. */
+  readonly after: ApplicationPosition | undefined;
+  readonly skip: number;
+}
+
+export function applicationPage({
+  tenant,
+  ids,
+  kinds,
+  limit,
+  after,
+  skip,
+}: ApplicationPage): Query<Row<'applications'>> {
+  return (db) => {
+    let select = db
+      .selectFrom('applications')
+      .selectAll()
+      .where('tenant_id', '=', tenant)
+      .orderBy('created_at', 'desc')
+      .orderBy('application_id', 'desc')
+      .limit(limit);
+    if (ids) select = select.where('application_id', 'in', ids);
+    if (kinds) select = select.where('type', 'in', kinds);
+    if (after === undefined) return select.offset(skip);
+    return select.where(({ eb, refTuple, tuple }) =>
+      eb(refTuple('created_at', 'application_id'), '<', tuple(...after)),
+    );
+  };
+}
+
+/** Keys of applications, oldest first; of all applications when none are named. No keys of sessions. */
+export function applicationKeys(
+  tenant: TenantId,
+  applications?: readonly ApplicationId[],
+): Query<Row<'api_keys'>> {
+  return (db) => {
+    const select = db
+      .selectFrom('api_keys')
+      .selectAll()
+      .where('tenant_id', '=', tenant)
+      .where('session_id', 'is', null)
+      .orderBy('created_at')
+      .orderBy('key_id');
+    return applications ? select.where('application_id', 'in', applications) : select;
+  };
+}
+
+/** A key of any application, or of a session. */
+export function keyWithId(tenant: TenantId, id: KeyId): Query<Row<'api_keys'>> {
+  return (db) =>
+    db.selectFrom('api_keys').selectAll().where('tenant_id', '=', tenant).where('key_id', '=', id);
+}
+
+/** Those of the keys that the tenant has, as far as a removal has to know them. */
+export function keysWithHashes(
+  tenant: TenantId,
+  hashes: readonly string[],
+): Query<Pick<Row<'api_keys'>, 'key_hash' | 'version' | 'key_id'>> {
+  return (db) =>
+    db
+      .selectFrom('api_keys')
+      .select(['key_hash', 'version', 'key_id'])
+      .where('tenant_id', '=', tenant)
+      .where('key_hash', 'in', hashes);
+}

@@ -1,0 +1,51 @@
+/** Queries about tenants: the only ones that name no tenant. None of them answers a request of one. */
+import type { TenantId } from '../../lib/ids.ts';
+import type { Query } from '../store.ts';
+import type { Row } from '../tables.ts';
+
+type TenantKey = Pick<Row<'tenants'>, 'tenant_id'>;
+
+/** At most one row: whether the store has a tenant at all, deleted or not. */
+export const anyTenant: Query<TenantKey> = (db) =>
+  db.selectFrom('tenants').select('tenant_id').limit(1);
+
+/** All tenants but those that are deleted, oldest first. */
+export const allTenants: Query<Row<'tenants'>> = (db) =>
+  db
+    .selectFrom('tenants')
+    .selectAll()
+    .where('deleted_at', 'is', null)
+    .orderBy('created_at')
+    .orderBy('tenant_id');
+
+/** At most one row: whether there is a tenant that holds real values. */
+export const anyProductionTenant: Query<TenantKey> = (db) =>
+  db
+    .selectFrom('tenants')
+    .select('tenant_id')
+    .where('type', '=', 'production')
+    .where('deleted_at', 'is', null)
+    .limit(1);
+
+/** The tenants whose rows the purge job removes. */
+export const deletedTenants: Query<TenantKey> = (db) =>
+  db.selectFrom('tenants').select('tenant_id').where('deleted_at', 'is not', null);
+
+export function tenantWithId(tenant: TenantId): Query<Row<'tenants'>> {
+  return (db) => db.selectFrom('tenants').selectAll().where('tenant_id', '=', tenant);
+}
+
+/** The tenant that an operator names, also a deleted one. */
+export function tenantNamed(name: string): Query<Pick<Row<'tenants'>, 'tenant_id' | 'name'>> {
+  return (db) => db.selectFrom('tenants').select(['tenant_id', 'name']).where('name', '=', name);
+}
+
+type LogTable = 'logs' | 'checkpoints' | 'log_removals' | 'tenants';
+
+/** The first tenant, in the order of ids, that has rows in a table of the log; deleted ones included. */
+export function nextTenantWithLogs(table: LogTable, after: TenantId | undefined): Query<TenantKey> {
+  return (db) => {
+    const select = db.selectFrom(table).select('tenant_id').orderBy('tenant_id').limit(1);
+    return after === undefined ? select : select.where('tenant_id', '>', after);
+  };
+}

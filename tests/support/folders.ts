@@ -1,0 +1,44 @@
+/** The folders of `src`: their ranks, and the imports that are allowed between folders of one rank. */
+import type { Doors, Ranks } from './tidy.ts';
+
+export const ranks: Ranks = {
+  lib: 0,
+  crypto: 1,
+  expressions: 1,
+  outbound: 1,
+  store: 1,
+  rules: 2,
+  values: 3,
+  vault: 4,
+  gate: 5,
+  http: 6,
+  jobs: 6,
+  'config.ts': 7,
+  'app.ts': 8,
+  cli: 9,
+};
+
+const storeEngine = ['store', 'store/commit', 'store/migrations'];
+
+/** Between folders of one rank. Under `vault`, these are all that a noun knows of another. */
+export const doors: Doors = {
+  'lib/directories': ['lib'],
+  'lib/log-chain': ['lib'],
+  'expressions/filters': ['expressions/evaluation'],
+  expressions: ['expressions/evaluation', 'expressions/filters'],
+  'store/commit': ['store'],
+  'store/queries': ['store'],
+  'store/sqlite': storeEngine,
+  'store/postgres': storeEngine,
+  'store/open': ['store', 'store/migrations', 'store/sqlite', 'store/postgres'],
+  'vault/enrichments': ['vault/tokens'],
+  'vault/sessions': ['vault/applications'],
+  'vault/tenants': ['vault/applications', 'vault/logs'],
+  'vault/tokens': ['vault/token-intents', 'vault/token-search'],
+  'http/protocol': ['http/schemas'],
+  'http/limits': ['http/protocol', 'http/schemas'],
+  http: ['http/limits', 'http/protocol', 'http/schemas'],
+  'http/routes': ['http', 'http/protocol', 'http/schemas'],
+};
+
+export const filesPerFolderMax = 20;
