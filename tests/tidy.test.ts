@@ -35,7 +35,6 @@ const lengths: Lengths = {
   columnsMax: 120,
   linesMaxWithoutReason: 300,
   longFiles: {
-    'src/http/server.ts': 'the steps of a request in their order',
     'src/store/tables.ts': 'every table of the database in one list, which both engines read',
   },
 };

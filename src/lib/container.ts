@@ -24,8 +24,3 @@ export function parseContainer(text: string): Container | undefined {
   if (path.split('/').length - 2 > containerDepthMax) return undefined;
   return path as Container;
 }
-
-/** True when `inner` is `outer` or lies below it. Paths end in `/`, so a prefix is an ancestor. */
-export function contains(outer: Container, inner: Container): boolean {
-  return inner.startsWith(outer);
-}

@@ -1,28 +1,10 @@
 /** Performing: a request decides, the store commits what it decided, and only then is it answered. */
 import { setTimeout as timeout } from 'node:timers/promises';
-import type { Instant } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import type { Change, Precondition } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
-import type { Caller } from './caller.ts';
-import { type Attempt, denialOf } from './log-entries.ts';
-import type { Permission } from './permissions.ts';
 import type { Reply } from './reply.ts';
-
-/** A list too large to be held: its items are read and logged one at a time, as it is written. */
-export interface WrittenList {
-  readonly pagination: object;
-  readonly items: readonly ItemToWrite[];
-}
-
-/**
- * Gives the item when its turn comes; `undefined` when it is gone by then.
- * @param caller gives who is asking as of now, and throws once they would be refused.
- */
-export type ItemToWrite = (
-  caller: () => Promise<Caller>,
-) => object | undefined | Promise<object | undefined>;
 
 /** What a request comes to. Its change is durable before anybody learns of it. */
 export type Effect = Done | Refused | Outreach;
@@ -147,15 +129,4 @@ async function reachOut(store: Store, outreach: Outreach, { slot, begun }: Begun
 function withReply(change: Change, row: Row<'replies'>): Change {
   if (row.version === 1) return { ...change, insert: { ...change.insert, replies: [row] } };
   return { ...change, replace: { ...change.replace, replies: [row] } };
-}
-
-export function lacksPermission(permission: Permission): VaultError {
-  return new VaultError('forbidden', {
-    public: `The key lacks the permission ${permission} here.`,
-  });
-}
-
-/** The effect of a refused request: its entry in the log, and the refusal. */
-export function deny(caller: Caller, at: Instant, denial: Attempt, refusal: VaultError): Refused {
-  return { change: { entries: [denialOf(caller, at, denial)] }, refusal };
 }

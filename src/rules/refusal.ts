@@ -7,9 +7,10 @@ import {
   type AttemptedRoute,
   alteredEntry,
   attemptOf,
+  denialOf,
   failureOf,
 } from './log-entries.ts';
-import { type Decide, deny, lacksPermission, type Refused } from './operation.ts';
+import type { Decide, Refused } from './operation.ts';
 import type { Permission } from './permissions.ts';
 
 export interface Refusal {
@@ -32,6 +33,17 @@ export function forbid(
   { message, ...denial }: Attempt & { readonly message: string },
 ): Refused {
   return deny(caller, at, denial, new VaultError('forbidden', { public: message }));
+}
+
+/** The effect of a refused request: its entry in the log, and the refusal. */
+export function deny(caller: Caller, at: Instant, denial: Attempt, refusal: VaultError): Refused {
+  return { change: { entries: [denialOf(caller, at, denial)] }, refusal };
+}
+
+export function lacksPermission(permission: Permission): VaultError {
+  return new VaultError('forbidden', {
+    public: `The key lacks the permission ${permission} here.`,
+  });
 }
 
 /**

@@ -1,7 +1,7 @@
 /** What a caller receives, and what a stored copy of it may show later. */
 import type { Instant } from '../lib/clock.ts';
 import type { Row } from '../store/tables.ts';
-import type { WrittenList } from './operation.ts';
+import type { Caller } from './caller.ts';
 import type { Grant } from './policy.ts';
 
 /** JSON. Only what mirrors a body that was sent is ever anything but an object. */
@@ -20,6 +20,20 @@ export interface Reply {
   /** The tokens that the body shows, so that the answer shows no more when it is given again. */
   readonly tokens?: ShownTokens;
 }
+
+/** A list too large to be held: its items are read and logged one at a time, as it is written. */
+export interface WrittenList {
+  readonly pagination: object;
+  readonly items: readonly ItemToWrite[];
+}
+
+/**
+ * Gives the item when its turn comes; `undefined` when it is gone by then.
+ * @param caller gives who is asking as of now, and throws once they would be refused.
+ */
+export type ItemToWrite = (
+  caller: () => Promise<Caller>,
+) => object | undefined | Promise<object | undefined>;
 
 export interface ShownTokens {
   /** All of which views make the body. */

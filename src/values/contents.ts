@@ -6,7 +6,6 @@ import { type Container, containerForm, parseContainer } from '../lib/container.
 import { type Expiry, expiryForms, parseExpiry } from '../lib/dates.ts';
 import { invalid } from '../lib/errors.ts';
 import { createFindings, type Findings } from '../lib/findings.ts';
-import type { TokenId } from '../lib/ids.ts';
 import { flawOf, isObject, type Json } from '../lib/json.ts';
 import { mergePatch } from '../lib/merge-patch.ts';
 import type { Row } from '../store/tables.ts';
@@ -280,8 +279,3 @@ function readExpiry(text: string | null | undefined, now: Instant): Expiry | und
 export function hasExpired(row: { readonly expires_at: Instant | null }, now: Instant): boolean {
   return row.expires_at !== null && row.expires_at <= now;
 }
-
-export type TokenKey = {
-  readonly tenant_id: Row<'tokens'>['tenant_id'];
-  readonly token_id: TokenId;
-};

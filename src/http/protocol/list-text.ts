@@ -1,6 +1,6 @@
 /** The text of a list that is written item by item. */
 import type { Caller } from '../../rules/caller.ts';
-import type { WrittenList } from '../../rules/operation.ts';
+import type { WrittenList } from '../../rules/reply.ts';
 
 export interface ListToWrite {
   readonly list: WrittenList;

@@ -4,7 +4,7 @@ import { type Duplex, Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { VaultError } from '../../lib/errors.ts';
 import type { Caller } from '../../rules/caller.ts';
-import type { WrittenList } from '../../rules/operation.ts';
+import type { WrittenList } from '../../rules/reply.ts';
 import { textOfList } from './list-text.ts';
 import { type Problem, problemOf } from './problem.ts';
 import type { Progress } from './progress.ts';

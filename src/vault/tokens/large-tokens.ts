@@ -2,8 +2,7 @@
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Serial } from '../../lib/serial.ts';
 import type { Caller } from '../../rules/caller.ts';
-import type { ItemToWrite } from '../../rules/operation.ts';
-import type { TokenBody } from '../../rules/reply.ts';
+import type { ItemToWrite, TokenBody } from '../../rules/reply.ts';
 import type { ListedToken } from '../../store/queries/token-pages.ts';
 import type { TokenPosition } from '../../store/queries/token-sources.ts';
 import type { Row } from '../../store/tables.ts';

@@ -3,9 +3,9 @@ import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
-import { type Decide, deny } from '../../rules/operation.ts';
+import type { Decide } from '../../rules/operation.ts';
 import { decide } from '../../rules/policy.ts';
-import { refuse } from '../../rules/refusal.ts';
+import { deny, refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import {
