@@ -14,7 +14,7 @@ import type { Change } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { accessOf, keyIdsOf } from '../vault/applications/row.ts';
-import { policyOfSession } from '../vault/sessions/sessions.ts';
+import { policiesOfSession } from '../vault/sessions/sessions.ts';
 import type { KeyFlaw, OnFailedAuthentication } from './failed-authentication.ts';
 import { createFailedAttempts, type FailureLimit } from './failure-limit.ts';
 
@@ -30,6 +30,7 @@ interface Principal {
   readonly key: Row<'api_keys'>;
   readonly kind: HolderKind;
   readonly policy: Policy;
+  readonly authorizer?: Policy;
   /** Of a session; no cache outlives it. */
   readonly expiresAt: Instant | undefined;
 }
@@ -113,9 +114,9 @@ export function createAuthentication({
     }
     const session = await store.get('sessions', { tenant_id, session_id });
     if (session === undefined) return { key };
-    const policy = await policyOfSession(store, tenant, session);
+    const policies = await policiesOfSession(store, tenant, session);
     const { expires_at: expiresAt } = session;
-    return { key, principal: { key, kind: 'session', policy, expiresAt } };
+    return { key, principal: { key, kind: 'session', ...policies, expiresAt } };
   }
 
   /** The application does not name the key: it was deleted just now, or was put back since. */
@@ -160,13 +161,14 @@ export function createAuthentication({
     const tenant = await tenants.find(principal.key.tenant_id);
     if (tenant === undefined) return refuse(origin, principal.key);
     const { application_id, session_id } = principal.key;
-    const { kind, policy } = principal;
+    const { kind, policy, authorizer } = principal;
     const caller = authenticated({
       tenant,
       application: application_id,
       session: session_id ?? undefined,
       kind,
       policy,
+      ...(authorizer && { authorizer }),
       origin,
     });
     if (known) return caller;

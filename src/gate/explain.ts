@@ -14,7 +14,7 @@ import type { Row } from '../store/tables.ts';
 import { maskOf } from '../values/view.ts';
 import { keyOfTenant, noKey, provenApplicationOf } from '../vault/applications/queries.ts';
 import { accessOf } from '../vault/applications/row.ts';
-import { policyOfSession } from '../vault/sessions/sessions.ts';
+import { policiesOfSession } from '../vault/sessions/sessions.ts';
 import { liveToken } from '../vault/tokens/queries.ts';
 
 /** One of the first two, and for a permission on tokens one of the last two. */
@@ -132,6 +132,6 @@ async function holderOf(store: Store, { tenant, question, now }: HolderQuery): P
   }
   const session = await store.get('sessions', { tenant_id: tenant.id, session_id: key.session_id });
   if (!session || session.expires_at <= now) throw noKey();
-  const policy = await policyOfSession(store, tenant, session);
+  const { policy } = await policiesOfSession(store, tenant, session);
   return { application, session, access: accessOf(session), policy };
 }

@@ -23,6 +23,8 @@ export interface Identity {
   readonly session: SessionId | undefined;
   readonly kind: HolderKind;
   readonly policy: Policy;
+  /** For a session, what the application holds that authorized it. */
+  readonly authorizer?: Policy;
   readonly origin: Origin;
 }
 

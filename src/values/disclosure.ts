@@ -2,8 +2,10 @@
  * Disclosure: nothing a caller does makes the vault say more about a value than the caller's own
  * transform for `token:read` on that token. Every operation that could is decided here.
  */
+
 import { VaultError } from '../lib/errors.ts';
 import { isObject, type Json } from '../lib/json.ts';
+import type { Caller } from '../rules/caller.ts';
 import { type Permission, permissions } from '../rules/permissions.ts';
 import {
   type AccessSubject,
@@ -34,9 +36,23 @@ export function undisclosedPatch(
   subject: AccessSubject,
   { patch, type }: { readonly patch: TokenPatch; readonly type: string },
 ): VaultError | undefined {
-  const defined = definitions.filter((attribute) => patch[attribute] !== undefined);
-  if (defined.length === 0 || bringsValue(type as TokenTypeName, patch.data)) return undefined;
-  return mayReveal(policy, subject) ? undefined : lacksReveal(defined);
+  const readable = readGrant(policy, subject) !== undefined;
+  const brought = bringsValue(type as TokenTypeName, patch.data);
+  const defined = definitions.filter(
+    (attribute) =>
+      patch[attribute] !== undefined &&
+      !(brought && (readable || attribute === 'mask' || !mayReadMetadata(patch[attribute]))),
+  );
+  if (defined.length === 0 || mayReveal(policy, subject)) return undefined;
+  return lacksReveal(defined);
+}
+
+/**
+ * Metadata stays when the value is replaced, and a fingerprint can tell each character of it. An
+ * expression may name it, or look up a computed name: `{{ [data] }}`. Masks see data alone.
+ */
+function mayReadMetadata(expressions: Json | readonly string[] | undefined): boolean {
+  return [expressions].flat().some((text) => typeof text === 'string' && /metadata|\[/.test(text));
 }
 
 /** A 403 for expressions of the caller's own over the value of a token intent. */
@@ -64,23 +80,40 @@ export function mayTakeIntent(policy: Policy, row: Row<'tokens'>): boolean {
   return defined.every((one) => one === null);
 }
 
-/** A 403 for a move to where the caller would see, search or use more of the token than it does now. */
+/**
+ * A 403 for a move to where the caller would see, search or use more of the token than it does now. A
+ * session moves for the application that authorized it, which could grant it the move without the
+ * reading, and then read for itself.
+ */
 export function undisclosedMove(
-  policy: Policy,
+  { policy, authorizer }: Pick<Caller, 'policy' | 'authorizer'>,
   from: AccessSubject,
   to: AccessSubject,
 ): VaultError | undefined {
-  const gained = shownBy.find((permission) => {
+  const holders = [
+    { name: 'key', gained: gainedBy(policy, from, to) },
+    {
+      name: 'application that authorized the session',
+      gained: authorizer && gainedBy(authorizer, from, to),
+    },
+  ];
+  const holder = holders.find(({ gained }) => gained !== undefined);
+  if (holder === undefined) return undefined;
+  const { name, gained } = holder;
+  const form = `must not be where the ${name} sees more of the token through ${gained}`;
+  return new VaultError('forbidden', {
+    public: `The ${name} would see more of the token in its new container through ${gained}.`,
+    errors: { containers: [form] },
+  });
+}
+
+/** The permission through which a move shows more of the token to a holder of the policy. */
+function gainedBy(policy: Policy, from: AccessSubject, to: AccessSubject): Permission | undefined {
+  return shownBy.find((permission) => {
     const after = decide(policy, permission, to);
     if (after === undefined) return false;
     const before = decide(policy, permission, from);
     return before === undefined || !showsAsMuch(before.transform, after.transform);
-  });
-  if (gained === undefined) return undefined;
-  const form = `must not be where the key sees more of the token through ${gained}`;
-  return new VaultError('forbidden', {
-    public: `The key would see more of the token in its new container through ${gained}.`,
-    errors: { containers: [form] },
   });
 }
 

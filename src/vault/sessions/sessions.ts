@@ -17,28 +17,37 @@ import { accessOf } from '../applications/row.ts';
 export const sessionLifeMs = 3 * minute;
 export const sessionLifeMsMax = day;
 
+export interface SessionPolicies {
+  /** What the session holds. */
+  readonly policy: Policy;
+  /** What the application holds that authorized it. */
+  readonly authorizer: Policy;
+}
+
 const nothing = policyOf({ permissions: [], rules: [] });
+const unauthorized: SessionPolicies = { policy: nothing, authorizer: nothing };
 
 /**
- * What a session holds: what it was granted, for as long as the application that granted it exists
- * and could grant it still.
+ * A session holds what it was granted, for as long as the application that granted it exists and
+ * could grant it still.
  * @throws VaultError `integrity` when one of the two was altered beside the vault.
  */
-export async function policyOfSession(
+export async function policiesOfSession(
   store: Store,
   tenant: Tenant,
   session: Row<'sessions'>,
-): Promise<Policy> {
+): Promise<SessionPolicies> {
   const { tenant_id, authorized_by } = requireProven(tenant, 'sessions', session);
-  if (authorized_by === null) return nothing;
+  if (authorized_by === null) return unauthorized;
   const authoriser = await store.get('applications', {
     tenant_id,
     application_id: authorized_by,
   });
-  if (!authoriser) return nothing;
+  if (!authoriser) return unauthorized;
   requireProven(tenant, 'applications', authoriser);
-  const granted = policyOf(accessOf(session));
-  return covers(policyOf(accessOf(authoriser)), granted) ? granted : nothing;
+  const authorizer = policyOf(accessOf(authoriser));
+  const policy = policyOf(accessOf(session));
+  return covers(authorizer, policy) ? { policy, authorizer } : unauthorized;
 }
 
 /** The session that the nonce was given for, whether or not it has expired. */

@@ -61,7 +61,7 @@ export function updateToken(
     // Moving a token needs the permission where it lies and where it goes.
     const moved = { ...subject, container: contents.container };
     if (!decide(caller.policy, 'token:update', moved)) return refuse(caller, now, denial);
-    const exposed = undisclosedMove(caller.policy, subject, moved);
+    const exposed = undisclosedMove(caller, subject, moved);
     if (exposed) return deny(caller, now, attempt, exposed);
     const fingerprint = fingerprintAfter(caller, { row, patch, contents, evaluation });
     const { data } = contents;

@@ -1,0 +1,104 @@
+/** No way around what a key may see: through a session, through an expression, or past the log. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { onBothEngines } from '../support/engines.ts';
+import { type TestTenant, tenantsOf } from '../support/tenant.ts';
+import { visa } from '../support/values.ts';
+
+const rule = (priority: number, container: string, permissions: readonly string[]) => ({
+  priority,
+  container,
+  permissions,
+  transform: 'reveal',
+});
+
+onBothEngines('A session', (engine) => {
+  const tenants = tenantsOf(engine);
+
+  /** The key of a session that the application of `key` authorized. */
+  async function sessionOf(tenant: TestTenant, key: string, rules: readonly object[]) {
+    const page = await tenant.application({ type: 'public', permissions: ['token:create'] });
+    const { body } = await tenant.send('POST', '/sessions', { key: page });
+    const authorization = { key, body: { nonce: body.nonce, rules } };
+    const authorized = await tenant.send('POST', '/sessions/authorize', authorization);
+    assert.equal(authorized.status, 200, authorized.text);
+    return body.session_key as string;
+  }
+
+  test('403: does not move a token to where the application that authorized it sees more', async () => {
+    const tenant = await tenants();
+    const { body: token } = await tenant.token({
+      type: 'card',
+      data: visa,
+      containers: ['/from/'],
+    });
+    const updates = rule(1, '/', ['token:update']);
+    const rules = [updates, rule(2, '/to/', ['token:read'])];
+    const key = await tenant.application({ rules });
+    const session = await sessionOf(tenant, key, [updates]);
+    const body = { containers: ['/to/'] };
+    for (const mover of [key, session]) {
+      const moved = await tenant.send('PATCH', `/tokens/${token.id}`, { key: mover, body });
+      assert.equal(moved.status, 403, moved.text);
+      assert.deepEqual(Object.keys(moved.body.errors), ['containers']);
+    }
+    assert.equal((await tenant.send('GET', `/tokens/${token.id}`, { key })).status, 403);
+    assert.equal((await tenant.rows('tokens'))[0]?.container, '/from/');
+  });
+
+  test('200: moves a token to where that application sees as much as before', async () => {
+    const tenant = await tenants();
+    const { body: token } = await tenant.token({
+      type: 'card',
+      data: visa,
+      containers: ['/from/'],
+    });
+    const updates = rule(1, '/', ['token:update']);
+    const session = await sessionOf(tenant, tenant.key, [updates]);
+    const patch = { key: session, body: { containers: ['/to/'] } };
+    const moved = await tenant.send('PATCH', `/tokens/${token.id}`, patch);
+    assert.equal(moved.status, 200, moved.text);
+    assert.deepEqual(moved.body.containers, ['/to/']);
+  });
+});
+
+onBothEngines('An update that brings the whole value', (engine) => {
+  const tenants = tenantsOf(engine);
+  const request = { type: 'token', data: 'old', metadata: { owner: 'Jane' }, containers: ['/a/'] };
+
+  const named = '{{ metadata.owner | slice: 0, 1 }}';
+  const computed = '{{ [data].owner | slice: 0, 1 }}';
+  const patches = [
+    ['fingerprint_expression', { fingerprint_expression: named, data: 'new' }],
+    ['fingerprint_expression', { fingerprint_expression: computed, data: 'metadata' }],
+    ['search_indexes', { search_indexes: ['{{ data }}', named], data: 'new' }],
+    ['search_indexes', { search_indexes: [computed], data: 'metadata' }],
+  ] as const;
+
+  for (const [attribute, patch] of patches) {
+    const how = patch.data === 'new' ? 'naming' : 'computing the name of';
+
+    test(`403: of ${attribute} ${how} metadata that the caller may not read`, async () => {
+      const tenant = await tenants();
+      const { body: token } = await tenant.token(request);
+      const rules = [rule(1, '/a/', ['token:create', 'token:update'])];
+      const key = await tenant.application({ type: 'public', rules });
+      const before = await tenant.rows('tokens');
+      const sent = { key, body: patch };
+      const answer = await tenant.send('PATCH', `/tokens/${token.id}`, sent);
+      assert.equal(answer.status, 403, answer.text);
+      assert.deepEqual(Object.keys(answer.body.errors), [attribute]);
+      assert.deepEqual(await tenant.rows('tokens'), before);
+    });
+
+    test(`200: of ${attribute} ${how} metadata that the caller reads`, async () => {
+      const tenant = await tenants();
+      const { body: token } = await tenant.token(request);
+      const redacted = { ...rule(1, '/a/', ['token:read', 'token:update']), transform: 'redact' };
+      const key = await tenant.application({ rules: [redacted] });
+      const sent = { key, body: patch };
+      const answer = await tenant.send('PATCH', `/tokens/${token.id}`, sent);
+      assert.equal(answer.status, 200, answer.text);
+    });
+  }
+});
