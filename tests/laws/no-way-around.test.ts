@@ -12,6 +12,12 @@ const rule = (priority: number, container: string, permissions: readonly string[
   transform: 'reveal',
 });
 
+/** Unsuccessful attempts by the id in the log, with their messages. */
+async function attempts(tenant: TestTenant) {
+  const entries = (await tenant.rows('logs')).filter(({ result }) => result !== 'success');
+  return entries.map(({ entity_id, message }) => [entity_id, message]).toSorted();
+}
+
 onBothEngines('A session', (engine) => {
   const tenants = tenantsOf(engine);
 
@@ -101,4 +107,25 @@ onBothEngines('An update that brings the whole value', (engine) => {
       assert.equal(answer.status, 200, answer.text);
     });
   }
+});
+
+onBothEngines('Detokenizing ids that do not exist beside some that do', (engine) => {
+  const tenants = tenantsOf(engine);
+
+  test('400: the log names each token that the caller may not read, and counts the other ids', async () => {
+    const tenant = await tenants();
+    for (const id of ['theirs-1', 'theirs-2']) {
+      await tenant.token({ id, type: 'token', data: 1, containers: ['/b/'] });
+    }
+    await tenant.token({ id: 'own', type: 'token', data: 1, containers: ['/a/'] });
+    const key = await tenant.application({ rules: [rule(1, '/a/', ['token:read'])] });
+    const body = ['theirs-1', 'theirs-2', 'own', 'none-1', 'none-2'].map((id) => `{{ ${id} }}`);
+    const answer = await tenant.send('POST', '/detokenize', { key, body });
+    assert.equal(answer.status, 400, answer.text);
+    assert.deepEqual(await attempts(tenant), [
+      ['*', 'Token read failed (2 times)'],
+      ['theirs-1', 'Token read denied'],
+      ['theirs-2', 'Token read denied'],
+    ]);
+  });
 });

@@ -40,8 +40,8 @@ export async function resolveReferences(
       else unknown.push(reference.id);
     }),
   );
-  if (unknown.length > 0) return refuseUnknown(caller, now, unknown);
   const found = [...targets.values()];
+  if (unknown.length > 0) return refuseUnknown(caller, now, { unknown, found });
   const lacking = found.find(({ lacks }) => lacks !== undefined);
   if (lacking?.lacks) return refuseAll(caller, now, { found, permission: lacking.lacks });
   return {
@@ -62,15 +62,24 @@ function targetKey({ kind, id }: Reference): string {
 /** Ids that a message lists. */
 const idsListedMax = 100;
 
-/** Whoever tries ids that do not exist is seen in the log, but not the ids, which may be values. */
-function refuseUnknown(caller: Caller, now: Instant, ids: readonly string[]): Effect {
-  const listed = ids.slice(0, idsListedMax).join(', ');
-  const more = ids.length > idsListedMax ? ` and ${ids.length - idsListedMax} more` : '';
+/**
+ * Whoever tries ids that do not exist is seen in the log, but not the ids, which may be values. Tokens
+ * that the caller may not read are named there: the response says that they exist.
+ */
+function refuseUnknown(
+  caller: Caller,
+  now: Instant,
+  { unknown, found }: { readonly unknown: readonly string[]; readonly found: readonly Target[] },
+): Effect {
+  const listed = unknown.slice(0, idsListedMax).join(', ');
+  const more = unknown.length > idsListedMax ? ` and ${unknown.length - idsListedMax} more` : '';
+  const failure = failureOf(caller, now, { entity: 'token', operation: 'read' });
+  const others = unknown.slice(1).map(() => failure);
   return {
-    change: { entries: [failureOf(caller, now, { entity: 'token', operation: 'read' })] },
+    change: { entries: [failure, ...others, ...denialsOf(caller, now, found)] },
     refusal: new VaultError('validation_failed', {
       public: `Failed to detokenize some tokens: ${listed}${more}. They were not found.`,
-      internal: `${ids.length} ids to detokenize were not found`,
+      internal: `${unknown.length} ids to detokenize were not found`,
       errors: { body: ['must refer to tokens that exist'] },
     }),
   };
@@ -81,10 +90,13 @@ function refuseAll(
   now: Instant,
   { found, permission }: { readonly found: readonly Target[]; readonly permission: Permission },
 ): Effect {
-  const denials = found
+  const refused = refuse(caller, now, { entity: 'token', id: '*', permission });
+  const [first = refused.change.entries[0], ...others] = denialsOf(caller, now, found);
+  return { ...refused, change: { entries: [first, ...others] } };
+}
+
+function denialsOf(caller: Caller, now: Instant, found: readonly Target[]): LogEntry[] {
+  return found
     .filter(({ lacks }) => lacks !== undefined)
     .map(({ entity, id }) => denialOf(caller, now, { entity, id, operation: 'read' }));
-  const refused = refuse(caller, now, { entity: 'token', id: '*', permission });
-  const [first = refused.change.entries[0], ...others] = denials;
-  return { ...refused, change: { entries: [first, ...others] } };
 }
