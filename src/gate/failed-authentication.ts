@@ -17,7 +17,19 @@ export type OnFailedAuthentication = (
   flaw?: KeyFlaw,
 ) => Promise<void>;
 
-/** Failures that are told one by one in each window; the rest are told by their number. */
+/** What was presented: nothing that is stored, the key of somebody who is gone, or an altered one. */
+type Presented = 'nothing stored' | 'stored key' | KeyFlaw;
+
+/** Failures of one kind in a window. */
+interface Told {
+  count: number;
+  readonly bySource: Map<string, number>;
+}
+
+/**
+ * Failures of each kind that are told one by one in each window; the rest are told by their number.
+ * Each kind has its own, or whoever made up some keys first could use an altered one unseen.
+ */
 export const windowMs = minute;
 export const toldPerSourceMax = 10;
 export const toldMax = 100;
@@ -39,30 +51,31 @@ export function createFailedAuthentication({
   log,
 }: FailedAuthenticationOptions): OnFailedAuthentication {
   let until = 0;
-  let told = 0;
   let untold = 0;
-  let bySource = new Map<string, number>();
+  let told = new Map<Presented, Told>();
 
   function begin(now: number): void {
     if (untold > 0) log.warn('more requests failed to authenticate', { count: untold });
     until = now + windowMs;
-    told = 0;
     untold = 0;
-    bySource = new Map();
+    told = new Map();
   }
 
   return async (origin, key, flaw) => {
     const now = clock.now();
     if (now >= until) begin(now);
     const source = networkOf(origin.address);
-    const count = bySource.get(source) ?? 0;
-    if (count >= toldPerSourceMax || told >= toldMax) {
+    const presented = flaw ?? (key ? 'stored key' : 'nothing stored');
+    const before = told.get(presented) ?? { count: 0, bySource: new Map() };
+    const count = before.bySource.get(source) ?? 0;
+    if (count >= toldPerSourceMax || before.count >= toldMax) {
       untold++;
       return;
     }
     // No more sources than failures that are told: the map cannot outgrow its window.
-    bySource.set(source, count + 1);
-    told++;
+    before.bySource.set(source, count + 1);
+    before.count++;
+    told.set(presented, before);
     const { address, traceId } = origin;
     const tenant = key && { tenant_id: key.tenant_id };
     const fields = { address, trace_id: traceId, ...tenant };

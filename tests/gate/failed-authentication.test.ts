@@ -7,7 +7,10 @@ import {
   toldPerSourceMax,
   windowMs,
 } from '../../src/gate/failed-authentication.ts';
-import type { Origin } from '../../src/rules/caller.ts';
+import { type KeyId, newUuid, type TenantId } from '../../src/lib/ids.ts';
+import { pooledRandom } from '../../src/lib/random.ts';
+import type { Origin, Origin } from '../../src/rules/caller.ts';
+import type { Row } from '../../src/store/tables.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { rowsOf } from '../support/rows.ts';
 import { createTestClock, recorder, startVault, type TestVault } from '../support/vault.ts';
@@ -61,6 +64,39 @@ onBothEngines('failed authentication', (engine) => {
     assert.equal(failure?.trace_id, 'trace-8');
     assert.equal(failure?.origin, '127.0.0.1');
   });
+});
+
+onBothEngines('failed authentication after many with keys that do not exist', (engine) => {
+  test('is in the log of the tenant whose key is presented', async (t) => {
+    const vault = await startVault(t, engine);
+    const key = await vault.application({ type: 'public', permissions: ['token:create'] });
+    const session = await vault.send('POST', '/sessions', { key });
+    vault.clock.advance(4 * 60_000);
+    for (let time = 0; time < toldPerSourceMax; time += 1) {
+      await vault.send('GET', '/tokens/a', { key: wrongKey });
+    }
+    const sent = { key: session.body.session_key };
+    assert.equal((await vault.send('GET', '/tokens/a', sent)).status, 401);
+    const entries = await rowsOf(engine, vault.place, 'logs');
+    const failures = entries.filter((entry) => entry.operation === 'authenticate');
+    assert.equal(failures.length, 1);
+  });
+});
+
+test('a key that was altered is told of after many that do not exist, or are over', async (t) => {
+  const { logged, onFailure } = await fixture(t);
+  const key = {
+    tenant_id: newUuid<TenantId>(pooledRandom()),
+    key_id: newUuid<KeyId>(pooledRandom()),
+    session_id: null,
+  } as Row<'api_keys'>;
+  for (let time = 0; time < toldPerSourceMax; time += 1) {
+    await onFailure(from('10.0.0.1'), undefined);
+    await onFailure(from('10.0.0.1'), key);
+  }
+  await onFailure(from('10.0.0.1'), key, 'altered');
+  const altered = logged.filter(({ message: text }) => text.startsWith('a stored key was altered'));
+  assert.equal(altered.length, 1);
 });
 
 test('an address is told of so often in a minute, and others besides it', async (t) => {
