@@ -2,7 +2,7 @@
  * Disclosure: nothing a caller does makes the vault say more about a value than the caller's own
  * transform for `token:read` on that token. Every operation that could is decided here.
  */
-
+import { isDeepStrictEqual } from 'node:util';
 import { VaultError } from '../lib/errors.ts';
 import { isObject, type Json } from '../lib/json.ts';
 import type { Caller } from '../rules/caller.ts';
@@ -15,7 +15,7 @@ import {
   showsAsMuch,
 } from '../rules/policy.ts';
 import type { Row } from '../store/tables.ts';
-import type { TokenPatch, TokenRequest } from './contents.ts';
+import { type Contents, contentsOfRow, type TokenPatch, type TokenRequest } from './contents.ts';
 import { type TokenType, type TokenTypeName, tokenTypes } from './token-types.ts';
 
 /** The attributes whose expressions are evaluated over the value, and so may show any part of it. */
@@ -78,6 +78,25 @@ export function mayTakeIntent(policy: Policy, row: Row<'tokens'>): boolean {
   if (mayReveal(policy, { id: row.token_id, container: row.container })) return true;
   const defined = [row.mask, row.fingerprint_expression, row.search_indexes];
   return defined.every((one) => one === null);
+}
+
+/**
+ * True where what a request brings may be merged into an equal token: where that shows no more of it than
+ * the request's own definitions would, or its caller sees all of the token anyway. Somebody may have
+ * made the token with a mask for values that are still to come.
+ */
+export function mayTakeData(policy: Policy, row: Row<'tokens'>, wanted: Contents): boolean {
+  if (mayReveal(policy, { id: row.token_id, container: row.container })) return true;
+  const { mask, fingerprintExpression, searchIndexes } = contentsOfRow(row, null);
+  const {
+    mask: ownMask,
+    fingerprintExpression: ownFingerprint,
+    searchIndexes: ownIndexes,
+  } = wanted;
+  return isDeepStrictEqual(
+    [mask, fingerprintExpression, searchIndexes],
+    [ownMask, ownFingerprint, ownIndexes],
+  );
 }
 
 /**

@@ -9,7 +9,7 @@ import {
 } from '../../src/gate/failed-authentication.ts';
 import { type KeyId, newUuid, type TenantId } from '../../src/lib/ids.ts';
 import { pooledRandom } from '../../src/lib/random.ts';
-import type { Origin, Origin } from '../../src/rules/caller.ts';
+import type { Origin } from '../../src/rules/caller.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { rowsOf } from '../support/rows.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
-import { visa } from '../support/values.ts';
+import { mastercard, visa } from '../support/values.ts';
 
 const rule = (priority: number, container: string, permissions: readonly string[]) => ({
   priority,
@@ -107,6 +107,45 @@ onBothEngines('An update that brings the whole value', (engine) => {
       assert.equal(answer.status, 200, answer.text);
     });
   }
+});
+
+onBothEngines('A token that waits for an equal value', (engine) => {
+  const tenants = tenantsOf(engine);
+  const { cvc: _code, ...number } = visa;
+  const traps = [
+    { type: 'card', data: number, mask: '{{ data.cvc }}' },
+    { type: 'card', data: number, search_indexes: ['{{ data.expiration_year }}'] },
+    { type: 'card', data: mastercard, fingerprint_expression: visa.number, mask: '{{ data }}' },
+  ];
+  const updating = { deduplicate_tokens: 'true', token_deduplication_behavior: 'update_existing' };
+
+  test('201: takes over nothing of a request with other definitions', async () => {
+    for (const trap of traps) {
+      const tenant = await tenants();
+      await tenant.set(updating);
+      const { body: waiting } = await tenant.token(trap);
+      const before = await tenant.rows('tokens');
+      const key = await tenant.application({ type: 'public', permissions: ['token:create'] });
+      const body = { type: 'card', data: visa };
+      const answer = await tenant.send('POST', '/tokens', { key, body });
+      assert.equal(answer.status, 201, answer.text);
+      assert.deepEqual([answer.body.id, answer.body._extras], [waiting.id, read]);
+      assert.deepEqual(await tenant.rows('tokens'), before);
+    }
+  });
+
+  test('201: takes over the data of a request with the same definitions', async () => {
+    const tenant = await tenants();
+    await tenant.set(updating);
+    const same = { type: 'card', mask: { last: '{{ data.number | last4 }}' } };
+    await tenant.token({ ...same, data: number });
+    const key = await tenant.application({ type: 'public', permissions: ['token:create'] });
+    const sent = { key, body: { ...same, data: visa } };
+    const answer = await tenant.send('POST', '/tokens', sent);
+    assert.equal(answer.body._extras.deduplication_behavior, 'update_existing', answer.text);
+  });
+
+  const read = { deduplicated: true, deduplication_behavior: 'read_existing' };
 });
 
 onBothEngines('Detokenizing ids that do not exist beside some that do', (engine) => {

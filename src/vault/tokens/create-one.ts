@@ -12,7 +12,7 @@ import { decide, type Grant, type Policy, reaches } from '../../rules/policy.ts'
 import type { TokenBody } from '../../rules/reply.ts';
 import type { Row } from '../../store/tables.ts';
 import { contentsOfRow, hasExpired, patchContents } from '../../values/contents.ts';
-import { mayTakeIntent, readGrant } from '../../values/disclosure.ts';
+import { mayTakeData, mayTakeIntent, readGrant } from '../../values/disclosure.ts';
 import { deriveRow, openData, sealRow, stillThere } from '../../values/sealed-row.ts';
 import { searchTerms } from '../../values/search-terms.ts';
 import { idRepeated } from '../../values/token-id.ts';
@@ -163,7 +163,10 @@ function useExisting(
   const requested = prepared.intent
     ? 'update_existing'
     : tenant.settings.token_deduplication_behavior;
-  const updates = requested === 'update_existing' && mayMerge(policy, existing.row);
+  const updates =
+    requested === 'update_existing' &&
+    mayMerge(policy, existing.row) &&
+    (prepared.intent !== undefined || mayTakeData(policy, existing.row, prepared.contents));
   const behavior = updates ? 'update_existing' : 'read_existing';
   const current = updates ? mergedToken(creation, prepared, existing) : existing;
   if (updates) pending.put(current);
