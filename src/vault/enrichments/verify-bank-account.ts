@@ -59,7 +59,9 @@ export function verifyBankAccount(
       return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:use' });
     }
     const data = openData(caller.tenant, row, now);
-    const account = { country, ...numbersOf(row, data, request.routing_number ?? undefined) };
+    const routing = request.routing_number ?? undefined;
+    if (contradicts(row, data, routing)) return wrongRouting(caller, now, row.token_id);
+    const account = { country, ...numbersOf(row, data, routing) };
     const verification = await tools.verifyAccount({ tenant: caller.tenant, account });
     const outcome = (verdict: AccountVerdict) =>
       outcomeOf(tools, caller, { id: row.token_id, verdict });
@@ -104,6 +106,21 @@ function unknownToken(caller: Caller, now: Instant): Refused {
   };
 }
 
+/** The response tells a right routing number from a wrong one, so whoever guesses is seen in the log. */
+function wrongRouting(caller: Caller, now: Instant, id: string): Refused {
+  const form = 'must be left out for a token of type bank, which has its own';
+  return {
+    change: { entries: [failureOf(caller, now, { entity: 'token', id, operation: 'use' })] },
+    refusal: invalid('routing_number', form),
+  };
+}
+
+function contradicts(row: Row<'tokens'>, secret: Secret<Json>, routing: string | undefined) {
+  if (row.type !== 'bank' || routing === undefined) return false;
+  const data = secret.reveal();
+  return isObject(data) && data['routing_number'] !== routing;
+}
+
 function noStatus({
   failure,
   retryAfterMs,
@@ -127,12 +144,6 @@ function numbersOf(row: Row<'tokens'>, secret: Secret<Json>, routing: string | u
   const data = secret.reveal();
   if (row.type === 'bank' && isObject(data)) {
     const { routing_number: own, account_number: account } = data;
-    if (routing !== undefined && routing !== own) {
-      throw invalid(
-        'routing_number',
-        'must be left out for a token of type bank, which has its own',
-      );
-    }
     return { routingNumber: String(own), accountNumber: new Secret(String(account)) };
   }
   if (row.type !== 'us_bank_account_number') {
