@@ -35,7 +35,6 @@ import { createMetrics, type Metrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { createOutbound } from './outbound/call.ts';
 import type { Tenants } from './rules/tenant.ts';
-import { notifyAfterCommit } from './store/notify-after-commit.ts';
 import { openStore } from './store/open/open.ts';
 import { anyTenant } from './store/queries/tenants.ts';
 import type { Store, StoreOptions } from './store/store.ts';
@@ -165,12 +164,10 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   const sink =
     checkpointSink &&
     openCheckpointSink(checkpointSink, { tenants, outbound, metrics, log, clock });
-  const vault: Vault = {
-    ...opened,
-    store: sink ? notifyAfterCommit(opened.store, sink.take) : opened.store,
-  };
-  const refusals = createRefusals({ store: vault.store, clock, log });
+  if (sink) opened.store.subscribe(sink.take);
+  const refusals = createRefusals({ store: opened.store, clock, log });
   const { store } = refusals;
+  const vault: Vault = { ...opened, store };
   try {
     const bootstrapped = await bootstrap(vault, config.bootstrap);
     // Another server, with another root key, may have been the first in a store that was empty.
@@ -190,7 +187,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       config.enrichments,
     );
     const onFailedAuthentication = createFailedAuthentication({ store, clock, log });
-    const { authenticate, forget } = createAuthentication({
+    const authenticate = createAuthentication({
       store,
       tenants,
       clock,
@@ -230,10 +227,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       metrics,
       authenticate,
       idempotency: createIdempotency({ store, clock, random, onMaskFailure }),
-      store: notifyAfterCommit(store, (change) => {
-        forget(change);
-        tenants.forget(change);
-      }),
+      store,
       clock,
       newTraceId: () => newUuid(random),
       headerPrefixes: config.headerPrefixes,
