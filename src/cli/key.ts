@@ -1,6 +1,7 @@
 /** `strongroom key …`: keys, for the operator of a vault whose own keys are lost or leaked. */
-import type { Vault } from '../app.ts';
+
 import { formatTimestamp } from '../lib/dates.ts';
+import type { Vault } from '../open-vault.ts';
 import type { Operator } from '../rules/caller.ts';
 import { perform } from '../rules/operation.ts';
 import { viewKey } from '../vault/applications/api-key-row.ts';

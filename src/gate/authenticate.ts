@@ -10,7 +10,6 @@ import type { HolderKind } from '../rules/permissions.ts';
 import { type Policy, policyOf } from '../rules/policy.ts';
 import { requireProven } from '../rules/proven-row.ts';
 import type { Tenant, Tenants } from '../rules/tenant.ts';
-import type { Change } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { accessOf, keyIdsOf } from '../vault/applications/row.ts';
@@ -19,12 +18,6 @@ import type { KeyFlaw, OnFailedAuthentication } from './failed-authentication.ts
 import { createFailedAttempts, type FailureLimit } from './failure-limit.ts';
 
 export type Authenticate = (key: string | undefined, origin: Origin) => Promise<Caller>;
-
-export interface Authentication {
-  readonly authenticate: Authenticate;
-  /** What this server commits takes effect at once here; other servers see it within a second. */
-  forget(change: Change): void;
-}
 
 interface Principal {
   readonly key: Row<'api_keys'>;
@@ -74,7 +67,7 @@ export function createAuthentication({
   clock,
   onFailure,
   failureLimit,
-}: AuthenticateOptions): Authentication {
+}: AuthenticateOptions): Authenticate {
   const attempts = createFailedAttempts(failureLimit, clock);
   /** By their hash: failures of others at their address cannot delay these. */
   const seen = new Recent<true>(seenSizeMax);
@@ -179,13 +172,13 @@ export function createAuthentication({
     return caller;
   }
 
-  return {
-    authenticate: (key, origin) => (key === undefined ? refuse(origin) : callerOf(key, origin)),
-    forget: ({ replace, remove }) => {
-      for (const { key_hash } of remove?.api_keys ?? []) recent.delete(key_hash);
-      if (replace?.applications || remove?.applications || replace?.tenants) recent.clear();
-    },
-  };
+  // What this process commits takes effect at once here; other servers see it within a second.
+  store.subscribe(({ replace, remove }) => {
+    for (const { key_hash } of remove?.api_keys ?? []) recent.delete(key_hash);
+    if (replace?.applications || remove?.applications || replace?.tenants) recent.clear();
+  });
+
+  return (key, origin) => (key === undefined ? refuse(origin) : callerOf(key, origin));
 }
 
 function hasEnded({ expiresAt }: Principal, now: Instant): boolean {

@@ -1,7 +1,6 @@
 /** The tenant that a request belongs to, with what its rules and its keys are, and who finds it. */
 import type { Keyring } from '../crypto/keyring.ts';
 import type { TenantId } from '../lib/ids.ts';
-import type { Change } from '../store/change.ts';
 import type { Row } from '../store/tables.ts';
 import type { Quotas, Settings } from './settings.ts';
 
@@ -32,8 +31,6 @@ export interface Tenants {
   all(): Promise<readonly Row<'tenants'>[]>;
   /** The row as it is now, altered or not; `undefined` when there is none. */
   row(id: TenantId): Promise<Row<'tenants'> | undefined>;
-  /** What this server commits takes effect at once here; other servers see it within a second. */
-  forget(change: Change): void;
   /**
    * Opens every keyring once.
    * @throws VaultError `integrity` when the root key is not the one that wrapped them.

@@ -1,13 +1,16 @@
-/** A store that tells what it has committed, for those who remember what they once read. */
-import type { Change } from './change.ts';
-import type { Store } from './store.ts';
+/** A store that notifies of what it has committed, for those who cache what they once read. */
+import type { CommitListener, Store, StoreEngine } from './store.ts';
 
-export function notifyAfterCommit(store: Store, notify: (change: Change) => void): Store {
+export function notifyAfterCommit(engine: StoreEngine): Store {
+  const listeners: CommitListener[] = [];
   return {
-    ...store,
+    ...engine,
+    subscribe: (listener) => {
+      listeners.push(listener);
+    },
     commit: async (change) => {
-      const outcome = await store.commit(change);
-      if (outcome.conflict === undefined) notify(change);
+      const outcome = await engine.commit(change);
+      if (outcome.conflict === undefined) for (const notify of listeners) notify(change);
       return outcome;
     },
   };

@@ -8,6 +8,8 @@ import type { Key, Row, Schema, Table } from './tables.ts';
 /** Builds a query without running it; the store compiles it for its engine. */
 export type Query<R> = (db: Kysely<Schema>) => { compile(): CompiledQuery<R> };
 
+export type CommitListener = (change: Change) => void;
+
 /**
  * Both engines keep the same promises. What `commit` has acknowledged is on disk; a read that begins
  * afterwards, on any server, sees it. Every method fails with `unavailable` while the engine cannot
@@ -26,6 +28,11 @@ export interface Store {
    * the precondition that did not hold; nothing of the change was done then.
    */
   commit(change: Change): Promise<Outcome>;
+  /**
+   * From now on the listener gets each change that was committed through this store, by a request or by a
+   * job, before its `commit` resolves. It neither throws nor waits.
+   */
+  subscribe(listener: CommitListener): void;
   /** Rejects with `unavailable` when the engine cannot answer. */
   ping(): Promise<void>;
   /** Counts requests against a limit, on PostgreSQL together with all servers of the database. */
@@ -39,6 +46,9 @@ export interface Store {
   /** Finishes what was accepted, then lets go of the engine. */
   close(): Promise<void>;
 }
+
+/** What an engine brings; who is notified of commits is the same for both. */
+export type StoreEngine = Omit<Store, 'subscribe'>;
 
 export interface StoreOptions {
   /** `postgres://…`, or none for the embedded engine. */

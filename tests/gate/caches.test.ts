@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hashApiKey } from '../../src/crypto/api-key.ts';
 import { createAuthentication } from '../../src/gate/authenticate.ts';
+import type { Change } from '../../src/store/change.ts';
+import type { CommitListener, Store } from '../../src/store/store.ts';
 import { createTenants } from '../../src/vault/tenants/tenants.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { newTenant, untilUsed } from '../support/tenant.ts';
@@ -11,6 +13,15 @@ import { startVault } from '../support/vault.ts';
 const origin = { address: '127.0.0.1', traceId: 'trace', dialect: 'SVC' };
 const hour = 3_600_000;
 
+/** The store, whose caches hear of a commit at a moment that the test chooses. */
+function notifiedBy(store: Store) {
+  let notify: CommitListener = () => assert.fail('nobody subscribed');
+  const subscribe = (listener: CommitListener) => {
+    notify = listener;
+  };
+  return { observed: { ...store, subscribe }, notify: (change: Change) => notify(change) };
+}
+
 onBothEngines('caches', (engine) => {
   test('a key that is removed while it is looked up is not known afterwards', async (t) => {
     const vault = await startVault(t, engine);
@@ -18,7 +29,8 @@ onBothEngines('caches', (engine) => {
     const { store, tenants } = vault.running.vault;
     const { clock } = vault;
     const onFailure = async () => undefined;
-    const { authenticate, forget } = createAuthentication({ store, tenants, clock, onFailure });
+    const { observed, notify } = notifiedBy(store);
+    const authenticate = createAuthentication({ store: observed, tenants, clock, onFailure });
     const [entry] = await tenant.rows('logs');
     assert.ok(entry);
     const key_hash = hashApiKey(tenant.key);
@@ -30,7 +42,7 @@ onBothEngines('caches', (engine) => {
     clock.advance(1000);
     const removal = { remove: { api_keys: [row] }, entries: [entry] } as const;
     const underWay = authenticate(tenant.key, origin);
-    forget(removal);
+    notify(removal);
     assert.equal((await underWay).tenant.id, tenant.id);
     assert.deepEqual(await store.commit(removal), {});
     await assert.rejects(authenticate(tenant.key, origin), { code: 'unauthenticated' });
@@ -43,7 +55,8 @@ onBothEngines('caches', (engine) => {
     assert.ok(row);
     const { store, rootKey, random } = vault.running.vault;
     const { clock } = vault;
-    const tenants = createTenants({ store, rootKey, clock, random });
+    const { observed, notify } = notifiedBy(store);
+    const tenants = createTenants({ store: observed, rootKey, clock, random });
     const ring = async () => (await tenants.find(id))?.keyring;
     await tenants.verifyRootKey();
     const first = await ring();
@@ -52,7 +65,7 @@ onBothEngines('caches', (engine) => {
     clock.advance(hour / 2);
     const second = await ring();
     assert.ok(second && second !== first);
-    tenants.forget({ replace: { tenants: [row] }, entries: [] as never });
+    notify({ replace: { tenants: [row] }, entries: [] as never });
     assert.notEqual(await ring(), second);
   });
 });

@@ -64,7 +64,7 @@ onBothEngines('POST /tokens/bulk', (engine) => {
     const tenant = await newTenant(vault);
     const { store, tenants, random } = vault.running.vault;
     const { clock } = vault;
-    const { authenticate } = createAuthentication({
+    const authenticate = createAuthentication({
       store,
       tenants,
       clock,

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { connect as connectSecurely } from 'node:tls';
 import { progressBytesMin } from '../../src/http/protocol/progress.ts';
-import { requestTimeoutMs } from '../../src/http/server.ts';
+import { requestTimeoutMs } from '../../src/http/transport.ts';
 import { writeCertificate } from '../support/certificate.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { beginRequest, type Connection } from '../support/raw-request.ts';

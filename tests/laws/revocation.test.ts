@@ -1,9 +1,17 @@
 /** What is taken away stops working within a second, on every server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { hashApiKey } from '../../src/crypto/api-key.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { beginRequest } from '../support/raw-request.ts';
-import { managementKey, type Sent, startVault, type TestVault } from '../support/vault.ts';
+import { newTenant, untilUsed } from '../support/tenant.ts';
+import {
+  createStillClock,
+  managementKey,
+  type Sent,
+  startVault,
+  type TestVault,
+} from '../support/vault.ts';
 
 const second = 1000;
 
@@ -82,6 +90,21 @@ onBothEngines('within a second, on every server', (engine) => {
       socket.write(sent);
       assert.match(await answer, /HTTP\/1\.1 401 /);
     }
+  });
+
+  test('a key that the process itself removed, as its jobs do', async (t) => {
+    const one = await startVault(t, engine, { clock: createStillClock() });
+    const tenant = await newTenant(one);
+    await tenant.send('GET', '/tokens/missing');
+    await untilUsed(tenant, tenant.key);
+    const status = async () => (await tenant.send('GET', '/tokens/missing')).status;
+    assert.equal(await status(), 404);
+    const { store } = one.running.vault;
+    const key = await store.get('api_keys', { key_hash: hashApiKey(tenant.key) });
+    const [entry] = await tenant.rows('logs');
+    assert.ok(key && entry);
+    assert.deepEqual(await store.commit({ remove: { api_keys: [key] }, entries: [entry] }), {});
+    assert.equal(await status(), 401);
   });
 
   test('a new key works on every server as soon as it is answered', async (t) => {

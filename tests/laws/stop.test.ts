@@ -1,7 +1,7 @@
 /** A stop finishes what is in flight and waits for nobody else; a slow client holds nothing for long. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { requestTimeoutMs } from '../../src/http/server.ts';
+import { requestTimeoutMs } from '../../src/http/transport.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { environmentOf, spawnVault } from '../support/process.ts';
 import { beginRequest, type Connection, connectTo, untilClosed } from '../support/raw-request.ts';

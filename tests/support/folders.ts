@@ -14,8 +14,11 @@ export const ranks: Ranks = {
   http: 6,
   jobs: 6,
   'config.ts': 7,
-  'app.ts': 8,
-  cli: 9,
+  'open-vault.ts': 8,
+  'process.ts': 9,
+  'answering.ts': 10,
+  'app.ts': 11,
+  cli: 12,
 };
 
 const storeEngine = ['store', 'store/commit', 'store/migrations'];

@@ -1,7 +1,8 @@
 /** The operator's way into a vault, beside a server that may be running on the same data. */
-import { openVault, type Vault } from '../../app.ts';
+
 import { readConfig } from '../../config.ts';
 import type { TenantId } from '../../lib/ids.ts';
+import { openVault, type Vault } from '../../open-vault.ts';
 import type { Operator } from '../../rules/caller.ts';
 import { type Ambiguous, tenantMeant } from '../../vault/tenants/handle.ts';
 import { type Flag, type Flags, required, UsageError } from './command.ts';

@@ -5,7 +5,7 @@ import { purgeCounters, sharedLimiter } from '../limiter.ts';
 import type { ColumnTypes } from '../migrations/column-types.ts';
 import { createVersionTable, pendingStatements } from '../migrations/migrate.ts';
 import { postgresBuilder } from '../query-builder.ts';
-import type { Query, Store, StoreOptions } from '../store.ts';
+import type { Query, StoreEngine, StoreOptions } from '../store.ts';
 import { overloaded } from '../unavailable.ts';
 import { createPostgresCommitter } from './commit.ts';
 import { failureOf } from './failure.ts';
@@ -51,7 +51,10 @@ export const parsers = {
 const probeSql = `with entry as (insert into logs select * from logs where false)
   update schema_version set version = version`;
 
-export async function openPostgres(databaseUrl: string, options: StoreOptions): Promise<Store> {
+export async function openPostgres(
+  databaseUrl: string,
+  options: StoreOptions,
+): Promise<StoreEngine> {
   const connection: pg.ClientConfig = {
     connectionString: databaseUrl,
     connectionTimeoutMillis: connectTimeoutMs,

@@ -4,7 +4,7 @@ import type { Outcome } from '../change.ts';
 import { createLane } from '../commit/lane.ts';
 import { memoryLimiter } from '../limiter.ts';
 import { sqliteBuilder } from '../query-builder.ts';
-import type { Query, Store, StoreOptions } from '../store.ts';
+import type { Query, StoreEngine, StoreOptions } from '../store.ts';
 import { type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
 import { unavailable, unstorable } from '../unavailable.ts';
 import { openReader } from './database.ts';
@@ -18,7 +18,7 @@ const groupsInFlight = 2;
 /** Prepared statements kept for queries; the set of query shapes is small and fixed. */
 const statementsMax = 256;
 
-export async function openSqlite(options: StoreOptions): Promise<Store> {
+export async function openSqlite(options: StoreOptions): Promise<StoreEngine> {
   const { dataDir, newStreamId, onCommitted, durable = true } = options;
   const returnsEntries = onCommitted !== undefined;
   const writer = await startWriter({ dataDir, newStreamId, returnsEntries, durable });

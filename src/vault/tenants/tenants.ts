@@ -69,6 +69,14 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
     return undefined;
   }
 
+  // What this process commits takes effect at once here; other servers see it within a second.
+  store.subscribe(({ replace }) => {
+    for (const { tenant_id } of replace?.tenants ?? []) {
+      recent.delete(tenant_id);
+      keyrings.delete(tenant_id);
+    }
+  });
+
   return {
     find: async (id) => {
       const known = recent.get(id);
@@ -102,12 +110,6 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
     },
     all,
     row: rowOf,
-    forget: ({ replace }) => {
-      for (const { tenant_id } of replace?.tenants ?? []) {
-        recent.delete(tenant_id);
-        keyrings.delete(tenant_id);
-      }
-    },
     verifyRootKey: async () => {
       for (const row of await all()) opened(row);
     },

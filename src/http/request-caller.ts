@@ -1,0 +1,32 @@
+/** Who sends a request, by its headers: the sender that limits count, and the caller once it is admitted. */
+import type { FastifyRequest } from 'fastify';
+import type { Caller } from '../rules/caller.ts';
+import { originOf } from './begin-response.ts';
+import type { Admit, Applicant } from './limits/admission.ts';
+import type { Sender } from './limits/rate-limit.ts';
+import type { ServiceHeaders } from './protocol/headers.ts';
+import type { Route } from './protocol/route.ts';
+
+export interface RequestCallers {
+  senderOf(request: FastifyRequest): Sender;
+  /** The caller as of now, however often this is asked; rejects as {@link Admit} does. */
+  admit(route: Route, request: FastifyRequest, count?: Applicant['count']): Promise<Caller>;
+}
+
+export interface RequestCallerOptions {
+  readonly headers: ServiceHeaders;
+  readonly admit: Admit;
+}
+
+export function createRequestCallers({ headers, admit }: RequestCallerOptions): RequestCallers {
+  return {
+    senderOf: (request) => {
+      const key = headers.read(request.headers, 'api-key');
+      return { address: originOf(request).address, key, kind: request.caller?.kind };
+    },
+    admit: (route, request, count) => {
+      const key = headers.read(request.headers, 'api-key');
+      return admit(route, { key, origin: originOf(request), count });
+    },
+  };
+}

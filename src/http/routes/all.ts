@@ -1,0 +1,59 @@
+/** Every route of the service: those that ask for a key, and those that do not. */
+
+import type { Random } from '../../lib/random.ts';
+import type { Metrics } from '../../lib/telemetry/metrics.ts';
+import type { Tenants } from '../../rules/tenant.ts';
+import type { Enrichments } from '../../vault/enrichments/enrichments.ts';
+import type { TokenReading } from '../../vault/tokens/read.ts';
+import type { OpenRoute, Route } from '../protocol/route.ts';
+import { accessRoutes } from './access.ts';
+import { applicationKeyRoutes } from './application-keys.ts';
+import { applicationRoutes } from './applications.ts';
+import { docsRoutes } from './docs.ts';
+import { enrichmentRoutes } from './enrichments.ts';
+import { healthRoutes } from './health.ts';
+import { logRoutes } from './logs.ts';
+import { sessionRoutes } from './sessions.ts';
+import { tenantRoutes } from './tenants.ts';
+import { tokenIntentRoutes } from './token-intents.ts';
+import { tokenListRoutes } from './token-lists.ts';
+import { tokenStreamRoutes } from './token-streams.ts';
+import { tokenizationRoutes } from './tokenization.ts';
+import { tokenRoutes } from './tokens.ts';
+
+export interface RouteTools extends TokenReading {
+  readonly random: Random;
+  readonly tenants: Tenants;
+  readonly metrics: Metrics;
+  readonly enrichments: Enrichments;
+  /** The service's own, for the description of the interface. */
+  readonly headerPrefix: string;
+  readonly version: string;
+}
+
+export interface Routes {
+  readonly routes: readonly Route[];
+  readonly openRoutes: readonly OpenRoute[];
+}
+
+export function routesOf(tools: RouteTools): Routes {
+  const routes = [
+    ...tokenRoutes(tools),
+    ...tokenListRoutes(tools),
+    ...tokenizationRoutes(tools),
+    ...tokenStreamRoutes(tools),
+    ...tokenIntentRoutes(tools),
+    ...applicationRoutes(tools),
+    ...applicationKeyRoutes(tools),
+    ...accessRoutes(tools),
+    ...sessionRoutes(tools),
+    ...tenantRoutes(tools),
+    ...logRoutes(tools),
+    ...enrichmentRoutes({ ...tools, ...tools.enrichments }),
+  ];
+  const probes = healthRoutes(tools);
+  return {
+    routes,
+    openRoutes: [...probes, ...docsRoutes({ ...tools, routes, openRoutes: probes })],
+  };
+}

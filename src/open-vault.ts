@@ -1,0 +1,85 @@
+/** Opening a vault: from the configuration to one that can be asked, for the server and for commands. */
+import { mkdirSync } from 'node:fs';
+import type { Config } from './config.ts';
+import { loadRootKey, type RootKey } from './crypto/root-key.ts';
+import { type Clock, systemClock } from './lib/clock.ts';
+import { VaultError } from './lib/errors.ts';
+import { newUuid } from './lib/ids.ts';
+import { pooledRandom, type Random } from './lib/random.ts';
+import type { Tenants } from './rules/tenant.ts';
+import { openStore } from './store/open/open.ts';
+import { anyTenant } from './store/queries/tenants.ts';
+import type { Store, StoreOptions } from './store/store.ts';
+import { createTenants } from './vault/tenants/tenants.ts';
+
+/** The parts that the server and the command line share, over one store. */
+export interface Vault {
+  readonly store: Store;
+  readonly tenants: Tenants;
+  readonly rootKey: RootKey;
+  readonly clock: Clock;
+  readonly random: Random;
+  close(): Promise<void>;
+}
+
+/** The start is refused: the root key is not the one that sealed what is stored. */
+export class ForeignRootKeyError extends Error {
+  constructor(origin: string, cause: unknown) {
+    super(
+      `The root key (${origin}) does not open the keys stored in this database: it is another ` +
+        'root key than the one they were sealed with, or the database was altered. Restore the right ' +
+        'root key from its backup. Nothing was changed.',
+      { cause },
+    );
+    this.name = 'ForeignRootKeyError';
+  }
+}
+
+export interface VaultOptions extends Pick<StoreOptions, 'onCommitted'> {
+  readonly clock?: Clock;
+  /** In place of {@link openStore}, for the benchmark, which opens one that keeps a promise less. */
+  readonly open?: typeof openStore;
+}
+
+/** Opens the store and proves that the root key belongs to it, before anything is changed. */
+export async function openVault(
+  config: Config,
+  { clock = systemClock, onCommitted, open = openStore }: VaultOptions = {},
+): Promise<Vault> {
+  const random = pooledRandom();
+  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+  const store = await open({
+    databaseUrl: config.databaseUrl,
+    dataDir: config.dataDir,
+    newStreamId: () => newUuid(random),
+    onCommitted,
+  });
+  try {
+    const stored = await store.select(anyTenant);
+    const rootKey = loadRootKey({
+      text: config.rootKey,
+      file: config.rootKeyFile,
+      createIfMissing: stored.length === 0,
+      random,
+    });
+    const tenants = createTenants({ store, rootKey, clock, random });
+    await proveRootKey({ tenants, rootKey });
+    return { store, tenants, rootKey, clock, random, close: () => store.close() };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+/** @throws ForeignRootKeyError when the root key does not open every tenant's keys. */
+export async function proveRootKey({
+  tenants,
+  rootKey,
+}: Pick<Vault, 'tenants' | 'rootKey'>): Promise<void> {
+  try {
+    await tenants.verifyRootKey();
+  } catch (error) {
+    if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+    throw new ForeignRootKeyError(rootKey.origin, error);
+  }
+}

@@ -1,0 +1,106 @@
+/** What a process has once, however many threads answer requests: the vault, its exports and its jobs. */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Config } from './config.ts';
+import { jobsOf } from './jobs/jobs.ts';
+import { type RunningJobs, startJobs } from './jobs/runner.ts';
+import { minute, systemClock } from './lib/clock.ts';
+import { createLog, type Log } from './lib/telemetry/log.ts';
+import { createMetrics, type Metrics } from './lib/telemetry/metrics.ts';
+import { createRareWarning } from './lib/telemetry/rare-warning.ts';
+import { openVault, proveRootKey, type Vault, type VaultOptions } from './open-vault.ts';
+import { createOutbound } from './outbound/call.ts';
+import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
+import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
+import { createRefusals } from './vault/logs/refusals.ts';
+import { type Bootstrapped, bootstrap } from './vault/tenants/bootstrap.ts';
+import { isRootKeyBesideProduction } from './vault/tenants/root-key-place.ts';
+
+/**
+ * Its store is the only one that requests and jobs commit through: it notifies the caches and the
+ * checkpoint sink, and counts repeated refusals.
+ */
+export interface Process extends Vault {
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** What the first start made, in an empty store; `undefined` on every later start. */
+  readonly bootstrapped: Bootstrapped | undefined;
+  /** @param repeats whether jobs run again by their time, and not only at the start. */
+  startJobs(repeats: boolean): RunningJobs;
+  /** For when nothing commits any more: counted refusals are logged, exports finished, the store closed. */
+  close(): Promise<void>;
+}
+
+export interface ProcessOptions extends Pick<VaultOptions, 'clock' | 'open'> {
+  readonly log?: Log;
+}
+
+interface Telemetry {
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+export async function openProcess(config: Config, options: ProcessOptions = {}): Promise<Process> {
+  const { clock = systemClock, log = createLog(config.logLevel) } = options;
+  const telemetry = { log, metrics: createMetrics() };
+  const logExport = openLogExport(config, { ...telemetry, clock });
+  const opened = await openVault(config, { ...options, onCommitted: logExport?.take });
+  const sink = openSink(config, { ...opened, ...telemetry });
+  const refusals = createRefusals({ store: opened.store, clock, log });
+  const close = async () => {
+    await refusals.close();
+    await sink?.close();
+    await opened.close();
+    await logExport?.close();
+  };
+  const vault: Vault = { ...opened, store: refusals.store, close };
+  try {
+    const bootstrapped = await bootstrap(vault, config.bootstrap);
+    // Another server, with another root key, may have been the first in a store that was empty.
+    if (!bootstrapped) await proveRootKey(vault);
+    await warnOfExposedRootKey(vault, config, log);
+    const jobs = jobsOf(vault, sink && minute);
+    const onFailure = () => telemetry.metrics.count('job_failures');
+    return {
+      ...vault,
+      ...telemetry,
+      bootstrapped,
+      startJobs: (repeats) => startJobs(jobs, log, { repeats, onFailure }),
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function warnOfExposedRootKey({ store }: Vault, config: Config, log: Log): Promise<void> {
+  if (!(await isRootKeyBesideProduction(store, config))) return;
+  log.warn(
+    'the root key lies in the data directory, beside the database of a production tenant: who ' +
+      'copies the directory can read all values. Set STRONGROOM_ROOT_KEY_FILE or STRONGROOM_ROOT_KEY',
+  );
+}
+
+/** Takes the checkpoints of every commit, also that of the first start. */
+function openSink(config: Config, vault: Vault & Telemetry): CheckpointSink | undefined {
+  const { checkpointSink, outboundAllow: allow, databasePort } = config;
+  if (checkpointSink === undefined) return undefined;
+  const outbound = createOutbound({ allow, databasePort });
+  const sink = openCheckpointSink(checkpointSink, { ...vault, outbound });
+  vault.store.subscribe(sink.take);
+  return sink;
+}
+
+function openLogExport(
+  { logExport }: Config,
+  { metrics, log, clock }: Telemetry & Pick<Vault, 'clock'>,
+): LogExport | undefined {
+  if (logExport === undefined) return undefined;
+  const message = 'log entries were not exported; they are in the log itself';
+  const warn = createRareWarning(message, { log, clock });
+  const onLost = (count: number) => {
+    for (let lost = 0; lost < count; lost++) metrics.count('log_export_failures');
+    warn(count);
+  };
+  const write = logExport === 'stdout' ? toStandardOutput : toFile(logExport);
+  return createLogExport({ write, onLost, pause: (ms) => pause(ms, undefined, { ref: false }) });
+}
