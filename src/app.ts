@@ -25,7 +25,7 @@ import { tokenizationRoutes } from './http/routes/tokenization.ts';
 import { tokenRoutes } from './http/routes/tokens.ts';
 import { createServer } from './http/server.ts';
 import { jobsOf } from './jobs/jobs.ts';
-import { startJobs } from './jobs/runner.ts';
+import { type JobPause, startJobs } from './jobs/runner.ts';
 import { type Clock, minute, systemClock } from './lib/clock.ts';
 import { VaultError } from './lib/errors.ts';
 import { newUuid } from './lib/ids.ts';
@@ -131,8 +131,6 @@ export interface Running {
   readonly bootstrapped: Bootstrapped | undefined;
   /** Every route that asks for a key, as declared. */
   readonly routes: readonly Route[];
-  /** Resolves once what became due while no server was up is done. */
-  readonly caughtUp: Promise<void>;
   /** Finishes what is in flight, then closes the store. */
   stop(): Promise<void>;
 }
@@ -142,8 +140,8 @@ export interface ServeOptions {
   readonly log?: Log;
   /** How long a client may take to send a request. */
   readonly requestTimeoutMs?: number;
-  /** Whether jobs run again by their time, and not only at the start. */
-  readonly jobsRepeat?: boolean;
+  /** Passes the time between two runs of a job; a parameter like the clock. */
+  readonly jobPause?: JobPause;
   /** See {@link VaultOptions}. */
   readonly open?: typeof openStore;
 }
@@ -249,7 +247,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     const host = config.host.includes(':') ? `[${config.host}]` : config.host;
     const checkpointsEveryMs = sink && minute;
     const jobs = startJobs(jobsOf({ store, tenants, clock, random }, checkpointsEveryMs), log, {
-      repeats: options.jobsRepeat,
+      pause: options.jobPause,
       onFailure: () => metrics.count('job_failures'),
     });
     return {
@@ -257,7 +255,6 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       vault,
       bootstrapped,
       routes,
-      caughtUp: jobs.caughtUp,
       stop: async () => {
         await Promise.all([server.close(), jobs.stop()]);
         await refusals.close();
