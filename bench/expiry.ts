@@ -8,6 +8,7 @@ import type { TokenId } from '../src/lib/ids.ts';
 import { createLog } from '../src/lib/telemetry/log.ts';
 import type { Row } from '../src/store/tables.ts';
 import { termOf } from '../tests/support/changes.ts';
+import { holdJobs } from '../tests/support/held-jobs.ts';
 import { cardBody, cardNumber, takeSerials } from './cards.ts';
 import type { LoadResult, RequestOf } from './job.ts';
 import { defaultGenerator, loadBy } from './load.ts';
@@ -50,7 +51,7 @@ async function measureExpiry(engine: string, env: Readonly<Record<string, string
   const running = await serve(readConfig(environment), {
     log: createLog('silent'),
     // The vault's own run of the job would take part in what is removed.
-    jobsRepeat: false,
+    jobPause: holdJobs().pause,
   });
   try {
     const read = await readsOf(running);

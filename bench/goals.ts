@@ -1,7 +1,7 @@
 /** What the vault is to reach, and whether it has: one row a goal. */
 import type { EngineResult, ScenarioResult } from './engine.ts';
 import { type Column, digits, table } from './markdown.ts';
-import { pricesOf, ratio, slowDown, spread } from './report.ts';
+import { notMeasurable, pricesOf, ratio, slowDown, spread } from './report.ts';
 import { medianOf } from './turns.ts';
 
 interface Goal {
@@ -10,6 +10,8 @@ interface Goal {
   readonly bound: 'at least' | 'at most';
   readonly unit?: string;
   readonly decimals?: number;
+  /** Below it the measurement is broken, and nothing is said of the goal. */
+  readonly measurableFrom?: number;
   /** Not a number where it was not measured. */
   readonly measured: (result: EngineResult) => number;
 }
@@ -102,6 +104,7 @@ function priceGoal(scenario: string, promise: string, limit: number): Goal {
     limit,
     bound: 'at most',
     unit: '%',
+    measurableFrom: 0,
     measured: ({ passes: [few] }) => {
       const price =
         few && pricesOf(few).find((one) => one.scenario === scenario && one.promise === promise);
@@ -152,7 +155,8 @@ function told({ decimals = 0, unit = '' }: Goal, value: number): string {
   return `${digits(value, decimals)} ${unit}`.trimEnd();
 }
 
-function met({ goal: { bound, limit }, measured }: Verdict): string {
+function met({ goal: { bound, limit, measurableFrom = -Infinity }, measured }: Verdict): string {
+  if (measured < measurableFrom) return notMeasurable;
   const over = bound === 'at most' ? measured / limit - 1 : 1 - measured / limit;
   const direction = bound === 'at most' ? 'over' : 'short';
   return over <= 0 ? 'yes' : `no, ${digits(over * 100)} % ${direction}`;

@@ -90,8 +90,15 @@ const priceColumns: readonly Column<Price>[] = [
   { title: 'promise', cell: ({ promise }) => promise },
   { title: '/s with it', cell: ({ perSecond }) => digits(perSecond) },
   { title: '/s without', cell: ({ perSecondWithout }) => digits(perSecondWithout) },
-  { title: 'price', cell: ({ share }) => `${digits(share * 100)} %` },
+  { title: 'price', cell: priceCell },
 ];
+
+/** Of a promise without which the vault was slower: more was taken away than the promise. */
+export const notMeasurable = 'not measurable';
+
+function priceCell({ share }: Price): string {
+  return share < 0 ? notMeasurable : `${digits(share * 100)} %`;
+}
 
 export function priceTable(pass: Pass): string {
   return table(priceColumns, pricesOf(pass));

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { type Answering, type AnsweringOptions, createAnswering } from './answering.ts';
 import type { Config } from './config.ts';
 import type { Route } from './http/protocol/route.ts';
+import type { JobPause } from './jobs/runner.ts';
 import type { Vault } from './open-vault.ts';
 import { openProcess, type Process, type ProcessOptions } from './process.ts';
 import type { Bootstrapped } from './vault/tenants/bootstrap.ts';
@@ -15,15 +16,13 @@ export interface Running {
   readonly bootstrapped: Bootstrapped | undefined;
   /** Every route that asks for a key, as declared. */
   readonly routes: readonly Route[];
-  /** Resolves once what became due while no server was up is done. */
-  readonly caughtUp: Promise<void>;
   /** Finishes what is in flight, then closes the store. */
   stop(): Promise<void>;
 }
 
 export interface ServeOptions extends ProcessOptions, AnsweringOptions {
-  /** Whether jobs run again by their time, and not only at the start. */
-  readonly jobsRepeat?: boolean;
+  /** Passes the time between two runs of a job; a parameter like the clock. */
+  readonly jobPause?: JobPause;
 }
 
 /** Connections that wait to be accepted; more than a system keeps are reset. */
@@ -60,14 +59,13 @@ interface Listening {
   readonly url: string;
 }
 
-function run({ vault, answering, url }: Listening, { jobsRepeat = true }: ServeOptions): Running {
-  const jobs = vault.startJobs(jobsRepeat);
+function run({ vault, answering, url }: Listening, { jobPause }: ServeOptions): Running {
+  const jobs = vault.startJobs(jobPause);
   return {
     url,
     vault,
     bootstrapped: vault.bootstrapped,
     routes: answering.routes,
-    caughtUp: jobs.caughtUp,
     stop: async () => {
       await Promise.all([answering.close(), jobs.stop()]);
       await vault.close();

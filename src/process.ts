@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from './config.ts';
 import { jobsOf } from './jobs/jobs.ts';
-import { type RunningJobs, startJobs } from './jobs/runner.ts';
+import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
 import { minute, systemClock } from './lib/clock.ts';
 import { createLog, type Log } from './lib/telemetry/log.ts';
 import { createMetrics, type Metrics } from './lib/telemetry/metrics.ts';
@@ -24,8 +24,8 @@ export interface Process extends Vault {
   readonly metrics: Metrics;
   /** What the first start made, in an empty store; `undefined` on every later start. */
   readonly bootstrapped: Bootstrapped | undefined;
-  /** @param repeats whether jobs run again by their time, and not only at the start. */
-  startJobs(repeats: boolean): RunningJobs;
+  /** @param pause passes the time between two runs of a job. */
+  startJobs(pause: JobPause | undefined): RunningJobs;
   /** For when nothing commits any more: counted refusals are logged, exports finished, the store closed. */
   close(): Promise<void>;
 }
@@ -64,7 +64,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
       ...vault,
       ...telemetry,
       bootstrapped,
-      startJobs: (repeats) => startJobs(jobs, log, { repeats, onFailure }),
+      startJobs: (pause) => startJobs(jobs, log, { pause, onFailure }),
     };
   } catch (error) {
     await close();

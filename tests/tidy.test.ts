@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
+import { unusedExports } from './support/exports.ts';
 import { doors, filesPerFolderMax, ranks } from './support/folders.ts';
 import {
   codeOf,
@@ -349,6 +350,19 @@ const rules: readonly Rule[] = [
       'src/http/routes/a.ts': "import type { FastifyRequest } from 'fastify';",
       'src/lib/random.ts': "import { randomFillSync } from 'node:crypto';",
       'src/store/migrations/a.ts': "import { sql } from 'kysely';",
+    },
+  },
+  {
+    guarantee: 'what is exported is used by another file',
+    covers: /^(?:src|tests|bench|bin)\/.*\.[jt]s$/,
+    breaches: unusedExports,
+    breaking: [
+      { 'src/lib/a.ts': 'export const b = 1; f(b);' },
+      { 'src/lib/a.ts': 'export function b() {}', 'src/lib/c.ts': '// b' },
+    ],
+    keeping: {
+      'src/lib/a.ts': 'export async function b() {} export interface D {}',
+      'src/lib/c.ts': "import { b } from './a.ts';",
     },
   },
   {

@@ -4,7 +4,7 @@ import { linesOf } from '../http/protocol/lines.ts';
 import { AnswerError } from './vault-client.ts';
 
 /** Longer than any line a vault takes or gives, a token of 1 MiB with its mask and its expressions. */
-export const lineBytesMax = 16 * 1024 * 1024;
+const lineBytesMax = 16 * 1024 * 1024;
 
 export async function* textLines(source: AsyncIterable<unknown>): AsyncGenerator<string> {
   for await (const lines of linesOf(source as AsyncIterable<Buffer>, lineBytesMax)) {

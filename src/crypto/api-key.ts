@@ -7,8 +7,8 @@ export type ApiKeyEnv = 'test' | 'prod';
 /** public, private, management, session */
 export type ApiKeyKind = 'pub' | 'pvt' | 'mgt' | 'ses';
 
-export const operatorKeyLengthMin = 32;
-export const operatorKeyLengthMax = 200;
+const operatorKeyLengthMin = 32;
+const operatorKeyLengthMax = 200;
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** 62^43 is just above 2^256. */

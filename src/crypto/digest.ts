@@ -3,7 +3,7 @@ import { createHmac, hash, type KeyObject } from 'node:crypto';
 import { base58 } from '@scure/base';
 import { encodeParts } from './parts.ts';
 
-export const searchTermBytes = 16;
+const searchTermBytes = 16;
 
 /**
  * The fingerprint of a value of a token type: base58 of HMAC-SHA-256. Equal values of one type and

@@ -36,7 +36,7 @@ export interface VersionedKeys {
   at(version: number): AeadKey | undefined;
 }
 
-export const plaintextBytesMax = 64 * 1024 * 1024;
+const plaintextBytesMax = 64 * 1024 * 1024;
 
 const formatVersion = 1;
 const nonceStart = 5;

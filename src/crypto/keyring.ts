@@ -34,7 +34,7 @@ export type SecretPurpose = (typeof secretPurposes)[number];
 export type Purpose = (typeof purposes)[number];
 
 /** `active` seals and opens, `decrypt_only` opens, `destroyed` keeps its number but has no key. */
-export const keyStates = ['active', 'decrypt_only', 'destroyed'] as const;
+const keyStates = ['active', 'decrypt_only', 'destroyed'] as const;
 export type KeyState = (typeof keyStates)[number];
 
 /** A key object prints and serialises as nothing; only its `export()` gives the bytes. */

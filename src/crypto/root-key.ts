@@ -38,7 +38,7 @@ export class RootKeyError extends Error {
   override readonly name = 'RootKeyError';
 }
 
-export const rootKeyBytes = 32;
+const rootKeyBytes = 32;
 
 /** 32 bytes in canonical base64. */
 const form = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;

@@ -7,7 +7,7 @@ import {
   verify as verifyBytes,
 } from 'node:crypto';
 
-export const publicKeyBytes = 32;
+const publicKeyBytes = 32;
 
 /** What precedes the 32 bytes of a private and of a public key in DER (RFC 8410). */
 const privatePrefix = Buffer.from('302e020100300506032b657004220420', 'hex');

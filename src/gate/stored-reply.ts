@@ -9,7 +9,7 @@ import type { Tenant } from '../rules/tenant.ts';
 import type { Key, Row } from '../store/tables.ts';
 import { type StoredReply, storedTokens } from './replayed-tokens.ts';
 
-export const replyRetentionMs = 24 * hour;
+const replyRetentionMs = 24 * hour;
 
 /** What is sealed for a request that has reached out and whose outcome is not known. */
 const begun = { begun: true } as const;

@@ -1,5 +1,5 @@
 /** Running jobs: each again and again, one run at a time, until the vault stops. */
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as timeout } from 'node:timers/promises';
 import { reasonOf } from '../lib/errors.ts';
 import type { Log } from '../lib/telemetry/log.ts';
 
@@ -13,15 +13,16 @@ export interface Job {
 }
 
 export interface RunningJobs {
-  /** Resolves once each job has run, and so what became due while no server was up is done. */
-  readonly caughtUp: Promise<void>;
   /** Resolves once no job is under way any more. */
   stop(): Promise<void>;
 }
 
+/** Resolves after the time, or as soon as the vault stops. */
+export type JobPause = (milliseconds: number, stopping: AbortSignal) => Promise<void>;
+
 export interface RunnerOptions {
-  /** Whether jobs run again by their time, and not only at the start. */
-  readonly repeats?: boolean | undefined;
+  /** Passes the time between two runs, by the machine's timers unless given. */
+  readonly pause?: JobPause | undefined;
   /** Called for each run that failed. */
   readonly onFailure?: () => void;
 }
@@ -30,17 +31,19 @@ export interface RunnerOptions {
 export function startJobs(
   jobs: readonly Job[],
   log: Log,
-  { repeats = true, onFailure = () => undefined }: RunnerOptions = {},
+  { pause = pauseByTimer, onFailure = () => undefined }: RunnerOptions = {},
 ): RunningJobs {
   const stopping = new AbortController();
   const reporting = { log, onFailure };
-  const firstRuns = jobs.map((job) => runOnce(job, reporting, stopping.signal));
-  const loops = jobs.map(async (job, index) => {
-    await firstRuns[index];
-    if (repeats) await repeat(job, reporting, stopping.signal);
+  const loops = jobs.map(async (job) => {
+    await runOnce(job, reporting, stopping.signal);
+    for (;;) {
+      await pause(job.everyMs, stopping.signal);
+      if (stopping.signal.aborted) return;
+      await runOnce(job, reporting, stopping.signal);
+    }
   });
   return {
-    caughtUp: Promise.all(firstRuns).then(() => undefined),
     stop: async () => {
       stopping.abort();
       await Promise.all(loops);
@@ -53,13 +56,9 @@ interface Reporting {
   readonly onFailure: () => void;
 }
 
-async function repeat(job: Job, reporting: Reporting, stopping: AbortSignal): Promise<void> {
-  for (;;) {
-    // Ends early, with an error, when the vault stops.
-    await pause(job.everyMs, undefined, { ref: false, signal: stopping }).catch(() => undefined);
-    if (stopping.aborted) return;
-    await runOnce(job, reporting, stopping);
-  }
+async function pauseByTimer(milliseconds: number, stopping: AbortSignal): Promise<void> {
+  // Ends early, with an error, when the vault stops.
+  await timeout(milliseconds, undefined, { ref: false, signal: stopping }).catch(() => undefined);
 }
 
 /** A failure is the operator's to see; what was left undone is still due at the next run. */

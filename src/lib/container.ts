@@ -4,8 +4,8 @@ import type { Brand } from './brand.ts';
 /** A lower-case path that begins and ends with `/`, for example `/pci/high/`; the root is `/`. */
 export type Container = Brand<string, 'Container'>;
 
-export const containerLengthMax = 400;
-export const containerDepthMax = 32;
+const containerLengthMax = 400;
+const containerDepthMax = 32;
 
 export const rootContainer = '/' as Container;
 

@@ -9,7 +9,7 @@ export type SessionId = Brand<string, 'SessionId'>;
 export type TokenId = Brand<string, 'TokenId'>;
 export type TokenIntentId = Brand<string, 'TokenIntentId'>;
 
-export const tokenIdLengthMin = 3;
+const tokenIdLengthMin = 3;
 export const tokenIdLengthMax = 400;
 
 /** What {@link parseTokenId} accepts, for messages to callers. */

@@ -51,7 +51,7 @@ export interface ReplySlot {
 }
 
 /** Decisions lost to concurrent writers before the request gives up. */
-export const decisionsMax = 20;
+const decisionsMax = 20;
 
 /**
  * Who has lost twice waits before the next attempt, longer each time: on another server requests may

@@ -27,9 +27,7 @@ const rows = {
   'token:read': onTokens('Read and detokenize tokens', server, 'mask'),
   'token:search': onTokens('Search tokens', server, 'mask'),
   'token:delete': onTokens('Delete tokens', server, undefined),
-  'token:use': onTokens('Use tokens in proxies, reactors and bank verification', server, 'reveal'),
-  'proxy:invoke': onTokens('Invoke proxies', server, 'reveal'),
-  'reactor:invoke': onTokens('Invoke reactors', server, 'reveal'),
+  'token:use': onTokens('Use tokens in bank verification', server, 'reveal'),
   'token-intent:create': elsewhere('Create token intents', client),
   'token-intent:read': elsewhere('Read token intents', server),
   'token-intent:delete': elsewhere('Delete token intents', server),
@@ -40,28 +38,6 @@ const rows = {
   'tenant:read': elsewhere('Read the tenant', management),
   'tenant:update': elsewhere('Update the tenant', management),
   'tenant:delete': elsewhere('Delete the tenant', management),
-  'tenant:member:read': elsewhere('Read members of the tenant', management),
-  'tenant:member:update': elsewhere('Update members of the tenant', management),
-  'tenant:member:delete': elsewhere('Delete members of the tenant', management),
-  'tenant:invitation:create': elsewhere('Create invitations to the tenant', management),
-  'tenant:invitation:read': elsewhere('Read invitations to the tenant', management),
-  'tenant:invitation:update': elsewhere('Update invitations to the tenant', management),
-  'tenant:invitation:delete': elsewhere('Delete invitations to the tenant', management),
-  'proxy:read': elsewhere('Read proxies', management),
-  'proxy:create': elsewhere('Create proxies', management),
-  'proxy:update': elsewhere('Update proxies', management),
-  'proxy:delete': elsewhere('Delete proxies', management),
-  'reactor:read': elsewhere('Read reactors', management),
-  'reactor:create': elsewhere('Create reactors', management),
-  'reactor:update': elsewhere('Update reactors', management),
-  'reactor:delete': elsewhere('Delete reactors', management),
-  'webhooks:create': elsewhere('Create webhooks', management),
-  'webhooks:read': elsewhere('Read webhooks', management),
-  'webhooks:update': elsewhere('Update webhooks', management),
-  'webhooks:delete': elsewhere('Delete webhooks', management),
-  'keys:create': elsewhere('Create client encryption keys', management),
-  'keys:read': elsewhere('Read client encryption keys', management),
-  'keys:delete': elsewhere('Delete client encryption keys', management),
   'log:read': elsewhere('Read logs', management),
   'report:read': elsewhere('Read usage reports', management),
 };
@@ -85,9 +61,7 @@ function elsewhere(description: string, kinds: readonly ApplicationKind[]): Perm
 
 /** Reads a permission; `undefined` when there is none of that name. */
 export function parsePermission(text: string): Permission | undefined {
-  // Clients send both spellings, because the public product documents both.
-  const name = text.replace(/^webhook:/, 'webhooks:');
-  return Object.hasOwn(rows, name) ? (name as Permission) : undefined;
+  return Object.hasOwn(rows, text) ? (text as Permission) : undefined;
 }
 
 /**

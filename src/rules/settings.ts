@@ -18,7 +18,6 @@ export const settingRows = {
     default: 'read_existing',
     values: ['read_existing', 'update_existing'],
   },
-  disable_ephemeral_proxy: flag(false),
   /** Who is asked whether a bank account can receive transfers. */
   bank_verification_provider: { default: 'rules', values: ['rules', 'http'] },
 } as const satisfies Record<string, Setting>;

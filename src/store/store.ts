@@ -59,9 +59,4 @@ export interface StoreOptions {
   readonly newStreamId: () => string;
   /** Told of log entries once they are durable, each stream's in its order. It neither throws nor waits. */
   readonly onCommitted?: ((entries: readonly ChainedEntry[]) => void) | undefined;
-  /**
-   * That the embedded engine waits for the disk before it acknowledges. The benchmark alone says no, to
-   * tell what that costs; no configuration reaches it.
-   */
-  readonly durable?: boolean;
 }

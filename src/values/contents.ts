@@ -13,11 +13,11 @@ import { hasCode } from './card-code.ts';
 import { parseTokenType, type TokenTypeName, tokenTypes } from './token-types.ts';
 
 export const metadataKeysMax = 50;
-export const metadataKeyLengthMax = 100;
-export const metadataValueLengthMax = 500;
-export const searchIndexesMax = 10;
-export const fingerprintExpressionLengthMax = 400;
-export const maskLengthMax = 10_000;
+const metadataKeyLengthMax = 100;
+const metadataValueLengthMax = 500;
+const searchIndexesMax = 10;
+const fingerprintExpressionLengthMax = 400;
+const maskLengthMax = 10_000;
 /** What a body can bring at once, and what patches can make of it over time. */
 export const dataLengthMax = 1_048_576;
 

@@ -35,6 +35,8 @@ const wrong: readonly (readonly [Given, string])[] = [
   [{ permissions: [1] }, 'permissions[0]'],
   [{ permissions: ['token:create', marker] }, 'permissions[1]'],
   [{ permissions: ['constructor'] }, 'permissions[0]'],
+  [{ permissions: ['token:create', 'proxy:invoke'] }, 'permissions[1]'],
+  [{ type: 'management', permissions: ['webhooks:read'] }, 'permissions[0]'],
   [{ permissions: ['log:read'] }, 'permissions[0]'],
   [{ type: 'public', permissions: ['token:read'] }, 'permissions[0]'],
   [{ type: 'management', permissions: ['token:read'] }, 'permissions[0]'],

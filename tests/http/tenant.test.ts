@@ -20,11 +20,10 @@ onBothEngines('/tenants/self', (engine) => {
     const { id, type, settings, quotas } = read.body;
     assert.deepEqual([id, type], [tenant.id, 'test']);
     assert.deepEqual(settings, {
-      ...settings,
       fingerprint_tokens: 'true',
       deduplicate_tokens: 'false',
       token_deduplication_behavior: 'read_existing',
-      disable_ephemeral_proxy: 'false',
+      bank_verification_provider: 'rules',
     });
     assert.equal(quotas.tokenize_limit, 1000);
     assert.equal(quotas.cvc_retention, 3_600_000);
@@ -71,7 +70,7 @@ onBothEngines('/tenants/self', (engine) => {
     const settings = {
       fingerprint_tokens: 'false',
       deduplicate_tokens: 'true',
-      disable_ephemeral_proxy: 'true',
+      token_deduplication_behavior: 'update_existing',
     };
     const answers = await Promise.all(
       Object.entries(settings).map(([name, value]) =>
@@ -95,6 +94,10 @@ onBothEngines('/tenants/self', (engine) => {
         ['settings.fingerprint_tokens', 'settings.colour'],
       ],
       [{ name: 'n', settings: { constructor: 'x' } }, ['settings.constructor']],
+      [
+        { name: 'n', settings: { disable_ephemeral_proxy: 'true' } },
+        ['settings.disable_ephemeral_proxy'],
+      ],
       [{ name: 'n', quotas: { tokenize_limit: 5 } }, ['quotas']],
     ] as const) {
       const answer = await manage(tenant, 'PUT', '/tenants/self', body);

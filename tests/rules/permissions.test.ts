@@ -12,8 +12,6 @@ const documented = {
     'token:use',
     'token-intent:read',
     'token-intent:delete',
-    'proxy:invoke',
-    'reactor:invoke',
   ],
   management: [
     'tenant:read',
@@ -25,28 +23,6 @@ const documented = {
     'application:create',
     'application:update',
     'application:delete',
-    'reactor:read',
-    'reactor:create',
-    'reactor:update',
-    'reactor:delete',
-    'proxy:read',
-    'proxy:create',
-    'proxy:update',
-    'proxy:delete',
-    'tenant:member:read',
-    'tenant:member:update',
-    'tenant:member:delete',
-    'tenant:invitation:create',
-    'tenant:invitation:read',
-    'tenant:invitation:update',
-    'tenant:invitation:delete',
-    'keys:create',
-    'keys:read',
-    'keys:delete',
-    'webhooks:create',
-    'webhooks:read',
-    'webhooks:update',
-    'webhooks:delete',
   ],
 };
 const names = Object.values(documented).flat();
@@ -86,8 +62,6 @@ suite('permissions', () => {
       'token:search': 'mask',
       'token:delete': undefined,
       'token:use': 'reveal',
-      'proxy:invoke': 'reveal',
-      'reactor:invoke': 'reveal',
     });
   });
 
@@ -100,12 +74,6 @@ suite('permissions', () => {
 });
 
 suite('parsePermission', () => {
-  test('reads both documented spellings of webhook permissions as one', () => {
-    for (const verb of ['create', 'read', 'update', 'delete']) {
-      assert.equal(parsePermission(`webhook:${verb}`), `webhooks:${verb}`);
-    }
-  });
-
   test('is undefined for any other text', () => {
     const texts = ['', 'token', 'token:*', 'Token:read', 'token:read ', 'toString', '__proto__'];
     for (const text of texts) assert.equal(parsePermission(text), undefined, text);

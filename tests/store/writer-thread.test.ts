@@ -24,7 +24,6 @@ async function writerOf(t: TestContext) {
     dataDir,
     newStreamId: randomUUID,
     returnsEntries: true,
-    durable: true,
   });
   t.after(() => writer.close());
   const kill = async () => {
@@ -68,7 +67,7 @@ test('what the first start fails with is told as it is', async (t) => {
   const dataDir = join(temporaryDirectory(t), 'data');
   writeFileSync(dataDir, 'no directory');
   await assert.rejects(
-    startWriter({ dataDir, newStreamId: randomUUID, returnsEntries: false, durable: true }),
+    startWriter({ dataDir, newStreamId: randomUUID, returnsEntries: false }),
     (error: Error) => error.name === 'Error' && error.message.includes('EEXIST'),
   );
 });

@@ -1,9 +1,11 @@
 /** A running vault for tests of the HTTP interface, on either engine, with a clock that tests move. */
 import { type Running, serve } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config.ts';
+import { jobsOf } from '../../src/jobs/jobs.ts';
 import type { Clock, Instant } from '../../src/lib/clock.ts';
 import type { Log, LogFields } from '../../src/lib/telemetry/log.ts';
 import type { Engine, Place } from './engines.ts';
+import { holdJobs } from './held-jobs.ts';
 import type { Lender } from './temporary.ts';
 
 export const managementKey = 'management.key.for.tests.only.000000';
@@ -110,14 +112,15 @@ export async function startVault(
   const place = options.place ?? (await engine.place(t));
   const clock = options.clock ?? createTestClock();
   const logged: TestVault['logged'] = [];
+  const jobs = holdJobs();
   const running = await serve(configFor(place, options.environment), {
     clock,
     log: recorder(logged),
-    jobsRepeat: false,
+    jobPause: jobs.pause,
     ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
   });
   // No job of the vault's own comes between the first steps of a test.
-  await running.caughtUp;
+  await jobs.ran(jobsOf(running.vault).length);
   let stopped: Promise<void> | undefined;
   const stop = () => {
     stopped ??= running.stop();

@@ -8,13 +8,13 @@ import { ExpressionError } from './error.ts';
 export const workMax = 16_000_000;
 
 /** What all evaluations of one request may cost together. */
-export const requestWorkMax = 2 * workMax;
+const requestWorkMax = 2 * workMax;
 
 /** What each of them may cost in any case, so that a dear mask does not hide what cheap ones show. */
-export const workMin = 50_000;
+const workMin = 50_000;
 
 /** Reaching a member of a list, and of an object. */
-export const itemWork = 2;
+const itemWork = 2;
 export const memberWork = 16;
 
 /** A list and an object by themselves, however few members they have. */

@@ -20,8 +20,8 @@ export type ArgumentValues<Arguments extends readonly Argument<unknown>[]> = {
 };
 
 /** Longest run of characters a filter reveals, pads to or keeps. */
-export const lengthMax = 10_000;
-export const preservedMax = 100;
+const lengthMax = 10_000;
+const preservedMax = 100;
 
 export function length(name: string, fallback?: number): Argument<number> {
   return {

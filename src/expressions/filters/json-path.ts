@@ -15,8 +15,8 @@ const { selectors, expressions } = jsonpath;
 type Selector = JSONPathQuery['segments'][number]['selectors'][number];
 type FilterPart = InstanceType<typeof expressions.FilterExpression>;
 
-export const pathLengthMax = 1000;
-export const segmentsMax = 100;
+const pathLengthMax = 1000;
+const segmentsMax = 100;
 /** Units of work for a node: json-p3 makes an object and a path of names for each. */
 const nodeWork = 48;
 /** How much of compiled paths is kept, see {@link Recent}. */

@@ -13,8 +13,8 @@ const escapedWork = 24;
 const comparisonWork = 16;
 
 /** The longest name of a member, and the longest pattern of a date. */
-export const propertyLengthMax = 400;
-export const datePatternLengthMax = 200;
+const propertyLengthMax = 400;
+const datePatternLengthMax = 200;
 
 /** What a filter is given: the text or list piped into it, and its arguments. */
 interface Given {

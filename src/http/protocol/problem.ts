@@ -45,6 +45,11 @@ export function connectionErrorOf(parserCode: string): VaultError {
   return new VaultError(code, { public: message });
 }
 
+/** It may have failed after the commit, so it must not promise that nothing happened. */
+const internalErrorDetail =
+  'The vault failed to process the request, which may have taken effect nevertheless: ' +
+  'if it did, the audit log has an entry of it.';
+
 /** Any failure as a VaultError. What is unknown becomes `internal`, keeping its cause for the log. */
 export function vaultErrorOf(error: unknown): VaultError {
   if (error instanceof VaultError) return error;
@@ -57,7 +62,7 @@ export function vaultErrorOf(error: unknown): VaultError {
     });
   }
   return new VaultError('internal', {
-    public: 'The vault failed to process the request. Nothing about it is kept but the log entry.',
+    public: internalErrorDetail,
     internal: reasonOf(error),
     cause: error,
   });

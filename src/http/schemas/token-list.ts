@@ -6,7 +6,7 @@ import { queryLengthMax } from '../../vault/token-search/search-query.ts';
 import { metadataPatterns, metadataProperties } from './metadata-query.ts';
 import { nullable, pageQuery, strict, text } from './shared.ts';
 
-export const idsMax = 1000;
+const idsMax = 1000;
 
 const start = Type.String({ maxLength: cursorLengthMax });
 const { size } = pageQuery;

@@ -20,8 +20,8 @@ export interface BinTable {
 }
 
 /** Digits a BIN of the table may have; issuers divide their eight further. */
-export const binLengthMin = 6;
-export const binLengthMax = 11;
+const binLengthMin = 6;
+const binLengthMax = 11;
 
 const oneOf = (...values: readonly string[]) => ({
   read: (text: string) => values.find((value) => value === text.toLowerCase()),

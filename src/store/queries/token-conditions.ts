@@ -89,7 +89,7 @@ export function isEverything({ id, container }: TokenScope): boolean {
 }
 
 /** True for the pattern that every container matches. */
-export function isRoot({ text, exact }: TextPattern): boolean {
+function isRoot({ text, exact }: TextPattern): boolean {
   return !exact && (text === '' || text === '/');
 }
 

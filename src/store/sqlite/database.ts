@@ -37,13 +37,8 @@ export function databaseFile(dataDir: string): string {
   return join(dataDir, 'strongroom.db');
 }
 
-interface WritingOptions {
-  readonly dataDir: string;
-  readonly durable: boolean;
-}
-
 /** Opens the one writing connection, creating and migrating the database as needed. */
-export function openWriter({ dataDir, durable }: WritingOptions): DatabaseSync {
+export function openWriter(dataDir: string): DatabaseSync {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const database = new DatabaseSync(databaseFile(dataDir), { timeout: busyTimeoutMs });
   chmodSync(databaseFile(dataDir), 0o600);
@@ -57,7 +52,6 @@ export function openWriter({ dataDir, durable }: WritingOptions): DatabaseSync {
       );
     }
   }
-  if (!durable) database.exec('pragma synchronous = off');
   database.exec('begin immediate');
   try {
     database.exec(createVersionTable(types));

@@ -19,9 +19,9 @@ const groupsInFlight = 2;
 const statementsMax = 256;
 
 export async function openSqlite(options: StoreOptions): Promise<StoreEngine> {
-  const { dataDir, newStreamId, onCommitted, durable = true } = options;
+  const { dataDir, newStreamId, onCommitted } = options;
   const returnsEntries = onCommitted !== undefined;
-  const writer = await startWriter({ dataDir, newStreamId, returnsEntries, durable });
+  const writer = await startWriter({ dataDir, newStreamId, returnsEntries });
   const reader = openReader(dataDir);
   const snapshots = createSnapshots(reader);
   const lane = createLane(groupsInFlight, async (changes, giveUpAt) => {

@@ -10,7 +10,6 @@ export interface WriterOptions {
   readonly streamId: string;
   /** Whether entries come back with the outcome of their change, as they were chained. */
   readonly returnsEntries: boolean;
-  readonly durable: boolean;
 }
 
 /** Changes that become one commit, unless it is later than `giveUpAt` by then. */

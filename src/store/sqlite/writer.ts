@@ -208,7 +208,7 @@ function serve(options: WriterOptions): void {
   const reply = (message: WireReply) => port.postMessage(message);
   let database: DatabaseSync;
   try {
-    database = openWriter(options);
+    database = openWriter(options.dataDir);
   } catch (error) {
     const bySqlite = error instanceof Error && 'errcode' in error;
     const name = error instanceof Error ? error.name : 'Error';

@@ -11,7 +11,7 @@ import { applicationOf, keyOf, keysOf, provenApplicationOf } from './queries.ts'
 import type { ApplicationReading } from './read.ts';
 import { keyIdsOf, withKeyIds } from './row.ts';
 
-export const keysPerApplicationMax = 3;
+const keysPerApplicationMax = 3;
 
 export interface KeyWriting {
   readonly store: Store;
@@ -53,7 +53,7 @@ export function createKey(
   };
 }
 
-export function tooManyKeys(): VaultError {
+function tooManyKeys(): VaultError {
   return new VaultError('unprocessable', {
     public: `An application has at most ${keysPerApplicationMax} keys; delete one first.`,
   });

@@ -39,7 +39,7 @@ const heldBy = (kind: ApplicationKind, wanted: (permission: Permission) => boole
 const collect: Held = ['token:create', 'token:update'];
 
 /** The ids are those under which clients know them. */
-export const templates: readonly ApplicationTemplate[] = [
+const templates: readonly ApplicationTemplate[] = [
   {
     id: '6f486ec1-ddf4-4040-b7f1-3ddca4209495',
     name: 'Full Access',

@@ -8,7 +8,7 @@ import type { Json } from '../../lib/json.ts';
 import type { Secret } from '../../lib/secret.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 
-export const bankStatuses = ['enabled', 'disabled', 'inconclusive'] as const;
+const bankStatuses = ['enabled', 'disabled', 'inconclusive'] as const;
 export type BankStatus = (typeof bankStatuses)[number];
 
 export interface BankAccount {

@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { type Clock, second } from '../../lib/clock.ts';
 import { DamagedFileError } from '../../lib/directories/damaged-file.ts';
 
-export const fileBytesMax = 64 * 1_048_576;
+const fileBytesMax = 64 * 1_048_576;
 
 /** How long a change may go unnoticed. */
 const checkMs = second;

@@ -47,8 +47,9 @@ export function createLogReading(tools: Pick<LogReading, 'store' | 'clock'>): Lo
 
 /**
  * Entries of the caller's tenant within its log retention. Reading them is itself an entry, so the
- * list grows while it is read. Who turns pages by number therefore continues, like who uses the
- * cursor, after the last entry that the page before has shown: nothing comes twice, and it ends.
+ * list grows while it is read. A caller who counts pages upwards therefore continues, like one who
+ * uses the cursor, after the last entry of the page before, where this server remembers that page. A
+ * server that does not counts from the newest entry, so that entries may be shown again or left out.
  * @throws VaultError `validation_failed` for a date that is none, and a cursor of another list.
  */
 export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): Decide {

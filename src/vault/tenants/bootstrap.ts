@@ -103,7 +103,7 @@ export interface NewManagement {
 }
 
 /** An application with every permission that a management application may hold, and its key. */
-export function managementApplication({ tenant, now, random, supplied }: NewManagement): {
+function managementApplication({ tenant, now, random, supplied }: NewManagement): {
   readonly row: Row<'applications'>;
   readonly key: NewKey;
 } {

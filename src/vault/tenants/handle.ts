@@ -3,7 +3,7 @@ import { invalid } from '../../lib/errors.ts';
 import { parseUuid, type TenantId } from '../../lib/ids.ts';
 import type { Row } from '../../store/tables.ts';
 
-export const handleLengthMax = 200;
+const handleLengthMax = 200;
 
 /** What remains of a deleted tenant is stored under a name that begins like this. */
 export const deletedPrefix = 'deleted ';

@@ -27,7 +27,7 @@ export interface TokenListing {
 /** A page by its number, from 1; a cursor takes its place. */
 export type NumberedListing = TokenListing & { readonly page?: number | undefined };
 
-export const pageSizeDefault = 20;
+const pageSizeDefault = 20;
 
 /**
  * A walk along the cursors meets every token that is there from its beginning to its end exactly
