@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { type Environment, environmentOf, runCommand, spawnVault } from '../support/process.ts';
 import { assertUnchanged, contentOf } from '../support/rows.ts';
+import { filesBelow } from '../support/scan.ts';
 import { createApplication, request, startVault } from '../support/vault.ts';
 
 interface Refusal {
@@ -110,6 +111,28 @@ onBothEngines('the start', (engine) => {
     assert.equal(code, 1, stdout);
     assert.match(stderr, /root key \(environment\) does not open the keys/);
     assertUnchanged(before, await contentOf(engine, place));
+  });
+
+  test('leaves no trace of the root key in the database', async (t) => {
+    const place = await engine.place(t);
+    const bytes = randomBytes(32);
+    const text = bytes.toString('base64');
+    const vault = await startVault(t, engine, {
+      place,
+      environment: { STRONGROOM_ROOT_KEY: text },
+    });
+    const key = await vault.application();
+    await vault.send('POST', '/tokens', { key, body: { type: 'token', data: 'kept' } });
+    const rows = (await contentOf(engine, place)).join('\n');
+    assert.ok(rows.includes('tokens'));
+    for (const form of [text, bytes.toString('base64url'), bytes.toString('hex')]) {
+      assert.equal(rows.includes(form), false);
+      // What is bytes is written out in hexadecimal.
+      assert.equal(rows.includes(Buffer.from(form).toString('hex')), false);
+    }
+    for (const { path, bytes: content } of filesBelow(place.dataDir)) {
+      for (const form of [bytes, text]) assert.equal(content.includes(form), false, path);
+    }
   });
 
   test('succeeds again with the right root key, from the file or from the environment', async (t) => {

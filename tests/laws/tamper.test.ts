@@ -14,6 +14,8 @@ interface Prepared {
   readonly key: string;
   /** The sealed value of each token by what is in it. */
   readonly sealed: ReadonlyMap<string | undefined, Uint8Array>;
+  /** What is sealed in other fields, by the name of its table. */
+  readonly elsewhere: Readonly<Record<'replies' | 'token_intents', Uint8Array>>;
   /** Writes these bytes over the sealed data of the first tenant's token `own`. */
   plant(bytes: Uint8Array): Promise<void>;
 }
@@ -44,12 +46,28 @@ async function prepare(t: TestContext, engine: Engine): Promise<Prepared> {
     sealed.set(data, Buffer.from(fresh.data));
   }
   const { tenant_id } = (await vault.send('GET', '/tokens/own', { key })).body;
+  const elsewhere = await sealElsewhere(engine, vault);
   const plant = (bytes: Uint8Array) =>
     write(engine, vault, {
       set: `update tokens set data = ${literal(engine, bytes)}`,
       where: `tenant_id = '${tenant_id}' and token_id = 'own'`,
     });
-  return { vault, key, sealed, plant };
+  return { vault, key, sealed, elsewhere, plant };
+}
+
+/** The same data in a token intent and in a stored answer, of the first tenant as well. */
+async function sealElsewhere(engine: Engine, vault: TestVault): Promise<Prepared['elsewhere']> {
+  const key = await vault.application({ permissions: ['token-intent:create', 'token:create'] });
+  const body = { type: 'token', data: own };
+  const headers = { 'svc-idempotency-key': 'elsewhere' };
+  for (const path of ['/token-intents', '/tokens']) {
+    const { status } = await vault.send('POST', path, { key, body, headers });
+    assert.equal(status, 201);
+  }
+  const [intent] = await rowsOf(engine, vault.place, 'token_intents');
+  const [reply] = await rowsOf(engine, vault.place, 'replies');
+  assert.ok(intent && reply);
+  return { token_intents: intent.data, replies: reply.reply };
 }
 
 interface Update {
@@ -75,13 +93,15 @@ function flipped(bytes: Uint8Array | undefined, at: number): Uint8Array {
   return copy;
 }
 
-type Tampering = (sealed: Prepared['sealed']) => Uint8Array;
+type Tampering = (sealed: Prepared['sealed'], elsewhere: Prepared['elsewhere']) => Uint8Array;
 
 const tamperings: Readonly<Record<string, Tampering>> = {
   'the data of another token': (sealed) => Buffer.from(sealed.get(other) ?? []),
   "the data of another tenant's token": (sealed) => Buffer.from(sealed.get(foreign) ?? []),
   "the data of another tenant's token of the same id": (sealed) =>
     Buffer.from(sealed.get(namesake) ?? []),
+  'the data of a token intent': (_, elsewhere) => elsewhere.token_intents,
+  'a stored answer': (_, elsewhere) => elsewhere.replies,
   'another format version': (sealed) => flipped(sealed.get(own), 0),
   'another key version': (sealed) => flipped(sealed.get(own), 4),
   'a turned bit in the nonce': (sealed) => flipped(sealed.get(own), 9),
@@ -94,11 +114,11 @@ const tamperings: Readonly<Record<string, Tampering>> = {
 
 onBothEngines('a token whose stored data is replaced', (engine) => {
   test('answers 500 with an integrity problem, whatever took its place', async (t) => {
-    const { vault, key, sealed, plant } = await prepare(t, engine);
+    const { vault, key, sealed, elsewhere, plant } = await prepare(t, engine);
     for (const [title, tamper] of Object.entries(tamperings)) {
       await t.test(title, async () => {
         vault.logged.length = 0;
-        await plant(tamper(sealed));
+        await plant(tamper(sealed, elsewhere));
         const before = await rowsOf(engine, vault.place, 'tokens');
         isIntegrityProblem(await vault.send('GET', '/tokens/own', { key }));
         const body = { metadata: { a: 'b' } };

@@ -1,6 +1,7 @@
 /** Traffic that brings a value of its own into every place where a request can carry one. */
 import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
+import { linesSent } from './lines.ts';
 import { createApplication, managementKey, type Received, request, type Sent } from './vault.ts';
 
 export interface Traffic {
@@ -79,6 +80,22 @@ export async function sendSensitiveTraffic(url: string): Promise<Traffic> {
   const session = (await send(201, 'POST /sessions', { key: publicKey })).body;
   secret(session.session_key);
   secret(session.nonce);
+
+  // Brought by the other ways in: an intent, lines, a body of values.
+  const permissions = ['token-intent:create', 'token-intent:read', 'token:create'];
+  const intending = secret(await createApplication(url, { permissions }));
+  const number = secret(cardNumber());
+  const intent = { type: 'card', data: { number, expiration_month: 1, expiration_year: 2031 } };
+  const intended = await send(201, 'POST /token-intents', { key: intending, body: intent });
+  await send(200, `GET /token-intents/${intended.body.id}`, { key: intending });
+  const convert = { token_intent_id: intended.body.id };
+  await send(201, 'POST /tokens', { key: intending, body: convert });
+  const lines = [
+    { type: 'token', data: secret() },
+    { type: secret(), data: secret() },
+  ];
+  await send(200, 'POST /tokens/bulk', { key, ...linesSent(lines) });
+  await send(200, 'POST /tokenize', { key, body: { a: [secret(), secret()] } });
 
   // Refused: the value is wrong, is in the wrong place, or comes with something wrong.
   const token = (more: object = {}) => ({ type: 'token', data: secret(), ...more });

@@ -1,0 +1,95 @@
+/** Each purpose has a key of its own: what is stored or handed out for it is made with that key alone. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openCursor } from '../../src/crypto/cursor.ts';
+import { fingerprintOf, searchTermOf } from '../../src/crypto/digest.ts';
+import { createKeyring, Keyring, type Purpose, purposes } from '../../src/crypto/keyring.ts';
+import { signingKeyOf } from '../../src/crypto/signing.ts';
+import { replyOf } from '../../src/gate/stored-reply.ts';
+import { VaultError } from '../../src/lib/errors.ts';
+import { pooledRandom } from '../../src/lib/random.ts';
+import { isProven } from '../../src/rules/proven-row.ts';
+import type { Tenant } from '../../src/rules/tenant.ts';
+import { openData } from '../../src/values/sealed-row.ts';
+import { onBothEngines } from '../support/engines.ts';
+import { newTenant, type TestTenant } from '../support/tenant.ts';
+import { startVault } from '../support/vault.ts';
+
+/** Nothing is made for it yet. */
+const unused: readonly Purpose[] = ['webhook'];
+
+/** True when the key of the purpose is the one with which it was made. */
+type Fits = (tenant: Tenant) => boolean;
+
+/** One thing made for each purpose. */
+async function madeBy(tenant: TestTenant): Promise<Readonly<Partial<Record<Purpose, Fits>>>> {
+  const now = tenant.vault.clock.now();
+  const made = await tenant.send('POST', '/tokens', {
+    headers: { 'svc-idempotency-key': 'once' },
+    body: {
+      type: 'token',
+      data: 'Ada',
+      fingerprint_expression: '{{ data }}',
+      search_indexes: ['{{ data }}'],
+    },
+  });
+  assert.equal(made.status, 201, made.text);
+  const key = tenant.managementKey;
+  const page = await tenant.send('GET', '/applications?size=1', { key });
+  await tenant.send('GET', '/logs/checkpoint', { key });
+  const [token] = await tenant.rows('tokens');
+  const [reply] = await tenant.rows('replies');
+  const [term] = await tenant.rows('search_terms');
+  const [application] = await tenant.rows('applications');
+  const [checkpoint] = await tenant.rows('checkpoints');
+  assert.ok(token && reply && term && application && checkpoint);
+  return {
+    data: (keys) => opens(() => openData(keys, token, now)),
+    reply: (keys) => opens(() => replyOf(keys, reply, now)),
+    fingerprint: ({ keyring }) =>
+      fingerprintOf(keyring.secret('fingerprint'), 'token', 'Ada') === token.fingerprint,
+    search: ({ keyring }) =>
+      base64url(searchTermOf(keyring.secret('search'), 'data', 'Ada')) === term.term,
+    row: (keys) => isProven(keys, 'applications', application),
+    audit: ({ keyring }) =>
+      signingKeyOf(keyring.secret('audit')).publicKey === checkpoint.public_key,
+    cursor: ({ keyring }) =>
+      openCursor(keyring.secret('cursor'), 'GET /applications', page.body.pagination.next) !==
+      undefined,
+  };
+}
+
+function opens(open: () => unknown): boolean {
+  try {
+    open();
+    return true;
+  } catch (error) {
+    if (error instanceof VaultError && error.code === 'integrity') return false;
+    throw error;
+  }
+}
+
+function base64url(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64url');
+}
+
+onBothEngines('what is made for a purpose', (engine) => {
+  test('is made with the key of that purpose, and of no other', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    const fits = await madeBy(tenant);
+    const real = await vault.running.vault.tenants.find(tenant.id);
+    assert.ok(real);
+    const others = createKeyring(pooledRandom()).versions;
+    const own = real.keyring.versions;
+    for (const purpose of purposes) {
+      if (unused.includes(purpose)) continue;
+      const fit = fits[purpose];
+      assert.ok(fit, `nothing is made for ${purpose}`);
+      const alone = new Keyring({ ...others, [purpose]: own[purpose] });
+      const without = new Keyring({ ...own, [purpose]: others[purpose] });
+      assert.equal(fit({ ...real, keyring: alone }), true, `${purpose} alone`);
+      assert.equal(fit({ ...real, keyring: without }), false, `all but ${purpose}`);
+    }
+  });
+});
