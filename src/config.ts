@@ -91,7 +91,7 @@ export function readConfig(environment: Environment = process.env): Config {
   if (!loopback.has(host) && !tls && read('TLS') !== 'off') {
     throw new ConfigError(
       'STRONGROOM_HOST',
-      'is not a loopback address, so card numbers would cross the network in clear. Set ' +
+      'is not a loopback address, so card numbers would cross the network in plaintext. Set ' +
         'STRONGROOM_TLS_CERT and STRONGROOM_TLS_KEY, or STRONGROOM_TLS=off if a proxy in front terminates TLS',
     );
   }

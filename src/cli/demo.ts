@@ -22,8 +22,8 @@ const everyTokenPermission = ['token:create', 'token:read', 'token:update', 'tok
 const interruptedExit = 130;
 
 export const demo: Command = {
-  summary: 'Start a throw-away vault, show what it does, and stop.',
-  flags: { keep: { kind: 'boolean', meaning: 'leave its data directory for you to look into' } },
+  summary: 'Start a temporary vault, show what it does, and stop.',
+  flags: { keep: { kind: 'boolean', meaning: 'keep its data directory' } },
   run: async (flags) => {
     const dataDir = mkdtempSync(join(tmpdir(), 'strongroom-demo-'));
     const managementKey = pooledRandom()(24).toString('hex');
@@ -72,7 +72,7 @@ function createClient(url: string): Call {
 
 /** The story, told against the public interface alone. It never prints a number that went in. */
 async function tell(call: Call, management: string): Promise<void> {
-  title('1. Two applications, by least privilege');
+  title('1. Two applications with the least privilege they need');
   const support = await application(call, management, 'support', ['token:read'], 'mask');
   const payments = await application(call, management, 'payments', everyTokenPermission, 'reveal');
   say('   support may read tokens masked; payments may create, change, delete and reveal them.');

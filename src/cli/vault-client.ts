@@ -15,7 +15,7 @@ export const clientFlags: Readonly<Record<string, Flag>> = {
     kind: 'string',
     meaning: `environment variable that holds the key (default: ${keyVariableDefault})`,
   },
-  'key-file': { kind: 'string', meaning: 'file that holds the key, instead' },
+  'key-file': { kind: 'string', meaning: 'file that holds the key, instead of a variable' },
   'header-prefix': {
     kind: 'string',
     meaning: `prefix of the service's headers (default: ${prefixDefault})`,
@@ -95,5 +95,5 @@ function refusalOf({ statusCode }: IncomingMessage, text: string): AnswerError {
   } catch {
     // Whatever answered is no vault; its words are not ours to repeat.
   }
-  return new AnswerError(`the vault answered ${statusCode}. ${detail}`.trim());
+  return new AnswerError(`the vault returned ${statusCode}. ${detail}`.trim());
 }

@@ -85,7 +85,7 @@ export function invalid(first: string | AttributeErrors, message = ''): VaultErr
  */
 export function reasonOf(error: unknown): string {
   if (error instanceof VaultError) return error.message;
-  if (!(error instanceof Error)) return 'a value that is no error was thrown';
+  if (!(error instanceof Error)) return 'a non-Error value was thrown';
   const frames = (error.stack ?? '').split('\n').filter((line) => line.startsWith('    at '));
   return [error.name, ...frames.slice(0, 8).map((line) => line.trim())].join(' ');
 }

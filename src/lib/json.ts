@@ -22,9 +22,9 @@ export function isObject(value: unknown): value is JsonObject {
  */
 export function flawOf(value: Json, level = 1): string | undefined {
   if (typeof value === 'number') {
-    if (!Number.isFinite(value)) return 'must not hold a number beyond the range of doubles';
+    if (!Number.isFinite(value)) return 'must not contain a number beyond the range of doubles';
     if (!Number.isInteger(value) || Number.isSafeInteger(value)) return undefined;
-    return 'must not hold an integer beyond 2^53 - 1, which would lose digits; send it as a string';
+    return 'must not contain an integer beyond 2^53 - 1, which would lose digits; send it as a string';
   }
   if (typeof value !== 'object' || value === null) return undefined;
   if (level > nestingMax) return `must not be nested deeper than ${nestingMax} levels`;

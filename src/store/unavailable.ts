@@ -16,7 +16,7 @@ export function unavailable(internal: string, cause?: unknown): VaultError {
 /** The failure of a request that came while more waited than the vault can do in time. */
 export function overloaded(internal: string): VaultError {
   return new VaultError('overloaded', {
-    public: 'The vault has more to do than it can at the moment. Nothing was done; try again.',
+    public: 'The vault is overloaded. Nothing was done; try again.',
     internal,
     headers: retryAfter,
   });
@@ -29,8 +29,8 @@ export function overloaded(internal: string): VaultError {
 export function uncertain(internal: string, cause?: unknown): VaultError {
   return new VaultError('unavailable', {
     public:
-      'The vault lost its storage while writing, and cannot tell whether the request was done. ' +
-      'Repeat it with its idempotency key, or look.',
+      'The vault lost its storage while writing and does not know whether the request was done. ' +
+      'Retry it with its idempotency key, or check the result.',
     internal,
     headers: retryAfter,
     cause,
@@ -44,7 +44,7 @@ export function uncertain(internal: string, cause?: unknown): VaultError {
 export function unstorable(internal: string, cause?: unknown): VaultError {
   return new VaultError('internal', {
     public:
-      'The vault failed to store the request. Nothing was done, and nothing is gained by trying again.',
+      'The vault failed to store the request. Nothing was done, and a retry will fail as well.',
     internal,
     cause,
   });

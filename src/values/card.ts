@@ -28,7 +28,7 @@ const rules: Readonly<Record<string, PropertyRule>> = {
     form: 'must be a year from 2000 to 2099',
     parse: (value) => wholeNumber(value, 2000, 2099),
   },
-  cvc: { required: false, form: 'must be a text of 3 or 4 digits', parse: parseCode },
+  cvc: { required: false, form: 'must be a string of 3 or 4 digits', parse: parseCode },
 };
 
 export const cardProperties: readonly string[] = Object.keys(rules);

@@ -77,7 +77,7 @@ export function undisclosedMove(
     return before === undefined || !showsAsMuch(before.transform, after.transform);
   });
   if (gained === undefined) return undefined;
-  const form = `must not be where the key sees more of the token through ${gained}`;
+  const form = `must not be a container where the key sees more of the token through ${gained}`;
   return new VaultError('forbidden', {
     public: `The key would see more of the token in its new container through ${gained}.`,
     errors: { containers: [form] },

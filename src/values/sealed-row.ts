@@ -164,7 +164,7 @@ export function evaluateText(
     path,
   );
   if (value === undefined || value === null || value === '')
-    throw invalid(path, 'must give a value');
+    throw invalid(path, 'must result in a value that is not empty');
   if (typeof value === 'object') return JSON.stringify(value);
   return String(value);
 }

@@ -29,7 +29,7 @@ onBothEngines('the operator’s commands', (engine) => {
     assert.equal((await get(key)).body.name, 'acme');
     const again = await run('tenant', 'create', '--name', 'acme');
     assert.equal(again.code, 1);
-    assert.match(again.stderr, /A tenant of this name exists/);
+    assert.match(again.stderr, /A tenant with this name already exists/);
 
     const listed = await json('tenant', 'list');
     assert.deepEqual(

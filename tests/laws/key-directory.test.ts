@@ -5,7 +5,7 @@ import { onBothEngines } from '../support/engines.ts';
 import { newTenant, untilUsed } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
-const message = 'a stored key was altered beside the vault and is refused';
+const message = 'a stored key was altered in the database without the vault and is refused';
 
 onBothEngines('the directory of keys', (engine) => {
   test('a row that was pointed at somebody else opens nothing, and the operator is told', async (t) => {

@@ -86,7 +86,7 @@ test('a session that the server ends leaves its commit uncertain, whatever the c
   await assert.rejects(store.commit(creation(token('b'))), (error: Error) => {
     assert.ok(error.cause instanceof pg.DatabaseError);
     assert.deepEqual([error.cause.code, error.cause.severity], ['25P04', 'FATAL']);
-    return 'public' in error && /cannot tell whether/.test(String(error.public));
+    return 'public' in error && /does not know whether/.test(String(error.public));
   });
   await release();
   assert.deepEqual(await store.commit(creation(token('c'))), {});

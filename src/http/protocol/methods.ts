@@ -22,7 +22,7 @@ export function refuseOtherMethods(app: FastifyInstance, known: readonly Known[]
       // Before the body is read, which may be of a type that nobody reads.
       onRequest: async () => {
         throw new VaultError('method_not_allowed', {
-          public: `This path takes ${allow}.`,
+          public: `This path supports ${allow}.`,
           headers: { allow },
         });
       },

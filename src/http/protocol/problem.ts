@@ -57,7 +57,7 @@ export function vaultErrorOf(error: unknown): VaultError {
     });
   }
   return new VaultError('internal', {
-    public: 'The vault failed to process the request. Nothing about it is kept but the log entry.',
+    public: 'The vault failed to process the request; the log of the operator has the reason.',
     internal: reasonOf(error),
     cause: error,
   });

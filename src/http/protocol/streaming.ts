@@ -179,7 +179,8 @@ function bodyOf({ body }: FastifyRequest): AsyncIterable<Buffer> {
 
 function serverStops(): VaultError {
   return new VaultError('unavailable', {
-    public: 'The server is stopping. What was not answered was not done; send it again.',
+    public:
+      'The server is stopping. What is missing from the response was not done; send it again.',
   });
 }
 

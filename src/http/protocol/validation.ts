@@ -41,7 +41,9 @@ function messagesFor(compiled: Validator, given: unknown): AttributeErrors {
   const [, errors] = compiled.Errors(value);
   const messages = messagesOf(errors, given);
   if (cut === undefined || Object.keys(messages).length > 0) return messages;
-  return { [pathOf(cut) || 'body']: ['has more members than are looked at, and is not valid'] };
+  return {
+    [pathOf(cut) || 'body']: ['is not valid, and has too many members to check each of them'],
+  };
 }
 
 /** Whether the attribute is there after all, and was only left out of what was looked at. */
@@ -116,7 +118,7 @@ function messagesOf(errors: readonly SchemaError[], whole: unknown): AttributeEr
         `must be one of ${[given['allowedValues'] ?? given['allowedValue']].flat().join(', ')}`,
       );
     } else if (keyword === 'pattern' && given['pattern'] === lineForm) {
-      add(path, 'must not hold control characters');
+      add(path, 'must not contain control characters');
     } else if (keyword !== 'anyOf' && keyword !== 'additionalProperties') {
       add(path, message);
     }

@@ -23,7 +23,7 @@ export function tokenizationRoutes(tools: TokenWriting): Route[] {
     route({
       method: 'POST',
       path: '/detokenize',
-      summary: 'Replace references to tokens in any JSON by what they hold',
+      summary: 'Replace references to tokens in any JSON by their data',
       permission: 'token:read',
       body: anyJson,
       reply: { status: 200, body: anyJson },

@@ -41,7 +41,7 @@ export function metadataOf(query: object): readonly MetadataPair[] {
   return [...pairs.values()];
 }
 
-const form = 'must be a JSON object of texts, metadata.<key>=<text> or metadata[<key>]=<text>';
+const form = 'must be a JSON object of strings, metadata.<key>=<text> or metadata[<key>]=<text>';
 
 function entriesOf(text: unknown): [string, unknown][] {
   try {

@@ -26,8 +26,8 @@ export function verifiedUrl(text: string, hostDefault = 'localhost'): string {
     throw invalid(
       'url',
       `must not have sslmode=${asked} for a host beyond loopback, because everything that is stored would ` +
-        'cross the network to whoever answers. Leave it out, and name the authority with sslrootcert if it ' +
-        'is your own, or set STRONGROOM_DATABASE_TLS=off if something else protects the way',
+        'be sent to an unverified server. Leave it out, and name the certificate authority with sslrootcert if it ' +
+        'is your own, or set STRONGROOM_DATABASE_TLS=off if something else protects the connection',
     );
   }
   // The driver reads weaker modes as this one, or as libpq does when asked to.

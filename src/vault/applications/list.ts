@@ -89,6 +89,6 @@ function positionOf(row: Row<'applications'>): ApplicationPosition {
 
 function readCursor(key: Parameters<typeof openCursor>[0], text: string): ApplicationPosition {
   const position = openCursor(key, route, text);
-  if (position === undefined) throw invalid('start', 'must be the cursor of an earlier answer');
+  if (position === undefined) throw invalid('start', 'must be the cursor of an earlier response');
   return position as unknown as ApplicationPosition;
 }

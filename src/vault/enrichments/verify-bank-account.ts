@@ -109,7 +109,7 @@ function noStatus({
   retryAfterMs,
 }: Exclude<AccountVerdict, { status: BankStatus }>): VaultError {
   return new VaultError('unavailable', {
-    public: 'The bank verification provider cannot answer at the moment; try again.',
+    public: 'The bank verification provider is unavailable; try again.',
     internal: `bank verification: ${failure}`,
     headers: { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) },
   });

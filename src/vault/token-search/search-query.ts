@@ -102,14 +102,14 @@ function readContainer(text: string) {
 function readType(text: string) {
   const type = parseTokenType(text);
   if (type !== undefined) return type;
-  throw invalid('query', `must have as type one of ${Object.keys(tokenTypes).join(', ')}`);
+  throw invalid('query', `must have a type that is one of ${Object.keys(tokenTypes).join(', ')}`);
 }
 
 const fingerprintForm = /^[A-Za-z0-9]{1,100}$/;
 
 function readFingerprint(text: string): string {
   if (!fingerprintForm.test(text)) {
-    throw invalid('query', 'must have as fingerprint letters and digits');
+    throw invalid('query', 'must have a fingerprint of letters and digits');
   }
   return text;
 }

@@ -144,7 +144,7 @@ export class IdTaken extends VaultError {
   readonly id: TokenId;
 
   constructor(id: TokenId) {
-    super('conflict', { public: 'A token with this id exists.' });
+    super('conflict', { public: 'A token with this id already exists.' });
     this.id = id;
   }
 }

@@ -243,7 +243,7 @@ function decideLine(
   const { made } = creation;
   const intent = token.intent?.token_intent_id;
   if (intent !== undefined && intents.has(intent)) {
-    return invalid('token_intent_id', 'must differ from every other of the request');
+    return invalid('token_intent_id', 'must be unique in the request');
   }
   const holder = holderOf(creation, token);
   const outcome = attempt(() => draftOrRefuse(creation, token));
