@@ -149,7 +149,7 @@ function readBankHost(read: Read, allow: AllowList): BankHostConfig | undefined 
   );
 }
 
-/** What `parse` makes of a variable; what it finds wrong is told under the variable's name. */
+/** What `parse` makes of a variable; its errors are reported under the variable's name. */
 function parsed<T>(read: Read, name: string, parse: (text: string) => T): T | undefined {
   const text = read(name);
   try {

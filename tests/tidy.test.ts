@@ -98,6 +98,16 @@ const shortcuts: readonly Ban[] = [
   { in: 'text', pattern: /keep(?:ing)? (?:\w+ )*?in sync/i, instead: 'say it in one place' },
 ];
 
+/** Words that a reader whose first language is not English stumbles over (STYLE.md). */
+const privateWords: readonly Ban[] = [
+  { in: 'text', pattern: /\b(?:un)?told\b/i, instead: 'say who is notified, or what is recorded' },
+  { in: 'text', pattern: /\bnone that is\b/i, instead: 'say what it is not' },
+  { in: 'text', pattern: /\bstand(?:s|ing)? beside\b/i, instead: 'next to, or combined with' },
+  { in: 'text', pattern: /\bof late\b/i, instead: 'recently' },
+  { in: 'text', pattern: /\banew\b/i, instead: 'again' },
+  { in: 'text', pattern: /\w*(?:authoris|serialis)\w*/i, instead: 'spell it with z' },
+];
+
 const timers: readonly Place[] = [
   { library: /^(?:node:)?timers\/promises$/, allowed: /^tests\/support\// },
 ];
@@ -285,6 +295,26 @@ const rules: readonly Rule[] = [
       'src/cli/a.ts': 'console.log(1);',
       'src/store/queries/a.ts': "db.selectFrom('logs')",
       'src/lib/a.ts': "// process.env is read elsewhere\nconst mask = 'XXXX';",
+    },
+  },
+  {
+    guarantee: 'texts are in plain words and one spelling',
+    covers: /^(?:src|bin|docs)\/.*\.(?:ts|js|md)$|^(?:README|SECURITY|ARCHITECTURE|CHANGELOG)\.md$/,
+    breaches: (files) => bannedWords(files, privateWords),
+    breaking: [
+      { 'src/lib/a.ts': '/** Told of a commit. */' },
+      { 'src/lib/a.ts': 'const untold = 0;' },
+      { 'README.md': 'Give a key, none that is public.' },
+      { 'docs/a.md': 'It stands beside the token.' },
+      { 'docs/a.md': 'A key that was used of late.' },
+      { 'src/lib/a.ts': '// It is sealed anew.' },
+      { 'src/lib/a.ts': "throw invalid('id', 'must not stand beside type');" },
+      { 'src/lib/a.ts': 'const authoriser = 1;' },
+      { 'docs/a.md': 'Serialising a response.' },
+    ],
+    keeping: {
+      'src/lib/a.ts': "bestow('authorized'); // of later, renewed, serialized, stood beside",
+      'docs/a.md': 'The date of lateness.',
     },
   },
   {

@@ -40,8 +40,8 @@ export const demo: Command = {
           STRONGROOM_BOOTSTRAP_KEY: managementKey,
         }),
       );
-      const told = tell(createClient(running.url), managementKey);
-      return (await Promise.race([told, interrupted])) === 'interrupted' ? interruptedExit : 0;
+      const shown = show(createClient(running.url), managementKey);
+      return (await Promise.race([shown, interrupted])) === 'interrupted' ? interruptedExit : 0;
     } finally {
       await running?.stop();
       if (flags['keep'] === true) say(`\nThe vault has stopped. Its data is in ${dataDir}`);
@@ -70,8 +70,8 @@ function createClient(url: string): Call {
   };
 }
 
-/** The story, told against the public interface alone. It never prints a number that went in. */
-async function tell(call: Call, management: string): Promise<void> {
+/** The demo, which uses only the public interface. It never prints a number that went in. */
+async function show(call: Call, management: string): Promise<void> {
   title('1. Two applications with the least privilege they need');
   const support = await application(call, management, 'support', ['token:read'], 'mask');
   const payments = await application(call, management, 'payments', everyTokenPermission, 'reveal');

@@ -6,7 +6,7 @@ import { createPrivateFile } from './terminal/private-file.ts';
 
 /** A line of the vault's answer. */
 export interface LineAnswer {
-  /** Absent from the line that ends an answer early. */
+  /** Absent from the line that ends a response early. */
   readonly line?: number;
   readonly status?: number;
   readonly token?: { readonly _extras?: { readonly deduplicated?: boolean } };

@@ -42,7 +42,7 @@ export const importCommand: Command = {
     try {
       const counts = await hear({ answer, waiting, failed, progress });
       progress.finish();
-      const code = tell(counts, { waiting, failed, from });
+      const code = report(counts, { waiting, failed, from });
       if (broken) throw broken;
       return code;
     } catch (error) {
@@ -85,7 +85,7 @@ async function* linesFrom(file: string, from: number): AsyncGenerator<SentLine> 
 interface Sending {
   readonly request: ClientRequest;
   readonly lines: AsyncIterable<SentLine>;
-  /** Lines without an answer, in their order: no more than are on their way. */
+  /** Lines without a response, in their order: no more than are on their way. */
   readonly waiting: SentLine[];
   readonly over: AbortSignal;
 }
@@ -156,13 +156,13 @@ async function hear({ answer, waiting, failed, progress }: Hearing): Promise<Cou
   return counts;
 }
 
-interface Told {
+interface ReportOptions {
   readonly waiting: readonly SentLine[];
   readonly failed: FailedLines;
   readonly from: number;
 }
 
-function tell(counts: Counts, { waiting, failed, from }: Told): number {
+function report(counts: Counts, { waiting, failed, from }: ReportOptions): number {
   const { created, repeated, deduplicated, ended, last } = counts;
   const say = (text: string) => process.stderr.write(`${text}\n`);
   say(

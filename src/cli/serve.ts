@@ -1,4 +1,4 @@
-/** `strongroom serve`: runs the vault until it is told to stop. */
+/** `strongroom serve`: runs the vault until it is asked to stop. */
 import { flushCompileCache } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import { serve } from '../app.ts';

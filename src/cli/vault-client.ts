@@ -80,7 +80,7 @@ function answerTo(request: ClientRequest): Promise<IncomingMessage> {
   });
 }
 
-/** The whole of an answer that is short. */
+/** The whole of a response that is short. */
 export async function textOf(response: IncomingMessage): Promise<string> {
   response.setEncoding('utf8');
   let text = '';

@@ -16,7 +16,7 @@ import { dirname } from 'node:path';
 import type { Random } from '../lib/random.ts';
 
 export interface RootKey {
-  /** Prints and serialises as nothing. */
+  /** Prints and serializes as nothing. */
   readonly key: KeyObject;
   /** `environment`, or `file <path>`. */
   readonly origin: string;

@@ -170,7 +170,7 @@ export function createAuthentication({
       origin,
     });
     if (known) return caller;
-    // A session that is still to be authorised is asked for every time, so that it can begin at once.
+    // A session that is not authorized yet is read every time, so that it can be used at once.
     if (policy.size > 0) recent.set(hash, principal, reading);
     seen.set(hash, true);
     noteUse(caller, principal.key);

@@ -17,10 +17,10 @@ export type OnFailedAuthentication = (
   flaw?: KeyFlaw,
 ) => Promise<void>;
 
-/** Failures that are told one by one in each window; the rest are told by their number. */
+/** Failures that are logged one by one in each window; of the rest only the number is logged. */
 export const windowMs = minute;
-export const toldPerSourceMax = 10;
-export const toldMax = 100;
+export const loggedPerSourceMax = 10;
+export const loggedMax = 100;
 
 export interface FailedAuthenticationOptions {
   readonly store: Store;
@@ -29,8 +29,8 @@ export interface FailedAuthenticationOptions {
 }
 
 /**
- * The operator's log is told of each failure, and the tenant's log of those with a key that is the
- * tenant's: of a session that is over, or of an application that is gone. An address tells who it
+ * Each failure goes to the operator's log, and to the tenant's log when its key is the
+ * tenant's: of an expired session, or of a deleted application. An address says who it
  * was only as well as the network does.
  */
 export function createFailedAuthentication({
@@ -39,15 +39,15 @@ export function createFailedAuthentication({
   log,
 }: FailedAuthenticationOptions): OnFailedAuthentication {
   let until = 0;
-  let told = 0;
-  let untold = 0;
+  let logged = 0;
+  let unlogged = 0;
   let bySource = new Map<string, number>();
 
   function begin(now: number): void {
-    if (untold > 0) log.warn('more requests failed to authenticate', { count: untold });
+    if (unlogged > 0) log.warn('more requests failed to authenticate', { count: unlogged });
     until = now + windowMs;
-    told = 0;
-    untold = 0;
+    logged = 0;
+    unlogged = 0;
     bySource = new Map();
   }
 
@@ -56,13 +56,13 @@ export function createFailedAuthentication({
     if (now >= until) begin(now);
     const source = networkOf(origin.address);
     const count = bySource.get(source) ?? 0;
-    if (count >= toldPerSourceMax || told >= toldMax) {
-      untold++;
+    if (count >= loggedPerSourceMax || logged >= loggedMax) {
+      unlogged++;
       return;
     }
-    // No more sources than failures that are told: the map cannot outgrow its window.
+    // No more sources than failures that are logged: the map cannot outgrow its window.
     bySource.set(source, count + 1);
-    told++;
+    logged++;
     const { address, traceId } = origin;
     const tenant = key && { tenant_id: key.tenant_id };
     const fields = { address, trace_id: traceId, ...tenant };

@@ -1,4 +1,4 @@
-/** The tokens of a kept answer: what it may still say of them when it is given again. */
+/** The tokens of a kept response: what it may still say of them when it is given again. */
 import { type Evaluation, newEvaluation } from '../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../lib/clock.ts';
 import type { Caller } from '../rules/caller.ts';
@@ -13,7 +13,7 @@ import { liveIntent } from '../vault/token-intents/token-intents.ts';
 import { findLiveToken } from '../vault/tokens/queries.ts';
 import type { TokenReading } from '../vault/tokens/read.ts';
 
-/** A token as it was told of; sealed beside the answer. */
+/** A token as the response showed it; sealed with the response. */
 export interface StoredToken {
   readonly entity: 'token' | 'token_intent';
   readonly id: string;
@@ -27,7 +27,7 @@ export interface StoredToken {
 
 type BodyPath = readonly (string | number)[];
 
-/** A reply with the tokens it tells of, as both are kept. */
+/** A reply with the tokens it shows, as both are stored. */
 export type StoredReply = Omit<Reply, 'list' | 'expiry' | 'tokens'> & {
   readonly tokens?: readonly StoredToken[];
 };
@@ -72,8 +72,8 @@ export interface ReplyToReplay {
 }
 
 /**
- * The answer without what is gone by now, or is not the caller's to see any more. `undefined` for
- * that of a request which only read, when it would not be answered so now: it is processed anew.
+ * The response without what is gone by now, or is not the caller's to see any more. `undefined` for
+ * that of a request which only read, when its response would be another one now: it is processed again.
  */
 export async function replyAsSeenNow(
   tools: TokenReading,

@@ -1,4 +1,4 @@
-/** An answer as it is kept under an idempotency key: sealed, for a day, and fading before that. */
+/** A response as it is kept under an idempotency key: sealed, for a day, and fading before that. */
 import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
 import { hour, type Instant, instantAfter } from '../lib/clock.ts';
 import { isObject, type Json } from '../lib/json.ts';
@@ -19,7 +19,7 @@ type SealedReply = StoredReply & { readonly later?: readonly LaterPatch[] };
 
 interface LaterPatch {
   readonly at: Instant;
-  /** Merged into the body (RFC 7386); without it the answer is forgotten then. */
+  /** Merged into the body (RFC 7386); without it the response is forgotten then. */
   readonly patch?: Json;
 }
 
@@ -58,7 +58,7 @@ export function replyRow(
   return { ...key, version, ...sealedReply(sealing, stored, now), created_at: now };
 }
 
-/** What changes while the answer is kept; most of a body stays as it is, so only that is stored. */
+/** What changes while the response is kept; most of a body stays as it is, so only that is stored. */
 function laterOf(
   { at, bodyAt }: ReplyExpiry,
   body: ReplyBody | undefined,
@@ -72,7 +72,7 @@ function laterOf(
   });
 }
 
-/** The answer as it may be given now; `undefined` when its day is over or it has faded to nothing. */
+/** The response as it may be given now; `undefined` when its day is over or it has faded to nothing. */
 export function replyOf(
   tenant: Tenant,
   row: Row<'replies'>,

@@ -6,7 +6,7 @@ import { type JobTools, undamaged, workOff } from './batches.ts';
 import { batchMax } from './pace.ts';
 
 /**
- * The data is sealed anew without its code, from which neither fingerprint nor search terms are made.
+ * The data is sealed again without its code, from which neither fingerprint nor search terms are made.
  * It is no change of the token by anybody: `modified_at` and `modified_by` stay.
  */
 export function expireCodes(tools: JobTools, stopping: AbortSignal): Promise<number> {

@@ -22,7 +22,7 @@ export function expireTokenIntents(tools: JobTools, stopping: AbortSignal): Prom
   });
 }
 
-/** The data is sealed anew without its code. */
+/** The data is sealed again without its code. */
 export function expireIntentCodes(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store, random } = tools;
   return workOff<Row<'token_intents'>>(tools, stopping, {

@@ -5,7 +5,7 @@ interface ErrorKind {
   readonly title: string;
 }
 
-/** Every failure a caller can be told about. The code is the last segment of the problem's `type`. */
+/** Every failure that a caller can get. The code is the last segment of the problem's `type`. */
 export const errorKinds = {
   validation_failed: { status: 400, title: 'One or more validation errors occurred.' },
   malformed_request: { status: 400, title: 'Malformed request' },

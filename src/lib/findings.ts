@@ -1,7 +1,7 @@
-/** Gathers everything that is wrong with a request, so that one answer names all of it. */
+/** Gathers everything that is wrong with a request, so that one response names all of it. */
 import { type AttributeErrors, invalid, VaultError } from './errors.ts';
 
-/** Messages that one answer holds. With them the request is refused, and nothing more is looked at. */
+/** Messages that one response holds. With them the request is refused, and nothing more is looked at. */
 export const messagesMax = 100;
 
 export interface Findings {

@@ -17,7 +17,7 @@ export function isObject(value: unknown): value is JsonObject {
  * Says why a parsed value cannot be kept as it was sent, or `undefined`: it is nested deeper than
  * {@link nestingMax}, or holds a number that a double cannot represent: an integer beyond 2^53 - 1,
  * or 1e400. RFC 8259 section 6 leaves those to the implementation; a vault that rounded one in
- * silence would lose what it was given to keep. The answer names no place inside the value: keys of
+ * silence would lose what it was given to keep. The response names no place inside the value: keys of
  * data are data.
  */
 export function flawOf(value: Json, level = 1): string | undefined {

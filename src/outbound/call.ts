@@ -17,7 +17,7 @@ export interface OutboundRequest {
   /** From the first look-up of the name to the last byte of the last answer. */
   readonly timeoutMs: number;
   readonly answerBytesMax: number;
-  /** How many redirects are followed; with 0 a redirect is an answer like any other. */
+  /** How many redirects are followed; with 0 a redirect is a response like any other. */
   readonly redirectsMax: number;
 }
 
@@ -72,7 +72,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const resolve = options.resolve ?? ((name, give) => systemLookup(name, { all: true }, give));
 
   /**
-   * The addresses are judged here, in the very look-up whose answer is connected to: a name that
+   * The addresses are judged here, in the very look-up whose response is connected to: a name that
    * answers differently the next time gains nothing.
    */
   const publicLookup: LookupFunction = (name, { all }, give) =>

@@ -6,8 +6,8 @@ import type { Row } from '../store/tables.ts';
 import type { Actor, Caller, Origin } from './caller.ts';
 
 /**
- * What was done, in the past tense; a refusal is told as "<Entity> <operation> denied". The first word
- * is the operation; another one says to what part of the entity it was done.
+ * What was done, in the past tense; a refusal is written as "<Entity> <operation> denied". The first word
+ * is the operation; a further word names the part of the entity.
  */
 const messages = {
   token: {
@@ -201,7 +201,7 @@ const verbs: Readonly<Record<string, string>> = {
   DELETE: 'delete',
 };
 
-/** What a request attempts, as far as its route tells: by its permission, else by method and path. */
+/** What a request attempts, as far as its route shows: by its permission, else by method and path. */
 export function attemptOf({ permission, method, path }: AttemptedRoute): Omit<Attempt, 'id'> {
   const [noun = '', verb] = /^[a-z-]+(?::[a-z-]+)+$/.test(permission)
     ? permission.split(/:(?=[^:]*$)/)

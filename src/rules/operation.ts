@@ -36,7 +36,7 @@ export interface Outreach {
  */
 export type Decide = (conflict: Precondition | undefined) => Promise<Effect>;
 
-/** The place where the answer of a request with an idempotency key is kept. */
+/** The place where the response of a request with an idempotency key is kept. */
 export interface ReplySlot {
   /**
    * What is stored for the reply; without one, that the request has begun to reach out.
@@ -44,7 +44,7 @@ export interface ReplySlot {
    */
   rowOf(reply: Reply | undefined, begun?: Row<'replies'>): Row<'replies'>;
   /**
-   * The answer that is stored by now; reading it has its entry in the log.
+   * The response that is stored by now; reading it has its entry in the log.
    * @throws VaultError `conflict` where a request has begun and its outcome is not known.
    */
   stored(): Promise<Reply | undefined>;
@@ -68,7 +68,7 @@ export async function perform(store: Store, decide: Decide, slot?: ReplySlot): P
     return await commitDecision(store, decide, slot);
   } catch (error) {
     // This very request may have been done before, which is why it fails when done again.
-    // Where that cannot be found out either, the first failure is the one that tells what was done.
+    // Where that cannot be found out either, the first failure is the one that says what was done.
     const stored = await slot?.stored().catch(() => undefined);
     if (stored) return stored;
     throw error;

@@ -1,4 +1,4 @@
-/** A store that tells what it has committed, for those who remember what they once read. */
+/** A store that notifies caches of what it has committed. */
 import type { Change } from './change.ts';
 import type { Store } from './store.ts';
 

@@ -12,7 +12,7 @@ interface ExplainedTable {
 }
 
 /**
- * The tables whose rows are explained. Search terms follow from tokens, stored answers are sealed and
+ * The tables whose rows are explained. Search terms follow from tokens, stored responses are sealed and
  * forgotten within a day, and the log has its own proof.
  */
 export const explainedTables = {
@@ -120,7 +120,7 @@ function marksOf(change: Written): WrittenRow[] {
   return marks;
 }
 
-/** The first entry about the row that tells of a change, by its place. */
+/** The first entry about the row that records a change, by its place. */
 function placesIn(
   entries: readonly LogEntry[],
 ): (entity: string, id: string) => number | undefined {

@@ -47,11 +47,11 @@ export interface StoreOptions {
   readonly dataDir: string;
   /** A fresh name for the log stream of each writer. */
   readonly newStreamId: () => string;
-  /** Told of log entries once they are durable, each stream's in its order. It neither throws nor waits. */
+  /** Called with log entries once they are durable, each stream's in its order. It neither throws nor waits. */
   readonly onCommitted?: ((entries: readonly ChainedEntry[]) => void) | undefined;
   /**
-   * That the embedded engine waits for the disk before it acknowledges. The benchmark alone says no, to
-   * tell what that costs; no configuration reaches it.
+   * That the embedded engine waits for the disk before it acknowledges. Only the benchmark says no, to
+   * measure what that costs; no configuration can set it.
    */
   readonly durable?: boolean;
 }

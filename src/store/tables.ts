@@ -127,11 +127,11 @@ export const tables = {
       key_hash: text(),
       /** base64url of SHA-256 of the nonce. */
       nonce_hash: text(),
-      /** JSON array of permissions; empty until the session is authorised. */
+      /** JSON array of permissions; empty until the session is authorized. */
       permissions: text(),
       /** JSON array of access rules. */
       rules: text(),
-      /** The private application that authorised it. */
+      /** The private application that authorized it. */
       authorized_by: optional(text<ApplicationId>()),
       authorized_at: optional(integer<Instant>()),
       created_at: integer<Instant>(),
@@ -222,7 +222,7 @@ export const tables = {
       version: integer(),
       /** Sealed JSON of status, location and body. */
       reply: bytes(),
-      /** From then on some of the answer is gone, as it is from the token, or all of it. */
+      /** From then on some of the response is gone, as it is from the token, or all of it. */
       next_expiry_at: integer<Instant>(),
       created_at: integer<Instant>(),
     },

@@ -23,8 +23,8 @@ export function overloaded(internal: string): VaultError {
 }
 
 /**
- * The failure of an engine that was told to commit and went away before it answered: only the engine
- * knows whether it did, so the caller is not told that nothing was done.
+ * The failure of an engine that was asked to commit and went away before it responded: only the engine
+ * knows whether it did, so the error does not say that nothing was done.
  */
 export function uncertain(internal: string, cause?: unknown): VaultError {
   return new VaultError('unavailable', {

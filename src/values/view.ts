@@ -11,7 +11,7 @@ import type { TokenBody } from '../rules/reply.ts';
 import type { Row } from '../store/tables.ts';
 import { summaryOf, type TokenTypeName, tokenTypes } from './token-types.ts';
 
-/** Told when a stored mask cannot be evaluated and the data is therefore left out. */
+/** Called when a stored mask cannot be evaluated and the data is therefore left out. */
 export type OnMaskFailure = () => void;
 
 /** What decides how data is shown. */

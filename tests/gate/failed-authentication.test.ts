@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   createFailedAuthentication,
-  toldMax,
-  toldPerSourceMax,
+  loggedMax,
+  loggedPerSourceMax,
   windowMs,
 } from '../../src/gate/failed-authentication.ts';
 import type { Origin } from '../../src/rules/caller.ts';
@@ -65,15 +65,15 @@ onBothEngines('failed authentication', (engine) => {
 
 test('an address is told of so often in a minute, and others besides it', async (t) => {
   const { clock, logged, onFailure, told } = await fixture(t);
-  for (let time = 0; time < toldPerSourceMax + 7; time += 1) {
+  for (let time = 0; time < loggedPerSourceMax + 7; time += 1) {
     await onFailure(from('10.0.0.1'), undefined);
   }
-  assert.equal(told().length, toldPerSourceMax);
+  assert.equal(told().length, loggedPerSourceMax);
   await onFailure(from('10.0.0.2'), undefined);
-  assert.equal(told().length, toldPerSourceMax + 1);
+  assert.equal(told().length, loggedPerSourceMax + 1);
   clock.advance(windowMs);
   await onFailure(from('10.0.0.1'), undefined);
-  assert.equal(told().length, toldPerSourceMax + 2);
+  assert.equal(told().length, loggedPerSourceMax + 2);
   assert.deepEqual(
     logged.flatMap(({ fields }) => fields?.count ?? []),
     [7],
@@ -82,30 +82,30 @@ test('an address is told of so often in a minute, and others besides it', async 
 
 test('any number of addresses is told of so often in a minute', async (t) => {
   const { onFailure, told } = await fixture(t);
-  for (let host = 0; host < 3 * toldMax; host += 1) {
+  for (let host = 0; host < 3 * loggedMax; host += 1) {
     await onFailure(from(`10.1.${host >> 8}.${host & 255}`), undefined);
   }
-  assert.equal(told().length, toldMax);
+  assert.equal(told().length, loggedMax);
 });
 
 test('the addresses of one IPv6 network count as one', async (t) => {
   const { onFailure, told } = await fixture(t);
   const same = ['2001:db8::1', '2001:db8:0:0:1:2:3:4', '2001:db8::ffff:0:1', '2001:db8:0:0::5'];
-  for (let time = 0; time < toldPerSourceMax; time += 1) {
+  for (let time = 0; time < loggedPerSourceMax; time += 1) {
     for (const address of same) await onFailure(from(address), undefined);
   }
-  assert.equal(told().length, toldPerSourceMax);
+  assert.equal(told().length, loggedPerSourceMax);
   for (const other of ['2001:db8:0:1::1', '::1', '::ffff:10.0.0.1']) {
     await onFailure(from(other), undefined);
   }
-  assert.equal(told().length, toldPerSourceMax + 3);
+  assert.equal(told().length, loggedPerSourceMax + 3);
 });
 
 test('an IPv4 address counts as one, however it is written', async (t) => {
   const { onFailure, told } = await fixture(t);
   const same = ['10.0.0.1', '::ffff:10.0.0.1', '::ffff:0a00:0001'];
-  for (let time = 0; time < toldPerSourceMax; time += 1) {
+  for (let time = 0; time < loggedPerSourceMax; time += 1) {
     for (const address of same) await onFailure(from(address), undefined);
   }
-  assert.equal(told().length, toldPerSourceMax);
+  assert.equal(told().length, loggedPerSourceMax);
 });

@@ -1,4 +1,4 @@
-/** What `strongroom logs verify` tells people. */
+/** What `strongroom logs verify` prints for people. */
 import type { Finding } from '../../vault/logs/finding.ts';
 import type { Verification } from '../../vault/logs/verify.ts';
 import { grouped } from '../terminal/progress.ts';

@@ -13,7 +13,7 @@ import { openLog, optionalText, placeFlags } from './place.ts';
 import { describeVerification } from './report.ts';
 import { describeState, refuseFile, type State, withState } from './state.ts';
 
-/** The exit code that tells a log that is not intact from one that could not be read. */
+/** The exit code for a log that is not intact, as opposed to one that could not be read. */
 const notIntact = 3;
 
 export const logsVerify: Command = {

@@ -36,7 +36,7 @@ export function repeated(flags: Flags, name: string): readonly string[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** What a command tells: one JSON object for programs, or a line for people. */
+/** What a command prints: one JSON object for programs, or a line for people. */
 export function print(flags: Flags, { json, line }: { json: object; line: string }): void {
   process.stdout.write(`${flags['json'] === true ? JSON.stringify(json) : line}\n`);
 }

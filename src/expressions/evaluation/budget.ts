@@ -10,7 +10,7 @@ export const workMax = 16_000_000;
 /** What all evaluations of one request may cost together. */
 export const requestWorkMax = 2 * workMax;
 
-/** What each of them may cost in any case, so that a dear mask does not hide what cheap ones show. */
+/** What each of them may cost in any case, so that an expensive mask does not hide what cheap ones show. */
 export const workMin = 50_000;
 
 /** Reaching a member of a list, and of an object. */

@@ -129,8 +129,8 @@ async function check(
   if (tightest === undefined) return;
   const { rule, standing } = tightest;
   if (!standing.allowed) throw tooMany(tightest, clock);
-  const told = Number(reply.getHeader('ratelimit-remaining') ?? Number.POSITIVE_INFINITY);
-  if (roomOf(standing) < told) reply.headers(headersOf(rule, standing, clock));
+  const announced = Number(reply.getHeader('ratelimit-remaining') ?? Number.POSITIVE_INFINITY);
+  if (roomOf(standing) < announced) reply.headers(headersOf(rule, standing, clock));
 }
 
 interface Result {

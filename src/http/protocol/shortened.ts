@@ -1,4 +1,4 @@
-/** As much of a wrong body as an answer can tell about: all of a hostile one would take half a second. */
+/** As much of a wrong body as a response can describe: all of a hostile one would take half a second. */
 
 /** Members of lists and objects, wherever they stand, in which errors are looked for. */
 export const membersMax = 5_000;
@@ -14,7 +14,7 @@ export function shortened(given: unknown): Shortened {
   let left = membersMax;
   let cut: string | undefined;
 
-  /** As many of the members as are left, all told. */
+  /** As many of the members as are left in total. */
   function take<T>(members: readonly T[], pointer: string): readonly T[] {
     const taken = members.slice(0, left);
     left -= taken.length;

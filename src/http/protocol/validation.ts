@@ -7,7 +7,7 @@ import { messagesMax } from '../../lib/findings.ts';
 import { lineForm } from '../schemas/shared.ts';
 import { shortened } from './shortened.ts';
 
-// The library counts what one answer may name for all schemas alike, and by itself stops at eight.
+// The library counts what one response may name for all schemas alike, and by itself stops at eight.
 Settings.Set({ maxErrors: messagesMax });
 
 export type RequestPart = 'body' | 'params' | 'querystring' | 'headers';

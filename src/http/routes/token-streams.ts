@@ -127,7 +127,7 @@ function answerOf(line: number | undefined, result: ImportResult): object {
   return { line, status: errorKinds[failure.code].status, problem: problemOf(failure) };
 }
 
-/** The last line tells that it is the last: what ends without one was cut off. */
+/** The last line says that it is the last: an export without one was cut off. */
 async function* exportedLines(
   batches: AsyncIterable<readonly object[]>,
 ): AsyncGenerator<readonly object[]> {

@@ -48,7 +48,7 @@ function entriesOf(text: unknown): [string, unknown][] {
     const map: unknown = JSON.parse(String(text));
     if (isObject(map)) return Object.entries(map);
   } catch {
-    // What the parser says quotes the text; the answer below does not.
+    // What the parser says quotes the text; the response below does not.
   }
   throw invalid('metadata', form);
 }

@@ -11,12 +11,12 @@ export interface Break {
   readonly count: number;
 }
 
-/** Entries after the break that are looked at. A wider move is still found, but told as an edit. */
+/** Entries after the break that are looked at. A wider move is still found, but reported as an edit. */
 export const entriesAfterBreakMax = 256;
 
 /**
- * Tells by what still fits. Whoever alters a log without computing its hashes anew leaves entries
- * whose hash fits another place, and the place is what names the deed.
+ * Judges by what still fits. Whoever alters a log without computing its hashes again leaves entries
+ * whose hash fits another place, and that place shows what was done.
  * @param head the last entry that is right.
  * @param found what stands after it; the first of them does not follow.
  * @param known hashes that checkpoints vouch for, by the place of their entry.

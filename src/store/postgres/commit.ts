@@ -56,7 +56,7 @@ export function createPostgresCommitter(
 
   async function attempt(changes: readonly FlatChange[]): Promise<void> {
     const open = await connected();
-    // The answer and the end of the connection may arrive in one packet, and with it a new stream.
+    // The response and the end of the connection may arrive in one packet, and with it a new stream.
     const own = chain;
     const fork = own.fork();
     const { entries, ...statement } = statementOf(changes, fork);

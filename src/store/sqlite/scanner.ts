@@ -44,7 +44,7 @@ export function createScanner(dataDir: string): Scanner {
       if ('rows' in reply) next?.resolve(reply.rows);
       else next?.reject(unavailable(reply.failed));
     });
-    // What it failed with is told by the exit that follows; nothing was changed.
+    // The exit that follows reports why; nothing was changed.
     worker.on('error', () => undefined);
     worker.on('exit', () => {
       if (thread === worker) thread = undefined;

@@ -23,7 +23,7 @@ export interface OperatorFile<T> {
   /** @throws DamagedFileError */
   readonly parse: (bytes: Buffer) => T | Promise<T>;
   readonly clock: Clock;
-  /** Told once per change that cannot be used; the table as it was stays in force. */
+  /** Called once per change that cannot be used; the old table stays in force. */
   readonly onRefused: (problem: string) => void;
 }
 

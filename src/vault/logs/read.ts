@@ -107,7 +107,7 @@ async function* entriesOf(store: ReadOnlyStore, tenant: TenantId): AsyncGenerato
     const entries = await next;
     if (entries.length === 0) return;
     next = page(entries.at(-1));
-    // What goes wrong with it is told when it is waited for.
+    // Its failure is thrown where it is awaited.
     next.catch(() => undefined);
     yield { kind: 'entries', entries };
   }

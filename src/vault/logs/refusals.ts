@@ -105,7 +105,7 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
     }
   }
 
-  /** Nobody is told of a refusal before the first of its second is in the log. */
+  /** No refusal is sent before the first of its second is in the log. */
   async function logRefusals(refused: Entries): Promise<void> {
     const counted = tally(refused).map(({ entry, times }) => count(entry, times));
     const windows = [...new Set(counted.map(({ window }) => window))];

@@ -18,7 +18,7 @@ export interface StreamWalkOptions {
 
 /**
  * An entry that no checkpoint covers, though it is this much older than the newest one, was put
- * there later. Clocks of servers that differ by more would be told as such entries.
+ * there later. Clocks of servers that differ by more would be reported as such entries.
  */
 const latenessMsMax = hour;
 

@@ -31,14 +31,14 @@ export async function policyOfSession(
 ): Promise<Policy> {
   const { tenant_id, authorized_by } = requireProven(tenant, 'sessions', session);
   if (authorized_by === null) return nothing;
-  const authoriser = await store.get('applications', {
+  const authorizer = await store.get('applications', {
     tenant_id,
     application_id: authorized_by,
   });
-  if (!authoriser) return nothing;
-  requireProven(tenant, 'applications', authoriser);
+  if (!authorizer) return nothing;
+  requireProven(tenant, 'applications', authorizer);
   const granted = policyOf(accessOf(session));
-  return covers(policyOf(accessOf(authoriser)), granted) ? granted : nothing;
+  return covers(policyOf(accessOf(authorizer)), granted) ? granted : nothing;
 }
 
 /** The session that the nonce was given for, whether or not it has expired. */

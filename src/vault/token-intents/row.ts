@@ -1,4 +1,4 @@
-/** A token intent as it is stored and as it is shown: its data is sealed, and no answer holds it. */
+/** A token intent as it is stored and as it is shown: its data is sealed, and no response holds it. */
 import { type Binding, sealText } from '../../crypto/envelope.ts';
 import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import { type Instant, instantAfter } from '../../lib/clock.ts';

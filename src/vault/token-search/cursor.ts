@@ -1,4 +1,4 @@
-/** Cursors of token lists: where a page ended, sealed for the question it was an answer to. */
+/** Cursors of token lists: where a page ended, sealed for the question it was a response to. */
 import { openCursor, sealCursor } from '../../crypto/cursor.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid } from '../../lib/errors.ts';

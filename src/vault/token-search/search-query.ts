@@ -1,7 +1,7 @@
 /**
- * The search language: `field:value` terms, all of which must hold, joined by `AND`. A value stands
- * bare or in double quotes, where `\"` and `\\` stand for a quote and a backslash. Why no library
- * reads it is told in docs/adr.
+ * The search language: `field:value` terms, all of which must hold, joined by `AND`. A value is
+ * bare or in double quotes, where `\"` and `\\` mean a quote and a backslash. docs/adr says why no
+ * library reads it.
  */
 import { containerForm, parseContainer } from '../../lib/container.ts';
 import { invalid, type VaultError } from '../../lib/errors.ts';

@@ -42,7 +42,7 @@ export interface TokenWriting extends Omit<TokenPreparation, 'evaluation'> {
 export interface TokensToCreate {
   /** At least one. */
   readonly requests: readonly RequestedToken[];
-  /** Told of the tokens in the order of the requests. */
+  /** Called with the tokens in the order of the requests. */
   readonly replyFor: (created: readonly CreatedToken[], now: Instant) => Reply;
 }
 

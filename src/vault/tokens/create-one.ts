@@ -41,7 +41,7 @@ export interface Creation {
   readonly expired: ReadonlyMap<string, Row<'tokens'>>;
 }
 
-/** One token as the answer tells of it. */
+/** One token as the response shows it. */
 export interface CreatedToken {
   readonly row: Row<'tokens'>;
   /** Under which its data is shown; `undefined` where none is. */

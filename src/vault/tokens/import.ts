@@ -44,7 +44,7 @@ export type Import = (
   lines: readonly ImportLine[],
 ) => Promise<readonly ImportResult[]>;
 
-/** A conversion is prepared anew for each decision: its intent may be gone by then. */
+/** A conversion is prepared again for each decision: its intent may be gone by then. */
 type Prepared = PreparedToken | RequestedToken | VaultError;
 
 /**

@@ -25,7 +25,7 @@ export function holderOf(
 
 /**
  * The token, when it was made by the same application, still is all that is asked for, and may be
- * revealed to the caller; else `undefined`. To others the answer would confirm what the token holds.
+ * revealed to the caller; else `undefined`. To others the response would confirm what the token holds.
  */
 export function repeatCreation(
   { caller, now, evaluation, onMaskFailure }: Creation,
