@@ -245,7 +245,7 @@ function readPort(text = '8080'): number {
 
 /**
  * The URL of a PostgreSQL, which demands verified TLS beyond loopback unless the operator says otherwise.
- * @throws ConfigError when it is none, or asks for less.
+ * @throws ConfigError when it is not such a URL, or has a weaker sslmode.
  */
 export function databasePlace<T extends string | undefined>(
   text: T,
@@ -265,7 +265,7 @@ export function databasePlace<T extends string | undefined>(
   return url;
 }
 
-/** Of a URL with several hosts, which is no URL to anybody else, the standard port. */
+/** Of a URL with several hosts, which only PostgreSQL accepts, the standard port. */
 function databasePortOf(text: string | undefined): number | undefined {
   return text === undefined ? undefined : Number(URL.parse(text)?.port || 5432);
 }

@@ -1,4 +1,4 @@
-/** Lines that failed: kept as they were sent, so that they can be imported again, with the reasons beside. */
+/** Lines that failed: written as they were sent, so that they can be imported again, and their reasons. */
 import { once } from 'node:events';
 import type { WriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';

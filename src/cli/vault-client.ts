@@ -1,4 +1,4 @@
-/** Talking to a running vault: its address, and a key that never stands on the command line. */
+/** Talking to a running vault: its address, and a key that is never given on the command line. */
 import { readFileSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
@@ -93,7 +93,7 @@ function refusalOf({ statusCode }: IncomingMessage, text: string): AnswerError {
   try {
     ({ detail = '' } = JSON.parse(text) as { detail?: string });
   } catch {
-    // Whatever answered is no vault; its words are not ours to repeat.
+    // This is not a response of a vault; its text may hold anything, so it is not repeated.
   }
   return new AnswerError(`the vault returned ${statusCode}. ${detail}`.trim());
 }

@@ -18,13 +18,13 @@ import { TextEmitter } from './evaluation/text.ts';
 import { type Flaw, flawOfText, withPipes } from './strict.ts';
 
 export interface Expression {
-  /** True when the text has neither outputs nor tags and stands for itself. */
+  /** True when the text has neither outputs nor tags. */
   readonly constant: boolean;
   /** Without the translation of errors that {@link evaluateExpression} adds. */
   readonly run: Evaluate;
 }
 
-/** How much of compiled expressions is kept, see {@link Recent}. */
+/** How many compiled expressions are cached, see {@link Recent}. */
 const expressionsKeptMax = 1_000_000;
 
 const compiled = new Recent<Expression>(expressionsKeptMax);

@@ -7,7 +7,7 @@ import { failedAuthenticationEntry } from '../rules/log-entries.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 
-/** The row of a key is not as the vault made it: somebody writes to the database beside it. */
+/** The row of a key is not as the vault wrote it: somebody else writes to the database. */
 export type KeyFlaw = 'altered';
 
 /** @param key the row of the key that was presented, where there is one. */

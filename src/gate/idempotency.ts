@@ -1,4 +1,4 @@
-/** Idempotency: the response of the first request with a key, kept for a day and given again. */
+/** Idempotency: the response of the first request with a key, stored for a day and sent again on a retry. */
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
 import { Recent } from '../lib/recent.ts';

@@ -1,4 +1,4 @@
-/** The tokens of a kept response: what it may still say of them when it is given again. */
+/** The tokens of a stored response: what it may still show of them when it is sent again. */
 import { type Evaluation, newEvaluation } from '../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../lib/clock.ts';
 import type { Caller } from '../rules/caller.ts';
@@ -21,7 +21,7 @@ export interface StoredToken {
   readonly version: number;
   readonly permission: Permission;
   readonly transform: Transform;
-  /** Where it stands in the body; absent where the request only read. */
+  /** Its place in the body; absent where the request only read. */
   readonly path?: BodyPath;
 }
 
@@ -104,7 +104,7 @@ interface TokenSeenNow {
   readonly grant: Grant;
 }
 
-/** What is kept of a token that is still there, and that the caller may still touch. */
+/** What remains of a token that still exists and that the caller may still access. */
 async function tokenSeenNow(
   { store }: TokenReading,
   { caller, now, stored }: { caller: Caller; now: Instant; stored: StoredToken },

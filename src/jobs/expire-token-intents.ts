@@ -1,4 +1,4 @@
-/** Removing token intents whose day is over, and before that card codes whose time is over. */
+/** Removing expired token intents, and before that their expired card codes. */
 import { systemEntry } from '../rules/log-entries.ts';
 import { removableDue, rowsDue } from '../store/queries/tenant-rows.ts';
 import type { Row } from '../store/tables.ts';

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { reasonOf } from '../lib/errors.ts';
 import type { Log } from '../lib/telemetry/log.ts';
 
-/** Work that is due by the clock rather than by a request. Several servers may run it at once. */
+/** Work that is due at some time, without a request. Several servers may run it at once. */
 export interface Job {
   readonly name: string;
   /** From the end of one run to the beginning of the next. */
@@ -13,7 +13,7 @@ export interface Job {
 }
 
 export interface RunningJobs {
-  /** Resolves once each job has run, and so what became due while no server was up is done. */
+  /** Resolves once each job has run, so that everything that became due while no server ran is done. */
   readonly caughtUp: Promise<void>;
   /** Resolves once no job is under way any more. */
   stop(): Promise<void>;
@@ -62,7 +62,7 @@ async function repeat(job: Job, reporting: Reporting, stopping: AbortSignal): Pr
   }
 }
 
-/** A failure is the operator's to see; what was left undone is still due at the next run. */
+/** A failure is logged for the operator; what was not done is still due at the next run. */
 async function runOnce(
   job: Job,
   { log, onFailure }: Reporting,

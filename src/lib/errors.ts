@@ -40,7 +40,7 @@ export interface VaultErrorDetails {
   readonly errors?: AttributeErrors;
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
-  /** The row that somebody wrote to beside the vault. */
+  /** The row that somebody altered in the database without the vault. */
   readonly altered?: AlteredRow;
 }
 
@@ -80,7 +80,7 @@ export function invalid(first: string | AttributeErrors, message = ''): VaultErr
 }
 
 /**
- * What went wrong, for the operator's log. Of an error that is not ours, its name and place alone:
+ * What went wrong, for the operator's log. Of an error that is not ours, only its name and place:
  * messages may hold a value, as that of JSON.parse does, which quotes what it was given.
  */
 export function reasonOf(error: unknown): string {

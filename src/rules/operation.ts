@@ -1,4 +1,4 @@
-/** Performing: a request decides, the store commits what it decided, and only then is it answered. */
+/** Performing: a request decides, the store commits what it decided, and only then is the response sent. */
 import { setTimeout as timeout } from 'node:timers/promises';
 import { VaultError } from '../lib/errors.ts';
 import type { Change, Precondition } from '../store/change.ts';

@@ -22,11 +22,11 @@ export interface Store {
   /** The same for a query that goes through many rows: no other request waits for it. */
   scan<R>(query: Query<R>): Promise<R[]>;
   /**
-   * Commits a change together with its log entries and answers once it is durable. A conflict names
+   * Commits a change together with its log entries and resolves once it is durable. A conflict names
    * the precondition that did not hold; nothing of the change was done then.
    */
   commit(change: Change): Promise<Outcome>;
-  /** Rejects with `unavailable` when the engine cannot answer. */
+  /** Rejects with `unavailable` when the engine does not respond. */
   ping(): Promise<void>;
   /** Counts requests against a limit, on PostgreSQL together with all servers of the database. */
   limiter(limit: Limit): Limiter;

@@ -13,7 +13,7 @@ export function unavailable(internal: string, cause?: unknown): VaultError {
   });
 }
 
-/** The failure of a request that came while more waited than the vault can do in time. */
+/** The failure of a request that came while too many others were waiting. */
 export function overloaded(internal: string): VaultError {
   return new VaultError('overloaded', {
     public: 'The vault is overloaded. Nothing was done; try again.',
@@ -38,8 +38,8 @@ export function uncertain(internal: string, cause?: unknown): VaultError {
 }
 
 /**
- * The failure of a change that the engine takes at no time, which is a mistake of ours.
- * @param internal where the engine stumbled. Its messages about values may quote them.
+ * The failure of a change that the engine will never accept, which is a mistake of ours.
+ * @param internal where the engine failed. Its messages about values may quote them.
  */
 export function unstorable(internal: string, cause?: unknown): VaultError {
   return new VaultError('internal', {

@@ -1,4 +1,4 @@
-/** The card object: which numbers, dates and codes it may hold, and how they are kept. */
+/** The card object: which numbers, dates and codes it may hold, and how they are stored. */
 import { cardBin, cardBrand, luhnValid } from '../lib/checks.ts';
 import { isObject, type Json, type JsonObject } from '../lib/json.ts';
 import { type PropertyRule, parseProperties, wholeNumber } from './structured-data.ts';
@@ -15,7 +15,7 @@ export function parseCardNumber(value: Json): string | undefined {
     : undefined;
 }
 
-/** In the order in which a card is kept and shown. */
+/** In the order in which a card is stored and shown. */
 const rules: Readonly<Record<string, PropertyRule>> = {
   number: { required: true, form: cardNumberForm, parse: parseCardNumber },
   expiration_month: {

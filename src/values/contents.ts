@@ -27,11 +27,11 @@ export interface Contents {
   readonly type: TokenTypeName;
   readonly data: Json;
   readonly container: Container;
-  /** `undefined` stands for the mask of the type, `null` for none. */
+  /** `undefined` means the mask of the type, `null` none. */
   readonly mask: Json | undefined;
   readonly metadata: Metadata | undefined;
   readonly searchIndexes: readonly string[];
-  /** `undefined` stands for the expression of the type. */
+  /** `undefined` means the expression of the type. */
   readonly fingerprintExpression: string | undefined;
   readonly expiry: Expiry | undefined;
   /** When the code among the data goes; `undefined` for one that is stored now, or none. */

@@ -18,7 +18,7 @@ export interface TokenIds {
   next(taken: boolean): DrawnId;
 }
 
-/** @throws VaultError `validation_failed` when the id, or what its expression gives, is no id. */
+/** @throws VaultError `validation_failed` when the id, or the result of its expression, is not a valid id. */
 export function drawTokenIds(
   id: string | undefined,
   evaluated: Evaluated,

@@ -108,7 +108,7 @@ export function withoutContents(body: TokenBody): TokenBody {
   return rest as TokenBody;
 }
 
-/** A token as it was answered before, its data as the grant shows it now. */
+/** A token as an earlier response had it, its data as the grant shows it now. */
 export function shownAgain(body: TokenBody, sight: Sight): TokenBody {
   const { data, card, bank, network_token, ...others } = body;
   return { ...others, ...shownData(sight) } as TokenBody;

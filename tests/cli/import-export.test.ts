@@ -129,12 +129,12 @@ onBothEngines('strongroom import and export', (engine) => {
     assert.equal(refused.code, 1);
     assert.match(
       refused.stderr,
-      /the vault answered 403\. The key lacks the permission token:create/,
+      /the vault returned 403\. The key lacks the permission token:create/,
     );
     const creator = await vault.application({ permissions: ['token:create'] });
     const unread = await run(['export', file('out')], creator);
     assert.equal(unread.code, 1);
-    assert.match(unread.stderr, /the vault answered 403/);
+    assert.match(unread.stderr, /the vault returned 403/);
     const none = await runCommand(['import', file('in'), '--url', vault.url], {});
     assert.equal(none.code, 2);
     assert.match(none.stderr, /the key is read from the variable STRONGROOM_KEY/);

@@ -134,7 +134,7 @@ onBothEngines('the operator’s commands', (engine) => {
     ]) {
       const refused = await run(...words, '--tenant', 'shared');
       assert.equal(refused.code, 2, `${words.join(' ')}: ${refused.stdout}`);
-      assert.match(refused.stderr, /there is no tenant of that id or name/);
+      assert.match(refused.stderr, /there is no tenant with that id or name/);
     }
     const log = await run('logs', 'export', '--tenant', 'victim');
     assert.equal(log.stdout.split('\n')[0], `{"kind":"begin","tenant_id":"${victim.id}"}`);

@@ -23,7 +23,7 @@ export interface State {
 export interface StateReading {
   readonly store: ReadOnlyStore;
   readonly tenants: readonly TenantId[];
-  /** Also those without a log: whoever wrote one there beside the vault left none. */
+  /** Also those without a log, which somebody wrote to the database without the vault. */
   readonly whole: boolean;
 }
 

@@ -12,7 +12,7 @@ export type Flags = Readonly<Record<string, string | boolean | string[] | undefi
 export interface Command {
   readonly summary: string;
   readonly flags: Readonly<Record<string, Flag>>;
-  /** What may stand behind the words without a name, given to `run` among the flags. */
+  /** The argument after the words, without a name, given to `run` among the flags. */
   readonly operand?: { readonly name: string; readonly meaning: string };
   /** Resolves to the exit code. */
   readonly run: (flags: Flags) => Promise<number>;

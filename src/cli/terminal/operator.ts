@@ -1,4 +1,4 @@
-/** The operator's way into a vault, beside a server that may be running on the same data. */
+/** Opens the vault for an operator's command, also while a server runs on the same data. */
 import { openVault, type Vault } from '../../app.ts';
 import { readConfig } from '../../config.ts';
 import type { TenantId } from '../../lib/ids.ts';

@@ -1,4 +1,4 @@
-/** Answers to what never became a request: bytes that are no HTTP, headers without end, slow senders. */
+/** Responses to what never became a request: bytes that are not HTTP, headers without end, slow senders. */
 import type { Duplex } from 'node:stream';
 import { nodeHttp } from '../../lib/node-http.ts';
 import type { Log } from '../../lib/telemetry/log.ts';

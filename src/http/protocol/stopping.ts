@@ -1,4 +1,4 @@
-/** A stop that loses nothing: what is in flight is answered, what stands idle is closed, what dawdles is cut. */
+/** A stop that loses nothing: requests in flight get their response, idle connections are closed, slow ones are cut. */
 import type { FastifyInstance } from 'fastify';
 
 /**

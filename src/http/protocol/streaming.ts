@@ -184,7 +184,7 @@ function serverStops(): VaultError {
   });
 }
 
-/** A client that is still sending reads the last line only if nobody hangs up on it. */
+/** A client that is still sending reads the last line only if its connection stays open. */
 function drain(raw: IncomingMessage, patienceMs: number): void {
   raw.resume();
   const deadline = setTimeout(() => raw.socket.destroy(), patienceMs);

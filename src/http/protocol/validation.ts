@@ -19,7 +19,7 @@ export type Validated = { readonly value: unknown } | { readonly error: VaultErr
 
 /**
  * Paths and queries are all text, so there numbers and lists are read from text first. A schema is
- * compiled with the first request that needs it: most routes of most vaults are never asked for.
+ * compiled with the first request that needs it: most vaults never use most routes.
  */
 export function compileValidator(
   schema: TSchema,
@@ -64,7 +64,7 @@ function readsText({ properties }: { readonly properties?: Readonly<Record<strin
   );
 }
 
-/** What a text stands for where the schema wants no text; what stands for nothing is left to fail. */
+/** The value of a text where the schema expects another type; a text without one is left to fail. */
 function fromText(schema: TSchema, given: unknown): unknown {
   const { type, properties, items } = schema as {
     readonly type?: string;

@@ -1,4 +1,4 @@
-/** Routes that turn any JSON into tokens, and references to tokens back into what they hold. */
+/** Routes that turn any JSON into tokens, and references to tokens back into their data. */
 import type { Json } from '../../lib/json.ts';
 import { detokenize } from '../../vault/tokenization/detokenize.ts';
 import { tokenize, tokensIn } from '../../vault/tokenization/tokenize.ts';

@@ -19,7 +19,7 @@ const dotted = /^metadata\.(.+)$/s;
 const bracketed = /^metadata\[(.+)\]$/s;
 
 /**
- * The pairs in the order in which they stand; a key that is repeated is ignored.
+ * The pairs in their order; a key that is repeated is ignored.
  *
  * @throws VaultError `validation_failed` naming `metadata`.
  */

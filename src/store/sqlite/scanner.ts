@@ -14,7 +14,7 @@ export type ScanReply =
   | { readonly failed: string };
 
 export interface Scanner {
-  /** Rejects with `unavailable` when the engine cannot answer, `overloaded` when too many ask. */
+  /** Rejects with `unavailable` when the engine does not respond, `overloaded` when too many ask. */
   scan(request: ScanRequest): Promise<readonly unknown[]>;
   close(): Promise<void>;
 }

@@ -53,7 +53,7 @@ export async function openOperatorFile<T>(file: OperatorFile<T>): Promise<() => 
   }
 
   return async () => {
-    // Whoever is first to look waits for what it finds; the others have the table as it was.
+    // The first request waits for the new table; the others use the old one.
     if (!checking && clock.now() - checkedAt >= checkMs) {
       checking = true;
       await check();

@@ -49,7 +49,7 @@ export function createLogReading(tools: Pick<LogReading, 'store' | 'clock'>): Lo
  * Entries of the caller's tenant within its log retention. Reading them is itself an entry, so the
  * list grows while it is read. Who turns pages by number therefore continues, like who uses the
  * cursor, after the last entry that the page before has shown: nothing comes twice, and it ends.
- * @throws VaultError `validation_failed` for a date that is none, and a cursor of another list.
+ * @throws VaultError `validation_failed` for an invalid date, and a cursor of another list.
  */
 export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): Decide {
   const { store, clock, pageEnds } = tools;

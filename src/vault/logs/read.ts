@@ -34,7 +34,7 @@ export function tenantsWithLogs(store: ReadOnlyStore): Promise<TenantId[]> {
   return tenantsIn(store, logTables);
 }
 
-/** With those that have a row and no log: whoever wrote one there beside the vault left none. */
+/** Also tenants with a row and no log, which somebody wrote to the database without the vault. */
 export function tenantsWithLogsOrRows(store: ReadOnlyStore): Promise<TenantId[]> {
   return tenantsIn(store, [...logTables, 'tenants']);
 }

@@ -174,7 +174,7 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
   };
 }
 
-/** An entry that stands for several names an address only where all of them came from it. */
+/** An entry for several refusals names an address only where all of them came from it. */
 function latestOf({ count, last }: Window, entry: LogEntry): LogEntry {
   return count === 0 || last.origin === entry.origin ? entry : { ...entry, origin: null };
 }

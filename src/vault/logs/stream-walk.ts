@@ -29,7 +29,7 @@ export class StreamWalk {
   #head: ChainHead;
   /** How many of the known heads were passed. */
   #passed: number;
-  /** What stands from the first entry on that does not follow. */
+  /** The entries from the first one on that does not follow. */
   #found: [ChainedEntry, ...ChainedEntry[]] | undefined;
   #finding: Finding | undefined;
   #uncovered = 0;

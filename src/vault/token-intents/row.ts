@@ -46,7 +46,7 @@ export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'tok
   );
 }
 
-/** The data, without a card code whose time is over. */
+/** The data, without an expired card code. */
 export function openIntent(tenant: Sealer, row: Row<'token_intents'>, now: Instant): Secret<Json> {
   const text = openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
   const data = JSON.parse(text.reveal()) as Json;

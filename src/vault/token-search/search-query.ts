@@ -12,7 +12,7 @@ import type { TokenFilter } from './filter.ts';
 
 export const queryLengthMax = 200;
 
-/** What a search asks for; in which case metadata is compared is for the route to say. */
+/** What a search asks for; the route decides whether the case of metadata matters. */
 export type Search = Omit<TokenFilter, 'metadataCase'>;
 
 interface Term {
@@ -36,9 +36,9 @@ const termForm =
   'quotes or any of \\ * ? ( ) [ ] { } ^ ~ ! stands in double quotes';
 
 /**
- * An empty query asks for everything.
+ * An empty query finds everything.
  *
- * @throws VaultError `validation_failed` naming `query` and the place in it, never what stands there.
+ * @throws VaultError `validation_failed` naming `query` and the place in it, never the text there.
  */
 export function parseSearch(query: string): Search {
   const terms = termsOf(query.trimEnd());

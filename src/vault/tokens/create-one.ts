@@ -37,7 +37,7 @@ export interface Creation {
   readonly pending: PendingTokens;
   /** Stored tokens that hold an id that is wanted, as far as they were looked for. */
   readonly holders: ReadonlyMap<TokenId, Row<'tokens'>>;
-  /** Expired tokens that still answer for a fingerprint. */
+  /** Expired tokens that still own a fingerprint. */
   readonly expired: ReadonlyMap<string, Row<'tokens'>>;
 }
 
@@ -183,7 +183,7 @@ function useExisting(
   };
 }
 
-/** The container that a request names says nothing about the one in which the existing token lies. */
+/** The container that a request names says nothing about the container of the existing token. */
 function mayMerge(policy: Policy, { token_id: id, container }: Row<'tokens'>): boolean {
   const permissions = ['token:update', 'token:create'] as const;
   return permissions.some((one) => decide(policy, one, { id, container }));

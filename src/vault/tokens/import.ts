@@ -48,7 +48,7 @@ export type Import = (
 type Prepared = PreparedToken | RequestedToken | VaultError;
 
 /**
- * A line fails alone, and its neighbours do not notice. Where the commit itself fails, all lines do
+ * A line fails by itself, without effect on other lines. Where the commit itself fails, all lines do
  * that would have been part of it. When it is given more lines before the ones before are durable,
  * these are decided meanwhile but committed after them.
  */
@@ -269,7 +269,7 @@ function attempt<T>(run: () => T): T | VaultError {
   }
 }
 
-/** What fails otherwise than a rule does is nobody's line, and fails the import. */
+/** An unexpected failure belongs to no line, and fails the import. */
 function failureOf(error: unknown): VaultError {
   if (error instanceof VaultError) return error;
   throw error;

@@ -17,7 +17,7 @@ import { dataForToken } from '../token-intents/row.ts';
 
 export interface RequestedToken {
   readonly request: TokenRequest;
-  /** Where it stands in the body, for messages; empty when it is the body. */
+  /** Its place in the body, for messages; empty when it is the body. */
   readonly path: string;
 }
 

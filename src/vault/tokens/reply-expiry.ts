@@ -1,4 +1,4 @@
-/** What a kept response about tokens may still say once a card code or a whole token is gone. */
+/** What a stored response about tokens may still show once a card code or a whole token has expired. */
 import type { Instant } from '../../lib/clock.ts';
 import type { Grant } from '../../rules/policy.ts';
 import type { Reply, ReplyBody, ShownToken, TokenBody } from '../../rules/reply.ts';
