@@ -467,7 +467,7 @@ test('every runtime dependency has its decision record and an exact version: the
   assert.equal(dependencyBreaches({ devDependencies: { a: '~1.0.0' } }, '').length, 1);
 });
 
-test('comments, strings and regular expressions are told from code', () => {
+test('comments, strings and regular expressions are distinguished from code', () => {
   const blanks: Record<string, string> = {
     "a = 'b // c'; // d": "a = '      ';     ",
     'a /* b\nc */ / d / e': 'a     \n     / d / e',

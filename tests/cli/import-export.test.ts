@@ -83,7 +83,7 @@ onBothEngines('strongroom import and export', (engine) => {
     }
   });
 
-  test('lines that fail are kept with their reasons, and the rest is imported once', async (t) => {
+  test('lines that fail are written to files with their reasons, and the rest is imported once', async (t) => {
     const { vault, file, run, key } = await start(t, engine);
     const secret = '4242424242424241';
     const wrong = { id: 'wrong', type: 'card', data: { number: secret } };
@@ -111,7 +111,7 @@ onBothEngines('strongroom import and export', (engine) => {
     assert.equal(await total(vault, key), 2);
   });
 
-  test('begins where it is told to', async (t) => {
+  test('begins at the requested line', async (t) => {
     const { vault, file, run, key } = await start(t, engine);
     writeLines(
       file('in'),
@@ -121,7 +121,7 @@ onBothEngines('strongroom import and export', (engine) => {
     assert.equal(await total(vault, key), 3);
   });
 
-  test('a key that may not do it, or none, is told so and nothing is done', async (t) => {
+  test('without a key, or with one that may not do it, the reason is printed and nothing is done', async (t) => {
     const { vault, file, run, key } = await start(t, engine);
     writeLines(file('in'), [{ type: 'token', data: 1 }]);
     const reader = await vault.application({ permissions: ['token:read'] });

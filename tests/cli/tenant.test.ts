@@ -59,7 +59,7 @@ onBothEngines('the operator’s commands', (engine) => {
     await json('tenant', 'create', '--name', 'acme');
   });
 
-  test('a quota that is refused is named, and none beside it is set', async (t) => {
+  test('a quota that is refused is named, and no other is set', async (t) => {
     const { run, get } = await besideServer(t);
     const before = (await get(managementKey)).body.quotas;
     const words = ['--set', 'detokenize_limit=7', '--set', 'tokenise_limit=5'];
@@ -156,7 +156,7 @@ onBothEngines('the operator’s commands', (engine) => {
     assert.match(deleted.stdout, /^Deleted the tenant "other"/);
   });
 
-  test('a handle that reads like an id is refused, and one written beside the vault is ambiguous', async (t) => {
+  test('a handle that reads like an id is refused, and one written without the vault is ambiguous', async (t) => {
     const { vault, run, json } = await besideServer(t);
     const [victim] = await json('tenant', 'create', '--name', 'victim');
     const refused = await run('tenant', 'create', '--name', victim.id);

@@ -27,7 +27,7 @@ async function fixture(t: Parameters<typeof startVault>[0]) {
 }
 
 onBothEngines('failed authentication', (engine) => {
-  test('the operator is told where it came from and under which trace id, and no key', async (t) => {
+  test('the log of the operator has the address and the trace id, and no key', async (t) => {
     const vault = await startVault(t, engine);
     const headers = { 'svc-trace-id': 'trace-7' };
     await vault.send('GET', '/tokens/a', { key: wrongKey, headers });
@@ -41,7 +41,7 @@ onBothEngines('failed authentication', (engine) => {
     assert.equal(JSON.stringify(vault.logged).includes(wrongKey), false);
   });
 
-  test('the tenant is told of a session that is over', async (t) => {
+  test('the log of the tenant records an expired session', async (t) => {
     const vault = await startVault(t, engine);
     const key = await vault.application({ type: 'public', permissions: ['token:create'] });
     const session = await vault.send('POST', '/sessions', { key });
@@ -63,7 +63,7 @@ onBothEngines('failed authentication', (engine) => {
   });
 });
 
-test('an address is told of so often in a minute, and others besides it', async (t) => {
+test('an address is logged a limited number of times a minute, without effect on others', async (t) => {
   const { clock, logged, onFailure, told } = await fixture(t);
   for (let time = 0; time < loggedPerSourceMax + 7; time += 1) {
     await onFailure(from('10.0.0.1'), undefined);
@@ -80,7 +80,7 @@ test('an address is told of so often in a minute, and others besides it', async 
   );
 });
 
-test('any number of addresses is told of so often in a minute', async (t) => {
+test('all addresses together are logged a limited number of times a minute', async (t) => {
   const { onFailure, told } = await fixture(t);
   for (let host = 0; host < 3 * loggedMax; host += 1) {
     await onFailure(from(`10.1.${host >> 8}.${host & 255}`), undefined);

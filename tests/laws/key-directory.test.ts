@@ -8,7 +8,7 @@ import { startVault } from '../support/vault.ts';
 const message = 'a stored key was altered in the database without the vault and is refused';
 
 onBothEngines('the directory of keys', (engine) => {
-  test('a row that was pointed at somebody else opens nothing, and the operator is told', async (t) => {
+  test('a row that was changed to point at another caller gives no access, and the operator is notified', async (t) => {
     const vault = await startVault(t, engine);
     const [own, other] = [await newTenant(vault), await newTenant(vault)];
     const { id } = (await other.token({ type: 'token', data: 'of the other tenant' })).body;

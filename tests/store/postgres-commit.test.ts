@@ -113,7 +113,7 @@ test('what cannot be written is not sent, and the caller knows that nothing was 
   );
 });
 
-test('a value that PostgreSQL does not take is not told to the operator', async (t) => {
+test('a value that PostgreSQL does not accept never reaches the log', async (t) => {
   const store = await engine.store(t);
   const secret = 'marker-5f1c';
   const wrong = { created_at: secret as never };
