@@ -229,7 +229,7 @@ export function systemEntry<E extends Entity>(
   };
 }
 
-/** Somebody writes to the database beside the vault. Whoever watches the log looks for this word. */
+/** Somebody writes to the database without the vault. Monitoring of the log can look for this word. */
 const alteredBeside = 'altered beside the vault';
 
 /** A row was met that is not as the vault wrote it, so the request was refused. */
@@ -244,11 +244,11 @@ export function alteredEntry(
 
 export interface FailedAuthentication {
   readonly key: Pick<Row<'api_keys'>, 'tenant_id' | 'key_id' | 'session_id'>;
-  /** The key, or what it stands for, is not as the vault wrote it. */
+  /** The key, or its caller, is not as the vault wrote it. */
   readonly flaw: 'altered' | undefined;
 }
 
-/** A key that is known was presented, and opened nothing: its holder is gone, or its time is over. */
+/** A known key was sent and refused: its holder is deleted, or it has expired. */
 export function failedAuthenticationEntry(
   origin: Origin,
   at: Instant,

@@ -36,7 +36,7 @@ export interface Outreach {
  */
 export type Decide = (conflict: Precondition | undefined) => Promise<Effect>;
 
-/** The place where the response of a request with an idempotency key is kept. */
+/** The place where the response of a request with an idempotency key is stored. */
 export interface ReplySlot {
   /**
    * What is stored for the reply; without one, that the request has begun to reach out.
@@ -108,7 +108,7 @@ interface Begun {
   readonly begun: Row<'replies'> | undefined;
 }
 
-/** The call and the second commit. Where that one fails, the key stays taken: nobody calls again. */
+/** The call and the second commit. Where that one fails, the key stays taken, so no retry calls again. */
 async function reachOut(store: Store, outreach: Outreach, { slot, begun }: Begun): Promise<Reply> {
   const outcome = await outreach.reachOut();
   const { change } = outcome;

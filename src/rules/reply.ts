@@ -13,7 +13,7 @@ export interface Reply {
   /** Path of the created resource. */
   readonly location?: string;
   readonly body?: ReplyBody;
-  /** In place of a body. It is not kept under an idempotency key: a retry is processed as new. */
+  /** In place of a body. It is not stored under an idempotency key: a retry is processed as new. */
   readonly list?: WrittenList;
   /** Where the body holds what will be gone from the vault while the response may be given again. */
   readonly expiry?: ReplyExpiry;

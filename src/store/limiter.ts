@@ -12,7 +12,7 @@ export interface Limit {
   readonly blockMs: number;
 }
 
-/** Where a key stands after the requests just counted. */
+/** The state of a key after the requests just counted. */
 export interface Standing {
   /** All of them are. */
   readonly allowed: boolean;

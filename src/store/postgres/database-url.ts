@@ -45,7 +45,7 @@ export function authorityFileOf(text: string): string | undefined {
 function partsOf(text: string): Parts {
   const query = /\?([^#]*)/.exec(text)?.[1] ?? '';
   const parameters = new URLSearchParams(query);
-  // A user without a host, as in postgres://user@/vault, is no URL to anybody but the driver.
+  // A user without a host, as in postgres://user@/vault, is a URL only to the driver.
   const url = URL.parse(text) ?? URL.parse(text.replace('@/', '@localhost/'));
   const inUrl = url === null ? undefined : decodeURIComponent(url.hostname.replace(/^\[|\]$/g, ''));
   return { host: parameters.getAll('host').at(-1) || inUrl, parameters };
