@@ -67,11 +67,7 @@ export function createFailedAuthentication({
     const tenant = key && { tenant_id: key.tenant_id };
     const fields = { address, trace_id: traceId, ...tenant };
     if (flaw === undefined) log.warn('a request failed to authenticate', fields);
-    else
-      log.error(
-        'a stored key was altered in the database without the vault and is refused',
-        fields,
-      );
+    else log.error('a stored key was altered outside the vault and is refused', fields);
     if (key)
       await store.commit({ entries: [failedAuthenticationEntry(origin, now, { key, flaw })] });
   };

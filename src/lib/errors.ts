@@ -40,7 +40,7 @@ export interface VaultErrorDetails {
   readonly errors?: AttributeErrors;
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
-  /** The row that somebody altered in the database without the vault. */
+  /** The row that somebody altered in the database, outside the vault. */
   readonly altered?: AlteredRow;
 }
 

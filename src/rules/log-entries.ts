@@ -229,8 +229,8 @@ export function systemEntry<E extends Entity>(
   };
 }
 
-/** Somebody writes to the database without the vault. Monitoring of the log can look for this word. */
-const alteredBeside = 'altered beside the vault';
+/** Somebody writes to the database outside the vault. Monitoring of the log can look for this word. */
+const alteredBeside = 'altered outside the vault';
 
 /** A row was met that is not as the vault wrote it, so the request was refused. */
 export function alteredEntry(

@@ -156,7 +156,7 @@ onBothEngines('the operator’s commands', (engine) => {
     assert.match(deleted.stdout, /^Deleted the tenant "other"/);
   });
 
-  test('a handle that reads like an id is refused, and one written without the vault is ambiguous', async (t) => {
+  test('a handle that reads like an id is refused, and one written outside the vault is ambiguous', async (t) => {
     const { vault, run, json } = await besideServer(t);
     const [victim] = await json('tenant', 'create', '--name', 'victim');
     const refused = await run('tenant', 'create', '--name', victim.id);

@@ -5,7 +5,7 @@ import { onBothEngines } from '../support/engines.ts';
 import { newTenant, untilUsed } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
-const message = 'a stored key was altered in the database without the vault and is refused';
+const message = 'a stored key was altered outside the vault and is refused';
 
 onBothEngines('the directory of keys', (engine) => {
   test('a row that was changed to point at another caller gives no access, and the operator is notified', async (t) => {

@@ -23,7 +23,7 @@ export interface State {
 export interface StateReading {
   readonly store: ReadOnlyStore;
   readonly tenants: readonly TenantId[];
-  /** Also those without a log, which somebody wrote to the database without the vault. */
+  /** Also those without a log, which somebody wrote to the database outside the vault. */
   readonly whole: boolean;
 }
 

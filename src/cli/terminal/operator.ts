@@ -28,7 +28,7 @@ export async function operatorOf(vault: Vault, flags: Flags): Promise<Operator> 
   const tenant = await vault.tenants.find(id);
   if (!tenant && (await vault.tenants.row(id))) {
     throw new UsageError(
-      'the row of this tenant was altered in the database without the vault; restore it first',
+      'the row of this tenant was altered in the database, outside the vault; restore it first',
     );
   }
   if (!tenant) throw new UsageError(noTenant);

@@ -34,7 +34,7 @@ export function tenantsWithLogs(store: ReadOnlyStore): Promise<TenantId[]> {
   return tenantsIn(store, logTables);
 }
 
-/** Also tenants with a row and no log, which somebody wrote to the database without the vault. */
+/** Also tenants with a row and no log, which somebody wrote to the database outside the vault. */
 export function tenantsWithLogsOrRows(store: ReadOnlyStore): Promise<TenantId[]> {
   return tenantsIn(store, [...logTables, 'tenants']);
 }

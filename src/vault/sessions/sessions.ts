@@ -22,7 +22,7 @@ const nothing = policyOf({ permissions: [], rules: [] });
 /**
  * What a session holds: what it was granted, for as long as the application that granted it exists
  * and could grant it still.
- * @throws VaultError `integrity` when one of the two was altered in the database without the vault.
+ * @throws VaultError `integrity` when one of the two was altered in the database, outside the vault.
  */
 export async function policyOfSession(
   store: Store,
