@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command. Plain JavaScript that old versions of Node can parse, to tell them so. */
+/** The command. Plain JavaScript that old versions of Node can parse, to tell users so. */
 import module from 'node:module';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -91,7 +91,7 @@ export function readConfig(environment: Environment = process.env): Config {
   if (!loopback.has(host) && !tls && read('TLS') !== 'off') {
     throw new ConfigError(
       'STRONGROOM_HOST',
-      'is not a loopback address, so card numbers would cross the network in clear. Set ' +
+      'is not a loopback address, so card numbers would cross the network in plaintext. Set ' +
         'STRONGROOM_TLS_CERT and STRONGROOM_TLS_KEY, or STRONGROOM_TLS=off if a proxy in front terminates TLS',
     );
   }
@@ -149,7 +149,7 @@ function readBankHost(read: Read, allow: AllowList): BankHostConfig | undefined 
   );
 }
 
-/** What `parse` makes of a variable; what it finds wrong is told under the variable's name. */
+/** What `parse` makes of a variable; its errors are reported under the variable's name. */
 function parsed<T>(read: Read, name: string, parse: (text: string) => T): T | undefined {
   const text = read(name);
   try {
@@ -245,7 +245,7 @@ function readPort(text = '8080'): number {
 
 /**
  * The URL of a PostgreSQL, which demands verified TLS beyond loopback unless the operator says otherwise.
- * @throws ConfigError when it is none, or asks for less.
+ * @throws ConfigError when it is not such a URL, or has a weaker sslmode.
  */
 export function databasePlace<T extends string | undefined>(
   text: T,
@@ -265,7 +265,7 @@ export function databasePlace<T extends string | undefined>(
   return url;
 }
 
-/** Of a URL with several hosts, which is no URL to anybody else, the standard port. */
+/** Of a URL with several hosts, which only PostgreSQL accepts, the standard port. */
 function databasePortOf(text: string | undefined): number | undefined {
   return text === undefined ? undefined : Number(URL.parse(text)?.port || 5432);
 }

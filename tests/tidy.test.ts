@@ -99,6 +99,16 @@ const shortcuts: readonly Ban[] = [
   { in: 'text', pattern: /keep(?:ing)? (?:\w+ )*?in sync/i, instead: 'say it in one place' },
 ];
 
+/** Words that a reader whose first language is not English stumbles over (STYLE.md). */
+const privateWords: readonly Ban[] = [
+  { in: 'text', pattern: /\b(?:un)?told\b/i, instead: 'say who is notified, or what is recorded' },
+  { in: 'text', pattern: /\bnone that is\b/i, instead: 'say what it is not' },
+  { in: 'text', pattern: /\bstand(?:s|ing)? beside\b/i, instead: 'next to, or combined with' },
+  { in: 'text', pattern: /\bof late\b/i, instead: 'recently' },
+  { in: 'text', pattern: /\banew\b/i, instead: 'again' },
+  { in: 'text', pattern: /\w*(?:authoris|serialis)\w*/i, instead: 'spell it with z' },
+];
+
 const timers: readonly Place[] = [
   { library: /^(?:node:)?timers\/promises$/, allowed: /^tests\/support\// },
 ];
@@ -289,6 +299,26 @@ const rules: readonly Rule[] = [
     },
   },
   {
+    guarantee: 'texts are in plain words and one spelling',
+    covers: /^(?:src|bin|docs)\/.*\.(?:ts|js|md)$|^(?:README|SECURITY|ARCHITECTURE|CHANGELOG)\.md$/,
+    breaches: (files) => bannedWords(files, privateWords),
+    breaking: [
+      { 'src/lib/a.ts': '/** Told of a commit. */' },
+      { 'src/lib/a.ts': 'const untold = 0;' },
+      { 'README.md': 'Give a key, none that is public.' },
+      { 'docs/a.md': 'It stands beside the token.' },
+      { 'docs/a.md': 'A key that was used of late.' },
+      { 'src/lib/a.ts': '// It is sealed anew.' },
+      { 'src/lib/a.ts': "throw invalid('id', 'must not stand beside type');" },
+      { 'src/lib/a.ts': 'const authoriser = 1;' },
+      { 'docs/a.md': 'Serialising a response.' },
+    ],
+    keeping: {
+      'src/lib/a.ts': "bestow('authorized'); // of later, renewed, serialized, stood beside",
+      'docs/a.md': 'The date of lateness.',
+    },
+  },
+  {
     guarantee: 'a proof is made only in the file that declares it',
     covers: source,
     breaches: (files) => castBreaches(files, proofs),
@@ -451,7 +481,7 @@ test('every runtime dependency has its decision record and an exact version: the
   assert.equal(dependencyBreaches({ devDependencies: { a: '~1.0.0' } }, '').length, 1);
 });
 
-test('comments, strings and regular expressions are told from code', () => {
+test('comments, strings and regular expressions are distinguished from code', () => {
   const blanks: Record<string, string> = {
     "a = 'b // c'; // d": "a = '      ';     ",
     'a /* b\nc */ / d / e': 'a     \n     / d / e',

@@ -22,8 +22,8 @@ const everyTokenPermission = ['token:create', 'token:read', 'token:update', 'tok
 const interruptedExit = 130;
 
 export const demo: Command = {
-  summary: 'Start a throw-away vault, show what it does, and stop.',
-  flags: { keep: { kind: 'boolean', meaning: 'leave its data directory for you to look into' } },
+  summary: 'Start a temporary vault, show what it does, and stop.',
+  flags: { keep: { kind: 'boolean', meaning: 'keep its data directory' } },
   run: async (flags) => {
     const dataDir = mkdtempSync(join(tmpdir(), 'strongroom-demo-'));
     const managementKey = pooledRandom()(24).toString('hex');
@@ -40,8 +40,8 @@ export const demo: Command = {
           STRONGROOM_BOOTSTRAP_KEY: managementKey,
         }),
       );
-      const told = tell(createClient(running.url), managementKey);
-      return (await Promise.race([told, interrupted])) === 'interrupted' ? interruptedExit : 0;
+      const shown = show(createClient(running.url), managementKey);
+      return (await Promise.race([shown, interrupted])) === 'interrupted' ? interruptedExit : 0;
     } finally {
       await running?.stop();
       if (flags['keep'] === true) say(`\nThe vault has stopped. Its data is in ${dataDir}`);
@@ -70,9 +70,9 @@ function createClient(url: string): Call {
   };
 }
 
-/** The story, told against the public interface alone. It never prints a number that went in. */
-async function tell(call: Call, management: string): Promise<void> {
-  title('1. Two applications, by least privilege');
+/** The demo, which uses only the public interface. It never prints a number that went in. */
+async function show(call: Call, management: string): Promise<void> {
+  title('1. Two applications with the least privilege they need');
   const support = await application(call, management, 'support', ['token:read'], 'mask');
   const payments = await application(call, management, 'payments', everyTokenPermission, 'reveal');
   say('   support may read tokens masked; payments may create, change, delete and reveal them.');

@@ -18,7 +18,7 @@ const filters = ['container', 'type', 'fingerprint'];
 export const exportCommand: Command = {
   summary:
     'Write every token that the key may read, as it may read it, as newline-delimited JSON. The file ' +
-    'holds in clear what the key reveals.',
+    'holds in plaintext what the key reveals.',
   operand: { name: 'FILE', meaning: 'file to write, mode 0600 (default: - for standard output)' },
   flags: {
     ...clientFlags,
@@ -71,6 +71,6 @@ function requireWhole(last: string, count: number): void {
   if (last === JSON.stringify({ exported: count })) return;
   const problem =
     /^\{"problem":/.test(last) && (JSON.parse(last) as { problem: { detail: string } });
-  const reason = problem ? problem.problem.detail : 'the answer was cut off';
+  const reason = problem ? problem.problem.detail : 'the response was cut off';
   throw new AnswerError(`the export is not complete: ${reason}`);
 }

@@ -1,4 +1,4 @@
-/** Lines that failed: kept as they were sent, so that they can be imported again, with the reasons beside. */
+/** Lines that failed: written as they were sent, so that they can be imported again, and their reasons. */
 import { once } from 'node:events';
 import type { WriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
@@ -6,7 +6,7 @@ import { createPrivateFile } from './terminal/private-file.ts';
 
 /** A line of the vault's answer. */
 export interface LineAnswer {
-  /** Absent from the line that ends an answer early. */
+  /** Absent from the line that ends a response early. */
   readonly line?: number;
   readonly status?: number;
   readonly token?: { readonly _extras?: { readonly deduplicated?: boolean } };

@@ -16,7 +16,7 @@ const writeCharacters = 65_536;
 export const importCommand: Command = {
   summary:
     'Create a token for every line of a file: newline-delimited JSON, as POST /tokens takes it or as ' +
-    'export writes it. Lines that fail are kept beside it, and so are the reasons.',
+    'export writes it. Lines that fail are written to a file next to it, and so are the reasons.',
   operand: { name: 'FILE', meaning: 'the file, or - for standard input' },
   flags: {
     ...clientFlags,
@@ -42,7 +42,7 @@ export const importCommand: Command = {
     try {
       const counts = await hear({ answer, waiting, failed, progress });
       progress.finish();
-      const code = tell(counts, { waiting, failed, from });
+      const code = report(counts, { waiting, failed, from });
       if (broken) throw broken;
       return code;
     } catch (error) {
@@ -85,7 +85,7 @@ async function* linesFrom(file: string, from: number): AsyncGenerator<SentLine> 
 interface Sending {
   readonly request: ClientRequest;
   readonly lines: AsyncIterable<SentLine>;
-  /** Lines without an answer, in their order: no more than are on their way. */
+  /** Lines without a response, in their order: no more than are on their way. */
   readonly waiting: SentLine[];
   readonly over: AbortSignal;
 }
@@ -135,11 +135,12 @@ async function hear({ answer, waiting, failed, progress }: Hearing): Promise<Cou
     for await (const text of textLines(response)) {
       const result = JSON.parse(text) as LineAnswer;
       if (result.line === undefined) {
-        counts.ended = result.problem?.detail ?? 'it did not say why';
+        counts.ended = result.problem?.detail ?? 'it gave no reason';
         break;
       }
       const line = waiting.shift();
-      if (line === undefined) throw new AnswerError('the vault answered a line that was not sent');
+      if (line === undefined)
+        throw new AnswerError('the vault sent a result for a line that was not sent');
       counts.answered += 1;
       counts.last = line.number;
       if (result.problem) await failed.add(line, result);
@@ -155,23 +156,23 @@ async function hear({ answer, waiting, failed, progress }: Hearing): Promise<Cou
   return counts;
 }
 
-interface Told {
+interface ReportOptions {
   readonly waiting: readonly SentLine[];
   readonly failed: FailedLines;
   readonly from: number;
 }
 
-function tell(counts: Counts, { waiting, failed, from }: Told): number {
+function report(counts: Counts, { waiting, failed, from }: ReportOptions): number {
   const { created, repeated, deduplicated, ended, last } = counts;
   const say = (text: string) => process.stderr.write(`${text}\n`);
   say(
     `${grouped(created)} tokens created, ${grouped(deduplicated)} values deduplicated, ` +
-      `${grouped(repeated)} lines done before, ${grouped(failed.count)} failed.`,
+      `${grouped(repeated)} lines already done, ${grouped(failed.count)} failed.`,
   );
   if (failed.count > 0) say(`The lines that failed: ${failed.file}; why: ${failed.reasonsFile}`);
   const unanswered = ended !== undefined || waiting.length > 0;
   if (unanswered) {
-    say(`The import ended early: ${ended ?? 'the answer was cut off'}`);
+    say(`The import ended early: ${ended ?? 'the response was cut off'}`);
     say(`Continue with --from ${Math.max(from, last + 1)}; lines with an id are never done twice.`);
   }
   return unanswered || failed.count > 0 ? 1 : 0;

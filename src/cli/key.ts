@@ -15,7 +15,7 @@ const applicationFlag = { kind: 'string', meaning: 'id of the application' } as 
 
 export const keyCreate: Command = {
   summary:
-    'Create a key, which is shown this once; without --application that of a new management application.',
+    'Create a key, which is shown only once; without --application, the key of a new management application.',
   flags: { tenant: tenantFlag, application: applicationFlag, json: jsonFlag },
   run: (flags) =>
     withVault(async (vault) => {
@@ -24,7 +24,7 @@ export const keyCreate: Command = {
       const { application_id, id, key } = body as Readonly<Record<string, string>>;
       print(flags, {
         json: { application_id, id, key },
-        line: `Created the key ${id} of the application ${application_id}, shown this once: ${key}`,
+        line: `Created the key ${id} of the application ${application_id}, shown only once: ${key}`,
       });
       return 0;
     }),
@@ -54,7 +54,7 @@ export const keyList: Command = {
 };
 
 export const keyDelete: Command = {
-  summary: 'Delete a key; it works nowhere a second later.',
+  summary: 'Delete a key; it stops working within a second.',
   flags: {
     tenant: tenantFlag,
     key: { kind: 'string', meaning: 'id of the key' },

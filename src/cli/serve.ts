@@ -1,4 +1,4 @@
-/** `strongroom serve`: runs the vault until it is told to stop. */
+/** `strongroom serve`: runs the vault until it is asked to stop. */
 import { flushCompileCache } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import { serve } from '../app.ts';
@@ -20,14 +20,14 @@ export const serveCommand: Command = {
     const { rootKey } = running.vault;
     if (rootKey.created) {
       say(
-        `Created the root key (${rootKey.origin}). Back it up apart from the database: without it`,
+        `Created the root key (${rootKey.origin}). Back it up separately from the database: without it`,
       );
       say('nothing in this vault can ever be read again.');
     }
     if (running.bootstrapped) {
       const { tenant, newKey } = running.bootstrapped;
       say(`Created the tenant "${tenant.name}" of type ${tenant.type}.`);
-      if (newKey !== undefined) say(`Its management key, shown this once: ${newKey}`);
+      if (newKey !== undefined) say(`Its management key, shown only once: ${newKey}`);
     }
     say(`Strongroom listens on ${running.url}`);
     await stopped;

@@ -22,7 +22,7 @@ const types = { test: 'test', production: 'production' } as const;
 const rowsMax = 500;
 
 export const tenantCreate: Command = {
-  summary: 'Create a tenant and its management key, which is shown this once.',
+  summary: 'Create a tenant and its management key, which is shown only once.',
   flags: {
     name: { kind: 'string', meaning: 'your name for the tenant, unique on this vault' },
     type: { kind: 'string', meaning: 'test or production (default production)' },
@@ -42,7 +42,7 @@ export const tenantCreate: Command = {
         json: { id: tenant.id, name: tenant.name, type: tenant.type, key: newKey },
         line:
           `Created the tenant "${tenant.name}" (${tenant.id}).\n` +
-          `Its management key, shown this once: ${newKey}`,
+          `Its management key, shown only once: ${newKey}`,
       });
       return 0;
     });
@@ -59,7 +59,7 @@ export const tenantList: Command = {
         const own = nameOf(row);
         print(flags, {
           json: { id, name, display_name: own, type, quotas: quotasOf(row.quotas) },
-          line: `${id}  ${type.padEnd(10)}  ${name}${own === name ? '' : `  (calls itself ${own})`}`,
+          line: `${id}  ${type.padEnd(10)}  ${name}${own === name ? '' : `  (display name ${own})`}`,
         });
       }
       return 0;
@@ -77,7 +77,7 @@ export const tenantQuota: Command = {
     set: {
       kind: 'string',
       repeated: true,
-      meaning: `name=value, may be repeated; durations as 90s, 15m, 2h, 7d: ${quotaNames}`,
+      meaning: `name=value, may be repeated; durations such as 90s, 15m, 2h, 7d: ${quotaNames}`,
     },
     json: jsonFlag,
   },
@@ -106,14 +106,15 @@ function readQuota(text: string): object {
 }
 
 export const tenantDelete: Command = {
-  summary: 'Destroy the keys of a tenant, so that nothing of it can be read again, and its rows.',
+  summary:
+    'Destroy the keys of a tenant, so that its data can never be read again, and delete its rows.',
   flags: {
     tenant: tenantFlag,
-    yes: { kind: 'boolean', meaning: 'really; there is no way back' },
+    yes: { kind: 'boolean', meaning: 'confirm; this cannot be undone' },
     json: jsonFlag,
   },
   run: (flags) => {
-    if (flags['yes'] !== true) throw new UsageError('add --yes: there is no way back');
+    if (flags['yes'] !== true) throw new UsageError('add --yes to confirm: this cannot be undone');
     return withVault(async (vault) => {
       const operator = await operatorOf(vault, flags);
       const { id, name } = operator.tenant;

@@ -1,4 +1,4 @@
-/** Talking to a running vault: its address, and a key that never stands on the command line. */
+/** Talking to a running vault: its address, and a key that is never given on the command line. */
 import { readFileSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
@@ -15,7 +15,7 @@ export const clientFlags: Readonly<Record<string, Flag>> = {
     kind: 'string',
     meaning: `environment variable that holds the key (default: ${keyVariableDefault})`,
   },
-  'key-file': { kind: 'string', meaning: 'file that holds the key, instead' },
+  'key-file': { kind: 'string', meaning: 'file that holds the key, instead of a variable' },
   'header-prefix': {
     kind: 'string',
     meaning: `prefix of the service's headers (default: ${prefixDefault})`,
@@ -80,7 +80,7 @@ function answerTo(request: ClientRequest): Promise<IncomingMessage> {
   });
 }
 
-/** The whole of an answer that is short. */
+/** The whole of a response that is short. */
 export async function textOf(response: IncomingMessage): Promise<string> {
   response.setEncoding('utf8');
   let text = '';
@@ -93,7 +93,7 @@ function refusalOf({ statusCode }: IncomingMessage, text: string): AnswerError {
   try {
     ({ detail = '' } = JSON.parse(text) as { detail?: string });
   } catch {
-    // Whatever answered is no vault; its words are not ours to repeat.
+    // This is not a response of a vault; its text may hold anything, so it is not repeated.
   }
-  return new AnswerError(`the vault answered ${statusCode}. ${detail}`.trim());
+  return new AnswerError(`the vault returned ${statusCode}. ${detail}`.trim());
 }

@@ -16,7 +16,7 @@ import {
   type VersionedKeys,
 } from './envelope.ts';
 
-/** Purposes whose keys seal: token data, and the stored answers of idempotent requests. */
+/** Purposes whose keys seal: token data, and the stored responses of idempotent requests. */
 export const sealingPurposes = ['data', 'reply'] as const;
 /** Purposes whose keys are the secret of an HMAC or the seed of a signature. */
 export const secretPurposes = [
@@ -37,7 +37,7 @@ export type Purpose = (typeof purposes)[number];
 const keyStates = ['active', 'decrypt_only', 'destroyed'] as const;
 export type KeyState = (typeof keyStates)[number];
 
-/** A key object prints and serialises as nothing; only its `export()` gives the bytes. */
+/** A key object prints and serializes as nothing; only its `export()` gives the bytes. */
 export interface KeyVersion {
   readonly version: number;
   readonly state: KeyState;
@@ -86,7 +86,7 @@ export function wrapKeyring(
   keyring: Keyring,
   random: Random,
 ): Sealed {
-  return sealText(rootKeys(root), bindingOf(tenant), serialise(keyring), random);
+  return sealText(rootKeys(root), bindingOf(tenant), serialize(keyring), random);
 }
 
 /**
@@ -101,7 +101,7 @@ export function openKeyring(root: KeyObject, tenant: TenantId, wrapped: Uint8Arr
   return parseKeyring(tenant, openText(keys, bindingOf(tenant), wrapped).reveal());
 }
 
-/** Immutable; {@link rotate} and {@link destroy} give another one. Prints and serialises as nothing. */
+/** Immutable; {@link rotate} and {@link destroy} give another one. Prints and serializes as nothing. */
 export class Keyring {
   readonly versions: Versions;
   readonly #sealing = new Map<SealingPurpose, VersionedKeys>();
@@ -150,7 +150,7 @@ function sealingKeys(purpose: SealingPurpose, versions: readonly KeyVersion[]): 
 
 /**
  * The root key as the envelope's keys. Its version is the start of a digest keyed by itself, so that
- * a foreign root key is told from damage, and two root keys can be told apart while one replaces the
+ * a foreign root key can be distinguished from damage, and two root keys from each other while one replaces the
  * other.
  */
 function rootKeys(root: KeyObject): VersionedKeys {
@@ -183,7 +183,7 @@ function byPurpose(versions: (purpose: Purpose) => readonly KeyVersion[]): Versi
 }
 
 /** `{ purpose: [{ state, key? }] }`; a version is its place in the list, counted from 1. */
-function serialise(keyring: Keyring): string {
+function serialize(keyring: Keyring): string {
   const entryOf = ({ state, key }: KeyVersion): Json =>
     key === undefined ? { state } : { state, key: key.export().toString('base64') };
   return JSON.stringify(
@@ -193,7 +193,7 @@ function serialise(keyring: Keyring): string {
   );
 }
 
-/** Reads {@link serialise}. A purpose this release does not know is a key it would lose. */
+/** Reads {@link serialize}. A purpose this release does not know is a key it would lose. */
 function parseKeyring(tenant: TenantId, text: string): Keyring {
   const stored: unknown = JSON.parse(text);
   if (!isObject(stored) || Object.keys(stored).sort().join() !== [...purposes].sort().join()) {

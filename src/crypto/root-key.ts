@@ -16,7 +16,7 @@ import { dirname } from 'node:path';
 import type { Random } from '../lib/random.ts';
 
 export interface RootKey {
-  /** Prints and serialises as nothing. */
+  /** Prints and serializes as nothing. */
   readonly key: KeyObject;
   /** `environment`, or `file <path>`. */
   readonly origin: string;
@@ -73,7 +73,7 @@ const sources: readonly RootKeySource[] = [
 /** @throws RootKeyError when there is no usable root key; nothing has changed then. */
 export function loadRootKey(settings: RootKeySettings): RootKey {
   const source = sources.find(({ applies }) => applies(settings));
-  if (source === undefined) throw new RootKeyError('no source of a root key applies');
+  if (source === undefined) throw new RootKeyError('no root key is configured');
   return source.load(settings);
 }
 

@@ -1,4 +1,4 @@
-/** What makes a row ours: whoever can only write to the database makes none that the vault believes. */
+/** What proves that the vault wrote a row: write access to the database is not enough to make one. */
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Keyring } from './keyring.ts';
 import { encodeParts } from './parts.ts';

@@ -50,7 +50,7 @@ export function verifySignature({ text, signature, publicKey }: SignedText): boo
   return verifyBytes(null, Buffer.from(text), keyObjectOf(key), bytes);
 }
 
-/** Reads base64 of the 32 bytes, or PEM, and gives base64; `undefined` when it is no Ed25519 key. */
+/** Reads base64 of the 32 bytes, or PEM, and gives base64; `undefined` when it is not an Ed25519 key. */
 export function readPublicKey(text: string): string | undefined {
   const trimmed = text.trim();
   if (!trimmed.startsWith('-----BEGIN PUBLIC KEY-----')) {

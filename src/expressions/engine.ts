@@ -28,7 +28,7 @@ function makeEngine(): Liquid {
     templates: {},
     parseLimit: expressionLengthMax,
     operators: boundedOperators(),
-    // The answer must not depend on where the server stands.
+    // The response must not depend on where the server stands.
     timezoneOffset: 0,
     locale: 'en-US',
   });

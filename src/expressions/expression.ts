@@ -18,13 +18,13 @@ import { TextEmitter } from './evaluation/text.ts';
 import { type Flaw, flawOfText, withPipes } from './strict.ts';
 
 export interface Expression {
-  /** True when the text has neither outputs nor tags and stands for itself. */
+  /** True when the text has neither outputs nor tags. */
   readonly constant: boolean;
   /** Without the translation of errors that {@link evaluateExpression} adds. */
   readonly run: Evaluate;
 }
 
-/** How much of compiled expressions is kept, see {@link Recent}. */
+/** How many compiled expressions are cached, see {@link Recent}. */
 const expressionsKeptMax = 1_000_000;
 
 const compiled = new Recent<Expression>(expressionsKeptMax);
@@ -120,9 +120,9 @@ function notAnExpression(path: string, { at, expected }: Flaw, shift: number): V
 /** liquidjs's messages by their beginning. They quote the text, which may hold keys, so ours go out. */
 const expectations: readonly (readonly [RegExp, string])[] = [
   [/^output /, 'expected the end "}}" of this output'],
-  [/^tag .* not found/, 'expected one of the tags the language has'],
+  [/^tag .* not found/, 'expected a supported tag'],
   [/^(tag|raw) .* not closed/s, 'expected the end of this tag'],
-  [/^undefined filter/, 'expected only filters the language has'],
+  [/^undefined filter/, 'expected a supported filter'],
   [/^expected filter name/, 'expected the name of a filter'],
 ];
 

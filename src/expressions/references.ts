@@ -77,7 +77,7 @@ export function compileReferences(
  * The body with every expression replaced by its value; null where there is none.
  *
  * @param resolve gives the value of a reference and is asked once for each. What it throws is thrown.
- * @throws ExpressionError that says where the expression stands which cannot be evaluated.
+ * @throws ExpressionError with the place of the expression that cannot be evaluated.
  */
 export function evaluateReferences(
   template: ReferenceTemplate,
@@ -138,7 +138,7 @@ function textNode(text: string, path: string, gathered: Gathered): Node {
   return located(joined, path);
 }
 
-/** Says of what fails where it stands. */
+/** Adds the place to an error. */
 function located(node: Node, path: string): Node {
   return (values, evaluation) => {
     try {

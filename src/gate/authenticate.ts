@@ -1,4 +1,4 @@
-/** Authentication: from the key a request carries to the caller it stands for. */
+/** Authentication: from the key of a request to its caller. */
 import { apiKeyPlausible, hashApiKey } from '../crypto/api-key.ts';
 import { type Clock, hour, type Instant, second } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
@@ -28,7 +28,7 @@ interface Principal {
   readonly expiresAt: Instant | undefined;
 }
 
-/** A key that is stored: without a principal it opens nothing, with a flaw somebody wrote beside the vault. */
+/** A key that is stored: without a principal it gives no access, a flaw means that somebody altered the row. */
 interface Loaded {
   readonly key: Row<'api_keys'>;
   readonly principal?: Principal;
@@ -77,7 +77,7 @@ export function createAuthentication({
     entriesMax: principalsCached,
   });
 
-  /** Whom the key stands for, as far as every row that says so is as the vault wrote it. */
+  /** The principal of the key, if every row that leads to it is as the vault wrote it. */
   async function load(hash: string): Promise<Loaded | undefined> {
     const key = await store.get('api_keys', { key_hash: hash });
     if (key === undefined) return undefined;
@@ -165,7 +165,7 @@ export function createAuthentication({
       origin,
     });
     if (known) return caller;
-    // A session that is still to be authorised is asked for every time, so that it can begin at once.
+    // A session that is not authorized yet is read every time, so that it can be used at once.
     if (policy.size > 0) recent.set(hash, principal, reading);
     seen.set(hash, true);
     noteUse(caller, principal.key);

@@ -87,10 +87,13 @@ function readPermission({ permission: text, token_id, container }: AccessQuestio
   if (permission === undefined) throw invalid('permission', 'is not a known permission');
   const named = [token_id, container].filter((one) => typeof one === 'string').length;
   if (permissions[permission].token && named !== 1) {
-    throw invalid('token_id', 'or container must be given, and not both');
+    throw invalid('token_id', 'give either token_id or container');
   }
   if (!permissions[permission].token && named > 0) {
-    throw invalid('permission', 'is not about tokens, so no token and no container may be named');
+    throw invalid(
+      'permission',
+      'is not about tokens, so it cannot be combined with token_id or container',
+    );
   }
   return permission;
 }
@@ -104,7 +107,7 @@ function readContainer({ container: text }: AccessQuestion): AccessSubject | und
 
 function checkHolder({ application_id, key_id }: AccessQuestion): void {
   if ((typeof application_id === 'string') === (typeof key_id === 'string')) {
-    throw invalid('application_id', 'or key_id must be given, and not both');
+    throw invalid('application_id', 'give either application_id or key_id');
   }
 }
 

@@ -7,7 +7,7 @@ import { failedAuthenticationEntry } from '../rules/log-entries.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 
-/** The row of a key is not as the vault made it: somebody writes to the database beside it. */
+/** The row of a key is not as the vault wrote it: somebody else writes to the database. */
 export type KeyFlaw = 'altered';
 
 /** @param key the row of the key that was presented, where there is one. */
@@ -31,8 +31,8 @@ interface Told {
  * Each kind has its own, or whoever made up some keys first could use an altered one unseen.
  */
 export const windowMs = minute;
-export const toldPerSourceMax = 10;
-export const toldMax = 100;
+export const loggedPerSourceMax = 10;
+export const loggedMax = 100;
 
 export interface FailedAuthenticationOptions {
   readonly store: Store;
@@ -41,8 +41,8 @@ export interface FailedAuthenticationOptions {
 }
 
 /**
- * The operator's log is told of each failure, and the tenant's log of those with a key that is the
- * tenant's: of a session that is over, or of an application that is gone. An address tells who it
+ * Each failure goes to the operator's log, and to the tenant's log when its key is the
+ * tenant's: of an expired session, or of a deleted application. An address says who it
  * was only as well as the network does.
  */
 export function createFailedAuthentication({
@@ -51,13 +51,13 @@ export function createFailedAuthentication({
   log,
 }: FailedAuthenticationOptions): OnFailedAuthentication {
   let until = 0;
-  let untold = 0;
+  let unlogged = 0;
   let told = new Map<Presented, Told>();
 
   function begin(now: number): void {
-    if (untold > 0) log.warn('more requests failed to authenticate', { count: untold });
+    if (unlogged > 0) log.warn('more requests failed to authenticate', { count: unlogged });
     until = now + windowMs;
-    untold = 0;
+    unlogged = 0;
     told = new Map();
   }
 
@@ -68,8 +68,8 @@ export function createFailedAuthentication({
     const presented = flaw ?? (key ? 'stored key' : 'nothing stored');
     const before = told.get(presented) ?? { count: 0, bySource: new Map() };
     const count = before.bySource.get(source) ?? 0;
-    if (count >= toldPerSourceMax || before.count >= toldMax) {
-      untold++;
+    if (count >= loggedPerSourceMax || before.count >= loggedMax) {
+      unlogged++;
       return;
     }
     // No more sources than failures that are told: the map cannot outgrow its window.
@@ -80,7 +80,7 @@ export function createFailedAuthentication({
     const tenant = key && { tenant_id: key.tenant_id };
     const fields = { address, trace_id: traceId, ...tenant };
     if (flaw === undefined) log.warn('a request failed to authenticate', fields);
-    else log.error('a stored key was altered beside the vault and is refused', fields);
+    else log.error('a stored key was altered outside the vault and is refused', fields);
     if (key)
       await store.commit({ entries: [failedAuthenticationEntry(origin, now, { key, flaw })] });
   };

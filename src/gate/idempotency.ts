@@ -1,4 +1,4 @@
-/** Idempotency: the answer of the first request with a key, kept for a day and given again. */
+/** Idempotency: the response of the first request with a key, stored for a day and sent again on a retry. */
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
 import { Recent } from '../lib/recent.ts';
@@ -14,7 +14,7 @@ import { replyKeyText, replyOf, replyRow } from './stored-reply.ts';
 const idempotencyKeyLengthMax = 255;
 
 /**
- * All who hold a public key share its answers, and one of them may be a key that is shown once. A
+ * All who hold a public key share its responses, and one of them may be a key that is shown once. A
  * UUID or 22 characters of base64 are not guessed, and two visitors do not choose the same.
  */
 export const publicKeyLengthMin = 22;
@@ -33,7 +33,7 @@ export interface IdempotentRequest {
   readonly header: () => string;
 }
 
-/** Runs the request unless its answer is stored already. */
+/** Runs the request unless its response is stored already. */
 export type Idempotency = (
   request: IdempotentRequest,
   run: (slot: ReplySlot) => Promise<Reply>,
@@ -47,11 +47,11 @@ export interface IdempotencyOptions extends TokenReading {
 const seenSizeMax = 2_000_000;
 
 /**
- * One key has one effect per application, method and path. The answer commits together with the
+ * One key has one effect per application, method and path. The response commits together with the
  * effect under a unique key, so neither a crash nor a second server can double it; the set of
  * requests under way only serves the early 409. A failure stores nothing.
  *
- * Nearly every key is new, so a stored answer is looked for first only where this server has seen the
+ * Nearly every key is new, so a stored response is looked for first only where this server has seen the
  * key. One that another server stored, or this one before its start, is found when the commit fails.
  */
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
@@ -103,7 +103,7 @@ function createSlot(
 ): ReplySlot {
   const { store, clock, random } = options;
   const { tenant } = caller;
-  /** Of the row that a new answer replaces, which is not given any more but not removed yet; else 0. */
+  /** Of the row that a new response replaces, which is not given any more but not removed yet; else 0. */
   let version = 0;
   return {
     rowOf: (reply, begun) => {
@@ -118,7 +118,7 @@ function createSlot(
       if (current === 'begun') throw outcomeUnknown();
       const reply = current && (await replyAsSeenNow(options, { caller, now, reply: current }));
       if (reply === undefined) return undefined;
-      // The answer may hold data, and no data leaves without an entry.
+      // The response may hold data, and no data leaves without an entry.
       const id = route.slice(0, loggedRouteLengthMax);
       const entry = entryOf(caller, now, { entity: 'idempotency_key', id, operation: 'read' });
       await store.commit({ entries: [entry] });

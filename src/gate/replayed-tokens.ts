@@ -1,4 +1,4 @@
-/** The tokens of a kept answer: what it may still say of them when it is given again. */
+/** The tokens of a stored response: what it may still show of them when it is sent again. */
 import { type Evaluation, newEvaluation } from '../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../lib/clock.ts';
 import type { Caller } from '../rules/caller.ts';
@@ -13,7 +13,7 @@ import { liveIntent } from '../vault/token-intents/token-intents.ts';
 import { findLiveToken } from '../vault/tokens/queries.ts';
 import type { TokenReading } from '../vault/tokens/read.ts';
 
-/** A token as it was told of; sealed beside the answer. */
+/** A token as the response showed it; sealed with the response. */
 export interface StoredToken {
   readonly entity: 'token' | 'token_intent';
   readonly id: string;
@@ -21,13 +21,13 @@ export interface StoredToken {
   readonly version: number;
   readonly permission: Permission;
   readonly transform: Transform;
-  /** Where it stands in the body; absent where the request only read. */
+  /** Its place in the body; absent where the request only read. */
   readonly path?: BodyPath;
 }
 
 type BodyPath = readonly (string | number)[];
 
-/** A reply with the tokens it tells of, as both are kept. */
+/** A reply with the tokens it shows, as both are stored. */
 export type StoredReply = Omit<Reply, 'list' | 'expiry' | 'tokens'> & {
   readonly tokens?: readonly StoredToken[];
 };
@@ -72,8 +72,8 @@ export interface ReplyToReplay {
 }
 
 /**
- * The answer without what is gone by now, or is not the caller's to see any more. `undefined` for
- * that of a request which only read, when it would not be answered so now: it is processed anew.
+ * The response without what is gone by now, or is not the caller's to see any more. `undefined` for
+ * that of a request which only read, when its response would be another one now: it is processed again.
  */
 export async function replyAsSeenNow(
   tools: TokenReading,
@@ -104,7 +104,7 @@ interface TokenSeenNow {
   readonly grant: Grant;
 }
 
-/** What is kept of a token that is still there, and that the caller may still touch. */
+/** What remains of a token that still exists and that the caller may still access. */
 async function tokenSeenNow(
   { store }: TokenReading,
   { caller, now, stored }: { caller: Caller; now: Instant; stored: StoredToken },

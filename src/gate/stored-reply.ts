@@ -1,4 +1,4 @@
-/** An answer as it is kept under an idempotency key: sealed, for a day, and fading before that. */
+/** A response as it is stored under an idempotency key: sealed, for a day; parts of it expire earlier. */
 import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
 import { hour, type Instant, instantAfter } from '../lib/clock.ts';
 import { isObject, type Json } from '../lib/json.ts';
@@ -14,12 +14,12 @@ const replyRetentionMs = 24 * hour;
 /** What is sealed for a request that has reached out and whose outcome is not known. */
 const begun = { begun: true } as const;
 
-/** What is sealed. From its instant on each of `later` changes the body, the last one alone. */
+/** What is sealed. From its instant on each of `later` changes the body; only the latest applies. */
 type SealedReply = StoredReply & { readonly later?: readonly LaterPatch[] };
 
 interface LaterPatch {
   readonly at: Instant;
-  /** Merged into the body (RFC 7386); without it the answer is forgotten then. */
+  /** Merged into the body (RFC 7386); without it the response is forgotten then. */
   readonly patch?: Json;
 }
 
@@ -58,7 +58,7 @@ export function replyRow(
   return { ...key, version, ...sealedReply(sealing, stored, now), created_at: now };
 }
 
-/** What changes while the answer is kept; most of a body stays as it is, so only that is stored. */
+/** What changes while the response is stored; most of a body stays as it is, so only the changes are stored. */
 function laterOf(
   { at, bodyAt }: ReplyExpiry,
   body: ReplyBody | undefined,
@@ -72,7 +72,7 @@ function laterOf(
   });
 }
 
-/** The answer as it may be given now; `undefined` when its day is over or it has faded to nothing. */
+/** The response as it may be given now; `undefined` when it has expired, or nothing of it is left. */
 export function replyOf(
   tenant: Tenant,
   row: Row<'replies'>,

@@ -1,4 +1,4 @@
-/** Working off what is due: tenant by tenant, in batches that commit one by one. */
+/** Processing what is due: tenant by tenant, in batches that commit one by one. */
 import { type Clock, type Instant, instantAfter, minute } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import type { LogEntry } from '../lib/log-chain/entries.ts';
@@ -26,9 +26,9 @@ export const clockSkewMs = 5 * minute;
 
 export interface Batch {
   readonly change: Omit<Change, 'entries'>;
-  /** Empty when nothing of the batch can be worked off. */
+  /** Empty when nothing of the batch can be processed. */
   readonly entries: readonly LogEntry[];
-  /** Rows worked off. */
+  /** Rows processed. */
   readonly count: number;
   readonly damage?: VaultError | undefined;
 }
@@ -55,10 +55,10 @@ export interface BatchWork<R> {
 }
 
 /**
- * Gives the number of rows worked off. Changes name the versions of the rows they have seen, so of
+ * Gives the number of rows processed. Changes name the versions of the rows they have seen, so of
  * servers that take the same batch one succeeds, and the others look again at what is left.
  *
- * @throws VaultError `integrity` for a row that cannot be opened, once all others are worked off.
+ * @throws VaultError `integrity` for a row that cannot be opened, once all others are processed.
  */
 export async function workOff<R>(
   tools: JobTools,
@@ -123,7 +123,7 @@ async function commitBatch(store: Store, { change, entries }: Batch): Promise<bo
   return conflict !== undefined;
 }
 
-/** Sets aside what cannot be opened: one damaged row must not keep the others from their due. */
+/** Sets aside what cannot be opened: one damaged row must not keep the others from being processed. */
 export function undamaged<R, T>(
   rows: readonly R[],
   attempt: (row: R) => T,

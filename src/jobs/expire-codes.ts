@@ -1,4 +1,4 @@
-/** Removing card codes whose time is over from the sealed data. The rest of the token stays. */
+/** Removing expired card codes from the sealed data. The rest of the token stays. */
 import { systemEntry } from '../rules/log-entries.ts';
 import { rowsDue } from '../store/queries/tenant-rows.ts';
 import { rowWithoutCode } from '../values/sealed-row.ts';
@@ -6,8 +6,8 @@ import { type JobTools, undamaged, workOff } from './batches.ts';
 import { batchMax } from './pace.ts';
 
 /**
- * The data is sealed anew without its code, from which neither fingerprint nor search terms are made.
- * It is no change of the token by anybody: `modified_at` and `modified_by` stay.
+ * The data is sealed again without its code, from which neither fingerprint nor search terms are made.
+ * It does not count as a change of the token: `modified_at` and `modified_by` stay.
  */
 export function expireCodes(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store, random } = tools;

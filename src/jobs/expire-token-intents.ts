@@ -1,4 +1,4 @@
-/** Removing token intents whose day is over, and before that card codes whose time is over. */
+/** Removing expired token intents, and before that their expired card codes. */
 import { systemEntry } from '../rules/log-entries.ts';
 import { removableDue, rowsDue } from '../store/queries/tenant-rows.ts';
 import type { Row } from '../store/tables.ts';
@@ -22,7 +22,7 @@ export function expireTokenIntents(tools: JobTools, stopping: AbortSignal): Prom
   });
 }
 
-/** The data is sealed anew without its code. */
+/** The data is sealed again without its code. */
 export function expireIntentCodes(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store, random } = tools;
   return workOff<Row<'token_intents'>>(tools, stopping, {

@@ -1,4 +1,4 @@
-/** Removing tokens whose time is over. No reader has seen them since; this takes them off the disk. */
+/** Removing expired tokens. No reader sees them since they expired; this removes them from the disk. */
 import { systemEntry } from '../rules/log-entries.ts';
 import { removableDue } from '../store/queries/tenant-rows.ts';
 import { type JobTools, keysMax, workOff } from './batches.ts';

@@ -1,4 +1,4 @@
-/** Forgetting the answers kept under idempotency keys: whole after a day, in part when data fades. */
+/** Removing the responses stored under idempotency keys: whole after a day, in part when data expires. */
 import { rowWithoutExpired } from '../gate/stored-reply.ts';
 import { systemEntry } from '../rules/log-entries.ts';
 import { rowsDue } from '../store/queries/tenant-rows.ts';

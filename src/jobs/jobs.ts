@@ -1,4 +1,4 @@
-/** The jobs: what is done by the clock, one row each. */
+/** The jobs: what is done at fixed intervals, one row each. */
 import { hour, minute } from '../lib/clock.ts';
 import { writeCheckpoints } from '../vault/logs/checkpoints.ts';
 import { removeExpiredLogs } from '../vault/logs/retention.ts';

@@ -28,7 +28,7 @@ const systemTimer: Timer = {
 };
 
 export interface PaceStep {
-  /** Worked off in one commit. */
+  /** Processed in one commit. */
   readonly rows: number;
   readonly tookMs: number;
 }
@@ -48,7 +48,7 @@ export function batchAfter(tookMs: number): number {
 export interface Pace {
   /** Rows that the next step may take. */
   readonly batch: number;
-  /** Awaited after each step, with the number of rows it has worked off. */
+  /** Awaited after each step, with the number of rows it has processed. */
   rest(rows: number): Promise<void>;
 }
 

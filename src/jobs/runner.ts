@@ -3,7 +3,7 @@ import { setTimeout as timeout } from 'node:timers/promises';
 import { reasonOf } from '../lib/errors.ts';
 import type { Log } from '../lib/telemetry/log.ts';
 
-/** Work that is due by the clock rather than by a request. Several servers may run it at once. */
+/** Work that is due at some time, without a request. Several servers may run it at once. */
 export interface Job {
   readonly name: string;
   /** From the end of one run to the beginning of the next. */
@@ -61,7 +61,7 @@ async function pauseByTimer(milliseconds: number, stopping: AbortSignal): Promis
   await timeout(milliseconds, undefined, { ref: false, signal: stopping }).catch(() => undefined);
 }
 
-/** A failure is the operator's to see; what was left undone is still due at the next run. */
+/** A failure is logged for the operator; what was not done is still due at the next run. */
 async function runOnce(
   job: Job,
   { log, onFailure }: Reporting,

@@ -39,7 +39,7 @@ const abaPrefixes = [
   [80, 80],
 ] as const;
 
-/** True for a routing number that could be a bank's; whether it is one, only a directory tells. */
+/** True for a routing number that could be a bank's; whether it is one, only a directory knows. */
 export function abaAssignable(digits: string): boolean {
   const prefix = Number(digits.slice(0, 2));
   return abaValid(digits) && abaPrefixes.some(([from, to]) => prefix >= from && prefix <= to);

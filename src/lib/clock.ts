@@ -16,7 +16,7 @@ export const day = 24 * hour;
 /** The latest instant that ISO 8601 writes with a four-digit year. */
 export const latestInstant = Date.UTC(9999, 11, 31, 23, 59, 59, 999) as Instant;
 
-/** @throws RangeError when the number is no whole millisecond between 1970 and the year 9999. */
+/** @throws RangeError when the number is not a whole millisecond between 1970 and the year 9999. */
 export function parseInstant(milliseconds: number): Instant {
   if (!Number.isInteger(milliseconds) || milliseconds < 0 || milliseconds > latestInstant) {
     throw new RangeError('not an instant between 1970 and 9999');

@@ -4,7 +4,7 @@ import { type Instant, latestInstant, parseInstant } from './clock.ts';
 
 export interface Expiry {
   readonly at: Instant;
-  /** The offset the caller wrote, kept so that the answer shows the same wall clock; 0 without one. */
+  /** The offset the caller wrote, kept so that the response shows the same wall clock; 0 without one. */
   readonly offsetMinutes: number;
 }
 

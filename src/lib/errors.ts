@@ -5,7 +5,7 @@ interface ErrorKind {
   readonly title: string;
 }
 
-/** Every failure a caller can be told about. The code is the last segment of the problem's `type`. */
+/** Every failure that a caller can get. The code is the last segment of the problem's `type`. */
 export const errorKinds = {
   validation_failed: { status: 400, title: 'One or more validation errors occurred.' },
   malformed_request: { status: 400, title: 'Malformed request' },
@@ -40,7 +40,7 @@ export interface VaultErrorDetails {
   readonly errors?: AttributeErrors;
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
-  /** The row that somebody wrote to beside the vault. */
+  /** The row that somebody altered in the database, outside the vault. */
   readonly altered?: AlteredRow;
 }
 
@@ -80,12 +80,12 @@ export function invalid(first: string | AttributeErrors, message = ''): VaultErr
 }
 
 /**
- * What went wrong, for the operator's log. Of an error that is not ours, its name and place alone:
+ * What went wrong, for the operator's log. Of an error that is not ours, only its name and place:
  * messages may hold a value, as that of JSON.parse does, which quotes what it was given.
  */
 export function reasonOf(error: unknown): string {
   if (error instanceof VaultError) return error.message;
-  if (!(error instanceof Error)) return 'a value that is no error was thrown';
+  if (!(error instanceof Error)) return 'a non-Error value was thrown';
   const frames = (error.stack ?? '').split('\n').filter((line) => line.startsWith('    at '));
   return [error.name, ...frames.slice(0, 8).map((line) => line.trim())].join(' ');
 }

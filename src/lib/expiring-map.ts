@@ -58,7 +58,7 @@ export class ExpiringMap<K, V> {
     this.#entries.clear();
   }
 
-  /** Entries stand in the order in which they were set, so the first is the oldest. */
+  /** Entries are in the order in which they were set, so the first is the oldest. */
   #makeRoom(): void {
     for (const [key, entry] of this.#entries) {
       if (this.#entries.size < this.#options.entriesMax && this.#isFresh(entry)) return;

@@ -1,7 +1,7 @@
-/** Gathers everything that is wrong with a request, so that one answer names all of it. */
+/** Collects everything that is wrong with a request, so that one response names all of it. */
 import { type AttributeErrors, invalid, VaultError } from './errors.ts';
 
-/** Messages that one answer holds. With them the request is refused, and nothing more is looked at. */
+/** The most messages in one response. After that many nothing more is checked. */
 export const messagesMax = 100;
 
 export interface Findings {
@@ -13,7 +13,7 @@ export interface Findings {
 }
 
 /**
- * Runs a check of attributes that stand below `path`.
+ * Runs a check of attributes below `path`.
  * @throws VaultError what the check threw, naming the attributes by their whole path.
  */
 export function attemptAt<T>(path: string, check: () => T): T {

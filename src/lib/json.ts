@@ -17,14 +17,14 @@ export function isObject(value: unknown): value is JsonObject {
  * Says why a parsed value cannot be kept as it was sent, or `undefined`: it is nested deeper than
  * {@link nestingMax}, or holds a number that a double cannot represent: an integer beyond 2^53 - 1,
  * or 1e400. RFC 8259 section 6 leaves those to the implementation; a vault that rounded one in
- * silence would lose what it was given to keep. The answer names no place inside the value: keys of
+ * silence would lose what it was given to keep. The response names no place inside the value: keys of
  * data are data.
  */
 export function flawOf(value: Json, level = 1): string | undefined {
   if (typeof value === 'number') {
-    if (!Number.isFinite(value)) return 'must not hold a number beyond the range of doubles';
+    if (!Number.isFinite(value)) return 'must not contain a number beyond the range of doubles';
     if (!Number.isInteger(value) || Number.isSafeInteger(value)) return undefined;
-    return 'must not hold an integer beyond 2^53 - 1, which would lose digits; send it as a string';
+    return 'must not contain an integer beyond 2^53 - 1, which would lose digits; send it as a string';
   }
   if (typeof value !== 'object' || value === null) return undefined;
   if (level > nestingMax) return `must not be nested deeper than ${nestingMax} levels`;

@@ -17,7 +17,7 @@ export function mergePatch(target: Json | undefined, patch: Json): Json {
 
 /**
  * The patch that leads from one value to the other: an empty object when they are equal, else no more
- * than what differs. Null stands for absence in a patch, so a member that becomes null is removed.
+ * than what differs. Null means absence in a patch, so a member that becomes null is removed.
  */
 export function patchBetween(before: Json, after: Json): Json {
   if (!isObject(before) || !isObject(after)) return after;

@@ -1,7 +1,7 @@
 /** Randomness as a parameter, from the operating system's generator. */
 import { randomFillSync } from 'node:crypto';
 
-/** Gives `length` fresh random bytes that nobody else holds. */
+/** Gives `length` fresh random bytes, in a buffer that is not shared. */
 export type Random = (length: number) => Buffer;
 
 /** Bytes fetched at a time: one system call serves some hundred nonces and ids. */

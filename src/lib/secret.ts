@@ -1,4 +1,4 @@
-/** A plaintext that refuses to be printed or serialised. */
+/** A plaintext that refuses to be printed or serialized. */
 import { inspect } from 'node:util';
 
 const redacted = '[secret]';

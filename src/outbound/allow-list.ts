@@ -11,7 +11,7 @@ export function hostAndPort({ hostname, port, protocol }: URL): string {
   return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
 }
 
-/** @throws VaultError `validation_failed` when an entry is no host with a port. */
+/** @throws VaultError `validation_failed` when an entry is not a host with a port. */
 export function parseAllowList(text: string): AllowList {
   const entries = text.split(',').map((entry) => {
     const url = entryForm.test(entry.trim()) ? URL.parse(`http://${entry.trim()}`) : null;

@@ -1,4 +1,4 @@
-/** A circuit breaker: a host that failed several times in a row is left alone for a while. */
+/** A circuit breaker: a host that failed several times in a row is not called for a while. */
 import { type Clock, second } from '../lib/clock.ts';
 
 export const failuresMax = 5;

@@ -17,7 +17,7 @@ export interface OutboundRequest {
   /** From the first look-up of the name to the last byte of the last answer. */
   readonly timeoutMs: number;
   readonly answerBytesMax: number;
-  /** How many redirects are followed; with 0 a redirect is an answer like any other. */
+  /** How many redirects are followed; with 0 a redirect is a response like any other. */
   readonly redirectsMax: number;
 }
 
@@ -35,7 +35,7 @@ export type Outbound = (request: OutboundRequest) => Promise<OutboundAnswer>;
 export interface OutboundOptions {
   /** The operator's own hosts: they may be at any address and may be called without TLS. */
   readonly allow: AllowList;
-  /** The port of the database, on which nobody else's service listens. */
+  /** The port of the database, which is never called. */
   readonly databasePort?: number | undefined;
   readonly resolve?: Resolve;
 }
@@ -61,7 +61,7 @@ interface Transport {
 }
 
 /**
- * Connections are not kept for the next call, cookies not kept at all, and a proxy named in the
+ * Connections are not kept for the next call, cookies are never kept, and a proxy named in the
  * environment is not used: an agent of our own does none of that.
  */
 export function createOutbound(options: OutboundOptions): Outbound {
@@ -72,7 +72,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const resolve = options.resolve ?? ((name, give) => systemLookup(name, { all: true }, give));
 
   /**
-   * The addresses are judged here, in the very look-up whose answer is connected to: a name that
+   * The addresses are judged here, in the very look-up whose response is connected to: a name that
    * answers differently the next time gains nothing.
    */
   const publicLookup: LookupFunction = (name, { all }, give) =>
@@ -127,7 +127,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   };
 }
 
-/** An address that stands in the URL itself is never looked up, so it is judged here. */
+/** An address in the URL itself is never looked up, so it is checked here. */
 function refuseForeign(url: URL, databasePort: number | undefined): void {
   const { protocol, hostname, port } = url;
   if (protocol !== 'https:' || Number(port || 443) === databasePort) {

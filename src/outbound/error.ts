@@ -1,6 +1,6 @@
 /** How a call to somebody else's host fails. */
 
-/** Each reason with its words. None of them holds a part of the request, of the answer or of the URL. */
+/** Each reason with its words. None of them holds a part of the request, of the response or of the URL. */
 const reasons = {
   forbidden_url: 'the URL must be https, without a user name, and not on the port of the database',
   forbidden_address: 'the host is at no public address, and is not on the allow-list',

@@ -31,7 +31,7 @@ const public6 = '2000::/3';
 /** Within it: Teredo and other protocol assignments, documentation, and 6to4, which embeds IPv4. */
 const refused6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 
-/** IPv6 that stands for the IPv4 address in its last 32 bits: mapped, and NAT64 (RFC 6052). */
+/** IPv6 that means the IPv4 address in its last 32 bits: mapped, and NAT64 (RFC 6052). */
 const embedding = ['::ffff:', '64:ff9b::'];
 const embeddingBits = 96;
 

@@ -50,13 +50,13 @@ export function parseRules(
   rules: readonly WireRule[],
   holder: { readonly kind: HolderKind },
 ): readonly AccessRule[] {
-  if (rules.length > rulesMax) throw invalid('rules', `must be at most ${rulesMax}`);
+  if (rules.length > rulesMax) throw invalid('rules', `must contain at most ${rulesMax} rules`);
   const findings = createFindings();
   const priorities = new Set<number>();
   const parsed = rules.map((rule, index) => {
     const refuse: Refuse = (attribute, message) =>
       findings.add(`rules[${index}].${attribute}`, message);
-    if (priorities.has(rule.priority)) refuse('priority', 'must differ from every other priority');
+    if (priorities.has(rule.priority)) refuse('priority', 'must be unique among the rules');
     priorities.add(rule.priority);
     return readRule(rule, holder.kind, refuse);
   });
@@ -85,11 +85,12 @@ function readPermissions(
   mayHold: (permission: Permission) => boolean,
   refuse: Refuse,
 ): readonly Permission[] {
-  if (texts.length > permissionsMax) refuse('permissions', `must be at most ${permissionsMax}`);
+  if (texts.length > permissionsMax)
+    refuse('permissions', `must contain at most ${permissionsMax} permissions`);
   return texts.flatMap((text, index) => {
     const permission = parsePermission(text);
     if (permission !== undefined && mayHold(permission)) return permission;
-    refuse(`permissions[${index}]`, 'must be a permission that can be held here');
+    refuse(`permissions[${index}]`, 'must be a permission that can be granted here');
     return [];
   });
 }
@@ -101,7 +102,7 @@ function readScope(
 ): Pick<AccessRule, 'container' | 'conditions'> {
   if (conditions) {
     if (kind !== 'session') refuse('conditions', 'are for the rules of sessions only');
-    if (typeof text === 'string') refuse('conditions', 'must not stand beside a container');
+    if (typeof text === 'string') refuse('conditions', 'cannot be combined with container');
     refuseConditions(conditions, refuse);
     return { conditions };
   }
@@ -112,7 +113,7 @@ function readScope(
 
 function refuseConditions(conditions: readonly Condition[], refuse: Refuse): void {
   if (conditions.length < 1 || conditions.length > conditionsMax) {
-    refuse('conditions', `must be 1 to ${conditionsMax}`);
+    refuse('conditions', `must contain 1 to ${conditionsMax} conditions`);
   }
   for (const [index, condition] of conditions.entries()) {
     if (canBeMet(condition)) continue;

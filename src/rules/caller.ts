@@ -30,7 +30,7 @@ export interface Identity {
 
 export type Caller = Brand<Identity, 'Caller'>;
 
-/** Called by `authenticate` alone, once the key was found. */
+/** Called only by `authenticate`, once the key was found. */
 export function authenticated(identity: Identity): Caller {
   return identity as Caller;
 }

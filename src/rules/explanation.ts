@@ -66,7 +66,7 @@ function reasonOf(grant: Grant | undefined, allowed: boolean, decision: Decision
   }
   if (!allowed) return `Neither a rule nor a plain permission gives ${permission} here.`;
   if (!subject) return `${permission} is held as a plain permission, and is not about tokens.`;
-  return `No rule gives ${permission} here, so the plain permission decides, as the last rule on /.`;
+  return `No rule gives ${permission} here, so the plain permission decides, like a last rule on /.`;
 }
 
 /** What the transform does to the data, where the permission returns any. */

@@ -6,8 +6,8 @@ import type { Row } from '../store/tables.ts';
 import type { Actor, Caller, Origin } from './caller.ts';
 
 /**
- * What was done, in the past tense; a refusal is told as "<Entity> <operation> denied". The first word
- * is the operation; another one says to what part of the entity it was done.
+ * What was done, in the past tense; a refusal is written as "<Entity> <operation> denied". The first word
+ * is the operation; a further word names the part of the entity.
  */
 const messages = {
   token: {
@@ -201,7 +201,7 @@ const verbs: Readonly<Record<string, string>> = {
   DELETE: 'delete',
 };
 
-/** What a request attempts, as far as its route tells: by its permission, else by method and path. */
+/** What a request attempts, as far as its route shows: by its permission, else by method and path. */
 export function attemptOf({ permission, method, path }: AttemptedRoute): Omit<Attempt, 'id'> {
   const [noun = '', verb] = /^[a-z-]+(?::[a-z-]+)+$/.test(permission)
     ? permission.split(/:(?=[^:]*$)/)
@@ -229,8 +229,8 @@ export function systemEntry<E extends Entity>(
   };
 }
 
-/** Somebody writes to the database beside the vault. Whoever watches the log looks for this word. */
-const alteredBeside = 'altered beside the vault';
+/** Somebody writes to the database outside the vault. Monitoring of the log can look for this word. */
+const alteredBeside = 'altered outside the vault';
 
 /** A row was met that is not as the vault wrote it, so the request was refused. */
 export function alteredEntry(
@@ -244,11 +244,11 @@ export function alteredEntry(
 
 export interface FailedAuthentication {
   readonly key: Pick<Row<'api_keys'>, 'tenant_id' | 'key_id' | 'session_id'>;
-  /** The key, or what it stands for, is not as the vault wrote it. */
+  /** The key, or its caller, is not as the vault wrote it. */
   readonly flaw: 'altered' | undefined;
 }
 
-/** A key that is known was presented, and opened nothing: its holder is gone, or its time is over. */
+/** A known key was sent and refused: its holder is deleted, or it has expired. */
 export function failedAuthenticationEntry(
   origin: Origin,
   at: Instant,

@@ -1,4 +1,4 @@
-/** Performing: a request decides, the store commits what it decided, and only then is it answered. */
+/** Performing: a request decides, the store commits what it decided, and only then is the response sent. */
 import { setTimeout as timeout } from 'node:timers/promises';
 import { VaultError } from '../lib/errors.ts';
 import type { Change, Precondition } from '../store/change.ts';
@@ -36,7 +36,7 @@ export interface Outreach {
  */
 export type Decide = (conflict: Precondition | undefined) => Promise<Effect>;
 
-/** The place where the answer of a request with an idempotency key is kept. */
+/** The place where the response of a request with an idempotency key is stored. */
 export interface ReplySlot {
   /**
    * What is stored for the reply; without one, that the request has begun to reach out.
@@ -44,7 +44,7 @@ export interface ReplySlot {
    */
   rowOf(reply: Reply | undefined, begun?: Row<'replies'>): Row<'replies'>;
   /**
-   * The answer that is stored by now; reading it has its entry in the log.
+   * The response that is stored by now; reading it has its entry in the log.
    * @throws VaultError `conflict` where a request has begun and its outcome is not known.
    */
   stored(): Promise<Reply | undefined>;
@@ -68,7 +68,7 @@ export async function perform(store: Store, decide: Decide, slot?: ReplySlot): P
     return await commitDecision(store, decide, slot);
   } catch (error) {
     // This very request may have been done before, which is why it fails when done again.
-    // Where that cannot be found out either, the first failure is the one that tells what was done.
+    // Where that cannot be found out either, the first failure is the one that says what was done.
     const stored = await slot?.stored().catch(() => undefined);
     if (stored) return stored;
     throw error;
@@ -108,7 +108,7 @@ interface Begun {
   readonly begun: Row<'replies'> | undefined;
 }
 
-/** The call and the second commit. Where that one fails, the key stays taken: nobody calls again. */
+/** The call and the second commit. Where that one fails, the key stays taken, so no retry calls again. */
 async function reachOut(store: Store, outreach: Outreach, { slot, begun }: Begun): Promise<Reply> {
   const outcome = await outreach.reachOut();
   const { change } = outcome;

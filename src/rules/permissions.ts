@@ -66,7 +66,7 @@ export function parsePermission(text: string): Permission | undefined {
 
 /**
  * True when a holder of this kind may be given the permission. A session may be given what the
- * private application that authorises it may hold.
+ * private application that authorizes it may hold.
  */
 export function permissionAllowed(permission: Permission, kind: HolderKind): boolean {
   return permissions[permission].kinds.includes(kind === 'session' ? 'private' : kind);

@@ -23,7 +23,7 @@ export interface AccessRule {
   readonly transform: Transform;
 }
 
-/** What a holder was given: the words of an application, or of an authorised session. */
+/** What a holder was given: the words of an application, or of an authorized session. */
 export interface Access {
   readonly permissions: readonly Permission[];
   readonly rules: readonly AccessRule[];
@@ -139,15 +139,15 @@ export function showsAsMuch(one: Transform, other: Transform): boolean {
 }
 
 /**
- * True only when `authoriser` could do itself everything that `granted` allows: for every token and
+ * True only when `authorizer` could do itself everything that `granted` allows: for every token and
  * permission that `granted` grants, it is granted too, with a transform at least as revealing.
  * Transforms are not compared where no data is returned. Sound and not complete: it follows the
  * first-match order of both sides, and answers false where a granted rule is matched only by
- * several of the authoriser's rules together.
+ * several of the authorizer's rules together.
  */
-export function covers(authoriser: Policy, granted: Policy): boolean {
+export function covers(authorizer: Policy, granted: Policy): boolean {
   for (const [permission, steps] of granted) {
-    const own = authoriser.get(permission);
+    const own = authorizer.get(permission);
     if (own === undefined) return false;
     if (!steps.every((step, index) => stepCovered(step, steps.slice(0, index), own))) return false;
   }
@@ -157,14 +157,14 @@ export function covers(authoriser: Policy, granted: Policy): boolean {
 function stepCovered(
   step: PolicyStep,
   earlier: readonly PolicyStep[],
-  authoriser: readonly PolicyStep[],
+  authorizer: readonly PolicyStep[],
 ): boolean {
   const { permission, transform } = step.grant;
   const returnsData = permissions[permission].impliedTransform !== undefined;
   // Where an earlier granted rule decides this one has no say, and where an earlier rule of the
-  // authoriser was found sufficient its later ones have none.
+  // authorizer was found sufficient its later ones have none.
   const settled = earlier.map((other) => other.scope);
-  for (const own of authoriser) {
+  for (const own of authorizer) {
     const shared = intersection(own.scope, step.scope);
     if (shared === undefined) continue;
     if (!returnsData || showsAsMuch(own.grant.transform, transform)) settled.push(own.scope);

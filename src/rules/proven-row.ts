@@ -24,7 +24,7 @@ export function proven<T extends ProvenTable>(
   return { ...row, proof: proveRow(keyring, table, textOf(table, row)) } as unknown as Row<T>;
 }
 
-/** False when anything of the row that decides was changed beside the vault, or it was made there. */
+/** False when any column that decides was changed, or the row was created, outside the vault. */
 export function isProven<T extends ProvenTable>({ keyring }: Keys, table: T, row: Row<T>): boolean {
   const { proof } = row as { readonly proof: string };
   return rowProven(keyring, { table, row: textOf(table, row), proof });
@@ -37,7 +37,7 @@ export function requireProven<T extends ProvenTable>(keys: Keys, table: T, row: 
   const name = String((row as Readonly<Record<string, SqlValue>>)[id]);
   throw new VaultError('integrity', {
     public: 'A stored value failed its integrity check.',
-    internal: `the ${entity} ${name} was altered beside the vault`,
+    internal: `the ${entity} ${name} was altered outside the vault`,
     altered: { entity, id: name },
   });
 }

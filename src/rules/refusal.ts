@@ -49,7 +49,7 @@ export function lacksPermission(permission: Permission): VaultError {
 /**
  * The decision as an effect also where it ends in `not_found`: whoever tries ids that do not exist is
  * seen in the log. What was asked for is left out, because it may be a value in the wrong place. A row
- * that was altered beside the vault is named: it exists, and somebody has to look at it.
+ * that was altered outside the vault is named: it exists, and somebody has to look at it.
  */
 export function loggingFailures(
   decide: Decide,

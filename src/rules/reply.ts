@@ -7,17 +7,17 @@ import type { Grant } from './policy.ts';
 /** JSON. Only what mirrors a body that was sent is ever anything but an object. */
 export type ReplyBody = object | string | number | boolean | null;
 
-/** What a caller is told when its request succeeded. */
+/** What a caller gets when its request succeeded. */
 export interface Reply {
   readonly status: 200 | 201 | 204;
   /** Path of the created resource. */
   readonly location?: string;
   readonly body?: ReplyBody;
-  /** In place of a body. It is not kept under an idempotency key: a retry is processed as new. */
+  /** In place of a body. It is not stored under an idempotency key: a retry is processed as new. */
   readonly list?: WrittenList;
-  /** Where the body holds what will be gone from the vault while the answer may be given again. */
+  /** Where the body holds what will be gone from the vault while the response may be given again. */
   readonly expiry?: ReplyExpiry;
-  /** The tokens that the body shows, so that the answer shows no more when it is given again. */
+  /** The tokens that the body shows, so that the response shows no more when it is given again. */
   readonly tokens?: ShownTokens;
 }
 
@@ -48,10 +48,10 @@ export interface ShownToken {
   readonly grant: Grant | undefined;
 }
 
-/** An answer that is given again after one of these instants says no more than it would by then. */
+/** A response that is given again after one of these instants says no more than it would by then. */
 export interface ReplyExpiry {
   readonly at: readonly Instant[];
-  /** Absent for a request that only reads: its answer is forgotten then, and it is processed anew. */
+  /** Absent for a request that only reads: its response is removed then, and a retry is processed again. */
   readonly bodyAt?: (instant: Instant) => ReplyBody;
 }
 

@@ -19,7 +19,7 @@ export interface Tenant {
 export interface Tenants {
   /**
    * The tenant as it was at most a second ago; `undefined` when there is none, or when its row was altered
-   * beside the vault: nobody works for it, or with its settings, until the row is put right.
+   * outside the vault: no request or job uses it, or its settings, until the row is repaired.
    */
   find(id: TenantId): Promise<Tenant | undefined>;
   /** A tenant with keys of its own that is yet to be stored. */

@@ -3,7 +3,7 @@ import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-lim
 import { hour } from '../lib/clock.ts';
 
 export interface Limit {
-  /** Tells the limit's counters from those of others. */
+  /** Separates the counters of the limit from those of others. */
   readonly name: string;
   readonly requests: number;
   /** Begins with the first request and is not moved by later ones. */
@@ -12,7 +12,7 @@ export interface Limit {
   readonly blockMs: number;
 }
 
-/** Where a key stands after the requests just counted. */
+/** The state of a key after the requests just counted. */
 export interface Standing {
   /** All of them are. */
   readonly allowed: boolean;

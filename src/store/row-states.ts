@@ -12,7 +12,7 @@ interface ExplainedTable {
 }
 
 /**
- * The tables whose rows are explained. Search terms follow from tokens, stored answers are sealed and
+ * The tables whose rows are explained. Search terms follow from tokens, stored responses are sealed and
  * forgotten within a day, and the log has its own proof.
  */
 export const explainedTables = {
@@ -58,7 +58,7 @@ export interface Mark {
 /** The length of the tag of sealed data, which is its end. */
 const tagBytes = 16;
 
-/** What stands for a row in the log. Nobody without the tenant's keys can make another row with the same. */
+/** The mark of a row in the log. Without the tenant's keys nobody can make another row with the same mark. */
 export function authenticatorOf(table: ExplainedName, row: AnyRow): string {
   if (explainedTables[table].by === 'proof') return String(row['proof']);
   const data = row['data'];
@@ -75,7 +75,7 @@ const actions = [
 ] as const;
 
 /**
- * The entries of a change, together saying what became of every row of the tables above: each row by the
+ * The entries of a change, which together record what happened to every row of the tables above: each row by the
  * entry about it, and by the first entry of the change where there is none.
  */
 export function statedEntries(change: Written): readonly StatedEntry[] {
@@ -120,7 +120,7 @@ function marksOf(change: Written): WrittenRow[] {
   return marks;
 }
 
-/** The first entry about the row that tells of a change, by its place. */
+/** The first entry about the row that records a change, by its place. */
 function placesIn(
   entries: readonly LogEntry[],
 ): (entity: string, id: string) => number | undefined {

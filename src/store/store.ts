@@ -24,7 +24,7 @@ export interface Store {
   /** The same for a query that goes through many rows: no other request waits for it. */
   scan<R>(query: Query<R>): Promise<R[]>;
   /**
-   * Commits a change together with its log entries and answers once it is durable. A conflict names
+   * Commits a change together with its log entries and resolves once it is durable. A conflict names
    * the precondition that did not hold; nothing of the change was done then.
    */
   commit(change: Change): Promise<Outcome>;
@@ -57,6 +57,6 @@ export interface StoreOptions {
   readonly dataDir: string;
   /** A fresh name for the log stream of each writer. */
   readonly newStreamId: () => string;
-  /** Told of log entries once they are durable, each stream's in its order. It neither throws nor waits. */
+  /** Called with log entries once they are durable, each stream's in its order. It neither throws nor waits. */
   readonly onCommitted?: ((entries: readonly ChainedEntry[]) => void) | undefined;
 }

@@ -51,7 +51,7 @@ export const tables = {
       version: integer(),
       /** The operator's name for it, unique on this vault. */
       name: text(),
-      /** The tenant's own name for itself, where it chose another one; nobody else learns of it. */
+      /** The tenant's own name for itself, where it chose another one; no other tenant can see it. */
       display_name: optional(text()),
       type: text<'test' | 'production'>(),
       /** JSON object of strings. */
@@ -63,7 +63,7 @@ export const tables = {
       created_at: integer<Instant>(),
       modified_by: optional(text<ApplicationId>()),
       modified_at: optional(integer<Instant>()),
-      /** From then on nobody can be authenticated for it; its rows are removed in batches. */
+      /** From then on none of its keys is valid; its rows are removed in batches. */
       deleted_at: optional(integer<Instant>()),
       /** Empty once the tenant is deleted. */
       proof: proof(),
@@ -82,7 +82,7 @@ export const tables = {
       permissions: text(),
       /** JSON array of access rules. */
       rules: text(),
-      /** JSON array of the ids of its keys: a key that is put back is none of them. */
+      /** JSON array of the ids of its keys: a deleted key that is put back is not among them. */
       key_ids: text(),
       created_by: optional(text<ApplicationId>()),
       created_at: integer<Instant>(),
@@ -127,11 +127,11 @@ export const tables = {
       key_hash: text(),
       /** base64url of SHA-256 of the nonce. */
       nonce_hash: text(),
-      /** JSON array of permissions; empty until the session is authorised. */
+      /** JSON array of permissions; empty until the session is authorized. */
       permissions: text(),
       /** JSON array of access rules. */
       rules: text(),
-      /** The private application that authorised it. */
+      /** The private application that authorized it. */
       authorized_by: optional(text<ApplicationId>()),
       authorized_at: optional(integer<Instant>()),
       created_at: integer<Instant>(),
@@ -208,7 +208,7 @@ export const tables = {
       expires_at: integer<Instant>(),
     },
   },
-  /** Answers kept under an idempotency key. */
+  /** Responses stored under an idempotency key. */
   replies: {
     key: ['tenant_id', 'application_id', 'route', 'idempotency_key'],
     unique: {},
@@ -222,7 +222,7 @@ export const tables = {
       version: integer(),
       /** Sealed JSON of status, location and body. */
       reply: bytes(),
-      /** From then on some of the answer is gone, as it is from the token, or all of it. */
+      /** From then on some of the response is gone, as it is from the token, or all of it. */
       next_expiry_at: integer<Instant>(),
       created_at: integer<Instant>(),
     },

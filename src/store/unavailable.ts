@@ -13,24 +13,24 @@ export function unavailable(internal: string, cause?: unknown): VaultError {
   });
 }
 
-/** The failure of a request that came while more waited than the vault can do in time. */
+/** The failure of a request that came while too many others were waiting. */
 export function overloaded(internal: string): VaultError {
   return new VaultError('overloaded', {
-    public: 'The vault has more to do than it can at the moment. Nothing was done; try again.',
+    public: 'The vault is overloaded. Nothing was done; try again.',
     internal,
     headers: retryAfter,
   });
 }
 
 /**
- * The failure of an engine that was told to commit and went away before it answered: only the engine
- * knows whether it did, so the caller is not told that nothing was done.
+ * The failure of an engine that was asked to commit and went away before it responded: only the engine
+ * knows whether it did, so the error does not say that nothing was done.
  */
 export function uncertain(internal: string, cause?: unknown): VaultError {
   return new VaultError('unavailable', {
     public:
-      'The vault lost its storage while writing, and cannot tell whether the request was done. ' +
-      'Repeat it with its idempotency key, or look.',
+      'The vault lost its storage while writing and does not know whether the request was done. ' +
+      'Retry it with its idempotency key, or check the result.',
     internal,
     headers: retryAfter,
     cause,
@@ -38,13 +38,13 @@ export function uncertain(internal: string, cause?: unknown): VaultError {
 }
 
 /**
- * The failure of a change that the engine takes at no time, which is a mistake of ours.
- * @param internal where the engine stumbled. Its messages about values may quote them.
+ * The failure of a change that the engine will never accept, which is a mistake of ours.
+ * @param internal where the engine failed. Its messages about values may quote them.
  */
 export function unstorable(internal: string, cause?: unknown): VaultError {
   return new VaultError('internal', {
     public:
-      'The vault failed to store the request. Nothing was done, and nothing is gained by trying again.',
+      'The vault failed to store the request. Nothing was done, and a retry will fail as well.',
     internal,
     cause,
   });

@@ -6,7 +6,7 @@ import { type PropertyRule, parseProperties } from './structured-data.ts';
 const accountNumberPattern = /^[0-9]{3,17}$/;
 
 export const routingNumberForm = 'must be a routing number: 9 digits that pass the ABA check';
-export const accountNumberForm = 'must be an account number: a text of 3 to 17 digits';
+export const accountNumberForm = 'must be an account number: a string of 3 to 17 digits';
 
 export function parseRoutingNumber(value: Json): string | undefined {
   return typeof value === 'string' && abaValid(value) ? value : undefined;

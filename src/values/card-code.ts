@@ -1,4 +1,4 @@
-/** Card codes: how long one is kept, and the data without it. */
+/** Card codes: how long one is stored, and the data without it. */
 import { type Instant, instantAfter } from '../lib/clock.ts';
 import { isObject, type Json } from '../lib/json.ts';
 import type { Quotas } from '../rules/settings.ts';

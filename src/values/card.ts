@@ -1,4 +1,4 @@
-/** The card object: which numbers, dates and codes it may hold, and how they are kept. */
+/** The card object: which numbers, dates and codes it may hold, and how they are stored. */
 import { cardBin, cardBrand, luhnValid } from '../lib/checks.ts';
 import { isObject, type Json, type JsonObject } from '../lib/json.ts';
 import { type PropertyRule, parseProperties, wholeNumber } from './structured-data.ts';
@@ -15,7 +15,7 @@ export function parseCardNumber(value: Json): string | undefined {
     : undefined;
 }
 
-/** In the order in which a card is kept and shown. */
+/** In the order in which a card is stored and shown. */
 const rules: Readonly<Record<string, PropertyRule>> = {
   number: { required: true, form: cardNumberForm, parse: parseCardNumber },
   expiration_month: {
@@ -28,7 +28,7 @@ const rules: Readonly<Record<string, PropertyRule>> = {
     form: 'must be a year from 2000 to 2099',
     parse: (value) => wholeNumber(value, 2000, 2099),
   },
-  cvc: { required: false, form: 'must be a text of 3 or 4 digits', parse: parseCode },
+  cvc: { required: false, form: 'must be a string of 3 or 4 digits', parse: parseCode },
 };
 
 export const cardProperties: readonly string[] = Object.keys(rules);

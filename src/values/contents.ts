@@ -27,11 +27,11 @@ export interface Contents {
   readonly type: TokenTypeName;
   readonly data: Json;
   readonly container: Container;
-  /** `undefined` stands for the mask of the type, `null` for none. */
+  /** `undefined` means the mask of the type, `null` none. */
   readonly mask: Json | undefined;
   readonly metadata: Metadata | undefined;
   readonly searchIndexes: readonly string[];
-  /** `undefined` stands for the expression of the type. */
+  /** `undefined` means the expression of the type. */
   readonly fingerprintExpression: string | undefined;
   readonly expiry: Expiry | undefined;
   /** When the code among the data goes; `undefined` for one that is stored now, or none. */
@@ -237,7 +237,7 @@ function checkFingerprint(text: string): void {
   }
   // The one expression that is stored as it is; PostgreSQL keeps no U+0000, UTF-8 no half character.
   if (text.includes('\0') || !text.isWellFormed()) {
-    throw invalid('fingerprint_expression', 'must not hold U+0000 or half a surrogate pair');
+    throw invalid('fingerprint_expression', 'must not contain U+0000 or half a surrogate pair');
   }
   compileExpression(text, 'fingerprint_expression');
 }
@@ -261,7 +261,7 @@ function checkMetadata(
 function readContainer(containers: readonly string[] | null | undefined): Container | undefined {
   if (containers === undefined || containers === null || containers.length === 0) return undefined;
   const [text = '', ...others] = containers;
-  if (others.length > 0) throw invalid('containers', 'must hold one container');
+  if (others.length > 0) throw invalid('containers', 'must contain exactly one container');
   const container = parseContainer(text);
   if (container === undefined) throw invalid('containers[0]', containerForm);
   return container;

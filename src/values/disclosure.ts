@@ -145,7 +145,7 @@ const shownBy = (Object.keys(permissions) as Permission[]).filter(
 );
 
 /**
- * True when nothing of an earlier value can be left after the patch. It is told from the patch alone:
+ * True when nothing of an earlier value can be left after the patch. Only the patch decides this:
  * what is stored must not decide over the response.
  */
 function bringsValue(type: TokenTypeName, data: Json | undefined): boolean {

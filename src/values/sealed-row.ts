@@ -105,7 +105,7 @@ function boundColumns(row: Unsealed): string {
 }
 
 /**
- * The data of a stored token, without a card code whose time is over, whether or not that was
+ * The data of a stored token, without an expired card code, whether or not that was
  * removed from the disk yet. Its `Secret` is opened only by who holds a decision.
  */
 export function openData(tenant: Sealer, row: Row<'tokens'>, now: Instant): Secret<Json> {
@@ -119,7 +119,7 @@ export function stillThere(row: Row<'tokens'>, data: Json, now: Instant): Secret
   return new Secret(hasCode ? data : withoutCode(row.type as TokenTypeName, data));
 }
 
-/** A token whose code's time is over, with data that was sealed without it. */
+/** A token with an expired code, with data that was sealed without it. */
 export function rowWithoutCode(
   tenant: Tenant,
   row: Row<'tokens'>,
@@ -164,7 +164,7 @@ export function evaluateText(
     path,
   );
   if (value === undefined || value === null || value === '')
-    throw invalid(path, 'must give a value');
+    throw invalid(path, 'must result in a value that is not empty');
   if (typeof value === 'object') return JSON.stringify(value);
   return String(value);
 }

@@ -7,7 +7,7 @@ export interface PropertyRule {
   readonly required: boolean;
   /** What the value must be, for the caller. */
   readonly form: string;
-  /** Gives the value as it is kept, or `undefined` when it is not one. */
+  /** Gives the value as it is stored, or `undefined` when it is not one. */
   readonly parse: (value: Json) => Json | undefined;
 }
 

@@ -18,7 +18,7 @@ export interface TokenIds {
   next(taken: boolean): DrawnId;
 }
 
-/** @throws VaultError `validation_failed` when the id, or what its expression gives, is no id. */
+/** @throws VaultError `validation_failed` when the id, or the result of its expression, is not a valid id. */
 export function drawTokenIds(
   id: string | undefined,
   evaluated: Evaluated,
@@ -61,7 +61,7 @@ function redraw(draw: () => TokenId): TokenIds {
 
 /** Of two creations of one request that name the same id, the second is a mistake. */
 export function idRepeated(): VaultError {
-  return invalid('id', 'must differ from every other id of the request');
+  return invalid('id', 'must be unique in the request');
 }
 
 /** A token of this id could not be read, because its path is that of another route. */

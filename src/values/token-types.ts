@@ -22,7 +22,7 @@ import {
 export interface TokenType {
   /** Where a token lives unless its creator says otherwise. */
   readonly container: Container;
-  /** `undefined` for a type whose masked data is no data. */
+  /** `undefined` for a type whose masked data is not valid data. */
   readonly mask: Json | undefined;
   /** The expression whose value makes two tokens of the type equal. */
   readonly fingerprint: string;
@@ -32,12 +32,12 @@ export interface TokenType {
   /** The property that is kept no longer than the CVC Retention quota; see `card-code.ts`. */
   readonly code?: string;
   /**
-   * Gives the data as it is kept.
+   * Gives the data as it is stored.
    *
    * @throws VaultError 400 naming every attribute that is wrong, and never a value.
    */
   readonly parseData: (data: Json) => Json;
-  /** What a token says of its data beside it; absent for types that say nothing. */
+  /** What a token shows about its data next to it; absent for types that show nothing. */
   readonly summary?: (data: Json) => Summary;
 }
 

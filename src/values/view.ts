@@ -11,7 +11,7 @@ import type { TokenBody } from '../rules/reply.ts';
 import type { Row } from '../store/tables.ts';
 import { summaryOf, type TokenTypeName, tokenTypes } from './token-types.ts';
 
-/** Told when a stored mask cannot be evaluated and the data is therefore left out. */
+/** Called when a stored mask cannot be evaluated and the data is therefore left out. */
 export type OnMaskFailure = () => void;
 
 /** What decides how data is shown. */
@@ -108,7 +108,7 @@ export function withoutContents(body: TokenBody): TokenBody {
   return rest as TokenBody;
 }
 
-/** A token as it was answered before, its data as the grant shows it now. */
+/** A token as an earlier response had it, its data as the grant shows it now. */
 export function shownAgain(body: TokenBody, sight: Sight): TokenBody {
   const { data, card, bank, network_token, ...others } = body;
   return { ...others, ...shownData(sight) } as TokenBody;

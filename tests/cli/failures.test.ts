@@ -28,7 +28,7 @@ test('what the database refuses is said in its words', async (t) => {
 });
 
 onBothEngines('what nobody foresaw', (engine) => {
-  test('is told by its place, because its message may quote what is stored', async (t) => {
+  test('is reported by its place, because its message may quote what is stored', async (t) => {
     const { place } = await startVault(t, engine);
     const value = 'a value in the wrong place';
     await engine.run(place, `update tenants set quotas = '${value}'`);

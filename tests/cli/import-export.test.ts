@@ -46,7 +46,7 @@ onBothEngines('strongroom import and export', (engine) => {
     assert.deepEqual([imported.code, imported.stdout], [0, ''], imported.stderr);
     assert.match(
       imported.stderr,
-      /^4 tokens created, 0 values deduplicated, 0 lines done before, 0 failed\.$/m,
+      /^4 tokens created, 0 values deduplicated, 0 lines already done, 0 failed\.$/m,
     );
 
     const exported = await one.run(['export', one.file('out')]);
@@ -83,7 +83,7 @@ onBothEngines('strongroom import and export', (engine) => {
     }
   });
 
-  test('lines that fail are kept with their reasons, and the rest is imported once', async (t) => {
+  test('lines that fail are written to files with their reasons, and the rest is imported once', async (t) => {
     const { vault, file, run, key } = await start(t, engine);
     const secret = '4242424242424241';
     const wrong = { id: 'wrong', type: 'card', data: { number: secret } };
@@ -107,11 +107,11 @@ onBothEngines('strongroom import and export', (engine) => {
     writeLines(file('in.errors'), [{ ...wrong, data: card }]);
     assert.equal((await run(['import', file('in.errors')])).code, 0);
     const again = await run(['import', file('in'), '--from', '1', '--errors', file('other')]);
-    assert.match(again.stderr, /0 tokens created, .* 1 lines done before, 2 failed\./);
+    assert.match(again.stderr, /0 tokens created, .* 1 lines already done, 2 failed\./);
     assert.equal(await total(vault, key), 2);
   });
 
-  test('begins where it is told to', async (t) => {
+  test('begins at the requested line', async (t) => {
     const { vault, file, run, key } = await start(t, engine);
     writeLines(
       file('in'),
@@ -121,7 +121,7 @@ onBothEngines('strongroom import and export', (engine) => {
     assert.equal(await total(vault, key), 3);
   });
 
-  test('a key that may not do it, or none, is told so and nothing is done', async (t) => {
+  test('without a key, or with one that may not do it, the reason is printed and nothing is done', async (t) => {
     const { vault, file, run, key } = await start(t, engine);
     writeLines(file('in'), [{ type: 'token', data: 1 }]);
     const reader = await vault.application({ permissions: ['token:read'] });
@@ -129,12 +129,12 @@ onBothEngines('strongroom import and export', (engine) => {
     assert.equal(refused.code, 1);
     assert.match(
       refused.stderr,
-      /the vault answered 403\. The key lacks the permission token:create/,
+      /the vault returned 403\. The key lacks the permission token:create/,
     );
     const creator = await vault.application({ permissions: ['token:create'] });
     const unread = await run(['export', file('out')], creator);
     assert.equal(unread.code, 1);
-    assert.match(unread.stderr, /the vault answered 403/);
+    assert.match(unread.stderr, /the vault returned 403/);
     const none = await runCommand(['import', file('in'), '--url', vault.url], {});
     assert.equal(none.code, 2);
     assert.match(none.stderr, /the key is read from the variable STRONGROOM_KEY/);

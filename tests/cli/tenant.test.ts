@@ -29,7 +29,7 @@ onBothEngines('the operator’s commands', (engine) => {
     assert.equal((await get(key)).body.name, 'acme');
     const again = await run('tenant', 'create', '--name', 'acme');
     assert.equal(again.code, 1);
-    assert.match(again.stderr, /A tenant of this name exists/);
+    assert.match(again.stderr, /A tenant with this name already exists/);
 
     const listed = await json('tenant', 'list');
     assert.deepEqual(
@@ -59,7 +59,7 @@ onBothEngines('the operator’s commands', (engine) => {
     await json('tenant', 'create', '--name', 'acme');
   });
 
-  test('a quota that is refused is named, and none beside it is set', async (t) => {
+  test('a quota that is refused is named, and no other is set', async (t) => {
     const { run, get } = await besideServer(t);
     const before = (await get(managementKey)).body.quotas;
     const words = ['--set', 'detokenize_limit=7', '--set', 'tokenise_limit=5'];
@@ -134,7 +134,7 @@ onBothEngines('the operator’s commands', (engine) => {
     ]) {
       const refused = await run(...words, '--tenant', 'shared');
       assert.equal(refused.code, 2, `${words.join(' ')}: ${refused.stdout}`);
-      assert.match(refused.stderr, /there is no tenant of that id or name/);
+      assert.match(refused.stderr, /there is no tenant with that id or name/);
     }
     const log = await run('logs', 'export', '--tenant', 'victim');
     assert.equal(log.stdout.split('\n')[0], `{"kind":"begin","tenant_id":"${victim.id}"}`);
@@ -156,7 +156,7 @@ onBothEngines('the operator’s commands', (engine) => {
     assert.match(deleted.stdout, /^Deleted the tenant "other"/);
   });
 
-  test('a handle that reads like an id is refused, and one written beside the vault is ambiguous', async (t) => {
+  test('a handle that reads like an id is refused, and one written outside the vault is ambiguous', async (t) => {
     const { vault, run, json } = await besideServer(t);
     const [victim] = await json('tenant', 'create', '--name', 'victim');
     const refused = await run('tenant', 'create', '--name', victim.id);

@@ -98,7 +98,7 @@ suite('XAES-256-GCM', () => {
       assert.throws(() => new AeadKey(Buffer.alloc(length)), refused);
   });
 
-  test('a key prints and serialises as nothing', () => {
+  test('a key prints and serializes as nothing', () => {
     const key = new AeadKey(randomBytes(32));
     assert.equal(inspect(key, { showHidden: true, depth: 9, customInspect: false }), 'AeadKey {}');
     assert.equal(JSON.stringify(key), '{}');

@@ -113,7 +113,7 @@ suite('a sealed value', () => {
     assert.throws(() => openText({ ...keys, at: () => undefined }, binding, sealed), integrity);
   });
 
-  test('still opens after a newer version seals, and tells which version it needs', () => {
+  test('still opens after a newer version seals, and shows which version it needs', () => {
     const sealed = sealText(keysOf('data', 1), binding, card, random);
     assert.equal(keyVersionOf(sealed), 1);
     assert.equal(keyVersionOf(sealText(keys, binding, card, random)), 2);

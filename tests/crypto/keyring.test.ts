@@ -53,7 +53,7 @@ suite('a keyring', () => {
     assert.throws(() => openText(keyring.sealing('reply'), binding, sealed), integrity);
   });
 
-  test('reveals no key when it is printed or serialised', () => {
+  test('reveals no key when it is printed or serialized', () => {
     const keyring = rotate(createKeyring(random), 'data', random);
     keyring.sealing('data');
     const printed = [

@@ -62,7 +62,7 @@ suite('a root key from the environment', () => {
     }
   });
 
-  test('prints and serialises as nothing', (t) => {
+  test('prints and serializes as nothing', (t) => {
     const { file } = emptyPlace(t);
     const loaded = loadRootKey({ text, file, createIfMissing: false, random });
     const printed = inspect(loaded, { depth: 9, showHidden: true }) + JSON.stringify(loaded);

@@ -5,7 +5,7 @@ import { base58 } from '@scure/base';
 import { hashSessionNonce, newSessionNonce } from '../../src/crypto/session-nonce.ts';
 import { pooledRandom } from '../../src/lib/random.ts';
 
-test('a nonce has 22 characters, stands for 16 random bytes, and repeats never', () => {
+test('a nonce has 22 characters, encodes 16 random bytes, and never repeats', () => {
   const random = pooledRandom();
   const nonces = Array.from({ length: 2000 }, () => newSessionNonce(random));
   assert.equal(new Set(nonces).size, nonces.length);
@@ -21,7 +21,7 @@ test('bytes that would give a shorter nonce are drawn again', () => {
   assert.equal(nonce, base58.encode(Buffer.alloc(16, 0xff)));
 });
 
-test('only a hash of a nonce is kept', () => {
+test('only a hash of a nonce is stored', () => {
   assert.match(hashSessionNonce('a'), /^[A-Za-z0-9_-]{43}$/);
   assert.notEqual(hashSessionNonce('a'), hashSessionNonce('b'));
 });

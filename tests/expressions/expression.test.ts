@@ -81,7 +81,7 @@ describe('the type of a result', () => {
 describe('what is not an expression', () => {
   const refused: readonly (readonly [string, number, string])[] = [
     ['{{ data', 1, 'expected the end "}}" of this output'],
-    ['a {{ data | nope }}', 3, 'expected only filters the language has'],
+    ['a {{ data | nope }}', 3, 'expected a supported filter'],
     ['{{ }}', 4, 'expected a value or a filter'],
     ['{{ data.number reveal_last }}', 4, 'expected one value before the filters'],
     ['{{ data. }}', 9, 'expected a name or a value'],
@@ -116,7 +116,7 @@ describe('what is not an expression', () => {
       `expected a range between whole numbers, of at most ${rangeMax}`,
     ],
     ['{% assign x = data, last4 %}', 19, 'expected "|" and a filter, or the end'],
-    ["{% include 'x' %}", 1, 'expected one of the tags the language has'],
+    ["{% include 'x' %}", 1, 'expected a supported tag'],
     ['{% if data %}', 1, 'expected the end of this tag'],
     ['{% raw %}', 1, 'expected the end of this tag'],
   ];

@@ -123,7 +123,7 @@ describe('a body that is refused', () => {
     ['{{ card', 3, 'expected "}}" after this'],
     ["{{ card | append: '}} ", 3, 'expected "}}" after this'],
     ['{% raw %}{{ card }}', 10, 'expected "{% endraw %}" after this'],
-    ['{{ card | nope }}', 1, 'expected only filters the language has'],
+    ['{{ card | nope }}', 1, 'expected a supported filter'],
     ['ab {{ card | }}', 13, 'expected a name or a value'],
     [
       'ab {{ card | reveal_last }}',

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   createFailedAuthentication,
-  toldMax,
-  toldPerSourceMax,
+  loggedMax,
+  loggedPerSourceMax,
   windowMs,
 } from '../../src/gate/failed-authentication.ts';
 import { type KeyId, newUuid, type TenantId } from '../../src/lib/ids.ts';
@@ -30,7 +30,7 @@ async function fixture(t: Parameters<typeof startVault>[0]) {
 }
 
 onBothEngines('failed authentication', (engine) => {
-  test('the operator is told where it came from and under which trace id, and no key', async (t) => {
+  test('the log of the operator has the address and the trace id, and no key', async (t) => {
     const vault = await startVault(t, engine);
     const headers = { 'svc-trace-id': 'trace-7' };
     await vault.send('GET', '/tokens/a', { key: wrongKey, headers });
@@ -44,7 +44,7 @@ onBothEngines('failed authentication', (engine) => {
     assert.equal(JSON.stringify(vault.logged).includes(wrongKey), false);
   });
 
-  test('the tenant is told of a session that is over', async (t) => {
+  test('the log of the tenant records an expired session', async (t) => {
     const vault = await startVault(t, engine);
     const key = await vault.application({ type: 'public', permissions: ['token:create'] });
     const session = await vault.send('POST', '/sessions', { key });
@@ -72,7 +72,7 @@ onBothEngines('failed authentication after many with keys that do not exist', (e
     const key = await vault.application({ type: 'public', permissions: ['token:create'] });
     const session = await vault.send('POST', '/sessions', { key });
     vault.clock.advance(4 * 60_000);
-    for (let time = 0; time < toldPerSourceMax; time += 1) {
+    for (let time = 0; time < loggedPerSourceMax; time += 1) {
       await vault.send('GET', '/tokens/a', { key: wrongKey });
     }
     const sent = { key: session.body.session_key };
@@ -90,7 +90,7 @@ test('a key that was altered is told of after many that do not exist, or are ove
     key_id: newUuid<KeyId>(pooledRandom()),
     session_id: null,
   } as Row<'api_keys'>;
-  for (let time = 0; time < toldPerSourceMax; time += 1) {
+  for (let time = 0; time < loggedPerSourceMax; time += 1) {
     await onFailure(from('10.0.0.1'), undefined);
     await onFailure(from('10.0.0.1'), key);
   }
@@ -101,47 +101,47 @@ test('a key that was altered is told of after many that do not exist, or are ove
 
 test('an address is told of so often in a minute, and others besides it', async (t) => {
   const { clock, logged, onFailure, told } = await fixture(t);
-  for (let time = 0; time < toldPerSourceMax + 7; time += 1) {
+  for (let time = 0; time < loggedPerSourceMax + 7; time += 1) {
     await onFailure(from('10.0.0.1'), undefined);
   }
-  assert.equal(told().length, toldPerSourceMax);
+  assert.equal(told().length, loggedPerSourceMax);
   await onFailure(from('10.0.0.2'), undefined);
-  assert.equal(told().length, toldPerSourceMax + 1);
+  assert.equal(told().length, loggedPerSourceMax + 1);
   clock.advance(windowMs);
   await onFailure(from('10.0.0.1'), undefined);
-  assert.equal(told().length, toldPerSourceMax + 2);
+  assert.equal(told().length, loggedPerSourceMax + 2);
   assert.deepEqual(
     logged.flatMap(({ fields }) => fields?.count ?? []),
     [7],
   );
 });
 
-test('any number of addresses is told of so often in a minute', async (t) => {
+test('all addresses together are logged a limited number of times a minute', async (t) => {
   const { onFailure, told } = await fixture(t);
-  for (let host = 0; host < 3 * toldMax; host += 1) {
+  for (let host = 0; host < 3 * loggedMax; host += 1) {
     await onFailure(from(`10.1.${host >> 8}.${host & 255}`), undefined);
   }
-  assert.equal(told().length, toldMax);
+  assert.equal(told().length, loggedMax);
 });
 
 test('the addresses of one IPv6 network count as one', async (t) => {
   const { onFailure, told } = await fixture(t);
   const same = ['2001:db8::1', '2001:db8:0:0:1:2:3:4', '2001:db8::ffff:0:1', '2001:db8:0:0::5'];
-  for (let time = 0; time < toldPerSourceMax; time += 1) {
+  for (let time = 0; time < loggedPerSourceMax; time += 1) {
     for (const address of same) await onFailure(from(address), undefined);
   }
-  assert.equal(told().length, toldPerSourceMax);
+  assert.equal(told().length, loggedPerSourceMax);
   for (const other of ['2001:db8:0:1::1', '::1', '::ffff:10.0.0.1']) {
     await onFailure(from(other), undefined);
   }
-  assert.equal(told().length, toldPerSourceMax + 3);
+  assert.equal(told().length, loggedPerSourceMax + 3);
 });
 
 test('an IPv4 address counts as one, however it is written', async (t) => {
   const { onFailure, told } = await fixture(t);
   const same = ['10.0.0.1', '::ffff:10.0.0.1', '::ffff:0a00:0001'];
-  for (let time = 0; time < toldPerSourceMax; time += 1) {
+  for (let time = 0; time < loggedPerSourceMax; time += 1) {
     for (const address of same) await onFailure(from(address), undefined);
   }
-  assert.equal(told().length, toldPerSourceMax);
+  assert.equal(told().length, loggedPerSourceMax);
 });

@@ -82,7 +82,7 @@ onBothEngines('Authentication', (engine) => {
     assert.equal((await tenant.send('POST', '/tokens', { body: token })).status, 401);
   });
 
-  test('401: without its application or its tenant a key is nobody', async (t) => {
+  test('401: a key without its application or its tenant is refused', async (t) => {
     const vault = await startVault(t, engine);
     const { store } = vault.running.vault;
     for (const table of ['applications', 'tenants'] as const) {

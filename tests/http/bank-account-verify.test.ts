@@ -174,7 +174,7 @@ onBothEngines(`POST ${path} by rules`, (engine) => {
     assert.deepEqual(new Set(ids.map((entry) => entry.entity_id)), new Set(['*', own]));
   });
 
-  test('400: a token that is missing, expired or another tenant’s is told alike', async () => {
+  test('400: a token that is missing, expired or another tenant’s gets the same response', async () => {
     const tenant = await tenants();
     const other = await newTenant(tenant.vault);
     const foreign = (await other.token({ ...accountToken, id: 'foreign' })).body.id;

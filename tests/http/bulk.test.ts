@@ -210,7 +210,7 @@ onBothEngines('POST /tokens/bulk, a line that was done before,', (engine) => {
     assert.equal((await bulk(tenant, [line]))[0].status, 409);
   });
 
-  test('is made anew once the token has expired', async () => {
+  test('is created again once the token has expired', async () => {
     const tenant = await tenants();
     const soon = new Date(tenant.vault.clock.now() + 60_000).toISOString();
     await bulk(tenant, [token('mortal', { id: 'line-1', expires_at: soon })]);
@@ -233,7 +233,7 @@ onBothEngines('POST /tokens/bulk, a line that was done before,', (engine) => {
 onBothEngines('POST /tokens/bulk, a line that is refused', (engine) => {
   const tenants = tenantsOf(engine);
 
-  test('400 names what is wrong with it, and its value stands nowhere', async () => {
+  test('400 names what is wrong with it, and its value appears nowhere', async () => {
     const tenant = await tenants();
     const secret = '4242424242424241';
     const wrong: readonly (readonly [unknown, string, string?])[] = [
@@ -267,7 +267,7 @@ onBothEngines('POST /tokens/bulk, a line that is refused', (engine) => {
     assert.deepEqual(await tenant.logged('token_intent'), ['convert failed']);
   });
 
-  test('400 for a line that is not UTF-8, and its neighbours are kept as they are', async () => {
+  test('400 for a line that is not UTF-8, without effect on other lines', async () => {
     const tenant = await tenants();
     const bytes = Buffer.from(linesSent([token('é'), token('X'), token('ü')]).body as string);
     bytes[bytes.indexOf('X')] = 0xff;

@@ -64,7 +64,7 @@ onBothEngines('DELETE /tokens/{id}', (engine) => {
     assert.equal((await other.send('GET', '/tokens/own')).status, 200);
   });
 
-  test('of many deletions at once one succeeds, and a patch beside them never brings it back', async () => {
+  test('of many deletions at once one succeeds, and a concurrent patch never brings it back', async () => {
     const tenant = await tenants();
     await tenant.token(request);
     const answers = await Promise.all(

@@ -5,7 +5,7 @@ import { onBothEngines } from '../support/engines.ts';
 import { startVault } from '../support/vault.ts';
 
 onBothEngines('the description of the service', (engine) => {
-  test('200: every declared route stands in the OpenAPI document and on the page', async (t) => {
+  test('200: every declared route is in the OpenAPI document and on the page', async (t) => {
     const vault = await startVault(t, engine);
     const { status, body } = await vault.send('GET', '/openapi.json');
     const page = await vault.send('GET', '/docs');

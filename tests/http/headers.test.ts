@@ -35,7 +35,7 @@ onBothEngines('Headers', (engine) => {
     }
   });
 
-  test('the trace id of a request stands in its log entry', async () => {
+  test('the trace id of a request is in its log entry', async () => {
     const tenant = await tenants();
     const headers = { 'svc-trace-id': 'mine-2' };
     await tenant.send('POST', '/tokens', { body: token, headers });

@@ -149,7 +149,7 @@ onBothEngines('a page of large tokens', (engine) => {
     assert.equal(await readsOf(tenant), 0);
   });
 
-  test('is not kept under an idempotency key: a retry is a new search', async () => {
+  test('is not stored under an idempotency key: a retry is a new search', async () => {
     const tenant = await tenants();
     await fillWithLarge(tenant, 1);
     const headers = { 'SVC-IDEMPOTENCY-KEY': 'b7c9f6c1-5d8e-4f0a-9c1e-2f6d1a3b4c5d' };

@@ -34,7 +34,7 @@ onBothEngines('GET /tokens', (engine) => {
     });
   });
 
-  test('200: pages of a size, one past the end is empty, size 0 tells the totals', async () => {
+  test('200: pages of a size, one past the end is empty, size 0 gives only the totals', async () => {
     const tenant = await tenants();
     await tokens(tenant, 5);
     const second = await tenant.send('GET', '/tokens?size=2&page=2');

@@ -143,7 +143,7 @@ onBothEngines('HTTP', (engine) => {
     assert.equal(JSON.stringify(tenant.vault.logged).includes(marker), false);
   });
 
-  test('400: bytes that are no HTTP, and a connection that is cut is nobody’s trouble', async () => {
+  test('400: bytes that are not HTTP; a connection that is cut causes no error', async () => {
     const tenant = await tenants();
     const noise = await connectTo(tenant.vault.url);
     noise.socket.write(`${marker} ${marker}\r\n\r\n`);

@@ -36,7 +36,7 @@ async function times<T>(count: number, send: () => Promise<T>): Promise<T[]> {
 }
 
 onBothEngines('Rate limits', (engine) => {
-  test('are off when the operator says so: no request is counted or told what is left', async (t) => {
+  test('are off when the operator says so: no request is counted or gets rate limit headers', async (t) => {
     const vault = await startVault(t, engine, {
       environment: { STRONGROOM_RATE_LIMITS: 'off' },
     });
@@ -115,7 +115,7 @@ onBothEngines('Rate limits', (engine) => {
     assertLimited(await times(2, () => create(open)), 1);
   });
 
-  test('of several rules the tightest is told', async (t) => {
+  test('of several rules the headers describe the tightest', async (t) => {
     const wide = { per: ['address'], requests: 50, window_seconds: 60 };
     const tight = { per: ['key'], requests: 7, window_seconds: 60, routes: ['GET /tokens/{id}'] };
     const vault = await startVault(t, engine, { environment: limiting(t, wide, tight) });

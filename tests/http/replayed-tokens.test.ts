@@ -31,7 +31,7 @@ onBothEngines('Answers given again', (engine) => {
     return { become, send };
   }
 
-  test('a token that is there, and may be seen as then, is told of word for word', async () => {
+  test('a token that exists, and may be seen as before, is shown exactly as before', async () => {
     const tenant = await tenants();
     const { send } = await holder(tenant);
     const first = await send('/tokens', card);
@@ -39,7 +39,7 @@ onBothEngines('Answers given again', (engine) => {
     assert.equal((await send('/tokens', {})).text, first.text);
   });
 
-  test('a token that was deleted is told of without its contents', async () => {
+  test('a token that was deleted is shown without its contents', async () => {
     const tenant = await tenants();
     const { send } = await holder(tenant);
     const created = await send('/tokens', card);
@@ -58,7 +58,7 @@ onBothEngines('Answers given again', (engine) => {
     }
   });
 
-  test('another token that has taken the id is not told of', async () => {
+  test('another token that has taken the id is not shown', async () => {
     const tenant = await tenants();
     const { send } = await holder(tenant);
     await send('/tokens', { ...card, id: 'reused' });

@@ -56,7 +56,7 @@ onBothEngines('/tenants/self', (engine) => {
     assert.equal(a.body.id, b.body.id);
   });
 
-  test('PUT 200: a name that another tenant has tells nobody that there is such a tenant', async () => {
+  test('PUT 200: a name that another tenant has does not reveal that there is such a tenant', async () => {
     const other = await newTenant();
     const { name } = (await manage(other, 'GET')).body;
     const tenant = await newTenant();

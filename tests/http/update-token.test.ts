@@ -17,7 +17,7 @@ const request = {
 onBothEngines('PATCH /tokens/{id}', (engine) => {
   const tenants = tenantsOf(engine);
 
-  test('200: what is patched changes, the rest stays, and who did it when is told', async () => {
+  test('200: what is patched changes, the rest stays, and the token shows who changed it and when', async () => {
     const tenant = await tenants();
     const { _extras, ...created } = (await tenant.token(request)).body;
     const body = { data: { expiration_year: 2031 } };

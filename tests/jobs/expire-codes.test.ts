@@ -30,7 +30,7 @@ function holds(place: Place, bytes: Uint8Array): boolean {
 onBothEngines('The job that removes card codes', (engine) => {
   const tenants = tenantsOf(engine);
 
-  test('seals the data anew without the code; the rest of the token stays as it was', async () => {
+  test('seals the data again without the code; the rest of the token stays as it was', async () => {
     const tenant = await tenants();
     const { id } = (await tenant.token({ type: 'card', data: visa, metadata: { a: 'b' } })).body;
     const before = await onlyToken(tenant);

@@ -30,7 +30,7 @@ function controlled(everyMs: number) {
   return { job, runs, next };
 }
 
-test('a job runs at once and again after its time, and tells what it did', async () => {
+test('a job runs at once and again after its interval, and logs what it did', async () => {
   const { log, lines } = recorder();
   const { job, runs, next } = controlled(1);
   const second = next().then(next);
@@ -45,7 +45,7 @@ test('a job runs at once and again after its time, and tells what it did', async
   assert.equal(lines.length, 1);
 });
 
-test('a job that fails is told of without its words, and runs again', async () => {
+test('a job that fails is logged without the text of its error, and runs again', async () => {
   const { log, lines } = recorder();
   const { job, runs, next } = controlled(1);
   const second = next().then(next);

@@ -80,7 +80,7 @@ function alterations(
   });
 }
 
-onBothEngines('a row that was altered beside the vault', (engine) => {
+onBothEngines('a row that was altered outside the vault', (engine) => {
   test('500: any column of a token, whatever is shown of it and whatever is done with it', async (t) => {
     const vault = await startVault(t, engine);
     const tenant = await newTenant(vault);

@@ -253,7 +253,7 @@ onBothEngines('what was written beside the vault', (engine) => {
     assert.equal(found.code, 3);
     assert.match(found.stdout, /^The log does NOT explain these rows:$/m);
     assert.match(found.stdout, /^ {2}missing: token mine is gone/m);
-    assert.match(found.stdout, /entry \d+ of stream \S+ last spoke of it/);
+    assert.match(found.stdout, /entry \d+ of stream \S+ is the last about it/);
     assert.equal((await text('--file', 'x')).code, 2);
   });
 });

@@ -5,10 +5,10 @@ import { onBothEngines } from '../support/engines.ts';
 import { newTenant, untilUsed } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
-const message = 'a stored key was altered beside the vault and is refused';
+const message = 'a stored key was altered outside the vault and is refused';
 
 onBothEngines('the directory of keys', (engine) => {
-  test('a row that was pointed at somebody else opens nothing, and the operator is told', async (t) => {
+  test('a row that was changed to point at another caller gives no access, and the operator is notified', async (t) => {
     const vault = await startVault(t, engine);
     const [own, other] = [await newTenant(vault), await newTenant(vault)];
     const { id } = (await other.token({ type: 'token', data: 'of the other tenant' })).body;

@@ -19,7 +19,7 @@ async function warnings(t: TestContext, name: EngineName, environment: Environme
   return { vault, count };
 }
 
-test('a key beside the database of a production tenant is warned about once', async (t) => {
+test('a root key next to the database of a production tenant causes one warning', async (t) => {
   const { vault, count } = await warnings(t, 'sqlite', production);
   await vault.application();
   assert.equal(count(), 1);

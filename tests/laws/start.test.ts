@@ -20,7 +20,7 @@ import { createApplication, managementKey, request } from '../support/vault.ts';
 /** An address that is not loopback and needs no network. */
 const everywhere = { STRONGROOM_HOST: '0.0.0.0' };
 const noBootstrapKey = { STRONGROOM_BOOTSTRAP_KEY: '' };
-const shownKey = /^Its management key, shown this once: (key_test_mgt_\w+)$/m;
+const shownKey = /^Its management key, shown only once: (key_test_mgt_\w+)$/m;
 
 const refusals: readonly { title: string; environment: Environment; says: RegExp }[] = [
   {
@@ -117,7 +117,7 @@ onBothEngines('the first start', (engine) => {
     assert.equal(token.body.tenant_id, id);
     const again = await runCommand(words, environmentOf(place));
     assert.equal(again.code, 1);
-    assert.match(again.stderr, /A tenant of this name exists/);
+    assert.match(again.stderr, /A tenant with this name already exists/);
   });
 });
 

@@ -55,7 +55,7 @@ onBothEngines('a client that is slow', (engine) => {
     assert.equal(requestTimeoutMs, 30_000);
   });
 
-  test('in its headers is told so and cut off', async (t) => {
+  test('in its headers gets a 408 and is cut off', async (t) => {
     const vault = await startVault(t, engine, { requestTimeoutMs: shortTimeoutMs });
     const slow = await connectTo(vault.url);
     slow.socket.write('POST /tokens HTTP/1.1\r\n');
@@ -63,7 +63,7 @@ onBothEngines('a client that is slow', (engine) => {
     assertTimeout(await slow.answer);
   });
 
-  test('in its body is told so and cut off, and nothing is stored', async (t) => {
+  test('in its body gets a 408 and is cut off, and nothing is stored', async (t) => {
     const vault = await startVault(t, engine, { requestTimeoutMs: shortTimeoutMs });
     const slow = await beginCreation(vault.url, await vault.application(), endless);
     trickle(slow, ' ');

@@ -64,9 +64,9 @@ const words: fc.Arbitrary<PolicyWords> = fc.record({
   rules: fc.uniqueArray(rule, { maxLength: 6, selector: ({ priority }) => priority }),
 });
 
-/** Grants that stand a chance: some of the authoriser's own words, some narrowed, some invented. */
-function grantedBy(authoriser: PolicyWords): fc.Arbitrary<PolicyWords> {
-  const own = fc.subarray([...authoriser.rules]);
+/** Grants that stand a chance: some of the authorizer's own words, some narrowed, some invented. */
+function grantedBy(authorizer: PolicyWords): fc.Arbitrary<PolicyWords> {
+  const own = fc.subarray([...authorizer.rules]);
   const narrowed = fc
     .tuple(own, fc.array(path, { minLength: 6, maxLength: 6 }))
     .map(([rules, paths]) =>
@@ -78,7 +78,7 @@ function grantedBy(authoriser: PolicyWords): fc.Arbitrary<PolicyWords> {
     );
   return fc.oneof(
     fc.record({
-      permissions: fc.subarray([...authoriser.permissions]),
+      permissions: fc.subarray([...authorizer.permissions]),
       rules: fc.oneof(own, narrowed),
     }),
     fc.record({
@@ -293,16 +293,16 @@ suite('scopesOf', () => {
 
 suite('covers', () => {
   const sight = ['redact', 'mask', 'reveal'];
-  const pair = words.chain((authoriser) =>
-    fc.record({ authoriser: fc.constant(authoriser), granted: grantedBy(authoriser) }),
+  const pair = words.chain((authorizer) =>
+    fc.record({ authorizer: fc.constant(authorizer), granted: grantedBy(authorizer) }),
   );
 
-  test('never lets a grant see what its authoriser could not, on random pairs', () => {
+  test('never lets a grant see what its authorizer could not, on random pairs', () => {
     let covered = 0;
     let refused = 0;
     fc.assert(
       fc.property(pair, fc.array(token, { minLength: 8, maxLength: 8 }), (given, tokens) => {
-        if (!access.covers(policyOf(given.authoriser), policyOf(given.granted))) {
+        if (!access.covers(policyOf(given.authorizer), policyOf(given.granted))) {
           refused += 1;
           return;
         }
@@ -310,8 +310,8 @@ suite('covers', () => {
           for (const about of tokens) {
             const transform = transformOf(given.granted, permission, about);
             if (transform === undefined) continue;
-            const own = transformOf(given.authoriser, permission, about);
-            assert(own !== undefined, 'granted what the authoriser does not hold');
+            const own = transformOf(given.authorizer, permission, about);
+            assert(own !== undefined, 'granted what the authorizer does not hold');
             const enough = sight.indexOf(own) >= sight.indexOf(transform);
             assert(enough || permission === 'token:delete', `${own} is less than ${transform}`);
             covered += 1;
@@ -357,40 +357,40 @@ suite('covers', () => {
 
   const cases: Record<
     string,
-    { authoriser: PolicyWords; granted: PolicyWords; expected: boolean }
+    { authorizer: PolicyWords; granted: PolicyWords; expected: boolean }
   > = {
     'a plain permission masks: one token masked may be granted': {
-      authoriser: plainRead,
+      authorizer: plainRead,
       granted: grant(oneToken, 'mask'),
       expected: true,
     },
     'a plain permission masks: revealing one token may not be granted': {
-      authoriser: plainRead,
+      authorizer: plainRead,
       granted: grant(oneToken, 'reveal'),
       expected: false,
     },
     'the plain permission itself may be granted': {
-      authoriser: plainRead,
+      authorizer: plainRead,
       granted: plainRead,
       expected: true,
     },
     'a container may not be widened': {
-      authoriser: grant({ container: '/pci/' }, 'reveal'),
+      authorizer: grant({ container: '/pci/' }, 'reveal'),
       granted: grant({ container: '/' }, 'mask'),
       expected: false,
     },
     'one token of unknown container needs every container': {
-      authoriser: grant({ container: '/pci/' }, 'reveal'),
+      authorizer: grant({ container: '/pci/' }, 'reveal'),
       granted: grant(oneToken, 'mask'),
       expected: false,
     },
     'a container condition may lie within a container': {
-      authoriser: grant({ container: '/pci/' }, 'reveal'),
+      authorizer: grant({ container: '/pci/' }, 'reveal'),
       granted: grant(inPci, 'reveal'),
       expected: true,
     },
     'the beginning of a container is not that of its neighbor': {
-      authoriser: grant({ container: '/pci/' }, 'reveal'),
+      authorizer: grant({ container: '/pci/' }, 'reveal'),
       granted: grant(
         { conditions: [{ attribute: 'container', operator: 'starts_with', value: '/pc' }] },
         'mask',
@@ -398,7 +398,7 @@ suite('covers', () => {
       expected: false,
     },
     'a condition without the last slash grants no more than the container': {
-      authoriser: grant({ container: '/pci/' }, 'reveal'),
+      authorizer: grant({ container: '/pci/' }, 'reveal'),
       granted: grant(
         { conditions: [{ attribute: 'container', operator: 'starts_with', value: '/pci' }] },
         'reveal',
@@ -406,7 +406,7 @@ suite('covers', () => {
       expected: true,
     },
     'a less revealing rule in front of the wider one is respected': {
-      authoriser: {
+      authorizer: {
         permissions: [],
         rules: [
           ...grant({ container: '/pci/high/' }, 'mask').rules,
@@ -417,7 +417,7 @@ suite('covers', () => {
       expected: false,
     },
     'a more revealing rule in front hides the less revealing one behind it': {
-      authoriser: {
+      authorizer: {
         permissions: ['token:read'],
         rules: grant({ container: '/pci/' }, 'reveal').rules,
       },
@@ -425,29 +425,29 @@ suite('covers', () => {
       expected: true,
     },
     'deleting returns no data, so its transform is no excess': {
-      authoriser: { permissions: ['token:delete'], rules: [] },
+      authorizer: { permissions: ['token:delete'], rules: [] },
       granted: grant({ container: '/', permissions: ['token:delete'] }, 'reveal'),
       expected: true,
     },
     'another permission is another matter': {
-      authoriser: grant({ container: '/' }, 'reveal'),
+      authorizer: grant({ container: '/' }, 'reveal'),
       granted: grant({ container: '/', permissions: ['token:use'] }, 'redact'),
       expected: false,
     },
     'a permission without containers must be held': {
-      authoriser: plainRead,
+      authorizer: plainRead,
       granted: { permissions: ['token-intent:create'], rules: [] },
       expected: false,
     },
     'a permission without containers that is held may be granted': {
-      authoriser: { permissions: ['token-intent:create'], rules: [] },
+      authorizer: { permissions: ['token-intent:create'], rules: [] },
       granted: { permissions: ['token-intent:create'], rules: [] },
       expected: true,
     },
   };
-  for (const [name, { authoriser, granted, expected }] of Object.entries(cases)) {
+  for (const [name, { authorizer, granted, expected }] of Object.entries(cases)) {
     test(name, () => {
-      assert.equal(access.covers(policyOf(authoriser), policyOf(granted)), expected);
+      assert.equal(access.covers(policyOf(authorizer), policyOf(granted)), expected);
     });
   }
 });

@@ -124,7 +124,7 @@ onBothEngines('tenants can be spread over machines', (engine) => {
   });
 });
 
-test('the check tells queries of one tenant from others', () => {
+test('the check distinguishes queries of one tenant from others', () => {
   const unbound = (sql: string) =>
     unboundQueries(sql, ['tokens', 'logs']).map(({ table }) => table);
   for (const sql of [

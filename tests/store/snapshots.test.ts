@@ -16,7 +16,7 @@ function amongTimers<T>(run: () => Promise<T>): Promise<T> {
   return promise;
 }
 
-test('whoever is told of a commit finds it, whatever was read in the same turn', async (t) => {
+test('whoever is notified of a commit finds it, whatever was read in the same turn', async (t) => {
   const sqlite = engineOf('sqlite');
   const place = await sqlite.place(t);
   const store = await sqlite.open(place);

@@ -63,7 +63,7 @@ test('while the thread cannot come back, commits fail with unavailable; then it 
   assert.equal((await commit(writer, 'b'))?.unavailable, undefined);
 });
 
-test('what the first start fails with is told as it is', async (t) => {
+test('the error of the first start is reported as it is', async (t) => {
   const dataDir = join(temporaryDirectory(t), 'data');
   writeFileSync(dataDir, 'no directory');
   await assert.rejects(

@@ -53,7 +53,7 @@ export function createStillClock(): TestClock {
 
 export interface Sent {
   readonly key?: string | undefined;
-  /** Serialised as JSON; a string or a Buffer is sent as it is. */
+  /** Serialized as JSON; a string or a Buffer is sent as it is. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -46,7 +46,7 @@ test('a change is in force within a second, and an unchanged file is not read ag
   assert.deepEqual(refused, []);
 });
 
-test('a damaged or missing file is told once with its line, and the old table stays', async (t) => {
+test('a damaged or missing file is reported once with its line, and the old table stays', async (t) => {
   const { path, clock, refused, open } = await fileOf(t, 'good');
   const table = await open();
   await writeFile(path, 'bad now');

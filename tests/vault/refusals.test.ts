@@ -229,7 +229,7 @@ test('a refusal that cannot be logged fails the request, and leaves nothing; ear
   ]);
 });
 
-test('counts that cannot be written at a stop are told to the operator', async (t) => {
+test('counts that cannot be written at a stop go to the log of the operator', async (t) => {
   const { refuse, state, refusals, logged } = await fixture(t);
   for (let time = 0; time < 4; time += 1) await refuse(denied());
   state.down = true;

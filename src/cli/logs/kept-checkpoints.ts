@@ -41,7 +41,7 @@ function keptOf(value: unknown): KeptCheckpoint {
     public_key: String(public_key ?? ''),
   };
   const checkpoint = openCheckpoint(signed);
-  if (!checkpoint) throw new UsageError('--checkpoint names a file that holds no checkpoint');
+  if (!checkpoint) throw new UsageError('--checkpoint names a file without a checkpoint');
   const others = Array.isArray(public_keys) ? public_keys.map(String) : [];
   return { signed, checkpoint, keys: [signed.public_key, ...others] };
 }

@@ -1,4 +1,4 @@
-/** What `strongroom logs verify` tells people. */
+/** What `strongroom logs verify` prints for people. */
 import type { Finding } from '../../vault/logs/finding.ts';
 import type { Verification } from '../../vault/logs/verify.ts';
 import { grouped } from '../terminal/progress.ts';
@@ -39,6 +39,6 @@ function countsOf(verification: Verification): string[] {
 
 function keysOf({ publicKeys }: Verification, trustedKeys: readonly string[]): string[] {
   if (trustedKeys.length > 0) return [];
-  const advice = 'no key was given: compare with the one you have kept';
+  const advice = 'no key was given: compare it with the one you have stored';
   return publicKeys.map((key) => `  signed by ${key} (${advice})`);
 }

@@ -23,14 +23,14 @@ export interface State {
 export interface StateReading {
   readonly store: ReadOnlyStore;
   readonly tenants: readonly TenantId[];
-  /** Also those without a log: whoever wrote one there beside the vault left none. */
+  /** Also those without a log, which somebody wrote to the database outside the vault. */
   readonly whole: boolean;
 }
 
 /** @throws UsageError with an exported log, which holds no rows. */
 export function refuseFile(flags: Flags): void {
   if (flags['state'] !== true) return;
-  throw new UsageError('--state compares the log with the rows of a database, so not with --file');
+  throw new UsageError('--state needs a database and cannot be combined with --file');
 }
 
 /** The records of the log as they are read; the state is complete when the last one was. */
@@ -86,13 +86,13 @@ export function describeState({ rows, beyond, findings }: State): string {
     ...findings.slice(0, findingsShownMax).map(describeFinding),
     ...(more > 0 ? [`  and ${grouped(more)} more`] : []),
     `  ${grouped(rows)} rows compared`,
-    ...(beyond > 0 ? [`  ${grouped(beyond)} of them are older than the log that is kept`] : []),
+    ...(beyond > 0 ? [`  ${grouped(beyond)} of them are older than the stored log`] : []),
   ];
   return `${lines.join('\n')}\n`;
 }
 
 function describeFinding({ kind, message, tenant_id, stream_id, seq }: StateFinding): string {
   const spoke =
-    seq === undefined ? '' : `\n    entry ${seq} of stream ${stream_id} last spoke of it`;
+    seq === undefined ? '' : `\n    entry ${seq} of stream ${stream_id} is the last about it`;
   return `  ${kind}: ${message}\n    in tenant ${tenant_id}${spoke}`;
 }

@@ -13,7 +13,7 @@ import { openLog, optionalText, placeFlags } from './place.ts';
 import { describeVerification } from './report.ts';
 import { describeState, refuseFile, type State, withState } from './state.ts';
 
-/** The exit code that tells a log that is not intact from one that could not be read. */
+/** The exit code for a log that is not intact, as opposed to one that could not be read. */
 const notIntact = 3;
 
 export const logsVerify: Command = {
@@ -76,7 +76,8 @@ async function verifyDatabase(flags: Flags, state: State | undefined): Promise<V
 
 async function verifyFile(file: string, flags: Flags): Promise<Verified> {
   refuseFile(flags);
-  if (flags['database'] !== undefined) throw new UsageError('--database does not go with --file');
+  if (flags['database'] !== undefined)
+    throw new UsageError('--database cannot be combined with --file');
   const kept = readKept(repeated(flags, 'checkpoint'));
   const asked = optionalText(flags, 'tenant');
   const only = asked === undefined ? undefined : parseUuid<TenantId>(asked);
@@ -125,5 +126,5 @@ async function walk(
 function readKey(given: string): string {
   const key = readPublicKey(given) ?? readPublicKey(readFileSync(given, 'utf8'));
   if (key !== undefined) return key;
-  throw new UsageError('--public-key must be an Ed25519 key, or a file that holds one');
+  throw new UsageError('--public-key must be an Ed25519 key, or a file that contains one');
 }

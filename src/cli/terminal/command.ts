@@ -12,7 +12,7 @@ export type Flags = Readonly<Record<string, string | boolean | string[] | undefi
 export interface Command {
   readonly summary: string;
   readonly flags: Readonly<Record<string, Flag>>;
-  /** What may stand behind the words without a name, given to `run` among the flags. */
+  /** The argument after the words, without a name, given to `run` among the flags. */
   readonly operand?: { readonly name: string; readonly meaning: string };
   /** Resolves to the exit code. */
   readonly run: (flags: Flags) => Promise<number>;
@@ -36,7 +36,7 @@ export function repeated(flags: Flags, name: string): readonly string[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** What a command tells: one JSON object for programs, or a line for people. */
+/** What a command prints: one JSON object for programs, or a line for people. */
 export function print(flags: Flags, { json, line }: { json: object; line: string }): void {
   process.stdout.write(`${flags['json'] === true ? JSON.stringify(json) : line}\n`);
 }

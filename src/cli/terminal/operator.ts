@@ -28,14 +28,15 @@ export async function operatorOf(vault: Vault, flags: Flags): Promise<Operator> 
   const id = requireOne(tenantMeant(await vault.tenants.all(), asked));
   const tenant = await vault.tenants.find(id);
   if (!tenant && (await vault.tenants.row(id))) {
-    throw new UsageError('the row of this tenant was altered beside the vault; restore it first');
+    throw new UsageError(
+      'the row of this tenant was altered in the database, outside the vault; restore it first',
+    );
   }
   if (!tenant) throw new UsageError(noTenant);
   return { tenant, application: null };
 }
 
-const noTenant =
-  'there is no tenant of that id or name; the names that tenants give themselves do not count';
+const noTenant = 'there is no tenant with that id or name; display names do not count';
 
 /** @throws UsageError unless the operator's words mean one tenant. */
 export function requireOne(meant: TenantId | Ambiguous | undefined): TenantId {

@@ -1,4 +1,4 @@
-/** Files that hold values in clear: readable by their owner alone, also where they were there before. */
+/** Files that hold values in plaintext: readable only by their owner, also where they existed before. */
 import {
   closeSync,
   createWriteStream,

@@ -57,7 +57,7 @@ export class Budget {
 
   /** Spends work before it is done. liquidjs calls this for its own allocations. */
   use(amount: number): void {
-    // The engine passes what a caller wrote, such as `slice: 0, 'x'`; what is no number costs nothing.
+    // The engine passes what a caller wrote, such as `slice: 0, 'x'`; a value that is not a number costs nothing.
     const cost = Number(amount);
     if (cost > 0) this.#work -= cost;
     if (this.#work < 0) throw this.#spent();

@@ -17,7 +17,7 @@ export class Bytes {
   }
 
   toString(): never {
-    throw new ExpressionError('must end in to_base64 or to_base16, for its value is bytes');
+    throw new ExpressionError('must end in to_base64 or to_base16, because its value is bytes');
   }
 
   toJSON(): never {

@@ -6,7 +6,7 @@ import type { Evaluation } from './evaluation.ts';
 /** Reading one member: liquidjs runs a generator for each step of a path. */
 const readWork = 280;
 
-/** What `forloop` tells. Its other members are methods liquidjs would call for any caller. */
+/** What `forloop` offers. Its other members are methods liquidjs would call for any caller. */
 const loopMembers = new Set<unknown>([
   'first',
   'index',

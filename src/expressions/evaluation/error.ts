@@ -3,7 +3,7 @@
 /**
  * An expression that compiled could not be evaluated with this data: a filter refused its input, or
  * a limit was reached. The message names filters, arguments and limits and never holds data; it has
- * no cause, because the engine's own messages quote values. The caller decides between an answer 400
+ * no cause, because the engine's own messages quote values. The caller decides between a response 400
  * and leaving the value out.
  */
 export class ExpressionError extends Error {

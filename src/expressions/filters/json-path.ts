@@ -19,7 +19,7 @@ const pathLengthMax = 1000;
 const segmentsMax = 100;
 /** Units of work for a node: json-p3 makes an object and a path of names for each. */
 const nodeWork = 48;
-/** How much of compiled paths is kept, see {@link Recent}. */
+/** How many compiled paths are cached, see {@link Recent}. */
 const pathsKeptMax = 200_000;
 
 interface Selection {

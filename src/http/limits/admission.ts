@@ -32,7 +32,9 @@ export function createAdmission({ authenticate, store, clock }: AdmissionOptions
     const forbidding = (message: string) =>
       forbid(caller, clock.now(), { ...attemptOf(route), id: '*', message });
     if (caller.policy.size === 0) {
-      return forbidding('The session of this key is not authorized, or no longer.');
+      return forbidding(
+        'The session of this key is not authorized, or its authorization has ended.',
+      );
     }
     if (kinds && !kinds.includes(caller.kind)) {
       return forbidding(`This needs a key of another kind: ${kinds.join(' or ')}.`);

@@ -22,7 +22,7 @@ export interface Sender {
 type Check = (sender: Sender, reply: FastifyReply) => Promise<void>;
 
 export interface RouteLimits {
-  /** Before authentication, which costs a look-up, also for keys that are none. */
+  /** Before authentication, which costs a look-up, also for texts that are not keys. */
   readonly byAddress: Check;
   /** After it, before anything is decided and the body is read. */
   readonly byKey: Check;
@@ -97,7 +97,7 @@ export async function countParts(
   });
 }
 
-/** Routes that rules name and that do not exist: a misspelt one would limit nothing in silence. */
+/** Routes that rules name and that do not exist: a misspelled one would silently limit nothing. */
 export function unknownRoutes(
   rules: readonly RateLimitRule[],
   routes: readonly Pick<Route, 'method' | 'path'>[],
@@ -129,8 +129,8 @@ async function check(
   if (tightest === undefined) return;
   const { rule, standing } = tightest;
   if (!standing.allowed) throw tooMany(tightest, clock);
-  const told = Number(reply.getHeader('ratelimit-remaining') ?? Number.POSITIVE_INFINITY);
-  if (roomOf(standing) < told) reply.headers(headersOf(rule, standing, clock));
+  const announced = Number(reply.getHeader('ratelimit-remaining') ?? Number.POSITIVE_INFINITY);
+  if (roomOf(standing) < announced) reply.headers(headersOf(rule, standing, clock));
 }
 
 interface Result {
@@ -187,7 +187,7 @@ function headersOf(rule: RateLimitRule, standing: Standing, clock: Clock): Recor
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, `${value}`]));
 }
 
-/** Keys are counted by their hash: counters lie in the database, where no key may be. */
+/** Keys are counted by their hash: counters are in the database, where no key may be. */
 function subjectOf({ per }: RateLimitRule, { address, key = '' }: Sender): string {
   const parts = {
     address: () => networkOf(address),

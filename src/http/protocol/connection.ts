@@ -1,10 +1,10 @@
-/** Answers to what never became a request: bytes that are no HTTP, headers without end, slow senders. */
+/** Responses to what never became a request: bytes that are not HTTP, headers without end, slow senders. */
 import type { Duplex } from 'node:stream';
 import { nodeHttp } from '../../lib/node-http.ts';
 import type { Log } from '../../lib/telemetry/log.ts';
 import { connectionErrorOf, problemMediaType, problemOf } from './problem.ts';
 
-/** Tells the client with the last bytes of the connection what was wrong, where it still listens. */
+/** Sends the client what was wrong as the last bytes of the connection, if it still reads. */
 export function createRefuseConnection(
   log: Log,
   isStreaming: (socket: Duplex) => boolean,

@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ServiceHeader } from './headers.ts';
 
-/** How long a browser may remember the answer to a preflight; browsers cut it to their own limits. */
+/** How long a browser may remember the response to a preflight; browsers cut it to their own limits. */
 const preflightSeconds = 86_400;
 
 const accepted: readonly ServiceHeader[] = ['api-key', 'idempotency-key', 'trace-id'];
@@ -16,7 +16,7 @@ const exposed = [
 ];
 
 export interface Cors {
-  /** What every answer to a page carries, so that it may be read there, refusals included. */
+  /** What every response to a page carries, so that it may be read there, refusals included. */
   readonly headers: Readonly<Record<string, string>>;
   /** What a preflight is answered with. */
   readonly preflightHeaders: Readonly<Record<string, string>>;

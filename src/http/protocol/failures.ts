@@ -1,4 +1,4 @@
-/** Failures of requests: told to the operator, and answered as problem documents. */
+/** Failures of requests: logged for the operator, and sent as problem documents. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorKinds, type VaultError } from '../../lib/errors.ts';
 import type { Log } from '../../lib/telemetry/log.ts';
@@ -6,9 +6,9 @@ import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import { problemMediaType, problemOf, vaultErrorOf } from './problem.ts';
 
 export interface Failures {
-  /** The failure as it may be answered, told to the operator. */
+  /** Logs the failure for the operator, and gives it as the caller may see it. */
   tell(error: unknown, request: FastifyRequest): VaultError;
-  /** Tells and answers. */
+  /** Logs the failure and responds with it. */
   fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply;
 }
 
@@ -35,7 +35,7 @@ export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failu
     tell,
     fail: (error, request, reply) => {
       const failure = tell(error, request);
-      // The reply's schema is for success; a problem document is serialised as it is.
+      // The reply's schema is for success; a problem document is serialized as it is.
       return reply
         .code(errorKinds[failure.code].status)
         .headers({ ...failure.headers, 'content-type': problemMediaType })

@@ -19,10 +19,10 @@ export function refuseOtherMethods(app: FastifyInstance, known: readonly Known[]
     app.route({
       method: methods.filter((method) => !allowed.includes(method)),
       url: path,
-      // Before the body is read, which may be of a type that nobody reads.
+      // Before the body is read, which may have a type that no route supports.
       onRequest: async () => {
         throw new VaultError('method_not_allowed', {
-          public: `This path takes ${allow}.`,
+          public: `This path supports ${allow}.`,
           headers: { allow },
         });
       },
@@ -31,7 +31,7 @@ export function refuseOtherMethods(app: FastifyInstance, known: readonly Known[]
   }
 }
 
-/** True when every path of `pattern` is one of `wider`, where `:name` stands for any one segment. */
+/** True when every path of `pattern` is one of `wider`, where `:name` matches any one segment. */
 function covers(wider: string, pattern: string): boolean {
   const segments = pattern.split('/');
   const others = wider.split('/');

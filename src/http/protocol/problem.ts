@@ -1,4 +1,4 @@
-/** Problem documents (RFC 9457): the one place where a failure becomes an answer. */
+/** Problem documents (RFC 9457): the one place where a failure becomes a response. */
 import {
   type AttributeErrors,
   type ErrorCode,

@@ -19,7 +19,7 @@ export interface ProgressOptions {
 export interface Progress {
   /**
    * The body as it arrives. Its client is cut off when it takes too long for a line or
-   * {@link progressBytesMin} bytes; time in which nobody asked for more does not count.
+   * {@link progressBytesMin} bytes; time in which nothing waits to be sent does not count.
    */
   sentBy(socket: Duplex, body: AsyncIterable<Buffer>): AsyncGenerator<Buffer>;
 }

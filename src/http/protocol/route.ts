@@ -63,7 +63,7 @@ export const linesMediaType = 'application/x-ndjson';
 
 export interface StreamRequest<Q> {
   /**
-   * Who is calling, asked anew for each part of the work: a stream may outlive a key and its rules.
+   * The caller, authenticated again for each part of the work: a stream may outlive a key and its rules.
    * Throws once the caller would be refused, and once the server stops.
    */
   readonly caller: () => Promise<Caller>;
@@ -81,7 +81,7 @@ export interface StreamDeclaration<Q extends TSchema, B extends TSchema>
     readonly body: TSchema;
     readonly mediaType: typeof linesMediaType;
   };
-  /** Lines of the answer, some at a time; it is asked for more once those are on their way. */
+  /** Lines of the response, some at a time; it is asked for more once those are on their way. */
   readonly stream: (request: StreamRequest<Static<Q>>) => AsyncIterable<readonly object[]>;
 }
 

@@ -1,4 +1,4 @@
-/** Serialising answers by their schema, which is compiled with the first answer that needs it. */
+/** Serializing responses by their schema, which is compiled with the first response that needs it. */
 import { createRequire } from 'node:module';
 import type { FastifySerializerCompiler, FastifyServerOptions } from 'fastify';
 

@@ -1,6 +1,6 @@
-/** As much of a wrong body as an answer can tell about: all of a hostile one would take half a second. */
+/** As much of a wrong body as a response can describe: all of a hostile one would take half a second. */
 
-/** Members of lists and objects, wherever they stand, in which errors are looked for. */
+/** Members of lists and objects, at any depth, in which errors are looked for. */
 export const membersMax = 5_000;
 
 export interface Shortened {
@@ -9,12 +9,12 @@ export interface Shortened {
   readonly cut: string | undefined;
 }
 
-/** A copy that ends after the first {@link membersMax} members, in the order in which they stand. */
+/** A copy that ends after the first {@link membersMax} members, in their order. */
 export function shortened(given: unknown): Shortened {
   let left = membersMax;
   let cut: string | undefined;
 
-  /** As many of the members as are left, all told. */
+  /** As many of the members as are left in total. */
   function take<T>(members: readonly T[], pointer: string): readonly T[] {
     const taken = members.slice(0, left);
     left -= taken.length;

@@ -1,8 +1,8 @@
-/** A stop that loses nothing: what is in flight is answered, what stands idle is closed, what dawdles is cut. */
+/** A stop that loses nothing: requests in flight get their response, idle connections are closed, slow ones are cut. */
 import type { FastifyInstance } from 'fastify';
 
 /**
- * From the first moment of a close each answer ends its connection, which would otherwise be kept
+ * From the first moment of a close each response ends its connection, which would otherwise be kept
  * alive, and the server with it. A client that is still sending after `patienceMs` is cut off: Node
  * times no request out any more once its server closes.
  */

@@ -17,7 +17,7 @@ export interface StreamingOptions {
   readonly progress: Progress;
   /** How long a client may go on sending after its response has ended. */
   readonly patienceMs: number;
-  /** Tells the operator of a failure, and what of it may be answered. */
+  /** Reports a failure to the operator, and gives the part of it that the caller may see. */
   readonly tell: (error: unknown, request: FastifyRequest) => VaultError;
 }
 
@@ -41,7 +41,7 @@ export interface Streaming {
   isStreaming(socket: Duplex): boolean;
   /** Resolves when nothing is being done any more for streams that have begun. */
   ended(): Promise<void>;
-  /** Fails like any other request while nothing of the answer has left. */
+  /** Fails like any other request while nothing of the response has left. */
   answer(answer: StreamAnswer): Promise<FastifyReply>;
   /** The same for a list that is written item by item. What fails later cuts the connection. */
   answerList(answer: ListAnswer): Promise<FastifyReply>;
@@ -97,8 +97,8 @@ export function createStreaming(options: StreamingOptions): Streaming {
         throw failureOf(error, request);
       });
       const serialize = reply.compileSerializationSchema(route.reply.body as never);
-      const told = (error: unknown) => problemOf(tell(failureOf(error, request), request));
-      const text = readableOf(textOf({ begun: [first], lines, serialize, told }));
+      const report = (error: unknown) => problemOf(tell(failureOf(error, request), request));
+      const text = readableOf(textOf({ begun: [first], lines, serialize, report }));
       return reply.code(route.reply.status).type(route.reply.mediaType).send(text);
     },
     answerList: async (answer) => {
@@ -112,8 +112,8 @@ export function createStreaming(options: StreamingOptions): Streaming {
       const first = await parts.next().catch((error) => {
         throw failureOf(error, request);
       });
-      const told = (error: unknown) => tell(failureOf(error, request), request);
-      return reply.send(readableOf(listFrom({ begun: [first], parts, told })));
+      const report = (error: unknown) => tell(failureOf(error, request), request);
+      return reply.send(readableOf(listFrom({ begun: [first], parts, report })));
     },
   };
 }
@@ -127,18 +127,18 @@ interface ListBegun {
   /** The first part; an array, from which it is taken, because a slow client would have it held. */
   readonly begun: IteratorResult<Buffer>[];
   readonly parts: AsyncIterator<Buffer>;
-  readonly told: (error: unknown) => VaultError;
+  readonly report: (error: unknown) => VaultError;
 }
 
 /** A list that ended early would look like a short one, so what ends it ends its connection as well. */
-async function* listFrom({ begun, parts, told }: ListBegun): AsyncGenerator<Buffer> {
+async function* listFrom({ begun, parts, report }: ListBegun): AsyncGenerator<Buffer> {
   const next = () => parts.next();
   try {
     for (let part = begun.pop() ?? (await next()); part.done !== true; part = await next()) {
       yield part.value;
     }
   } catch (error) {
-    throw told(error);
+    throw report(error);
   }
 }
 
@@ -147,12 +147,12 @@ interface Answered {
   readonly begun: IteratorResult<readonly object[]>[];
   readonly lines: AsyncIterator<readonly object[]>;
   readonly serialize: (line: Record<string, unknown>) => string;
-  /** Told of what ends the answer. */
-  readonly told: (error: unknown) => Problem;
+  /** Called with what ends the response. */
+  readonly report: (error: unknown) => Problem;
 }
 
 /** The status has left already when something fails, so the last line says what did. */
-async function* textOf({ begun, lines, serialize, told }: Answered): AsyncGenerator<Buffer> {
+async function* textOf({ begun, lines, serialize, report }: Answered): AsyncGenerator<Buffer> {
   const next = () => lines.next();
   const bytesOf = (some: readonly object[]) =>
     Buffer.from(some.map((line) => `${serialize(line as Record<string, unknown>)}\n`).join(''));
@@ -161,7 +161,7 @@ async function* textOf({ begun, lines, serialize, told }: Answered): AsyncGenera
       if (some.value.length > 0) yield bytesOf(some.value);
     }
   } catch (error) {
-    yield Buffer.from(`${JSON.stringify({ problem: told(error) })}\n`);
+    yield Buffer.from(`${JSON.stringify({ problem: report(error) })}\n`);
   }
 }
 
@@ -179,11 +179,12 @@ function bodyOf({ body }: FastifyRequest): AsyncIterable<Buffer> {
 
 function serverStops(): VaultError {
   return new VaultError('unavailable', {
-    public: 'The server is stopping. What was not answered was not done; send it again.',
+    public:
+      'The server is stopping. What is missing from the response was not done; send it again.',
   });
 }
 
-/** A client that is still sending reads the last line only if nobody hangs up on it. */
+/** A client that is still sending reads the last line only if its connection stays open. */
 function drain(raw: IncomingMessage, patienceMs: number): void {
   raw.resume();
   const deadline = setTimeout(() => raw.socket.destroy(), patienceMs);

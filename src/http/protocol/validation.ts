@@ -7,7 +7,7 @@ import { messagesMax } from '../../lib/findings.ts';
 import { lineForm } from '../schemas/shared.ts';
 import { shortened } from './shortened.ts';
 
-// The library counts what one answer may name for all schemas alike, and by itself stops at eight.
+// The library counts what one response may name for all schemas alike, and by itself stops at eight.
 Settings.Set({ maxErrors: messagesMax });
 
 export type RequestPart = 'body' | 'params' | 'querystring' | 'headers';
@@ -19,7 +19,7 @@ export type Validated = { readonly value: unknown } | { readonly error: VaultErr
 
 /**
  * Paths and queries are all text, so there numbers and lists are read from text first. A schema is
- * compiled with the first request that needs it: most routes of most vaults are never asked for.
+ * compiled with the first request that needs it: most vaults never use most routes.
  */
 export function compileValidator(
   schema: TSchema,
@@ -41,7 +41,9 @@ function messagesFor(compiled: Validator, given: unknown): AttributeErrors {
   const [, errors] = compiled.Errors(value);
   const messages = messagesOf(errors, given);
   if (cut === undefined || Object.keys(messages).length > 0) return messages;
-  return { [pathOf(cut) || 'body']: ['has more members than are looked at, and is not valid'] };
+  return {
+    [pathOf(cut) || 'body']: ['is not valid, and has too many members to check each of them'],
+  };
 }
 
 /** Whether the attribute is there after all, and was only left out of what was looked at. */
@@ -62,7 +64,7 @@ function readsText({ properties }: { readonly properties?: Readonly<Record<strin
   );
 }
 
-/** What a text stands for where the schema wants no text; what stands for nothing is left to fail. */
+/** The value of a text where the schema expects another type; a text without one is left to fail. */
 function fromText(schema: TSchema, given: unknown): unknown {
   const { type, properties, items } = schema as {
     readonly type?: string;
@@ -116,7 +118,7 @@ function messagesOf(errors: readonly SchemaError[], whole: unknown): AttributeEr
         `must be one of ${[given['allowedValues'] ?? given['allowedValue']].flat().join(', ')}`,
       );
     } else if (keyword === 'pattern' && given['pattern'] === lineForm) {
-      add(path, 'must not hold control characters');
+      add(path, 'must not contain control characters');
     } else if (keyword !== 'anyOf' && keyword !== 'additionalProperties') {
       add(path, message);
     }

@@ -17,7 +17,7 @@ export function applicationKeyRoutes(tools: KeyWriting): Route[] {
     route({
       method: 'POST',
       path: '/applications/:id/keys',
-      summary: 'Create another key; the keys there are stay as they are',
+      summary: 'Create another key; existing keys are not changed',
       permission: 'application:create',
       params: byId,
       reply: { status: 201, body: applicationKey },

@@ -26,7 +26,7 @@ export function enrichmentRoutes(tools: BankVerifying & CardReading): Route[] {
     route({
       method: 'GET',
       path: '/enrichments/card-details',
-      summary: 'Read what is known of the cards behind a BIN',
+      summary: 'Read the details of the cards of a BIN',
       permission: 'any key',
       query: cardDetailsQuery,
       reply: { status: 200, body: cardDetails },

@@ -24,15 +24,15 @@ export function healthRoutes({ store, clock }: { store: Store; clock: Clock }): 
     return verdict;
   };
   return [
-    { path: '/ping', summary: 'Answer', handle: async () => ({ status: 200 }) },
+    { path: '/ping', summary: 'Return 200', handle: async () => ({ status: 200 }) },
     {
       path: '/healthz',
-      summary: 'Tell that the process runs',
+      summary: 'Check that the process runs',
       handle: async () => ({ status: 200, body: { status: 'alive' } }),
     },
     {
       path: '/readyz',
-      summary: 'Tell whether the vault can read and write its storage',
+      summary: 'Check that the vault can read and write its storage',
       handle: async () =>
         (await ready())
           ? { status: 200, body: { status: 'ready' } }

@@ -20,7 +20,7 @@ export function tenantRoutes(tools: TenantReading & { readonly store: Store }): 
     route({
       method: 'PUT',
       path: '/tenants/self',
-      summary: 'Rename the tenant and set settings; those not named stay',
+      summary: 'Rename the tenant and change settings; the others stay',
       permission: 'tenant:update',
       body: tenantUpdate,
       reply: { status: 200, body: tenant },

@@ -14,7 +14,7 @@ export function tokenIntentRoutes(tools: TokenIntentWriting): Route[] {
     route({
       method: 'POST',
       path: '/token-intents',
-      summary: 'Keep checked data that is to become a token',
+      summary: 'Store validated data that can become a token',
       permission: 'token-intent:create',
       body: tokenIntentRequest,
       reply: { status: 201, body: tokenIntent },

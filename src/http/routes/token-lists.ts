@@ -90,7 +90,7 @@ export function tokenListRoutes(reading: TokenReading): Route[] {
   ];
 }
 
-/** @throws VaultError `validation_failed` for a container or metadata that are none. */
+/** @throws VaultError `validation_failed` for an invalid container or invalid metadata. */
 export function filterOf(query: Static<typeof tokensCursorQuery>): TokenFilter {
   return {
     ...(query.container !== undefined && { container: readContainer(query.container) }),

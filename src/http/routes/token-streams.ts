@@ -1,4 +1,4 @@
-/** Routes for very many tokens: lines in, lines out, none of them held for longer than it takes. */
+/** Routes for large numbers of tokens: lines in, lines out, none held longer than needed. */
 import { errorKinds, VaultError } from '../../lib/errors.ts';
 import type { TokenWriting } from '../../vault/tokens/create-many.ts';
 import { exportTokens } from '../../vault/tokens/export.ts';
@@ -60,7 +60,7 @@ async function* workOn(
     const requests = numbered.map(({ line }, at) =>
       refusal && at >= granted ? refusal : readLine(line),
     );
-    // What is over the limit alone costs neither a decision nor a commit.
+    // Lines that are only over the limit cost neither a decision nor a commit.
     const results = granted === 0 ? allRefused(requests) : createAll(known, requests);
     yield {
       answer: results.then((all) =>
@@ -84,7 +84,7 @@ async function* createdLines(
   try {
     for (let some = await next; some.done !== true; some = await next) {
       next = work.next();
-      // Whoever fails is heard in its turn, and not before.
+      // A failure is reported in the order of the lines.
       answerOfNext(next).catch(nothing);
       yield await some.value.answer;
     }
@@ -102,7 +102,7 @@ function nothing(): void {}
 
 const visible = /\S/;
 
-/** Counted, but neither done nor answered. */
+/** Counted, but not processed, and without a line in the response. */
 function isBlank(line: Line): boolean {
   return line !== undefined && line[0] !== 0x7b && !visible.test(line.toString('latin1'));
 }
@@ -127,7 +127,7 @@ function answerOf(line: number | undefined, result: ImportResult): object {
   return { line, status: errorKinds[failure.code].status, problem: problemOf(failure) };
 }
 
-/** The last line tells that it is the last: what ends without one was cut off. */
+/** The last line says that it is the last: an export without one was cut off. */
 async function* exportedLines(
   batches: AsyncIterable<readonly object[]>,
 ): AsyncGenerator<readonly object[]> {

@@ -1,4 +1,4 @@
-/** Routes that turn any JSON into tokens, and references to tokens back into what they hold. */
+/** Routes that turn any JSON into tokens, and references to tokens back into their data. */
 import type { Json } from '../../lib/json.ts';
 import { detokenize } from '../../vault/tokenization/detokenize.ts';
 import { tokenize, tokensIn } from '../../vault/tokenization/tokenize.ts';
@@ -23,7 +23,7 @@ export function tokenizationRoutes(tools: TokenWriting): Route[] {
     route({
       method: 'POST',
       path: '/detokenize',
-      summary: 'Replace references to tokens in any JSON by what they hold',
+      summary: 'Replace references to tokens in any JSON by their data',
       permission: 'token:read',
       body: anyJson,
       reply: { status: 200, body: anyJson },

@@ -57,7 +57,7 @@ export const applicationKey = Type.Object(
     created_at: timestamp,
     last_used_at: Type.Optional(timestamp),
   },
-  { description: 'A key of an application; `key` itself only in the answer to its creation.' },
+  { description: 'A key of an application; `key` itself only in the response to its creation.' },
 );
 
 export const application = Type.Object({

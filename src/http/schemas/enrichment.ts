@@ -1,4 +1,4 @@
-/** Shapes of enrichments: what can be said of a bank account or a card beside its token. */
+/** Shapes of enrichments: what is known about a bank account or a card. */
 import Type from 'typebox';
 import { line, nullable, strict, text } from './shared.ts';
 

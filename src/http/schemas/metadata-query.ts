@@ -19,7 +19,7 @@ const dotted = /^metadata\.(.+)$/s;
 const bracketed = /^metadata\[(.+)\]$/s;
 
 /**
- * The pairs in the order in which they stand; a key that is repeated is ignored.
+ * The pairs in their order; a key that is repeated is ignored.
  *
  * @throws VaultError `validation_failed` naming `metadata`.
  */
@@ -41,14 +41,14 @@ export function metadataOf(query: object): readonly MetadataPair[] {
   return [...pairs.values()];
 }
 
-const form = 'must be a JSON object of texts, metadata.<key>=<text> or metadata[<key>]=<text>';
+const form = 'must be a JSON object of strings, metadata.<key>=<text> or metadata[<key>]=<text>';
 
 function entriesOf(text: unknown): [string, unknown][] {
   try {
     const map: unknown = JSON.parse(String(text));
     if (isObject(map)) return Object.entries(map);
   } catch {
-    // What the parser says quotes the text; the answer below does not.
+    // What the parser says quotes the text; the response below does not.
   }
   throw invalid('metadata', form);
 }

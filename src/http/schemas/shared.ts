@@ -8,7 +8,7 @@ export const lineForm = '^[^\\u0000-\\u001f\\u007f]*$';
 /** Text of one line. PostgreSQL keeps no U+0000, and other control characters belong in no name. */
 export const line = (lengths: { minLength?: number; maxLength: number }) =>
   Type.String({ ...lengths, pattern: lineForm });
-/** Requests name no attribute that is not known: a misspelt one must not be ignored in silence. */
+/** Requests name no attribute that is not known: a misspelled one must not be silently ignored. */
 export const strict = { additionalProperties: false };
 export const uuid = Type.String({ format: 'uuid' });
 export const timestamp = Type.String({ format: 'date-time' });
@@ -29,7 +29,7 @@ export const cursorPage = <T extends TSchema>(item: T) =>
     data: Type.Array(item),
   });
 
-/** What the query of an offset list may hold beside its filters. */
+/** What the query of an offset list may have in addition to its filters. */
 export const pageQuery = {
   page: Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647 })),
   size: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),

@@ -22,8 +22,8 @@ export const createdLine = Type.Object(
   },
   {
     description:
-      'What became of one line of the request: the token, or the problem. A line that is nothing but ' +
-      'a problem ends an answer that could not go on; the lines after the last numbered one were not processed.',
+      'The result of one line of the request: the token, or the problem. A line that has only a problem ' +
+      'ends a response that could not continue; the lines after the last numbered one were not processed.',
   },
 );
 
@@ -35,8 +35,8 @@ export const exportedLine = Type.Object(
   },
   {
     description:
-      'A token. The last line alone is another: the count of tokens exported, or the problem that ' +
-      'ended the export before its end.',
+      'A token. Only the last line is different: the number of tokens exported, or the problem that ' +
+      'ended the export early.',
   },
 );
 

@@ -131,7 +131,7 @@ function readInterval(
 const lowest = (digits: string) => Number(digits.padEnd(binLengthMax, '0'));
 const highest = (digits: string) => Number(digits.padEnd(binLengthMax, '9'));
 
-/** Sorted by the first number; beside each, how far anything up to there reaches. */
+/** Sorted by the first number; with each, how far any range up to there reaches. */
 function indexOf(intervals: readonly Interval[]): BinTable {
   const sorted = intervals.toSorted((a, b) => a.first - b.first);
   const reach: number[] = [];

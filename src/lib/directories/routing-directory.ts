@@ -7,7 +7,7 @@ export type RoutingDirectory = ReadonlySet<string>;
 
 export const recordLength = 155;
 
-/** The fields that tell a whole record from a damaged one, at their published columns, from 1. */
+/** The fields that distinguish a whole record from a damaged one, at their published columns, from 1. */
 const fields: readonly {
   readonly from: number;
   readonly to: number;
@@ -25,8 +25,8 @@ const fields: readonly {
 ];
 
 /**
- * Reads all of it or nothing: a bank that is missing because half a file was copied would be told
- * apart from one that does not exist by nobody.
+ * Reads all of it or nothing: a bank that is missing because half a file was copied would look like
+ * one that does not exist.
  *
  * @throws DamagedFileError naming the first line that is not a record.
  */

@@ -5,20 +5,20 @@ export type BreakKind = 'edited' | 'deleted' | 'inserted' | 'reordered';
 
 export interface Break {
   readonly kind: BreakKind;
-  /** Where the first wrong entry stands, or the first missing one stood. */
+  /** The place of the first wrong entry, or of the first missing one. */
   readonly seq: number;
   /** How many entries are missing, when they are. */
   readonly count: number;
 }
 
-/** Entries after the break that are looked at. A wider move is still found, but told as an edit. */
+/** Entries after the break that are looked at. A wider move is still found, but reported as an edit. */
 export const entriesAfterBreakMax = 256;
 
 /**
- * Tells by what still fits. Whoever alters a log without computing its hashes anew leaves entries
- * whose hash fits another place, and the place is what names the deed.
+ * Judges by what still fits. Whoever alters a log without computing its hashes again leaves entries
+ * whose hash fits another place, and that place shows what was done.
  * @param head the last entry that is right.
- * @param found what stands after it; the first of them does not follow.
+ * @param found the entries after it; the first of them does not follow.
  * @param known hashes that checkpoints vouch for, by the place of their entry.
  */
 export function explainBreak(

@@ -5,8 +5,8 @@ export interface ColumnTypes {
   readonly bytes: string;
   /** A table whose content need not survive a crash. */
   readonly scratchTable: string;
-  /** After a table whose rows lie in its primary key. */
+  /** After a table whose rows are stored in its primary key. */
   readonly keptByKey: string;
-  /** After a primary key: what its index holds as well, where rows lie elsewhere. */
+  /** After a primary key: what its index holds as well, where rows are stored elsewhere. */
   readonly keyCovers: (columns: string) => string;
 }

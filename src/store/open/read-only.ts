@@ -21,7 +21,7 @@ export class NoDatabaseError extends Error {
 
 /**
  * Opens the database without creating, migrating or altering anything. No root key is needed.
- * @param place `postgres://…`, the file of the embedded engine, or the data directory it lies in.
+ * @param place `postgres://…`, the file of the embedded engine, or its data directory.
  */
 export async function openReadOnly(place: string): Promise<ReadOnlyStore> {
   const store = /^postgres(?:ql)?:\/\//.test(place)
@@ -62,7 +62,7 @@ function openCopyOnSqlite(file: string): ReadOnlyStore {
   };
 }
 
-/** SQLite makes files beside a database to read it. Where it may not, the file is taken as unchanging. */
+/** SQLite creates files next to a database to read it. Where it may not, the file is taken as unchanging. */
 function openFile(file: string): DatabaseSync {
   const open = (place: string | URL) => {
     const database = new DatabaseSync(place, { readOnly: true, timeout: busyTimeoutMs });

@@ -56,7 +56,7 @@ export function createPostgresCommitter(
 
   async function attempt(changes: readonly FlatChange[]): Promise<void> {
     const open = await connected();
-    // The answer and the end of the connection may arrive in one packet, and with it a new stream.
+    // The response and the end of the connection may arrive in one packet, and with it a new stream.
     const own = chain;
     const fork = own.fork();
     const { entries, ...statement } = statementOf(changes, fork);
@@ -72,7 +72,7 @@ export function createPostgresCommitter(
   }
 
   /**
-   * By halves, so that a neighbour's failure touches nobody else and one culprit costs few statements.
+   * By halves, so that one failing change does not fail the others and is found with few statements.
    * Only a failure that says that nothing was done may be tried again: a lost connection does not.
    */
   async function commitGroup(group: readonly FlatChange[]): Promise<(Outcome | Error)[]> {
@@ -115,7 +115,7 @@ export function createPostgresCommitter(
 }
 
 /**
- * Whether the error undid the statement and left the session alone: one that ended the session may have
+ * Whether the error undid the statement and left the session intact: one that ended the session may have
  * come after the commit. Severities are in the language of the server, so the session is asked as well.
  */
 async function outlived(open: pg.Client, error: pg.DatabaseError): Promise<boolean> {

@@ -26,8 +26,8 @@ export function verifiedUrl(text: string, hostDefault = 'localhost'): string {
     throw invalid(
       'url',
       `must not have sslmode=${asked} for a host beyond loopback, because everything that is stored would ` +
-        'cross the network to whoever answers. Leave it out, and name the authority with sslrootcert if it ' +
-        'is your own, or set STRONGROOM_DATABASE_TLS=off if something else protects the way',
+        'be sent to an unverified server. Leave it out, and name the certificate authority with sslrootcert if it ' +
+        'is your own, or set STRONGROOM_DATABASE_TLS=off if something else protects the connection',
     );
   }
   // The driver reads weaker modes as this one, or as libpq does when asked to.
@@ -45,7 +45,7 @@ export function authorityFileOf(text: string): string | undefined {
 function partsOf(text: string): Parts {
   const query = /\?([^#]*)/.exec(text)?.[1] ?? '';
   const parameters = new URLSearchParams(query);
-  // A user without a host, as in postgres://user@/vault, is no URL to anybody but the driver.
+  // A user without a host, as in postgres://user@/vault, is a URL only to the driver.
   const url = URL.parse(text) ?? URL.parse(text.replace('@/', '@localhost/'));
   const inUrl = url === null ? undefined : decodeURIComponent(url.hostname.replace(/^\[|\]$/g, ''));
   return { host: parameters.getAll('host').at(-1) || inUrl, parameters };

@@ -65,7 +65,7 @@ export async function openPostgres(
   };
   await migrate(connection);
   const pool = new pg.Pool({ ...connection, options: readsByIndex, max: 8 });
-  // An idle connection that breaks is replaced by the pool; there is nobody to tell.
+  // An idle connection that breaks is replaced by the pool; nobody needs to know.
   pool.on('error', () => undefined);
   const query = async (sql: string, values: unknown[], name?: string) => {
     if (pool.waitingCount >= queriesWaitingMax) throw overloaded('too many queries wait');

@@ -1,4 +1,4 @@
-/** What an error of PostgreSQL means: which change it is about, and what the caller is told. */
+/** What an error of PostgreSQL means: which change it is about, and what the caller gets. */
 import pg from 'pg';
 import { VaultError } from '../../lib/errors.ts';
 import type { FlatChange, Precondition } from '../change.ts';
@@ -11,7 +11,7 @@ const uniqueViolation = '23505';
 const divisionByZero = '22012';
 /** Lost a lock race against another lane: nothing was done, and a second try is likely to succeed. */
 const lockLost = new Set(['40P01', '40001', '55P03']);
-/** The server writes nothing now, is out of something, was told to stop, or cannot reach its disk. */
+/** The server writes nothing now, is out of a resource, was asked to stop, or cannot reach its disk. */
 const ofTheServer = /^(?:25|53|57|58)/;
 /** Of the value: out of range, against a constraint, too large for an index. */
 const ofTheValue = /^(?:22|23|54)/;
@@ -49,7 +49,7 @@ export function conflictOf(error: unknown, change: FlatChange): Precondition | u
   return missed && `${missed.table}.version`;
 }
 
-/** Any failure but a conflict, as the caller is told of it. */
+/** Any failure except a conflict, as the caller gets it. */
 export function failureOf(error: unknown): VaultError {
   if (error instanceof VaultError) return error;
   if (!(error instanceof Error)) return unavailable('PostgreSQL failed');

@@ -20,8 +20,8 @@ export function explainTls(error: unknown): unknown {
     : `a server whose certificate cannot be verified (${code})`;
   return new DatabaseTlsError(
     `STRONGROOM_DATABASE_URL names ${problem}. Give it a certificate for its name, and name the ` +
-      'authority with sslrootcert=FILE if it is your own, or set STRONGROOM_DATABASE_TLS=off if something ' +
-      'else protects the way to it.',
+      'certificate authority with sslrootcert=FILE if it is your own, or set STRONGROOM_DATABASE_TLS=off ' +
+      'if something else protects the connection.',
     { cause: error },
   );
 }

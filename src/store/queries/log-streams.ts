@@ -1,4 +1,4 @@
-/** The streams of a tenant's log and where each begins and ends, without reading what lies between. */
+/** The streams of a tenant's log and where each begins and ends, without reading the entries between. */
 import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
@@ -6,7 +6,7 @@ import type { Query } from '../store.ts';
 
 export interface LogStream {
   readonly stream_id: string;
-  /** The oldest entry that is kept. */
+  /** The oldest entry that is stored. */
   readonly first_seq: number;
   readonly first_at: Instant;
   /** The newest entry. */

@@ -29,7 +29,7 @@ export interface TokenConditions {
   readonly fingerprint?: string | undefined;
   /** Found under all of these search terms. */
   readonly terms: readonly string[];
-  /** Has all of these pairs of metadata in exactly this case, which search terms do not tell. */
+  /** Has all of these pairs of metadata in exactly this case, which search terms do not know. */
   readonly metadata: readonly MetadataPair[];
 }
 
@@ -74,7 +74,7 @@ export function predicateOf(
   ]);
 }
 
-/** The conditions that only the row of a token tells about; none for most lists. */
+/** The conditions that need the row of a token; none for most lists. */
 export function rowPredicatesOf({ fingerprint, metadata }: TokenConditions): readonly Predicate[] {
   const eb = expressionBuilder<Schema, 'tokens'>();
   return [
@@ -144,7 +144,7 @@ function hasTerm(leading: Leading, term: string): Predicate {
 
 /**
  * Stored metadata is the text that JSON.stringify made, so it holds the pair's own JSON. Of the
- * functions that tell case apart, `replace` is the one that both engines have.
+ * case-sensitive functions, `replace` is the one that both engines have.
  */
 function hasPair({ key, value }: MetadataPair): Predicate {
   const pair = JSON.stringify({ [key]: value }).slice(1, -1);

@@ -95,7 +95,7 @@ export function sharedPlaces(
   return db.selectFrom(inOrder.as('shared')).selectAll() as unknown as Places;
 }
 
-/** The rows of tokens are looked at only where something is asked that terms do not tell. */
+/** The rows of tokens are looked at only where something is asked that terms do not know. */
 function byTerm(db: Kysely<Schema>, conditions: TokenConditions, term: string): Places {
   const places = db
     .selectFrom('search_terms as found')

@@ -14,7 +14,7 @@ export type ScanReply =
   | { readonly failed: string };
 
 export interface Scanner {
-  /** Rejects with `unavailable` when the engine cannot answer, `overloaded` when too many ask. */
+  /** Rejects with `unavailable` when the engine does not respond, `overloaded` when too many ask. */
   scan(request: ScanRequest): Promise<readonly unknown[]>;
   close(): Promise<void>;
 }
@@ -44,7 +44,7 @@ export function createScanner(dataDir: string): Scanner {
       if ('rows' in reply) next?.resolve(reply.rows);
       else next?.reject(unavailable(reply.failed));
     });
-    // What it failed with is told by the exit that follows; nothing was changed.
+    // The exit that follows reports why; nothing was changed.
     worker.on('error', () => undefined);
     worker.on('exit', () => {
       if (thread === worker) thread = undefined;

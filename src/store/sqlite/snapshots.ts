@@ -5,7 +5,7 @@ import { unavailable } from '../unavailable.ts';
 export interface Snapshots {
   /** From the second read of a turn of the event loop on, all of that turn see the same. */
   read<R>(run: () => R): R;
-  /** What is read from now on sees every commit so far. Called before anybody is told of a commit. */
+  /** What is read from now on sees every commit so far. Called before anybody is notified of a commit. */
   end(): void;
 }
 

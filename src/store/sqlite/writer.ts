@@ -91,7 +91,7 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
     });
   }
 
-  const told = (entries: readonly ChainedEntry[]): WireOutcome =>
+  const committed = (entries: readonly ChainedEntry[]): WireOutcome =>
     returnsEntries ? { entries } : {};
 
   /** A change that fails is undone to its savepoint, so its neighbours never notice. */
@@ -102,7 +102,7 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
       const entries = apply(change, fork);
       database.exec('release change');
       group.adopt(fork);
-      return told(entries);
+      return committed(entries);
     } catch (error) {
       // SQLite has already rolled back by itself after some failures, such as a full disk.
       if (!database.isTransaction) throw error;
@@ -116,7 +116,7 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
     database.exec('savepoint whole');
     const fork = group.fork();
     try {
-      const outcomes = changes.map((change) => told(apply(change, fork)));
+      const outcomes = changes.map((change) => committed(apply(change, fork)));
       database.exec('release whole');
       group.adopt(fork);
       return outcomes;

@@ -55,7 +55,7 @@ export function newKey(request: KeyRequest): NewKey {
   };
 }
 
-/** The form of our keys; clients keep it beside the id. It is not the row's version. */
+/** The form of our keys; clients store it with the id. It is not the row's version. */
 const keyForm = '1';
 
 /** The key as callers see it: with its text for the one who just created it, and never again. */

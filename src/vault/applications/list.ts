@@ -23,14 +23,14 @@ export interface ApplicationQuery {
   /** From 1. */
   readonly page?: number;
   readonly size?: number;
-  /** Cursor of an earlier answer; takes the place of `page`. */
+  /** Cursor of an earlier response; replaces `page`. */
   readonly start?: string;
 }
 
 const sizeDefault = 20;
 const route = 'GET /applications';
 
-/** @throws VaultError `validation_failed` for a cursor that is none. */
+/** @throws VaultError `validation_failed` for an invalid cursor. */
 export function listApplications(
   { store, clock }: ApplicationReading,
   actor: Actor,
@@ -89,6 +89,6 @@ function positionOf(row: Row<'applications'>): ApplicationPosition {
 
 function readCursor(key: Parameters<typeof openCursor>[0], text: string): ApplicationPosition {
   const position = openCursor(key, route, text);
-  if (position === undefined) throw invalid('start', 'must be the cursor of an earlier answer');
+  if (position === undefined) throw invalid('start', 'must be the cursor of an earlier response');
   return position as unknown as ApplicationPosition;
 }

@@ -21,8 +21,8 @@ export async function applicationOf(
 }
 
 /**
- * The application as the vault wrote it, for what shows it, decides by it or writes it anew: that would
- * make good what somebody altered.
+ * The application as the vault wrote it, for code that shows it, decides by it or writes it again: writing would
+ * make an altered row valid.
  * @throws VaultError `not_found`; `integrity` when it was altered.
  */
 export async function provenApplicationOf(

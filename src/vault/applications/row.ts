@@ -72,7 +72,7 @@ export function applicationRow(application: NewApplication): Row<'applications'>
   });
 }
 
-/** The keys that the application has. A row of the key directory that is none of them opens nothing. */
+/** The keys that the application has. A row of the key directory that is not among them gives no access. */
 export function keyIdsOf({ key_ids }: Pick<Row<'applications'>, 'key_ids'>): readonly KeyId[] {
   const ids: readonly KeyId[] = JSON.parse(key_ids);
   return ids;

@@ -16,7 +16,7 @@ export function viewApplication(
   );
 }
 
-/** The answer to its creation: the one time that the text of its first key is shown. */
+/** The response to its creation: the one time that the text of its first key is shown. */
 export function viewNewApplication(row: Row<'applications'>, key: NewKey | undefined): object {
   if (key === undefined) return withKeys(row, []);
   return { ...withKeys(row, [viewKey(key.row, key.text)]), key: key.text };

@@ -11,7 +11,7 @@ export interface BankHostConfig {
   readonly headers: Readonly<Record<string, string>>;
   /** JSON whose strings are expressions over `routing_number`, `account_number`, `country_code`. */
   readonly request: Json;
-  /** An expression over `status` and `body` of the answer that gives one of the three statuses. */
+  /** An expression over `status` and `body` of the response that gives one of the three statuses. */
   readonly answer: string;
   /** For all attempts together. */
   readonly timeoutMs: number;

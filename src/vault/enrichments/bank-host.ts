@@ -97,7 +97,7 @@ export function createBankHost(
   };
 }
 
-/** What is no JSON is no answer; the expression sees null. */
+/** A body that is not JSON is ignored; the expression sees null. */
 function jsonOf(body: Buffer): Json {
   try {
     return JSON.parse(body.toString('utf8')) as Json;

@@ -23,7 +23,7 @@ export interface Inquiry {
   readonly account: BankAccount;
 }
 
-/** A status, or why none could be had just now. */
+/** A status, or why there is none at the moment. */
 export type AccountVerdict =
   | { readonly status: BankStatus }
   | { readonly status?: never; readonly failure: string; readonly retryAfterMs: number };
@@ -33,7 +33,7 @@ export interface RemoteVerification {
   readonly request: () => Promise<AccountVerdict>;
 }
 
-/** Asks nobody outside of the vault. */
+/** Calls no other host. */
 export type VerifyAccount = (inquiry: Inquiry) => Promise<AccountVerdict | RemoteVerification>;
 
 export interface BankVerificationOptions {

@@ -1,4 +1,4 @@
-/** What enrichments stand on: the operator's files and service, opened once at the start. */
+/** What enrichments use: the operator's files and service, opened once at the start. */
 import type { Clock } from '../../lib/clock.ts';
 import { type BinTable, parseBinTable } from '../../lib/directories/bin-table.ts';
 import { parseRoutingDirectory } from '../../lib/directories/routing-directory.ts';

@@ -23,7 +23,7 @@ export interface OperatorFile<T> {
   /** @throws DamagedFileError */
   readonly parse: (bytes: Buffer) => T | Promise<T>;
   readonly clock: Clock;
-  /** Told once per change that cannot be used; the table as it was stays in force. */
+  /** Called once per change that cannot be used; the old table stays in force. */
   readonly onRefused: (problem: string) => void;
 }
 
@@ -53,7 +53,7 @@ export async function openOperatorFile<T>(file: OperatorFile<T>): Promise<() => 
   }
 
   return async () => {
-    // Whoever is first to look waits for what it finds; the others have the table as it was.
+    // The first request waits for the new table; the others use the old one.
     if (!checking && clock.now() - checkedAt >= checkMs) {
       checking = true;
       await check();

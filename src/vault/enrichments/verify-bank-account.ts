@@ -30,9 +30,9 @@ export interface BankVerifying {
   readonly store: Store;
   readonly clock: Clock;
   readonly verifyAccount: VerifyAccount;
-  /** True when a provider that cannot answer makes the request fail; else it is inconclusive. */
+  /** True when a failing provider makes the request fail; else it is inconclusive. */
   readonly strict: boolean;
-  /** Called with why a provider could not answer; nothing of the account is in it. */
+  /** Called with the reason why a provider failed; nothing of the account is in it. */
   readonly onUnanswered: (caller: Caller, reason: string) => void;
 }
 
@@ -126,7 +126,7 @@ function noStatus({
   retryAfterMs,
 }: Exclude<AccountVerdict, { status: BankStatus }>): VaultError {
   return new VaultError('unavailable', {
-    public: 'The bank verification provider cannot answer at the moment; try again.',
+    public: 'The bank verification provider is unavailable; try again.',
     internal: `bank verification: ${failure}`,
     headers: { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) },
   });

@@ -22,7 +22,7 @@ export class CheckpointTrail {
   #newestAt: Instant | undefined;
   #finding: Finding | undefined;
 
-  /** @param kept the tenant's checkpoints that the auditor has kept. */
+  /** @param kept the tenant's checkpoints that the auditor has stored. */
   constructor(tenant: TenantId, kept: readonly OpenedCheckpoint[]) {
     this.#tenant = tenant;
     this.#kept = Map.groupBy(kept, ({ checkpoint }) => checkpoint.seq);

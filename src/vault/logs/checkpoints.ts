@@ -36,7 +36,7 @@ const latenessMsMax = day;
 
 const streamsPerPage = 200;
 
-/** For whoever asks, a checkpoint is signed no sooner than this after the one before. */
+/** On request, a checkpoint is signed at the earliest this long after the previous one. */
 export const signedEveryMs = second;
 
 /** More entries than these are worth a checkpoint, though all are about checkpoints. */

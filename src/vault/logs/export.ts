@@ -79,7 +79,7 @@ export function createLogExport({ write, onLost, pause }: LogExportOptions): Log
   };
 }
 
-/** Appends to a file, which is opened anew each time, so that it may be rotated at any moment. */
+/** Appends to a file, which is opened each time, so that it may be rotated at any moment. */
 export function toFile(file: string): WriteLines {
   return (lines) => appendFile(file, lines, { mode: 0o600 });
 }

@@ -120,7 +120,7 @@ function readCursor(
 ): LogPosition {
   const position = openCursor(key, list, text);
   if (position !== undefined) return position as unknown as LogPosition;
-  throw invalid('start', 'must be the cursor of an earlier answer, with the same filters');
+  throw invalid('start', 'must be the cursor of an earlier response with the same filters');
 }
 
 function readDate(text: string | undefined, path: string): Instant | undefined {

@@ -34,7 +34,7 @@ export function tenantsWithLogs(store: ReadOnlyStore): Promise<TenantId[]> {
   return tenantsIn(store, logTables);
 }
 
-/** With those that have a row and no log: whoever wrote one there beside the vault left none. */
+/** Also tenants with a row and no log, which somebody wrote to the database outside the vault. */
 export function tenantsWithLogsOrRows(store: ReadOnlyStore): Promise<TenantId[]> {
   return tenantsIn(store, [...logTables, 'tenants']);
 }
@@ -107,7 +107,7 @@ async function* entriesOf(store: ReadOnlyStore, tenant: TenantId): AsyncGenerato
     const entries = await next;
     if (entries.length === 0) return;
     next = page(entries.at(-1));
-    // What goes wrong with it is told when it is waited for.
+    // Its failure is thrown where it is awaited.
     next.catch(() => undefined);
     yield { kind: 'entries', entries };
   }

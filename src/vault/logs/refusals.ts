@@ -105,7 +105,7 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
     }
   }
 
-  /** Nobody is told of a refusal before the first of its second is in the log. */
+  /** No refusal is sent before the first of its second is in the log. */
   async function logRefusals(refused: Entries): Promise<void> {
     const counted = tally(refused).map(({ entry, times }) => count(entry, times));
     const windows = [...new Set(counted.map(({ window }) => window))];
@@ -174,7 +174,7 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
   };
 }
 
-/** An entry that stands for several names an address only where all of them came from it. */
+/** An entry for several refusals names an address only where all of them came from it. */
 function latestOf({ count, last }: Window, entry: LogEntry): LogEntry {
   return count === 0 || last.origin === entry.origin ? entry : { ...entry, origin: null };
 }

@@ -32,7 +32,7 @@ export function tally(entries: Change['entries']): Tally[] {
   return [...tallies.values()];
 }
 
-/** Who asks for what again, and is refused alike, does so for one reason. */
+/** The same caller, refused again in the same way for the same thing. */
 export function reasonOf({ entity_type, entity_id, operation, message, result }: LogEntry): string {
   return JSON.stringify([entity_type, entity_id, operation, message, result]);
 }

@@ -95,7 +95,7 @@ async function trim(
   return { removed, intact: true };
 }
 
-/** The beginning of the stream, up to the first entry that is kept. */
+/** The beginning of the stream, up to the first entry that stays. */
 async function oldestEntries(
   store: Store,
   { tenant, stream_id, before }: Trimming,

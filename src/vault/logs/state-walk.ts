@@ -28,7 +28,7 @@ export interface StateFinding {
   /** As entries call it. */
   readonly entity_type: string;
   readonly id: string;
-  /** The entry that last spoke of the row; absent where none did. */
+  /** The last entry about the row; absent where there is none. */
   readonly stream_id?: string;
   readonly seq?: number;
   readonly message: string;

@@ -38,7 +38,7 @@ export interface LogRemoval {
 export const checkpointType = 'strongroom log checkpoint 1';
 export const removalType = 'strongroom log removal 1';
 
-/** Signed text; the text itself is kept, so that a verifier has nothing to put together. */
+/** Signed text; the text itself is stored, so that a verifier need not rebuild it. */
 export type Signed = Pick<Row<'checkpoints'>, 'statement' | 'public_key' | 'signature'>;
 
 export function logSigningKey(tenant: Tenant): SigningKey {

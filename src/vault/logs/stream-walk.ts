@@ -18,7 +18,7 @@ export interface StreamWalkOptions {
 
 /**
  * An entry that no checkpoint covers, though it is this much older than the newest one, was put
- * there later. Clocks of servers that differ by more would be told as such entries.
+ * there later. Clocks of servers that differ by more would be reported as such entries.
  */
 const latenessMsMax = hour;
 
@@ -29,7 +29,7 @@ export class StreamWalk {
   #head: ChainHead;
   /** How many of the known heads were passed. */
   #passed: number;
-  /** What stands from the first entry on that does not follow. */
+  /** The entries from the first one on that does not follow. */
   #found: [ChainedEntry, ...ChainedEntry[]] | undefined;
   #finding: Finding | undefined;
   #uncovered = 0;

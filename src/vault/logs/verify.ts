@@ -25,7 +25,7 @@ export interface Verification {
 export interface VerifyOptions {
   /** Keys whose signature counts, base64; without any, whatever is signed correctly counts. */
   readonly trustedKeys: readonly string[];
-  /** Checkpoints kept elsewhere, out of reach of whoever can write to the log. */
+  /** Checkpoints stored elsewhere, which those who can write to the log cannot change. */
   readonly kept: readonly Signed[];
 }
 

@@ -1,4 +1,4 @@
-/** Authorising a session: a private application gives it part of what it holds itself, once. */
+/** Authorizing a session: a private application gives it part of what it holds itself, once. */
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { expiryForms, parseExpiry } from '../../lib/dates.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';

@@ -1,4 +1,4 @@
-/** Creating a session: a key that may do nothing yet, and the nonce by which it is authorised. */
+/** Creating a session: a key that may do nothing yet, and the nonce by which it is authorized. */
 import { hashSessionNonce, newSessionNonce } from '../../crypto/session-nonce.ts';
 import { instantAfter } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';

@@ -89,8 +89,8 @@ export async function createTenantWithKey(
     ],
   });
   if (outcome.conflict !== undefined) {
-    const what = outcome.conflict.startsWith('api_keys') ? 'This key' : 'A tenant of this name';
-    throw new VaultError('conflict', { public: `${what} exists.` });
+    const what = outcome.conflict.startsWith('api_keys') ? 'This key' : 'A tenant with this name';
+    throw new VaultError('conflict', { public: `${what} already exists.` });
   }
   return { tenant, newKey: settings.key === undefined ? key.text : undefined };
 }

@@ -41,7 +41,7 @@ export function tenantMeant(
 ): TenantId | Ambiguous | undefined {
   const byHandle = rows.find(({ name }) => name === text)?.tenant_id;
   const id = parseUuid<TenantId>(text);
-  // Only a row written beside the vault can have such a handle.
+  // Only a row that was written outside the vault can have such a handle.
   if (byHandle !== undefined && id !== undefined && byHandle !== id) return 'ambiguous';
   return byHandle ?? id;
 }

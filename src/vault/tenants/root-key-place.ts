@@ -1,4 +1,4 @@
-/** Where the root key lies: beside the database of a production tenant it protects little. */
+/** Where the root key is stored: next to the database of a production tenant it protects little. */
 import { existsSync, realpathSync } from 'node:fs';
 import { sep } from 'node:path';
 import { anyProductionTenant } from '../../store/queries/tenants.ts';

@@ -116,7 +116,7 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
   };
 }
 
-/** The name that the tenant goes by at the API. It is the tenant's to choose, so it identifies nobody. */
+/** The name of the tenant at the API. It is the tenant's to choose, so it identifies nobody. */
 export function nameOf({ name, display_name }: Row<'tenants'>): string {
   return display_name ?? name;
 }

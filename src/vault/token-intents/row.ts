@@ -1,4 +1,4 @@
-/** A token intent as it is stored and as it is shown: its data is sealed, and no answer holds it. */
+/** A token intent as it is stored and as it is shown: its data is sealed, and no response holds it. */
 import { type Binding, sealText } from '../../crypto/envelope.ts';
 import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import { type Instant, instantAfter } from '../../lib/clock.ts';
@@ -46,7 +46,7 @@ export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'tok
   );
 }
 
-/** The data, without a card code whose time is over. */
+/** The data, without an expired card code. */
 export function openIntent(tenant: Sealer, row: Row<'token_intents'>, now: Instant): Secret<Json> {
   const text = openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
   const data = JSON.parse(text.reveal()) as Json;

@@ -141,7 +141,7 @@ async function rarestTerm(store: Store, { tenant, terms }: TokenConditions): Pro
   return { term, allCommon: count >= occurrencesMax };
 }
 
-/** The shelves on which tokens of the list can stand; `undefined` when they are too many. */
+/** The shelves that can have tokens of the list; `undefined` when they are too many. */
 async function shelvesWithin(
   store: Store,
   { tenant, scopes, container, type }: TokenConditions,

@@ -1,4 +1,4 @@
-/** Cursors of token lists: where a page ended, sealed for the question it was an answer to. */
+/** Cursors of token lists: where a page ended, sealed for the question it was a response to. */
 import { openCursor, sealCursor } from '../../crypto/cursor.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid } from '../../lib/errors.ts';
@@ -42,7 +42,7 @@ export function openTokenCursor(tenant: Tenant, question: CursorQuery): OpenedCu
   if (start === undefined) return undefined;
   const payload = openCursor(tenant.keyring.secret('cursor'), bindingOf(question), start);
   if (payload === undefined) {
-    throw invalid('start', 'must be the cursor of an earlier answer to the same query');
+    throw invalid('start', 'must be the cursor of an earlier response to the same query');
   }
   const [at, id, page] = payload as unknown as Payload;
   return { place: { at, id }, page };

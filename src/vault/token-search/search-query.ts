@@ -1,7 +1,7 @@
 /**
- * The search language: `field:value` terms, all of which must hold, joined by `AND`. A value stands
- * bare or in double quotes, where `\"` and `\\` stand for a quote and a backslash. Why no library
- * reads it is told in docs/adr.
+ * The search language: `field:value` terms, all of which must hold, joined by `AND`. A value is
+ * bare or in double quotes, where `\"` and `\\` mean a quote and a backslash. docs/adr says why no
+ * library reads it.
  */
 import { containerForm, parseContainer } from '../../lib/container.ts';
 import { invalid, type VaultError } from '../../lib/errors.ts';
@@ -12,7 +12,7 @@ import type { TokenFilter } from './filter.ts';
 
 export const queryLengthMax = 200;
 
-/** What a search asks for; in which case metadata is compared is for the route to say. */
+/** What a search asks for; the route decides whether the case of metadata matters. */
 export type Search = Omit<TokenFilter, 'metadataCase'>;
 
 interface Term {
@@ -36,9 +36,9 @@ const termForm =
   'quotes or any of \\ * ? ( ) [ ] { } ^ ~ ! stands in double quotes';
 
 /**
- * An empty query asks for everything.
+ * An empty query finds everything.
  *
- * @throws VaultError `validation_failed` naming `query` and the place in it, never what stands there.
+ * @throws VaultError `validation_failed` naming `query` and the place in it, never the text there.
  */
 export function parseSearch(query: string): Search {
   const terms = termsOf(query.trimEnd());
@@ -102,14 +102,14 @@ function readContainer(text: string) {
 function readType(text: string) {
   const type = parseTokenType(text);
   if (type !== undefined) return type;
-  throw invalid('query', `must have as type one of ${Object.keys(tokenTypes).join(', ')}`);
+  throw invalid('query', `must have a type that is one of ${Object.keys(tokenTypes).join(', ')}`);
 }
 
 const fingerprintForm = /^[A-Za-z0-9]{1,100}$/;
 
 function readFingerprint(text: string): string {
   if (!fingerprintForm.test(text)) {
-    throw invalid('query', 'must have as fingerprint letters and digits');
+    throw invalid('query', 'must have a fingerprint of letters and digits');
   }
   return text;
 }

@@ -21,7 +21,7 @@ import { type Resolved, resolveReferences } from './resolve-references.ts';
 
 /**
  * The body with every expression replaced by its value, as the caller's `token:read` lets it see the
- * tokens. Nothing is answered unless all of it can be.
+ * tokens. Nothing is returned unless all of it can be.
  *
  * @throws VaultError `validation_failed` for a body that has no such expressions, or too many. From
  * the decision that for ids of no token and for expressions that fail on what they find, and
@@ -67,7 +67,7 @@ function answer(
 /** An id alone between braces, without the name of a kind and without filters. */
 const bareReference = /^\s*\{\{(?!\s*token(?:_intent)?\s*:)[^{}|]+\}\}\s*$/;
 
-/** A body that is a list of tokens and nothing else may ask for the tokens rather than their data. */
+/** A body that is only a list of tokens may mean the tokens rather than their data. */
 function inDialect(body: Json, { origin }: Caller): Json {
   if (dialectOf(origin.dialect).listedToken === 'data' || !isObject(body)) return body;
   const { tokens, ...others } = body;

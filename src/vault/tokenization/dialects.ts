@@ -1,8 +1,8 @@
-/** Where the public product answers otherwise than the interface document: one row per dialect. */
+/** Where the public product differs from the interface document: one row per dialect. */
 import type { ReferenceKind } from '../../expressions/references.ts';
 
 interface Dialect {
-  /** What `{{ <id> }}` stands for in a body that is a list of tokens and nothing else. */
+  /** What replaces `{{ <id> }}` in a body that is only a list of tokens. */
   readonly listedToken: Exclude<ReferenceKind, 'token_intent'>;
 }
 

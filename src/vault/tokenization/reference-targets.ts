@@ -27,7 +27,7 @@ export interface Target {
   readonly whole: () => Json;
 }
 
-/** `undefined` where there is no such token or intent, or no more. */
+/** `undefined` where there is no such token or intent, or it has expired. */
 export function findTarget(
   tools: TokenReading,
   caller: Caller,

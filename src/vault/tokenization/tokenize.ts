@@ -1,4 +1,4 @@
-/** Tokenizing any JSON: its values become tokens, and the answer has its shape. */
+/** Tokenizing any JSON: its values become tokens, and the response has its shape. */
 import { memberPath } from '../../expressions/attribute-path.ts';
 import { setMember } from '../../expressions/template.ts';
 import type { Instant } from '../../lib/clock.ts';
@@ -62,7 +62,7 @@ function counterUpTo(limit: number): () => void {
   };
 }
 
-/** The part of the answer that stands where a part of the body stood. */
+/** The part of the response that stands where a part of the body stood. */
 type Mirror = (tokens: readonly TokenBody[]) => Json;
 
 interface MirrorPosition {

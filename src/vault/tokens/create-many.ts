@@ -42,7 +42,7 @@ export interface TokenWriting extends Omit<TokenPreparation, 'evaluation'> {
 export interface TokensToCreate {
   /** At least one. */
   readonly requests: readonly RequestedToken[];
-  /** Told of the tokens in the order of the requests. */
+  /** Called with the tokens in the order of the requests. */
   readonly replyFor: (created: readonly CreatedToken[], now: Instant) => Reply;
 }
 
@@ -133,7 +133,7 @@ export async function prepareConversion(
   const attempt = { entity: 'token_intent', operation: 'convert' };
   const intent = await liveIntent(tools.store, caller, { id: request.token_intent_id ?? '', now });
   if (!intent) {
-    const message = 'must be the id of a token intent that is still there';
+    const message = 'must be the id of an existing token intent';
     const refusal = below(path, invalid('token_intent_id', message));
     return { change: { entries: [failureOf(caller, now, attempt)] }, refusal };
   }
@@ -164,7 +164,7 @@ function requireDistinctIntents(all: readonly PreparedToken[]): void {
     if (intent === undefined) continue;
     attemptAt(path, () => {
       if (seen.has(intent.token_intent_id)) {
-        throw invalid('token_intent_id', 'must differ from every other of the request');
+        throw invalid('token_intent_id', 'must be unique in the request');
       }
     });
     seen.add(intent.token_intent_id);

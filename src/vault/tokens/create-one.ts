@@ -37,11 +37,11 @@ export interface Creation {
   readonly pending: PendingTokens;
   /** Stored tokens that hold an id that is wanted, as far as they were looked for. */
   readonly holders: ReadonlyMap<TokenId, Row<'tokens'>>;
-  /** Expired tokens that still answer for a fingerprint. */
+  /** Expired tokens that still own a fingerprint. */
   readonly expired: ReadonlyMap<string, Row<'tokens'>>;
 }
 
-/** One token as the answer tells of it. */
+/** One token as the response shows it. */
 export interface CreatedToken {
   readonly row: Row<'tokens'>;
   /** Under which its data is shown; `undefined` where none is. */
@@ -144,7 +144,7 @@ export class IdTaken extends VaultError {
   readonly id: TokenId;
 
   constructor(id: TokenId) {
-    super('conflict', { public: 'A token with this id exists.' });
+    super('conflict', { public: 'A token with this id already exists.' });
     this.id = id;
   }
 }
@@ -186,7 +186,7 @@ function useExisting(
   };
 }
 
-/** The container that a request names says nothing about the one in which the existing token lies. */
+/** The container that a request names says nothing about the container of the existing token. */
 function mayMerge(policy: Policy, { token_id: id, container }: Row<'tokens'>): boolean {
   const permissions = ['token:update', 'token:create'] as const;
   return permissions.some((one) => decide(policy, one, { id, container }));

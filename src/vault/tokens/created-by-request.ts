@@ -11,7 +11,7 @@ export interface RequestTokens {
   readonly tokens: readonly Row<'tokens'>[];
 }
 
-/** Those of the tokens whose creation stands in the log under the trace id of this request. */
+/** Those of the tokens whose creation is in the log under the trace id of this request. */
 export async function createdByRequest(
   store: Store,
   { tenant, application, origin }: Caller,

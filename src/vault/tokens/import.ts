@@ -44,11 +44,11 @@ export type Import = (
   lines: readonly ImportLine[],
 ) => Promise<readonly ImportResult[]>;
 
-/** A conversion is prepared anew for each decision: its intent may be gone by then. */
+/** A conversion is prepared again for each decision: its intent may be gone by then. */
 type Prepared = PreparedToken | RequestedToken | VaultError;
 
 /**
- * A line fails alone, and its neighbours do not notice. Where the commit itself fails, all lines do
+ * A line fails by itself, without effect on other lines. Where the commit itself fails, all lines do
  * that would have been part of it. When it is given more lines before the ones before are durable,
  * these are decided meanwhile but committed after them.
  */
@@ -243,7 +243,7 @@ function decideLine(
   const { made } = creation;
   const intent = token.intent?.token_intent_id;
   if (intent !== undefined && intents.has(intent)) {
-    return invalid('token_intent_id', 'must differ from every other of the request');
+    return invalid('token_intent_id', 'must be unique in the request');
   }
   const holder = holderOf(creation, token);
   const outcome = attempt(() => draftOrRefuse(creation, token));
@@ -269,7 +269,7 @@ function attempt<T>(run: () => T): T | VaultError {
   }
 }
 
-/** What fails otherwise than a rule does is nobody's line, and fails the import. */
+/** An unexpected failure belongs to no line, and fails the import. */
 function failureOf(error: unknown): VaultError {
   if (error instanceof VaultError) return error;
   throw error;

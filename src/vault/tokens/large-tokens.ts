@@ -29,7 +29,7 @@ export function isWhole(row: ListedToken): row is Row<'tokens'> {
 }
 
 /**
- * The tokens of the page in their order. A large one is given as it stands when its turn comes, once its
+ * The tokens of the page in their order. A large one is given as it is when it is read, once its
  * entry is in the log. One that by then is gone, has left the list, or may not be seen any more is
  * left out.
  */

@@ -20,7 +20,7 @@ export interface TokenListing {
   readonly route: string;
   readonly filter: TokenFilter;
   readonly size?: number | undefined;
-  /** Cursor of an earlier answer to the same question. */
+  /** Cursor of an earlier response to the same query. */
   readonly start?: string | undefined;
 }
 

@@ -17,7 +17,7 @@ import { dataForToken } from '../token-intents/row.ts';
 
 export interface RequestedToken {
   readonly request: TokenRequest;
-  /** Where it stands in the body, for messages; empty when it is the body. */
+  /** Its place in the body, for messages; empty when it is the body. */
   readonly path: string;
 }
 
@@ -80,7 +80,7 @@ function convertedRequest(
   intent: Row<'token_intents'>,
 ): TokenRequest {
   if ((request.type ?? undefined) !== undefined || (request.data ?? undefined) !== undefined) {
-    throw invalid('token_intent_id', 'must not stand beside type and data');
+    throw invalid('token_intent_id', 'cannot be combined with type and data');
   }
   return { ...request, type: intent.type, data: dataForToken(caller.tenant, intent) };
 }

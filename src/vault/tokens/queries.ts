@@ -20,7 +20,7 @@ interface LiveTokenQuery {
   readonly now: Instant;
 }
 
-/** The token of that id as it stands; `undefined` alike for missing, expired and another tenant's. */
+/** The current token of that id; `undefined` for a missing, an expired and another tenant's token. */
 export async function findLiveToken(
   store: Store,
   { tenant, id, now }: LiveTokenQuery,

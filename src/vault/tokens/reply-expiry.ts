@@ -1,4 +1,4 @@
-/** What a kept answer about tokens may still say once a card code or a whole token is gone. */
+/** What a stored response about tokens may still show once a card code or a whole token has expired. */
 import type { Instant } from '../../lib/clock.ts';
 import type { Grant } from '../../rules/policy.ts';
 import type { Reply, ReplyBody, ShownToken, TokenBody } from '../../rules/reply.ts';
@@ -9,19 +9,19 @@ import { withoutContents } from '../../values/view.ts';
 /** As many as one token can have: the end of its card code, and its own. */
 const instantsMax = 2;
 
-/** A token that was made or changed, as the answer tells of it. */
+/** A token that was created or changed, as the response shows it. */
 interface ChangedToken {
   readonly row: Row<'tokens'>;
   readonly grant: Grant | undefined;
   readonly viewAt: (instant: Instant) => TokenBody;
 }
 
-/** For the answer of a request that changed a token, which is its body. Spread into the reply. */
+/** For the response of a request that changed a token, which is its body. Spread into the reply. */
 export function changedToken(token: ChangedToken): Pick<Reply, 'expiry' | 'tokens'> {
   return changedTokens([token], ([body]) => body ?? null);
 }
 
-/** The same for an answer made of several tokens. */
+/** The same for a response made of several tokens. */
 export function changedTokens(
   shown: readonly ChangedToken[],
   bodyOf: (views: readonly TokenBody[]) => ReplyBody,
@@ -42,7 +42,7 @@ export function changedTokens(
   return { tokens, expiry };
 }
 
-/** For the answer of a request that only read tokens. */
+/** For the response of a request that only read tokens. */
 export function readTokens(shown: readonly ShownToken[]): Pick<Reply, 'expiry' | 'tokens'> {
   const at = endsOf(shown);
   return { tokens: { shown }, ...(at.length > 0 && { expiry: { at } }) };

@@ -1,4 +1,4 @@
-/** A creation that was done before: its own id is taken, by a token that is what it asks for. */
+/** A creation that was done before: its id is taken by a token equal to the requested one. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Instant } from '../../lib/clock.ts';
 import type { Json } from '../../lib/json.ts';
@@ -12,7 +12,7 @@ import { viewOverTime } from '../../values/view.ts';
 import type { Creation, TokenOutcome } from './create-one.ts';
 import type { PreparedToken } from './prepare.ts';
 
-/** The token that has the id which is wanted; of an id that is drawn there is none. */
+/** The token that has the requested id; a random id has none. */
 export function holderOf(
   { pending, holders, now }: Creation,
   { ids }: PreparedToken,
@@ -25,7 +25,7 @@ export function holderOf(
 
 /**
  * The token, when it was made by the same application, still is all that is asked for, and may be
- * revealed to the caller; else `undefined`. To others the answer would confirm what the token holds.
+ * revealed to the caller; else `undefined`. To others the response would confirm what the token holds.
  */
 export function repeatCreation(
   { caller, now, evaluation, onMaskFailure }: Creation,

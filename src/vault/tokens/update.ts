@@ -58,7 +58,7 @@ export function updateToken(
       patch,
       clock,
     );
-    // Moving a token needs the permission where it lies and where it goes.
+    // Moving a token needs the permission where it is and where it goes.
     const moved = { ...subject, container: contents.container };
     if (!decide(caller.policy, 'token:update', moved)) return refuse(caller, now, denial);
     const exposed = undisclosedMove(caller, subject, moved);
