@@ -5,14 +5,7 @@ import { join } from 'node:path';
 import test from 'node:test';
 import { unusedExports } from './support/exports.ts';
 import { doors, filesPerFolderMax, ranks } from './support/folders.ts';
-import {
-  codeOf,
-  committedPaths,
-  readSource,
-  root,
-  type SourceFile,
-  sourceFile,
-} from './support/source.ts';
+import { committedPaths, readSource, root, type SourceFile, sourceFile } from './support/source.ts';
 import {
   type Ban,
   bannedWords,
@@ -479,17 +472,6 @@ test('every runtime dependency has its decision record and an exact version: the
   assert.equal(dependencyBreaches(kept, 'We use `pg-boss`.').length, 1);
   assert.equal(dependencyBreaches({ devDependencies: { a: '^1.0.0' } }, '').length, 1);
   assert.equal(dependencyBreaches({ devDependencies: { a: '~1.0.0' } }, '').length, 1);
-});
-
-test('comments, strings and regular expressions are distinguished from code', () => {
-  const blanks: Record<string, string> = {
-    "a = 'b // c'; // d": "a = '      ';     ",
-    'a /* b\nc */ / d / e': 'a     \n     / d / e',
-    "x = /'[/]/u.test(y)": 'x = /     u.test(y)',
-    [`\`a \${f({ b: \`c \${d}\` })} e\``]: '`   {f({ b: `   {d}` })}  `',
-    "'it\\'s' + b": "'     ' + b",
-  };
-  for (const [text, code] of Object.entries(blanks)) assert.equal(codeOf(text), code);
 });
 
 function folderOfFiles(count: number): Samples {

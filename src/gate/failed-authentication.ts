@@ -21,13 +21,13 @@ export type OnFailedAuthentication = (
 type Presented = 'nothing stored' | 'stored key' | KeyFlaw;
 
 /** Failures of one kind in a window. */
-interface Told {
+interface LoggedFailures {
   count: number;
   readonly bySource: Map<string, number>;
 }
 
 /**
- * Failures of each kind that are told one by one in each window; the rest are told by their number.
+ * Failures of each kind that are logged one by one in each window; the rest are logged by their number.
  * Each kind has its own, or whoever made up some keys first could use an altered one unseen.
  */
 export const windowMs = minute;
@@ -52,13 +52,13 @@ export function createFailedAuthentication({
 }: FailedAuthenticationOptions): OnFailedAuthentication {
   let until = 0;
   let unlogged = 0;
-  let told = new Map<Presented, Told>();
+  let logged = new Map<Presented, LoggedFailures>();
 
   function begin(now: number): void {
     if (unlogged > 0) log.warn('more requests failed to authenticate', { count: unlogged });
     until = now + windowMs;
     unlogged = 0;
-    told = new Map();
+    logged = new Map();
   }
 
   return async (origin, key, flaw) => {
@@ -66,16 +66,16 @@ export function createFailedAuthentication({
     if (now >= until) begin(now);
     const source = networkOf(origin.address);
     const presented = flaw ?? (key ? 'stored key' : 'nothing stored');
-    const before = told.get(presented) ?? { count: 0, bySource: new Map() };
+    const before = logged.get(presented) ?? { count: 0, bySource: new Map() };
     const count = before.bySource.get(source) ?? 0;
     if (count >= loggedPerSourceMax || before.count >= loggedMax) {
       unlogged++;
       return;
     }
-    // No more sources than failures that are told: the map cannot outgrow its window.
+    // No more sources than failures that are logged: the map cannot outgrow its window.
     before.bySource.set(source, count + 1);
     before.count++;
-    told.set(presented, before);
+    logged.set(presented, before);
     const { address, traceId } = origin;
     const tenant = key && { tenant_id: key.tenant_id };
     const fields = { address, trace_id: traceId, ...tenant };

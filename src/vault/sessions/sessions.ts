@@ -39,13 +39,13 @@ export async function policiesOfSession(
 ): Promise<SessionPolicies> {
   const { tenant_id, authorized_by } = requireProven(tenant, 'sessions', session);
   if (authorized_by === null) return unauthorized;
-  const authoriser = await store.get('applications', {
+  const application = await store.get('applications', {
     tenant_id,
     application_id: authorized_by,
   });
-  if (!authoriser) return unauthorized;
-  requireProven(tenant, 'applications', authoriser);
-  const authorizer = policyOf(accessOf(authoriser));
+  if (!application) return unauthorized;
+  requireProven(tenant, 'applications', application);
+  const authorizer = policyOf(accessOf(application));
   const policy = policyOf(accessOf(session));
   return covers(authorizer, policy) ? { policy, authorizer } : unauthorized;
 }
