@@ -20,7 +20,7 @@ import { ExpressionError } from './error.ts';
 import type { Evaluation } from './evaluation.ts';
 import { hmac, hmacAlgorithms } from './hmac.ts';
 import { followPath } from './json-path.ts';
-import { cardMask, cardSeparators, last, reveal, revealLast } from './mask.ts';
+import { cardMask, cardSeparators, last, reveal, revealLast, withoutCharacters } from './mask.ts';
 
 /** A filter with its arguments applied. */
 export type Applied = (input: unknown, evaluation: Evaluation) => unknown;
@@ -193,8 +193,7 @@ function valuesOf(
 
 /** Shorter numbers are refused: the issuer's digits of a short number would be most of it. */
 function binOf(text: string, separator: string): string {
-  const separators = cardSeparators + separator;
-  const number = [...text].filter((character) => !separators.includes(character)).join('');
+  const number = withoutCharacters(text, new Set(cardSeparators + separator));
   if (!/^[0-9]{12,19}$/.test(number)) throw new ExpressionError('card_bin needs a card number');
   return cardBin(number);
 }

@@ -12,6 +12,11 @@ const escapedWork = 24;
 /** Comparing two members of a list that is sorted. */
 const comparisonWork = 16;
 
+/** Changing the case of a letter in a text with letters beyond ASCII. */
+const beyondAsciiWork = 12;
+
+const beyondAscii = /[^\p{ASCII}]/u;
+
 /** The longest name of a member, and the longest pattern of a date. */
 export const propertyLengthMax = 400;
 export const datePatternLengthMax = 200;
@@ -45,6 +50,14 @@ const spelled: StandardFilter = { weight: 10 };
 const escaping: StandardFilter = {
   ...spelled,
   pay: ({ value, budget }) => budget.use(countMarkup(searchedText(value)) * escapedWork),
+};
+/** V8 takes much longer for the case of letters where any of a text is beyond ASCII. */
+const cased: StandardFilter = {
+  weight: 2,
+  pay: ({ value, budget }) => {
+    const text = searchedText(value);
+    if (beyondAscii.test(text)) budget.use(text.length * beyondAsciiWork);
+  },
 };
 /** A list may be among the arguments as well. */
 const ofLists: StandardFilter = { weight: 1, takes: 'lists' };
@@ -102,7 +115,7 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   at_most: plain,
   base64_decode: spelled,
   base64_encode: spelled,
-  capitalize: spelled,
+  capitalize: cased,
   ceil: plain,
   compact: ofList,
   concat: ofLists,
@@ -113,7 +126,7 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   },
   default: ofLists,
   divided_by: plain,
-  downcase: spelled,
+  downcase: cased,
   escape: escaping,
   escape_once: escaping,
   find: perMember,
@@ -154,7 +167,7 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   truncate: { ...spelled, numbers: 1 },
   truncatewords: spelled,
   uniq: { weight: 1, takes: 'a list', memberWork: 80 },
-  upcase: spelled,
+  upcase: cased,
   url_decode: spelled,
   url_encode: spelled,
   where: perMember,
