@@ -67,7 +67,9 @@ if (values.hostile !== undefined) {
   const measured = [];
   for (const one of measureHostile(values.hostile)) {
     measured.push(one);
-    process.stderr.write(`${one.filter}: ${one.ms.toFixed(1)} ms\n`);
+    process.stderr.write(
+      `${one.filter}: ${one.ms.toFixed(1)} ms, ${one.input}: ${one.expression.slice(0, 100)}\n`,
+    );
   }
   measured.sort((a, b) => b.ms - a.ms);
   for (const { filter, input, expression, ms } of measured) {

@@ -31,13 +31,13 @@ const nestedTextWork = 400;
 const memberTextWork = 80;
 
 /** Running a filter, whatever it is given. */
-export const filterWork = 500;
+export const filterWork = 800;
 
 /** Pieces of text, outputs and tags one evaluation may run, loops counted out. */
 export const stepsMax = 20_000;
 
 /** A step takes as long as so many units of work. */
-const stepWork = 250;
+const stepWork = 500;
 
 export class Budget {
   /** What the request has left for this evaluation and those after it. */

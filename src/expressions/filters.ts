@@ -21,6 +21,7 @@ import type { Evaluation } from './evaluation.ts';
 import { hmac, hmacAlgorithms } from './hmac.ts';
 import { followPath } from './json-path.ts';
 import { cardMask, cardSeparators, last, reveal, revealLast, withoutCharacters } from './mask.ts';
+import { isBeyondAscii } from './result.ts';
 
 /** A filter with its arguments applied. */
 export type Applied = (input: unknown, evaluation: Evaluation) => unknown;
@@ -70,12 +71,12 @@ const counted: Input<Json> = {
 };
 
 /** Text of which each character costs so many units of work, by measurement. */
-function textOf(weight: number): Input<string> {
+function textOf(weight: number, beyondAsciiWeight = weight): Input<string> {
   return {
     read(value, name, { budget }) {
       const text = typeof value === 'number' ? String(value) : value;
       if (typeof text !== 'string') throw new ExpressionError(`${name} needs text`);
-      budget.use(text.length * weight);
+      budget.use(text.length * (isBeyondAscii(text) ? beyondAsciiWeight : weight));
       return text;
     },
   };
@@ -83,8 +84,8 @@ function textOf(weight: number): Input<string> {
 
 const string = textOf(1);
 const hashed = textOf(4);
-const spelled = textOf(12);
-const drawn = textOf(100);
+const spelled = textOf(12, 30);
+const drawn = textOf(100, 150);
 
 /** Anything of which only a number, a boolean or a short text can be used. */
 const scalar: Input<unknown> = {

@@ -4,10 +4,11 @@ import { type Budget, filterWork } from './budget.ts';
 import { EvaluationContext } from './context.ts';
 import { payForDate } from './dates.ts';
 import { ExpressionError } from './error.ts';
+import { isBeyondAscii } from './result.ts';
 import { payForSearch, payForSplit, searchedText } from './search.ts';
 
 /** Writing an entity in place of a character. */
-const escapedWork = 24;
+const escapedWork = 32;
 
 /** Comparing two members of a list that is sorted. */
 const comparisonWork = 16;
@@ -15,7 +16,8 @@ const comparisonWork = 16;
 /** Changing the case of a letter in a text with letters beyond ASCII. */
 const beyondAsciiWork = 12;
 
-const beyondAscii = /[^\p{ASCII}]/u;
+/** Parsing a character of the name of a member, which liquidjs does in each call. */
+const propertyWork = 400;
 
 /** The longest name of a member, and the longest pattern of a date. */
 export const propertyLengthMax = 400;
@@ -56,7 +58,7 @@ const cased: StandardFilter = {
   weight: 2,
   pay: ({ value, budget }) => {
     const text = searchedText(value);
-    if (beyondAscii.test(text)) budget.use(text.length * beyondAsciiWork);
+    if (isBeyondAscii(text)) budget.use(text.length * beyondAsciiWork);
   },
 };
 /** A list may be among the arguments as well. */
@@ -67,9 +69,10 @@ const ofList: StandardFilter = { weight: 1, takes: 'a list', memberWork: 8 };
 const perMember: StandardFilter = {
   weight: 2,
   takes: 'lists',
-  memberWork: 800,
+  memberWork: 1500,
   firstArgumentMax: propertyLengthMax,
-  pay: ({ given: [property] }) => {
+  pay: ({ given: [property], budget }) => {
+    budget.use(lengthOf(property) * propertyWork);
     // liquidjs reads it as an expression, in which a range may count for as long as it likes.
     if (!searchedText(property).includes('..')) return;
     throw new ExpressionError('the member that a filter looks at must not be named by a range');
@@ -137,7 +140,7 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   join: { weight: 3 },
   last: ofList,
   lstrip: spelled,
-  map: { ...perMember, memberWork: 400 },
+  map: { ...perMember, memberWork: 800 },
   minus: plain,
   modulo: plain,
   newline_to_br: spelled,
@@ -162,7 +165,7 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   strip: spelled,
   strip_html: spelled,
   strip_newlines: spelled,
-  sum: { ...perMember, memberWork: 400 },
+  sum: { ...perMember, memberWork: 800 },
   times: plain,
   truncate: { ...spelled, numbers: 1 },
   truncatewords: spelled,
