@@ -30,6 +30,9 @@ const smallNumberMax = 2 ** 30;
 const nestedTextWork = 400;
 const memberTextWork = 80;
 
+/** What joining one more text takes, however short. */
+const itemTextWork = 16;
+
 /** Running a filter, whatever it is given. */
 export const filterWork = 800;
 
@@ -92,7 +95,7 @@ export class Budget {
       this.use((typeof value === 'string' ? value.length : memberTextWork) * times);
       return;
     }
-    this.use(nestedTextWork * times);
+    this.use((nestedTextWork + value.length * itemTextWork) * times);
     for (const item of value) this.useForText(item, times);
   }
 

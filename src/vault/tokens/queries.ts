@@ -40,16 +40,28 @@ export async function liveToken(store: Store, query: LiveTokenQuery): Promise<Ro
   throw new VaultError('not_found', { public: 'There is no token with this id.' });
 }
 
-/** Tokens of that fingerprint, expired ones included; first the one that answers for it. */
-export function tokensWithFingerprint(
+/** Where a token is, without what it holds. */
+export type PlacedToken = Pick<Row<'tokens'>, 'token_id' | 'container' | 'expires_at'>;
+
+/** Where tokens of that fingerprint are, expired ones included; first the one that answers for it. */
+export function placesWithFingerprint(
   store: Store,
   tenant: TenantId,
   fingerprint: string,
-): Promise<Row<'tokens'>[]> {
-  return tokensWithFingerprints(store, tenant, [fingerprint]);
+): Promise<PlacedToken[]> {
+  return store.select((db) =>
+    db
+      .selectFrom('tokens')
+      .select(['token_id', 'container', 'expires_at'])
+      .where('tenant_id', '=', tenant)
+      .where('fingerprint', '=', fingerprint)
+      .orderBy('deduplicated', 'desc')
+      .orderBy('created_at')
+      .limit(equalsMax),
+  );
 }
 
-/** The same of several fingerprints; of each, first the one that answers for it. */
+/** Tokens of those fingerprints, expired ones included; of each, first the one that answers for it. */
 export async function tokensWithFingerprints(
   store: Store,
   tenant: TenantId,

@@ -11,7 +11,7 @@ import { contentsOfRow, hasExpired, patchContents, type TokenPatch } from './con
 import type { TokenWriting } from './create-many.ts';
 import { readGrant, undisclosedMove, undisclosedPatch } from './disclosure.ts';
 import { fadingToken } from './fading.ts';
-import { liveToken, replacementOf, tokensWithFingerprint } from './queries.ts';
+import { liveToken, placesWithFingerprint, replacementOf } from './queries.ts';
 import {
   deriveRow,
   type Evaluated,
@@ -119,7 +119,7 @@ async function equalsUnreadable(
   now: Instant,
 ): Promise<boolean> {
   if (updated.fingerprint === null) return false;
-  const equals = await tokensWithFingerprint(store, updated.tenant_id, updated.fingerprint);
+  const equals = await placesWithFingerprint(store, updated.tenant_id, updated.fingerprint);
   return equals.some(
     (row) =>
       row.token_id !== updated.token_id &&
