@@ -64,7 +64,14 @@ for (const [name, measured] of times) {
 if (sink === undefined) process.exitCode = 1;
 
 if (values.hostile !== undefined) {
-  const measured = [...measureHostile(values.hostile)].sort((a, b) => b.ms - a.ms);
+  const measured = [];
+  for (const one of measureHostile(values.hostile)) {
+    measured.push(one);
+    process.stderr.write(
+      `${one.filter}: ${one.ms.toFixed(1)} ms, ${one.input}: ${one.expression.slice(0, 100)}\n`,
+    );
+  }
+  measured.sort((a, b) => b.ms - a.ms);
   for (const { filter, input, expression, ms } of measured) {
     const mark = ms > turnMsMax ? `over ${turnMsMax} ms` : '';
     const line = `${filter.padEnd(24)} ${ms.toFixed(1).padStart(8)} ms ${mark.padEnd(11)} ${input.padEnd(26)}`;

@@ -1,4 +1,5 @@
 /** Any JSON whose strings name tokens, `{{ <id> | filters }}`: the body of detokenize. */
+import assert from 'node:assert/strict';
 import { Tokenizer } from 'liquidjs';
 import { invalid, type VaultError } from '../lib/errors.ts';
 import { tokenIdLengthMax } from '../lib/ids.ts';
@@ -6,7 +7,12 @@ import { isObject, type Json, nestingMax } from '../lib/json.ts';
 import { memberPath } from './attribute-path.ts';
 import { expressionLengthMax } from './engine.ts';
 import { ExpressionError } from './evaluation/error.ts';
-import { type Evaluation, type ExpressionScope, newEvaluation } from './evaluation/evaluation.ts';
+import {
+  type Evaluate,
+  type Evaluation,
+  type ExpressionScope,
+  newEvaluation,
+} from './evaluation/evaluation.ts';
 import { textOf } from './evaluation/result.ts';
 import { compileExpression, guarded } from './expression.ts';
 import { setMember } from './template.ts';
@@ -35,6 +41,8 @@ interface Gathered {
   readonly positions: Map<string, number>;
   readonly references: Reference[];
   readonly limit: ExpressionLimit;
+  /** What remains to be compiled. */
+  readonly uncompiled: (() => void)[];
   expressionCount: number;
 }
 
@@ -53,6 +61,9 @@ const generalLimit: ExpressionLimit = {
   message: `must have at most ${expressionsMax} expressions`,
 };
 
+/** A character that is written into a body: a few megabytes are all that one response may hold. */
+const writtenWork = 4;
+
 /** The variable that stands for the referenced value once its id is known. */
 const variable = 'value';
 
@@ -63,14 +74,33 @@ const variable = 'value';
  * @throws VaultError 400 naming the member whose string has an expression that is not one, or `body`
  * with more of them than the limit.
  */
-export function compileReferences(
-  json: Json,
-  given: ExpressionLimit = generalLimit,
-): ReferenceTemplate {
+export function compileReferences(json: Json, given?: ExpressionLimit): ReferenceTemplate {
+  const { template, uncompiled } = readReferences(json, given);
+  for (const compile of uncompiled) compile();
+  return template;
+}
+
+export interface ReadReferences {
+  /** Can be evaluated once all is compiled. */
+  readonly template: ReferenceTemplate;
+  /** One for each expression with filters, to be called once; each may throw as compileReferences does. */
+  readonly uncompiled: readonly (() => void)[];
+}
+
+/** The same in parts, for callers who let others in between them: a body has many expressions. */
+export function readReferences(json: Json, given: ExpressionLimit = generalLimit): ReadReferences {
   const limit = given.max < expressionsMax ? given : generalLimit;
-  const gathered: Gathered = { positions: new Map(), references: [], limit, expressionCount: 0 };
+  const uncompiled: (() => void)[] = [];
+  const gathered: Gathered = {
+    positions: new Map(),
+    references: [],
+    limit,
+    uncompiled,
+    expressionCount: 0,
+  };
   const root = nodeOf(json, { path: '', level: 1 }, gathered);
-  return { references: gathered.references, expressionCount: gathered.expressionCount, root };
+  const { references, expressionCount } = gathered;
+  return { template: { references, expressionCount, root }, uncompiled };
 }
 
 /**
@@ -207,7 +237,7 @@ function expressionAt(text: string, begin: number, { path, gathered }: Compiling
   }
   const kind = (prefix?.[1] ?? 'data') as ReferenceKind;
   const position = gather({ kind, id }, gathered);
-  return { piece: filteredNode({ text, path, position, begin: idEnd, end }), end };
+  return { piece: filteredNode({ text, path, position, begin: idEnd, end }, gathered), end };
 }
 
 /** The end of the filters that begin at `from`; braces within quotes do not end them. */
@@ -228,21 +258,30 @@ interface Filtered {
   readonly end: number;
 }
 
-function filteredNode({ text, path, position, begin, end }: Filtered): Node {
+function filteredNode(
+  { text, path, position, begin, end }: Filtered,
+  { uncompiled }: Gathered,
+): Node {
   const filters = text.slice(begin, end);
   if (filters === '}}') {
     return (values, { budget }) => {
       const value = values[position] ?? null;
       budget.check();
-      budget.useFor(value);
+      budget.useFor(value, writtenWork);
       return value;
     };
   }
   const head = `{{ ${variable} `;
-  const { run } = compileExpression(head + filters, path, begin - head.length);
+  let run: Evaluate | undefined;
+  uncompiled.push(() => {
+    run = compileExpression(head + filters, path, begin - head.length).run;
+  });
   return (values, evaluation) => {
     const scope: ExpressionScope = { [variable]: values[position] ?? null };
-    return run(scope, evaluation) ?? null;
+    assert(run, 'every expression is compiled before it is evaluated');
+    const value = run(scope, evaluation) ?? null;
+    evaluation.budget.useFor(value, writtenWork - 1);
+    return value;
   };
 }
 

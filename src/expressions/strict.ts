@@ -28,10 +28,12 @@ const endOfValue = 'expected "|" and a filter, or the end';
  * engine would take the comma for the end and give the value unmasked.
  */
 export function withPipes(text: string): string {
+  if (!text.includes(',')) return text;
   let piped = text;
+  const reader = readerOf(text);
   for (const token of topLevelTokens(text)) {
     if (!TypeGuards.isOutputToken(token)) continue;
-    const tokenizer = readerOf(text, token.contentRange);
+    const tokenizer = within(reader, token.contentRange);
     if (tokenizer.readFilteredValue().filters.length > 0) continue;
     const at = tokenizer.p;
     const name = /^,\s*(\w+)/.exec(text.slice(at, token.contentRange[1]))?.[1];
@@ -44,31 +46,39 @@ export function withPipes(text: string): string {
 /** The first thing in a text that liquidjs accepts and does not mean. */
 export function flawOfText(text: string): Flaw | undefined {
   let inComment = false;
+  const reader = readerOf(text);
   for (const token of topLevelTokens(text)) {
     if (TypeGuards.isTagToken(token)) {
       inComment = token.name === 'comment' || (inComment && token.name !== 'endcomment');
     }
-    const flaw = inComment ? undefined : flawOfToken(text, token);
+    const flaw = inComment ? undefined : flawOfToken(reader, token);
     if (flaw !== undefined) return flaw;
   }
   return undefined;
 }
 
 function topLevelTokens(text: string) {
-  return new Tokenizer(text, engine.options.operators).readTopLevelTokens(engine.options);
+  return readerOf(text).readTopLevelTokens(engine.options);
 }
 
-function readerOf(text: string, range: [number, number]): Tokenizer {
-  return new Tokenizer(text, engine.options.operators, undefined, range);
+/** One for all outputs of a text: making it takes longer than reading a short output. */
+function readerOf(text: string): Tokenizer {
+  return new Tokenizer(text, engine.options.operators);
+}
+
+function within(reader: Tokenizer, [begin, end]: [number, number]): Tokenizer {
+  reader.p = begin;
+  reader.N = end;
+  return reader;
 }
 
 function flawOfToken(
-  text: string,
+  reader: Tokenizer,
   token: ReturnType<typeof topLevelTokens>[number],
 ): Flaw | undefined {
   if (TypeGuards.isTagToken(token)) return flawsByTag[token.name]?.(token);
   return TypeGuards.isOutputToken(token)
-    ? flawOfValue(readerOf(text, token.contentRange))
+    ? flawOfValue(within(reader, token.contentRange))
     : undefined;
 }
 
@@ -167,24 +177,27 @@ type TextRange = readonly [begin: number, end: number];
 
 /** The places of all names, operators and literals: what remains between them is punctuation. */
 function leavesOf(value: FilteredValueToken): TextRange[] {
-  const operators = value.initial.postfix.filter((token) => TypeGuards.isOperatorToken(token));
-  return [
-    ...operators.map(rangeOf),
-    ...operandsOf(value).flatMap(leavesOfValue),
-    ...value.filters.flatMap(leavesOfFilter),
-  ];
+  const leaves = value.initial.postfix
+    .filter((token) => TypeGuards.isOperatorToken(token))
+    .map(rangeOf);
+  for (const operand of operandsOf(value)) addLeaves(leaves, operand);
+  for (const filter of value.filters) leaves.push(...leavesOfFilter(filter));
+  return leaves;
 }
 
-function leavesOfValue(token: Token | undefined): TextRange[] {
-  if (token === undefined) return [];
+/** Into one list, because lists within lists would be copied once for each level of brackets. */
+function addLeaves(leaves: TextRange[], token: Token | undefined): void {
+  if (token === undefined) return;
   if (TypeGuards.isPropertyAccessToken(token)) {
-    return [token.variable, ...token.props].flatMap(leavesOfValue);
+    addLeaves(leaves, token.variable);
+    for (const step of token.props) addLeaves(leaves, step);
+  } else if (TypeGuards.isRangeToken(token)) {
+    addLeaves(leaves, token.lhs);
+    leaves.push([token.lhs.end, token.rhs.begin]);
+    addLeaves(leaves, token.rhs);
+  } else {
+    leaves.push(rangeOf(token));
   }
-  if (TypeGuards.isRangeToken(token)) {
-    const dots: TextRange = [token.lhs.end, token.rhs.begin];
-    return [...leavesOfValue(token.lhs), dots, ...leavesOfValue(token.rhs)];
-  }
-  return [rangeOf(token)];
 }
 
 function leavesOfFilter(filter: FilterToken): TextRange[] {

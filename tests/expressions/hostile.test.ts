@@ -129,6 +129,18 @@ describe('what looks cheap and is not is paid for', () => {
     ]);
   });
 
+  it('letters beyond ASCII, and the name of a member, cost more', () => {
+    const letters = (letter: string) => letter.repeat(10_000);
+    for (const filter of ['upcase', 'reveal: 4', 'alias_preserve_format']) {
+      const [ascii, beyond] = ['x', 'Ω'].map((letter) =>
+        costOf(`{{ data | ${filter} | size }}`, letters(letter)),
+      );
+      assert.ok((beyond ?? 0) >= 1.4 * (ascii ?? 0), filter);
+    }
+    const named = (name: string) => costOf(`{{ data | where: '${name}' | size }}`, [{ a: 1 }]);
+    assert.ok(named('a'.repeat(400)) > named('a') + 100_000);
+  });
+
   it('sorting costs more for each member, the more there are', () => {
     const list = (count: number) => Array.from({ length: count }, (_, at) => `text ${at}`);
     const perMember = (count: number) => costOf('{{ data | sort | size }}', list(count)) / count;

@@ -1,6 +1,8 @@
 /** POST /detokenize. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { dataLengthMax } from '../../src/values/contents.ts';
+import { referencedBytesMax } from '../../src/vault/tokenization/reference-sizes.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 
@@ -75,6 +77,34 @@ onBothEngines('POST /detokenize', (engine) => {
     for (const body of ['{}', '[]', '"plain"', '12', 'null', '{"a":{"b":[true]}}']) {
       assert.equal((await tenant.send('POST', '/detokenize', { body })).text, body);
     }
+  });
+
+  test('200 and 400: tokens are referred to up to a number of bytes, before any is opened', async () => {
+    const tenant = await tenants();
+    const count = referencedBytesMax / dataLengthMax + 1;
+    const length = Math.floor(referencedBytesMax / count) - 200;
+    const fill = async (name: string, more: number) => {
+      const ids = Array.from({ length: count }, (_, at) => `${name}-${at}`);
+      for (const id of ids) {
+        await tenant.token({ id, type: 'token', data: 'x'.repeat(length + more) });
+      }
+      return ids.map((id) => `{{ ${id} | last4 }}`);
+    };
+    const within = await tenant.send('POST', '/detokenize', { body: await fill('within', 0) });
+    assert.equal(within.status, 200, within.text);
+    const body = await fill('beyond', 400);
+    const refused = await tenant.send('POST', '/detokenize', { body });
+    assert.equal(refused.status, 400);
+    assert.match(refused.body.errors.body[0], new RegExp(String(referencedBytesMax)));
+  });
+
+  test('400: what a response writes is bounded, however often it names a large token', async () => {
+    const tenant = await tenants();
+    await tenant.token({ id: 'large', type: 'token', data: 'x'.repeat(900_000) });
+    const times = (count: number) => new Array<string>(count).fill('{{ large }}');
+    const few = await tenant.send('POST', '/detokenize', { body: times(4) });
+    assert.equal(few.status, 200, few.text.slice(0, 200));
+    assert.equal((await tenant.send('POST', '/detokenize', { body: times(5) })).status, 400);
   });
 
   test('200: data as the rule of each container shows it; what is redacted is null', async () => {

@@ -30,14 +30,17 @@ const smallNumberMax = 2 ** 30;
 const nestedTextWork = 400;
 const memberTextWork = 80;
 
+/** What joining one more text takes, however short. */
+const itemTextWork = 16;
+
 /** Running a filter, whatever it is given. */
-export const filterWork = 500;
+export const filterWork = 800;
 
 /** Pieces of text, outputs and tags one evaluation may run, loops counted out. */
 export const stepsMax = 20_000;
 
 /** A step takes as long as so many units of work. */
-const stepWork = 250;
+const stepWork = 500;
 
 export class Budget {
   /** What the request has left for this evaluation and those after it. */
@@ -92,7 +95,7 @@ export class Budget {
       this.use((typeof value === 'string' ? value.length : memberTextWork) * times);
       return;
     }
-    this.use(nestedTextWork * times);
+    this.use((nestedTextWork + value.length * itemTextWork) * times);
     for (const item of value) this.useForText(item, times);
   }
 

@@ -3,7 +3,7 @@ import { type Budget, memberWork } from './budget.ts';
 import { payForSearch, searchedText } from './search.ts';
 
 /** An operator by itself: liquidjs runs several generators for each. */
-export const operatorWork = 500;
+export const operatorWork = 800;
 
 /** For each character, and for each member of a list, which liquidjs runs a generator for. */
 const textWork = 4;

@@ -4,7 +4,7 @@ import { memberWork } from './budget.ts';
 import type { Evaluation } from './evaluation.ts';
 
 /** Reading one member: liquidjs runs a generator for each step of a path. */
-const readWork = 280;
+const readWork = 450;
 
 /** What `forloop` offers. Its other members are methods liquidjs would call for any caller. */
 const loopMembers = new Set<unknown>([

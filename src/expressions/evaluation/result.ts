@@ -22,6 +22,13 @@ export function jsonOf(given: unknown): Json | undefined {
   return value as Json | undefined;
 }
 
+const beyondAscii = /[^\p{ASCII}]/u;
+
+/** True for text that V8 takes longer for, of which a body has room for half as many characters. */
+export function isBeyondAscii(text: string): boolean {
+  return beyondAscii.test(text);
+}
+
 /**
  * How a value is written between other text: nothing for null, numbers in their shortest decimal
  * form, objects and arrays as JSON.

@@ -2,7 +2,13 @@
 import { cardBin, luhnValid } from '../../lib/checks.ts';
 import { type Random, randomBelow } from '../../lib/random.ts';
 import { ExpressionError } from '../evaluation/error.ts';
-import { cardSeparators } from './mask.ts';
+import {
+  cardSeparators,
+  indexFromEnd,
+  indexFromStart,
+  replaceCharacters,
+  withoutCharacters,
+} from './mask.ts';
 
 const digits = '0123456789';
 const letters = 'abcdefghijklmnopqrstuvwxyz';
@@ -47,7 +53,7 @@ export interface KeptDigits {
  * alias is or can be taken for somebody's card number, and it never is the number it stands for.
  */
 export function aliasCard(text: string, { bin, last4 }: KeptDigits, random: Random): string {
-  const number = [...text].filter((character) => !cardSeparators.includes(character)).join('');
+  const number = withoutCharacters(text, new Set(cardSeparators));
   if (!/^[0-9]+$/.test(number)) throw new ExpressionError('alias_card needs a card number');
   const first = bin ? cardBin(number).length : 0;
   const lastAt = number.length - (last4 ? 4 : 0);
@@ -77,18 +83,15 @@ function replaceBetween(
   { first, last }: PreservedCharacters,
   replace: (character: string) => string | undefined,
 ): string {
-  const characters = [...text];
-  const lastAt = characters.length - last;
+  const range = { from: indexFromStart(text, first), to: indexFromEnd(text, last) };
   let replaced = 0;
-  const alias = characters.map((character, index) => {
-    if (index < first || index >= lastAt) return character;
+  const alias = replaceCharacters(text, range, (character) => {
     const other = replace(character);
-    if (other === undefined) return character;
-    replaced += 1;
+    if (other !== undefined) replaced += 1;
     return other;
   });
   if (replaced === 0) throw new ExpressionError('an alias must replace at least one character');
-  return alias.join('');
+  return alias;
 }
 
 function pick(alphabet: string, random: Random): string {

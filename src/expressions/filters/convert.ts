@@ -2,6 +2,7 @@
 import { isObject, type Json } from '../../lib/json.ts';
 import { Bytes } from '../evaluation/bytes.ts';
 import { ExpressionError } from '../evaluation/error.ts';
+import { characterCount } from './mask.ts';
 
 /** Text as JSON writes it, except that a text itself stays as it is. */
 export function toJsonText(value: Json): string {
@@ -37,7 +38,7 @@ export function toBoolean(value: unknown): boolean {
 
 /** What is missing to reach `length` characters; a longer text is never cut. */
 export function padding(text: string, length: number, character: string): string {
-  return character.repeat(Math.max(0, length - [...text].length));
+  return character.repeat(length - characterCount(text, length));
 }
 
 const expiryPartPattern = /YYYY|YY|MM/g;

@@ -4,6 +4,7 @@ import type { Json } from '../../lib/json.ts';
 import { filterWork } from '../evaluation/budget.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 import type { Evaluation } from '../evaluation/evaluation.ts';
+import { isBeyondAscii } from '../evaluation/result.ts';
 import { aliasCard, aliasPreservingFormat, aliasPreservingLength } from './alias.ts';
 import {
   type Argument,
@@ -20,7 +21,7 @@ import {
 import * as convert from './convert.ts';
 import { hmac, hmacAlgorithms } from './hmac.ts';
 import { followPath } from './json-path.ts';
-import { cardMask, cardSeparators, last, reveal, revealLast } from './mask.ts';
+import { cardMask, cardSeparators, last, reveal, revealLast, withoutCharacters } from './mask.ts';
 
 /** A filter with its arguments applied. */
 export type Applied = (input: unknown, evaluation: Evaluation) => unknown;
@@ -70,12 +71,12 @@ const counted: Input<Json> = {
 };
 
 /** Text of which each character costs so many units of work, by measurement. */
-function textOf(weight: number): Input<string> {
+function textOf(weight: number, beyondAsciiWeight = weight): Input<string> {
   return {
     read(value, name, { budget }) {
       const text = typeof value === 'number' ? String(value) : value;
       if (typeof text !== 'string') throw new ExpressionError(`${name} needs text`);
-      budget.use(text.length * weight);
+      budget.use(text.length * (isBeyondAscii(text) ? beyondAsciiWeight : weight));
       return text;
     },
   };
@@ -83,8 +84,8 @@ function textOf(weight: number): Input<string> {
 
 const string = textOf(1);
 const hashed = textOf(4);
-const spelled = textOf(12);
-const drawn = textOf(100);
+const spelled = textOf(12, 30);
+const drawn = textOf(100, 150);
 
 /** Anything of which only a number, a boolean or a short text can be used. */
 const scalar: Input<unknown> = {
@@ -193,8 +194,7 @@ function valuesOf(
 
 /** Shorter numbers are refused: the issuer's digits of a short number would be most of it. */
 function binOf(text: string, separator: string): string {
-  const separators = cardSeparators + separator;
-  const number = [...text].filter((character) => !separators.includes(character)).join('');
+  const number = withoutCharacters(text, new Set(cardSeparators + separator));
   if (!/^[0-9]{12,19}$/.test(number)) throw new ExpressionError('card_bin needs a card number');
   return cardBin(number);
 }

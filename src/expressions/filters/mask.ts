@@ -9,14 +9,8 @@ export const cardSeparators = ' -';
  * of no more than `count` characters is given whole, as the public product does.
  */
 export function revealLast(text: string, count: number, mask: string): string {
-  const revealedAt = indexFromEnd(text, count);
-  let masked = '';
-  for (let index = 0; index < revealedAt; index += 1) {
-    if (text[index] === '-') masked += '-';
-    else masked += mask;
-    if (isPair(text, index)) index += 1;
-  }
-  return masked + text.slice(revealedAt);
+  const hidden = { from: 0, to: indexFromEnd(text, count) };
+  return replaceCharacters(text, hidden, (character) => (character === '-' ? undefined : mask));
 }
 
 /** The last `count` characters. */
@@ -33,16 +27,13 @@ export interface Revealed {
 
 /** Keeps both ends and the preserved characters; hides everything when that would hide nothing. */
 export function reveal(text: string, { first, last, mask, preserved }: Revealed): string {
-  const characters = [...text];
-  const lastAt = characters.length - last;
+  const from = indexFromStart(text, first);
+  const to = indexFromEnd(text, last);
   const kept = new Set(preserved);
-  const masked = characters.map((character, index) =>
-    index < first || index >= lastAt || kept.has(character) ? character : mask,
+  const masked = replaceCharacters(text, { from, to }, (character) =>
+    kept.has(character) ? undefined : mask,
   );
-  if (first >= lastAt || masked.every((character, index) => character === characters[index])) {
-    return mask.repeat(characters.length);
-  }
-  return masked.join('');
+  return from >= to || masked === text ? maskOf(text, mask) : masked;
 }
 
 export interface RevealedCard {
@@ -54,23 +45,81 @@ export interface RevealedCard {
 
 /** Keeps the issuer's digits, the last four, or both; separators count for neither. */
 export function cardMask(text: string, { bin, last4, mask, preserved }: RevealedCard): string {
-  const characters = [...text];
+  const whole = { from: 0, to: text.length };
   const kept = new Set(preserved);
   const separators = new Set(cardSeparators + preserved);
-  const digits = characters.filter((character) => !separators.has(character));
-  const first = bin ? cardBin(digits.join('')).length : 0;
-  const lastAt = digits.length - (last4 ? 4 : 0);
-  let position = -1;
-  const masked = characters.map((character) => {
-    if (separators.has(character)) return kept.has(character) ? character : mask;
-    position += 1;
-    return position < first || position >= lastAt ? character : mask;
+  let count = 0;
+  const number = replaceCharacters(text, whole, (character) => {
+    if (separators.has(character)) return '';
+    count += 1;
+    return undefined;
   });
-  const hidesNothing = first >= lastAt || masked.join('') === text;
-  return hidesNothing ? mask.repeat(characters.length) : masked.join('');
+  const first = bin ? cardBin(number).length : 0;
+  const lastAt = count - (last4 ? 4 : 0);
+  let position = -1;
+  const masked = replaceCharacters(text, whole, (character) => {
+    if (separators.has(character)) return kept.has(character) ? undefined : mask;
+    position += 1;
+    return position < first || position >= lastAt ? undefined : mask;
+  });
+  return first >= lastAt || masked === text ? maskOf(text, mask) : masked;
 }
 
-function indexFromEnd(text: string, count: number): number {
+/** Where characters are replaced, in code units. */
+export interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * The text with characters of a range replaced, where `replace` gives something. Without a list of the
+ * characters, which would take several times as long.
+ */
+export function replaceCharacters(
+  text: string,
+  { from, to }: Range,
+  replace: (character: string) => string | undefined,
+): string {
+  let replaced = '';
+  let keptFrom = 0;
+  for (let at = from, next = at; at < to; at = next) {
+    next = isPair(text, at) ? at + 2 : at + 1;
+    const other = replace(text.slice(at, next));
+    if (other === undefined) continue;
+    if (keptFrom < at) replaced += text.slice(keptFrom, at);
+    replaced += other;
+    keptFrom = next;
+  }
+  return replaced + text.slice(keptFrom);
+}
+
+export function withoutCharacters(text: string, characters: ReadonlySet<string>): string {
+  const whole = { from: 0, to: text.length };
+  return replaceCharacters(text, whole, (character) =>
+    characters.has(character) ? '' : undefined,
+  );
+}
+
+function maskOf(text: string, mask: string): string {
+  return mask.repeat(characterCount(text, text.length));
+}
+
+/** Characters in a text, counted no further than up to `most`. */
+export function characterCount(text: string, most: number): number {
+  let count = 0;
+  for (let at = 0; at < text.length && count < most; count += 1) at += isPair(text, at) ? 2 : 1;
+  return count;
+}
+
+export function indexFromStart(text: string, count: number): number {
+  let index = 0;
+  for (let left = count; left > 0 && index < text.length; left -= 1) {
+    index += isPair(text, index) ? 2 : 1;
+  }
+  return index;
+}
+
+export function indexFromEnd(text: string, count: number): number {
   let index = text.length;
   for (let left = count; left > 0 && index > 0; left -= 1) {
     index -= index >= 2 && isPair(text, index - 2) ? 2 : 1;

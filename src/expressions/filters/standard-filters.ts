@@ -4,13 +4,20 @@ import { type Budget, filterWork } from '../evaluation/budget.ts';
 import { EvaluationContext } from '../evaluation/context.ts';
 import { payForDate } from '../evaluation/dates.ts';
 import { ExpressionError } from '../evaluation/error.ts';
+import { isBeyondAscii } from '../evaluation/result.ts';
 import { payForSearch, payForSplit, searchedText } from '../evaluation/search.ts';
 
 /** Writing an entity in place of a character. */
-const escapedWork = 24;
+const escapedWork = 32;
 
 /** Comparing two members of a list that is sorted. */
 const comparisonWork = 16;
+
+/** Changing the case of a letter in a text with letters beyond ASCII. */
+const beyondAsciiWork = 12;
+
+/** Parsing a character of the name of a member, which liquidjs does in each call. */
+const propertyWork = 400;
 
 /** The longest name of a member, and the longest pattern of a date. */
 const propertyLengthMax = 400;
@@ -46,6 +53,14 @@ const escaping: StandardFilter = {
   ...spelled,
   pay: ({ value, budget }) => budget.use(countMarkup(searchedText(value)) * escapedWork),
 };
+/** V8 takes much longer for the case of letters where any of a text is beyond ASCII. */
+const cased: StandardFilter = {
+  weight: 2,
+  pay: ({ value, budget }) => {
+    const text = searchedText(value);
+    if (isBeyondAscii(text)) budget.use(text.length * beyondAsciiWork);
+  },
+};
 /** A list may be among the arguments as well. */
 const ofLists: StandardFilter = { weight: 1, takes: 'lists' };
 const ofList: StandardFilter = { weight: 1, takes: 'a list', memberWork: 8 };
@@ -54,9 +69,10 @@ const ofList: StandardFilter = { weight: 1, takes: 'a list', memberWork: 8 };
 const perMember: StandardFilter = {
   weight: 2,
   takes: 'lists',
-  memberWork: 800,
+  memberWork: 1500,
   firstArgumentMax: propertyLengthMax,
-  pay: ({ given: [property] }) => {
+  pay: ({ given: [property], budget }) => {
+    budget.use(lengthOf(property) * propertyWork);
     // liquidjs reads it as an expression, in which a range may count for as long as it likes.
     if (!searchedText(property).includes('..')) return;
     throw new ExpressionError('the member that a filter looks at must not be named by a range');
@@ -102,7 +118,7 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   at_most: plain,
   base64_decode: spelled,
   base64_encode: spelled,
-  capitalize: spelled,
+  capitalize: cased,
   ceil: plain,
   compact: ofList,
   concat: ofLists,
@@ -113,7 +129,7 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   },
   default: ofLists,
   divided_by: plain,
-  downcase: spelled,
+  downcase: cased,
   escape: escaping,
   escape_once: escaping,
   find: perMember,
@@ -124,7 +140,7 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   join: { weight: 3 },
   last: ofList,
   lstrip: spelled,
-  map: { ...perMember, memberWork: 400 },
+  map: { ...perMember, memberWork: 800 },
   minus: plain,
   modulo: plain,
   newline_to_br: spelled,
@@ -149,12 +165,12 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   strip: spelled,
   strip_html: spelled,
   strip_newlines: spelled,
-  sum: { ...perMember, memberWork: 400 },
+  sum: { ...perMember, memberWork: 800 },
   times: plain,
   truncate: { ...spelled, numbers: 1 },
   truncatewords: spelled,
   uniq: { weight: 1, takes: 'a list', memberWork: 80 },
-  upcase: spelled,
+  upcase: cased,
   url_decode: spelled,
   url_encode: spelled,
   where: perMember,

@@ -78,3 +78,19 @@ export function tokenCountsByType(
       .groupBy('type')
       .orderBy('type');
 }
+
+/** Where tokens of that fingerprint are; first the one that answers for it. */
+export function equalTokenPlaces(
+  tenant: TenantId,
+  fingerprint: string,
+): Query<Pick<Row<'tokens'>, 'token_id' | 'container' | 'expires_at'>> {
+  return (db) =>
+    db
+      .selectFrom('tokens')
+      .select(['token_id', 'container', 'expires_at'])
+      .where('tenant_id', '=', tenant)
+      .where('fingerprint', '=', fingerprint)
+      .orderBy('deduplicated', 'desc')
+      .orderBy('created_at')
+      .limit(equalsMax);
+}

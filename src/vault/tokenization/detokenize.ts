@@ -2,15 +2,16 @@
 import { ExpressionError } from '../../expressions/evaluation/error.ts';
 import { type Evaluation, newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import {
-  compileReferences,
   type ExpressionLimit,
   evaluateReferences,
   type ReferenceKind,
   type ReferenceTemplate,
+  readReferences,
 } from '../../expressions/references.ts';
 import { invalid } from '../../lib/errors.ts';
 import { isObject, type Json } from '../../lib/json.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import { createPause } from '../../lib/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide, Effect } from '../../rules/operation.ts';
@@ -28,8 +29,13 @@ import { type Resolved, resolveReferences } from './resolve-references.ts';
  * `forbidden`.
  */
 export function detokenize(tools: TokenReading, caller: Caller, body: Json): Decide {
-  const template = compileReferences(inDialect(body, caller), limitOf(caller));
+  const { template, uncompiled } = readReferences(inDialect(body, caller), limitOf(caller));
   return async () => {
+    const pause = createPause();
+    for (const compile of uncompiled) {
+      await pause();
+      compile();
+    }
     const now = tools.clock.now();
     const evaluation = newEvaluation();
     const wanted = { references: template.references, now, evaluation };

@@ -1,7 +1,7 @@
 /** Resolving references to tokens and token intents: all of them, each decided and logged once, or none. */
 import type { Reference } from '../../expressions/references.ts';
 import type { Instant } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { invalid, VaultError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -9,7 +9,9 @@ import { denialOf, entryOf, failureOf } from '../../rules/log-entries.ts';
 import type { Effect } from '../../rules/operation.ts';
 import type { Permission } from '../../rules/permissions.ts';
 import { refuse } from '../../rules/refusal.ts';
+import { dataLengthMax } from '../../values/contents.ts';
 import type { TokenReading } from '../tokens/read.ts';
+import { referencedBytes, referencedBytesMax } from './reference-sizes.ts';
 import { findTarget, type Target, type TargetWanted } from './reference-targets.ts';
 
 export interface Resolved {
@@ -29,6 +31,10 @@ export async function resolveReferences(
   caller: Caller,
   { references, now, evaluation }: Resolving,
 ): Promise<Resolved | Effect> {
+  if (references.length > wholeTargetsMax) {
+    const bytes = await referencedBytes(tools.store, caller.tenant.id, references);
+    if (bytes > referencedBytesMax) return refuseLarge(caller, now);
+  }
   const wanted = new Map(references.map((reference) => [targetKey(reference), reference]));
   const targets = new Map<string, Target>();
   const unknown: string[] = [];
@@ -57,6 +63,19 @@ export async function resolveReferences(
 /** The data of a token and the token itself are one target. */
 function targetKey({ kind, id }: Reference): string {
   return kind === 'token_intent' ? `token_intent:${id}` : `token:${id}`;
+}
+
+/** So few targets are within the limit however large each is, and are not measured first. */
+const wholeTargetsMax = referencedBytesMax / dataLengthMax;
+
+function refuseLarge(caller: Caller, now: Instant): Effect {
+  return {
+    change: { entries: [failureOf(caller, now, { entity: 'token', operation: 'read' })] },
+    refusal: invalid(
+      'body',
+      `must refer to tokens of at most ${referencedBytesMax} bytes together, as they are stored`,
+    ),
+  };
 }
 
 /** Ids that a message lists. */

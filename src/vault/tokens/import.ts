@@ -181,8 +181,10 @@ async function withConversions(
   caller: Caller,
   prepared: readonly Prepared[],
 ): Promise<readonly ConvertedLine[]> {
+  const pause = createPause();
   const all: ConvertedLine[] = [];
   for (const one of prepared) {
+    await pause();
     const conversion = 'request' in one;
     all.push(
       conversion

@@ -4,6 +4,7 @@ import { VaultError } from '../../lib/errors.ts';
 import { parseTokenId, type TenantId } from '../../lib/ids.ts';
 import type { Change } from '../../store/change.ts';
 import {
+  equalTokenPlaces,
   tokensWithFingerprints as equalTokens,
   searchTermKeys,
 } from '../../store/queries/tokens.ts';
@@ -40,16 +41,19 @@ export async function liveToken(store: Store, query: LiveTokenQuery): Promise<Ro
   throw new VaultError('not_found', { public: 'There is no token with this id.' });
 }
 
-/** Tokens of that fingerprint, expired ones included; first the one that answers for it. */
-export function tokensWithFingerprint(
+/** Where a token is, without what it holds. */
+export type PlacedToken = Pick<Row<'tokens'>, 'token_id' | 'container' | 'expires_at'>;
+
+/** Where tokens of that fingerprint are, expired ones included; first the one that answers for it. */
+export function placesWithFingerprint(
   store: Store,
   tenant: TenantId,
   fingerprint: string,
-): Promise<Row<'tokens'>[]> {
-  return tokensWithFingerprints(store, tenant, [fingerprint]);
+): Promise<PlacedToken[]> {
+  return store.select(equalTokenPlaces(tenant, fingerprint));
 }
 
-/** The same of several fingerprints; of each, first the one that answers for it. */
+/** Tokens of those fingerprints, expired ones included; of each, first the one that answers for it. */
 export async function tokensWithFingerprints(
   store: Store,
   tenant: TenantId,

@@ -27,7 +27,7 @@ import { searchTerms } from '../../values/search-terms.ts';
 import { viewOverTime, viewUnread, withoutContents } from '../../values/view.ts';
 import type { TokenWriting } from './create-many.ts';
 import { deduplicatesTokens, fingerprintsTokens } from './prepare.ts';
-import { liveToken, replacementOf, tokensWithFingerprint } from './queries.ts';
+import { liveToken, placesWithFingerprint, replacementOf } from './queries.ts';
 import { changedToken } from './reply-expiry.ts';
 
 export interface TokenUpdate {
@@ -125,7 +125,7 @@ async function equalsUnreadable(
   now: Instant,
 ): Promise<boolean> {
   if (updated.fingerprint === null) return false;
-  const equals = await tokensWithFingerprint(store, updated.tenant_id, updated.fingerprint);
+  const equals = await placesWithFingerprint(store, updated.tenant_id, updated.fingerprint);
   return equals.some(
     (row) =>
       row.token_id !== updated.token_id &&
