@@ -1,4 +1,5 @@
 /** Idempotency: the answer of the first request with a key, kept for a day and given again. */
+import { idempotencyKeyDigestOf } from '../crypto/digest.ts';
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
 import { Recent } from '../lib/recent.ts';
@@ -137,10 +138,13 @@ function outcomeUnknown(): VaultError {
 
 /** Sessions of one application are different people, so each has keys of its own. */
 function rowKeyOf({ caller, route, key }: IdempotentRequest): Key<'replies'> {
+  const { tenant } = caller;
+  const application_id = caller.session ?? caller.application;
+  const secret = tenant.keyring.secret('row');
   return {
-    tenant_id: caller.tenant.id,
-    application_id: caller.session ?? caller.application,
+    tenant_id: tenant.id,
+    application_id,
     route,
-    idempotency_key: key,
+    key_digest: idempotencyKeyDigestOf(secret, [application_id, route, key]),
   };
 }

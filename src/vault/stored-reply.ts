@@ -25,7 +25,7 @@ interface Later {
 
 /** One text for the four parts of a key. Neither an id nor a route holds a line break. */
 export function nameOf(key: Key<'replies'>): string {
-  return `${key.tenant_id}\n${key.application_id}\n${key.route}\n${key.idempotency_key}`;
+  return `${key.tenant_id}\n${key.application_id}\n${key.route}\n${key.key_digest}`;
 }
 
 export interface Keeping {
@@ -112,17 +112,19 @@ function sealedReply(
   created: Instant,
 ) {
   const keys = tenant.keyring.sealing('reply');
-  const reply: Sealed = sealText(keys, bindingOf(key), JSON.stringify(kept), random);
+  const reply: Sealed = sealText(keys, bindingOf(key, created), JSON.stringify(kept), random);
   const fadesAt = 'begun' in kept ? undefined : kept.later?.[0]?.at;
   return { reply, fades_at: fadesAt ?? endOf(created) };
 }
 
 function openReply(tenant: Tenant, row: Row<'replies'>): Kept | typeof begun {
-  const text = openText(tenant.keyring.sealing('reply'), bindingOf(row), row.reply);
+  const binding = bindingOf(row, row.created_at);
+  const text = openText(tenant.keyring.sealing('reply'), binding, row.reply);
   return JSON.parse(text.reveal()) as Kept | typeof begun;
 }
 
-function bindingOf(key: Key<'replies'>) {
+/** With its beginning: nobody who can write to the database makes an answer last longer than its day. */
+function bindingOf(key: Key<'replies'>, created: Instant) {
   const { tenant_id: tenant, application_id: alias } = key;
-  return { tenant, id: nameOf(key), alias, field: 'reply' };
+  return { tenant, id: nameOf(key), alias, field: 'reply', row: String(created) };
 }
