@@ -41,6 +41,7 @@ import { createIdempotency } from './vault/idempotency.ts';
 import { openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
 import { createRefusals } from './vault/logs/refusals.ts';
+import { vouching } from './vault/logs/vouched.ts';
 import { type Bootstrapped, bootstrap } from './vault/tenants/bootstrap.ts';
 import { isRootKeyBesideProduction } from './vault/tenants/root-key-place.ts';
 import { createTenants, type Tenants } from './vault/tenants/tenants.ts';
@@ -104,7 +105,8 @@ export async function openVault(
     });
     const tenants = createTenants({ store, rootKey, clock, random });
     await proveRootKey({ tenants, rootKey });
-    return { store, tenants, rootKey, clock, random, close: () => store.close() };
+    const vouched = vouching(store, tenants);
+    return { store: vouched, tenants, rootKey, clock, random, close: () => store.close() };
   } catch (error) {
     await store.close();
     throw error;

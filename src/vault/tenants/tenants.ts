@@ -35,6 +35,8 @@ export interface Tenants {
     readonly tenant: Tenant;
     readonly row: Row<'tenants'>;
   };
+  /** @throws VaultError `integrity` when the keyring is not the one that was made for this tenant. */
+  keyringOf(row: Row<'tenants'>): Keyring;
   /** The rows of all tenants but those that are deleted. */
   all(): Promise<readonly Row<'tenants'>[]>;
   /** The row as it is now, altered or not; `undefined` when there is none. */
@@ -152,6 +154,7 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
       });
       return { row, tenant: tenantOf(row) };
     },
+    keyringOf,
     all,
     row: rowOf,
     forget: ({ replace }) => {
