@@ -55,7 +55,7 @@ export class RowHistory {
     const name = nameOfVoucher(voucher);
     if (this.#firstTaken === name || this.#othersTaken?.has(name)) return false;
     if (this.#firstTaken === undefined) this.#firstTaken = name;
-    else (this.#othersTaken ??= new Set()).add(name);
+    else this.#othersTaken = (this.#othersTaken ?? new Set()).add(name);
     return true;
   }
 
