@@ -24,6 +24,14 @@ export function sha256(text: string): Buffer {
   return hash('sha256', text, 'buffer');
 }
 
+/**
+ * What is stored of an idempotency key, base64url. Whoever sends the key gets the stored response, so
+ * it must not be read, nor found by trying candidates, by who can only read the database.
+ */
+export function idempotencyKeyDigestOf(key: KeyObject, parts: readonly string[]): string {
+  return hmac(key, ['idempotency key', ...parts]).toString('base64url');
+}
+
 function hmac(key: KeyObject, parts: readonly string[]): Buffer {
   return createHmac('sha256', key).update(encodeParts(parts)).digest();
 }

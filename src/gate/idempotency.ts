@@ -1,4 +1,5 @@
 /** Idempotency: the response of the first request with a key, stored for a day and sent again on a retry. */
+import { idempotencyKeyDigestOf } from '../crypto/digest.ts';
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
 import { Recent } from '../lib/recent.ts';
@@ -138,10 +139,13 @@ function outcomeUnknown(): VaultError {
 
 /** Sessions of one application are different people, so each has keys of its own. */
 function rowKeyOf({ caller, route, key }: IdempotentRequest): Key<'replies'> {
+  const { tenant } = caller;
+  const application_id = caller.session ?? caller.application;
+  const secret = tenant.keyring.secret('row');
   return {
-    tenant_id: caller.tenant.id,
-    application_id: caller.session ?? caller.application,
+    tenant_id: tenant.id,
+    application_id,
     route,
-    idempotency_key: key,
+    key_digest: idempotencyKeyDigestOf(secret, [application_id, route, key]),
   };
 }

@@ -25,7 +25,7 @@ interface LaterPatch {
 
 /** One text for the four parts of a key. Neither an id nor a route holds a line break. */
 export function replyKeyText(key: Key<'replies'>): string {
-  return `${key.tenant_id}\n${key.application_id}\n${key.route}\n${key.idempotency_key}`;
+  return `${key.tenant_id}\n${key.application_id}\n${key.route}\n${key.key_digest}`;
 }
 
 export interface ReplySealing {
@@ -119,17 +119,19 @@ function sealedReply(
   created: Instant,
 ) {
   const keys = tenant.keyring.sealing('reply');
-  const reply: Sealed = sealText(keys, bindingOf(key), JSON.stringify(stored), random);
+  const reply: Sealed = sealText(keys, bindingOf(key, created), JSON.stringify(stored), random);
   const fadesAt = 'begun' in stored ? undefined : stored.later?.[0]?.at;
   return { reply, next_expiry_at: fadesAt ?? endOf(created) };
 }
 
 function openReply(tenant: Tenant, row: Row<'replies'>): SealedReply | typeof begun {
-  const text = openText(tenant.keyring.sealing('reply'), bindingOf(row), row.reply);
+  const binding = bindingOf(row, row.created_at);
+  const text = openText(tenant.keyring.sealing('reply'), binding, row.reply);
   return JSON.parse(text.reveal()) as SealedReply | typeof begun;
 }
 
-function bindingOf(key: Key<'replies'>) {
+/** With its beginning: nobody who can write to the database makes an answer last longer than its day. */
+function bindingOf(key: Key<'replies'>, created: Instant) {
   const { tenant_id: tenant, application_id: alias } = key;
-  return { tenant, id: replyKeyText(key), alias, field: 'reply' };
+  return { tenant, id: replyKeyText(key), alias, field: 'reply', row: String(created) };
 }

@@ -27,6 +27,8 @@ export interface Tenants {
     readonly tenant: Tenant;
     readonly row: Row<'tenants'>;
   };
+  /** @throws VaultError `integrity` when the keyring is not the one that was made for this tenant. */
+  keyringOf(row: Row<'tenants'>): Keyring;
   /** The rows of all tenants but those that are deleted. */
   all(): Promise<readonly Row<'tenants'>[]>;
   /** The row as it is now, altered or not; `undefined` when there is none. */

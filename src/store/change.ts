@@ -23,6 +23,8 @@ export interface Change {
   readonly entries: readonly [LogEntry, ...LogEntry[]];
   /** Of a deleted tenant: without its keys nobody can check what rows it had. */
   readonly unexplained?: true;
+  /** Proves to who has the tenant's keys that the vault wrote what an entry says of rows. */
+  readonly vouch?: (text: string) => string;
 }
 
 /** Of a key also the id by which the log knows it. */

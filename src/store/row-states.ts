@@ -38,6 +38,7 @@ interface Written {
   readonly remove?: RowsByTable;
   readonly entries: readonly LogEntry[];
   readonly unexplained?: true;
+  readonly vouch?: (text: string) => string;
 }
 
 /** The row was made, follows the version before it, or is gone in the version that it had. */
@@ -90,7 +91,51 @@ export function statedEntries(change: Written): readonly StatedEntry[] {
     const known = states[place ?? 0];
     states[place ?? 0] = known === undefined ? text : `${known} ${text}`;
   }
-  return entries.map((entry, index) => ({ ...entry, state: states[index] ?? null }));
+  return entries.map((entry, index) => {
+    const state = states[index];
+    if (state === undefined) return { ...entry, state: null };
+    const proof = change.vouch?.(vouchedText(entry, state));
+    return { ...entry, state: proof === undefined ? state : `${state}${beforeProof}${proof}` };
+  });
+}
+
+/** True for a change whose entries say something of rows. */
+export function changesExplainedRows(change: Written): boolean {
+  if (change.unexplained) return false;
+  return actions.some(([action]) => {
+    const rowsByTable = change[action];
+    return rowsByTable !== undefined && explainedNames.some((table) => rowsByTable[table]?.length);
+  });
+}
+
+/** No mark begins like this. */
+const beforeProof = ' ~';
+
+/** All of the entry but its place in a stream, which is not known when it is vouched for. */
+function vouchedText(entry: LogEntry, marks: string): string {
+  return JSON.stringify([
+    entry.tenant_id,
+    entry.created_at,
+    entry.actor_id,
+    entry.actor_type,
+    entry.entity_type,
+    entry.entity_id,
+    entry.operation,
+    entry.message,
+    entry.result,
+    entry.origin,
+    entry.trace_id,
+    marks,
+  ]);
+}
+
+/** What was vouched for when the entry was written, and the proof. */
+export function vouchedPartsOf(entry: StatedEntry): {
+  readonly row: string;
+  readonly proof: string | undefined;
+} {
+  const [marks = '', proof] = (entry.state ?? '').split(beforeProof);
+  return { row: vouchedText(entry, marks), proof };
 }
 
 type WrittenRow = Omit<Mark, 'isOwn'>;

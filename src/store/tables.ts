@@ -210,7 +210,7 @@ export const tables = {
   },
   /** Responses stored under an idempotency key. */
   replies: {
-    key: ['tenant_id', 'application_id', 'route', 'idempotency_key'],
+    key: ['tenant_id', 'application_id', 'route', 'key_digest'],
     unique: {},
     columns: {
       tenant_id: text<TenantId>(),
@@ -218,7 +218,7 @@ export const tables = {
       application_id: text<ApplicationId | SessionId>(),
       /** Method and path, for example `POST /tokens`. */
       route: text(),
-      idempotency_key: text(),
+      key_digest: text(),
       version: integer(),
       /** Sealed JSON of status, location and body. */
       reply: bytes(),

@@ -148,7 +148,8 @@ onBothEngines('/tenants/self', (engine) => {
     while ((await purgeDeletedTenants({ store, clock }, 100)) > 0);
     const [entry] = await tenant.rows('logs');
     assert.ok(row && entry && created.status === 201);
-    await store.commit({ insert: { tokens: [row] }, entries: [entry] });
+    // The other server still had the keys, which this one does not: here nothing is proven with them.
+    await store.commit({ insert: { tokens: [row] }, entries: [entry], unexplained: true });
     assert.equal(await purgeDeletedTenants({ store, clock }, 100), 1);
     assert.deepEqual(await tenant.rows('tokens'), []);
   });

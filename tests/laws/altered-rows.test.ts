@@ -224,6 +224,8 @@ onBothEngines('a row that was altered outside the vault', (engine) => {
       { quotas: '{"cvc_retention":31536000000}' },
       { settings: '{"fingerprint_tokens":"false"}' },
       { type: 'production' },
+      { keyring: Buffer.from((await other.rows('tenants'))[0]?.keyring ?? []) },
+      { keyring: Buffer.alloc(0) },
     ];
     for (const sets of forgeries) {
       await write(engine, vault, { table: 'tenants', where, sets });
@@ -232,6 +234,7 @@ onBothEngines('a row that was altered outside the vault', (engine) => {
       const { status } = await other.send('GET', '/tenants/self', { key: other.managementKey });
       assert.equal(status, 200);
       await runJob(vault, 'expire card codes');
+      await runJob(vault, 'sign log checkpoints');
       const whole = Object.fromEntries(Object.keys(sets).map((name) => [name, row[name] ?? null]));
       await write(engine, vault, { table: 'tenants', where, sets: whole });
     }

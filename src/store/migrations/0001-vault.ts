@@ -134,12 +134,12 @@ export function vault(types: ColumnTypes): string[] {
       tenant_id ${text} not null,
       application_id ${text} not null,
       route ${text} not null,
-      idempotency_key ${text} not null,
+      key_digest ${text} not null,
       version ${integer} not null,
       reply ${bytes} not null,
       next_expiry_at ${integer} not null,
       created_at ${integer} not null,
-      constraint replies_key primary key (tenant_id, application_id, route, idempotency_key)
+      constraint replies_key primary key (tenant_id, application_id, route, key_digest)
     )`,
     'create index replies_by_next_expiry on replies (tenant_id, next_expiry_at)',
     `create table logs (

@@ -10,20 +10,23 @@ import {
   type ExplainedName,
   explainedNames,
   explainedTables,
+  type Mark,
   marksOfEntry,
 } from '../../store/row-states.ts';
 import type { SqlValue } from '../../store/tables.ts';
 import { isAuthentic } from './authentic-row.ts';
 import type { LogRecord } from './records.ts';
-import { RowHistory } from './row-history.ts';
+import { type Place, RowHistory } from './row-history.ts';
 import { isOwn, openRemoval, type Signed } from './statements.ts';
+import { voucherOf } from './vouched.ts';
 
 export interface StateFinding {
   /**
    * `edited`: not as the vault wrote it. `restored`: as the vault once wrote it, but not last.
    * `inserted`: no entry speaks of it. `missing`: the log says that it is there.
+   * `forged`: the entry speaks of rows, and the vault did not write it, or not there.
    */
-  readonly kind: 'edited' | 'restored' | 'inserted' | 'missing';
+  readonly kind: 'edited' | 'restored' | 'inserted' | 'missing' | 'forged';
   readonly tenant_id: TenantId;
   /** As entries call it. */
   readonly entity_type: string;
@@ -94,12 +97,33 @@ export class StateWalk {
     const stream = this.#streams.get(entry.stream_id) ?? entry.stream_id;
     this.#streams.set(stream, stream);
     const place = { at: entry.created_at, stream, seq: entry.seq };
-    for (const mark of marksOfEntry(entry)) {
-      const histories = this.#historiesOf(mark.table);
-      const history = histories.get(mark.id) ?? new RowHistory(place);
-      histories.set(mark.id, history);
-      history.take(mark, place);
+    const voucher = this.#voucherOf(entry);
+    if (voucher === undefined) {
+      this.#reportEntry(entry, 'was not written by the vault');
+      return;
     }
+    const spoken = marksOfEntry(entry).map((mark) => ({
+      mark,
+      history: this.#historyOf(mark, place),
+    }));
+    if (voucher !== '' && spoken[0]?.history.isNew(voucher) === false) {
+      this.#reportEntry(entry, 'is a copy of another');
+      return;
+    }
+    for (const { mark, history } of spoken) history.take(mark, place);
+  }
+
+  /** Undefined for an entry that the vault did not write; empty for a deleted tenant, which has no keys to ask. */
+  #voucherOf(entry: ChainedEntry): string | undefined {
+    const { keyring } = this.#options;
+    return keyring === undefined ? '' : voucherOf({ keyring }, entry);
+  }
+
+  #historyOf({ table, id }: Mark, place: Place): RowHistory {
+    const histories = this.#historiesOf(table);
+    const history = histories.get(id) ?? new RowHistory(place);
+    histories.set(id, history);
+    return history;
   }
 
   #historiesOf(table: ExplainedName): Map<string, RowHistory> {
@@ -161,6 +185,12 @@ export class StateWalk {
     } else {
       this.#report('edited', { ...about, message: 'is not as it was written' });
     }
+  }
+
+  #reportEntry({ entity_type, entity_id: id, stream_id, seq }: ChainedEntry, flaw: string): void {
+    const { tenant: tenant_id } = this.#options;
+    const message = `the entry about ${entity_type} ${id} ${flaw}`;
+    this.#findings.push({ kind: 'forged', tenant_id, entity_type, id, stream_id, seq, message });
   }
 
   #report(kind: StateFinding['kind'], { table, id, history, message }: About): void {

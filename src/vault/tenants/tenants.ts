@@ -2,6 +2,7 @@
 import { createKeyring, type Keyring, openKeyring, wrapKeyring } from '../../crypto/keyring.ts';
 import type { RootKey } from '../../crypto/root-key.ts';
 import { type Clock, hour, second } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import { newUuid, type TenantId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
@@ -51,6 +52,16 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
     return keyring;
   }
 
+  /** False for a row that was altered beside the vault, its keyring included. */
+  function isOwn(row: Row<'tenants'>): boolean {
+    try {
+      return isProven({ keyring: keyringOf(row) }, 'tenants', row);
+    } catch (error) {
+      if (error instanceof VaultError && error.code === 'integrity') return false;
+      throw error;
+    }
+  }
+
   const tenantOf = (row: Row<'tenants'>): Tenant => ({
     id: row.tenant_id,
     name: row.name,
@@ -83,8 +94,7 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
       if (known) return known;
       const reading = recent.reading();
       const row = await rowOf(id);
-      if (row === undefined) return undefined;
-      if (!isProven({ keyring: keyringOf(row) }, 'tenants', row)) return undefined;
+      if (row === undefined || !isOwn(row)) return undefined;
       const tenant = tenantOf(row);
       recent.set(id, tenant, reading);
       return tenant;
@@ -108,6 +118,7 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
       });
       return { row, tenant: tenantOf(row) };
     },
+    keyringOf,
     all,
     row: rowOf,
     verifyRootKey: async () => {

@@ -1,0 +1,113 @@
+/** Who writes to the database, and has no root key, adds no entry to the log that explains what they did. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { entryHash, streamSeed } from '../../src/lib/log-chain/entries.ts';
+import type { Row } from '../../src/store/tables.ts';
+import { type Engine, onBothEngines } from '../support/engines.ts';
+import { runJob } from '../support/jobs.ts';
+import { environmentOf, runCommand } from '../support/process.ts';
+import { literal } from '../support/sql.ts';
+import { newTenant, type TestTenant } from '../support/tenant.ts';
+import { startVault } from '../support/vault.ts';
+
+type Table = 'tokens' | 'logs';
+
+async function insert<T extends Table>(engine: Engine, tenant: TestTenant, table: T, row: Row<T>) {
+  const values = Object.values(row).map((value) => literal(engine, value));
+  const names = Object.keys(row).join(', ');
+  const sql = `insert into ${table} (${names}) values (${values.join(', ')})`;
+  await engine.run(tenant.vault.place, sql);
+}
+
+/** A stream of its own, whose chain is right: no key is needed for that. */
+async function addEntries(
+  engine: Engine,
+  tenant: TestTenant,
+  entries: readonly Row<'logs'>[],
+): Promise<void> {
+  const stream_id = randomUUID();
+  let hash = streamSeed(tenant.id, stream_id);
+  for (const [index, entry] of entries.entries()) {
+    const placed = { ...entry, stream_id, seq: index + 1 };
+    hash = entryHash(hash, placed);
+    await insert(engine, tenant, 'logs', { ...placed, hash });
+  }
+}
+
+async function tokenOf(tenant: TestTenant, id: string): Promise<Row<'tokens'>> {
+  const row = (await tenant.rows('tokens')).find(({ token_id }) => token_id === id);
+  assert.ok(row);
+  return row;
+}
+
+async function entryOf(tenant: TestTenant, id: string, operation: string): Promise<Row<'logs'>> {
+  const entries = await tenant.rows('logs');
+  const entry = entries.find((one) => one.entity_id === id && one.operation === operation);
+  assert.ok(entry);
+  return entry;
+}
+
+onBothEngines('an entry that was added beside the vault', (engine) => {
+  test('explains no row that was put back, planted or removed, and is named itself', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    for (const id of ['moved', 'deleted', 'lost']) {
+      await tenant.token({ id, type: 'token', data: id });
+    }
+    const [older, deleted] = [await tokenOf(tenant, 'moved'), await tokenOf(tenant, 'deleted')];
+    await tenant.send('PATCH', '/tokens/moved', { body: { containers: ['/moved/'] } });
+    await tenant.send('DELETE', '/tokens/deleted');
+    const own = `tenant_id = '${tenant.id}'`;
+    for (const id of ['moved', 'lost']) {
+      await engine.run(vault.place, `delete from tokens where ${own} and token_id = '${id}'`);
+    }
+    await insert(engine, tenant, 'tokens', older);
+    await insert(engine, tenant, 'tokens', deleted);
+
+    const created = await entryOf(tenant, 'moved', 'create');
+    const removal = { ...created, operation: 'delete', message: 'Token deleted' };
+    const later = { created_at: vault.clock.now() };
+    await addEntries(engine, tenant, [
+      { ...removal, ...later, state: '-2' },
+      { ...created, ...later },
+      await entryOf(tenant, 'deleted', 'create'),
+      { ...removal, ...later, entity_id: 'lost', state: '-1' },
+    ]);
+    await runJob(vault, 'sign log checkpoints');
+
+    const { stdout, code } = await runCommand(
+      ['logs', 'verify', '--state', '--json'],
+      environmentOf(vault.place),
+    );
+    const findings: readonly { kind: string; id: string }[] = JSON.parse(stdout).findings;
+    assert.equal(code, 3);
+    assert.deepEqual(findings.map(({ kind, id }) => `${kind} ${id}`).toSorted(), [
+      'forged deleted',
+      'forged lost',
+      'forged moved',
+      'forged moved',
+      'missing lost',
+      'restored deleted',
+      'restored moved',
+    ]);
+  });
+
+  test('is named also where the vault wrote it, and only who did it was changed', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    await tenant.token({ id: 'own', type: 'token', data: 1 });
+    const created = await entryOf(tenant, 'own', 'create');
+    await addEntries(engine, tenant, [{ ...created, actor_id: randomUUID() }]);
+    const { stdout, code } = await runCommand(
+      ['logs', 'verify', '--state', '--json'],
+      environmentOf(vault.place),
+    );
+    assert.equal(code, 3);
+    const findings: readonly { kind: string; id: string }[] = JSON.parse(stdout).findings;
+    assert.deepEqual(
+      findings.map(({ kind, id }) => `${kind} ${id}`),
+      ['forged own'],
+    );
+  });
+});
