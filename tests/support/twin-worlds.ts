@@ -172,7 +172,8 @@ function sendIn({ tenant, key, names }: World, request: Request): Promise<Receiv
   return tenant.send(method, path(names), { ...sent, key });
 }
 
-const pieceLength = 4;
+/** Long enough that no two random texts share one by chance. */
+const pieceLength = 6;
 
 function piecesOf(hidden: string): string[] {
   return Array.from({ length: hidden.length - pieceLength + 1 }, (_, at) =>
@@ -187,7 +188,7 @@ function findPiece(received: Received | undefined, pieces: ReadonlySet<string>):
   const headers = ['location', 'link', 'etag'].map((name) => received?.headers.get(name) ?? '');
   const body = received?.text.replaceAll(fingerprintPattern, '') ?? '';
   const all = [body, ...headers].join('\n');
-  const runs = all.match(/[A-Z]{4,}/g) ?? [];
+  const runs = all.match(/[A-Z]{6,}/g) ?? [];
   return runs.some((run) => piecesOf(run).some((piece) => pieces.has(piece)));
 }
 

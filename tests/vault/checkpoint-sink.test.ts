@@ -149,6 +149,7 @@ test('an address gets each checkpoint by POST, again until it takes it', async (
   };
   const vault = await startVault(t, engineOf('sqlite'), { environment });
   await vault.application();
+  vault.clock.advance(1001);
   const shown = await vault.send('GET', '/logs/checkpoint', { key: managementKey });
   await vault.stop();
   const bodies = host.requests.map(({ body }) => JSON.parse(body));
