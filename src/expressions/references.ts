@@ -7,12 +7,7 @@ import { isObject, type Json, nestingMax } from '../lib/json.ts';
 import { memberPath } from './attribute-path.ts';
 import { expressionLengthMax } from './engine.ts';
 import { ExpressionError } from './evaluation/error.ts';
-import {
-  type Evaluate,
-  type Evaluation,
-  type ExpressionScope,
-  newEvaluation,
-} from './evaluation/evaluation.ts';
+import { type Evaluate, type Evaluation, newEvaluation } from './evaluation/evaluation.ts';
 import { textOf } from './evaluation/result.ts';
 import { compileExpression, guarded } from './expression.ts';
 import { setMember } from './template.ts';
@@ -277,9 +272,8 @@ function filteredNode(
     run = compileExpression(head + filters, path, begin - head.length).run;
   });
   return (values, evaluation) => {
-    const scope: ExpressionScope = { [variable]: values[position] ?? null };
     assert(run, 'every expression is compiled before it is evaluated');
-    const value = run(scope, evaluation) ?? null;
+    const value = run({ [variable]: values[position] ?? null }, evaluation) ?? null;
     evaluation.budget.useFor(value, writtenWork - 1);
     return value;
   };
