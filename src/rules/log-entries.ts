@@ -156,7 +156,8 @@ export function failureOf(
 }
 
 /** The entries of one change, those of equal refusals and failures as one that says how many there were. */
-export function counted(entries: readonly LogEntry[]): LogEntry[] {
+export function counted(entries: readonly LogEntry[]): readonly LogEntry[] {
+  if (entries.every(({ result }) => result === 'success')) return entries;
   const counts = new Map<string, { readonly entry: LogEntry; count: number }>();
   for (const [index, entry] of entries.entries()) {
     const { entity_type, entity_id, operation, result } = entry;
