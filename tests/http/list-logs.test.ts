@@ -148,7 +148,7 @@ onBothEngines('GET /logs', (engine) => {
       [`start=${'x'.repeat(501)}`, 'start'],
       [`start=${foreign}`, 'start'],
       [`entity_type=token&start=${own.slice(0, -1)}`, 'start'],
-      [`entity_type=token&start=x${own.slice(1)}`, 'start'],
+      [`entity_type=token&start=${own.startsWith('x') ? 'y' : 'x'}${own.slice(1)}`, 'start'],
       ['colour=red', 'colour'],
       ['__proto__=1', '__proto__'],
     ];
