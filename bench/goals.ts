@@ -137,8 +137,11 @@ interface Verdict {
 }
 
 const columns: readonly Column<Verdict>[] = [
-  { title: 'goal', cell: ({ goal }) => `${goal.name}: ${goal.bound} ${told(goal, goal.limit)}` },
-  { title: 'measured', cell: ({ goal, measured }) => told(goal, measured) },
+  {
+    title: 'goal',
+    cell: ({ goal }) => `${goal.name}: ${goal.bound} ${formatted(goal, goal.limit)}`,
+  },
+  { title: 'measured', cell: ({ goal, measured }) => formatted(goal, measured) },
   { title: 'met?', cell: met },
 ];
 
@@ -151,7 +154,7 @@ export function goalTable(result: EngineResult): string {
   return table(columns, verdicts);
 }
 
-function told({ decimals = 0, unit = '' }: Goal, value: number): string {
+function formatted({ decimals = 0, unit = '' }: Goal, value: number): string {
   return `${digits(value, decimals)} ${unit}`.trimEnd();
 }
 

@@ -1,4 +1,4 @@
-/** What a load generator is asked to do, and what it tells of it. */
+/** What a load generator is asked to do, and what it measured. */
 
 export interface Job {
   readonly url: string;

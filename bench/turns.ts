@@ -36,7 +36,7 @@ export interface TurnsOptions {
   readonly rounds: number;
   readonly seconds: number;
   readonly warmsUp: boolean;
-  readonly told: (text: string) => void;
+  readonly say: (text: string) => void;
 }
 
 /** V8 compiles what runs often, and what it compiles runs at twice the speed. */
@@ -47,7 +47,7 @@ const restMs = 50;
 
 export async function takeTurns(
   subjects: readonly Subject[],
-  { rounds, seconds, warmsUp, told }: TurnsOptions,
+  { rounds, seconds, warmsUp, say }: TurnsOptions,
 ): Promise<Turns> {
   for (const subject of subjects.filter(({ isWarm }) => warmsUp && !isWarm)) {
     await subject.shoot(warmUpSeconds);
@@ -59,7 +59,7 @@ export async function takeTurns(
       turns.get(subject.name)?.push(await measure(subject, seconds));
     }
     const line = [...turns].map(([name, done]) => `${name} ${done.at(-1)?.perSecond.toFixed(0)}/s`);
-    told(`round ${round}: ${line.join(', ')}`);
+    say(`round ${round}: ${line.join(', ')}`);
   }
   return Object.fromEntries(turns);
 }

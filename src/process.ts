@@ -30,7 +30,7 @@ export interface Process extends Vault {
   close(): Promise<void>;
 }
 
-export interface ProcessOptions extends Pick<VaultOptions, 'clock' | 'open'> {
+export interface ProcessOptions extends Pick<VaultOptions, 'clock'> {
   readonly log?: Log;
 }
 
