@@ -4,15 +4,15 @@ import { median } from './markdown.ts';
 import { grow, nobody } from './population.ts';
 import type { Server } from './process.ts';
 import { type PromiseName, promises } from './promises.ts';
+import { type Measurements, measureRounds } from './rounds.ts';
 import type { Scenario } from './scenarios.ts';
 import { engineOf, type StoredBytes } from './storage.ts';
 import { type Cast, type Stage, subjectsOf } from './subjects.ts';
-import { type Turns, takeTurns } from './turns.ts';
 import { startVault, type Vault } from './vault.ts';
 
 export interface ScenarioResult {
   readonly scenario: Scenario;
-  readonly turns: Turns;
+  readonly measurements: Measurements;
 }
 
 /** The scenarios with so many tokens present at their beginning. */
@@ -120,14 +120,14 @@ async function measureScenarios(cast: Cast, plan: Plan, say: Say): Promise<Scena
   const warm = new Set<Scenario['code']>();
   for (const scenario of plan.scenarios) {
     const subjects = await subjectsOf(scenario, cast);
-    const turns = await takeTurns(subjects, {
+    const measurements = await measureRounds(subjects, {
       rounds: plan.roundsOf(scenario),
       seconds: plan.seconds,
       warmsUp: !warm.has(scenario.code),
       say: (text) => say(`${scenario.name}, ${text}`),
     });
     warm.add(scenario.code);
-    results.push({ scenario, turns });
+    results.push({ scenario, measurements });
   }
   return results;
 }

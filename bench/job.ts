@@ -4,7 +4,7 @@ export interface Job {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly method: Method;
-  /** Sent in turn. Wherever they hold {@link cardPlace}, the number of the next card is put. */
+  /** Sent one after the other. Wherever they hold {@link cardPlace}, the number of the next card is put. */
   readonly requests: readonly RequestOf[];
   /** Of the first such card; see cards.ts. */
   readonly serial: number;

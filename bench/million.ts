@@ -1,7 +1,7 @@
 /**
  * Whether a million tokens are all there: imported, listed to the end through the cursor while others are
  * created, exported, and compared with what went in. Ends with a failure when a single token is lost,
- * doubled or not as it was. How fast that is, the full benchmark tells.
+ * doubled or not as it was. The full benchmark measures how fast that is.
  */
 import assert from 'node:assert/strict';
 import { parseArgs } from 'node:util';
