@@ -291,5 +291,5 @@ function gather(reference: Reference, gathered: Gathered): number {
 }
 
 function flawAt(path: string, at: number, expected: string): VaultError {
-  return invalid(path || 'body', `is not an expression: at character ${at + 1}, ${expected}`);
+  return invalid(path || 'body', `is not a valid expression: at character ${at + 1}, ${expected}`);
 }

@@ -133,7 +133,7 @@ describe('a body that is refused', () => {
   ];
   for (const [text, at, expected] of refused) {
     it(`${JSON.stringify(text.slice(0, 40))} is refused at character ${at}`, () => {
-      const message = `is not an expression: at character ${at}, ${expected}`;
+      const message = `is not a valid expression: at character ${at}, ${expected}`;
       assert.deepEqual(errorsOf({ a: [text] }), { 'a[0]': [message] });
     });
   }
