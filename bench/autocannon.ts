@@ -49,7 +49,7 @@ async function shoot(job: Job): Promise<LoadResult> {
  * connection, which takes longer than the load.
  */
 function nextOf({ requests, headers, serial: first }: Job) {
-  const turns = requests.map((request) =>
+  const measurements = requests.map((request) =>
     holdsPlace(request) ? JSON.stringify(request) : plain(request),
   );
   let serial = first;
@@ -59,7 +59,7 @@ function nextOf({ requests, headers, serial: first }: Job) {
     return { path, ...(body !== undefined && { body }), headers: { ...headers, ...more } };
   }
   return (given: Readonly<Record<string, unknown>>) => {
-    const one = turns[turn % turns.length] ?? '';
+    const one = measurements[turn % measurements.length] ?? '';
     turn += 1;
     if (typeof one === 'object') return { ...given, ...one };
     serial += 1;

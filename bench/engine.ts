@@ -4,15 +4,15 @@ import { median } from './markdown.ts';
 import { grow, nobody } from './population.ts';
 import type { Server } from './process.ts';
 import { type PromiseName, promises } from './promises.ts';
+import { type Measurements, measureRounds } from './rounds.ts';
 import type { Scenario } from './scenarios.ts';
 import { engineOf, type StoredBytes } from './storage.ts';
 import { type Cast, type Stage, subjectsOf } from './subjects.ts';
-import { type Turns, takeTurns } from './turns.ts';
 import { startVault, type Vault } from './vault.ts';
 
 export interface ScenarioResult {
   readonly scenario: Scenario;
-  readonly turns: Turns;
+  readonly measurements: Measurements;
 }
 
 /** The scenarios with so many tokens present at their beginning. */
@@ -44,7 +44,7 @@ export async function measureEngine(
   { plan, yardstick, say }: { readonly plan: Plan; readonly yardstick: Server; readonly say: Say },
 ): Promise<EngineResult> {
   const opened: Opened = [];
-  const told = (text: string) => say(`${engine}: ${text}`);
+  const progress = (text: string) => say(`${engine}: ${text}`);
   try {
     const vault = await open(engine, opened);
     const { readyMs: readyMsEmpty } = await restart(vault, plan.starts);
@@ -54,11 +54,13 @@ export async function measureEngine(
       if (tokens === undefined) continue;
       const seeded = await seed(stage, tokens, plan.starts);
       const { seededPerSecond, readyMs } = seeded;
-      told(`${tokens} tokens, ${seededPerSecond.toFixed(0)}/s; ready in ${readyMs.toFixed(0)} ms`);
+      progress(
+        `${tokens} tokens, ${seededPerSecond.toFixed(0)}/s; ready in ${readyMs.toFixed(0)} ms`,
+      );
       stage = seeded.stage;
       const without = passes.length === 0 ? await openWithout(engine, plan, opened) : {};
       const cast = { yardstick, stage, without, load: plan.load };
-      passes.push({ ...seeded, tokens, results: await measureScenarios(cast, plan, told) });
+      passes.push({ ...seeded, tokens, results: await measureScenarios(cast, plan, progress) });
     }
     return { engine, version: vault.storage.version, readyMsEmpty, passes };
   } finally {
@@ -118,14 +120,14 @@ async function measureScenarios(cast: Cast, plan: Plan, say: Say): Promise<Scena
   const warm = new Set<Scenario['code']>();
   for (const scenario of plan.scenarios) {
     const subjects = await subjectsOf(scenario, cast);
-    const turns = await takeTurns(subjects, {
+    const measurements = await measureRounds(subjects, {
       rounds: plan.roundsOf(scenario),
       seconds: plan.seconds,
       warmsUp: !warm.has(scenario.code),
-      told: (text) => say(`${scenario.name}, ${text}`),
+      say: (text) => say(`${scenario.name}, ${text}`),
     });
     warm.add(scenario.code);
-    results.push({ scenario, turns });
+    results.push({ scenario, measurements });
   }
   return results;
 }

@@ -49,7 +49,7 @@ function timeOf(run: () => unknown): number {
   return Number(process.hrtime.bigint() - start) / runsPerRound / 1000;
 }
 
-// The subjects take turns, so that whatever slows the machine slows them alike.
+// The subjects take measurements, so that whatever slows the machine slows them alike.
 const times = new Map(Object.keys(subjects).map((name) => [name, [] as number[]]));
 for (let round = 0; round < rounds; round += 1) {
   for (const [name, run] of Object.entries(subjects)) times.get(name)?.push(timeOf(run));

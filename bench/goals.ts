@@ -2,7 +2,7 @@
 import type { EngineResult, ScenarioResult } from './engine.ts';
 import { type Column, digits, table } from './markdown.ts';
 import { notMeasurable, pricesOf, ratio, slowDown, spread } from './report.ts';
-import { medianOf } from './turns.ts';
+import { medianOf } from './rounds.ts';
 
 interface Goal {
   readonly name: string;
@@ -43,8 +43,8 @@ const otherGoals: readonly Goal[] = [
     limit: 30_000,
     bound: 'at least',
     measured: (result) =>
-      inScenario(result, 'detokenize 100', ({ turns }) =>
-        medianOf(turns, 'vault', 'valuesPerCpuSecond'),
+      inScenario(result, 'detokenize 100', ({ measurements }) =>
+        medianOf(measurements, 'vault', 'valuesPerCpuSecond'),
       ),
   },
   {
@@ -52,7 +52,9 @@ const otherGoals: readonly Goal[] = [
     limit: 15_000,
     bound: 'at least',
     measured: (result) =>
-      inScenario(result, 'bulk import', ({ turns }) => medianOf(turns, 'vault', 'perSecond')),
+      inScenario(result, 'bulk import', ({ measurements }) =>
+        medianOf(measurements, 'vault', 'perSecond'),
+      ),
   },
   {
     name: 'p99 over p50, worst scenario',
@@ -83,8 +85,11 @@ const otherGoals: readonly Goal[] = [
     bound: 'at most',
     unit: 'MB',
     measured: (result) =>
-      worst(scenariosOf(result).map(({ turns }) => medianOf(turns, 'vault', 'residentBytes'))) /
-      1e6,
+      worst(
+        scenariosOf(result).map(({ measurements }) =>
+          medianOf(measurements, 'vault', 'residentBytes'),
+        ),
+      ) / 1e6,
   },
   {
     name: 'ready after start',
@@ -137,8 +142,11 @@ interface Verdict {
 }
 
 const columns: readonly Column<Verdict>[] = [
-  { title: 'goal', cell: ({ goal }) => `${goal.name}: ${goal.bound} ${told(goal, goal.limit)}` },
-  { title: 'measured', cell: ({ goal, measured }) => told(goal, measured) },
+  {
+    title: 'goal',
+    cell: ({ goal }) => `${goal.name}: ${goal.bound} ${formatted(goal, goal.limit)}`,
+  },
+  { title: 'measured', cell: ({ goal, measured }) => formatted(goal, measured) },
   { title: 'met?', cell: met },
 ];
 
@@ -151,7 +159,7 @@ export function goalTable(result: EngineResult): string {
   return table(columns, verdicts);
 }
 
-function told({ decimals = 0, unit = '' }: Goal, value: number): string {
+function formatted({ decimals = 0, unit = '' }: Goal, value: number): string {
   return `${digits(value, decimals)} ${unit}`.trimEnd();
 }
 

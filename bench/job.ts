@@ -1,10 +1,10 @@
-/** What a load generator is asked to do, and what it tells of it. */
+/** What a load generator is asked to do, and what it measured. */
 
 export interface Job {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly method: Method;
-  /** Sent in turn. Wherever they hold {@link cardPlace}, the number of the next card is put. */
+  /** Sent one after the other. Wherever they hold {@link cardPlace}, the number of the next card is put. */
   readonly requests: readonly RequestOf[];
   /** Of the first such card; see cards.ts. */
   readonly serial: number;

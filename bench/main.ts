@@ -47,7 +47,7 @@ function pageOf(result: EngineResult): string {
     parts.push(scenarioTable(pass, pass === few ? undefined : few));
   }
   if (few && pricesOf(few).length > 0) parts.push('What each promise costs:', priceTable(few));
-  parts.push('Beside them:', factTable(result), 'Goals:', goalTable(result));
+  parts.push('Also measured:', factTable(result), 'Goals:', goalTable(result));
   return parts.join('\n\n');
 }
 

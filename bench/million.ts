@@ -1,7 +1,7 @@
 /**
  * Whether a million tokens are all there: imported, listed to the end through the cursor while others are
  * created, exported, and compared with what went in. Ends with a failure when a single token is lost,
- * doubled or not as it was. How fast that is, the full benchmark tells.
+ * doubled or not as it was. The full benchmark measures how fast that is.
  */
 import assert from 'node:assert/strict';
 import { parseArgs } from 'node:util';
@@ -23,7 +23,7 @@ const { values: flags } = parseArgs({
 });
 const tokens = Number(flags.tokens);
 
-/** Progress is told each time so many more are done. */
+/** Progress is reported each time so many more are done. */
 const stride = Math.max(1, Math.floor(tokens / 20));
 
 interface Result {
@@ -59,29 +59,29 @@ for (const engine of flags.engine) {
 process.stdout.write(`${table(columns, results)}\n\nAll came out as they went in.\n`);
 
 async function compare(engine: string, vault: Vault): Promise<Result> {
-  const told = (what: string) => (done: number) => {
+  const progressOf = (what: string) => (done: number) => {
     if (done % stride === 0) process.stderr.write(`${engine}: ${what} ${digits(done)}\n`);
   };
   const importing = performance.now();
-  await importTokens(vault, told('imported'));
+  await importTokens(vault, progressOf('imported'));
   const importPerSecond = tokens / secondsSince(importing);
-  const walk = await walkWithWriter(vault, told('listed'));
+  const walk = await walkWithWriter(vault, progressOf('listed'));
   const searchMs = await searchNames(vault);
   const exporting = performance.now();
-  const exported = await exportTokens(vault, told('exported'));
+  const exported = await exportTokens(vault, progressOf('exported'));
   const exportPerSecond = exported / secondsSince(exporting);
   const residentMb = residentBytes(vault.server.pid) / 1e6;
   return { engine, importPerSecond, walk, searchMs, exportPerSecond, residentMb };
 }
 
-type Told = (done: number) => void;
+type OnProgress = (done: number) => void;
 
-async function importTokens({ server, keys }: Vault, told: Told): Promise<void> {
+async function importTokens({ server, keys }: Vault, onProgress: OnProgress): Promise<void> {
   let created = 0;
   await postLines(bulkTarget(server.url, keys.reveal), mixedLines(), (line) => {
     if (!line.includes('"status":201')) throw new Error(line.toString('utf8'));
     created += 1;
-    told(created);
+    onProgress(created);
   });
   assert.equal(created, tokens, 'every line is answered');
 }
@@ -95,7 +95,7 @@ interface Page {
   readonly data: readonly { readonly id: string; readonly data: unknown }[];
 }
 
-async function walkWithWriter(vault: Vault, told: Told) {
+async function walkWithWriter(vault: Vault, onProgress: OnProgress) {
   const seen = new Set<number>();
   const times: number[] = [];
   const started = performance.now();
@@ -118,7 +118,7 @@ async function walkWithWriter(vault: Vault, told: Told) {
       if (serial === undefined) continue;
       assert.ok(!seen.has(serial), `${id} was listed twice`);
       seen.add(serial);
-      told(seen.size);
+      onProgress(seen.size);
     }
     start = page.pagination.next;
   }
@@ -154,7 +154,7 @@ async function searchNames(vault: Vault): Promise<number> {
   return median(times);
 }
 
-async function exportTokens({ server, keys }: Vault, told: Told): Promise<number> {
+async function exportTokens({ server, keys }: Vault, onProgress: OnProgress): Promise<number> {
   const seen = new Uint8Array(tokens);
   let exported = 0;
   let last = '';
@@ -163,7 +163,7 @@ async function exportTokens({ server, keys }: Vault, told: Told): Promise<number
     last = line.toString('utf8');
     const { id = '', data } = JSON.parse(last) as Partial<Page['data'][number]>;
     exported += 1;
-    told(exported);
+    onProgress(exported);
     const serial = serialOf(id);
     if (serial === undefined) return;
     assert.equal(seen[serial], 0, `${id} was exported twice`);

@@ -1,4 +1,4 @@
-/** The tokens of the million: a card, an account and a name by turns, each known again by its serial number. */
+/** The tokens of the million: a card, an account and a name by measurements, each known again by its serial number. */
 import { cardNumber } from './cards.ts';
 
 const given = ['Ada', 'Grace', 'Edsger', 'Barbara', 'Donald', 'Radia', 'Alan', 'Frances'];

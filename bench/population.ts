@@ -3,7 +3,7 @@ import { cardBody, cardNumber, takeSerials } from './cards.ts';
 import { bulkTarget, postLines } from './lines.ts';
 import type { Vault } from './vault.ts';
 
-/** Requests take turns through so many tokens, spread over all there are. */
+/** Requests take measurements through so many tokens, spread over all there are. */
 export const sampleMax = 10_000;
 
 export interface Card {

@@ -1,12 +1,12 @@
 /** The tables of the page: each scenario against the yardstick, what a promise costs, and what is stored. */
 import type { EngineResult, Pass, ScenarioResult } from './engine.ts';
 import { type Column, digits, table } from './markdown.ts';
-import { type Measurement, medianOf, ratioOf } from './turns.ts';
+import { type Measurement, medianOf, ratioOf } from './rounds.ts';
 
 type Name = keyof Measurement;
 
-const of = ({ turns }: ScenarioResult, name: Name, subject = 'vault') =>
-  medianOf(turns, subject, name);
+const of = ({ measurements }: ScenarioResult, name: Name, subject = 'vault') =>
+  medianOf(measurements, subject, name);
 
 const ofMany = (result: ScenarioResult, name: Name) =>
   hasManyValues(result) ? digits(of(result, name)) : '';
@@ -39,8 +39,8 @@ export function scenarioTable({ results }: Pass, before?: Pass): string {
 }
 
 /** Of requests a second, vault to yardstick. */
-export function ratio({ turns }: ScenarioResult): number {
-  return ratioOf(turns, 'vault', 'yardstick');
+export function ratio({ measurements }: ScenarioResult): number {
+  return ratioOf(measurements, 'vault', 'yardstick');
 }
 
 /** The quotient of p99 and p50. */
@@ -54,8 +54,8 @@ export function slowDown(result: ScenarioResult, before: Pass): number {
   return earlier === undefined ? Number.NaN : ratio(earlier) / ratio(result);
 }
 
-export function failures({ turns }: ScenarioResult): number {
-  return Object.values(turns)
+export function failures({ measurements }: ScenarioResult): number {
+  return Object.values(measurements)
     .flat()
     .reduce((sum, { failed }) => sum + failed, 0);
 }
@@ -72,15 +72,15 @@ export interface Price {
 const without = 'without ';
 
 export function pricesOf({ results }: Pass): Price[] {
-  return results.flatMap(({ scenario, turns }) =>
-    Object.keys(turns)
+  return results.flatMap(({ scenario, measurements }) =>
+    Object.keys(measurements)
       .filter((subject) => subject.startsWith(without))
       .map((subject) => ({
         scenario: scenario.name,
         promise: subject.slice(without.length),
-        perSecond: medianOf(turns, 'vault', 'perSecond'),
-        perSecondWithout: medianOf(turns, subject, 'perSecond'),
-        share: 1 - ratioOf(turns, 'vault', subject),
+        perSecond: medianOf(measurements, 'vault', 'perSecond'),
+        perSecondWithout: medianOf(measurements, subject, 'perSecond'),
+        share: 1 - ratioOf(measurements, 'vault', subject),
       })),
   );
 }

@@ -12,7 +12,7 @@ export interface Scenario {
   /** What of the vault it runs; the first scenario of each warms it up. */
   readonly code: 'get' | 'detokenize' | 'list' | 'search' | 'patch' | 'create';
   readonly work: Requests | 'lines';
-  /** Taken back in turn, in vaults of their own. */
+  /** Taken back one by one, each in a vault of its own. */
   readonly prices?: readonly PromiseName[];
   /** The same without what a caller may ask for. */
   readonly plain?: { readonly without: string; readonly requests: Requests };

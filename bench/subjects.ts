@@ -1,4 +1,4 @@
-/** Who takes turns in a scenario: the yardstick, the vault, and vaults that keep a promise less. */
+/** Who takes measurements in a scenario: the yardstick, the vault, and vaults that keep a promise less. */
 import { freePort } from '../tests/support/temporary.ts';
 import { cardBody, cardNumber, takeSerials } from './cards.ts';
 import { cardPlace, type RequestOf } from './job.ts';
@@ -7,8 +7,8 @@ import type { ApplyLoad } from './load.ts';
 import type { Population } from './population.ts';
 import { type Server, startServer } from './process.ts';
 import type { PromiseName } from './promises.ts';
+import type { Subject } from './rounds.ts';
 import type { Requests, Scenario } from './scenarios.ts';
-import type { Subject } from './turns.ts';
 import { headersOf, type Vault } from './vault.ts';
 
 /** A vault and the tokens in it. */

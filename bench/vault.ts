@@ -4,15 +4,14 @@ import { readFileSync } from 'node:fs';
 import { freePort } from '../tests/support/temporary.ts';
 import type { Method, RequestOf } from './job.ts';
 import { type Server, startServer } from './process.ts';
-import type { PromiseName } from './promises.ts';
+import { type PromiseName, promises } from './promises.ts';
 import type { Storage, StoredBytes } from './storage.ts';
 
-/** As operators start it: with the settings for memory that stand there. */
+/** As operators start it, with the settings for memory in that script. */
 const { scripts } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 ) as { readonly scripts: { readonly start: string } };
 const product = 'bin/strongroom.js serve';
-const vaultWithout = 'bench/server.ts';
 
 export type Transform = 'reveal' | 'mask';
 
@@ -39,14 +38,14 @@ export async function startVault(storage: Storage, without?: PromiseName): Promi
   const port = await freePort();
   const start = () =>
     startServer({
-      script: without === undefined ? scripts.start : scripts.start.replace(product, vaultWithout),
+      script:
+        without === undefined ? scripts.start : scripts.start.replace(product, promises[without]),
       port,
       readyPath: '/readyz',
       env: {
         ...storage.env,
         STRONGROOM_PORT: String(port),
         STRONGROOM_BOOTSTRAP_KEY: managementKey,
-        ...(without !== undefined && { BENCH_WITHOUT: without }),
       },
     });
   let server = await start();

@@ -48,13 +48,13 @@ function luaOf({ method, headers, requests, serial }: Job): string {
     ${Object.entries(headers)
       .map(([name, value]) => `wrk.headers[${quoted(name)}] = ${quoted(value)}`)
       .join('\n')}
-    local turns = {${requests.map(turnOf).join(', ')}}
+    local measurements = {${requests.map(turnOf).join(', ')}}
     local serial = ${serial}
     local turn = 0
     function init()
-      for at, one in ipairs(turns) do
+      for at, one in ipairs(measurements) do
         wrk.headers["svc-idempotency-key"] = one.key
-        turns[at] = { text = wrk.format(${quoted(method)}, one.path, nil, one.body), open = one.open }
+        measurements[at] = { text = wrk.format(${quoted(method)}, one.path, nil, one.body), open = one.open }
       end
     end
     local function luhn(digits)
@@ -70,8 +70,8 @@ function luaOf({ method, headers, requests, serial }: Job): string {
       return (10 - sum % 10) % 10
     end
     function request()
-      turn = turn % #turns + 1
-      local one = turns[turn]
+      turn = turn % #measurements + 1
+      local one = measurements[turn]
       if not one.open then return one.text end
       serial = serial + 1
       local digits = "424242" .. string.format("%09d", serial % 1000000000)

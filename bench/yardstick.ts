@@ -1,7 +1,7 @@
 /**
  * The yardstick: what plain `node:http` on this machine can do with the same requests. A body is read and
  * parsed, line by line where it is lines, and answered with JSON as long as the vault's answer, which a PUT
- * hands over. The vault's speed is told as a ratio to this, because a ratio survives a change of machine.
+ * hands over. The vault's speed is given as a ratio to this, because a ratio survives a change of machine.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

@@ -49,7 +49,7 @@ export interface Config {
   /** Where checkpoints of the log are pushed as they are signed. */
   readonly checkpointSink: SinkPlace | undefined;
   readonly rateLimits: RateLimits;
-  /** Addresses and networks of proxies whose word on the client's address is taken. */
+  /** Addresses and networks of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies: readonly string[];
   /** Under which clients reach the vault, without a slash at its end. */
   readonly publicUrl: string | undefined;
@@ -233,7 +233,7 @@ function readPublicUrl(text: string | undefined): string | undefined {
   if (isPlain && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '');
   throw new ConfigError(
     'STRONGROOM_PUBLIC_URL',
-    'must be a URL such as https://vault.example.com, without user, query and fragment',
+    'must be a URL such as https://vault.example.com, without user, query or fragment',
   );
 }
 

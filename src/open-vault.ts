@@ -1,4 +1,4 @@
-/** Opening a vault: from the configuration to one that can be asked, for the server and for commands. */
+/** Opening a vault, for the server and for commands: the store, the root key and the tenants. */
 import { mkdirSync } from 'node:fs';
 import type { Config } from './config.ts';
 import { loadRootKey, type RootKey } from './crypto/root-key.ts';
@@ -38,18 +38,16 @@ export class ForeignRootKeyError extends Error {
 
 export interface VaultOptions extends Pick<StoreOptions, 'onCommitted'> {
   readonly clock?: Clock;
-  /** In place of {@link openStore}, for the benchmark, which opens one that keeps a promise less. */
-  readonly open?: typeof openStore;
 }
 
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */
 export async function openVault(
   config: Config,
-  { clock = systemClock, onCommitted, open = openStore }: VaultOptions = {},
+  { clock = systemClock, onCommitted }: VaultOptions = {},
 ): Promise<Vault> {
   const random = pooledRandom();
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
-  const store = await open({
+  const store = await openStore({
     databaseUrl: config.databaseUrl,
     dataDir: config.dataDir,
     newStreamId: () => newUuid(random),

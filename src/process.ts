@@ -30,7 +30,7 @@ export interface Process extends Vault {
   close(): Promise<void>;
 }
 
-export interface ProcessOptions extends Pick<VaultOptions, 'clock' | 'open'> {
+export interface ProcessOptions extends Pick<VaultOptions, 'clock'> {
   readonly log?: Log;
 }
 
@@ -75,7 +75,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
 async function warnOfExposedRootKey({ store }: Vault, config: Config, log: Log): Promise<void> {
   if (!(await isRootKeyBesideProduction(store, config))) return;
   log.warn(
-    'the root key lies in the data directory, beside the database of a production tenant: who ' +
+    'the root key is in the data directory, next to the database of a production tenant: anyone who ' +
       'copies the directory can read all values. Set STRONGROOM_ROOT_KEY_FILE or STRONGROOM_ROOT_KEY',
   );
 }

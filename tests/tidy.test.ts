@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
-import { unusedExports } from './support/exports.ts';
+import { unusedExports, usedByTestsAlone } from './support/exports.ts';
 import { doors, filesPerFolderMax, ranks } from './support/folders.ts';
 import { committedPaths, readSource, root, type SourceFile, sourceFile } from './support/source.ts';
 import {
@@ -386,6 +386,16 @@ const rules: readonly Rule[] = [
     keeping: {
       'src/lib/a.ts': 'export async function b() {} export interface D {}',
       'src/lib/c.ts': "import { b } from './a.ts';",
+    },
+  },
+  {
+    guarantee: 'nothing in src exists only for tests',
+    covers: /^(?:src|bin)\/.*\.[jt]s$/,
+    breaches: usedByTestsAlone,
+    breaking: [{ 'src/lib/a.ts': 'export const b = 1;', 'src/lib/c.ts': '// b' }],
+    keeping: {
+      'src/lib/a.ts': 'export const b = 1; export function c() { return b; }',
+      'bin/d.js': 'const { c } = await import(e);',
     },
   },
   {

@@ -17,7 +17,7 @@ const filters = ['container', 'type', 'fingerprint'];
 
 export const exportCommand: Command = {
   summary:
-    'Write every token that the key may read, as it may read it, as newline-delimited JSON. The file ' +
+    'Write every token that the key may read, as the key sees it, as newline-delimited JSON. The file ' +
     'holds in plaintext what the key reveals.',
   operand: { name: 'FILE', meaning: 'file to write, mode 0600 (default: - for standard output)' },
   flags: {

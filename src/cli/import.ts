@@ -82,7 +82,7 @@ async function* linesFrom(file: string, from: number): AsyncGenerator<SentLine> 
   }
 }
 
-interface Sending {
+interface ImportExchange {
   readonly request: ClientRequest;
   readonly lines: AsyncIterable<SentLine>;
   /** Lines without a response, in their order: no more than are on their way. */
@@ -90,7 +90,7 @@ interface Sending {
   readonly over: AbortSignal;
 }
 
-async function send({ request, lines, waiting, over }: Sending): Promise<void> {
+async function send({ request, lines, waiting, over }: ImportExchange): Promise<void> {
   let text = '';
   for await (const line of lines) {
     waiting.push(line);
@@ -167,13 +167,15 @@ function report(counts: Counts, { waiting, failed, from }: ReportOptions): numbe
   const say = (text: string) => process.stderr.write(`${text}\n`);
   say(
     `${grouped(created)} tokens created, ${grouped(deduplicated)} values deduplicated, ` +
-      `${grouped(repeated)} lines already done, ${grouped(failed.count)} failed.`,
+      `${grouped(repeated)} lines already imported, ${grouped(failed.count)} failed.`,
   );
   if (failed.count > 0) say(`The lines that failed: ${failed.file}; why: ${failed.reasonsFile}`);
   const unanswered = ended !== undefined || waiting.length > 0;
   if (unanswered) {
     say(`The import ended early: ${ended ?? 'the response was cut off'}`);
-    say(`Continue with --from ${Math.max(from, last + 1)}; lines with an id are never done twice.`);
+    say(
+      `Continue with --from ${Math.max(from, last + 1)}; lines with an id are never imported twice.`,
+    );
   }
   return unanswered || failed.count > 0 ? 1 : 0;
 }

@@ -71,7 +71,7 @@ const quotaNames = Object.entries(quotaRows)
   .join(', ');
 
 export const tenantQuota: Command = {
-  summary: 'Show the quotas of a tenant, or set some; servers follow within a second.',
+  summary: 'Show the quotas of a tenant, or set some; they take effect within a second.',
   flags: {
     tenant: tenantFlag,
     set: {

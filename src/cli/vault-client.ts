@@ -67,7 +67,7 @@ function readKey(flags: Flags): string {
   const variable = String(flags['key-env'] ?? keyVariableDefault);
   const key = readVariable(variable);
   if (key !== undefined) return key;
-  throw new UsageError(`the key is read from the variable ${variable}, or from --key-file`);
+  throw new UsageError(`there is no key: set the variable ${variable}, or use --key-file`);
 }
 
 function answerTo(request: ClientRequest): Promise<IncomingMessage> {

@@ -20,7 +20,7 @@ const operatorForm = new RegExp(
   `^(?!key_)[A-Za-z0-9_.]{${operatorKeyLengthMin},${operatorKeyLengthMax}}$`,
 );
 export const operatorKeyForm =
-  `must have ${operatorKeyLengthMin} to ${operatorKeyLengthMax} characters out of A-Z a-z 0-9 _ . ` +
+  `must have ${operatorKeyLengthMin} to ${operatorKeyLengthMax} characters of A-Z a-z 0-9 _ . ` +
   'and must not begin with key_';
 
 export interface NewApiKey {

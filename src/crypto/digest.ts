@@ -26,7 +26,7 @@ export function sha256(text: string): Buffer {
 
 /**
  * What is stored of an idempotency key, base64url. Whoever sends the key gets the stored response, so
- * it must not be read, nor found by trying candidates, by who can only read the database.
+ * nobody who can only read the database may find it, not even by trying candidates.
  */
 export function idempotencyKeyDigestOf(key: KeyObject, parts: readonly string[]): string {
   return hmac(key, ['idempotency key', ...parts]).toString('base64url');

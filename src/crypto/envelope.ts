@@ -78,7 +78,7 @@ export function openText(
   sealed: Uint8Array,
 ): Secret<string> {
   const version = keyVersionOf(sealed);
-  if (version === undefined) throw damaged(binding, 'it has not the form of a sealed value');
+  if (version === undefined) throw damaged(binding, 'it does not have the form of a sealed value');
   const key = keys.at(version);
   if (key === undefined) throw damaged(binding, `there is no ${keys.purpose} key ${version}`);
   const plaintext = open(key, {

@@ -87,7 +87,7 @@ function parseRootKey(text: string, origin: string): KeyObject {
 function missingText(file: string): string {
   return (
     `the root key (file ${file}) is missing, and a new one could not open the data that is ` +
-    'already stored; bring the file back, or set STRONGROOM_ROOT_KEY'
+    'already stored; restore the file, or set STRONGROOM_ROOT_KEY'
   );
 }
 
@@ -99,7 +99,7 @@ function readFile(file: string): string {
     if ((status.mode & 0o077) !== 0) {
       const mode = (status.mode & 0o777).toString(8).padStart(4, '0');
       throw new RootKeyError(
-        `the root key (file ${file}) has mode ${mode}: others than its owner have access; ` +
+        `the root key (file ${file}) has mode ${mode}: users other than its owner have access; ` +
           'set it to 0600 or 0400',
       );
     }

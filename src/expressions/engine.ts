@@ -28,7 +28,7 @@ function makeEngine(): Liquid {
     templates: {},
     parseLimit: expressionLengthMax,
     operators: boundedOperators(),
-    // The response must not depend on where the server stands.
+    // The response must not depend on the server's time zone.
     timezoneOffset: 0,
     locale: 'en-US',
   });

@@ -114,10 +114,10 @@ function render(templates: Template[], scope: ExpressionScope, evaluation: Evalu
 
 function notAnExpression(path: string, { at, expected }: Flaw, shift: number): VaultError {
   const character = Math.max(0, at + shift) + 1;
-  return invalid(path, `is not an expression: at character ${character}, ${expected}`);
+  return invalid(path, `is not a valid expression: at character ${character}, ${expected}`);
 }
 
-/** liquidjs's messages by their beginning. They quote the text, which may hold keys, so ours go out. */
+/** liquidjs's messages by their beginning. They quote the text, which may hold keys, so ours are sent instead. */
 const expectations: readonly (readonly [RegExp, string])[] = [
   [/^output /, 'expected the end "}}" of this output'],
   [/^tag .* not found/, 'expected a supported tag'],
@@ -128,7 +128,7 @@ const expectations: readonly (readonly [RegExp, string])[] = [
 
 function flawOfError(error: unknown): Flaw {
   if (!(error instanceof LiquidError)) {
-    return { at: 0, expected: 'expected an expression that is less nested' };
+    return { at: 0, expected: 'expected less nesting' };
   }
   const known = expectations.find(([pattern]) => pattern.test(error.message));
   return { at: error.token.begin, expected: known?.[1] ?? 'expected a value or a filter' };

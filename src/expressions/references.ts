@@ -62,27 +62,21 @@ const writtenWork = 4;
 /** The variable that stands for the referenced value once its id is known. */
 const variable = 'value';
 
-/**
- * Compiles a body. Names of members are not evaluated, and the only tag is `{% raw %}`. Expressions
- * beyond the limit are neither compiled nor counted.
- *
- * @throws VaultError 400 naming the member whose string has an expression that is not one, or `body`
- * with more of them than the limit.
- */
-export function compileReferences(json: Json, given?: ExpressionLimit): ReferenceTemplate {
-  const { template, uncompiled } = readReferences(json, given);
-  for (const compile of uncompiled) compile();
-  return template;
-}
-
 export interface ReadReferences {
   /** Can be evaluated once all is compiled. */
   readonly template: ReferenceTemplate;
-  /** One for each expression with filters, to be called once; each may throw as compileReferences does. */
+  /** One for each expression with filters, to be called once; each throws for an invalid expression as reading does. */
   readonly uncompiled: readonly (() => void)[];
 }
 
-/** The same in parts, for callers who let others in between them: a body has many expressions. */
+/**
+ * Reads a body and leaves the compiling to the caller, who serves other requests in between: a body may
+ * have many expressions. Names of members are not evaluated, and the only tag is `{% raw %}`. Expressions
+ * beyond the limit are not counted.
+ *
+ * @throws VaultError 400 naming the member whose string has an invalid expression, or `body` with more
+ * of them than the limit.
+ */
 export function readReferences(json: Json, given: ExpressionLimit = generalLimit): ReadReferences {
   const limit = given.max < expressionsMax ? given : generalLimit;
   const uncompiled: (() => void)[] = [];
@@ -291,5 +285,5 @@ function gather(reference: Reference, gathered: Gathered): number {
 }
 
 function flawAt(path: string, at: number, expected: string): VaultError {
-  return invalid(path || 'body', `is not an expression: at character ${at + 1}, ${expected}`);
+  return invalid(path || 'body', `is not a valid expression: at character ${at + 1}, ${expected}`);
 }

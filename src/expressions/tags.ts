@@ -51,7 +51,9 @@ class BoundedFor extends ForTag {
 /** liquidjs counts upwards by adding one, which never ends where doubles are sparser than that. */
 function checkRange(least: number, most: number): void {
   if (Number.isSafeInteger(least) && Number.isSafeInteger(most) && most - least < rangeMax) return;
-  throw new ExpressionError(`a range must have whole ends and at most ${rangeMax} numbers`);
+  throw new ExpressionError(
+    `a range must begin and end with a whole number and have at most ${rangeMax} numbers`,
+  );
 }
 
 class BoundedCase extends CaseTag {

@@ -50,7 +50,7 @@ export interface AuthenticateOptions {
   readonly tenants: Tenants;
   readonly clock: Clock;
   readonly onFailure: OnFailedAuthentication;
-  /** Failed attempts are unlimited without. */
+  /** Without it failed attempts are not limited. */
   readonly failureLimit?: FailureLimit | undefined;
 }
 
@@ -118,7 +118,7 @@ export function createAuthentication({
     return still ? { key, flaw: 'altered' } : { key };
   }
 
-  /** Never waited for, and nothing fails with it: of writers at the same time one is enough. */
+  /** Nobody waits for it, and its failure is ignored: of several writers at once one is enough. */
   function noteUse(caller: Caller, key: Row<'api_keys'>): void {
     const now = clock.now();
     const known = key.last_used_at !== null && now - key.last_used_at < useNotedMs;

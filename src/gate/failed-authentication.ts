@@ -17,7 +17,7 @@ export type OnFailedAuthentication = (
   flaw?: KeyFlaw,
 ) => Promise<void>;
 
-/** What was presented: nothing that is stored, the key of somebody who is gone, or an altered one. */
+/** Which key was presented: an unknown one, that of a deleted or expired holder, or an altered one. */
 type Presented = 'nothing stored' | 'stored key' | KeyFlaw;
 
 /** Failures of one kind in a window. */

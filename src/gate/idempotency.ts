@@ -89,10 +89,10 @@ function checkKey({ caller, key, header }: IdempotentRequest): void {
     );
   }
   if (caller.kind === 'public' && key.length < publicKeyLengthMin) {
-    const why = 'because all who hold the key share its answers';
     throw invalid(
       header(),
-      `must be a UUID, or at least ${publicKeyLengthMin} characters, with a public API key, ${why}`,
+      `must be a UUID or have at least ${publicKeyLengthMin} characters with a public API key, ` +
+        'because all callers with that key share the stored responses',
     );
   }
 }

@@ -126,12 +126,12 @@ async function tokenSeenNow(
   return grant && row && { row, grant };
 }
 
-/** To create shows what the request brought; what a token became since is shown to who may read it. */
+/** A creation shows what its request sent; later changes of the token are shown to callers who may read it. */
 function isForeign({ permission }: StoredToken, { modified_at }: Row<'tokens'>): boolean {
   return permission === 'token:create' && modified_at !== null;
 }
 
-/** A mask shows what it showed only of a token that has not changed; who sees all sees its past too. */
+/** A mask gives the same result only for an unchanged token; who sees everything may see the past too. */
 function isAsBefore(stored: StoredToken, seen: TokenSeenNow | undefined): boolean {
   if (seen === undefined || seen.row.created_at !== stored.created_at) return false;
   const { row, grant } = seen;

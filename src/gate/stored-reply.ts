@@ -87,7 +87,7 @@ export function replyOf(
   return reply;
 }
 
-/** The row without what has faded by now; `undefined` when nothing of it is left. */
+/** The row without what has expired by now; `undefined` when nothing of it is left. */
 export function rowWithoutExpired(
   sealing: ReplySealing,
   row: Row<'replies'>,
@@ -120,8 +120,8 @@ function sealedReply(
 ) {
   const keys = tenant.keyring.sealing('reply');
   const reply: Sealed = sealText(keys, bindingOf(key, created), JSON.stringify(stored), random);
-  const fadesAt = 'begun' in stored ? undefined : stored.later?.[0]?.at;
-  return { reply, next_expiry_at: fadesAt ?? endOf(created) };
+  const expiresAt = 'begun' in stored ? undefined : stored.later?.[0]?.at;
+  return { reply, next_expiry_at: expiresAt ?? endOf(created) };
 }
 
 function openReply(tenant: Tenant, row: Row<'replies'>): SealedReply | typeof begun {
@@ -130,7 +130,7 @@ function openReply(tenant: Tenant, row: Row<'replies'>): SealedReply | typeof be
   return JSON.parse(text.reveal()) as SealedReply | typeof begun;
 }
 
-/** With its beginning: nobody who can write to the database makes an answer last longer than its day. */
+/** With its creation time, so nobody who can write to the database can prolong its 24 hours. */
 function bindingOf(key: Key<'replies'>, created: Instant) {
   const { tenant_id: tenant, application_id: alias } = key;
   return { tenant, id: replyKeyText(key), alias, field: 'reply', row: String(created) };

@@ -12,7 +12,8 @@ import type { RequestCallers } from './request-caller.ts';
 import { anyJson } from './schemas/shared.ts';
 import type { RespondWhole } from './whole-response.ts';
 
-/** What was admitted by then is admitted again before it is handled: no key outlives its end by a second. */
+/** A request admitted longer ago than this is admitted again before it is handled, so that a revoked key
+ * works for less than a second. */
 const admissionMs = second / 2;
 
 export interface RouteSteps {
@@ -64,14 +65,17 @@ export function declareOpenRoute(app: FastifyInstance, { path, handle }: OpenRou
   });
 }
 
-interface Exchange {
+interface RouteExchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly limits: RouteLimits;
   readonly steps: RouteSteps;
 }
 
-function respond(route: Route, { request, reply, limits, steps }: Exchange): Promise<FastifyReply> {
+function respond(
+  route: Route,
+  { request, reply, limits, steps }: RouteExchange,
+): Promise<FastifyReply> {
   const { callers, streaming, headers, respondWhole } = steps;
   const count = limits.ofBody(callers.senderOf(request));
   if (!('stream' in route)) {
@@ -107,10 +111,10 @@ function requireBody(
   else done();
 }
 
-/** No response is stored of a stream, so its key would promise what is not so. */
+/** The response of a stream is not stored, so an idempotency key would have no effect. */
 function refuseIdempotencyKey(request: FastifyRequest, headers: ServiceHeaders): void {
   if (request.method === 'GET') return;
   if (headers.read(request.headers, 'idempotency-key') === undefined) return;
   const header = headers.nameAsSent(request.raw, 'idempotency-key');
-  throw invalid(header, 'is not taken with a stream, which is idempotent by the ids of its lines');
+  throw invalid(header, 'cannot be used with a bulk request; give each line an id instead');
 }

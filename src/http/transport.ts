@@ -27,7 +27,7 @@ const keepAliveMs = 72 * second;
 
 export interface ConnectionOptions {
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
-  /** Addresses and networks of proxies whose word on the client's address is taken. */
+  /** Addresses and networks of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies: readonly string[];
   /** Another one than {@link requestTimeoutMs}. */
   readonly requestTimeoutMs?: number | undefined;
@@ -48,7 +48,7 @@ export interface Transport {
 /** A server without routes. */
 export function createTransport(options: TransportOptions): Transport {
   const { begin, log, metrics } = options;
-  const { tell, fail } = createFailures(log, metrics);
+  const { logFailure, fail } = createFailures(log, metrics);
   const patienceMs = options.requestTimeoutMs ?? requestTimeoutMs;
   const checkMs = Math.min(timeoutCheckMs, patienceMs);
   const app = fastify({
@@ -67,7 +67,7 @@ export function createTransport(options: TransportOptions): Transport {
   countResponses(app, metrics);
   const stopping = stopGracefully(app, patienceMs);
   const progress = watchProgress(app.server, { patienceMs, checkMs, log });
-  const streaming = createStreaming({ stopping, progress, patienceMs, tell });
+  const streaming = createStreaming({ stopping, progress, patienceMs, logFailure });
   app.addHook('onClose', () => streaming.ended());
   app.decorateRequest('origin', null);
   app.decorateRequest('caller', null);
@@ -136,7 +136,7 @@ function beginResponses(
   app.addHook('onRequest', (request, reply, done) => {
     begin(request, reply);
     if (answerPreflight(cors, request, reply)) return;
-    // Before the body is read, which nobody asked for.
+    // Before the body is read, which is not needed.
     if (request.is404) done(new VaultError('not_found', { public: 'There is no such route.' }));
     else done();
   });

@@ -5,8 +5,8 @@ import { setTimeout as timeout } from 'node:timers/promises';
 export const rowsPerSecondMax = 7_000;
 
 /**
- * Rows in one commit. Requests that are committed beside it wait for as long as they take, so they are
- * few, and more only where commits are too slow to keep that rate with few.
+ * Rows in one commit. Requests that are committed at the same time wait for it, so it has few rows, and
+ * more only where commits are too slow to keep that rate with few.
  */
 export const batchMin = 100;
 export const batchMax = 250;

@@ -1,4 +1,4 @@
-/** Container paths: the hierarchy that access rules speak about. */
+/** Container paths: the hierarchy that access rules refer to. */
 import type { Brand } from './brand.ts';
 
 /** A lower-case path that begins and ends with `/`, for example `/pci/high/`; the root is `/`. */

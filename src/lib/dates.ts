@@ -16,7 +16,7 @@ export const expiryForms =
 
 const offset = '(?<sign>[+-])(?<offsetHours>[0-9]{2}):(?<offsetMinutes>[0-5][0-9])';
 
-/** One pattern per family; which digits make a date of the calendar is luxon's to say. */
+/** One pattern per family; luxon decides which digits make a date of the calendar. */
 const forms = [
   new RegExp(
     '^(?<year>[0-9]{4})-(?<month>[0-9]{2})-(?<day>[0-9]{2})' +
@@ -33,13 +33,13 @@ const forms = [
 /** The widest offset in use (Kiribati), and the widest that .NET clients can send. */
 const offsetMinutesMax = 14 * 60;
 
-type Parts = Readonly<Record<string, string | undefined>>;
+type DateParts = Readonly<Record<string, string | undefined>>;
 
 /**
  * Reads an expiry in one of {@link expiryForms}, digits of a second beyond the millisecond cut off.
  * `undefined` for any other text, for a day or time that does not exist, for an offset beyond
  * 14 hours, and for a moment outside the years 1970 to 9999 in UTC. The machine's time zone and
- * locale have no say.
+ * locale have no effect.
  */
 export function parseExpiry(text: string): Expiry | undefined {
   const parts = forms.map((form) => form.exec(text)?.groups).find((groups) => groups !== undefined);
@@ -61,12 +61,12 @@ export function parseExpiry(text: string): Expiry | undefined {
   return at >= 0 && at <= latestInstant ? { at: parseInstant(at), offsetMinutes } : undefined;
 }
 
-function offsetOf(parts: Parts): number {
+function offsetOf(parts: DateParts): number {
   const minutes = Number(parts['offsetHours'] ?? 0) * 60 + Number(parts['offsetMinutes'] ?? 0);
   return parts['sign'] === '-' && minutes > 0 ? -minutes : minutes;
 }
 
-function hourOf(parts: Parts): number {
+function hourOf(parts: DateParts): number {
   const hour = Number(parts['hour'] ?? 0);
   if (parts['meridiem'] === undefined) return hour;
   return (hour % 12) + (parts['meridiem'] === 'PM' ? 12 : 0);

@@ -1,4 +1,4 @@
-/** The one way to fail: a closed table of codes, and the error that carries one. */
+/** The one way to fail: a closed table of codes, and the error that has one. */
 
 interface ErrorKind {
   readonly status: number;

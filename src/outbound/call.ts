@@ -47,7 +47,7 @@ export type Resolve = (
 ) => void;
 
 const headerBytesMax = 16_384;
-/** To one host, and to all together; who comes later waits its turn within its time limit. */
+/** To one host, and to all together; further calls wait within their time limit. */
 const connectionsMax = { maxSockets: 64, maxTotalSockets: 256 };
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -55,7 +55,7 @@ const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const becomesGet = (status: number, method: string) =>
   status === 303 ? method !== 'HEAD' : method === 'POST' && status < 303;
 
-interface Transport {
+interface HttpModule {
   readonly request: typeof https.request;
   readonly agent: Agent;
 }
@@ -65,7 +65,7 @@ interface Transport {
  * environment is not used: an agent of our own does none of that.
  */
 export function createOutbound(options: OutboundOptions): Outbound {
-  const transports: Readonly<Record<string, Transport>> = {
+  const transports: Readonly<Record<string, HttpModule>> = {
     'http:': { request: nodeHttp.request, agent: new nodeHttp.Agent(connectionsMax) },
     'https:': { request: https.request, agent: new https.Agent(connectionsMax) },
   };

@@ -3,13 +3,13 @@
 /** Each reason with its words. None of them holds a part of the request, of the response or of the URL. */
 const reasons = {
   forbidden_url: 'the URL must be https, without a user name, and not on the port of the database',
-  forbidden_address: 'the host is at no public address, and is not on the allow-list',
-  forbidden_redirect: 'a redirect to another origin must not take the body along',
+  forbidden_address: 'the host has no public address and is not on the allow-list',
+  forbidden_redirect: 'a redirect to another origin would send it the body',
   too_many_redirects: 'the host redirects too often',
-  bad_redirect: 'the host redirects to something that is no URL',
-  unreachable: 'the host cannot be reached, or broke off the connection',
+  bad_redirect: 'the host redirects to an invalid URL',
+  unreachable: 'the host cannot be reached, or closed the connection',
   timeout: 'the host took longer than the time limit',
-  too_large: 'the answer exceeds the size limit',
+  too_large: 'the response exceeds the size limit',
 } as const;
 
 export type OutboundFailure = keyof typeof reasons;

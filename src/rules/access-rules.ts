@@ -90,7 +90,10 @@ function readPermissions(
   return texts.flatMap((text, index) => {
     const permission = parsePermission(text);
     if (permission !== undefined && mayHold(permission)) return permission;
-    refuse(`permissions[${index}]`, 'must be a permission that can be granted here');
+    refuse(
+      `permissions[${index}]`,
+      'must be a permission that can be granted to this kind of application, or in this rule',
+    );
     return [];
   });
 }
@@ -101,7 +104,7 @@ function readScope(
   refuse: Refuse,
 ): Pick<AccessRule, 'container' | 'conditions'> {
   if (conditions) {
-    if (kind !== 'session') refuse('conditions', 'are for the rules of sessions only');
+    if (kind !== 'session') refuse('conditions', 'are only allowed in the rules of sessions');
     if (typeof text === 'string') refuse('conditions', 'cannot be combined with container');
     refuseConditions(conditions, refuse);
     return { conditions };
@@ -117,7 +120,7 @@ function refuseConditions(conditions: readonly Condition[], refuse: Refuse): voi
   }
   for (const [index, condition] of conditions.entries()) {
     if (canBeMet(condition)) continue;
-    const form = `must have 1 to ${conditionValueLengthMax} characters that a token could have there`;
+    const form = `must have 1 to ${conditionValueLengthMax} characters that this attribute of a token can have`;
     refuse(`conditions[${index}].value`, form);
   }
 }

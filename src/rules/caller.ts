@@ -11,7 +11,7 @@ export interface Origin {
   readonly address: string;
   /** Correlates the request, its log entries and its reply. */
   readonly traceId: string;
-  /** The header prefix the caller speaks, such as `SVC`; it selects the compatibility dialect. */
+  /** The header prefix that the caller uses, such as `SVC`; it selects the compatibility dialect. */
   readonly dialect: string;
 }
 

@@ -75,7 +75,7 @@ const messages = {
     delete: 'Expired log entries removed',
   },
   log_checkpoint: { create: 'Log checkpoint signed', read: 'Log checkpoint retrieved' },
-  idempotency_key: { read: 'Stored answer retrieved', expire: 'Stored answers expired' },
+  idempotency_key: { read: 'Stored response retrieved', expire: 'Stored responses expired' },
 } as const;
 
 export type Entity = keyof typeof messages;

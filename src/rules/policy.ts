@@ -12,7 +12,7 @@ export interface Condition {
   readonly value: string;
 }
 
-/** Speaks about a container and everything below it, or about tokens that meet all conditions. */
+/** Covers a container and everything below it, or the tokens that meet all conditions. */
 export interface AccessRule {
   readonly description?: string;
   /** From 1; the lowest number is asked first. */
@@ -50,7 +50,7 @@ interface PolicyStep {
 /** {@link Access} in the order in which it is asked; made by {@link policyOf}. */
 export type Policy = Brand<ReadonlyMap<Permission, readonly PolicyStep[]>, 'Policy'>;
 
-/** The proof that {@link decide} said yes: data is shown only to who holds one, and only so. */
+/** The proof that {@link decide} allowed it: data is shown only with one, and only as it says. */
 export type Grant = Brand<
   {
     readonly permission: Permission;
@@ -97,7 +97,7 @@ export function policyOf(access: Access): Policy {
 }
 
 /**
- * The first rule that holds the permission and speaks about the token decides; `undefined` when
+ * The first rule that has the permission and covers the token decides; `undefined` when
  * none does, and for a permission that is not about tokens.
  */
 export function decide(

@@ -28,7 +28,7 @@ export interface WrittenList {
 }
 
 /**
- * Gives the item when its turn comes; `undefined` when it is gone by then.
+ * Gives the item when it is to be written; `undefined` when it is gone by then.
  * @param caller gives who is asking as of now, and throws once they would be refused.
  */
 export type ItemToWrite = (

@@ -40,35 +40,35 @@ export const quotaRows = {
     min: 1,
     max: 100_000,
     unit: 'count',
-    meaning: 'tokens in one tokenize call',
+    meaning: 'tokens in one tokenize request',
   },
   detokenize_limit: {
     default: 1000,
     min: 1,
     max: 100_000,
     unit: 'count',
-    meaning: 'expressions in one detokenize call',
+    meaning: 'expressions in one detokenize request',
   },
   cvc_retention: {
     default: hour,
     min: 0,
     max: 365 * day,
     unit: 'duration',
-    meaning: 'life of a card code',
+    meaning: 'how long a card code is stored',
   },
   token_intent_retention: {
     default: day,
     min: 0,
     max: 2 * day,
     unit: 'duration',
-    meaning: 'life of a token intent',
+    meaning: 'how long a token intent is stored',
   },
   log_retention: {
     default: 400 * day,
     min: day,
     max: 36_500 * day,
     unit: 'duration',
-    meaning: 'age of readable logs',
+    meaning: 'how long log entries are stored',
   },
 } as const satisfies Record<string, Quota>;
 
@@ -106,7 +106,7 @@ const durations: Readonly<Record<string, number>> = {
  */
 export function parseQuota(name: string, text: string): Partial<Quotas> {
   if (!Object.hasOwn(quotaRows, name)) {
-    throw invalid(name, `is not a quota; there are ${Object.keys(quotaRows).join(', ')}`);
+    throw invalid(name, `is not a quota; the quotas are ${Object.keys(quotaRows).join(', ')}`);
   }
   const { min, max, unit } = quotaRows[name as QuotaName];
   const [, digits = '', suffix = 'ms'] = /^([0-9]{1,15})(ms|s|m|h|d)?$/.exec(text) ?? [];

@@ -1,4 +1,4 @@
-/** The tenant that a request belongs to, with what its rules and its keys are, and who finds it. */
+/** The tenant that a request belongs to, with its settings and keys, and how it is found. */
 import type { Keyring } from '../crypto/keyring.ts';
 import type { TenantId } from '../lib/ids.ts';
 import type { Row } from '../store/tables.ts';

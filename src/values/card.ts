@@ -8,7 +8,7 @@ const codePattern = /^[0-9]{3,4}$/;
 
 export const cardNumberForm = 'must be a card number of 13 to 19 digits that passes the Luhn check';
 
-/** The number when it may be a card's; separators are the caller's to remove. */
+/** The number when it may be a card's; the caller removes separators. */
 export function parseCardNumber(value: Json): string | undefined {
   return typeof value === 'string' && numberPattern.test(value) && luhnValid(value)
     ? value

@@ -119,7 +119,7 @@ export function undisclosedMove(
   const holder = holders.find(({ gained }) => gained !== undefined);
   if (holder === undefined) return undefined;
   const { name, gained } = holder;
-  const form = `must not be where the ${name} sees more of the token through ${gained}`;
+  const form = `must not be a container in which the ${name} sees more of the token through ${gained}`;
   return new VaultError('forbidden', {
     public: `The ${name} would see more of the token in its new container through ${gained}.`,
     errors: { containers: [form] },

@@ -82,7 +82,7 @@ function bindingOf({ id: tenant }: Sealer, row: Unsealed): Binding {
   return { tenant, id: row.token_id, field: 'data', row: boundColumns(row) };
 }
 
-/** Written out, because this is done for every token that is read. Tests turn each column of the schema. */
+/** Written out, because this is done for every token that is read. A test alters each column of the schema. */
 function boundColumns(row: Unsealed): string {
   return JSON.stringify([
     row.version,
@@ -106,7 +106,7 @@ function boundColumns(row: Unsealed): string {
 
 /**
  * The data of a stored token, without an expired card code, whether or not that was
- * removed from the disk yet. Its `Secret` is opened only by who holds a decision.
+ * removed from the disk yet. Its `Secret` is opened only where access was decided.
  */
 export function openData(tenant: Sealer, row: Row<'tokens'>, now: Instant): Secret<Json> {
   const text = openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);

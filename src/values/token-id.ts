@@ -9,7 +9,7 @@ const drawsMax = 10;
 
 export interface DrawnId {
   readonly value: TokenId;
-  /** False when it is the caller's own word, and so not ours to replace when it is taken. */
+  /** False for an id that the caller chose, which the vault must not replace when it is taken. */
   readonly drawn: boolean;
 }
 
@@ -30,7 +30,7 @@ export function drawTokenIds(
     return { next: () => own };
   }
   const first = checked(evaluateText(id, 'id', evaluated));
-  // An expression without randomness gives its one value again: then the id is the caller's word.
+  // An expression without randomness gives the same value again: then the caller chose the id.
   let draws = 1;
   let current: DrawnId = { value: first, drawn: false };
   return {
@@ -70,6 +70,6 @@ const reserved = 'export';
 function checked(text: string): TokenId {
   const id = parseTokenId(text);
   if (id === undefined) throw invalid('id', tokenIdForm);
-  if (id === reserved) throw invalid('id', `must not be ${reserved}`);
+  if (id === reserved) throw invalid('id', `must not be "${reserved}", which is a path`);
   return id;
 }

@@ -4,22 +4,25 @@ import { test } from 'node:test';
 import type { EngineResult } from '../../bench/engine.ts';
 import { goalTable } from '../../bench/goals.ts';
 import { priceTable } from '../../bench/report.ts';
+import type { Measurement } from '../../bench/rounds.ts';
 import { scenarios } from '../../bench/scenarios.ts';
-import type { Measurement } from '../../bench/turns.ts';
 
 /** Reads with the log, and how many there were without it. */
 function measured(perSecond: number, perSecondWithout: number): EngineResult {
   const scenario = scenarios.find(({ name }) => name === 'get revealed');
   assert(scenario !== undefined);
   const round = (perSecond: number) => [{ perSecond } as Measurement];
-  const turns = { vault: round(perSecond), 'without the audit log': round(perSecondWithout) };
+  const measurements = {
+    vault: round(perSecond),
+    'without the audit log': round(perSecondWithout),
+  };
   const pass = {
     tokens: 1,
     seededPerSecond: 1,
     readyMs: 1,
     bytesPerToken: 1,
     bytesPerEntry: 1,
-    results: [{ scenario, turns }],
+    results: [{ scenario, measurements }],
   };
   return { engine: 'embedded', version: '1', readyMsEmpty: 1, passes: [pass] };
 }

@@ -46,7 +46,7 @@ onBothEngines('strongroom import and export', (engine) => {
     assert.deepEqual([imported.code, imported.stdout], [0, ''], imported.stderr);
     assert.match(
       imported.stderr,
-      /^4 tokens created, 0 values deduplicated, 0 lines already done, 0 failed\.$/m,
+      /^4 tokens created, 0 values deduplicated, 0 lines already imported, 0 failed\.$/m,
     );
 
     const exported = await one.run(['export', one.file('out')]);
@@ -107,7 +107,7 @@ onBothEngines('strongroom import and export', (engine) => {
     writeLines(file('in.errors'), [{ ...wrong, data: card }]);
     assert.equal((await run(['import', file('in.errors')])).code, 0);
     const again = await run(['import', file('in'), '--from', '1', '--errors', file('other')]);
-    assert.match(again.stderr, /0 tokens created, .* 1 lines already done, 2 failed\./);
+    assert.match(again.stderr, /0 tokens created, .* 1 lines already imported, 2 failed\./);
     assert.equal(await total(vault, key), 2);
   });
 
@@ -137,7 +137,7 @@ onBothEngines('strongroom import and export', (engine) => {
     assert.match(unread.stderr, /the vault returned 403/);
     const none = await runCommand(['import', file('in'), '--url', vault.url], {});
     assert.equal(none.code, 2);
-    assert.match(none.stderr, /the key is read from the variable STRONGROOM_KEY/);
+    assert.match(none.stderr, /there is no key: set the variable STRONGROOM_KEY/);
     assert.equal(await total(vault, key), 0);
   });
 });

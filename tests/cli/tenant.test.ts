@@ -65,7 +65,7 @@ onBothEngines('the operator’s commands', (engine) => {
     const words = ['--set', 'detokenize_limit=7', '--set', 'tokenise_limit=5'];
     const refused = await run('tenant', 'quota', '--tenant', 'default', ...words);
     assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /tokenise_limit is not a quota; there are tokenize_limit/);
+    assert.match(refused.stderr, /tokenise_limit is not a quota; the quotas are tokenize_limit/);
     assert.deepEqual((await get(managementKey)).body.quotas, before);
     const nobody = await run('tenant', 'quota', '--tenant', 'nobody');
     assert.equal(nobody.code, 2);
@@ -161,7 +161,7 @@ onBothEngines('the operator’s commands', (engine) => {
     const [victim] = await json('tenant', 'create', '--name', 'victim');
     const refused = await run('tenant', 'create', '--name', victim.id);
     assert.equal(refused.code, 1, refused.stdout);
-    assert.match(refused.stderr, /name must not have the form of an id/);
+    assert.match(refused.stderr, /name must not be a UUID/);
     assert.equal((await vault.running.vault.tenants.all()).length, 2);
 
     const { place } = vault;

@@ -127,7 +127,7 @@ describe('what is not an expression', () => {
         (error) => {
           assert.ok(error instanceof VaultError);
           assert.equal(error.code, 'validation_failed');
-          const message = `is not an expression: at character ${at}, ${expected}`;
+          const message = `is not a valid expression: at character ${at}, ${expected}`;
           assert.deepEqual(error.errors, { 'mask.number': [message] });
           return true;
         },
@@ -265,7 +265,7 @@ describe('what an evaluation may cost', () => {
 
   const work = `needs more than ${workMax} units of work`;
   const steps = `needs more than ${stepsMax} steps`;
-  const range = `a range must have whole ends and at most ${rangeMax} numbers`;
+  const range = `a range must begin and end with a whole number and have at most ${rangeMax} numbers`;
   const endless: readonly (readonly [
     what: string,
     expression: string,

@@ -63,7 +63,7 @@ function check({ data, expression, result, pattern, error, invalid }: Vector): v
     assert.throws(evaluate, (thrown) => {
       assert.ok(thrown instanceof VaultError);
       const [message = ''] = thrown.errors?.['mask'] ?? [];
-      assert.match(message, /^is not an expression: at character \d+, /);
+      assert.match(message, /^is not a valid expression: at character \d+, /);
       assert.ok(message.endsWith(`, ${invalid}`), message);
       return true;
     });

@@ -4,9 +4,10 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
 import {
-  compileReferences,
   evaluateReferences,
   expressionsMax,
+  type ReferenceTemplate,
+  readReferences,
 } from '../../src/expressions/references.ts';
 import { VaultError } from '../../src/lib/errors.ts';
 import { tokenIdLengthMax } from '../../src/lib/ids.ts';
@@ -21,6 +22,12 @@ const values: Readonly<Record<string, Json>> = {
   "data o'brien @ home: a.b-c": 'O’Brien',
   'data ssn': '123-45-6789',
 };
+
+function compileReferences(body: Json): ReferenceTemplate {
+  const { template, uncompiled } = readReferences(body);
+  for (const compile of uncompiled) compile();
+  return template;
+}
 
 function evaluate(body: Json): Json {
   return evaluateReferences(compileReferences(body), (kind, id) => values[`${kind} ${id}`]);
@@ -133,7 +140,7 @@ describe('a body that is refused', () => {
   ];
   for (const [text, at, expected] of refused) {
     it(`${JSON.stringify(text.slice(0, 40))} is refused at character ${at}`, () => {
-      const message = `is not an expression: at character ${at}, ${expected}`;
+      const message = `is not a valid expression: at character ${at}, ${expected}`;
       assert.deepEqual(errorsOf({ a: [text] }), { 'a[0]': [message] });
     });
   }

@@ -97,7 +97,7 @@ onBothEngines('Hostile requests', (engine) => {
     const body = { ...token, data: 'x'.repeat(600_000), search_indexes };
     const refused = await tenant.send('POST', '/tokens', { body });
     assert.equal(refused.status, 400);
-    assert.match(refused.text, /more than is left of \d+ units of work for the whole request/);
+    assert.match(refused.text, /more than is left of the \d+ units of work of this request/);
     assert.equal((await tenant.counts())['tokens'], 0);
   });
 });

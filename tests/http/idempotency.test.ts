@@ -64,7 +64,7 @@ onBothEngines('Idempotency', (engine) => {
       assert.equal(refused.status, 400);
       const [[header, messages] = []] = Object.entries(refused.body.errors);
       assert.equal(header?.toLowerCase(), 'svc-idempotency-key');
-      assert.match(String(messages), /^must be a UUID, or at least 22 characters/);
+      assert.match(String(messages), /^must be a UUID or have at least 22 characters/);
       assert.equal(refused.text.includes(key), false);
     }
     const before = await tenant.counts();

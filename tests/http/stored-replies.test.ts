@@ -1,4 +1,4 @@
-/** Stored answers: who they are given to, what is logged of it, and that two servers agree about them. */
+/** Stored responses: who they are given to, what is logged of it, and that two servers agree about them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
@@ -10,7 +10,7 @@ const day = 24 * 3600 * 1000;
 const under = (key: string) => ({ headers: { 'svc-idempotency-key': key } });
 const body = { type: 'token', data: 'a value' };
 
-onBothEngines('Stored answers', (engine) => {
+onBothEngines('Stored responses', (engine) => {
   const tenants = tenantsOf(engine);
 
   test('are given again only with an entry in the log', async () => {
@@ -25,8 +25,8 @@ onBothEngines('Stored answers', (engine) => {
     );
     const told = entries.map((entry) => `${entry.operation} ${entry.entity_id} ${entry.message}`);
     assert.deepEqual(told.sort(), [
-      `read PATCH /tokens/${id} Stored answer retrieved`,
-      'read POST /tokens Stored answer retrieved',
+      `read PATCH /tokens/${id} Stored response retrieved`,
+      'read POST /tokens Stored response retrieved',
     ]);
     assert.deepEqual(await tenant.logged(), ['create', 'update']);
   });

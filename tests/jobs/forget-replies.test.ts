@@ -20,7 +20,7 @@ async function onlyReply(tenant: TestTenant) {
   return row;
 }
 
-onBothEngines('The job that forgets stored answers', (engine) => {
+onBothEngines('The job that forgets stored responses', (engine) => {
   const tenants = tenantsOf(engine);
 
   test('removes them after a day, in batches with an entry each', async () => {
@@ -40,7 +40,7 @@ onBothEngines('The job that forgets stored answers', (engine) => {
     const [entry] = (await tenant.rows('logs')).filter(
       ({ entity_type }) => entity_type === 'idempotency_key',
     );
-    assert.deepEqual([entry?.message, entry?.entity_id], ['Stored answers expired', '*']);
+    assert.deepEqual([entry?.message, entry?.entity_id], ['Stored responses expired', '*']);
   });
 
   test('takes a card code out of them when its time is over', async () => {

@@ -21,7 +21,7 @@ interface Written {
   readonly sets: Sets;
 }
 
-/** Writes beside the vault; every server has noticed afterwards. */
+/** Writes outside the vault; every server has noticed afterwards. */
 async function write(
   engine: Engine,
   vault: TestVault,

@@ -1,4 +1,4 @@
-/** The log explains the database: whatever was written beside the vault is named, and nothing else is. */
+/** The log explains the database: whatever was written outside the vault is named, and nothing else is. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { day, hour, minute } from '../../src/lib/clock.ts';
@@ -216,7 +216,7 @@ interface Deed {
   readonly entity: string;
 }
 
-onBothEngines('what was written beside the vault', (engine) => {
+onBothEngines('what was written outside the vault', (engine) => {
   test('is named by its kind, its id and the entry that last spoke of it', async (t) => {
     const vault = await startVault(t, engine);
     const tenant = await newTenant(vault);

@@ -48,7 +48,7 @@ async function entryOf(tenant: TestTenant, id: string, operation: string): Promi
   return entry;
 }
 
-onBothEngines('an entry that was added beside the vault', (engine) => {
+onBothEngines('an entry that was added outside the vault', (engine) => {
   test('explains no row that was put back, planted or removed, and is named itself', async (t) => {
     const vault = await startVault(t, engine);
     const tenant = await newTenant(vault);

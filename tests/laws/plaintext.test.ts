@@ -12,7 +12,7 @@ import { sendSensitiveTraffic, type Traffic } from '../support/sensitive-traffic
 import { temporaryDirectory } from '../support/temporary.ts';
 
 /** PostgreSQL told to write down every statement with all its parameters, and every mistake. */
-const talkative = {
+const everyStatementLogged = {
   log_statement: 'all',
   log_min_duration_statement: '0',
   log_parameter_max_length: '-1',
@@ -97,8 +97,8 @@ function noErrorTells(traffic: Traffic): void {
   }
 }
 
-test('no secret is in the files, the write-ahead log or the talkative log of PostgreSQL', async (t) => {
-  const cluster = await startPostgres({ settings: talkative });
+test('no secret is in the files, the write-ahead log or the statement log of PostgreSQL', async (t) => {
+  const cluster = await startPostgres({ settings: everyStatementLogged });
   t.after(() => cluster.stop());
   const engine = engineOf('postgres');
   const place = { databaseUrl: await cluster.createDatabase(), dataDir: temporaryDirectory(t) };

@@ -1,4 +1,4 @@
-/** Stored answers, which may hold a key that is shown once, before somebody who has the database. */
+/** Stored responses, which may hold a key that is shown once, before somebody who has the database. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';

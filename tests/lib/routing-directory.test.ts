@@ -63,14 +63,18 @@ test('a damaged file is refused by the number of its line, and quotes nothing of
     'has 0 characters, not 155': '',
     'has 80 characters, not 155': record().slice(0, 80),
     'does not begin with a routing number': record({ routing_number: '021000022' }),
-    'has no office code at 10 to 10': record({ office_code: 'X' }),
-    'has no servicing FRB number at 11 to 19': record({ servicing_frb_number: '02100120X' }),
-    'has no record type code at 20 to 20': record({ record_type_code: '3' }),
-    'has no change date at 21 to 26': record({ change_date: 'DEC 04' }),
-    'has no new routing number at 27 to 35': record({ new_routing_number: '' }),
-    'has no state code at 128 to 129': record({ state_code: 'f1' }),
-    'has no institution status code at 149 to 149': record({ institution_status_code: ' ' }),
-    'has no data view code at 150 to 150': record({ data_view_code: ' ' }),
+    'has no valid office code at characters 10 to 10': record({ office_code: 'X' }),
+    'has no valid servicing FRB number at characters 11 to 19': record({
+      servicing_frb_number: '02100120X',
+    }),
+    'has no valid record type code at characters 20 to 20': record({ record_type_code: '3' }),
+    'has no valid change date at characters 21 to 26': record({ change_date: 'DEC 04' }),
+    'has no valid new routing number at characters 27 to 35': record({ new_routing_number: '' }),
+    'has no valid state code at characters 128 to 129': record({ state_code: 'f1' }),
+    'has no valid institution status code at characters 149 to 149': record({
+      institution_status_code: ' ',
+    }),
+    'has no valid data view code at characters 150 to 150': record({ data_view_code: ' ' }),
   };
   for (const [problem, line] of Object.entries(damaged)) {
     assert.throws(
@@ -88,7 +92,7 @@ test('a damaged file is refused by the number of its line, and quotes nothing of
 test('a field moved by one column is noticed, and so is an empty file', () => {
   const moved = `${record().slice(0, 35)} ${record().slice(35, -1)}`;
   assert.equal(moved.length, recordLength);
-  assert.throws(() => parse(moved), /^DamagedFileError: line 1 has no state code/);
+  assert.throws(() => parse(moved), /^DamagedFileError: line 1 has no valid state code/);
   assert.throws(() => parse(''), /^DamagedFileError: line 1 is missing/);
   assert.throws(() => parse('\n'), /^DamagedFileError: line 1 is missing|line 1 has 0/);
 });

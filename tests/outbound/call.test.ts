@@ -240,7 +240,7 @@ test('a proxy named in the environment is not used', async (t) => {
   assert.equal(behind.requests.length, 0);
 });
 
-test('no failure says anything of the URL, the headers or the body', async (t) => {
+test('no failure repeats anything of the URL, the headers or the body', async (t) => {
   const host = await startHost(t);
   host.answer((response) => response.destroy());
   const secret = 'sealed-4111';

@@ -197,7 +197,7 @@ suite('decide', () => {
     assert.deepEqual(['/pci/high/', '/pci/', '/'].map(ruleAt), [1, 2, undefined]);
   });
 
-  test('grants nothing to who holds nothing, and nothing for a permission without containers', () => {
+  test('grants nothing to a caller who holds nothing, and nothing for a permission without containers', () => {
     const nothing = policyOf({ permissions: [], rules: [] });
     const plain = policyOf({ permissions: ['token-intent:read', 'log:read'], rules: [] });
     const subject = subjectOf({ id: 'abc', container: '/' });

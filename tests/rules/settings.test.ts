@@ -52,7 +52,7 @@ suite('quotas', () => {
   test('one that is none is refused with the names there are', () => {
     for (const name of ['tokenise_limit', 'constructor']) {
       const errors = errorsOf(() => parseQuota(name, '5'));
-      assert.match(errors?.[name]?.[0] ?? '', /there are tokenize_limit/);
+      assert.match(errors?.[name]?.[0] ?? '', /the quotas are tokenize_limit/);
     }
   });
 

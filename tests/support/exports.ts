@@ -1,4 +1,4 @@
-/** Which exports nobody uses. */
+/** Which exports nobody uses, or tests alone. */
 import { lineAt, type SourceFile } from './source.ts';
 
 const declaration = /^export (?:async )?(?:const|function\*?) (\w+)/gm;
@@ -15,4 +15,19 @@ export function unusedExports(files: readonly SourceFile[]): string[] {
         .filter(([, name = '']) => !usedOutside(name, path))
         .map(({ index, 1: name }) => `${path}:${lineAt(code, index)} exports ${name} to nobody`),
     );
+}
+
+/** What `src` exports for a use that is still to come; see "Versions" in docs/crypto.md. */
+const prepared = new Set(['rotate']);
+
+/** Constants and functions that neither `src` nor `bin` uses, not even the file that has them. */
+export function usedByTestsAlone(files: readonly SourceFile[]): string[] {
+  const words = files.flatMap(({ code }) => code.match(/\w+/g) ?? []);
+  const times = new Map<string, number>();
+  for (const word of words) times.set(word, (times.get(word) ?? 0) + 1);
+  return files.flatMap(({ path, code }) =>
+    [...code.matchAll(declaration)]
+      .filter(([, name = '']) => times.get(name) === 1 && !prepared.has(name))
+      .map(({ index, 1: name }) => `${path}:${lineAt(code, index)} has ${name} for tests alone`),
+  );
 }

@@ -1,4 +1,4 @@
-/** All that a store holds, read beside the vault, and the proof that its log is whole. */
+/** All that a store holds, read outside the vault, and the proof that its log is whole. */
 import assert from 'node:assert/strict';
 import { entryHash, streamSeed } from '../../src/lib/log-chain/entries.ts';
 import { type Row, shapes, type Table } from '../../src/store/tables.ts';

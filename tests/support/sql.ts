@@ -1,4 +1,4 @@
-/** Values written into SQL, for those who write beside the vault. */
+/** Values written into SQL, for those who write outside the vault. */
 import type { SqlValue } from '../../src/store/tables.ts';
 import type { Engine } from './engines.ts';
 

@@ -31,7 +31,7 @@ export const logsVerify: Command = {
     'public-key': {
       kind: 'string',
       repeated: true,
-      meaning: 'a key that may sign: base64, or a file with PEM or base64',
+      meaning: 'a trusted public key: base64, or a file with PEM or base64',
     },
     state: {
       kind: 'boolean',
@@ -56,12 +56,12 @@ export const logsVerify: Command = {
   },
 };
 
-interface Verified {
+interface VerifiedLog {
   readonly verification: Verification;
   readonly trustedKeys: readonly string[];
 }
 
-async function verifyDatabase(flags: Flags, state: State | undefined): Promise<Verified> {
+async function verifyDatabase(flags: Flags, state: State | undefined): Promise<VerifiedLog> {
   const kept = readKept(repeated(flags, 'checkpoint'));
   const { store, tenants } = await openLog(flags);
   try {
@@ -74,7 +74,7 @@ async function verifyDatabase(flags: Flags, state: State | undefined): Promise<V
   }
 }
 
-async function verifyFile(file: string, flags: Flags): Promise<Verified> {
+async function verifyFile(file: string, flags: Flags): Promise<VerifiedLog> {
   refuseFile(flags);
   if (flags['database'] !== undefined)
     throw new UsageError('--database cannot be combined with --file');
@@ -95,12 +95,15 @@ interface Verifying {
   readonly total: number | undefined;
 }
 
-async function verify(flags: Flags, { kept, only, records, total }: Verifying): Promise<Verified> {
+async function verify(
+  flags: Flags,
+  { kept, only, records, total }: Verifying,
+): Promise<VerifiedLog> {
   const chosen = kept.filter(
     ({ checkpoint }) => (only ?? checkpoint.tenant_id) === checkpoint.tenant_id,
   );
   if (chosen.length === 0 && kept.length > 0) {
-    throw new UsageError('--checkpoint is of another tenant than --tenant');
+    throw new UsageError('--checkpoint belongs to another tenant than --tenant');
   }
   const given = repeated(flags, 'public-key').map(readKey);
   const published = [...new Set(chosen.flatMap(({ keys }) => keys))];

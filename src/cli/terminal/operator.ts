@@ -1,4 +1,4 @@
-/** The operator's way into a vault, beside a server that may be running on the same data. */
+/** How the operator's commands open a vault, also while a server runs on the same data. */
 
 import { readConfig } from '../../config.ts';
 import type { TenantId } from '../../lib/ids.ts';
@@ -36,7 +36,7 @@ export async function operatorOf(vault: Vault, flags: Flags): Promise<Operator> 
   return { tenant, application: null };
 }
 
-const noTenant = 'there is no tenant with that id or name; display names do not count';
+const noTenant = 'there is no tenant with that id or name; a display name is not accepted';
 
 /** @throws UsageError unless the operator's words mean one tenant. */
 export function requireOne(meant: TenantId | Ambiguous | undefined): TenantId {

@@ -10,7 +10,7 @@ export const workMax = 16_000_000;
 /** What all evaluations of one request may cost together. */
 const requestWorkMax = 2 * workMax;
 
-/** What each of them may cost in any case, so that a dear mask does not hide what cheap ones show. */
+/** What each of them may cost in any case, so that one expensive mask does not hide what cheap ones show. */
 const workMin = 50_000;
 
 /** Reaching a member of a list, and of an object. */
@@ -36,7 +36,7 @@ const itemTextWork = 16;
 /** Running a filter, whatever it is given. */
 export const filterWork = 800;
 
-/** Pieces of text, outputs and tags one evaluation may run, loops counted out. */
+/** Pieces of text, outputs and tags one evaluation may run, each pass of a loop counted. */
 export const stepsMax = 20_000;
 
 /** A step takes as long as so many units of work. */
@@ -103,7 +103,7 @@ export class Budget {
     return new ExpressionError(
       this.#given === workMax
         ? `needs more than ${workMax} units of work`
-        : `needs more than is left of ${requestWorkMax} units of work for the whole request`,
+        : `needs more than is left of the ${requestWorkMax} units of work of this request`,
     );
   }
 }

@@ -8,7 +8,7 @@
  */
 export class ExpressionError extends Error {
   readonly public: string;
-  /** Where the expression stands in the caller's JSON, as far as that is known. */
+  /** Where the expression is in the caller's JSON, as far as that is known. */
   readonly path: string | undefined;
 
   constructor(message: string, path?: string) {

@@ -25,7 +25,7 @@ export function toNumber(value: unknown): number {
     return number;
   }
   throw new ExpressionError(
-    'to_number needs text that is a number and keeps all its digits as one',
+    'to_number needs decimal text that a number can hold without losing digits',
   );
 }
 
@@ -66,7 +66,7 @@ export function saysExpiry(pattern: string): boolean {
 
 export function bytesOf(value: unknown, filter: string): Buffer {
   if (value instanceof Bytes) return Buffer.from(value.reveal());
-  throw new ExpressionError(`${filter} needs bytes, such as hmac gives`);
+  throw new ExpressionError(`${filter} needs bytes, such as the result of hmac`);
 }
 
 function inRange(value: Json | undefined, least: number, most: number): value is number {

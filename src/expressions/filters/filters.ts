@@ -28,13 +28,13 @@ export type Applied = (input: unknown, evaluation: Evaluation) => unknown;
 
 export interface ExpressionFilter {
   readonly argumentsMax: number;
-  /** Times that going through each argument is paid where it is not known before the evaluation. */
+  /** How many times the length of an argument is charged when it is only known at the evaluation. */
   readonly argumentWeight: number;
   /** @throws ExpressionError naming the argument that is missing or of the wrong kind. */
   apply(given: readonly unknown[]): Applied;
 }
 
-/** How a filter reads what is piped into it, and what it pays for that. */
+/** How a filter reads what is piped into it, and how much it charges for that. */
 interface Input<T> {
   read(value: unknown, name: string, evaluation: Evaluation): T;
   /** Without it null passes the filter by. */

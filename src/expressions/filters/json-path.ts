@@ -65,7 +65,8 @@ export function followPath(path: JsonPath, value: Json, budget: Budget): Json {
     nodes = select(descends ? descend(nodes, budget) : nodes, selections, budget);
   }
   const [match, other] = take(nodes, 2);
-  if (other !== undefined) throw new ExpressionError('json found several matches and needs one');
+  if (other !== undefined)
+    throw new ExpressionError('json found several matches; the path must match only one');
   return (match?.value ?? null) as Json;
 }
 

@@ -31,17 +31,17 @@ interface Given {
 }
 
 interface StandardFilter {
-  /** Times that going through the whole input is paid. */
+  /** How many times going through the whole input is charged. */
   readonly weight: number;
   /** What takes lists as they are; all others make a text or a number of what they are given. */
   readonly takes?: 'a list' | 'lists';
-  /** Units of work for each of its members beside that. */
+  /** Units of work for each of its members, in addition. */
   readonly memberWork?: number;
   /** The longest text the first argument may be, where the filter reads it once per member. */
   readonly firstArgumentMax?: number;
   /** How many of the arguments are numbers, of which liquidjs would read a text once per character. */
   readonly numbers?: number;
-  /** What the filter costs beside that, where it depends on what it is given. */
+  /** What the filter costs in addition, where that depends on its input. */
   pay?(given: Given): void;
 }
 
@@ -75,7 +75,7 @@ const perMember: StandardFilter = {
     budget.use(lengthOf(property) * propertyWork);
     // liquidjs reads it as an expression, in which a range may count for as long as it likes.
     if (!searchedText(property).includes('..')) return;
-    throw new ExpressionError('the member that a filter looks at must not be named by a range');
+    throw new ExpressionError('the name of the member must not be a range');
   },
 };
 
@@ -176,7 +176,7 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   where: perMember,
 };
 
-/** The filters as liquidjs wants them, each paying before it works. */
+/** The filters as liquidjs needs them; each is charged for before it runs. */
 export const boundedFilters: ReadonlyMap<string, FilterImplOptions> = new Map(
   Object.entries(standardFilters).map(([name, row]) => [name, bounded(name, row)]),
 );

@@ -37,7 +37,7 @@ export function createAdmission({ authenticate, store, clock }: AdmissionOptions
       );
     }
     if (kinds && !kinds.includes(caller.kind)) {
-      return forbidding(`This needs a key of another kind: ${kinds.join(' or ')}.`);
+      return forbidding(`This request needs a ${kinds.join(' or ')} API key.`);
     }
     if (permission === 'any key' || holds(caller.policy, permission)) return undefined;
     const { entity } = attemptOf(route);

@@ -11,19 +11,19 @@ export type LimitSubject = 'address' | 'key';
 
 export interface RateLimitRule {
   readonly per: readonly LimitSubject[];
-  /** Only requests with keys of these kinds; all without. */
+  /** Only requests with keys of these kinds; all kinds when absent. */
   readonly kinds: readonly HolderKind[] | undefined;
-  /** Only these routes, which then share their counters; all without. For example `POST /tokens`. */
+  /** Only these routes, which then share their counters; all routes when absent. For example `POST /tokens`. */
   readonly routes: readonly string[] | undefined;
   readonly requests: number;
   readonly windowMs: number;
-  /** How long who goes over the limit is refused; 0 means until the window ends. */
+  /** How long a caller over the limit is refused; 0 means until the window ends. */
   readonly blockMs: number;
 }
 
 export interface RateLimits {
   readonly rules: readonly RateLimitRule[];
-  /** Of one network address; attempts are unlimited without. */
+  /** For one network address; when absent, attempts are not limited. */
   readonly failedAuthentication: FailureLimit | undefined;
 }
 

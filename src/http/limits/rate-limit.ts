@@ -36,14 +36,14 @@ export interface RateLimitOptions {
   readonly clock: Clock;
 }
 
-interface Counted {
+interface RuleWithLimiter {
   readonly rule: RateLimitRule;
   readonly limiter: Limiter;
 }
 
 /** The limits of each route. */
 export function createRateLimits({ rules, store, clock }: RateLimitOptions) {
-  const counted = rules.map((rule): Counted => {
+  const counted = rules.map((rule): RuleWithLimiter => {
     const { requests, windowMs, blockMs } = rule;
     return { rule, limiter: store.limiter({ name: nameOf(rule), requests, windowMs, blockMs }) };
   });
@@ -52,7 +52,7 @@ export function createRateLimits({ rules, store, clock }: RateLimitOptions) {
     const own = counted.filter(({ rule }) => rule.routes?.includes(name) ?? true);
     const early = own.filter(({ rule }) => !needsKey(rule));
     const late = own.filter(({ rule }) => needsKey(rule));
-    const meant = (among: readonly Counted[], sender: Sender) =>
+    const meant = (among: readonly RuleWithLimiter[], sender: Sender) =>
       among.filter(({ rule }) => isMeant(rule, sender));
     return {
       byAddress: (sender, reply) => check(early, sender, { reply, clock }),
@@ -65,7 +65,11 @@ export function createRateLimits({ rules, store, clock }: RateLimitOptions) {
 
 const allowAll: CountParts = async (parts) => ({ granted: parts, refusal: undefined });
 
-function partsCounter(counted: readonly Counted[], sender: Sender, clock: Clock): CountParts {
+function partsCounter(
+  counted: readonly RuleWithLimiter[],
+  sender: Sender,
+  clock: Clock,
+): CountParts {
   let paid = 1;
   return async (parts) => {
     const covered = Math.min(paid, parts);
@@ -120,7 +124,7 @@ function nameOf(rule: RateLimitRule): string {
 }
 
 async function check(
-  counted: readonly Counted[],
+  counted: readonly RuleWithLimiter[],
   sender: Sender,
   { reply, clock }: { reply: FastifyReply; clock: Clock },
 ): Promise<void> {
@@ -140,7 +144,7 @@ interface Result {
 
 /** Counts against every rule, and gives the one that leaves least. */
 async function countAll(
-  counted: readonly Counted[],
+  counted: readonly RuleWithLimiter[],
   sender: Sender,
   times: number,
 ): Promise<Result | undefined> {

@@ -7,7 +7,7 @@ import type { Route } from './route.ts';
 
 export const bodyBytesMax = 1_048_576;
 
-/** What clients send JSON under. Which of them a route takes is the route's to say. */
+/** The media types under which clients send JSON. Each route says which it accepts. */
 export const jsonMediaTypes = [
   'application/json',
   'application/merge-patch+json',
@@ -24,7 +24,7 @@ export function parseBody(bytes: Buffer): unknown {
 
 /** @throws VaultError as for a body. */
 export function parseJson(bytes: Buffer, noun: 'body' | 'line'): unknown {
-  // Decoding would replace bytes that are no UTF-8, and so keep something else than was sent.
+  // Decoding would replace bytes that are not UTF-8, so something else than was sent would be stored.
   if (!isUtf8(bytes)) throw malformed(`The ${noun} is not valid UTF-8.`);
   const json = jsonOf(bytes, noun);
   if (!isNestedDeeper(bytes, bodyNestingMax)) return json;

@@ -7,13 +7,13 @@ import { problemMediaType, problemOf, vaultErrorOf } from './problem.ts';
 
 export interface Failures {
   /** Logs the failure for the operator, and gives it as the caller may see it. */
-  tell(error: unknown, request: FastifyRequest): VaultError;
+  logFailure(error: unknown, request: FastifyRequest): VaultError;
   /** Logs the failure and responds with it. */
   fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply;
 }
 
 export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failures {
-  function tell(error: unknown, request: FastifyRequest): VaultError {
+  function logFailure(error: unknown, request: FastifyRequest): VaultError {
     const failure = vaultErrorOf(error);
     const { status } = errorKinds[failure.code];
     const fields = {
@@ -32,9 +32,9 @@ export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failu
   }
 
   return {
-    tell,
+    logFailure,
     fail: (error, request, reply) => {
-      const failure = tell(error, request);
+      const failure = logFailure(error, request);
       // The reply's schema is for success; a problem document is serialized as it is.
       return reply
         .code(errorKinds[failure.code].status)

@@ -14,7 +14,7 @@ const end = ']}';
 
 /**
  * The text of the page, part by part; the first part holds the first item. Parts are bytes, which
- * wait for a slow reader outside of the heap, and nothing of their items is held beside them.
+ * wait for a slow reader outside of the heap; their items are not kept in memory.
  */
 export async function* textOfList(writing: ListToWrite): AsyncGenerator<Buffer> {
   const { list, caller, serialize } = writing;

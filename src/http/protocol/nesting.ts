@@ -12,7 +12,7 @@ const closeList = 0x5d;
 const openObject = 0x7b;
 const closeObject = 0x7d;
 
-/** True of JSON with more levels than `levelsMax`. Bytes that are no JSON may give either. */
+/** True of JSON with more levels than `levelsMax`. Bytes that are not JSON may give either. */
 export function isNestedDeeper(bytes: Uint8Array, levelsMax: number): boolean {
   // Each level is opened and closed, so that most bodies are not looked through at all.
   if (bytes.length < 2 * (levelsMax + 1)) return false;

@@ -25,7 +25,7 @@ const serverErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
     'malformed_request',
     'Content-Length does not match the body.',
   ],
-  FST_ERR_CTP_EMPTY_TYPE: ['unsupported_media_type', 'The content type must be given.'],
+  FST_ERR_CTP_EMPTY_TYPE: ['unsupported_media_type', 'The Content-Type header is required.'],
   FST_ERR_BAD_URL: ['malformed_request', 'The path is not valid.'],
   FST_ERR_MAX_PARAM_LENGTH: ['malformed_request', 'The path is too long.'],
   FST_ERR_ASYNC_CONSTRAINT: ['malformed_request', 'The request is not valid.'],
@@ -47,8 +47,8 @@ export function connectionErrorOf(parserCode: string): VaultError {
 
 /** It may have failed after the commit, so it must not promise that nothing happened. */
 const internalErrorDetail =
-  'The vault failed to process the request, which may have taken effect nevertheless: ' +
-  'if it did, the audit log has an entry of it.';
+  'The vault failed to process the request. It may have taken effect; if it did, the audit log has ' +
+  'an entry about it.';
 
 /** Any failure as a VaultError. What is unknown becomes `internal`, keeping its cause for the log. */
 export function vaultErrorOf(error: unknown): VaultError {

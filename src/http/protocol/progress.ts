@@ -16,7 +16,7 @@ export interface ProgressOptions {
   readonly log: Log;
 }
 
-export interface Progress {
+export interface ClientProgress {
   /**
    * The body as it arrives. Its client is cut off when it takes too long for a line or
    * {@link progressBytesMin} bytes; time in which nothing waits to be sent does not count.
@@ -28,9 +28,9 @@ export interface Progress {
 export function watchProgress(
   server: Server,
   { patienceMs, checkMs, log }: ProgressOptions,
-): Progress {
+): ClientProgress {
   const readers = new Map<Socket, Reader>();
-  const senders = new Set<Sender>();
+  const senders = new Set<SendingClient>();
 
   // Under TLS too this is the connection below it, which knows what has really left.
   server.on('connection', (socket: Socket) => {
@@ -65,7 +65,7 @@ export function watchProgress(
 
   return {
     sentBy: async function* (socket, body) {
-      const sender: Sender = { socket, bytes: 0, waitedMs: 0, askedAt: performance.now() };
+      const sender: SendingClient = { socket, bytes: 0, waitedMs: 0, askedAt: performance.now() };
       senders.add(sender);
       try {
         for await (const chunk of body) {
@@ -86,7 +86,7 @@ interface Reader {
   since: number;
 }
 
-interface Sender {
+interface SendingClient {
   readonly socket: Duplex;
   /** Since its last progress: what it sent, and how long it was waited for. */
   bytes: number;
@@ -95,7 +95,7 @@ interface Sender {
   askedAt: number | undefined;
 }
 
-function receive(sender: Sender, chunk: Buffer): void {
+function receive(sender: SendingClient, chunk: Buffer): void {
   sender.waitedMs = waitedMs(sender, performance.now());
   sender.askedAt = undefined;
   sender.bytes += chunk.length;
@@ -104,7 +104,7 @@ function receive(sender: Sender, chunk: Buffer): void {
   sender.waitedMs = 0;
 }
 
-function waitedMs(sender: Sender, now: number): number {
+function waitedMs(sender: SendingClient, now: number): number {
   return sender.waitedMs + (sender.askedAt === undefined ? 0 : now - sender.askedAt);
 }
 

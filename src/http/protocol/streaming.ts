@@ -7,32 +7,32 @@ import type { Caller } from '../../rules/caller.ts';
 import type { WrittenList } from '../../rules/reply.ts';
 import { textOfList } from './list-text.ts';
 import { type Problem, problemOf } from './problem.ts';
-import type { Progress } from './progress.ts';
+import type { ClientProgress } from './progress.ts';
 import type { CountParts, StreamRoute } from './route.ts';
 
 export interface StreamingOptions {
   /** Aborted when the server begins to stop. */
   readonly stopping: AbortSignal;
   /** Cuts off whoever sends a body too slowly. */
-  readonly progress: Progress;
+  readonly progress: ClientProgress;
   /** How long a client may go on sending after its response has ended. */
   readonly patienceMs: number;
   /** Reports a failure to the operator, and gives the part of it that the caller may see. */
-  readonly tell: (error: unknown, request: FastifyRequest) => VaultError;
+  readonly logFailure: (error: unknown, request: FastifyRequest) => VaultError;
 }
 
-interface Exchange {
+interface StreamExchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly caller: () => Promise<Caller>;
 }
 
-export interface StreamAnswer extends Exchange {
+export interface StreamAnswer extends StreamExchange {
   readonly route: StreamRoute;
   readonly count: CountParts;
 }
 
-export interface ListAnswer extends Exchange {
+export interface ListAnswer extends StreamExchange {
   readonly list: WrittenList;
 }
 
@@ -48,11 +48,11 @@ export interface Streaming {
 }
 
 export function createStreaming(options: StreamingOptions): Streaming {
-  const { stopping, progress, patienceMs, tell } = options;
+  const { stopping, progress, patienceMs, logFailure } = options;
   const sockets = new WeakSet<Duplex>();
   const underWay = new Set<Promise<unknown>>();
 
-  function begin({ request, reply }: Exchange, parts: AsyncIterator<unknown>): void {
+  function begin({ request, reply }: StreamExchange, parts: AsyncIterator<unknown>): void {
     const { socket } = request.raw;
     sockets.add(socket);
     const ended = new Promise((resolve) => {
@@ -61,7 +61,7 @@ export function createStreaming(options: StreamingOptions): Streaming {
         if (!request.raw.complete && !socket.destroyed) drain(request.raw, patienceMs);
         // It was not known when the headers left that this connection would not be kept.
         else if (stopping.aborted) socket.destroySoon();
-        // What is being done is done before this resolves, and nothing more after it.
+        // Work in progress ends before this resolves, and none begins after it.
         resolve(parts.return?.());
       });
     }).catch(() => undefined);
@@ -97,14 +97,14 @@ export function createStreaming(options: StreamingOptions): Streaming {
         throw failureOf(error, request);
       });
       const serialize = reply.compileSerializationSchema(route.reply.body as never);
-      const report = (error: unknown) => problemOf(tell(failureOf(error, request), request));
+      const report = (error: unknown) => problemOf(logFailure(failureOf(error, request), request));
       const text = readableOf(textOf({ begun: [first], lines, serialize, report }));
       return reply.code(route.reply.status).type(route.reply.mediaType).send(text);
     },
     answerList: async (answer) => {
       const { request, reply, list, caller } = answer;
       reply.code(200).type('application/json; charset=utf-8');
-      // It would open everything and show nothing.
+      // Every token would be decrypted, and nothing shown.
       if (request.method === 'HEAD') return reply.send(Readable.from([]));
       const serialize = (page: object) => reply.serialize(page) as string;
       const parts = textOfList({ list, caller, serialize });
@@ -112,19 +112,19 @@ export function createStreaming(options: StreamingOptions): Streaming {
       const first = await parts.next().catch((error) => {
         throw failureOf(error, request);
       });
-      const report = (error: unknown) => tell(failureOf(error, request), request);
+      const report = (error: unknown) => logFailure(failureOf(error, request), request);
       return reply.send(readableOf(listFrom({ begun: [first], parts, report })));
     },
   };
 }
 
-/** With a mark above 0 the next part would be made while the one before it is not read. */
+/** With a higher mark the next part would be made before the previous one was read. */
 function readableOf(parts: AsyncIterable<Buffer>): Readable {
   return Readable.from(parts, { objectMode: false, highWaterMark: 0 });
 }
 
 interface ListBegun {
-  /** The first part; an array, from which it is taken, because a slow client would have it held. */
+  /** The first part. It is removed from the array when it is sent, so that a slow client does not keep it in memory. */
   readonly begun: IteratorResult<Buffer>[];
   readonly parts: AsyncIterator<Buffer>;
   readonly report: (error: unknown) => VaultError;
@@ -179,8 +179,7 @@ function bodyOf({ body }: FastifyRequest): AsyncIterable<Buffer> {
 
 function serverStops(): VaultError {
   return new VaultError('unavailable', {
-    public:
-      'The server is stopping. What is missing from the response was not done; send it again.',
+    public: 'The server is stopping. Request again what is missing from the response.',
   });
 }
 

@@ -20,7 +20,7 @@ export function tenantRoutes(tools: TenantReading & { readonly store: Store }): 
     route({
       method: 'PUT',
       path: '/tenants/self',
-      summary: 'Rename the tenant and change settings; the others stay',
+      summary: 'Rename the tenant and change some of its settings',
       permission: 'tenant:update',
       body: tenantUpdate,
       reply: { status: 200, body: tenant },
@@ -29,7 +29,7 @@ export function tenantRoutes(tools: TenantReading & { readonly store: Store }): 
     route({
       method: 'DELETE',
       path: '/tenants/self',
-      summary: 'Delete the tenant: its keys are destroyed, nothing of it can be read again',
+      summary: 'Delete the tenant and destroy its keys, so that none of its data can be read again',
       permission: 'tenant:delete',
       reply: { status: 204 },
       handle: ({ caller }) => deleteTenant(tools, caller),

@@ -57,7 +57,9 @@ export const applicationKey = Type.Object(
     created_at: timestamp,
     last_used_at: Type.Optional(timestamp),
   },
-  { description: 'A key of an application; `key` itself only in the response to its creation.' },
+  {
+    description: 'A key of an application. Only the response to its creation has the text, `key`.',
+  },
 );
 
 export const application = Type.Object({

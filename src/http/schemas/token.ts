@@ -43,7 +43,10 @@ export const token = Type.Object(
       }),
     ),
   },
-  { description: 'A token, its data shaped by the transform of the rule that let the caller in.' },
+  {
+    description:
+      'A token. The transform of the access rule that applies decides how its data is shown.',
+  },
 );
 
 /** Still sent by old clients; it has had no effect since containers took its place. */

@@ -73,7 +73,7 @@ interface Interval {
   readonly range: BinRange;
 }
 
-/** Records read before others get a turn: half a million take seconds, which no request should wait. */
+/** Records read before other requests are served: half a million take seconds. */
 const recordsAtOnce = 1000;
 
 /** @throws DamagedFileError naming the first line that is not a range. */
@@ -93,7 +93,10 @@ export async function parseBinTable(bytes: Buffer): Promise<BinTable> {
 function readHeader(fields: readonly string[]): (keyof BinRange)[] {
   const names = fields.map((field) => {
     if (Object.hasOwn(columns, field)) return field as keyof BinRange;
-    throw new DamagedFileError(1, `must name columns out of ${Object.keys(columns).join(', ')}`);
+    throw new DamagedFileError(
+      1,
+      `must name only columns of this list: ${Object.keys(columns).join(', ')}`,
+    );
   });
   if (!names.includes('bin_min')) throw new DamagedFileError(1, 'must name the column bin_min');
   if (new Set(names).size < names.length) throw new DamagedFileError(1, 'names a column twice');

@@ -48,7 +48,7 @@ function routingNumberOf(line: string, number: number): string {
   }
   for (const { from, to, form, name } of fields) {
     if (!form.test(record.slice(from - 1, to))) {
-      throw new DamagedFileError(number, `has no ${name} at ${from} to ${to}`);
+      throw new DamagedFileError(number, `has no valid ${name} at characters ${from} to ${to}`);
     }
   }
   return routingNumber;

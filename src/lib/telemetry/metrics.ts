@@ -38,7 +38,7 @@ export function createMetrics(): Metrics {
   const registers = [registry];
   const durations = new Histogram({
     name: 'strongroom_request_duration_seconds',
-    help: 'Time from the first byte of a request to the end of its answer',
+    help: 'Time from the first byte of a request to the end of its response',
     labelNames: ['method', 'route', 'status'],
     buckets: durationBuckets,
     registers,

@@ -60,11 +60,11 @@ export function createBankHost(
     try {
       const received = await ask(account, deadline);
       const { status } = received;
-      if (saysNothing(status)) return { failure: `it answered ${status}`, again: true };
+      if (saysNothing(status)) return { failure: `it returned ${status}`, again: true };
       const value = evaluateExpression(expression, { status, body: jsonOf(received.body) });
       const verdict = parseBankStatus(value);
       if (verdict !== undefined) return { status: verdict };
-      return { failure: `its answer, ${status}, maps to none of the statuses`, again: false };
+      return { failure: `its response, ${status}, maps to none of the statuses`, again: false };
     } catch (error) {
       if (error instanceof ExpressionError) return { failure: error.message, again: false };
       if (!(error instanceof OutboundError)) throw error;

@@ -13,7 +13,7 @@ export type BankStatus = (typeof bankStatuses)[number];
 
 export interface BankAccount {
   readonly country: 'US';
-  /** Nine digits. Whether they can be a routing number is for the providers to say. */
+  /** Nine digits. The providers decide whether they can be a routing number. */
   readonly routingNumber: string;
   readonly accountNumber: Secret<string>;
 }

@@ -46,7 +46,7 @@ export async function openEnrichments(
   const { clock, log, metrics } = tools;
   const { bankHost, cacheMs, strict } = config;
   const onRefused = (reason: string) =>
-    log.warn('a changed file cannot be used; what it held before stays in force', { reason });
+    log.warn('a changed file cannot be used; its previous contents stay in use', { reason });
   const open = async <T>(
     path: string | undefined,
     file: Pick<OperatorFile<T>, 'variable' | 'parse'>,

@@ -106,7 +106,7 @@ function unknownToken(caller: Caller, now: Instant): Refused {
   };
 }
 
-/** The response tells a right routing number from a wrong one, so whoever guesses is seen in the log. */
+/** The response distinguishes a right routing number from a wrong one, so guesses are logged. */
 function wrongRouting(caller: Caller, now: Instant, id: string): Refused {
   const form = 'must be left out for a token of type bank, which has its own';
   return {

@@ -50,7 +50,7 @@ export class CheckpointTrail {
     if (seq > next) {
       this.#report('deleted', next, `${rangeOf(nouns, next, seq - 1)} deleted`);
     } else if (seq < next) {
-      this.#report('inserted', seq, `checkpoint ${seq} stands there twice`);
+      this.#report('inserted', seq, `checkpoint ${seq} occurs twice`);
     } else if (previous !== this.#last.hash) {
       this.#report('edited', seq, `checkpoint ${seq} does not continue the one before it`);
     } else if (kept.some((one) => one.signed.statement !== signed.statement)) {

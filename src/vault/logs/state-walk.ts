@@ -166,7 +166,7 @@ export class StateWalk {
       !isDeleted && keyring !== undefined && isAuthentic({ id: tenant, keyring }, table, row);
     if (history === undefined) {
       if (authentic && changedAt(row) < this.#horizon) this.#beyond++;
-      else this.#report('inserted', { ...about, message: 'was made, and no entry says so' });
+      else this.#report('inserted', { ...about, message: 'was created, and no entry says so' });
       return;
     }
     if (isDeleted) {

@@ -111,6 +111,6 @@ export class StreamWalk {
 const messages: Readonly<Record<Break['kind'], (seq: number, count: number) => string>> = {
   edited: (seq) => `entry ${seq}, or the hash of the one before it, was edited`,
   deleted: (seq, count) => `${rangeOf(nouns, seq, seq + count - 1)} deleted`,
-  inserted: (seq) => `entry ${seq} was put in later`,
+  inserted: (seq) => `entry ${seq} was inserted later`,
   reordered: (seq) => `entry ${seq} was written in another place`,
 };

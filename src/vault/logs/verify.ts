@@ -140,7 +140,7 @@ export class LogVerifier {
   }
 
   #reportForged(what: string, seq: number): void {
-    const message = `the signature of ${what} number ${seq} is wrong, or by a key that does not count`;
+    const message = `the signature of ${what} number ${seq} is wrong, or by a key that is not trusted`;
     this.#findings.push({ kind: 'forged', seq, message });
   }
 

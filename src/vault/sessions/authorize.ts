@@ -47,7 +47,7 @@ export function authorizeSession(
     }
     requireProven(caller.tenant, 'sessions', row);
     if (row.authorized_by !== null) {
-      throw new VaultError('conflict', { public: 'The nonce has been used.' });
+      throw new VaultError('conflict', { public: 'The nonce has already been used.' });
     }
     const fact = { entity: 'session', id: row.session_id, operation: 'authorize' } as const;
     if (!covers(caller.policy, policyOf(access))) {
@@ -69,9 +69,9 @@ export function authorizeSession(
 }
 
 const exceeding =
-  'The session would be allowed more than the application that authorizes it. Every permission it ' +
-  'is given must be held by the application, wherever the rule of the session reaches, and with a ' +
-  'transform that shows as much.';
+  'The session would be allowed more than the application that authorizes it. The application itself ' +
+  'must hold every permission that it grants, for all tokens of the rule and with a transform that ' +
+  'shows as much.';
 
 function readExpiry(text: string | null | undefined, now: Instant): Instant | undefined {
   if (text === undefined || text === null) return undefined;

@@ -30,7 +30,7 @@ const unauthorized: SessionPolicies = { policy: nothing, authorizer: nothing };
 /**
  * A session holds what it was granted, for as long as the application that granted it exists and
  * could grant it still.
- * @throws VaultError `integrity` when one of the two was altered beside the vault.
+ * @throws VaultError `integrity` when one of the two was altered outside the vault.
  */
 export async function policiesOfSession(
   store: Store,

@@ -23,7 +23,7 @@ export function deleteTenant(
 ): Decide {
   return async () => {
     const now = clock.now();
-    // The key that signs goes as well, so this is the last word on the log.
+    // The key that signs is destroyed as well, so this is the last checkpoint of the log.
     const newest = await newestCheckpoint(store, actor.tenant.id);
     const checkpoint = await draftCheckpoint(store, actor.tenant, newest, now);
     const row = await tenantRowOf(tenants, actor.tenant.id);

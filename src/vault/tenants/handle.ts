@@ -21,7 +21,7 @@ export function parseHandle(text: string): string {
       `must have 1 to ${handleLengthMax} characters, without control characters and without spaces at its ends`,
     );
   }
-  if (parseUuid(text) !== undefined) throw invalid('name', 'must not have the form of an id');
+  if (parseUuid(text) !== undefined) throw invalid('name', 'must not be a UUID');
   if (text.startsWith(deletedPrefix)) {
     throw invalid('name', `must not begin with "${deletedPrefix}"`);
   }

@@ -52,7 +52,7 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
     return keyring;
   }
 
-  /** False for a row that was altered beside the vault, its keyring included. */
+  /** False for a row that was altered outside the vault, its keyring included. */
   function isOwn(row: Row<'tenants'>): boolean {
     try {
       return isProven({ keyring: keyringOf(row) }, 'tenants', row);

@@ -8,12 +8,12 @@ import type { Decide } from '../../rules/operation.ts';
 import { tokenCountsByType } from '../../store/queries/tokens.ts';
 import type { Store } from '../../store/store.ts';
 
-export interface Reporting {
+export interface UsageReporting {
   readonly store: Store;
   readonly clock: Clock;
 }
 
-export function reportUsage({ store, clock }: Reporting, caller: Caller): Decide {
+export function reportUsage({ store, clock }: UsageReporting, caller: Caller): Decide {
   const { tenant } = caller;
   return async () => {
     const now = clock.now();

@@ -84,15 +84,15 @@ export function viewTokenIntent(tenant: Tenant, row: Row<'token_intents'>, now: 
   };
 }
 
-type Unsealed = Omit<Row<'token_intents'>, 'data'>;
+type UnsealedIntent = Omit<Row<'token_intents'>, 'data'>;
 
-function sealIntent({ tenant, data, random }: Sealing, row: Unsealed): Row<'token_intents'> {
+function sealIntent({ tenant, data, random }: Sealing, row: UnsealedIntent): Row<'token_intents'> {
   const keys = tenant.keyring.sealing('data');
   return { ...row, data: sealText(keys, bindingOf(tenant, row), JSON.stringify(data), random) };
 }
 
 /** A field of its own: the data of an intent is never taken for that of a token with the same id. */
-function bindingOf(tenant: Sealer, row: Unsealed): Binding {
+function bindingOf(tenant: Sealer, row: UnsealedIntent): Binding {
   const columns = JSON.stringify([
     row.version,
     row.type,

@@ -22,7 +22,7 @@ import type {
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 
-/** Shelves that one query walks side by side; beyond them a list is walked by creation alone. */
+/** Shelves (each: one container, one type) that one query merges; a list with more is read by creation. */
 export const shelvesMax = 64;
 
 /** Patterns of containers whose shelves are looked up one by one. */

@@ -33,7 +33,7 @@ const andPattern = /\s+AND\s+/uy;
 
 const termForm =
   'expected a term such as data:1234, metadata.key:value or container:"/pci/"; a value with spaces, ' +
-  'quotes or any of \\ * ? ( ) [ ] { } ^ ~ ! stands in double quotes';
+  'quotes or any of \\ * ? ( ) [ ] { } ^ ~ ! must be in double quotes';
 
 /**
  * An empty query finds everything.
@@ -44,7 +44,7 @@ export function parseSearch(query: string): Search {
   const terms = termsOf(query.trimEnd());
   for (const field of ['id', 'container', 'type', 'fingerprint']) {
     const [, second] = terms.filter((term) => term.field === field);
-    if (second) throw invalid('query', `must have at most one term of the field ${field}`);
+    if (second) throw invalid('query', `must have at most one term for the field ${field}`);
   }
   const valuesOf = (field: string) =>
     terms.filter((term) => term.field === field).map(({ value }) => value);
@@ -90,7 +90,7 @@ function unescaped(text: string): string {
 }
 
 function flawAt(at: number, expected: string): VaultError {
-  return invalid('query', `is not a query: at character ${at + 1}, ${expected}`);
+  return invalid('query', `is not a valid query: at character ${at + 1}, ${expected}`);
 }
 
 function readContainer(text: string) {

@@ -73,7 +73,7 @@ function refuseLarge(caller: Caller, now: Instant): Effect {
     change: { entries: [failureOf(caller, now, { entity: 'token', operation: 'read' })] },
     refusal: invalid(
       'body',
-      `must refer to tokens of at most ${referencedBytesMax} bytes together, as they are stored`,
+      `must refer to tokens with at most ${referencedBytesMax} stored bytes in total`,
     ),
   };
 }

@@ -62,7 +62,7 @@ function counterUpTo(limit: number): () => void {
   };
 }
 
-/** The part of the response that stands where a part of the body stood. */
+/** The part of the response that takes the place of a part of the body. */
 type Mirror = (tokens: readonly TokenBody[]) => Json;
 
 interface MirrorPosition {

@@ -94,7 +94,7 @@ export function createTokens(
   };
 }
 
-/** All that are no conversions. What is wrong with them is found before anything is looked up. */
+/** All requests that convert no token intent. What is wrong with them is found before anything is looked up. */
 async function prepareFromData(
   preparation: TokenPreparation,
   caller: Caller,

@@ -56,7 +56,7 @@ export interface TokenOutcome {
 }
 
 /**
- * Adds to the drafts what the creation does; `undefined` when the caller lacks `token:create` there.
+ * Adds what the creation does to the pending tokens; `undefined` when the caller lacks `token:create` there.
  *
  * @throws VaultError `conflict` when its id is taken, `validation_failed` when it cannot be made so.
  */
@@ -149,7 +149,7 @@ export class IdTaken extends VaultError {
   }
 }
 
-/** Answers with the token that exists, changed first where the tenant wants it so. */
+/** The existing token, changed first where the tenant has chosen that. */
 function useExisting(
   creation: Creation,
   prepared: PreparedToken,

@@ -54,7 +54,7 @@ interface BatchToExport {
   readonly after: TokenPosition | undefined;
 }
 
-interface Batch {
+interface ExportBatch {
   readonly bodies: readonly TokenBody[];
   readonly next: TokenPosition | undefined;
 }
@@ -64,7 +64,7 @@ async function exportBatch(
   tools: TokenReading,
   caller: Caller,
   { filter, after }: BatchToExport,
-): Promise<Batch> {
+): Promise<ExportBatch> {
   const permission = 'token:read' as const;
   const { store, clock } = tools;
   const now = clock.now();

@@ -49,8 +49,8 @@ type Prepared = PreparedToken | RequestedToken | VaultError;
 
 /**
  * A line fails by itself, without effect on other lines. Where the commit itself fails, all lines do
- * that would have been part of it. When it is given more lines before the ones before are durable,
- * these are decided meanwhile but committed after them.
+ * that would have been part of it. Lines that arrive before the previous ones are durable
+ * are decided meanwhile but committed after them.
  */
 export function createImport(tools: TokenWriting): Import {
   const since = tools.clock.now();

@@ -84,8 +84,8 @@ interface ListedTokens {
 
 /**
  * What every list has in common: who may ask, what is shown of each token, and what the log says. A
- * page with large tokens is not held: those are read once the page is being written, as they stand
- * then, each with its own entry in the log.
+ * page with large tokens is not held in memory: those are read while the page is being written, as they
+ * are then, each with its own entry in the log.
  */
 function deciding(
   tools: LargeTokens,

@@ -24,7 +24,7 @@ export interface RequestedToken {
 export interface PreparedToken {
   readonly path: string;
   readonly contents: Contents;
-  /** Whether a token that holds the same value is to be answered instead. */
+  /** Whether the response is an existing token with the same value, if there is one. */
   readonly deduplicates: boolean;
   readonly fingerprint: string | null;
   readonly ids: TokenIds;
@@ -35,7 +35,7 @@ export interface PreparedToken {
 export interface TokenPreparation {
   readonly clock: Clock;
   readonly random: Random;
-  /** For the expressions of all tokens that share a fate. */
+  /** For the expressions of all tokens that are created together or not at all. */
   readonly evaluation: Evaluation;
 }
 

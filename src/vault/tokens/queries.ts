@@ -32,7 +32,7 @@ export async function findLiveToken(
 }
 
 /**
- * The token of that id as it stands.
+ * The token of that id as it is now.
  * @throws VaultError `not_found`, alike for one that is missing, expired, or another tenant's.
  */
 export async function liveToken(store: Store, query: LiveTokenQuery): Promise<Row<'tokens'>> {

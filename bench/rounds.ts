@@ -1,4 +1,4 @@
-/** Subjects that take turns, so that whatever slows the machine slows them alike. */
+/** Subjects that are measured one after the other in every round, so that whatever slows the machine slows them alike. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LoadResult } from './job.ts';
 import { median } from './markdown.ts';
@@ -30,13 +30,13 @@ export interface Measurement {
 }
 
 /** By the subject's name, a measurement for each round. */
-export type Turns = Readonly<Record<string, readonly Measurement[]>>;
+export type Measurements = Readonly<Record<string, readonly Measurement[]>>;
 
-export interface TurnsOptions {
+export interface RoundsOptions {
   readonly rounds: number;
   readonly seconds: number;
   readonly warmsUp: boolean;
-  readonly told: (text: string) => void;
+  readonly say: (text: string) => void;
 }
 
 /** V8 compiles what runs often, and what it compiles runs at twice the speed. */
@@ -45,23 +45,25 @@ const warmUpSeconds = 2;
 /** What one subject has left behind, such as a write-ahead log to be tidied, is not the next one's load. */
 const restMs = 50;
 
-export async function takeTurns(
+export async function measureRounds(
   subjects: readonly Subject[],
-  { rounds, seconds, warmsUp, told }: TurnsOptions,
-): Promise<Turns> {
+  { rounds, seconds, warmsUp, say }: RoundsOptions,
+): Promise<Measurements> {
   for (const subject of subjects.filter(({ isWarm }) => warmsUp && !isWarm)) {
     await subject.shoot(warmUpSeconds);
   }
-  const turns = new Map(subjects.map(({ name }) => [name, [] as Measurement[]]));
+  const measurements = new Map(subjects.map(({ name }) => [name, [] as Measurement[]]));
   for (let round = 1; round <= rounds; round += 1) {
     for (const subject of subjects) {
       await pause(restMs);
-      turns.get(subject.name)?.push(await measure(subject, seconds));
+      measurements.get(subject.name)?.push(await measure(subject, seconds));
     }
-    const line = [...turns].map(([name, done]) => `${name} ${done.at(-1)?.perSecond.toFixed(0)}/s`);
-    told(`round ${round}: ${line.join(', ')}`);
+    const line = [...measurements].map(
+      ([name, done]) => `${name} ${done.at(-1)?.perSecond.toFixed(0)}/s`,
+    );
+    say(`round ${round}: ${line.join(', ')}`);
   }
-  return Object.fromEntries(turns);
+  return Object.fromEntries(measurements);
 }
 
 async function measure(subject: Subject, seconds: number): Promise<Measurement> {
@@ -84,13 +86,17 @@ async function measure(subject: Subject, seconds: number): Promise<Measurement> 
 }
 
 /** The median of one number over the rounds of a subject. */
-export function medianOf(turns: Turns, subject: string, name: keyof Measurement): number {
-  return median((turns[subject] ?? []).map((one) => one[name]));
+export function medianOf(
+  measurements: Measurements,
+  subject: string,
+  name: keyof Measurement,
+): number {
+  return median((measurements[subject] ?? []).map((one) => one[name]));
 }
 
 /** How much one subject did for each request of the other: the median of neighbouring rounds. */
-export function ratioOf(turns: Turns, subject: string, to: string): number {
-  const others = turns[to] ?? [];
-  const own = turns[subject] ?? [];
+export function ratioOf(measurements: Measurements, subject: string, to: string): number {
+  const others = measurements[to] ?? [];
+  const own = measurements[subject] ?? [];
   return median(own.map((one, round) => one.perSecond / (others[round]?.perSecond ?? Number.NaN)));
 }

@@ -1,0 +1,15 @@
+/** In place of src/store/open/open.ts: a store that commits what changes something, and no log entry. */
+import type { Change, Outcome } from '../src/store/change.ts';
+import { openStore as openProduct } from '../src/store/open/open.ts';
+import type { Store, StoreOptions } from '../src/store/store.ts';
+
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const store = await openProduct(options);
+  const entries = [] as unknown as Change['entries'];
+  const commit = (change: Change): Promise<Outcome> => {
+    const { insert, replace, remove } = change;
+    if (!insert && !replace && !remove) return Promise.resolve({});
+    return store.commit({ ...change, entries });
+  };
+  return { ...store, commit };
+}
