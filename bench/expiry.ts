@@ -115,7 +115,9 @@ async function insertExpired({ vault: { store } }: Running, round: number): Prom
       const token_id = `gone-${round}-${first + index}` as TokenId;
       return { ...template, token_id, search_indexes: '["{{ data.number }}"]', expires_at };
     });
-    const search_terms = tokens.map((row) => termOf(row, `term of ${row.token_id}`));
+    const search_terms = tokens.map((row) =>
+      termOf(row, Buffer.from(row.token_id).toString('base64url')),
+    );
     await store.commit({ insert: { tokens, search_terms }, entries: [entry] });
   }
 }

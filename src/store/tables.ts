@@ -10,7 +10,11 @@ import type {
   TokenIntentId,
 } from '../lib/ids.ts';
 
-export type ColumnKind = 'text' | 'integer' | 'bytes';
+/**
+ * Of the last three the vault sees texts and the database fewer bytes: a tenant's number, a UUID or any
+ * other id, a digest in base64url. See `stored-form.ts`.
+ */
+export type ColumnKind = 'text' | 'integer' | 'bytes' | 'tenant' | 'id' | 'digest';
 
 interface Column<T> {
   readonly kind: ColumnKind;
@@ -21,6 +25,9 @@ interface Column<T> {
 const text = <T extends string = string>(): Column<T> => ({ kind: 'text' });
 const integer = <T extends number = number>(): Column<T> => ({ kind: 'integer' });
 const bytes = (): Column<Uint8Array> => ({ kind: 'bytes' });
+const tenant = (): Column<TenantId> => ({ kind: 'tenant' });
+const id = <T extends string>(): Column<T> => ({ kind: 'id' });
+const digest = (): Column<string> => ({ kind: 'digest' });
 /** That the row is as the vault made it: keyed digest of its other columns. */
 const proof = text<string>;
 const optional = <T>(column: Column<T>): Column<T | null> => column;
@@ -143,8 +150,8 @@ export const tables = {
     key: ['tenant_id', 'token_id'],
     unique: { fingerprint: ['tenant_id', 'fingerprint'] },
     columns: {
-      tenant_id: text<TenantId>(),
-      token_id: text<TokenId>(),
+      tenant_id: tenant(),
+      token_id: id<TokenId>(),
       version: integer(),
       type: text(),
       container: text<Container>(),
@@ -166,9 +173,9 @@ export const tables = {
       expires_offset: optional(integer()),
       /** From then on the card code in `data` is gone; null where there is none. */
       code_expires_at: optional(integer<Instant>()),
-      created_by: text<ApplicationId>(),
+      created_by: id<ApplicationId>(),
       created_at: integer<Instant>(),
-      modified_by: optional(text<ApplicationId>()),
+      modified_by: optional(id<ApplicationId>()),
       modified_at: optional(integer<Instant>()),
     },
   },
@@ -177,10 +184,10 @@ export const tables = {
     unique: {},
     owner: 'tokens',
     columns: {
-      tenant_id: text<TenantId>(),
-      token_id: text<TokenId>(),
+      tenant_id: tenant(),
+      token_id: id<TokenId>(),
       /** base64url of the keyed digest of the value. */
-      term: text(),
+      term: digest(),
       /** The token's, so that a search finds its page in the order of lists. */
       created_at: integer<Instant>(),
       /** These as well, so that what is found is counted and chosen without a look at the tokens. */
@@ -194,8 +201,8 @@ export const tables = {
     key: ['tenant_id', 'token_intent_id'],
     unique: {},
     columns: {
-      tenant_id: text<TenantId>(),
-      token_intent_id: text<TokenIntentId>(),
+      tenant_id: tenant(),
+      token_intent_id: id<TokenIntentId>(),
       version: integer(),
       type: text(),
       /** Sealed JSON text, bound to all other columns. */
@@ -203,7 +210,7 @@ export const tables = {
       fingerprint: text(),
       /** From then on the card code in `data` is gone; null where there is none. */
       code_expires_at: optional(integer<Instant>()),
-      created_by: text<ApplicationId>(),
+      created_by: id<ApplicationId>(),
       created_at: integer<Instant>(),
       expires_at: integer<Instant>(),
     },
@@ -213,12 +220,12 @@ export const tables = {
     key: ['tenant_id', 'application_id', 'route', 'key_digest'],
     unique: {},
     columns: {
-      tenant_id: text<TenantId>(),
+      tenant_id: tenant(),
       /** Of the application, or of the session that sent the request. */
-      application_id: text<ApplicationId | SessionId>(),
+      application_id: id<ApplicationId | SessionId>(),
       /** Method and path, for example `POST /tokens`. */
       route: text(),
-      key_digest: text(),
+      key_digest: digest(),
       version: integer(),
       /** Sealed JSON of status, location and body. */
       reply: bytes(),
@@ -341,3 +348,12 @@ function shapeOf(name: Table): TableShape {
 export const shapes = Object.fromEntries(names.map((name) => [name, shapeOf(name)])) as Readonly<
   Record<Table, TableShape>
 >;
+
+/** What values of another form are called wherever rows come from; in lists of places a token's id is `id`. */
+export const kindsByName: ReadonlyMap<string, ColumnKind> = new Map([
+  ...names
+    .flatMap((name) => Object.entries(specOf(name).columns))
+    .filter(([, { kind }]) => ['tenant', 'id', 'digest'].includes(kind))
+    .map(([name, { kind }]) => [name, kind] as const),
+  ['id', 'id'],
+]);

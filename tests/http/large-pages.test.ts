@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { listedBytesMax } from '../../src/store/queries/token-pages.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
+import { having } from '../support/sql.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { askUnread, type Unread, untilCut } from '../support/unread.ts';
 import { revealEverything } from '../support/vault.ts';
@@ -116,11 +117,12 @@ onBothEngines('a page of large tokens', (engine) => {
   test('that cannot be opened is a 500 at its beginning, and a cut connection later on', async () => {
     const tenant = await tenants();
     await fillWithLarge(tenant, 3);
+    const is = (token_id: string) => having(engine, 'tokens', { tenant_id: tenant.id, token_id });
     const alter = (id: string) =>
       engine.run(
         tenant.vault.place,
-        `update tokens set data = (select data from tokens where token_id = 'large-1' and tenant_id = '${tenant.id}')
-          where token_id = '${id}' and tenant_id = '${tenant.id}'`,
+        `update tokens set data = (select data from tokens where ${is('large-1')})
+          where ${is(id)}`,
       );
     await alter('large-0');
     await assert.rejects(tenant.send('GET', '/tokens'));

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
+import { having } from '../support/sql.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
 
@@ -159,7 +160,7 @@ onBothEngines('Answers given again', (engine) => {
     await engine.run(
       tenant.vault.place,
       `update replies set reply = (select keyring from tenants where tenant_id = '${tenant.id}') ` +
-        `where tenant_id = '${tenant.id}'`,
+        `where ${having(engine, 'replies', { tenant_id: tenant.id })}`,
     );
     const failed = await tenant.send('POST', '/tokens', sent);
     assert.equal(failed.status, 500);

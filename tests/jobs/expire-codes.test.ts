@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { batchMax } from '../../src/jobs/pace.ts';
 import { engineOf, onBothEngines, type Place } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
+import { having } from '../support/sql.ts';
 import { newTenant, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
 import { startVault } from '../support/vault.ts';
@@ -75,7 +76,7 @@ onBothEngines('The job that removes card codes', (engine) => {
     const bytes = engine.name === 'sqlite' ? "x'00'" : "'\\x00'::bytea";
     await engine.run(
       tenant.vault.place,
-      `update tokens set data = ${bytes} where token_id = 'two' and tenant_id = '${tenant.id}'`,
+      `update tokens set data = ${bytes} where ${having(engine, 'tokens', { tenant_id: tenant.id, token_id: 'two' })}`,
     );
     tenant.vault.clock.advance(hour + 10 * minute);
     await assert.rejects(runJob(tenant.vault, 'expire card codes'), { code: 'integrity' });
@@ -93,7 +94,7 @@ onBothEngines('The job that removes card codes', (engine) => {
     );
     await Promise.all(made);
     const bytes = engine.name === 'sqlite' ? "x'00'" : "'\\x00'::bytea";
-    const own = `tenant_id = '${tenant.id}'`;
+    const own = having(engine, 'tokens', { tenant_id: tenant.id });
     await engine.run(tenant.vault.place, `update tokens set data = ${bytes} where ${own}`);
     tenant.vault.clock.advance(minute);
     await tenant.token({ id: 'whole', type: 'card', data: visa });

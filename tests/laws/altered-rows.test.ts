@@ -1,10 +1,10 @@
 /** Who can write to the database, and holds no root key, changes nothing that the vault believes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type SqlValue, shapes } from '../../src/store/tables.ts';
+import { type SqlValue, shapes, type Table } from '../../src/store/tables.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
-import { literal } from '../support/sql.ts';
+import { equations, having, insertion } from '../support/sql.ts';
 import { newTenant, type TestTenant, untilUsed } from '../support/tenant.ts';
 import { type Received, startVault, type TestVault } from '../support/vault.ts';
 
@@ -16,7 +16,7 @@ type AnyRow = Readonly<Record<string, SqlValue>>;
 type Sets = Readonly<Record<string, SqlValue>>;
 
 interface Written {
-  readonly table: string;
+  readonly table: Table;
   readonly where: string;
   readonly sets: Sets;
 }
@@ -27,7 +27,7 @@ async function write(
   vault: TestVault,
   { table, where, sets }: Written,
 ): Promise<void> {
-  const list = Object.entries(sets).map(([name, value]) => `${name} = ${literal(engine, value)}`);
+  const list = equations(engine, table, sets);
   await engine.run(vault.place, `update ${table} set ${list.join(', ')} where ${where}`);
   vault.clock.advance(laterMs);
 }
@@ -90,7 +90,7 @@ onBothEngines('a row that was altered outside the vault', (engine) => {
     const masked = await tenant.holder({ transform: 'mask' });
     const redacted = await tenant.holder({ transform: 'redact' });
     const row = (await tenant.rows('tokens'))[0] as unknown as AnyRow;
-    const where = `tenant_id = '${tenant.id}' and token_id = 'own'`;
+    const where = having(engine, 'tokens', { tenant_id: tenant.id, token_id: 'own' });
     const forgeries: Sets[] = [
       ...alterations('tokens', row).filter((sets) => !('type' in sets)),
       { type: 'card' },
@@ -182,11 +182,7 @@ onBothEngines('a row that was altered outside the vault', (engine) => {
     assert.ok(row);
     const path = `/applications/${row.application_id}/keys/${row.key_id}`;
     assert.equal((await tenant.send('DELETE', path, { key: tenant.managementKey })).status, 204);
-    const values = Object.values(row).map((value) => literal(engine, value));
-    await engine.run(
-      vault.place,
-      `insert into api_keys (${Object.keys(row).join(', ')}) values (${values.join(', ')})`,
-    );
+    await engine.run(vault.place, insertion(engine, 'api_keys', row));
     vault.clock.advance(laterMs);
     const ask = () => tenant.send('GET', '/applications/key', { key });
     await assertRefused({ tenant, sets: { row: 'put back' }, status: 401, ask });
@@ -255,7 +251,7 @@ onBothEngines('a row that was altered outside the vault', (engine) => {
     const { id } = (await tenant.send('POST', '/token-intents', { key, body })).body;
     const [row] = await tenant.rows('token_intents');
     assert.ok(row);
-    const where = `token_intent_id = '${id}'`;
+    const where = having(engine, 'token_intents', { token_intent_id: id });
     for (const sets of [
       { type: 'card' },
       { fingerprint: 'x' },

@@ -9,7 +9,7 @@ import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { bulk } from '../support/lines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
-import { literal } from '../support/sql.ts';
+import { having, insertion } from '../support/sql.ts';
 import { newTenant, type TestTenant, untilUsed } from '../support/tenant.ts';
 import { takeTour } from '../support/tour.ts';
 import { createStillClock, startVault, type TestVault } from '../support/vault.ts';
@@ -203,8 +203,14 @@ onBothEngines('the log explains the database', (engine) => {
     assert.ok((await runJob(vault, 'remove old logs')) > 0);
     const { beyond } = await assertExplained(vault.place);
     assert.ok(beyond > 0);
-    await engine.run(vault.place, "update tokens set container = '/x/' where token_id = 'old'");
-    await engine.run(vault.place, "update tokens set container = '/x/' where token_id = 'new'");
+    await engine.run(
+      vault.place,
+      `update tokens set container = '/x/' where ${having(engine, 'tokens', { token_id: 'old' })}`,
+    );
+    await engine.run(
+      vault.place,
+      `update tokens set container = '/x/' where ${having(engine, 'tokens', { token_id: 'new' })}`,
+    );
     const kinds = (await verifyState(vault.place)).findings.map(({ kind, id }) => `${kind} ${id}`);
     assert.deepEqual(kinds.sort(), ['edited new', 'inserted old']);
   });
@@ -248,7 +254,10 @@ onBothEngines('what was written outside the vault', (engine) => {
     const fine = await text('--tenant', tenant.id);
     assert.equal(fine.code, 0, fine.stdout + fine.stderr);
     assert.match(fine.stdout, /^The log explains every row of the database\.$/m);
-    await engine.run(vault.place, "delete from tokens where token_id = 'mine'");
+    await engine.run(
+      vault.place,
+      `delete from tokens where ${having(engine, 'tokens', { token_id: 'mine' })}`,
+    );
     const found = await text();
     assert.equal(found.code, 3);
     assert.match(found.stdout, /^The log does NOT explain these rows:$/m);
@@ -262,12 +271,11 @@ onBothEngines('what was written outside the vault', (engine) => {
 async function tamper(engine: Engine, tenant: TestTenant): Promise<Deed[]> {
   const { place } = tenant.vault;
   const run = (sql: string) => engine.run(place, sql);
-  const own = `tenant_id = '${tenant.id}'`;
+  const tokenIs = (token_id: string) =>
+    having(engine, 'tokens', { tenant_id: tenant.id, token_id });
   await tenant.set({ fingerprint_tokens: 'false' });
   const restore = async <T extends 'tokens' | 'api_keys'>(table: T, row: Row<T>) => {
-    const names = Object.keys(row);
-    const values = Object.values(row).map((value) => literal(engine, value));
-    await run(`insert into ${table} (${names.join(', ')}) values (${values.join(', ')})`);
+    await run(insertion(engine, table, row));
   };
   const tokenOf = async (id: string) => {
     const row = (await tenant.rows('tokens')).find(({ token_id }) => token_id === id);
@@ -277,18 +285,18 @@ async function tamper(engine: Engine, tenant: TestTenant): Promise<Deed[]> {
   for (const id of ['edited', 'rolled-back', 'put-back', 'lost']) {
     await tenant.token({ id, type: 'token', data: id });
   }
-  await run(`update tokens set mask = 'null' where ${own} and token_id = 'edited'`);
+  await run(`update tokens set mask = 'null' where ${tokenIs('edited')}`);
 
   const older = await tokenOf('rolled-back');
   await tenant.send('PATCH', '/tokens/rolled-back', { body: { containers: ['/moved/'] } });
-  await run(`delete from tokens where ${own} and token_id = 'rolled-back'`);
+  await run(`delete from tokens where ${tokenIs('rolled-back')}`);
   await restore('tokens', older);
 
   const removed = await tokenOf('put-back');
   await tenant.send('DELETE', '/tokens/put-back');
   await restore('tokens', removed);
 
-  await run(`delete from tokens where ${own} and token_id = 'lost'`);
+  await run(`delete from tokens where ${tokenIs('lost')}`);
   await restore('tokens', { ...older, token_id: 'planted' as typeof older.token_id });
 
   const made = await tenant.send('POST', '/applications', {
@@ -309,7 +317,9 @@ async function tamper(engine: Engine, tenant: TestTenant): Promise<Deed[]> {
   await run(
     `update sessions set expires_at = 9999999999999 where session_id = '${session.session_id}'`,
   );
-  await run(`update tenants set quotas = '{"cvc_retention":999999999}' where ${own}`);
+  await run(
+    `update tenants set quotas = '{"cvc_retention":999999999}' where tenant_id = '${tenant.id}'`,
+  );
   return [
     { kind: 'edited', entity: 'token', id: 'edited' },
     { kind: 'restored', entity: 'token', id: 'rolled-back' },

@@ -7,17 +7,14 @@ import type { Row } from '../../src/store/tables.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
-import { literal } from '../support/sql.ts';
+import { having, insertion } from '../support/sql.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
 type Table = 'tokens' | 'logs';
 
 async function insert<T extends Table>(engine: Engine, tenant: TestTenant, table: T, row: Row<T>) {
-  const values = Object.values(row).map((value) => literal(engine, value));
-  const names = Object.keys(row).join(', ');
-  const sql = `insert into ${table} (${names}) values (${values.join(', ')})`;
-  await engine.run(tenant.vault.place, sql);
+  await engine.run(tenant.vault.place, insertion(engine, table, row));
 }
 
 /** A stream of its own, whose chain is right: no key is needed for that. */
@@ -58,9 +55,11 @@ onBothEngines('an entry that was added outside the vault', (engine) => {
     const [older, deleted] = [await tokenOf(tenant, 'moved'), await tokenOf(tenant, 'deleted')];
     await tenant.send('PATCH', '/tokens/moved', { body: { containers: ['/moved/'] } });
     await tenant.send('DELETE', '/tokens/deleted');
-    const own = `tenant_id = '${tenant.id}'`;
     for (const id of ['moved', 'lost']) {
-      await engine.run(vault.place, `delete from tokens where ${own} and token_id = '${id}'`);
+      await engine.run(
+        vault.place,
+        `delete from tokens where ${having(engine, 'tokens', { tenant_id: tenant.id, token_id: id })}`,
+      );
     }
     await insert(engine, tenant, 'tokens', older);
     await insert(engine, tenant, 'tokens', deleted);

@@ -5,7 +5,8 @@ import fc from 'fast-check';
 import type { Instant } from '../../src/lib/clock.ts';
 import type { Container } from '../../src/lib/container.ts';
 import type { TokenId } from '../../src/lib/ids.ts';
-import type { TextPattern, TokenConditions } from '../../src/store/queries/token-conditions.ts';
+import type { TextPattern } from '../../src/store/queries/text-patterns.ts';
+import type { TokenConditions } from '../../src/store/queries/token-conditions.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Row } from '../../src/store/tables.ts';
 import {

@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test';
 import { createTenantWithKey } from '../../src/vault/tenants/bootstrap.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { rowsOf, verifyLog } from '../support/rows.ts';
+import { having, literal } from '../support/sql.ts';
 import { createApplication, type Received, startVault, type TestVault } from '../support/vault.ts';
 
 const secrets = ['own secret 5f0c', 'other secret 9e1d', 'foreign secret 77ab', 'namesake 31d8'];
@@ -50,7 +51,7 @@ async function prepare(t: TestContext, engine: Engine): Promise<Prepared> {
   const plant = (bytes: Uint8Array) =>
     write(engine, vault, {
       set: `update tokens set data = ${literal(engine, bytes)}`,
-      where: `tenant_id = '${tenant_id}' and token_id = 'own'`,
+      where: having(engine, 'tokens', { tenant_id, token_id: 'own' }),
     });
   return { vault, key, sealed, elsewhere, plant };
 }
@@ -78,11 +79,6 @@ interface Update {
 async function write(engine: Engine, vault: TestVault, { set, where }: Update): Promise<void> {
   const rows = await engine.run(vault.place, `${set} where ${where} returning tenant_id`);
   assert.equal(rows.length, 1);
-}
-
-function literal(engine: Engine, bytes: Uint8Array): string {
-  const hex = Buffer.from(bytes).toString('hex');
-  return engine.name === 'sqlite' ? `x'${hex}'` : `'\\x${hex}'::bytea`;
 }
 
 /** The bytes with one bit turned; a negative place counts from the end. */
@@ -160,7 +156,7 @@ onBothEngines('a stored answer that is replaced', (engine) => {
     for (const bytes of [second?.reply, flipped(first.reply, 40)]) {
       await write(engine, vault, {
         set: `update replies set reply = ${literal(engine, bytes ?? Buffer.alloc(0))}`,
-        where: `key_digest = '${first.key_digest}'`,
+        where: having(engine, 'replies', { key_digest: first.key_digest }),
       });
       isIntegrityProblem(await post('first'));
       assert.equal((await post('second', other)).body.data, other);

@@ -127,7 +127,7 @@ onBothEngines('the store', (engine) => {
   test('what a row owns goes with it, also where another takes its place, and nothing else does', async (t) => {
     const store = await engine.store(t);
     const [a, b] = [token('a'), token('b')];
-    const search_terms = [termOf(a, 'x'), termOf(a, 'y'), termOf(b, 'x')];
+    const search_terms = [termOf(a, 'xxxx'), termOf(a, 'yyyy'), termOf(b, 'xxxx')];
     const terms = () =>
       store.select((db) =>
         db.selectFrom('search_terms').select(['token_id', 'term']).orderBy('token_id'),
@@ -139,14 +139,14 @@ onBothEngines('the store', (engine) => {
     assert.equal((await terms()).length, 3);
     const handed: Change = {
       remove: { tokens: [removal('a', 1)] },
-      insert: { tokens: [a], search_terms: [termOf(a, 'y'), termOf(a, 'z')] },
+      insert: { tokens: [a], search_terms: [termOf(a, 'yyyy'), termOf(a, 'zzzz')] },
       entries: [entry('a')],
     };
     assert.deepEqual(await store.commit(handed), {});
     assert.deepEqual((await terms()).map(({ token_id, term }) => `${token_id} ${term}`).sort(), [
-      'a y',
-      'a z',
-      'b x',
+      'a yyyy',
+      'a zzzz',
+      'b xxxx',
     ]);
   });
 
@@ -171,7 +171,7 @@ onBothEngines('the store', (engine) => {
       insert: { tokens: [token(id)], ...more },
       entries: [entry(id)],
     });
-    const term = termOf(token('t-3'), 'x');
+    const term = termOf(token('t-3'), 'xxxx');
     const searchable = change('t-3', { search_terms: [term] });
     await store.commit(change('t-0'));
     await engine.run(place, 'alter table search_terms rename to terms_away');
@@ -189,7 +189,7 @@ onBothEngines('the store', (engine) => {
 
   test('several tables change together or not at all', async (t) => {
     const store = await engine.store(t);
-    const term = termOf(token('a'), 't1');
+    const term = termOf(token('a'), 't1t1');
     await store.commit({
       insert: { tokens: [token('a')], search_terms: [term] },
       entries: [entry('a')],
@@ -205,7 +205,7 @@ onBothEngines('the store', (engine) => {
     const terms = await store.select((db) => db.selectFrom('search_terms').selectAll());
     assert.deepEqual(
       terms.map((row) => row.term),
-      ['t1'],
+      ['t1t1'],
     );
   });
 

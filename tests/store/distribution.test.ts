@@ -18,6 +18,7 @@ import { startVault } from '../support/vault.ts';
 const otherKeys: Readonly<Record<string, string>> = {
   'api_keys (key_hash)': 'the directory of keys: a key is all that a request has at first; ADR 3',
   'tenants (name)': 'the directory of tenants, by the name that the operator gave',
+  'tenants (null)': 'the directory of tenants, by the number that follows from the id',
   'rate_limits (key)': 'counters by key or address, before the tenant is known; they may be lost',
 };
 
@@ -77,7 +78,7 @@ const facts: Readonly<Record<EngineName, Facts>> = {
   postgres: {
     indexes: `select t.relname as "table", c.attname as first from pg_index x
       join pg_class t on t.oid = x.indrelid
-      join pg_attribute c on c.attrelid = t.oid and c.attnum = x.indkey[0]
+      left join pg_attribute c on c.attrelid = t.oid and c.attnum = x.indkey[0]
       where t.relnamespace = 'public'::regnamespace`,
     tables: `select relname as "table" from pg_class
       where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')`,

@@ -1,6 +1,7 @@
 /** All that a store holds, read outside the vault, and the proof that its log is whole. */
 import assert from 'node:assert/strict';
 import { entryHash, streamSeed } from '../../src/lib/log-chain/entries.ts';
+import { readRows, tenantNumber } from '../../src/store/stored-form.ts';
 import { type Row, shapes, type Table } from '../../src/store/tables.ts';
 import type { Engine, Place } from './engines.ts';
 
@@ -14,11 +15,14 @@ export async function rowsOf<T extends Table>(
     place,
     `select * from ${table} order by ${shapes[table].key.join(', ')}`,
   );
+  for (const { tenant_id } of await engine.run(place, 'select tenant_id from tenants')) {
+    tenantNumber(String(tenant_id));
+  }
   // The driver of one engine gives 64-bit integers as text.
   const integers = shapes[table].columns.filter(
     (_, index) => shapes[table].kinds[index] === 'integer',
   );
-  return rows.map((row) => ({
+  return readRows(rows).map((row) => ({
     ...row,
     ...Object.fromEntries(
       integers.map((name) => [name, row[name] === null ? null : Number(row[name])]),

@@ -7,6 +7,7 @@ import { systemEntry } from '../../src/rules/log-entries.ts';
 import { proven } from '../../src/rules/proven-row.ts';
 import type { Quotas, SettingName } from '../../src/rules/settings.ts';
 import type { TenantType } from '../../src/rules/tenant.ts';
+import { storedIn } from '../../src/store/queries/stored.ts';
 import type { Row, Table } from '../../src/store/tables.ts';
 import { createTenantWithKey } from '../../src/vault/tenants/bootstrap.ts';
 import type { Engine } from './engines.ts';
@@ -107,7 +108,7 @@ export async function newTenant(vault: TestVault, type: TenantType = 'test'): Pr
       db
         .selectFrom(table as 'logs')
         .selectAll()
-        .where('tenant_id', '=', id),
+        .where('tenant_id', '=', storedIn<TenantId>(table, 'tenant_id', id)),
     ) as unknown as Promise<Row<T>[]>;
   const replace = async (columns: Partial<Row<'tenants'>>) => {
     const [row] = await rows('tenants');

@@ -2,7 +2,7 @@
 import type { ColumnTypes } from './column-types.ts';
 
 export function vault(types: ColumnTypes): string[] {
-  const { text, integer, bytes, scratchTable, keptByKey, keyCovers } = types;
+  const { text, integer, bytes, tenant, scratchTable, keptByKey, keyCovers } = types;
   return [
     `create table tenants (
       tenant_id ${text} not null,
@@ -21,6 +21,8 @@ export function vault(types: ColumnTypes): string[] {
       constraint tenants_key primary key (tenant_id)
     )`,
     'create unique index tenants_name on tenants (name)',
+    // The number by which rows name their tenant; see stored-form.ts.
+    'create unique index tenants_number on tenants (substr(tenant_id, 1, 8))',
     `create table applications (
       tenant_id ${text} not null,
       application_id ${text} not null,
@@ -71,8 +73,8 @@ export function vault(types: ColumnTypes): string[] {
     'create unique index sessions_nonce on sessions (tenant_id, nonce_hash)',
     'create index sessions_by_expiry on sessions (tenant_id, expires_at)',
     `create table tokens (
-      tenant_id ${text} not null,
-      token_id ${text} not null,
+      tenant_id ${tenant} not null,
+      token_id ${bytes} not null,
       version ${integer} not null,
       type ${text} not null,
       container ${text} not null,
@@ -86,15 +88,15 @@ export function vault(types: ColumnTypes): string[] {
       expires_at ${integer},
       expires_offset ${integer},
       code_expires_at ${integer},
-      created_by ${text} not null,
+      created_by ${bytes} not null,
       created_at ${integer} not null,
-      modified_by ${text},
+      modified_by ${bytes},
       modified_at ${integer},
       constraint tokens_key primary key (tenant_id, token_id)
     )`,
     // A token created without deduplication may share its fingerprint; one that answers for it may not.
     'create unique index tokens_fingerprint on tokens (tenant_id, fingerprint) where deduplicated = 1',
-    'create index tokens_by_fingerprint on tokens (tenant_id, fingerprint, created_at, token_id)',
+    'create index tokens_by_fingerprint on tokens (tenant_id, fingerprint) where fingerprint is not null',
     // The order of lists. With the expiry a list can be counted and skipped through in the index alone.
     'create index tokens_by_creation on tokens (tenant_id, created_at, token_id, expires_at)',
     // The same order within each kind of token a list can ask for; see token-shelves.ts.
@@ -103,9 +105,9 @@ export function vault(types: ColumnTypes): string[] {
     'create index tokens_by_expiry on tokens (tenant_id, expires_at) where expires_at is not null',
     'create index tokens_by_code_expiry on tokens (tenant_id, code_expires_at) where code_expires_at is not null',
     `create table search_terms (
-      tenant_id ${text} not null,
-      token_id ${text} not null,
-      term ${text} not null,
+      tenant_id ${tenant} not null,
+      token_id ${bytes} not null,
+      term ${bytes} not null,
       created_at ${integer} not null,
       container ${text} not null,
       type ${text} not null,
@@ -115,14 +117,14 @@ export function vault(types: ColumnTypes): string[] {
     ) ${keptByKey}`,
     'create index search_terms_by_owner on search_terms (tenant_id, token_id)',
     `create table token_intents (
-      tenant_id ${text} not null,
-      token_intent_id ${text} not null,
+      tenant_id ${tenant} not null,
+      token_intent_id ${bytes} not null,
       version ${integer} not null,
       type ${text} not null,
       data ${bytes} not null,
       fingerprint ${text} not null,
       code_expires_at ${integer},
-      created_by ${text} not null,
+      created_by ${bytes} not null,
       created_at ${integer} not null,
       expires_at ${integer} not null,
       constraint token_intents_key primary key (tenant_id, token_intent_id)
@@ -131,10 +133,10 @@ export function vault(types: ColumnTypes): string[] {
     `create index token_intents_by_code_expiry on token_intents (tenant_id, code_expires_at)
       where code_expires_at is not null`,
     `create table replies (
-      tenant_id ${text} not null,
-      application_id ${text} not null,
+      tenant_id ${tenant} not null,
+      application_id ${bytes} not null,
       route ${text} not null,
-      key_digest ${text} not null,
+      key_digest ${bytes} not null,
       version ${integer} not null,
       reply ${bytes} not null,
       next_expiry_at ${integer} not null,

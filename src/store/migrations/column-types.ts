@@ -1,8 +1,10 @@
-/** What an engine calls the three kinds of column, and tables of special kinds. */
+/** What an engine calls the types of columns, and tables of special kinds. */
 export interface ColumnTypes {
   readonly text: string;
   readonly integer: string;
   readonly bytes: string;
+  /** A signed integer of 32 bits. */
+  readonly tenant: string;
   /** A table whose content need not survive a crash. */
   readonly scratchTable: string;
   /** After a table whose rows are stored in its primary key. */

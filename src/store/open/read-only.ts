@@ -9,6 +9,7 @@ import { explainTls } from '../postgres/tls.ts';
 import { postgresBuilder, sqliteBuilder } from '../query-builder.ts';
 import { busyTimeoutMs, databaseFile } from '../sqlite/database.ts';
 import type { Store } from '../store.ts';
+import { readRows } from '../stored-form.ts';
 import type { SqlValue } from '../tables.ts';
 
 /** What was committed before it was opened, and nothing of what is committed meanwhile. */
@@ -56,7 +57,7 @@ function openCopyOnSqlite(file: string): ReadOnlyStore {
   return {
     select: async (query) => {
       const { sql, parameters } = query(sqliteBuilder).compile();
-      return database.prepare(sql).all(...(parameters as SqlValue[])) as never;
+      return readRows(database.prepare(sql).all(...(parameters as SqlValue[]))) as never;
     },
     close: async () => database.close(),
   };
@@ -101,7 +102,7 @@ async function openCopyOnPostgres(url: string): Promise<ReadOnlyStore> {
   return {
     select: async (query) => {
       const { sql, parameters } = query(postgresBuilder).compile();
-      return (await client.query(sql, [...parameters])).rows;
+      return readRows((await client.query(sql, [...parameters])).rows);
     },
     close: () => client.end(),
   };

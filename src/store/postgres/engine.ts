@@ -6,6 +6,7 @@ import type { ColumnTypes } from '../migrations/column-types.ts';
 import { createVersionTable, pendingStatements } from '../migrations/migrate.ts';
 import { postgresBuilder } from '../query-builder.ts';
 import type { Query, StoreEngine, StoreOptions } from '../store.ts';
+import { readRows } from '../stored-form.ts';
 import { overloaded } from '../unavailable.ts';
 import { createPostgresCommitter } from './commit.ts';
 import { failureOf } from './failure.ts';
@@ -17,6 +18,7 @@ const types: ColumnTypes = {
   text: 'text collate "C"',
   integer: 'bigint',
   bytes: 'bytea',
+  tenant: 'integer',
   scratchTable: 'unlogged table',
   keptByKey: '',
   keyCovers: (columns) => `include (${columns})`,
@@ -91,7 +93,7 @@ export async function openPostgres(
   });
   const select = async <R>(build: Query<R>): Promise<R[]> => {
     const { sql, parameters } = build(postgresBuilder).compile();
-    return query(sql, [...parameters]);
+    return readRows(await query(sql, [...parameters]));
   };
   return {
     engine: 'postgres',

@@ -1,5 +1,7 @@
 /** Reads by key on PostgreSQL: those that arrive in one turn of the event loop share one query. */
+import { readRows, storedKey } from '../stored-form.ts';
 import { type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
+import { arrayTypes } from './array-types.ts';
 
 type RunRead = (sql: string, values: unknown[], name: string) => Promise<unknown[]>;
 
@@ -17,11 +19,10 @@ export function createPostgresReader(query: RunRead) {
     waiting.delete(table);
     const { key } = shapes[table];
     try {
-      const lists = key.map((_, column) => batch.map((pending) => pending.values[column]));
-      const rows = (await query(sqlOf(table), lists, `${table} by key`)) as Record<
-        string,
-        SqlValue
-      >[];
+      const keys = batch.map((pending) => storedKey(table, pending.values));
+      const lists = key.map((_, column) => keys.map((values) => values[column]));
+      const found = await query(sqlOf(table), lists, `${table} by key`);
+      const rows = readRows(found as Record<string, SqlValue>[]);
       const byKey = new Map(
         rows.map((row) => [JSON.stringify(key.map((column) => row[column])), row]),
       );
@@ -46,8 +47,6 @@ export function createPostgresReader(query: RunRead) {
       }
     });
 }
-
-const arrayTypes = { text: 'text[]', integer: 'bigint[]', bytes: 'bytea[]' } as const;
 
 function sqlOf(table: Table): string {
   const { columns, kinds, key } = shapes[table];

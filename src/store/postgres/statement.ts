@@ -1,7 +1,9 @@
 /** The one statement that commits a group on PostgreSQL: the rows of all its changes by table and action. */
 import type { ChainedEntry, LogChain } from '../../lib/log-chain/entries.ts';
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
+import { kindsOf, storedForm } from '../stored-form.ts';
 import { type ColumnKind, type SqlValue, shapes, type Table } from '../tables.ts';
+import { arrayTypes } from './array-types.ts';
 
 type RowValues = readonly SqlValue[];
 
@@ -108,14 +110,13 @@ function newShape(names: readonly string[]): Shape {
 }
 
 function partOf(action: RowOperation['action'], table: Table): StatementPart {
-  const shape = shapes[table];
   const columns = columnsOf(table, action);
   const placeOf = (column: string) => columns.indexOf(column);
   return {
     action,
     table,
     columns,
-    kinds: columns.map((column) => shape.kinds[shape.columns.indexOf(column)] ?? 'text'),
+    kinds: kindsOf(table, action),
     sortedBy: lockedBy(action, table).map(placeOf),
   };
 }
@@ -141,8 +142,8 @@ function compare(one: RowValues, two: RowValues, places: readonly number[]): num
 
 /** The column as PostgreSQL reads an array. What cannot be written so fails before anything is sent. */
 function arrayOf(rows: readonly RowValues[], column: number, kind: ColumnKind): Parameter {
-  const values = rows.map((row) => row[column] ?? null);
-  if (kind === 'bytes') return bytesArray(values as (Uint8Array | null)[]);
+  const values = rows.map((row) => storedForm(kind, row[column] ?? null));
+  if (arrayTypes[kind] === arrayTypes.bytes) return bytesArray(values as (Uint8Array | null)[]);
   const write = kind === 'text' ? quoted : String;
   let text = '{';
   for (const value of values) {
@@ -179,12 +180,6 @@ function bytesArray(values: readonly (Uint8Array | null)[]): Buffer {
   return array;
 }
 
-const arrayTypes: Record<ColumnKind, string> = {
-  text: 'text[]',
-  integer: 'bigint[]',
-  bytes: 'bytea[]',
-};
-
 /**
  * A statement of one common table expression per part. The outer query divides by zero, and so undoes
  * everything, unless each guarded part has touched as many rows as it was given.
@@ -202,7 +197,8 @@ function textOf(parts: readonly StatementPart[]): string {
     const lists = part.kinds.map((kind) => `$${++parameter}::${arrayTypes[kind]}`);
     expressions.push(`p${index} as (${bodyOf(part, `unnest(${lists.join(', ')})`)})`);
     if (part.action === 'insert') return;
-    const given = part.action === 'clear' ? '>= 0' : `= cardinality($${first}::${arrayTypes.text})`;
+    const list = `$${first}::${arrayTypes[part.kinds[0] ?? 'text']}`;
+    const given = part.action === 'clear' ? '>= 0' : `= cardinality(${list})`;
     guards.push(`(select count(*) from p${index}) ${given}`);
   });
   const guard =

@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import type { TenantId, TokenId, TokenIntentId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
+import { storedId, storedTenant } from './stored.ts';
 
 /** Neither engine reads a value for its length. */
 const bytes = sql<number>`coalesce(sum(octet_length(data)), 0)`.as('bytes');
@@ -15,8 +16,8 @@ export function bytesOfTokens(tenant: TenantId, ids: readonly TokenId[]): Query<
     db
       .selectFrom('tokens')
       .select(bytes)
-      .where('tenant_id', '=', tenant)
-      .where('token_id', 'in', ids);
+      .where('tenant_id', '=', storedTenant(tenant))
+      .where('token_id', 'in', ids.map(storedId));
 }
 
 export function bytesOfIntents(tenant: TenantId, ids: readonly TokenIntentId[]): Query<StoredSize> {
@@ -24,6 +25,6 @@ export function bytesOfIntents(tenant: TenantId, ids: readonly TokenIntentId[]):
     db
       .selectFrom('token_intents')
       .select(bytes)
-      .where('tenant_id', '=', tenant)
-      .where('token_intent_id', 'in', ids);
+      .where('tenant_id', '=', storedTenant(tenant))
+      .where('token_intent_id', 'in', ids.map(storedId));
 }

@@ -12,6 +12,7 @@ import {
   type Table,
   type VersionedTable,
 } from '../tables.ts';
+import { storedIn } from './stored.ts';
 
 /** The log and what proves it outlive their tenant, whose own row says that it is deleted. */
 const kept: readonly Table[] = ['tenants', 'logs', 'checkpoints', 'log_removals'];
@@ -31,15 +32,15 @@ export function rowsOfTenant(
     (db as unknown as Uniform)
       .selectFrom(table)
       .select([...columnsOf(table, 'remove')])
-      .where('tenant_id', '=', tenant)
+      .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant))
       .limit(limit);
 }
 
 export interface TenantPage {
   readonly tenant: TenantId;
-  /** By which the rows are ordered, and of which the page begins after a value. */
+  /** By which the rows are ordered, and of which the page begins after a value, if there is one. */
   readonly column: string;
-  readonly after: string;
+  readonly after: string | undefined;
   readonly rowsMax: number;
 }
 
@@ -48,14 +49,15 @@ export function pageOfTenant(
   table: Table,
   { tenant, column, after, rowsMax }: TenantPage,
 ): Query<Record<string, SqlValue>> {
-  return (db) =>
-    (db as unknown as Uniform)
+  return (db) => {
+    const select = (db as unknown as Uniform)
       .selectFrom(table)
       .selectAll()
-      .where('tenant_id', '=', tenant)
-      .where(column, '>', after)
+      .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant))
       .orderBy(column)
       .limit(rowsMax);
+    return after === undefined ? select : select.where(column, '>', storedIn(table, column, after));
+  };
 }
 
 export interface DueRows {
@@ -100,7 +102,7 @@ function select(
     (db as unknown as Uniform)
       .selectFrom(table)
       .select([...columns])
-      .where('tenant_id', '=', tenant.id)
+      .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant.id))
       .where(column, '<=', until)
       .orderBy(column)
       .limit(rowsMax)

@@ -3,12 +3,8 @@ import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql 
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId, TokenId } from '../../lib/ids.ts';
 import type { Row, Schema } from '../tables.ts';
-
-/** Texts that equal `text`, or begin with it. */
-export interface TextPattern {
-  readonly text: string;
-  readonly exact: boolean;
-}
+import { storedId, storedTenant, storedTerm } from './stored.ts';
+import { matches, matchesId, type TextPattern } from './text-patterns.ts';
 
 /** The tokens whose id and container both match. */
 export interface TokenScope {
@@ -64,10 +60,10 @@ export function predicateOf(
   const eb = expressionBuilder<Record<Leading, Row<'search_terms'>>, Leading>();
   const terms = conditions.terms.filter((term) => term !== known);
   return eb.and([
-    eb(`${leading}.tenant_id`, '=', tenant),
+    eb(`${leading}.tenant_id`, '=', storedTenant(tenant)),
     notExpired(`${leading}.expires_at`, now),
     ...(scopes.some(isEverything) ? [] : [eb.or(scopes.map((scope) => inScope(scope, leading)))]),
-    ...(ids ? [eb(`${leading}.token_id`, 'in', ids)] : []),
+    ...(ids ? [eb(`${leading}.token_id`, 'in', ids.map(storedId))] : []),
     ...(container ? [matches(sql.ref(`${leading}.container`), container)] : []),
     ...(type === undefined ? [] : [eb(`${leading}.type`, '=', type)]),
     ...terms.map((term) => hasTerm(leading, term)),
@@ -96,37 +92,12 @@ function isRoot({ text, exact }: TextPattern): boolean {
 function inScope({ id, container }: TokenScope, leading: Leading): Predicate {
   const anyId = !id.exact && id.text === '';
   // A term's own index gives the order; SQLite would rather take one that begins with the id.
-  const idColumn = leading === 'tokens' ? sql.ref('tokens.token_id') : sql`(found.token_id || '')`;
+  const own = sql.ref(`${leading}.token_id`);
+  const idColumn = leading === 'tokens' ? own : sql`coalesce(${own}, ${own})`;
   return expressionBuilder<Schema, 'tokens'>().and([
-    ...(anyId ? [] : [matches(idColumn, id)]),
+    ...(anyId ? [] : [matchesId(idColumn, id)]),
     ...(isRoot(container) ? [] : [matches(sql.ref(`${leading}.container`), container)]),
   ]);
-}
-
-/** A prefix is a range, because text sorts by code point on both engines. */
-export function matches(
-  column: RawBuilder<unknown>,
-  { text, exact }: TextPattern,
-): RawBuilder<SqlBool> {
-  if (exact) return sql`${column} = ${text}`;
-  const end = afterPrefix(text);
-  return end === undefined
-    ? sql`${column} >= ${text}`
-    : sql`(${column} >= ${text} and ${column} < ${end})`;
-}
-
-const lastCodePoint = 0x10ffff;
-const firstSurrogate = 0xd800;
-const afterSurrogates = 0xe000;
-
-/** The first text after all that begin with `prefix`, by code point; `undefined` where none comes after. */
-export function afterPrefix(prefix: string): string | undefined {
-  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
-  while (points.at(-1) === lastCodePoint) points.pop();
-  const last = points.pop();
-  if (last === undefined) return undefined;
-  const next = last + 1 === firstSurrogate ? afterSurrogates : last + 1;
-  return String.fromCodePoint(...points, next);
 }
 
 /**
@@ -136,7 +107,7 @@ export function afterPrefix(prefix: string): string | undefined {
 function hasTerm(leading: Leading, term: string): Predicate {
   const column = (name: string) => sql.ref(`${leading}.${name}`);
   return sql<SqlBool>`exists (select 1 from search_terms as other
-    where other.tenant_id = ${column('tenant_id')} and other.term = ${term}
+    where other.tenant_id = ${column('tenant_id')} and other.term = ${storedTerm(term)}
     and other.created_at = ${column('created_at')}
     and other.token_id between ${column('token_id')} and ${column('token_id')}
     limit 1 offset 0)`;

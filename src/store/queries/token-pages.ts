@@ -3,6 +3,7 @@ import { type Kysely, sql } from 'kysely';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
 import { type Row, type Schema, shapes } from '../tables.ts';
+import { storedId, storedTenant } from './stored.ts';
 import type { TokenConditions } from './token-conditions.ts';
 import {
   type IndexPath,
@@ -80,7 +81,9 @@ function withRows(db: Kysely<Schema>, { conditions, path, ...page }: TokenPage) 
   return db
     .selectFrom(merged(db, parts, conditions.tenant).offset(offset).limit(limit).as('place'))
     .innerJoin('tokens', (join) =>
-      join.onRef('tokens.token_id', '=', 'place.id').on('tokens.tenant_id', '=', conditions.tenant),
+      join
+        .onRef('tokens.token_id', '=', 'place.id')
+        .on('tokens.tenant_id', '=', storedTenant(conditions.tenant)),
     )
     .orderBy('place.at', 'desc')
     .orderBy('place.id', 'desc');
@@ -116,7 +119,8 @@ function firstOf(
 ): Places {
   const at = sql.ref(`${leading}.created_at`);
   const id = sql.ref(`${leading}.token_id`);
-  const below = after && places.where(sql<boolean>`(${at}, ${id}) < (${after.at}, ${after.id})`);
+  const below =
+    after && places.where(sql<boolean>`(${at}, ${id}) < (${after.at}, ${storedId(after.id)})`);
   const first = few ? sql`${at} + 0` : sql`${at}`;
   return (below ?? places).orderBy(first, 'desc').orderBy(sql`${id}`, 'desc').limit(limit);
 }
@@ -137,5 +141,8 @@ function merged(db: Kysely<Schema>, parts: readonly Places[], tenant: TenantId):
 
 /** What there is on no shelf, whatever limit it is given later. */
 function noTokens(db: Kysely<Schema>, tenant: TenantId) {
-  return db.selectFrom('tokens').where('tenant_id', '=', tenant).where(sql<boolean>`1 = 0`);
+  return db
+    .selectFrom('tokens')
+    .where('tenant_id', '=', storedTenant(tenant))
+    .where(sql<boolean>`1 = 0`);
 }

@@ -2,7 +2,8 @@
 import { sql } from 'kysely';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
-import { afterPrefix, matches, type TextPattern } from './token-conditions.ts';
+import { storedTenant, storedTerm } from './stored.ts';
+import { afterPrefix, matches, type TextPattern } from './text-patterns.ts';
 import type { Shelf } from './token-sources.ts';
 
 export interface ShelvesWanted {
@@ -16,7 +17,7 @@ export interface ShelvesWanted {
  * stand on it: the next one is that of the next type in the container, or the first of the next container.
  */
 export function shelvesOf({ tenant, container, limit }: ShelvesWanted): Query<Shelf> {
-  const all = sql`from tokens where tenant_id = ${tenant}`;
+  const all = sql`from tokens where tenant_id = ${storedTenant(tenant)}`;
   const first = sql`${all} and ${matches(sql.ref('container'), container)}`;
   const nextType = sql`(select type ${all} and container = shelf.container and type > shelf.type
     order by type limit 1)`;
@@ -47,8 +48,8 @@ export function occurrencesOf(
         db
           .selectFrom('search_terms')
           .select('token_id')
-          .where('tenant_id', '=', tenant)
-          .where('term', '=', term)
+          .where('tenant_id', '=', storedTenant(tenant))
+          .where('term', '=', storedTerm(term))
           .limit(limit)
           .as('occurrence'),
       )

@@ -3,6 +3,7 @@ import { type Kysely, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import type { Instant } from '../../lib/clock.ts';
 import type { TokenId } from '../../lib/ids.ts';
 import type { Schema } from '../tables.ts';
+import { storedTenant, storedTerm } from './stored.ts';
 import {
   type Leading,
   predicateOf,
@@ -85,8 +86,8 @@ export function sharedPlaces(
         db
           .selectFrom('search_terms')
           .select(['created_at as at', 'token_id as id'])
-          .where('tenant_id', '=', conditions.tenant)
-          .where('term', '=', other),
+          .where('tenant_id', '=', storedTenant(conditions.tenant))
+          .where('term', '=', storedTerm(other)),
       ),
     first,
   );
@@ -100,8 +101,8 @@ function byTerm(db: Kysely<Schema>, conditions: TokenConditions, term: string): 
   const places = db
     .selectFrom('search_terms as found')
     .select(['found.created_at as at', 'found.token_id as id'])
-    .where('found.tenant_id', '=', conditions.tenant)
-    .where('found.term', '=', term)
+    .where('found.tenant_id', '=', storedTenant(conditions.tenant))
+    .where('found.term', '=', storedTerm(term))
     .where(predicateOf(conditions, 'found', term));
   const asked = rowPredicatesOf(conditions);
   if (asked.length === 0) return places as unknown as Places;

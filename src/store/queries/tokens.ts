@@ -4,6 +4,7 @@ import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
 import type { Key, Row } from '../tables.ts';
+import { storedId, storedTenant } from './stored.ts';
 import { notExpired } from './token-conditions.ts';
 
 /** Tokens of one fingerprint that deduplication looks at. */
@@ -21,7 +22,7 @@ export function tokensWithFingerprints(
           db
             .selectFrom('tokens')
             .selectAll()
-            .where('tenant_id', '=', tenant)
+            .where('tenant_id', '=', storedTenant(tenant))
             .where('fingerprint', '=', fingerprint)
             .orderBy('deduplicated', 'desc')
             .orderBy('created_at')
@@ -47,8 +48,8 @@ export function searchTermKeys({ tenant_id, token_id }: Key<'tokens'>): Query<Ke
     db
       .selectFrom('search_terms')
       .select(['tenant_id', 'term', 'created_at', 'token_id'])
-      .where('tenant_id', '=', tenant_id)
-      .where('token_id', '=', token_id);
+      .where('tenant_id', '=', storedTenant(tenant_id))
+      .where('token_id', '=', storedId(token_id));
 }
 
 export interface TypeCount {
@@ -67,7 +68,7 @@ export function tokenCountsByType(
   return (db) =>
     db
       .selectFrom('tokens')
-      .where('tenant_id', '=', tenant)
+      .where('tenant_id', '=', storedTenant(tenant))
       .where(notExpired('expires_at', now))
       .select('type')
       .select(({ fn }) => [
@@ -88,7 +89,7 @@ export function equalTokenPlaces(
     db
       .selectFrom('tokens')
       .select(['token_id', 'container', 'expires_at'])
-      .where('tenant_id', '=', tenant)
+      .where('tenant_id', '=', storedTenant(tenant))
       .where('fingerprint', '=', fingerprint)
       .orderBy('deduplicated', 'desc')
       .orderBy('created_at')

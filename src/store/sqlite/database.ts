@@ -9,6 +9,7 @@ const types: ColumnTypes = {
   text: 'text',
   integer: 'integer',
   bytes: 'blob',
+  tenant: 'integer',
   scratchTable: 'table',
   keptByKey: 'without rowid',
   keyCovers: () => '',

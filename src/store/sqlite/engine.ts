@@ -5,6 +5,7 @@ import { createLane } from '../commit/lane.ts';
 import { memoryLimiter } from '../limiter.ts';
 import { sqliteBuilder } from '../query-builder.ts';
 import type { Query, StoreEngine, StoreOptions } from '../store.ts';
+import { readRow, readRows, storedKey } from '../stored-form.ts';
 import { type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
 import { unavailable, unstorable } from '../unavailable.ts';
 import { openReader } from './database.ts';
@@ -46,16 +47,19 @@ export async function openSqlite(options: StoreOptions): Promise<StoreEngine> {
       const values = shapes[table].key.map(
         (column) => (key as Record<string, SqlValue>)[column] ?? null,
       );
-      const row = snapshots.read(() => statementOf(byKey.get(table) ?? '').get(...values));
-      return row as Row<T> | undefined;
+      const statement = byKey.get(table) ?? '';
+      const row = snapshots.read(() => statementOf(statement).get(...storedKey(table, values)));
+      return row && readRow<Row<T>>(row as Record<string, SqlValue>);
     },
     select: async <R>(query: Query<R>) => {
       const { sql, parameters } = query(sqliteBuilder).compile();
-      return snapshots.read(() => statementOf(sql).all(...(parameters as SqlValue[]))) as R[];
+      return readRows(
+        snapshots.read(() => statementOf(sql).all(...(parameters as SqlValue[]))) as R[],
+      );
     },
     scan: async <R>(query: Query<R>) => {
       const { sql, parameters } = query(sqliteBuilder).compile();
-      return (await scanner.scan({ sql, parameters: parameters as SqlValue[] })) as R[];
+      return readRows((await scanner.scan({ sql, parameters: parameters as SqlValue[] })) as R[]);
     },
     commit: (change) => lane.commit(change),
     ping: async () => {

@@ -4,6 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { type ChainedEntry, LogChain } from '../../lib/log-chain/entries.ts';
 import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
+import { storedValues } from '../stored-form.ts';
 import { type SqlValue, shapes, type Table } from '../tables.ts';
 import { busyTimeoutMs, openWriter } from './database.ts';
 import type { WireGroup, WireOutcome, WireReply, WireRequest, WriterOptions } from './thread.ts';
@@ -75,7 +76,7 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
     for (const operation of change.operations) {
       let changes: number | bigint;
       try {
-        changes = statementOf(operation).run(...operation.values).changes;
+        changes = statementOf(operation).run(...storedValues(operation)).changes;
       } catch (error) {
         const precondition = preconditionOf(error, operation.table);
         throw precondition ? new ConflictError(precondition) : error;

@@ -138,15 +138,16 @@ export class StateWalk {
     if (keyring === undefined && table !== 'tenants') return;
     const histories = this.#historiesOf(table);
     const column = explainedTables[table].id;
-    let after = '';
+    let after: string | undefined;
     for (;;) {
       const page = { tenant, column, after, rowsMax: pageRowsMax };
       const rows = await store.select(pageOfTenant(table, page));
       for (const row of rows) {
-        after = String(row[column]);
+        const id = String(row[column]);
         this.#rows++;
-        this.#judge(table, row, histories.get(after));
-        histories.delete(after);
+        this.#judge(table, row, histories.get(id));
+        histories.delete(id);
+        after = id;
       }
       if (rows.length < pageRowsMax) break;
     }

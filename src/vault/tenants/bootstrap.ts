@@ -55,9 +55,10 @@ export async function bootstrap(
  * @throws VaultError `conflict` when the name or the supplied key is taken.
  */
 export async function createTenantWithKey(
-  { store, tenants, clock, random }: BootstrapTools,
+  tools: BootstrapTools,
   settings: BootstrapSettings,
 ): Promise<Bootstrapped> {
+  const { store, tenants, clock, random } = tools;
   const now = clock.now();
   const { tenant, row: tenantRow } = tenants.draft({
     name: settings.tenant,
@@ -88,10 +89,15 @@ export async function createTenantWithKey(
       }),
     ],
   });
-  if (outcome.conflict !== undefined) {
-    const what = outcome.conflict.startsWith('api_keys') ? 'This key' : 'A tenant with this name';
-    throw new VaultError('conflict', { public: `${what} already exists.` });
+  const { conflict } = outcome;
+  if (conflict === 'tenants.name') {
+    throw new VaultError('conflict', { public: 'A tenant with this name already exists.' });
   }
+  if (conflict?.startsWith('api_keys')) {
+    throw new VaultError('conflict', { public: 'This key already exists.' });
+  }
+  // Another tenant's id begins like the one that was drawn, so rows could not tell them apart.
+  if (conflict !== undefined) return createTenantWithKey(tools, settings);
   return { tenant, newKey: settings.key === undefined ? key.text : undefined };
 }
 

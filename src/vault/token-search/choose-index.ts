@@ -1,10 +1,7 @@
 /** Finding tokens: chooses the index that leads to them, so that a page costs what a page costs. */
 import { includesPattern, narrower } from '../../rules/policy.ts';
-import {
-  isEverything,
-  type TextPattern,
-  type TokenConditions,
-} from '../../store/queries/token-conditions.ts';
+import type { TextPattern } from '../../store/queries/text-patterns.ts';
+import { isEverything, type TokenConditions } from '../../store/queries/token-conditions.ts';
 import {
   countsOf,
   type ListedToken,

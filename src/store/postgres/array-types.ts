@@ -1,0 +1,11 @@
+/** What PostgreSQL calls a list of values of each kind of column. */
+import type { ColumnKind } from '../tables.ts';
+
+export const arrayTypes: Readonly<Record<ColumnKind, string>> = {
+  text: 'text[]',
+  integer: 'bigint[]',
+  bytes: 'bytea[]',
+  tenant: 'integer[]',
+  id: 'bytea[]',
+  digest: 'bytea[]',
+};

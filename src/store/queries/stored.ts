@@ -1,0 +1,28 @@
+/** Values that queries compare with columns that hold them in another form; see `stored-form.ts`. */
+import { type RawBuilder, sql } from 'kysely';
+import type { TenantId } from '../../lib/ids.ts';
+import { idBytes, storedForm, tenantNumber } from '../stored-form.ts';
+import { type SqlValue, shapes, type Table } from '../tables.ts';
+
+/** Of tokens, token intents, search terms and stored responses. */
+export function storedTenant(tenant: TenantId): RawBuilder<TenantId> {
+  return sql`${tenantNumber(tenant)}`;
+}
+
+export function storedId<Id extends string>(id: Id): RawBuilder<Id> {
+  return sql`${idBytes(id)}`;
+}
+
+export function storedTerm(term: string): RawBuilder<string> {
+  return sql`${storedForm('digest', term)}`;
+}
+
+/** Of a column that is known by its name alone. */
+export function storedIn<V extends SqlValue>(
+  table: Table,
+  column: string,
+  value: string,
+): RawBuilder<V> {
+  const { columns, kinds } = shapes[table];
+  return sql`${storedForm(kinds[columns.indexOf(column)] ?? 'text', value)}`;
+}

@@ -1,0 +1,163 @@
+/** How identifiers and digests are stored: texts to the vault, fewer bytes on the disk. */
+import { columnsOf, type RowOperation } from './change.ts';
+import { type ColumnKind, kindsByName, type SqlValue, shapes, type Table } from './tables.ts';
+
+/** The value of a column as the database holds it. Null is null in every form. */
+export function storedForm(kind: ColumnKind, value: SqlValue): SqlValue {
+  return typeof value === 'string' ? (write[kind]?.(value) ?? value) : value;
+}
+
+/** What {@link storedForm} was made of. */
+export function valueOfStored(kind: ColumnKind, stored: SqlValue): SqlValue {
+  return stored === null ? null : (read[kind]?.(stored) ?? stored);
+}
+
+/** The values of an operation as the database holds them. */
+export function storedValues({ table, action, values }: RowOperation): readonly SqlValue[] {
+  const converted = convertedIn(table, action);
+  if (converted.length === 0) return values;
+  const stored = [...values];
+  for (const { place, kind } of converted) stored[place] = storedForm(kind, values[place] ?? null);
+  return stored;
+}
+
+/** The kinds of the columns that {@link columnsOf} lists. */
+export function kindsOf(table: Table, action: RowOperation['action']): readonly ColumnKind[] {
+  const { columns, kinds } = shapes[table];
+  return columnsOf(table, action).map((column) => kinds[columns.indexOf(column)] ?? 'text');
+}
+
+interface ConvertedColumn {
+  readonly place: number;
+  readonly kind: ColumnKind;
+}
+
+const convertedByOperation = new Map<string, readonly ConvertedColumn[]>();
+
+function convertedIn(table: Table, action: RowOperation['action']): readonly ConvertedColumn[] {
+  const name = `${action} ${table}`;
+  const known = convertedByOperation.get(name);
+  if (known) return known;
+  const converted = kindsOf(table, action)
+    .map((kind, place) => ({ kind, place }))
+    .filter(({ kind }) => write[kind] !== undefined);
+  convertedByOperation.set(name, converted);
+  return converted;
+}
+
+/** A key, in the order of its columns, as the database holds it. */
+export function storedKey(table: Table, key: readonly SqlValue[]): SqlValue[] {
+  const { columns, kinds, key: names } = shapes[table];
+  return key.map((value, place) =>
+    storedForm(kinds[columns.indexOf(names[place] ?? '')] ?? 'text', value),
+  );
+}
+
+type AnyRow = Record<string, SqlValue>;
+
+/** A row as {@link readRows} gives it. */
+export function readRow<R>(stored: AnyRow): R {
+  for (const name in stored) {
+    const kind = kindsByName.get(name);
+    if (kind !== undefined) stored[name] = valueOfStored(kind, stored[name] ?? null);
+  }
+  return stored as R;
+}
+
+/**
+ * The rows that a query gave, with texts in place of stored forms. Columns are known by their names, which
+ * mean the same in every table, and what is text already stays as it is.
+ */
+export function readRows<R>(rows: R[]): R[] {
+  const [first] = rows as AnyRow[];
+  if (first === undefined) return rows;
+  for (const name in first) {
+    const kind = kindsByName.get(name);
+    if (kind === undefined) continue;
+    for (const row of rows as AnyRow[]) row[name] = valueOfStored(kind, row[name] ?? null);
+  }
+  return rows;
+}
+
+/** The first 32 bits of the tenant's UUID, which no two tenants of a vault share. */
+export function tenantNumber(tenant: string): number {
+  const number = Number.parseInt(tenant.slice(0, 8), 16) | 0;
+  if (tenantsByNumber.get(number) !== tenant) tenantsByNumber.set(number, tenant);
+  return number;
+}
+
+/** Rows are only found by their tenant, so it was asked for its number before. */
+const tenantsByNumber = new Map<number, string>();
+
+const uuidMark = 1;
+const textMark = 2;
+
+const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/**
+ * A mark, then the 16 bytes of a UUID or the UTF-8 of any other text. So ids of one form sort as their
+ * texts do.
+ */
+export function idBytes(id: string): Buffer {
+  if (id.length !== 36 || !uuidForm.test(id)) return textBytes(id);
+  const bytes = Buffer.allocUnsafe(17);
+  bytes[0] = uuidMark;
+  bytes.write(id.replaceAll('-', ''), 1, 'hex');
+  return bytes;
+}
+
+function textBytes(text: string): Buffer {
+  const length = Buffer.byteLength(text);
+  const bytes = Buffer.allocUnsafe(1 + length);
+  bytes[0] = textMark;
+  bytes.write(text, 1);
+  return bytes;
+}
+
+export interface BytesRange {
+  readonly from: Uint8Array;
+  /** Exclusive; none where nothing comes after. */
+  readonly to: Uint8Array | undefined;
+}
+
+/** Where the ids that begin with the text are; `end` is the first text after all that begin with it. */
+export function idRanges(prefix: string, end: string | undefined): readonly BytesRange[] {
+  const texts = {
+    from: textBytes(prefix),
+    to: end === undefined ? undefined : textBytes(end),
+  };
+  const digits = prefix.replaceAll('-', '');
+  if (!prefixOfUuid(prefix)) return [texts];
+  const from = Buffer.from(`01${digits.padEnd(32, '0')}`, 'hex');
+  const last = Buffer.from(`01${digits.padEnd(32, 'f')}`, 'hex');
+  return [texts, { from, to: Buffer.concat([last, Buffer.of(0)]) }];
+}
+
+const anyUuid = '00000000-0000-0000-0000-000000000000';
+
+function prefixOfUuid(prefix: string): boolean {
+  return prefix.length <= 36 && uuidForm.test(prefix + anyUuid.slice(prefix.length));
+}
+
+function idOf(bytes: Uint8Array): string {
+  const { buffer, byteOffset, byteLength } = bytes;
+  const view = Buffer.from(buffer, byteOffset, byteLength);
+  if (view[0] === textMark) return view.toString('utf8', 1);
+  const hex = view.toString('hex', 1);
+  const groups = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}`;
+  return `${groups}-${hex.slice(20)}`;
+}
+
+const write: Partial<Record<ColumnKind, (value: string) => SqlValue>> = {
+  tenant: tenantNumber,
+  id: idBytes,
+  digest: (value) => Buffer.from(value, 'base64url'),
+};
+
+const read: Partial<Record<ColumnKind, (stored: string | number | Uint8Array) => SqlValue>> = {
+  tenant: (stored) =>
+    typeof stored === 'number' ? (tenantsByNumber.get(stored) ?? null) : (stored as string),
+  id: (stored) => (stored instanceof Uint8Array ? idOf(stored) : stored),
+  digest: (stored) =>
+    stored instanceof Uint8Array ? Buffer.from(stored).toString('base64url') : stored,
+};
