@@ -55,13 +55,35 @@ export function storedKey(table: Table, key: readonly SqlValue[]): SqlValue[] {
 
 type AnyRow = Record<string, SqlValue>;
 
-/** A row as {@link readRows} gives it. */
-export function readRow<R>(stored: AnyRow): R {
-  for (const name in stored) {
-    const kind = kindsByName.get(name);
-    if (kind !== undefined) stored[name] = valueOfStored(kind, stored[name] ?? null);
-  }
-  return stored as R;
+/** The columns of a table that are not its key. */
+export function columnsBesideKey(table: Table): readonly string[] {
+  const { columns, key } = shapes[table];
+  return columns.filter((column) => !key.includes(column));
+}
+
+/**
+ * Makes rows of a table out of a key and the stored values of {@link columnsBesideKey}. A list of values is
+ * read in half the time of an object, and rows that are copies of one shape are fast to work with.
+ */
+export function rowReader(
+  table: Table,
+): (key: Readonly<Record<string, SqlValue>>, stored: readonly SqlValue[]) => AnyRow {
+  const { columns, kinds, key: keyColumns } = shapes[table];
+  const empty: AnyRow = Object.fromEntries(columns.map((column) => [column, null]));
+  const read = columnsBesideKey(table).map((column) => ({
+    column,
+    kind: kinds[columns.indexOf(column)] ?? 'text',
+  }));
+  return (key, stored) => {
+    const row = { ...empty };
+    for (const column of keyColumns) row[column] = key[column] ?? null;
+    for (let place = 0; place < read.length; place++) {
+      const { column, kind } = read[place] as { column: string; kind: ColumnKind };
+      const value = stored[place] ?? null;
+      row[column] = kind === 'id' || kind === 'digest' ? valueOfStored(kind, value) : value;
+    }
+    return row;
+  };
 }
 
 /**

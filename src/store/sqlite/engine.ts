@@ -5,7 +5,7 @@ import { createLane } from '../commit/lane.ts';
 import { memoryLimiter } from '../limiter.ts';
 import { sqliteBuilder } from '../query-builder.ts';
 import type { Query, StoreEngine, StoreOptions } from '../store.ts';
-import { readRow, readRows, storedKey } from '../stored-form.ts';
+import { columnsBesideKey, readRows, rowReader, storedKey } from '../stored-form.ts';
 import { type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
 import { unavailable, unstorable } from '../unavailable.ts';
 import { openReader } from './database.ts';
@@ -34,22 +34,12 @@ export async function openSqlite(options: StoreOptions): Promise<StoreEngine> {
   const statementOf = createStatementCache(reader);
   const scanner = createScanner(dataDir);
 
-  const byKey = new Map<Table, string>(
-    Object.values(shapes).map((shape) => [
-      shape.name,
-      `select * from ${shape.name} where ${shape.key.map((column) => `${column} = ?`).join(' and ')}`,
-    ]),
-  );
+  const rowOf = createRowLookup(reader);
 
   return {
     engine: 'sqlite',
     get: async <T extends Table>(table: T, key: Key<T>) => {
-      const values = shapes[table].key.map(
-        (column) => (key as Record<string, SqlValue>)[column] ?? null,
-      );
-      const statement = byKey.get(table) ?? '';
-      const row = snapshots.read(() => statementOf(statement).get(...storedKey(table, values)));
-      return row && readRow<Row<T>>(row as Record<string, SqlValue>);
+      return snapshots.read(() => rowOf(table, key)) as Row<T> | undefined;
     },
     select: async <R>(query: Query<R>) => {
       const { sql, parameters } = query(sqliteBuilder).compile();
@@ -76,6 +66,35 @@ export async function openSqlite(options: StoreOptions): Promise<StoreEngine> {
       // Who closes last moves the write-ahead log into the database, and only a writer can.
       await writer.close();
     },
+  };
+}
+
+/** Rows by their key, whose values are known and not read. */
+function createRowLookup(database: DatabaseSync) {
+  const lookups = new Map<Table, (key: object) => object | undefined>();
+
+  function prepare(table: Table): (key: object) => object | undefined {
+    const { key: names } = shapes[table];
+    const same = names.map((column) => `${column} = ?`).join(' and ');
+    const columns = columnsBesideKey(table).join(', ');
+    const statement = database.prepare(`select ${columns} from ${table} where ${same}`);
+    statement.setReturnArrays(true);
+    const read = rowReader(table);
+    return (key) => {
+      const known = key as Readonly<Record<string, SqlValue>>;
+      const values = storedKey(
+        table,
+        names.map((column) => known[column] ?? null),
+      );
+      const stored = statement.get(...values) as unknown as readonly SqlValue[] | undefined;
+      return stored && read(known, stored);
+    };
+  }
+
+  return (table: Table, key: object): object | undefined => {
+    const lookup = lookups.get(table) ?? prepare(table);
+    lookups.set(table, lookup);
+    return lookup(key);
   };
 }
 
