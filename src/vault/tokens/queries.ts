@@ -3,17 +3,10 @@ import type { Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { parseTokenId, type TenantId } from '../../lib/ids.ts';
 import type { Change } from '../../store/change.ts';
-import {
-  equalTokenPlaces,
-  tokensWithFingerprints as equalTokens,
-  searchTermKeys,
-} from '../../store/queries/tokens.ts';
+import { equalTokenPlaces, searchTermKeys } from '../../store/queries/tokens.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { hasExpired } from '../../values/contents.ts';
-
-/** Fingerprints in one query. */
-const fingerprintsAtOnce = 50;
 
 interface LiveTokenQuery {
   readonly tenant: TenantId;
@@ -51,20 +44,6 @@ export function placesWithFingerprint(
   fingerprint: string,
 ): Promise<PlacedToken[]> {
   return store.select(equalTokenPlaces(tenant, fingerprint));
-}
-
-/** Tokens of those fingerprints, expired ones included; of each, first the one that answers for it. */
-export async function tokensWithFingerprints(
-  store: Store,
-  tenant: TenantId,
-  fingerprints: readonly string[],
-): Promise<Row<'tokens'>[]> {
-  const queries: Promise<Row<'tokens'>[]>[] = [];
-  for (let at = 0; at < fingerprints.length; at += fingerprintsAtOnce) {
-    const some = fingerprints.slice(at, at + fingerprintsAtOnce);
-    queries.push(store.select(equalTokens(tenant, some)));
-  }
-  return (await Promise.all(queries)).flat();
 }
 
 export interface Replacement {
