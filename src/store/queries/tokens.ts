@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type Kysely, sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
-import type { TenantId } from '../../lib/ids.ts';
+import type { TenantId, TokenId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
 import type { Key, Row, Schema } from '../tables.ts';
 import { notExpired } from './token-conditions.ts';
@@ -130,6 +130,21 @@ export function tokenCountsByType(
       ])
       .groupBy('type')
       .orderBy('type');
+}
+
+/** A token as far as rules decide over it, without what may be large. */
+export type TokenState = Pick<
+  Row<'tokens'>,
+  'token_id' | 'version' | 'container' | 'expires_at' | 'created_at' | 'modified_at'
+>;
+
+export function tokenStates(tenant: TenantId, ids: readonly TokenId[]): Query<TokenState> {
+  return (db) =>
+    db
+      .selectFrom('tokens')
+      .select(['token_id', 'version', 'container', 'expires_at', 'created_at', 'modified_at'])
+      .where('tenant_id', '=', tenant)
+      .where('token_id', 'in', ids);
 }
 
 /** Where tokens of that fingerprint are; first the one that answers for it. */

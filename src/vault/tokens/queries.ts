@@ -3,7 +3,12 @@ import type { Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { parseTokenId, type TenantId } from '../../lib/ids.ts';
 import type { Change } from '../../store/change.ts';
-import { equalTokenPlaces, searchTermKeys } from '../../store/queries/tokens.ts';
+import {
+  equalTokenPlaces,
+  searchTermKeys,
+  type TokenState,
+  tokenStates,
+} from '../../store/queries/tokens.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { hasExpired } from '../../values/contents.ts';
@@ -22,6 +27,23 @@ export async function findLiveToken(
   const token_id = parseTokenId(id);
   const row = token_id && (await store.get('tokens', { tenant_id: tenant, token_id }));
   return row && !hasExpired(row, now) ? row : undefined;
+}
+
+/** Ids in one query. */
+const idsAtOnce = 500;
+
+/** Those of the tokens that exist and have not expired, by their ids, however large they are. */
+export async function liveTokenStates(
+  store: Store,
+  { tenant, ids, now }: Omit<LiveTokenQuery, 'id'> & { readonly ids: readonly string[] },
+): Promise<ReadonlyMap<string, TokenState>> {
+  const parsed = [...new Set(ids)].flatMap((id) => parseTokenId(id) ?? []);
+  const queries: Promise<TokenState[]>[] = [];
+  for (let at = 0; at < parsed.length; at += idsAtOnce) {
+    queries.push(store.select(tokenStates(tenant, parsed.slice(at, at + idsAtOnce))));
+  }
+  const live = (await Promise.all(queries)).flat().filter((row) => !hasExpired(row, now));
+  return new Map(live.map((row) => [row.token_id, row]));
 }
 
 /**
