@@ -35,7 +35,9 @@ export interface Tenants {
   row(id: TenantId): Promise<Row<'tenants'> | undefined>;
   /**
    * Opens every keyring once.
-   * @throws VaultError `integrity` when the root key is not the one that wrapped them.
+   * @returns the tenants whose rows were altered outside the vault, their keyrings included: one such row
+   * stops no other tenant.
+   * @throws VaultError `integrity` when there are keyrings and the root key opens none of them.
    */
-  verifyRootKey(): Promise<void>;
+  verifyRootKey(): Promise<readonly TenantId[]>;
 }

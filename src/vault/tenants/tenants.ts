@@ -122,7 +122,22 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
     all,
     row: rowOf,
     verifyRootKey: async () => {
-      for (const row of await all()) opened(row);
+      const altered: TenantId[] = [];
+      let foreign: VaultError | undefined;
+      let isProved = false;
+      for (const row of await all()) {
+        try {
+          const keyring = opened(row);
+          isProved = true;
+          if (!isProven({ keyring }, 'tenants', row)) altered.push(row.tenant_id);
+        } catch (error) {
+          if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+          foreign = error;
+          altered.push(row.tenant_id);
+        }
+      }
+      if (foreign && !isProved) throw foreign;
+      return altered;
     },
   };
 }
