@@ -4,6 +4,7 @@ import type { Config } from './config.ts';
 import { jobsOf } from './jobs/jobs.ts';
 import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
 import { minute, systemClock } from './lib/clock.ts';
+import { VaultError } from './lib/errors.ts';
 import type { TenantId } from './lib/ids.ts';
 import { createLog, type Log } from './lib/telemetry/log.ts';
 import { createMetrics, type Metrics } from './lib/telemetry/metrics.ts';
@@ -60,7 +61,11 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
     if (!bootstrapped) alertOfAltered(await proveRootKey(vault), telemetry);
     await warnOfExposedRootKey(vault, config, log);
     const jobs = jobsOf(vault, sink && minute);
-    const onFailure = () => telemetry.metrics.count('job_failures');
+    const onFailure = (error: unknown) => {
+      telemetry.metrics.count('job_failures');
+      const altered = error instanceof VaultError && error.code === 'integrity';
+      if (altered) telemetry.metrics.count('integrity_failures');
+    };
     return {
       ...vault,
       ...telemetry,

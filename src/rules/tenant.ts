@@ -29,6 +29,10 @@ export interface Tenants {
   };
   /** @throws VaultError `integrity` when the keyring is not the one that was made for this tenant. */
   keyringOf(row: Row<'tenants'>): Keyring;
+  /** The row of a tenant that is deleted, so marked that nobody but the vault can have written it. */
+  tombstone(row: Omit<Row<'tenants'>, 'proof'>): Row<'tenants'>;
+  /** False of a row that was marked as deleted outside the vault. */
+  isTombstone(row: Row<'tenants'>): boolean;
   /** The rows of all tenants but those that are deleted. */
   all(): Promise<readonly Row<'tenants'>[]>;
   /** The row as it is now, altered or not; `undefined` when there is none. */

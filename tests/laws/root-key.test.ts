@@ -29,6 +29,11 @@ function spoilFile(text: string) {
   };
 }
 
+const alterKeyring = {
+  sqlite: `update tenants set keyring = cast(substr(keyring, 1, 40) || x'00' || substr(keyring, 42) as blob)`,
+  postgres: 'update tenants set keyring = set_byte(keyring, 40, 255 - get_byte(keyring, 40))',
+};
+
 const refusals: readonly Refusal[] = [
   {
     title: 'another root key in the environment',
@@ -74,11 +79,7 @@ const refusals: readonly Refusal[] = [
   {
     title: 'all stored keyrings altered',
     spoil: async (place, engine) => {
-      const sql = {
-        sqlite: `update tenants set keyring = cast(substr(keyring, 1, 40) || x'00' || substr(keyring, 42) as blob)`,
-        postgres: 'update tenants set keyring = set_byte(keyring, 40, 255 - get_byte(keyring, 40))',
-      };
-      await engine.run(place, sql[engine.name]);
+      await engine.run(place, alterKeyring[engine.name]);
       return {};
     },
     says: /root key .* does not open the keys stored .* or the database was altered/,
@@ -120,14 +121,8 @@ onBothEngines('the start', (engine) => {
     await first.stop();
     const { place } = first;
     const where = `where tenant_id = '${one.id}'`;
-    const alterations = {
-      sqlite: `update tenants set keyring = cast(substr(keyring, 1, 40) || x'00' || substr(keyring, 42) as blob) ${where}`,
-      postgres: `update tenants set keyring = set_byte(keyring, 40, 255 - get_byte(keyring, 40)) ${where}`,
-    };
-    for (const sql of [
-      `update tenants set type = 'production' ${where}`,
-      alterations[engine.name],
-    ]) {
+    const spoiled = `${alterKeyring[engine.name]} ${where}`;
+    for (const sql of [`update tenants set type = 'production' ${where}`, spoiled]) {
       await engine.run(place, sql);
       const vault = await startVault(t, engine, { place });
       const alerts = vault.logged.filter(({ fields }) => fields?.tenant_id === one.id);

@@ -13,7 +13,7 @@ import type { TokenBody } from '../../rules/reply.ts';
 import type { Row } from '../../store/tables.ts';
 import { contentsOfRow, hasExpired, patchContents } from '../../values/contents.ts';
 import { definedToken, mayTakeData, readGrant } from '../../values/disclosure.ts';
-import { deriveRow, openData, sealRow, stillThere } from '../../values/sealed-row.ts';
+import { deriveRow, openData, requireBound, sealRow, stillThere } from '../../values/sealed-row.ts';
 import { searchTerms } from '../../values/search-terms.ts';
 import { idRepeated } from '../../values/token-id.ts';
 import {
@@ -140,13 +140,20 @@ function answersFor(
 }
 
 /** An id that no token has, as far as was looked; one that has expired makes way for it. */
-function freeId({ pending, holders, now }: Creation, ids: PreparedToken['ids']): TokenId {
+function freeId(
+  { caller: { tenant }, pending, holders, now }: Creation,
+  ids: PreparedToken['ids'],
+): TokenId {
   const first = ids.next(false).value;
   const holder = holders.get(first);
   const taken = holder !== undefined && !hasExpired(holder, now);
   let { value } = ids.next(taken);
   if (taken && value === first) throw new IdTaken(value);
-  if (holder && !taken) pending.remove(holder);
+  if (holder && !taken) {
+    // With an altered expiry it would be removed here by the vault itself.
+    requireBound(tenant, holder);
+    pending.remove(holder);
+  }
   for (let current = pending.get(value); current; current = pending.get(value)) {
     const other = ids.next(true).value;
     if (other === value) {

@@ -3,6 +3,7 @@ import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Policy } from '../../rules/policy.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import {
   type EqualToken,
   equalTokens,
@@ -11,6 +12,7 @@ import {
 import type { Store } from '../../store/store.ts';
 import { hasExpired } from '../../values/contents.ts';
 import { type DefinedToken, mayTakeIntent } from '../../values/disclosure.ts';
+import { requireBound } from '../../values/sealed-row.ts';
 import { tokenTypes } from '../../values/token-types.ts';
 import { equalityOf, equalityWanted } from './equality.ts';
 import { PendingTokens } from './pending-tokens.ts';
@@ -56,7 +58,11 @@ export async function storedEquals(
   const found = await equalsOf(store, tenant.id, all);
   const live = found.filter((row) => !hasExpired(row, now));
   const answering = ({ deduplicated }: EqualToken) => deduplicated === 1;
-  const expired = found.filter((row) => hasExpired(row, now) && answering(row));
+  const expired = await unaltered(
+    store,
+    tenant,
+    found.filter((row) => hasExpired(row, now) && answering(row)),
+  );
   const { readable, tooLarge } = withinBytes(takenAmong(live, all, policy));
   const rows = await Promise.all(
     readable.map(async (equal) => {
@@ -75,6 +81,22 @@ export async function storedEquals(
     tooLarge,
     expired: Map.groupBy(expired, (row) => equalityOf(row) ?? ''),
   };
+}
+
+/**
+ * Those that may make way, of which there are few: one at a time, however large they are.
+ * @throws VaultError `integrity` for one that was altered: with another expiry it is not removed.
+ */
+async function unaltered(
+  store: Store,
+  tenant: Tenant,
+  expired: readonly EqualToken[],
+): Promise<readonly EqualToken[]> {
+  for (const { tenant_id, token_id } of expired) {
+    const row = await store.get('tokens', { tenant_id, token_id });
+    if (row) requireBound(tenant, row);
+  }
+  return expired;
 }
 
 /** In the order in which they were found. */
