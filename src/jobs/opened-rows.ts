@@ -35,7 +35,7 @@ export async function openedRows<T extends keyof typeof openings>(
   let damage: ReturnType<typeof undamaged>['damage'];
   for (const part of partsOf(found)) {
     const query = { tenant: tenant.id, column: id, ids: part.map(nameOf) };
-    const rows = await store.scan(rowsWithIds<T>(table, query));
+    const rows = await store.select(rowsWithIds<T>(table, query));
     const stored = new Map(rows.map((row) => [nameOf(row), row]));
     const opened = undamaged(part, (one) => {
       const row = stored.get(nameOf(one));
