@@ -7,6 +7,7 @@ import { instantAfter, systemClock } from '../src/lib/clock.ts';
 import type { TokenId } from '../src/lib/ids.ts';
 import { createLog } from '../src/lib/telemetry/log.ts';
 import type { Row } from '../src/store/tables.ts';
+import { openData, sealRow } from '../src/values/sealed-row.ts';
 import { termOf } from '../tests/support/changes.ts';
 import { holdJobs } from '../tests/support/held-jobs.ts';
 import { cardBody, cardNumber, takeSerials } from './cards.ts';
@@ -104,16 +105,24 @@ async function removalRate(running: Running, stopping: AbortSignal): Promise<num
 }
 
 /** Copies of one token, with its search terms, that expired an hour ago. */
-async function insertExpired({ vault: { store } }: Running, round: number): Promise<void> {
+async function insertExpired({ vault }: Running, round: number): Promise<void> {
+  const { store, tenants, random } = vault;
   const [template] = await store.select((db) => db.selectFrom('tokens').selectAll().limit(1));
   const [entry] = await store.select((db) => db.selectFrom('logs').selectAll().limit(1));
-  if (!template || !entry) throw new Error('there is no token to copy');
-  const expires_at = instantAfter(systemClock.now(), -hourMs);
+  const tenant = template && (await tenants.find(template.tenant_id));
+  if (!tenant || !entry) throw new Error('there is no token to copy');
+  const now = systemClock.now();
+  const data = openData(tenant, template, now).reveal();
+  const expires_at = instantAfter(now, -hourMs);
   const count = Number(flags.tokens);
   for (let first = 0; first < count; first += rowsPerCommit) {
     const tokens = Array.from({ length: rowsPerCommit }, (_, index): Row<'tokens'> => {
       const token_id = `gone-${round}-${first + index}` as TokenId;
-      return { ...template, token_id, search_indexes: '["{{ data.number }}"]', expires_at };
+      const search_indexes = '["{{ data.number }}"]';
+      return sealRow(
+        { tenant, data, random },
+        { ...template, token_id, search_indexes, expires_at },
+      );
     });
     const search_terms = tokens.map((row) =>
       termOf(row, Buffer.from(row.token_id).toString('base64url')),

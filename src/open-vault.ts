@@ -4,7 +4,7 @@ import type { Config } from './config.ts';
 import { loadRootKey, type RootKey } from './crypto/root-key.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { VaultError } from './lib/errors.ts';
-import { newUuid } from './lib/ids.ts';
+import { newUuid, type TenantId } from './lib/ids.ts';
 import { pooledRandom, type Random } from './lib/random.ts';
 import type { Tenants } from './rules/tenant.ts';
 import { openStore } from './store/open/open.ts';
@@ -71,13 +71,16 @@ export async function openVault(
   }
 }
 
-/** @throws ForeignRootKeyError when the root key does not open every tenant's keys. */
+/**
+ * The tenants whose rows were altered outside the vault: nobody can use them, and everybody else can.
+ * @throws ForeignRootKeyError when there are tenants and the root key opens the keys of none.
+ */
 export async function proveRootKey({
   tenants,
   rootKey,
-}: Pick<Vault, 'tenants' | 'rootKey'>): Promise<void> {
+}: Pick<Vault, 'tenants' | 'rootKey'>): Promise<readonly TenantId[]> {
   try {
-    await tenants.verifyRootKey();
+    return await tenants.verifyRootKey();
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
     throw new ForeignRootKeyError(rootKey.origin, error);

@@ -4,6 +4,8 @@ import type { Config } from './config.ts';
 import { jobsOf } from './jobs/jobs.ts';
 import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
 import { minute, systemClock } from './lib/clock.ts';
+import { VaultError } from './lib/errors.ts';
+import type { TenantId } from './lib/ids.ts';
 import { createLog, type Log } from './lib/telemetry/log.ts';
 import { createMetrics, type Metrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
@@ -56,10 +58,14 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   try {
     const bootstrapped = await bootstrap(vault, config.bootstrap);
     // Another server, with another root key, may have been the first in a store that was empty.
-    if (!bootstrapped) await proveRootKey(vault);
+    if (!bootstrapped) alertOfAltered(await proveRootKey(vault), telemetry);
     await warnOfExposedRootKey(vault, config, log);
     const jobs = jobsOf(vault, sink && minute);
-    const onFailure = () => telemetry.metrics.count('job_failures');
+    const onFailure = (error: unknown) => {
+      telemetry.metrics.count('job_failures');
+      const altered = error instanceof VaultError && error.code === 'integrity';
+      if (altered) telemetry.metrics.count('integrity_failures');
+    };
     return {
       ...vault,
       ...telemetry,
@@ -69,6 +75,16 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+/** Whoever can write to one row of the database stops one tenant, and not the start for all others. */
+function alertOfAltered(tenants: readonly TenantId[], { log, metrics }: Telemetry): void {
+  for (const tenant_id of tenants) {
+    metrics.count('integrity_failures');
+    log.error('the row or the keyring of a tenant was altered outside the vault; it is refused', {
+      tenant_id,
+    });
   }
 }
 

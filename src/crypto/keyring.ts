@@ -153,7 +153,7 @@ function sealingKeys(purpose: SealingPurpose, versions: readonly KeyVersion[]): 
  * a foreign root key can be distinguished from damage, and two root keys from each other while one replaces the
  * other.
  */
-function rootKeys(root: KeyObject): VersionedKeys {
+export function rootKeys(root: KeyObject): VersionedKeys {
   const id = createHmac('sha256', root).update('strongroom root key id').digest().readUInt32BE(0);
   const key = aeadKeyOf(root);
   return {

@@ -5,12 +5,13 @@ import type { Caller } from '../rules/caller.ts';
 import type { Permission } from '../rules/permissions.ts';
 import { decide, type Grant, holds, showsAsMuch, type Transform } from '../rules/policy.ts';
 import type { Reply, ReplyBody, ShownToken, ShownTokens, TokenBody } from '../rules/reply.ts';
+import type { TokenState } from '../store/queries/tokens.ts';
 import type { Row } from '../store/tables.ts';
 import { openData } from '../values/sealed-row.ts';
 import { type TokenTypeName, tokenTypes } from '../values/token-types.ts';
 import { shownAgain, withoutContents } from '../values/view.ts';
 import { liveIntent } from '../vault/token-intents/token-intents.ts';
-import { findLiveToken } from '../vault/tokens/queries.ts';
+import { findLiveToken, liveTokenStates } from '../vault/tokens/queries.ts';
 import type { TokenReading } from '../vault/tokens/read.ts';
 
 /** A token as the response showed it; sealed with the response. */
@@ -80,19 +81,22 @@ export async function replyAsSeenNow(
   { caller, now, reply }: ReplyToReplay,
 ): Promise<Reply | undefined> {
   const { tokens = [], ...answer } = reply;
-  // Reads that begin in one turn of the event loop are one query.
   const evaluation = newEvaluation();
+  const ids = tokens.flatMap(({ entity, id }) => (entity === 'token' ? [id] : []));
+  const states = await liveTokenStates(tools.store, { tenant: caller.tenant.id, ids, now });
+  // Reads that begin in one turn of the event loop are one query.
   const seen = await Promise.all(
-    tokens.map((stored) => tokenSeenNow(tools, { caller, now, stored })),
+    tokens.map((stored) => targetSeenNow(tools, { caller, now, stored, states })),
   );
   let { body } = answer;
   for (const [index, stored] of tokens.entries()) {
     const token = seen[index];
     if (isAsBefore(stored, token)) continue;
     if (stored.path === undefined || body === undefined) return undefined;
+    const row = await rowSeenNow(tools, { caller, now, stored, token });
     body = replacedAt(body, stored.path, (part) =>
-      token && 'token_id' in token.row && token.row.created_at === stored.created_at
-        ? seenNow(tools, { caller, now, evaluation, part, ...token, row: token.row })
+      row && token
+        ? seenNow(tools, { caller, now, evaluation, part, row, grant: token.grant })
         : withoutContents(part),
     );
   }
@@ -100,19 +104,25 @@ export async function replyAsSeenNow(
 }
 
 interface TokenSeenNow {
-  readonly row: ShownToken['row'];
+  readonly row: TokenState | Row<'token_intents'>;
   readonly grant: Grant;
 }
 
+interface Replayed {
+  readonly caller: Caller;
+  readonly now: Instant;
+  readonly stored: StoredToken;
+}
+
 /** What remains of a token that still exists and that the caller may still access. */
-async function tokenSeenNow(
+async function targetSeenNow(
   { store }: TokenReading,
-  { caller, now, stored }: { caller: Caller; now: Instant; stored: StoredToken },
+  { caller, now, stored, states }: Replayed & { readonly states: ReadonlyMap<string, TokenState> },
 ): Promise<TokenSeenNow | undefined> {
-  const { tenant, policy } = caller;
+  const { policy } = caller;
   const { id, permission } = stored;
   if (stored.entity === 'token') {
-    const row = await findLiveToken(store, { tenant: tenant.id, id, now });
+    const row = states.get(id);
     const subject = row && { id: row.token_id, container: row.container };
     const grant =
       subject && decide(policy, isForeign(stored, row) ? 'token:read' : permission, subject);
@@ -126,8 +136,22 @@ async function tokenSeenNow(
   return grant && row && { row, grant };
 }
 
+/**
+ * The whole token that the response is to show again, read for itself: together they may be many times
+ * what they were when the response was stored. As it was decided on, or it is left out.
+ */
+async function rowSeenNow(
+  { store }: TokenReading,
+  { caller, now, stored, token }: Replayed & { readonly token: TokenSeenNow | undefined },
+): Promise<Row<'tokens'> | undefined> {
+  if (token === undefined || !('token_id' in token.row)) return undefined;
+  if (token.row.created_at !== stored.created_at) return undefined;
+  const row = await findLiveToken(store, { tenant: caller.tenant.id, id: stored.id, now });
+  return row?.version === token.row.version ? row : undefined;
+}
+
 /** A creation shows what its request sent; later changes of the token are shown to callers who may read it. */
-function isForeign({ permission }: StoredToken, { modified_at }: Row<'tokens'>): boolean {
+function isForeign({ permission }: StoredToken, { modified_at }: TokenState): boolean {
   return permission === 'token:create' && modified_at !== null;
 }
 

@@ -2,8 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Clock, second } from '../lib/clock.ts';
 import { invalid } from '../lib/errors.ts';
-import type { HolderKind } from '../rules/permissions.ts';
-import { countParts, type RouteLimits } from './limits/rate-limit.ts';
+import { countParts, type Holder, type RouteLimits } from './limits/rate-limit.ts';
 import { checkMediaType } from './protocol/body.ts';
 import type { ServiceHeaders } from './protocol/headers.ts';
 import type { OpenRoute, Route, WholeRoute } from './protocol/route.ts';
@@ -39,7 +38,7 @@ export function declareRoute(app: FastifyInstance, route: Route, steps: RouteSte
       await limits.byAddress(sender, reply);
       // Before a body is read.
       request.admittedAt = clock.now();
-      const count = (kind: HolderKind) => limits.byKey({ ...sender, kind }, reply);
+      const count = (holder: Holder) => limits.byKey({ ...sender, holder }, reply);
       request.caller = await callers.admit(route, request, count);
       checkMediaType(route, request);
     },

@@ -22,7 +22,7 @@ export function createRequestCallers({ headers, admit }: RequestCallerOptions): 
   return {
     senderOf: (request) => {
       const key = headers.read(request.headers, 'api-key');
-      return { address: originOf(request).address, key, kind: request.caller?.kind };
+      return { address: originOf(request).address, key, holder: request.caller ?? undefined };
     },
     admit: (route, request, count) => {
       const key = headers.read(request.headers, 'api-key');

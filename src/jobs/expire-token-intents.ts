@@ -1,24 +1,30 @@
 /** Removing expired token intents, and before that their expired card codes. */
 import { systemEntry } from '../rules/log-entries.ts';
-import { removableDue, rowsDue } from '../store/queries/tenant-rows.ts';
+import { rowsDue, sizedDue } from '../store/queries/tenant-rows.ts';
 import type { Row } from '../store/tables.ts';
 import { intentWithoutCode } from '../vault/token-intents/row.ts';
 import { type JobTools, keysMax, undamaged, workOff } from './batches.ts';
+import { openedRows } from './opened-rows.ts';
 import { batchMax } from './pace.ts';
 
-/** Each intent that goes has its own `expire` entry in the same commit. */
+/** Each intent that goes has its own `expire` entry in the same commit. One that was altered stays. */
 export function expireTokenIntents(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store } = tools;
   return workOff(tools, stopping, {
     rowsMax: keysMax,
-    find: (due) => store.scan(removableDue('token_intents', 'expires_at', due)),
-    decide: async (token_intents, { id: tenant }, at) => ({
-      change: { remove: { token_intents } },
-      entries: token_intents.map(({ token_intent_id: id }) =>
-        systemEntry({ tenant, at, entity: 'token_intent', id, operation: 'expire' }),
-      ),
-      count: token_intents.length,
-    }),
+    find: (due) => store.scan(sizedDue('token_intents', 'expires_at', due)),
+    decide: async (found, tenant, at) => {
+      const opened = await openedRows(store, tenant, { table: 'token_intents', found });
+      const { done: token_intents, damage } = opened;
+      return {
+        change: { remove: { token_intents } },
+        entries: token_intents.map(({ token_intent_id: id }) =>
+          systemEntry({ tenant: tenant.id, at, entity: 'token_intent', id, operation: 'expire' }),
+        ),
+        count: token_intents.length,
+        damage,
+      };
+    },
   });
 }
 

@@ -4,10 +4,11 @@ import { writeCheckpoints } from '../vault/logs/checkpoints.ts';
 import { removeExpiredLogs } from '../vault/logs/retention.ts';
 import type { JobTools } from './batches.ts';
 import { expireCodes } from './expire-codes.ts';
+import { expireSessions } from './expire-sessions.ts';
 import { expireIntentCodes, expireTokenIntents } from './expire-token-intents.ts';
 import { expireTokens } from './expire-tokens.ts';
 import { forgetReplies } from './forget-replies.ts';
-import { removeSessions, removeTenants } from './purge.ts';
+import { removeTenants } from './purge.ts';
 import type { Job } from './runner.ts';
 
 const checkpointsEveryMsDefault = 15 * minute;
@@ -44,7 +45,7 @@ export function jobsOf(
     {
       name: 'remove sessions',
       everyMs: 10 * minute,
-      run: (stopping) => removeSessions(tools, stopping),
+      run: (stopping) => expireSessions(tools, stopping),
     },
     {
       name: 'remove deleted tenants',

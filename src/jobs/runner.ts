@@ -24,7 +24,7 @@ export interface RunnerOptions {
   /** Passes the time between two runs, by the machine's timers unless given. */
   readonly pause?: JobPause | undefined;
   /** Called for each run that failed. */
-  readonly onFailure?: () => void;
+  readonly onFailure?: (error: unknown) => void;
 }
 
 /** Each job runs at once, for what became due while no server was up, and from then on by its time. */
@@ -53,7 +53,7 @@ export function startJobs(
 
 interface Reporting {
   readonly log: Log;
-  readonly onFailure: () => void;
+  readonly onFailure: (error: unknown) => void;
 }
 
 async function pauseByTimer(milliseconds: number, stopping: AbortSignal): Promise<void> {
@@ -71,7 +71,7 @@ async function runOnce(
     const count = await job.run(stopping);
     if (count > 0) log.info('a job did its work', { job: job.name, count });
   } catch (error) {
-    onFailure();
+    onFailure(error);
     log.error('a job failed and will be tried again', { job: job.name, reason: reasonOf(error) });
   }
 }

@@ -9,7 +9,8 @@ const containerDepthMax = 32;
 
 export const rootContainer = '/' as Container;
 
-const pathPattern = /^\/(?:[a-z0-9_-]+\/)*$/;
+/** Before lower case is made of it: of the Kelvin sign that would make an ordinary `k`. */
+const pathPattern = /^\/(?:[A-Za-z0-9_-]+\/)*$/;
 
 /** What {@link parseContainer} accepts, for messages to callers. */
 export const containerForm =
@@ -19,8 +20,8 @@ export const containerForm =
 /** Reads a container in any case; `undefined` when it is not one. */
 export function parseContainer(text: string): Container | undefined {
   if (text.length > containerLengthMax) return undefined;
+  if (!pathPattern.test(text)) return undefined;
   const path = text.toLowerCase();
-  if (!pathPattern.test(path)) return undefined;
   if (path.split('/').length - 2 > containerDepthMax) return undefined;
   return path as Container;
 }

@@ -92,24 +92,14 @@ export const displayNames: Readonly<Record<Entity | ForeignEntity, string>> = {
   log_checkpoint: 'Log Checkpoint',
   permission: 'Permission',
   proxy: 'Proxy',
-  reactor: 'Reactor',
   session: 'Session',
   tenant: 'Tenant',
-  tenant_invitation: 'Tenant Invitation',
-  tenant_member: 'Tenant Member',
   token: 'Token',
   token_intent: 'Token Intent',
-  webhook: 'Webhook',
 };
 
-/** Known to clients of the public product; here nothing succeeds on them yet. */
-type ForeignEntity =
-  | 'bank'
-  | 'proxy'
-  | 'reactor'
-  | 'tenant_invitation'
-  | 'tenant_member'
-  | 'webhook';
+/** Named by the interface that clients know; here nothing succeeds on them yet. */
+type ForeignEntity = 'bank' | 'proxy';
 
 type OperationOf<E extends Entity> = keyof (typeof messages)[E];
 

@@ -21,13 +21,13 @@ export function proven<T extends ProvenTable>(
   table: T,
   row: Omit<Row<T>, 'proof'>,
 ): Row<T> {
-  return { ...row, proof: proveRow(keyring, table, textOf(table, row)) } as unknown as Row<T>;
+  return { ...row, proof: proveRow(keyring, table, provenText(table, row)) } as unknown as Row<T>;
 }
 
 /** False when any column that decides was changed, or the row was created, outside the vault. */
 export function isProven<T extends ProvenTable>({ keyring }: Keys, table: T, row: Row<T>): boolean {
   const { proof } = row as { readonly proof: string };
-  return rowProven(keyring, { table, row: textOf(table, row), proof });
+  return rowProven(keyring, { table, row: provenText(table, row), proof });
 }
 
 /** @throws VaultError `integrity` when the row is not as the vault wrote it. */
@@ -51,7 +51,7 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
 };
 
 /** The columns in the order of the schema. JSON keeps apart what is null and what is text. */
-function textOf(table: ProvenTable, row: object): string {
+export function provenText(table: ProvenTable, row: object): string {
   const values = row as Readonly<Record<string, SqlValue>>;
   return JSON.stringify(
     shapes[table].columns

@@ -29,13 +29,19 @@ export interface Tenants {
   };
   /** @throws VaultError `integrity` when the keyring is not the one that was made for this tenant. */
   keyringOf(row: Row<'tenants'>): Keyring;
+  /** The row of a tenant that is deleted, so marked that nobody but the vault can have written it. */
+  tombstone(row: Omit<Row<'tenants'>, 'proof'>): Row<'tenants'>;
+  /** False of a row that was marked as deleted outside the vault. */
+  isTombstone(row: Row<'tenants'>): boolean;
   /** The rows of all tenants but those that are deleted. */
   all(): Promise<readonly Row<'tenants'>[]>;
   /** The row as it is now, altered or not; `undefined` when there is none. */
   row(id: TenantId): Promise<Row<'tenants'> | undefined>;
   /**
    * Opens every keyring once.
-   * @throws VaultError `integrity` when the root key is not the one that wrapped them.
+   * @returns the tenants whose rows were altered outside the vault, their keyrings included: one such row
+   * stops no other tenant.
+   * @throws VaultError `integrity` when there are keyrings and the root key opens none of them.
    */
-  verifyRootKey(): Promise<void>;
+  verifyRootKey(): Promise<readonly TenantId[]>;
 }

@@ -148,7 +148,7 @@ export const tables = {
   },
   tokens: {
     key: ['tenant_id', 'token_id'],
-    unique: { fingerprint: ['tenant_id', 'fingerprint'] },
+    unique: { fingerprint: ['tenant_id', 'fingerprint', 'fingerprint_expression'] },
     columns: {
       tenant_id: tenant(),
       token_id: id<TokenId>(),
@@ -164,7 +164,7 @@ export const tables = {
       fingerprint: optional(text()),
       /** Null where the expression is that of the token's type. */
       fingerprint_expression: optional(text()),
-      /** 1 when the token answers for its fingerprint: no second such token may exist. */
+      /** 1 when the token answers for its fingerprint under its expression: no second such token may exist. */
       deduplicated: integer<0 | 1>(),
       /** JSON array of expressions; their values are in `search_terms`. */
       search_indexes: optional(text()),

@@ -70,14 +70,26 @@ export function undisclosedConversion(
   return lacksReveal(evaluated);
 }
 
+/** A token, and whether it has a mask, a fingerprint expression or search indexes of its own. */
+export interface DefinedToken extends Pick<Row<'tokens'>, 'token_id' | 'container'> {
+  readonly defined: boolean;
+}
+
+export function definedToken(row: Row<'tokens'>): DefinedToken {
+  const { token_id, container } = row;
+  const defined = [row.mask, row.fingerprint_expression, row.search_indexes];
+  return { token_id, container, defined: defined.some((one) => one !== null) };
+}
+
 /**
  * True where what an intent holds may be merged into a token: not where the caller, who may have made
  * the token, defined itself what is shown of it.
  */
-export function mayTakeIntent(policy: Policy, row: Row<'tokens'>): boolean {
-  if (mayReveal(policy, { id: row.token_id, container: row.container })) return true;
-  const defined = [row.mask, row.fingerprint_expression, row.search_indexes];
-  return defined.every((one) => one === null);
+export function mayTakeIntent(
+  policy: Policy,
+  { token_id: id, container, defined }: DefinedToken,
+): boolean {
+  return !defined || mayReveal(policy, { id, container });
 }
 
 /**

@@ -113,6 +113,11 @@ export function openData(tenant: Sealer, row: Row<'tokens'>, now: Instant): Secr
   return stillThere(row, JSON.parse(text.reveal()) as Json, now);
 }
 
+/** @throws VaultError `integrity`, which names the row, when its data or any other column was altered. */
+export function requireBound(tenant: Sealer, row: Row<'tokens'>): void {
+  openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
+}
+
 /** What is there at that time of data that the row was made from. */
 export function stillThere(row: Row<'tokens'>, data: Json, now: Instant): Secret<Json> {
   const hasCode = row.code_expires_at !== null && row.code_expires_at > now;

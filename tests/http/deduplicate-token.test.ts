@@ -68,6 +68,81 @@ onBothEngines('Deduplication', (engine) => {
     );
   });
 
+  test('201: whoever knows a value cannot plant a token for those who create it later', async () => {
+    const tenant = await tenants();
+    const { body: known } = await tenant.token({ ...card, type: 'network_token' });
+    const planted = async (given: object) => (await tenant.token({ ...card, ...given })).body.id;
+    const constant = { data: mastercard, fingerprint_expression: visa.number };
+    const forCards = [
+      await planted({ ...constant }),
+      await planted({ ...constant, deduplicate_token: false }),
+      await planted({ ...constant, containers: ['/elsewhere/'] }),
+    ];
+    const first = await tenant.token(card);
+    assert.equal(first.body._extras.deduplicated, false);
+    assert.equal(forCards.includes(first.body.id), false);
+    const own = { ...card, fingerprint_expression: 'x{{ data.number }}' };
+    const copied = await planted({ data: mastercard, fingerprint_expression: `x${visa.number}` });
+    assert.notEqual((await tenant.token(own)).body.id, copied);
+    const { body: third } = await tenant.token({ ...card, type: 'network_token' });
+    assert.equal(third.id, known.id);
+  });
+
+  test('201: the default expression written out is the default expression', async () => {
+    const tenant = await tenants();
+    const written = { ...card, fingerprint_expression: '{{ data.number }}' };
+    const { body: token } = await tenant.token(card);
+    assert.equal((await tenant.token(written)).body.id, token.id);
+    await tenant.send('DELETE', `/tokens/${token.id}`);
+    const { body: other } = await tenant.token(written);
+    assert.notEqual(other.id, token.id);
+    assert.equal((await tenant.token(card)).body.id, other.id);
+  });
+
+  test('201: however many planted tokens do not hide the token of a value', async () => {
+    const tenant = await tenants();
+    const planted = { type: 'card', data: mastercard, fingerprint_expression: visa.number };
+    await tenant.send('POST', '/tokenize', { body: Array.from({ length: 101 }, () => planted) });
+    const fingerprints = new Set((await tenant.rows('tokens')).map((row) => row.fingerprint));
+    assert.equal(fingerprints.size, 1);
+    const { body: first } = await tenant.token({ ...planted, deduplicate_token: true });
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => tenant.send('POST', '/tokens', { body: card })),
+    );
+    assert.equal(new Set(answers.map(({ body }) => body.id)).size, 1);
+    assert.notEqual(answers[0]?.body.id, first.id);
+    assert.equal(answers[0]?.body.fingerprint, first.fingerprint);
+  });
+
+  test('400: one request finds existing tokens of 4 MiB together, and no more', async () => {
+    const tenant = await tenants();
+    const deduplicated = (index: number) => ({
+      type: 'token',
+      fingerprint_expression: `constant ${index}`,
+      deduplicate_token: true,
+    });
+    const large = 'x'.repeat(1_040_000);
+    const ids: unknown[] = [];
+    for (let index = 0; index < 5; index++) {
+      ids.push((await tenant.token({ ...deduplicated(index), data: large })).body.id);
+    }
+    const found = (count: number) =>
+      tenant.send('POST', '/tokenize', {
+        body: ids.slice(0, count).map((_, index) => ({ ...deduplicated(index), data: 'small' })),
+      });
+    const four = await found(4);
+    assert.equal(four.status, 200);
+    assert.deepEqual(
+      four.body.map(({ id }: { id: unknown }) => id),
+      ids.slice(0, 4),
+    );
+    const five = await found(5);
+    assert.equal(five.status, 400);
+    assert.deepEqual(Object.keys(five.body.errors), ['[4].deduplicate_token']);
+    const { counts } = tenant;
+    assert.equal((await counts())['tokens'], 5);
+  });
+
   test('201: a caller who may not read the token learns only of its existence', async () => {
     const tenant = await tenants();
     const hidden = { ...card, containers: ['/hidden/'], metadata: { k: 'v' } };

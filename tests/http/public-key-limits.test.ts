@@ -67,6 +67,28 @@ onBothEngines('A public key', (engine) => {
     }
   });
 
+  test('sessions that it creates count with it at each address, authorized or not', async (t) => {
+    const vault = await startVault(t, engine, { environment: trusting });
+    const key = await vault.application(creating);
+    const here = from('192.0.2.1');
+    const opened = await atOnce(20, () => vault.send('POST', '/sessions', { key, ...here }));
+    assert.deepEqual(counted(opened), { 201: 20 });
+    const asks = (more: object) =>
+      atOnce(20, (index) =>
+        vault.send('GET', '/tokens/one', { key: opened[index]?.body.session_key, ...more }),
+      );
+    assert.deepEqual(counted(await asks(here)), { 403: 20 });
+    const grant = { nonce: opened[0]?.body.nonce, permissions: ['token:create'] };
+    const granter = await vault.application();
+    const authorizing = { key: granter, body: grant, ...here };
+    assert.equal((await vault.send('POST', '/sessions/authorize', authorizing)).status, 200);
+    const session = opened[0]?.body.session_key;
+    const creates = () => vault.send('POST', '/tokens', { key: session, body, ...here });
+    assert.deepEqual(counted(await atOnce(25, creates)), { 201: 20, 429: 5 });
+    assert.equal((await vault.send('POST', '/sessions', { key, ...here })).status, 429);
+    assert.deepEqual(counted(await asks(from('192.0.2.2'))), { 403: 20 });
+  });
+
   test('lines of a bulk body count one by one: those over the limit are 429 and cost nothing', async (t) => {
     const vault = await startVault(t, engine, { environment: byDefault });
     const owner = await newTenant(vault);

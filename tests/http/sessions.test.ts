@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
-import { purgeSessions } from '../../src/vault/sessions/sessions.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Given, type TestTenant, tenantsOf } from '../support/tenant.ts';
-import { createStillClock, managementKey, startVault } from '../support/vault.ts';
+import { createStillClock, startVault } from '../support/vault.ts';
 
 const minute = 60_000;
 
@@ -261,32 +260,5 @@ onBothEngines('sessions', (engine) => {
     const [row] = (await tenant.rows('api_keys')).filter((one) => one.session_id !== null);
     const one = await tenant.send('GET', `${path}/${row?.key_id}`, { key: tenant.managementKey });
     assert.equal(one.status, 404);
-  });
-
-  test('a purge removes expired sessions and their keys in bounded batches, and no others', async (t) => {
-    const { clock, running, send } = await startVault(t, engine);
-    const key = (
-      await send('POST', '/applications', {
-        key: managementKey,
-        body: { name: 'p', type: 'public', permissions: ['token:create'] },
-      })
-    ).body.key;
-    for (let count = 0; count < 5; count++) await send('POST', '/sessions', { key });
-    clock.advance(3 * minute);
-    const live = (await send('POST', '/sessions', { key })).body.session_key;
-    const { store, tenants } = running.vault;
-    const [tenant] = await tenants.all();
-    assert.ok(tenant);
-    const purge = () =>
-      purgeSessions({ store, clock }, { tenant: tenant.tenant_id, until: clock.now(), rowsMax: 3 });
-    assert.deepEqual([await purge(), await purge(), await purge()], [3, 2, 0]);
-    const rows = await store.select((db) => db.selectFrom('sessions').selectAll());
-    const keys = await store.select((db) =>
-      db.selectFrom('api_keys').selectAll().where('session_id', 'is not', null),
-    );
-    assert.deepEqual([rows.length, keys.length], [1, 1]);
-    assert.equal((await send('GET', '/tokens/abc', { key: live })).status, 403);
-    const logs = await store.select((db) => db.selectFrom('logs').selectAll());
-    assert.equal(logs.filter((one) => one.operation === 'expire').length, 5);
   });
 });

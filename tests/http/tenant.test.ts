@@ -126,7 +126,7 @@ onBothEngines('/tenants/self', (engine) => {
     await tenants.verifyRootKey();
     const purged: number[] = [];
     for (;;) {
-      const count = await purgeDeletedTenants({ store, clock }, 3);
+      const count = await purgeDeletedTenants({ store, tenants, clock }, 3);
       if (count === 0) break;
       purged.push(count);
     }
@@ -144,13 +144,13 @@ onBothEngines('/tenants/self', (engine) => {
     const created = await tenant.token({ type: 'token', data: 'late' });
     const [row] = await tenant.rows('tokens');
     await manage(tenant, 'DELETE');
-    const { store, clock } = tenant.vault.running.vault;
-    while ((await purgeDeletedTenants({ store, clock }, 100)) > 0);
+    const { store, clock, tenants } = tenant.vault.running.vault;
+    while ((await purgeDeletedTenants({ store, tenants, clock }, 100)) > 0);
     const [entry] = await tenant.rows('logs');
     assert.ok(row && entry && created.status === 201);
     // The other server still had the keys, which this one does not: here nothing is proven with them.
     await store.commit({ insert: { tokens: [row] }, entries: [entry], unexplained: true });
-    assert.equal(await purgeDeletedTenants({ store, clock }, 100), 1);
+    assert.equal(await purgeDeletedTenants({ store, tenants, clock }, 100), 1);
     assert.deepEqual(await tenant.rows('tokens'), []);
   });
 

@@ -164,11 +164,37 @@ onBothEngines('a row that was altered outside the vault', (engine) => {
       ['GET', path, undefined],
       ['PUT', path, update],
       ['POST', `${path}/keys`, undefined],
+      ['GET', '/applications', undefined],
+      ['GET', `${path}/keys`, undefined],
+      ['GET', `${path}/keys/${JSON.parse(row.key_ids)[0]}`, undefined],
     ] as const) {
       const ask = () => manage(method, at, body);
       await assertRefused({ tenant, sets: { rules }, status: 500, ask });
     }
     assert.equal((await manage('DELETE', path)).status, 204);
+  });
+
+  test('500: any column of a key where keys are shown, and it can be removed', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    const [row] = (await tenant.rows('api_keys')).filter(({ created_by }) => created_by !== null);
+    assert.ok(row);
+    const where = `key_id = '${row.key_id}'`;
+    const path = `/applications/${row.application_id}`;
+    const manage = (method: string, at: string) =>
+      tenant.send(method, at, { key: tenant.managementKey });
+    const paths = ['/applications', path, `${path}/keys`, `${path}/keys/${row.key_id}`];
+    for (const sets of [{ created_at: row.created_at - 1000 }, { created_by: null }]) {
+      await write(engine, vault, { table: 'api_keys', where, sets });
+      for (const at of paths) {
+        await assertRefused({ tenant, sets, status: 500, ask: () => manage('GET', at) });
+      }
+      const { created_at, created_by } = row;
+      await write(engine, vault, { table: 'api_keys', where, sets: { created_at, created_by } });
+      for (const at of paths) assert.equal((await manage('GET', at)).status, 200, at);
+    }
+    await write(engine, vault, { table: 'api_keys', where, sets: { created_by: null } });
+    assert.equal((await manage('DELETE', `${path}/keys/${row.key_id}`)).status, 204);
   });
 
   test('401: the row of a deleted key that is put back', async (t) => {
@@ -186,6 +212,13 @@ onBothEngines('a row that was altered outside the vault', (engine) => {
     vault.clock.advance(laterMs);
     const ask = () => tenant.send('GET', '/applications/key', { key });
     await assertRefused({ tenant, sets: { row: 'put back' }, status: 401, ask });
+    const manage = { key: tenant.managementKey };
+    assert.equal((await tenant.send('GET', path, manage)).status, 404);
+    for (const at of ['/applications', `/applications/${row.application_id}/keys`]) {
+      const shown = await tenant.send('GET', at, manage);
+      assert.equal(shown.status, 200);
+      assert.equal(shown.text.includes(row.key_id), false, at);
+    }
   });
 
   test('401: any column of a session', async (t) => {

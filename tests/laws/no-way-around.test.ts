@@ -115,7 +115,6 @@ onBothEngines('A token that waits for an equal value', (engine) => {
   const traps = [
     { type: 'card', data: number, mask: '{{ data.cvc }}' },
     { type: 'card', data: number, search_indexes: ['{{ data.expiration_year }}'] },
-    { type: 'card', data: mastercard, fingerprint_expression: visa.number, mask: '{{ data }}' },
   ];
   const updating = { deduplicate_tokens: 'true', token_deduplication_behavior: 'update_existing' };
 
@@ -132,6 +131,23 @@ onBothEngines('A token that waits for an equal value', (engine) => {
       assert.deepEqual([answer.body.id, answer.body._extras], [waiting.id, read]);
       assert.deepEqual(await tenant.rows('tokens'), before);
     }
+  });
+
+  test('201: is not found when a constant gave it its fingerprint', async () => {
+    const tenant = await tenants();
+    await tenant.set(updating);
+    const constant = { fingerprint_expression: visa.number, mask: '{{ data }}' };
+    await tenant.token({ type: 'card', data: mastercard, ...constant });
+    const [before] = await tenant.rows('tokens');
+    const key = await tenant.application({ type: 'public', permissions: ['token:create'] });
+    const answer = await tenant.send('POST', '/tokens', {
+      key,
+      body: { type: 'card', data: visa },
+    });
+    assert.deepEqual(answer.body._extras, { deduplicated: false }, answer.text);
+    const rows = await tenant.rows('tokens');
+    assert.deepEqual([rows.length, rows[0]?.fingerprint], [2, rows[1]?.fingerprint]);
+    assert.ok(rows.some((row) => row.token_id === before?.token_id && row.version === 1));
   });
 
   test('201: takes over the data of a request with the same definitions', async () => {

@@ -8,6 +8,7 @@ import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { type Environment, environmentOf, runCommand, spawnVault } from '../support/process.ts';
 import { assertUnchanged, contentOf } from '../support/rows.ts';
 import { filesBelow } from '../support/scan.ts';
+import { newTenant } from '../support/tenant.ts';
 import { createApplication, request, startVault } from '../support/vault.ts';
 
 interface Refusal {
@@ -27,6 +28,11 @@ function spoilFile(text: string) {
     return {};
   };
 }
+
+const alterKeyring = {
+  sqlite: `update tenants set keyring = cast(substr(keyring, 1, 40) || x'00' || substr(keyring, 42) as blob)`,
+  postgres: 'update tenants set keyring = set_byte(keyring, 40, 255 - get_byte(keyring, 40))',
+};
 
 const refusals: readonly Refusal[] = [
   {
@@ -71,13 +77,9 @@ const refusals: readonly Refusal[] = [
     says: /root key \(file .*root\.key\) has mode 0644/,
   },
   {
-    title: 'a stored keyring that was altered',
+    title: 'all stored keyrings altered',
     spoil: async (place, engine) => {
-      const sql = {
-        sqlite: `update tenants set keyring = cast(substr(keyring, 1, 40) || x'00' || substr(keyring, 42) as blob)`,
-        postgres: 'update tenants set keyring = set_byte(keyring, 40, 255 - get_byte(keyring, 40))',
-      };
-      await engine.run(place, sql[engine.name]);
+      await engine.run(place, alterKeyring[engine.name]);
       return {};
     },
     says: /root key .* does not open the keys stored .* or the database was altered/,
@@ -111,6 +113,31 @@ onBothEngines('the start', (engine) => {
     assert.equal(code, 1, stdout);
     assert.match(stderr, /root key \(environment\) does not open the keys/);
     assertUnchanged(before, await contentOf(engine, place));
+  });
+
+  test('goes on where the row of one tenant was altered: that one is refused, with an alert', async (t) => {
+    const first = await startVault(t, engine);
+    const [one, other] = [await newTenant(first), await newTenant(first)];
+    await first.stop();
+    const { place } = first;
+    const where = `where tenant_id = '${one.id}'`;
+    const spoiled = `${alterKeyring[engine.name]} ${where}`;
+    for (const sql of [`update tenants set type = 'production' ${where}`, spoiled]) {
+      await engine.run(place, sql);
+      const vault = await startVault(t, engine, { place });
+      const alerts = vault.logged.filter(({ fields }) => fields?.tenant_id === one.id);
+      assert.deepEqual(
+        alerts.map(({ message }) => message),
+        ['the row or the keyring of a tenant was altered outside the vault; it is refused'],
+      );
+      const { text } = await vault.send('GET', '/metrics');
+      assert.match(text, /^strongroom_integrity_failures_total 1$/m);
+      const statusOf = async (key: string) =>
+        (await vault.send('GET', '/tenants/self', { key })).status;
+      assert.equal(await statusOf(other.managementKey), 200);
+      assert.equal(await statusOf(one.managementKey), 401);
+      await vault.stop();
+    }
   });
 
   test('leaves no trace of the root key in the database', async (t) => {

@@ -4,11 +4,11 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Caller, Origin } from '../../rules/caller.ts';
 import { attemptOf } from '../../rules/log-entries.ts';
 import { type Effect, perform } from '../../rules/operation.ts';
-import type { HolderKind } from '../../rules/permissions.ts';
 import { holds } from '../../rules/policy.ts';
 import { forbid, refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
 import type { Route } from '../protocol/route.ts';
+import type { Holder } from './rate-limit.ts';
 
 export interface AdmissionOptions {
   readonly authenticate: Authenticate;
@@ -20,7 +20,7 @@ export interface Applicant {
   readonly key: string | undefined;
   readonly origin: Origin;
   /** Called once the key is known to be valid; the request is not admitted where it throws. */
-  readonly count?: ((kind: HolderKind) => Promise<void>) | undefined;
+  readonly count?: ((holder: Holder) => Promise<void>) | undefined;
 }
 
 /** Rejects with `unauthenticated`, with what `count` throws or, logged, with `forbidden`. */
@@ -46,7 +46,7 @@ export function createAdmission({ authenticate, store, clock }: AdmissionOptions
 
   return async (route, { key, origin, count }) => {
     const caller = await authenticate(key, origin);
-    await count?.(caller.kind);
+    await count?.(caller);
     const refusal = refusalOf(route, caller);
     if (refusal) await perform(store, async () => refusal);
     return caller;

@@ -6,8 +6,12 @@ import type { HolderKind } from '../../rules/permissions.ts';
 import { compileValidator } from '../protocol/validation.ts';
 import { strict } from '../schemas/shared.ts';
 
-/** What is counted apart: each network address, each key, or each key at each address. */
-export type LimitSubject = 'address' | 'key';
+/**
+ * What is counted separately: each network address, each key, or each application with all its keys and
+ * the sessions that they created; also two of them together, such as each key at each address.
+ */
+const subjects = ['address', 'key', 'application'] as const;
+export type LimitSubject = (typeof subjects)[number];
 
 export interface RateLimitRule {
   readonly per: readonly LimitSubject[];
@@ -29,7 +33,7 @@ export interface RateLimits {
 
 const rule = Type.Object(
   {
-    per: Type.Array(Type.Enum(['address', 'key']), { minItems: 1, maxItems: 2 }),
+    per: Type.Array(Type.Enum([...subjects]), { minItems: 1, maxItems: 2 }),
     key_kinds: Type.Optional(
       Type.Array(Type.Enum(['public', 'private', 'management', 'session']), { minItems: 1 }),
     ),
@@ -96,10 +100,13 @@ const perAddress = (requests: number, ...routes: string[]): RateLimitRule => ({
 
 const failedAuthentication: FailureLimit = { requests: 60, windowMs: 10 * second };
 
-/** A public key lies in every visitor's browser, so each visitor is counted by itself. */
+/**
+ * A public key lies in every visitor's browser, so each visitor is counted by itself, with the sessions
+ * that the key creates: there may be one for each request.
+ */
 const perVisitor: RateLimitRule = {
-  per: ['key', 'address'],
-  kinds: ['public'],
+  per: ['application', 'address'],
+  kinds: ['public', 'session'],
   routes: undefined,
   requests: 60,
   windowMs: 10 * second,

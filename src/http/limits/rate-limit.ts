@@ -5,7 +5,7 @@ import { sha256 } from '../../crypto/digest.ts';
 import { type Clock, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { networkOf } from '../../lib/network.ts';
-import type { HolderKind } from '../../rules/permissions.ts';
+import type { Caller } from '../../rules/caller.ts';
 import type { Limiter, Standing } from '../../store/limiter.ts';
 import type { Store } from '../../store/store.ts';
 import type { CountParts, Route, WholeRoute } from '../protocol/route.ts';
@@ -15,8 +15,11 @@ import type { RateLimitRule } from './rate-limit-rules.ts';
 export interface Sender {
   readonly address: string;
   readonly key?: string | undefined;
-  readonly kind?: HolderKind | undefined;
+  readonly holder?: Holder | undefined;
 }
+
+/** Who holds the key. */
+export type Holder = Pick<Caller, 'kind' | 'application'>;
 
 /** @throws VaultError `too_many_requests`; the reply then says, as it always does, what is left. */
 type Check = (sender: Sender, reply: FastifyReply) => Promise<void>;
@@ -58,7 +61,9 @@ export function createRateLimits({ rules, store, clock }: RateLimitOptions) {
       byAddress: (sender, reply) => check(early, sender, { reply, clock }),
       byKey: (sender, reply) => check(meant(late, sender), sender, { reply, clock }),
       ofBody: (sender) =>
-        sender.kind === 'public' ? partsCounter(meant(own, sender), sender, clock) : allowAll,
+        sender.holder?.kind === 'public'
+          ? partsCounter(meant(own, sender), sender, clock)
+          : allowAll,
     };
   };
 }
@@ -111,11 +116,11 @@ export function unknownRoutes(
 }
 
 function needsKey({ per, kinds }: RateLimitRule): boolean {
-  return per.includes('key') || kinds !== undefined;
+  return kinds !== undefined || per.some((subject) => subject !== 'address');
 }
 
-function isMeant({ kinds }: RateLimitRule, { kind }: Sender): boolean {
-  return kinds === undefined || (kind !== undefined && kinds.includes(kind));
+function isMeant({ kinds }: RateLimitRule, { holder }: Sender): boolean {
+  return kinds === undefined || (holder !== undefined && kinds.includes(holder.kind));
 }
 
 /** Equal on all servers that have the rule, another when the rule changes. */
@@ -192,10 +197,11 @@ function headersOf(rule: RateLimitRule, standing: Standing, clock: Clock): Recor
 }
 
 /** Keys are counted by their hash: counters are in the database, where no key may be. */
-function subjectOf({ per }: RateLimitRule, { address, key = '' }: Sender): string {
+function subjectOf({ per }: RateLimitRule, { address, key = '', holder }: Sender): string {
   const parts = {
     address: () => networkOf(address),
     key: () => hashApiKey(key),
+    application: () => holder?.application ?? '',
   };
   return per.map((subject) => parts[subject]()).join(' ');
 }

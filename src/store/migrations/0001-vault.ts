@@ -94,8 +94,10 @@ export function vault(types: ColumnTypes): string[] {
       modified_at ${integer},
       constraint tokens_key primary key (tenant_id, token_id)
     )`,
-    // A token created without deduplication may share its fingerprint; one that answers for it may not.
-    'create unique index tokens_fingerprint on tokens (tenant_id, fingerprint) where deduplicated = 1',
+    // A token created without deduplication may share its fingerprint; one that answers for it may not,
+    // unless the fingerprint came about by another expression: creators choose it, and so the fingerprint.
+    `create unique index tokens_fingerprint on tokens
+      (tenant_id, fingerprint, coalesce(fingerprint_expression, '')) where deduplicated = 1`,
     'create index tokens_by_fingerprint on tokens (tenant_id, fingerprint) where fingerprint is not null',
     // The order of lists. With the expiry a list can be counted and skipped through in the index alone.
     'create index tokens_by_creation on tokens (tenant_id, created_at, token_id, expires_at)',

@@ -1,5 +1,5 @@
 /** Rows of a tenant, whatever the table: those that are due, and all that a deleted tenant leaves behind. */
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { columnsOf } from '../change.ts';
@@ -7,6 +7,7 @@ import type { Query } from '../store.ts';
 import {
   type Key,
   type Row,
+  type Schema,
   type SqlValue,
   shapes,
   type Table,
@@ -75,36 +76,67 @@ export function rowsDue<T extends Table>(
   column: keyof Row<T> & string,
   due: DueRows,
 ): Query<Row<T>> {
-  return select(table, { columns: shapes[table].columns, column, due }) as Query<Row<T>>;
+  const { columns } = shapes[table];
+  return (db) => dueOf(db, { table, columns, column, due }) as unknown as ReturnType<Query<Row<T>>>;
 }
 
-/** The same, but of each row only what a change names to remove it. */
-export function removableDue<T extends VersionedTable>(
+/** Of a row that is due, what a change names to remove it, and how much sealed data it has. */
+export type SizedDue<T extends VersionedTable> = Key<T> & {
+  readonly version: number;
+  readonly bytes: number;
+};
+
+/** The same, but of each row no more than that: neither engine reads a value for its length. */
+export function sizedDue<T extends 'tokens' | 'token_intents'>(
   table: T,
   column: keyof Row<T> & string,
   due: DueRows,
-): Query<Key<T> & { readonly version: number }> {
+): Query<SizedDue<T>> {
   const columns = columnsOf(table, 'remove');
-  return select(table, { columns, column, due }) as Query<Key<T> & { readonly version: number }>;
+  return (db) =>
+    dueOf(db, { table, columns, column, due }).select(
+      sql<number>`octet_length(data)`.as('bytes'),
+    ) as unknown as ReturnType<Query<SizedDue<T>>>;
+}
+
+/** Whole rows by their ids. */
+export function rowsWithIds<T extends Table>(
+  table: T,
+  {
+    tenant,
+    column,
+    ids,
+  }: { readonly tenant: TenantId; readonly column: string; readonly ids: readonly string[] },
+): Query<Row<T>> {
+  return (db) =>
+    (db as unknown as Uniform)
+      .selectFrom(table as string)
+      .selectAll()
+      .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant))
+      .where(
+        column,
+        'in',
+        ids.map((id) => storedIn(table, column, id)),
+      ) as unknown as ReturnType<Query<Row<T>>>;
 }
 
 interface Selected {
+  readonly table: Table;
   readonly columns: readonly string[];
   readonly column: string;
   readonly due: DueRows;
 }
 
-function select(
-  table: Table,
-  { columns, column, due: { tenant, until, rowsMax, skip } }: Selected,
-): Query<unknown> {
-  return (db) =>
-    (db as unknown as Uniform)
-      .selectFrom(table)
-      .select([...columns])
-      .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant.id))
-      .where(column, '<=', until)
-      .orderBy(column)
-      .limit(rowsMax)
-      .offset(skip);
+function dueOf(
+  db: Kysely<Schema>,
+  { table, columns, column, due: { tenant, until, rowsMax, skip } }: Selected,
+) {
+  return (db as unknown as Uniform)
+    .selectFrom(table)
+    .select([...columns])
+    .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant.id))
+    .where(column, '<=', until)
+    .orderBy(column)
+    .limit(rowsMax)
+    .offset(skip);
 }

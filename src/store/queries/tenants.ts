@@ -28,8 +28,8 @@ export const anyProductionTenant: Query<TenantKey> = (db) =>
     .limit(1);
 
 /** The tenants whose rows the purge job removes. */
-export const deletedTenants: Query<TenantKey> = (db) =>
-  db.selectFrom('tenants').select('tenant_id').where('deleted_at', 'is not', null);
+export const deletedTenants: Query<Row<'tenants'>> = (db) =>
+  db.selectFrom('tenants').selectAll().where('deleted_at', 'is not', null);
 
 export function tenantWithId(tenant: TenantId): Query<Row<'tenants'>> {
   return (db) => db.selectFrom('tenants').selectAll().where('tenant_id', '=', tenant);

@@ -1,35 +1,52 @@
 /** Queries about tokens by what they hold: their fingerprints, their search terms, their number. */
 import assert from 'node:assert/strict';
+import { type Kysely, sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
-import type { TenantId } from '../../lib/ids.ts';
+import type { TenantId, TokenId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
-import type { Key, Row } from '../tables.ts';
+import type { Key, Row, Schema } from '../tables.ts';
 import { storedId, storedTenant } from './stored.ts';
 import { notExpired } from './token-conditions.ts';
 
 /** Tokens of one fingerprint that deduplication looks at. */
 const equalsMax = 100;
 
-/** Tokens of those fingerprints, expired ones included; of each, first the one that answers for it. */
-export function tokensWithFingerprints(
+/** A fingerprint, and the expressions that tokens may have of which deduplication looks for an equal. */
+export interface FingerprintWanted {
+  readonly fingerprint: string;
+  readonly expression: string;
+  /** True where the expression is that of the type: tokens without one of their own have it too. */
+  readonly ofType: boolean;
+}
+
+/** An equal token as far as it is needed to choose one, without what may be large. */
+export interface EqualToken
+  extends Pick<
+    Row<'tokens'>,
+    | 'tenant_id'
+    | 'token_id'
+    | 'version'
+    | 'type'
+    | 'container'
+    | 'fingerprint'
+    | 'fingerprint_expression'
+    | 'deduplicated'
+    | 'expires_at'
+  > {
+  /** 1 where it has a mask or search indexes of its own. */
+  readonly defined: number;
+  /** Of the sealed data. */
+  readonly bytes: number;
+}
+
+/** Equal tokens, expired ones included; of each fingerprint first the one that answers for it. */
+export function equalTokens(
   tenant: TenantId,
-  fingerprints: readonly string[],
-): Query<Row<'tokens'>> {
+  wanted: readonly FingerprintWanted[],
+): Query<EqualToken> {
   return (db) => {
-    const [first, ...others] = fingerprints.map((fingerprint) =>
-      db
-        .selectFrom(
-          db
-            .selectFrom('tokens')
-            .selectAll()
-            .where('tenant_id', '=', storedTenant(tenant))
-            .where('fingerprint', '=', fingerprint)
-            .orderBy('deduplicated', 'desc')
-            .orderBy('created_at')
-            .limit(equalsMax)
-            .as('equal'),
-        )
-        .selectAll(),
+    const [first, ...others] = wanted.map((one) =>
+      db.selectFrom(equalsOf(db, tenant, one).as('equal')).selectAll(),
     );
     assert(first !== undefined, 'there is a fingerprint to look for');
     return others
@@ -37,6 +54,42 @@ export function tokensWithFingerprints(
       .orderBy('deduplicated', 'desc')
       .orderBy('created_at');
   };
+}
+
+function equalsOf(
+  db: Kysely<Schema>,
+  tenant: TenantId,
+  { fingerprint, expression, ofType }: FingerprintWanted,
+) {
+  return db
+    .selectFrom('tokens')
+    .select([
+      'tenant_id',
+      'token_id',
+      'version',
+      'type',
+      'container',
+      'fingerprint',
+      'fingerprint_expression',
+      'deduplicated',
+      'expires_at',
+      'created_at',
+    ])
+    .select([
+      sql<number>`case when mask is null and search_indexes is null then 0 else 1 end`.as(
+        'defined',
+      ),
+      sql<number>`octet_length(data)`.as('bytes'),
+    ])
+    .where('tenant_id', '=', storedTenant(tenant))
+    .where('fingerprint', '=', fingerprint)
+    .where(({ eb, or }) => {
+      const same = eb('fingerprint_expression', '=', expression);
+      return ofType ? or([same, eb('fingerprint_expression', 'is', null)]) : same;
+    })
+    .orderBy('deduplicated', 'desc')
+    .orderBy('created_at')
+    .limit(equalsMax);
 }
 
 /**
@@ -78,6 +131,21 @@ export function tokenCountsByType(
       ])
       .groupBy('type')
       .orderBy('type');
+}
+
+/** A token as far as rules decide over it, without what may be large. */
+export type TokenState = Pick<
+  Row<'tokens'>,
+  'token_id' | 'version' | 'container' | 'expires_at' | 'created_at' | 'modified_at'
+>;
+
+export function tokenStates(tenant: TenantId, ids: readonly TokenId[]): Query<TokenState> {
+  return (db) =>
+    db
+      .selectFrom('tokens')
+      .select(['token_id', 'version', 'container', 'expires_at', 'created_at', 'modified_at'])
+      .where('tenant_id', '=', storedTenant(tenant))
+      .where('token_id', 'in', ids.map(storedId));
 }
 
 /** Where tokens of that fingerprint are; first the one that answers for it. */

@@ -52,10 +52,15 @@ function sqlOf(table: Table, action: RowOperation['action']): string {
 
 const constraintFailures = new Set([1555, 2067]); // SQLITE_CONSTRAINT_PRIMARYKEY, _UNIQUE
 
-/** SQLite names the columns of the constraint, not the constraint: `tokens.tenant_id, tokens.token_id`. */
+/**
+ * SQLite names the columns of the constraint, not the constraint: `tokens.tenant_id, tokens.token_id`.
+ * Only an index over an expression is named itself: `index 'tokens_fingerprint'`.
+ */
 function preconditionOf(error: unknown, table: Table): Precondition | undefined {
   const { errcode, message } = error as { errcode?: number; message?: string };
   if (errcode === undefined || !constraintFailures.has(errcode)) return undefined;
+  const index = /: index '(\w+)'$/.exec(message ?? '')?.[1];
+  if (index !== undefined) return `${table}.${index.slice(table.length + 1)}`;
   const columns = (message ?? '')
     .slice((message ?? '').indexOf(': ') + 2)
     .split(', ')

@@ -5,9 +5,10 @@ import type { Random } from '../../lib/random.ts';
 import type { Actor } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
+import { requireProven } from '../../rules/proven-row.ts';
 import type { Store } from '../../store/store.ts';
 import { newKey, viewKey } from './api-key-row.ts';
-import { applicationOf, keyOf, keysOf, provenApplicationOf } from './queries.ts';
+import { keyOf, keysOf, noKey, provenApplicationOf, provenKeysOf } from './queries.ts';
 import type { ApplicationReading } from './read.ts';
 import { keyIdsOf, withKeyIds } from './row.ts';
 
@@ -73,8 +74,8 @@ export function listKeys(
 ): Decide {
   const ids = query.id?.map((id) => id.toLowerCase());
   return async () => {
-    const row = await applicationOf(store, actor.tenant.id, application);
-    const keys = await keysOf(store, actor.tenant.id, [row.application_id]);
+    const row = await provenApplicationOf(store, actor.tenant, application);
+    const keys = await provenKeysOf(store, actor.tenant, [row]);
     const wanted = keys.filter(
       (key) => (ids?.includes(key.key_id) ?? true) && (query.type?.includes(row.type) ?? true),
     );
@@ -95,8 +96,10 @@ export interface KeyPath {
 /** From the decision `not_found`. */
 export function readKey({ store, clock }: ApplicationReading, actor: Actor, path: KeyPath): Decide {
   return async () => {
-    const application = await applicationOf(store, actor.tenant.id, path.id);
-    const row = await keyOf(store, application, path.keyId);
+    const { tenant } = actor;
+    const application = await provenApplicationOf(store, tenant, path.id);
+    const row = requireProven(tenant, 'api_keys', await keyOf(store, application, path.keyId));
+    if (!keyIdsOf(application).includes(row.key_id)) throw noKey();
     const fact = { entity: 'application_key', id: row.key_id, operation: 'read' } as const;
     return {
       change: { entries: [entryOf(actor, clock.now(), fact)] },

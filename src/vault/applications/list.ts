@@ -6,6 +6,7 @@ import type { Actor } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { ApplicationKind } from '../../rules/permissions.ts';
+import { requireProven } from '../../rules/proven-row.ts';
 import {
   type ApplicationFilter,
   type ApplicationPosition,
@@ -13,7 +14,7 @@ import {
   applicationPage,
 } from '../../store/queries/applications.ts';
 import type { Row } from '../../store/tables.ts';
-import { keysOf } from './queries.ts';
+import { provenKeysOf } from './queries.ts';
 import type { ApplicationReading } from './read.ts';
 import { viewApplication } from './view.ts';
 
@@ -30,7 +31,10 @@ export interface ApplicationQuery {
 const sizeDefault = 20;
 const route = 'GET /applications';
 
-/** @throws VaultError `validation_failed` for an invalid cursor. */
+/**
+ * From the decision `integrity` when an application or key of the page was altered.
+ * @throws VaultError `validation_failed` for an invalid cursor.
+ */
 export function listApplications(
   { store, clock }: ApplicationReading,
   actor: Actor,
@@ -52,14 +56,10 @@ export function listApplications(
     // One row more than the page holds, which says whether another page follows.
     const wanted = { ...filter, limit: size + 1, after, skip: (page - 1) * size };
     const rows = isEmpty ? [] : await store.select(applicationPage(wanted));
-    const shown = rows.slice(0, size);
+    const shown = rows.slice(0, size).map((row) => requireProven(tenant, 'applications', row));
     const last = shown.at(-1);
     const next = rows.length > size && last && sealCursor(cursorKey, route, positionOf(last));
-    const keys = await keysOf(
-      store,
-      tenant.id,
-      shown.map((row) => row.application_id),
-    );
+    const keys = await provenKeysOf(store, tenant, shown);
     return {
       change: {
         entries: [

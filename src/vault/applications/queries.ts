@@ -6,6 +6,7 @@ import type { Tenant } from '../../rules/tenant.ts';
 import { applicationKeys, keyWithId } from '../../store/queries/applications.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
+import { keyIdsOf } from './row.ts';
 
 /** @throws VaultError `not_found`, alike for one that is missing and for another tenant's. */
 export async function applicationOf(
@@ -44,6 +45,24 @@ export async function keysOf(
 ): Promise<Row<'api_keys'>[]> {
   if (applications?.length === 0) return [];
   return store.select(applicationKeys(tenant, applications));
+}
+
+/**
+ * The applications' own keys as the vault wrote them, for code that shows them. One that its application does
+ * not name was put back after it was deleted: it opens nothing and is left out.
+ * @throws VaultError `integrity` when one was altered.
+ */
+export async function provenKeysOf(
+  store: Store,
+  tenant: Tenant,
+  applications: readonly Row<'applications'>[],
+): Promise<Row<'api_keys'>[]> {
+  const ids = applications.map(({ application_id }) => application_id);
+  const rows = await keysOf(store, tenant.id, ids);
+  const named = new Set(applications.flatMap(keyIdsOf));
+  return rows
+    .map((row) => requireProven(tenant, 'api_keys', row))
+    .filter(({ key_id }) => named.has(key_id));
 }
 
 /** @throws VaultError `not_found`, also for the key of another application. */

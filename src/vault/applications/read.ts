@@ -4,7 +4,7 @@ import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Store } from '../../store/store.ts';
-import { keysOf, provenApplicationOf } from './queries.ts';
+import { provenApplicationOf, provenKeysOf } from './queries.ts';
 import { viewApplication } from './view.ts';
 
 export interface ApplicationReading {
@@ -20,7 +20,7 @@ export function readApplication(
 ): Decide {
   return async () => {
     const row = await provenApplicationOf(store, caller.tenant, id);
-    const keys = await keysOf(store, caller.tenant.id, [row.application_id]);
+    const keys = await provenKeysOf(store, caller.tenant, [row]);
     const fact = { entity: 'application', id: row.application_id, operation: 'read' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },

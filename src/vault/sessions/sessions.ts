@@ -1,15 +1,11 @@
 /** Sessions: short-lived keys that hold what an application granted them, and nothing before. */
 import { hashSessionNonce } from '../../crypto/session-nonce.ts';
-import { type Clock, day, type Instant, minute } from '../../lib/clock.ts';
+import { day, minute } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
-import type { LogEntry } from '../../lib/log-chain/entries.ts';
-import { systemEntry } from '../../rules/log-entries.ts';
 import { covers, type Policy, policyOf } from '../../rules/policy.ts';
 import { requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
-import { keysWithHashes } from '../../store/queries/applications.ts';
 import { sessionWithNonce } from '../../store/queries/sessions.ts';
-import { rowsDue } from '../../store/queries/tenant-rows.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { accessOf } from '../applications/row.ts';
@@ -58,44 +54,4 @@ export async function sessionOfNonce(
 ): Promise<Row<'sessions'> | undefined> {
   const [row] = await store.select(sessionWithNonce(tenant, hashSessionNonce(nonce)));
   return row;
-}
-
-export interface Purge {
-  readonly tenant: TenantId;
-  /** What had expired by then goes. */
-  readonly until: Instant;
-  /** The most sessions that are removed. */
-  readonly rowsMax: number;
-}
-
-/**
- * Removes expired sessions and their keys, the oldest first, in one change.
- * @returns how many; 0 also when another server was faster.
- */
-export async function purgeSessions(
-  { store, clock }: { readonly store: Store; readonly clock: Clock },
-  { tenant, until, rowsMax }: Purge,
-): Promise<number> {
-  const now = clock.now();
-  const due = { tenant: { id: tenant }, until, rowsMax, skip: 0 };
-  const rows = await store.select(rowsDue('sessions', 'expires_at', due));
-  const [first, ...others] = rows.map((row) =>
-    systemEntry({ tenant, at: now, entity: 'session', id: row.session_id, operation: 'expire' }),
-  );
-  if (first === undefined) return 0;
-  const entries: readonly [LogEntry, ...LogEntry[]] = [first, ...others];
-  const hashes = rows.map(({ key_hash }) => key_hash);
-  const keys = await store.select(keysWithHashes(tenant, hashes));
-  const { conflict } = await store.commit({
-    remove: {
-      sessions: rows.map(({ tenant_id, session_id, version }) => ({
-        tenant_id,
-        session_id,
-        version,
-      })),
-      api_keys: keys,
-    },
-    entries,
-  });
-  return conflict === undefined ? rows.length : 0;
 }

@@ -1,8 +1,11 @@
 /** Deleting a tenant: first its keys, so that nothing of it can be read again, then all of its rows. */
 import type { Clock, Instant } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { TenantId } from '../../lib/ids.ts';
 import type { Actor } from '../../rules/caller.ts';
 import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
+import type { Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
 import { purgedTables, rowsOfTenant } from '../../store/queries/tenant-rows.ts';
 import { deletedTenants } from '../../store/queries/tenants.ts';
@@ -30,7 +33,7 @@ export function deleteTenant(
     const fact = { entity: 'tenant', id: row.tenant_id, operation: 'delete' } as const;
     return {
       change: {
-        replace: { tenants: [deleted(row, now)] },
+        replace: { tenants: [tenants.tombstone(deleted(row, now))] },
         ...(checkpoint && { insert: { checkpoints: [checkpoint] } }),
         entries: [entryOf(actor, now, fact)],
       },
@@ -40,7 +43,10 @@ export function deleteTenant(
 }
 
 /** What remains says that there was a tenant, for those who read its log; its name is free again. */
-function deleted(row: Row<'tenants'>, now: Instant): Row<'tenants'> {
+function deleted(
+  { proof: _proof, ...row }: Row<'tenants'>,
+  now: Instant,
+): Omit<Row<'tenants'>, 'proof'> {
   return {
     ...row,
     version: row.version + 1,
@@ -50,26 +56,31 @@ function deleted(row: Row<'tenants'>, now: Instant): Row<'tenants'> {
     quotas: '{}',
     keyring: new Uint8Array(0),
     deleted_at: now,
-    // The key that would prove it is destroyed with the others.
-    proof: '',
   };
 }
 
 export interface Purging {
   readonly store: Store;
+  readonly tenants: Tenants;
   readonly clock: Clock;
 }
 
 /**
  * Removes up to `rowsMax` rows of one table of one deleted tenant, in one change.
  * @returns how many; 0 when no deleted tenant has any left, or when another server was faster.
+ * @throws VaultError `integrity` when all that is left are tenants that the vault did not delete.
  */
 export async function purgeDeletedTenants(
-  { store, clock }: Purging,
+  { store, tenants, clock }: Purging,
   rowsMax: number,
 ): Promise<number> {
-  const tenants = await store.select(deletedTenants);
-  for (const { tenant_id: tenant } of tenants) {
+  let altered: TenantId | undefined;
+  for (const tombstone of await store.select(deletedTenants)) {
+    const { tenant_id: tenant } = tombstone;
+    if (!tenants.isTombstone(tombstone)) {
+      altered ??= tenant;
+      continue;
+    }
     for (const table of purgedTables) {
       const rows = await store.select(rowsOfTenant(table, { tenant, limit: rowsMax }));
       if (rows.length === 0) continue;
@@ -80,5 +91,14 @@ export async function purgeDeletedTenants(
       return conflict === undefined ? rows.length : 0;
     }
   }
+  if (altered !== undefined) throw notDeleted(altered);
   return 0;
+}
+
+function notDeleted(tenant: TenantId): VaultError {
+  return new VaultError('integrity', {
+    public: 'A stored value failed its integrity check.',
+    internal: `the tenant ${tenant} was marked as deleted outside the vault; its rows stay`,
+    altered: { entity: 'tenant', id: tenant },
+  });
 }

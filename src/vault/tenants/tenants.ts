@@ -1,12 +1,13 @@
 /** Tenants: their settings, quotas and keys, and how one comes to be. */
 import { createKeyring, type Keyring, openKeyring, wrapKeyring } from '../../crypto/keyring.ts';
 import type { RootKey } from '../../crypto/root-key.ts';
+import { isTombstone, sealTombstone } from '../../crypto/tombstone.ts';
 import { type Clock, hour, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import { newUuid, type TenantId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
-import { isProven, proven } from '../../rules/proven-row.ts';
+import { isProven, proven, provenText } from '../../rules/proven-row.ts';
 import { quotasOf, settingsOf } from '../../rules/settings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { allTenants } from '../../store/queries/tenants.ts';
@@ -71,11 +72,15 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
     keyring: keyringOf(row),
   });
 
+  const isDeleted = (row: Row<'tenants'>): boolean =>
+    isTombstone(rootKey.key, tombstoneOf(row), row.proof);
+
   const all = () => store.select(allTenants);
 
   async function rowOf(id: TenantId): Promise<Row<'tenants'> | undefined> {
     const row = await store.get('tenants', { tenant_id: id });
-    if (row && row.deleted_at === null) return row;
+    // Marked as deleted by somebody else it is there, but altered.
+    if (row && (row.deleted_at === null || !isDeleted(row))) return row;
     keyrings.delete(id);
     return undefined;
   }
@@ -119,12 +124,33 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
       return { row, tenant: tenantOf(row) };
     },
     keyringOf,
+    tombstone: (row) => ({ ...row, proof: sealTombstone(rootKey.key, tombstoneOf(row), random) }),
+    isTombstone: isDeleted,
     all,
     row: rowOf,
     verifyRootKey: async () => {
-      for (const row of await all()) opened(row);
+      const altered: TenantId[] = [];
+      let foreign: VaultError | undefined;
+      let isProved = false;
+      for (const row of await all()) {
+        try {
+          const keyring = opened(row);
+          isProved = true;
+          if (!isProven({ keyring }, 'tenants', row)) altered.push(row.tenant_id);
+        } catch (error) {
+          if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+          foreign = error;
+          altered.push(row.tenant_id);
+        }
+      }
+      if (foreign && !isProved) throw foreign;
+      return altered;
     },
   };
+}
+
+function tombstoneOf(row: Omit<Row<'tenants'>, 'proof'>) {
+  return { tenant: row.tenant_id, row: provenText('tenants', row) };
 }
 
 /** The name of the tenant at the API. It is the tenant's to choose, so it identifies nobody. */

@@ -54,6 +54,11 @@ export function openIntent(tenant: Sealer, row: Row<'token_intents'>, now: Insta
   return new Secret(codeIsGone ? withoutCode(row.type as TokenTypeName, data) : data);
 }
 
+/** @throws VaultError `integrity`, which names the row, when its data or any other column was altered. */
+export function requireBoundIntent(tenant: Sealer, row: Row<'token_intents'>): void {
+  openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
+}
+
 /** What a conversion takes over: everything but the card code. */
 export function dataForToken(tenant: Tenant, row: Row<'token_intents'>): Json {
   return withoutCode(row.type as TokenTypeName, openIntent(tenant, row, row.created_at).reveal());

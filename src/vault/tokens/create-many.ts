@@ -15,7 +15,6 @@ import type { Reply } from '../../rules/reply.ts';
 import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { hasExpired } from '../../values/contents.ts';
 import type { OnMaskFailure } from '../../values/view.ts';
 import { liveIntent } from '../token-intents/token-intents.ts';
 import {
@@ -25,14 +24,14 @@ import {
   IdTaken,
   type TokenOutcome,
 } from './create-one.ts';
-import { PendingTokens } from './pending-tokens.ts';
+import { storedEquals } from './equal-tokens.ts';
+import type { PendingTokens } from './pending-tokens.ts';
 import {
   type PreparedToken,
   prepareToken,
   type RequestedToken,
   type TokenPreparation,
 } from './prepare.ts';
-import { tokensWithFingerprints } from './queries.ts';
 
 export interface TokenWriting extends Omit<TokenPreparation, 'evaluation'> {
   readonly store: Store;
@@ -75,7 +74,7 @@ export function createTokens(
       caller,
       now,
       evaluation: newEvaluation(),
-      ...(await pendingTokensOver(store, caller, all, now)),
+      ...(await storedEquals(store, caller, all, now)),
       holders: conflict === undefined ? noHolders : await holdersOf(store, caller, all),
     };
     const created: CreatedToken[] = [];
@@ -169,26 +168,6 @@ function requireDistinctIntents(all: readonly PreparedToken[]): void {
     });
     seen.add(intent.token_intent_id);
   }
-}
-
-/** The stored tokens to which something may be deduplicated, and those that expired at their place. */
-export async function pendingTokensOver(
-  store: Store,
-  { tenant }: Caller,
-  all: readonly PreparedToken[],
-  now: Instant,
-) {
-  const pending = new PendingTokens();
-  const expired = new Map<string, Row<'tokens'>>();
-  const fingerprints = new Set<string>();
-  for (const { deduplicates, fingerprint } of all) {
-    if (deduplicates && fingerprint !== null) fingerprints.add(fingerprint);
-  }
-  for (const row of await tokensWithFingerprints(store, tenant.id, [...fingerprints])) {
-    if (!hasExpired(row, now)) pending.put({ stored: row, row, terms: undefined });
-    else if (row.deduplicated === 1 && row.fingerprint !== null) expired.set(row.fingerprint, row);
-  }
-  return { pending, expired };
 }
 
 /** Looked for only once an id was found to be taken: nearly every id is new. */

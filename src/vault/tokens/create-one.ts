@@ -1,7 +1,7 @@
 /** One creation as part of a change: a new token, or the one that holds the same value already. */
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { invalid, VaultError } from '../../lib/errors.ts';
 import { attemptAt } from '../../lib/findings.ts';
 import type { TokenId } from '../../lib/ids.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
@@ -12,8 +12,8 @@ import { decide, type Grant, type Policy, reaches } from '../../rules/policy.ts'
 import type { TokenBody } from '../../rules/reply.ts';
 import type { Row } from '../../store/tables.ts';
 import { contentsOfRow, hasExpired, patchContents } from '../../values/contents.ts';
-import { mayTakeData, mayTakeIntent, readGrant } from '../../values/disclosure.ts';
-import { deriveRow, openData, sealRow, stillThere } from '../../values/sealed-row.ts';
+import { definedToken, mayTakeData, readGrant } from '../../values/disclosure.ts';
+import { deriveRow, openData, requireBound, sealRow, stillThere } from '../../values/sealed-row.ts';
 import { searchTerms } from '../../values/search-terms.ts';
 import { idRepeated } from '../../values/token-id.ts';
 import {
@@ -23,22 +23,21 @@ import {
   viewOverTime,
   viewUnread,
 } from '../../values/view.ts';
-import type { PendingToken, PendingTokens } from './pending-tokens.ts';
+import { equalBytesMax, type StoredEquals, takenOf } from './equal-tokens.ts';
+import { equalityWanted } from './equality.ts';
+import type { PendingToken } from './pending-tokens.ts';
 import type { PreparedToken } from './prepare.ts';
 
 /** What creations of one change share. */
-export interface Creation {
+export interface Creation extends StoredEquals {
   readonly caller: Caller;
   readonly now: Instant;
   readonly random: Random;
   /** For all that the change evaluates. */
   readonly evaluation: Evaluation;
   readonly onMaskFailure: OnMaskFailure;
-  readonly pending: PendingTokens;
   /** Stored tokens that hold an id that is wanted, as far as they were looked for. */
   readonly holders: ReadonlyMap<TokenId, Row<'tokens'>>;
-  /** Expired tokens that still own a fingerprint. */
-  readonly expired: ReadonlyMap<string, Row<'tokens'>>;
 }
 
 /** One token as the response shows it. */
@@ -61,24 +60,32 @@ export interface TokenOutcome {
  * @throws VaultError `conflict` when its id is taken, `validation_failed` when it cannot be made so.
  */
 export function createOne(creation: Creation, prepared: PreparedToken): TokenOutcome | undefined {
-  const { deduplicates, fingerprint, contents, intent, path } = prepared;
-  const { policy } = creation.caller;
-  const equals = deduplicates && fingerprint !== null ? creation.pending.equals(fingerprint) : [];
-  // A conversion looks for its equal where the new token would be, and nowhere else.
-  const existing = intent
-    ? equals.find(({ row }) => row.container === contents.container && mayTakeIntent(policy, row))
-    : equals[0];
-  return attemptAt(path, () =>
-    existing ? useExisting(creation, prepared, existing) : makeNew(creation, prepared, equals),
-  );
+  const { path } = prepared;
+  const equality = equalityWanted(prepared);
+  const equals = equality === undefined ? [] : creation.pending.equals(equality);
+  const known = equals.map((one) => ({ one, token: definedToken(one.row) }));
+  const existing = takenOf(known, prepared, creation.caller.policy)?.one;
+  return attemptAt(path, () => {
+    if (equality !== undefined && creation.tooLarge.has(equality)) throw equalsTooLarge();
+    return existing
+      ? useExisting(creation, prepared, existing)
+      : makeNew(creation, prepared, equals);
+  });
+}
+
+/** One of them by itself is never too large, so smaller requests find all of them. */
+function equalsTooLarge(): VaultError {
+  const limit = `of at most ${equalBytesMax} bytes together, as they are stored`;
+  return invalid('deduplicate_token', `must find existing tokens ${limit}, in one request`);
 }
 
 function makeNew(
   creation: Creation,
-  { contents, fingerprint, deduplicates, ids, intent }: PreparedToken,
+  prepared: PreparedToken,
   equals: readonly PendingToken[],
 ): TokenOutcome | undefined {
-  const { caller, now, random, evaluation, onMaskFailure, pending, expired } = creation;
+  const { caller, now, random, evaluation, onMaskFailure, pending } = creation;
+  const { contents, fingerprint, ids, intent } = prepared;
   const { tenant, policy } = caller;
   const { container } = contents;
   // Whoever may not create a token here does not learn whether its id is taken.
@@ -87,9 +94,7 @@ function makeNew(
   const subject = { id, container };
   const created = decide(policy, 'token:create', subject);
   if (!created) return undefined;
-  const answers = deduplicates && equals.every(({ row }) => row.deduplicated === 0);
-  const inTheWay = answers && fingerprint !== null ? expired.get(fingerprint) : undefined;
-  if (inTheWay) pending.remove(inTheWay);
+  const answers = answersFor(creation, prepared, equals);
   const { data } = contents;
   const row = sealRow(
     { tenant, data, random },
@@ -121,14 +126,34 @@ function makeNew(
   };
 }
 
+/** Whether the new token answers for its value from now on. What answered and has expired makes way. */
+function answersFor(
+  { pending, answered, expired }: Creation,
+  prepared: PreparedToken,
+  equals: readonly PendingToken[],
+): boolean {
+  const equality = equalityWanted(prepared);
+  if (equality === undefined || answered.has(equality)) return false;
+  if (equals.some(({ row }) => row.deduplicated === 1)) return false;
+  for (const row of expired.get(equality) ?? []) pending.remove(row);
+  return true;
+}
+
 /** An id that no token has, as far as was looked; one that has expired makes way for it. */
-function freeId({ pending, holders, now }: Creation, ids: PreparedToken['ids']): TokenId {
+function freeId(
+  { caller: { tenant }, pending, holders, now }: Creation,
+  ids: PreparedToken['ids'],
+): TokenId {
   const first = ids.next(false).value;
   const holder = holders.get(first);
   const taken = holder !== undefined && !hasExpired(holder, now);
   let { value } = ids.next(taken);
   if (taken && value === first) throw new IdTaken(value);
-  if (holder && !taken) pending.remove(holder);
+  if (holder && !taken) {
+    // With an altered expiry it would be removed here by the vault itself.
+    requireBound(tenant, holder);
+    pending.remove(holder);
+  }
   for (let current = pending.get(value); current; current = pending.get(value)) {
     const other = ids.next(true).value;
     if (other === value) {

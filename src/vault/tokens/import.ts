@@ -16,12 +16,12 @@ import {
   holdersOf,
   isConversion,
   noHolders,
-  pendingTokensOver,
   prepareConversion,
   type TokenWriting,
 } from './create-many.ts';
 import { type CreatedToken, type Creation, IdTaken } from './create-one.ts';
 import { createdByRequest } from './created-by-request.ts';
+import { storedEquals } from './equal-tokens.ts';
 import {
   type PreparedToken,
   prepareToken,
@@ -222,7 +222,7 @@ async function creationOf(
     ...tools,
     caller,
     now,
-    ...(await pendingTokensOver(tools.store, caller, tokens, now)),
+    ...(await storedEquals(tools.store, caller, tokens, now)),
     holders,
     made: await createdByRequest(tools.store, caller, { since, tokens: held }),
   };

@@ -3,7 +3,11 @@ import type { TokenId } from '../../lib/ids.ts';
 import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
+import { equalityOf } from './equality.ts';
 import { replacementOf } from './queries.ts';
+
+/** What is needed of a stored token to remove it. */
+export type RemovedToken = Pick<Row<'tokens'>, 'tenant_id' | 'token_id' | 'version'>;
 
 /** A token as it will be. */
 export interface PendingToken {
@@ -16,35 +20,36 @@ export interface PendingToken {
 
 export class PendingTokens {
   readonly #byId = new Map<TokenId, PendingToken>();
-  readonly #byFingerprint = new Map<string, TokenId[]>();
-  readonly #gone = new Map<TokenId, Row<'tokens'>>();
+  readonly #byEquality = new Map<string, TokenId[]>();
+  readonly #gone = new Map<TokenId, RemovedToken>();
 
   put(token: PendingToken): void {
-    const { token_id: id, fingerprint } = token.row;
+    const { token_id: id } = token.row;
     const known = this.#byId.has(id);
     this.#byId.set(id, token);
-    if (known || fingerprint === null) return;
-    const equals = this.#byFingerprint.get(fingerprint);
+    const equality = equalityOf(token.row);
+    if (known || equality === undefined) return;
+    const equals = this.#byEquality.get(equality);
     if (equals) equals.push(id);
-    else this.#byFingerprint.set(fingerprint, [id]);
+    else this.#byEquality.set(equality, [id]);
   }
 
   get(id: TokenId): PendingToken | undefined {
     return this.#byId.get(id);
   }
 
-  /** The tokens of that fingerprint, in the order in which they were put. */
-  equals(fingerprint: string): readonly PendingToken[] {
-    const ids = this.#byFingerprint.get(fingerprint) ?? [];
+  /** The tokens that are equal in that, in the order in which they were put. */
+  equals(equality: string): readonly PendingToken[] {
+    const ids = this.#byEquality.get(equality) ?? [];
     return ids.flatMap((id) => this.#byId.get(id) ?? []);
   }
 
   /** A stored token that makes way. */
-  remove(row: Row<'tokens'>): void {
+  remove(row: RemovedToken): void {
     this.#gone.set(row.token_id, row);
   }
 
-  get removed(): readonly Row<'tokens'>[] {
+  get removed(): readonly RemovedToken[] {
     return [...this.#gone.values()];
   }
 

@@ -5,15 +5,13 @@ import { parseTokenId, type TenantId } from '../../lib/ids.ts';
 import type { Change } from '../../store/change.ts';
 import {
   equalTokenPlaces,
-  tokensWithFingerprints as equalTokens,
   searchTermKeys,
+  type TokenState,
+  tokenStates,
 } from '../../store/queries/tokens.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { hasExpired } from '../../values/contents.ts';
-
-/** Fingerprints in one query. */
-const fingerprintsAtOnce = 50;
 
 interface LiveTokenQuery {
   readonly tenant: TenantId;
@@ -29,6 +27,23 @@ export async function findLiveToken(
   const token_id = parseTokenId(id);
   const row = token_id && (await store.get('tokens', { tenant_id: tenant, token_id }));
   return row && !hasExpired(row, now) ? row : undefined;
+}
+
+/** Ids in one query. */
+const idsAtOnce = 500;
+
+/** Those of the tokens that exist and have not expired, by their ids, however large they are. */
+export async function liveTokenStates(
+  store: Store,
+  { tenant, ids, now }: Omit<LiveTokenQuery, 'id'> & { readonly ids: readonly string[] },
+): Promise<ReadonlyMap<string, TokenState>> {
+  const parsed = [...new Set(ids)].flatMap((id) => parseTokenId(id) ?? []);
+  const queries: Promise<TokenState[]>[] = [];
+  for (let at = 0; at < parsed.length; at += idsAtOnce) {
+    queries.push(store.select(tokenStates(tenant, parsed.slice(at, at + idsAtOnce))));
+  }
+  const live = (await Promise.all(queries)).flat().filter((row) => !hasExpired(row, now));
+  return new Map(live.map((row) => [row.token_id, row]));
 }
 
 /**
@@ -51,20 +66,6 @@ export function placesWithFingerprint(
   fingerprint: string,
 ): Promise<PlacedToken[]> {
   return store.select(equalTokenPlaces(tenant, fingerprint));
-}
-
-/** Tokens of those fingerprints, expired ones included; of each, first the one that answers for it. */
-export async function tokensWithFingerprints(
-  store: Store,
-  tenant: TenantId,
-  fingerprints: readonly string[],
-): Promise<Row<'tokens'>[]> {
-  const queries: Promise<Row<'tokens'>[]>[] = [];
-  for (let at = 0; at < fingerprints.length; at += fingerprintsAtOnce) {
-    const some = fingerprints.slice(at, at + fingerprintsAtOnce);
-    queries.push(store.select(equalTokens(tenant, some)));
-  }
-  return (await Promise.all(queries)).flat();
 }
 
 export interface Replacement {

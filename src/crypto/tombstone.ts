@@ -1,0 +1,36 @@
+/** What remains of a deleted tenant, marked under the root key: the keys that would prove it are destroyed. */
+import type { KeyObject } from 'node:crypto';
+import { VaultError } from '../lib/errors.ts';
+import type { TenantId } from '../lib/ids.ts';
+import type { Random } from '../lib/random.ts';
+import { type Binding, openText, sealText } from './envelope.ts';
+import { rootKeys } from './keyring.ts';
+
+const text = 'deleted';
+
+/** The columns of a tenant's row, and whose row it is. */
+export interface TombstoneRow {
+  readonly tenant: TenantId;
+  readonly row: string;
+}
+
+/** base64 of a sealed word that is bound to the row. */
+export function sealTombstone(root: KeyObject, tombstone: TombstoneRow, random: Random): string {
+  const sealed = sealText(rootKeys(root), bindingOf(tombstone), text, random);
+  return Buffer.from(sealed).toString('base64');
+}
+
+/** False when the row was marked as deleted, or changed since, outside the vault. */
+export function isTombstone(root: KeyObject, tombstone: TombstoneRow, mark: string): boolean {
+  try {
+    const sealed = Buffer.from(mark, 'base64');
+    return openText(rootKeys(root), bindingOf(tombstone), sealed).reveal() === text;
+  } catch (error) {
+    if (error instanceof VaultError && error.code === 'integrity') return false;
+    throw error;
+  }
+}
+
+function bindingOf({ tenant, row }: TombstoneRow): Binding {
+  return { tenant, id: tenant, field: 'deleted', row };
+}
