@@ -7,6 +7,7 @@ import {
   type Operators,
   toValue,
 } from 'liquidjs';
+import { argumentWork } from './evaluation/budget.ts';
 import { operatorWork, payForComparing } from './evaluation/comparing.ts';
 import { EvaluationContext } from './evaluation/context.ts';
 import { type ExpressionFilter, filters } from './filters/filters.ts';
@@ -44,7 +45,10 @@ function asLiquid(filter: ExpressionFilter): FilterImplOptions {
   return function (value: unknown, ...given: unknown[]) {
     const evaluation = EvaluationContext.evaluationOf(this.context);
     const values = given.map((argument) => toValue(argument));
-    for (const argument of values) evaluation.budget.useFor(argument, filter.argumentWeight);
+    for (const argument of values) {
+      evaluation.budget.use(argumentWork);
+      evaluation.budget.useFor(argument, filter.argumentWeight);
+    }
     return filter.apply(values)(toValue(value), evaluation);
   };
 }

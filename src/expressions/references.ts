@@ -100,10 +100,10 @@ export function readReferences(json: Json, given: ExpressionLimit = generalLimit
  */
 export function evaluateReferences(
   template: ReferenceTemplate,
-  resolve: (kind: ReferenceKind, id: string) => Json | undefined,
+  resolve: (reference: Reference) => Json | undefined,
   evaluation: Evaluation = newEvaluation(),
 ): Json {
-  const values = template.references.map(({ kind, id }) => resolve(kind, id) ?? null);
+  const values = template.references.map((reference) => resolve(reference) ?? null);
   evaluation.budget.begin();
   return guarded(() => template.root(values, evaluation));
 }

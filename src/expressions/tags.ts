@@ -17,7 +17,7 @@ import {
   toValue,
   UnlessTag,
 } from 'liquidjs';
-import { memberWork } from './evaluation/budget.ts';
+import { nameWork } from './evaluation/budget.ts';
 import { operatorWork, payForSide } from './evaluation/comparing.ts';
 import { EvaluationContext } from './evaluation/context.ts';
 import { ExpressionError } from './evaluation/error.ts';
@@ -26,22 +26,41 @@ import { TextEmitter } from './evaluation/text.ts';
 /** Numbers that one range may count. */
 export const rangeMax = 10_000;
 
+/** Beginning a loop, and going to the next member of what it goes through. */
+const loopWork = 3000;
+const itemWork = 12;
+
+/** liquidjs makes a list of a name and a value for each member of an object. */
+const pairWork = 2 * nameWork;
+
+/** Keeping a value under a name. */
+const assignWork = 600;
+
+class BoundedAssign extends AssignTag {
+  override *render(context: Context): Generator<unknown, void, unknown> {
+    EvaluationContext.evaluationOf(context).budget.use(assignWork);
+    yield* super.render(context);
+  }
+}
+
 class BoundedFor extends ForTag {
   override *render(
     context: Context,
     emitter: Emitter,
   ): Generator<unknown, undefined | string, Template[]> {
     const { budget } = EvaluationContext.evaluationOf(context);
+    budget.use(loopWork);
     if (TypeGuards.isRangeToken(this.collection)) {
       const least: unknown = yield evalTokenValue(this.collection.lhs, context);
       const most: unknown = yield evalTokenValue(this.collection.rhs, context);
       checkRange(Number(least), Number(most));
+      budget.use((Number(most) - Number(least) + 1) * itemWork);
     } else {
       const collection: unknown = yield evalTokenValue(this.collection, context);
       // Both an object and an array are turned into a list of their members first.
-      if (Array.isArray(collection)) budget.use(collection.length * memberWork);
+      if (Array.isArray(collection)) budget.use(collection.length * itemWork);
       else if (typeof collection === 'object') {
-        budget.use(Object.keys(collection ?? {}).length * memberWork);
+        budget.use(Object.keys(collection ?? {}).length * (nameWork + pairWork + itemWork));
       }
     }
     return (yield* super.render(context, emitter)) as undefined | string;
@@ -54,6 +73,23 @@ function checkRange(least: number, most: number): void {
   throw new ExpressionError(
     `a range must begin and end with a whole number and have at most ${rangeMax} numbers`,
   );
+}
+
+/** Deciding one branch, whatever its condition is made of. */
+const branchWork = 900;
+
+class BoundedIf extends IfTag {
+  override *render(context: Context, emitter: Emitter): Generator<unknown, void, string> {
+    EvaluationContext.evaluationOf(context).budget.use(this.branches.length * branchWork);
+    yield* super.render(context, emitter);
+  }
+}
+
+class BoundedUnless extends UnlessTag {
+  override *render(context: Context, emitter: Emitter): Generator<unknown, unknown, unknown> {
+    EvaluationContext.evaluationOf(context).budget.use(this.branches.length * branchWork);
+    return yield* super.render(context, emitter);
+  }
 }
 
 class BoundedCase extends CaseTag {
@@ -80,14 +116,14 @@ class BoundedCapture extends CaptureTag {
 
 /** Every tag by name. What reads files, alters the caller's variables or nests languages is absent. */
 export const tags = {
-  assign: AssignTag,
+  assign: BoundedAssign,
   break: BreakTag,
   capture: BoundedCapture,
   case: BoundedCase,
   comment: CommentTag,
   continue: ContinueTag,
   for: BoundedFor,
-  if: IfTag,
+  if: BoundedIf,
   raw: RawTag,
-  unless: UnlessTag,
+  unless: BoundedUnless,
 };

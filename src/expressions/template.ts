@@ -47,7 +47,9 @@ function compileNode(
   if (typeof json === 'string') {
     counted.expressions += 1;
     // Beyond the limit nothing is compiled any more: it will be refused.
-    return counted.expressions > expressionsMax ? () => json : compileExpression(json, path).run;
+    if (counted.expressions > expressionsMax) return () => json;
+    const { constant, run } = compileExpression(json, path);
+    return constant || level === 1 ? run : written(run);
   }
   if (Array.isArray(json)) return listOf(json.map((item, at) => below(item, `${path}[${at}]`)));
   if (!isObject(json)) return () => json;
@@ -57,6 +59,17 @@ function compileNode(
       evaluate: below(value, memberPath(path, name)),
     })),
   );
+}
+
+/** A character that one of several expressions writes: a few megabytes are all that they may make together. */
+const writtenWork = 2;
+
+function written(run: Evaluate): CompiledTemplate {
+  return (scope, evaluation) => {
+    const value = run(scope, evaluation);
+    evaluation.budget.useFor(value, writtenWork);
+    return value;
+  };
 }
 
 /**

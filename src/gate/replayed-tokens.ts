@@ -1,6 +1,7 @@
 /** The tokens of a stored response: what it may still show of them when it is sent again. */
 import { type Evaluation, newEvaluation } from '../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../lib/clock.ts';
+import { createPause } from '../lib/pauses.ts';
 import type { Caller } from '../rules/caller.ts';
 import type { Permission } from '../rules/permissions.ts';
 import { decide, type Grant, holds, showsAsMuch, type Transform } from '../rules/policy.ts';
@@ -88,12 +89,14 @@ export async function replyAsSeenNow(
   const seen = await Promise.all(
     tokens.map((stored) => targetSeenNow(tools, { caller, now, stored, states })),
   );
+  const pause = createPause();
   let { body } = answer;
   for (const [index, stored] of tokens.entries()) {
     const token = seen[index];
     if (isAsBefore(stored, token)) continue;
     if (stored.path === undefined || body === undefined) return undefined;
     const row = await rowSeenNow(tools, { caller, now, stored, token });
+    await pause();
     body = replacedAt(body, stored.path, (part) =>
       row && token
         ? seenNow(tools, { caller, now, evaluation, part, row, grant: token.grant })

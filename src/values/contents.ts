@@ -16,6 +16,8 @@ export const metadataKeysMax = 50;
 const metadataKeyLengthMax = 100;
 const metadataValueLengthMax = 500;
 const searchIndexesMax = 10;
+/** Of all of them together, because they are compiled together. */
+export const searchIndexesLengthMax = 10_000;
 const fingerprintExpressionLengthMax = 400;
 const maskLengthMax = 10_000;
 /** What a body can bring at once, and what patches can make of it over time. */
@@ -210,15 +212,24 @@ function checkAttributes(
   if (indexes.length > searchIndexesMax) {
     findings.add('search_indexes', `must have at most ${searchIndexesMax} expressions`);
   }
-  indexes.slice(0, searchIndexesMax).forEach((text, index) => {
-    findings.attempt(() => compileExpression(text, `search_indexes[${index}]`));
-  });
+  findings.attempt(() => checkIndexes(indexes.slice(0, searchIndexesMax), findings));
   const fingerprint = request.fingerprint_expression ?? undefined;
   if (fingerprint !== undefined) findings.attempt(() => checkFingerprint(fingerprint));
   return {
     container: findings.attempt(() => readContainer(request.containers)),
     expiry: findings.attempt(() => readExpiry(request.expires_at, now)),
   };
+}
+
+function checkIndexes(indexes: readonly string[], findings: Findings): void {
+  const length = indexes.reduce((sum, text) => sum + text.length, 0);
+  if (length > searchIndexesLengthMax) {
+    const message = `must have at most ${searchIndexesLengthMax} characters together`;
+    throw invalid('search_indexes', message);
+  }
+  indexes.forEach((text, index) => {
+    findings.attempt(() => compileExpression(text, `search_indexes[${index}]`));
+  });
 }
 
 function checkMask(mask: Json): void {

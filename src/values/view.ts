@@ -74,12 +74,14 @@ export function viewOverTime(
   view: Omit<View, 'open'>,
   openAt: (instant: Instant) => Secret<Json>,
 ): (instant: Instant) => TokenBody {
-  let first: TokenBody | undefined;
+  let first: { readonly instant: Instant; readonly body: TokenBody } | undefined;
   return (instant) => {
+    if (first?.instant === instant) return first.body;
     const open = () => openAt(instant);
-    if (first) return shownAgain(first, { ...view, open });
-    first = viewToken({ ...view, open });
-    return first;
+    if (first) return shownAgain(first.body, { ...view, open });
+    const body = viewToken({ ...view, open });
+    first = { instant, body };
+    return body;
   };
 }
 

@@ -280,7 +280,8 @@ describe('what an evaluation may cost', () => {
     ['a text that doubles', doubling('append'), 'x', work],
     ['comparing lists', '{{ data == data }}'.repeat(200), zeros, work],
     ['counting members', '{{ data.size }}'.repeat(200), wide, work],
-    ['loops in loops', loops(3), null, steps],
+    ['loops in loops', loops(3), null, work],
+    ['turns of a loop', '{% for a in (1..9999) %}{% endfor %}'.repeat(3), null, steps],
     [
       'listing an object in a loop',
       '{% for a in (1..9999) %}{% for b in data limit: 1 %}{% endfor %}{% endfor %}',

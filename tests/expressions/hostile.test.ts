@@ -1,9 +1,9 @@
 /** Expressions that would hold the process: each is refused by what it may cost, before it is run. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Budget, workMax } from '../../src/expressions/evaluation/budget.ts';
+import { Budget, requestWorkMax, workMax } from '../../src/expressions/evaluation/budget.ts';
 import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
-import { newEvaluation } from '../../src/expressions/evaluation/evaluation.ts';
+import { newEvaluation, newWriteEvaluation } from '../../src/expressions/evaluation/evaluation.ts';
 import { compileExpression, evaluateExpression } from '../../src/expressions/expression.ts';
 import type { Json } from '../../src/lib/json.ts';
 
@@ -74,6 +74,12 @@ describe('what looks cheap and is not is paid for', () => {
     ['and, or, not', loop(`{% assign x = ${many('not ', 900)}1 %}`), null],
     ['members without end', loop(`{% assign x = data${many('.a', 1800)} %}`), null],
     ['filters on numbers', loop(`{% assign x = 1${many(' | plus: 1', 300)} %}`), null],
+    ['branches', loop(`{% if nil %}${many('{% elsif nil %}', 200)}{% endif %}`), null],
+    [
+      'branches of unless',
+      loop(`{% unless 1 %}${many('{% elsif nil %}', 200)}{% endunless %}`),
+      null,
+    ],
     ['cases', loop(`{% case 1 %}{% when 2${many(',2', 1800)} %}{% endcase %}`), null],
     ['names of days', loop(`{% assign x = 0 | date: '${many('%A', 90)}' %}`), null],
     ['zones', loop("{% assign x = 0 | date: '%H', 'Europe/Berlin' %}"), null],
@@ -145,6 +151,123 @@ describe('what looks cheap and is not is paid for', () => {
     const list = (count: number) => Array.from({ length: count }, (_, at) => `text ${at}`);
     const perMember = (count: number) => costOf('{{ data | sort | size }}', list(count)) / count;
     assert.ok(perMember(10_000) > perMember(100) + 100);
+  });
+});
+
+describe('each of these costs at least what it was measured to take', () => {
+  const listOf = <T>(length: number, make: (at: number) => T) =>
+    Array.from({ length }, (_, at) => make(at));
+  const nested = (leaf: Json) => {
+    let inner = leaf;
+    for (let level = 0; level < 60; level += 1) inner = [inner];
+    return inner;
+  };
+  const zeros = listOf(100, () => 0);
+  const name = 'x'.repeat(30_000);
+  const wide = Object.fromEntries(listOf(1000, (at) => [`k${at}`, 1]));
+  const costs: readonly (readonly [what: string, expression: string, data: Json, least: number])[] =
+    [
+      ['the name of a member in JSON', '{{ data | stringify }}', { [name]: 1 }, 2 * name.length],
+      ['the name of a member in a response', '{{ data }}', { [name]: 1 }, name.length],
+      ['the name of a member between words', '-{{ data }}', { [name]: 1 }, name.length],
+      ['characters to be trimmed', '{{ "x" | strip: data }}', name, 300 * name.length],
+      ['characters trimmed at the beginning', '{{ "x" | lstrip: data }}', name, 300 * name.length],
+      ['characters trimmed at the end', '{{ "x" | rstrip: data }}', name, 300 * name.length],
+      ['a loop over an object', '{% for a in data %}{% break %}{% endfor %}', wide, 200_000],
+      ['an object beside empty', '{% if data == empty %}{% endif %}', wide, 100_000],
+      ['the size of an object', '{{ data.size }}', wide, 60_000],
+      ['numbers of a range', '{% assign a = (1..10000) %}', null, 40_000],
+      ['a loop over a range', '{% for a in (1..10000) %}{% break %}{% endfor %}', null, 150_000],
+      [
+        'a list that members are compared with',
+        "{% assign e = data[0].a %}{{ data | where: 'a', e | size }}",
+        listOf(50, () => ({ a: zeros })),
+        50 * 100 * 200,
+      ],
+      ['lists that are sorted', '{{ data | sort | size }}', listOf(20, () => zeros), 1_400_000],
+      [
+        'texts beyond ASCII sorted without case',
+        '{{ data | sort_natural | size }}',
+        listOf(100, (at) => `${'Ω'.repeat(300)}${at}`),
+        4_000_000,
+      ],
+      ['a sum of lists', '{{ data | sum }}', listOf(100, () => nested(1)), 2_400_000],
+      [
+        'lists nested in lists as JSON',
+        '{{ data | stringify }}',
+        listOf(100, () => nested(1)),
+        500_000,
+      ],
+      ['words', '{{ data | truncatewords: 100000 | size }}', 'a '.repeat(10_000), 500_000],
+      ['characters encoded', '{{ data | url_encode | size }}', ' '.repeat(10_000), 250_000],
+      ['entities', '{{ data | escape_once | size }}', '&amp;'.repeat(2000), 250_000],
+      ['filling up', "{{ data | pad_left: 10000, 'x' | size }}", 'x'.repeat(10_000), 40_000],
+      ['a masked card', '{{ data | card_mask | size }}', 'x'.repeat(10_000), 250_000],
+      ['digits that pass no check', '{{ data | alias_card | size }}', '4'.repeat(16), 8000],
+      ['a wildcard over an object', "{{ data | json: '$[?@.a]' }}", wide, 400_000],
+      [
+        'characters beyond ASCII that may be kept',
+        "{{ data | reveal: 1, 1, 'X', 'abc' | size }}",
+        'Ω'.repeat(10_000),
+        2_000_000,
+      ],
+      ['a date', "{{ 0 | date: '%Y%Y%Y%Y%Y%Y%Y%Y' }}", null, 9000],
+      ['arguments', '{{ 1 | abs: data, data, data, data, data, data }}', 1, 8000],
+    ];
+  for (const [what, expression, data, least] of costs) {
+    it(what, () => {
+      const cost = costOf(expression, data);
+      assert.ok(cost >= least, `${cost} units, expected at least ${least}`);
+    });
+  }
+
+  it('looking at the ends of a list costs the same however long it is', () => {
+    for (const filter of ['first', 'last', 'size', "default: 'x' | size"]) {
+      const [short, long] = [1, 10_000].map((length) =>
+        costOf(
+          `-{{ data | ${filter} }}`,
+          listOf(length, () => 0),
+        ),
+      );
+      assert.ok((long ?? 0) <= (short ?? 0) + 40, filter);
+    }
+  });
+});
+
+describe('all evaluations of a request', () => {
+  const spend = (budget: Budget, amount: number) => {
+    budget.begin();
+    budget.use(amount);
+  };
+  const beyond = (max: number) => ({
+    name: 'ExpressionError',
+    public: `needs more than is left of the ${max} units of work of this request`,
+  });
+
+  it(`may cost ${requestWorkMax} units where it reads`, () => {
+    const { budget } = newEvaluation();
+    spend(budget, workMax);
+    spend(budget, workMax);
+    assert.throws(() => spend(budget, 50_001), beyond(requestWorkMax));
+    spend(budget, 50_000);
+  });
+
+  it(`may cost ${workMax} where it writes, as much as one evaluation, so that they fit into one turn`, () => {
+    const { budget } = newWriteEvaluation();
+    spend(budget, workMax - 1_000_000);
+    spend(budget, 1_000_000);
+    assert.throws(() => spend(budget, 50_001), beyond(workMax));
+    spend(budget, 50_000);
+  });
+
+  it('cost the same when the request is decided again', () => {
+    const { budget } = newWriteEvaluation();
+    spend(budget, workMax - 1_000_000);
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      const copy = budget.copy();
+      spend(copy, 1_000_000);
+      assert.throws(() => spend(copy, 50_001), beyond(workMax));
+    }
   });
 });
 

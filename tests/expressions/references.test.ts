@@ -30,7 +30,7 @@ function compileReferences(body: Json): ReferenceTemplate {
 }
 
 function evaluate(body: Json): Json {
-  return evaluateReferences(compileReferences(body), (kind, id) => values[`${kind} ${id}`]);
+  return evaluateReferences(compileReferences(body), ({ kind, id }) => values[`${kind} ${id}`]);
 }
 
 describe('a reference', () => {
@@ -88,7 +88,7 @@ describe('a reference', () => {
   it('is resolved once, and what resolving throws is thrown', () => {
     const asked: string[] = [];
     const template = compileReferences(['{{ ssn }}', '{{ ssn | last4 }}']);
-    evaluateReferences(template, (kind, id) => {
+    evaluateReferences(template, ({ kind, id }) => {
       asked.push(`${kind} ${id}`);
       return 'x';
     });

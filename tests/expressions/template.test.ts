@@ -114,6 +114,15 @@ describe('a template that is not one', () => {
     assert.equal(errorsOf(nested(nestingMax + 1)).length, 1);
   });
 
+  it('makes no more than some five million characters of copies', () => {
+    const copies = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`copy${at}`, '{{ data }}']));
+    const data = 'x'.repeat(500_000);
+    assert.equal(Object.keys(evaluate(copies(10), data) ?? {}).length, 10);
+    assert.throws(() => evaluate(copies(11), data), ExpressionError);
+    assert.equal(evaluate('{{ data }}', 'x'.repeat(1_048_574))?.toString().length, 1_048_574);
+  });
+
   it('pays for all its expressions from one budget', () => {
     const template = new Array<Json>(expressionsMax).fill('{{ data }}');
     assert.throws(() => evaluate(template, 'x'.repeat(100_000)), ExpressionError);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { messagesMax } from '../../src/lib/findings.ts';
-import { dataLengthMax } from '../../src/values/contents.ts';
+import { dataLengthMax, searchIndexesLengthMax } from '../../src/values/contents.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { tenantsOf } from '../support/tenant.ts';
 
@@ -99,5 +99,44 @@ onBothEngines('Hostile requests', (engine) => {
     assert.equal(refused.status, 400);
     assert.match(refused.text, /more than is left of the \d+ units of work of this request/);
     assert.equal((await tenant.counts())['tokens'], 0);
+  });
+
+  test('400: two expressions that a creation may evaluate, and a third that is too much with them', async () => {
+    const tenant = await tenants();
+    const indexes = (count: number) =>
+      Array.from({ length: count }, (_, at) => `{{ data | reveal: ${at + 1} | size }}`);
+    const sent = (count: number) => ({
+      body: { ...token, data: 'x'.repeat(500_000), mask: 'x', search_indexes: indexes(count) },
+    });
+    assert.equal((await tenant.send('POST', '/tokens', sent(2))).status, 201);
+    const refused = await tenant.send('POST', '/tokens', sent(3));
+    assert.equal(refused.status, 400);
+    assert.deepEqual(Object.keys(refused.body.errors), ['search_indexes[2]']);
+    assert.match(refused.text, /more than is left of 16000000 units/);
+    assert.equal((await tenant.counts())['tokens'], 1);
+  });
+
+  test('400: search indexes that are too long together', async () => {
+    const tenant = await tenants();
+    const indexes = (length: number) => {
+      const long = Array.from({ length: 4 }, (_, at) => `${at}`.padEnd(2500, 'x'));
+      return [...long.slice(1), 'y'.repeat(length - 7500)];
+    };
+    const sent = (length: number) => ({ body: { ...token, search_indexes: indexes(length) } });
+    const created = await tenant.send('POST', '/tokens', sent(searchIndexesLengthMax));
+    assert.equal(created.status, 201);
+    const long = sent(searchIndexesLengthMax + 1);
+    const path = `/tokens/${created.body.id}`;
+    for (const [method, target, options] of [
+      ['POST', '/tokens', long],
+      ['PATCH', path, { body: { search_indexes: indexes(searchIndexesLengthMax + 1) } }],
+    ] as const) {
+      const refused = await tenant.send(method, target, options);
+      assert.equal(refused.status, 400);
+      assert.deepEqual(refused.body.errors, {
+        search_indexes: [`must have at most ${searchIndexesLengthMax} characters together`],
+      });
+    }
+    assert.equal((await tenant.counts())['tokens'], 1);
   });
 });

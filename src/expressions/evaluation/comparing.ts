@@ -1,5 +1,5 @@
 /** What comparing two values costs. */
-import { type Budget, memberWork } from './budget.ts';
+import { type Budget, nameWork } from './budget.ts';
 import { payForSearch, searchedText } from './search.ts';
 
 /** An operator by itself: liquidjs runs several generators for each. */
@@ -22,14 +22,14 @@ export function payForComparing(
 }
 
 /** Lists are compared member by member, objects by what they are and not by what they hold. */
-export function payForSide(value: unknown, budget: Budget): void {
+export function payForSide(value: unknown, budget: Budget, times = 1): void {
   if (typeof value === 'string') {
-    budget.use(value.length * textWork);
+    budget.use(value.length * textWork * times);
   } else if (Array.isArray(value)) {
-    budget.use((value.length + 1) * itemWork);
-    for (const item of value) payForSide(item, budget);
+    budget.use((value.length + 1) * itemWork * times);
+    for (const item of value) payForSide(item, budget, times);
   } else if (typeof value === 'object' && value !== null) {
-    // To compare it with `empty` its names are listed.
-    budget.use(Object.keys(value).length * memberWork);
+    // To compare it with `empty` its names are listed, and here they are as well.
+    budget.use(Object.keys(value).length * 2 * nameWork * times);
   }
 }

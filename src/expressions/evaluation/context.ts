@@ -1,10 +1,13 @@
 /** Where an expression looks up names: liquidjs's context, closed where it trusts what it is given. */
 import { Context, Drop, type Liquid, type Scope as LiquidScope } from 'liquidjs';
-import { memberWork } from './budget.ts';
+import { nameWork } from './budget.ts';
 import type { Evaluation } from './evaluation.ts';
 
 /** Reading one member: liquidjs runs a generator for each step of a path. */
-const readWork = 450;
+const readWork = 700;
+
+/** Looking for a name in one more of the loops around it. */
+const scopeWork = 30;
 
 /** What `forloop` offers. Its other members are methods liquidjs would call for any caller. */
 const loopMembers = new Set<unknown>([
@@ -19,10 +22,11 @@ const loopMembers = new Set<unknown>([
 
 export class EvaluationContext extends Context {
   readonly evaluation: Evaluation;
+  #depth = 0;
 
   constructor(engine: Liquid, scope: object, evaluation: Evaluation) {
-    // liquidjs does not export the class of its limits; a budget has the two methods it calls.
-    const limit = evaluation.budget as unknown as Context['memoryLimit'];
+    // liquidjs does not export the class of its limits; this has the two methods it calls.
+    const limit = evaluation.budget.limit as unknown as Context['memoryLimit'];
     super(
       scope,
       engine.options,
@@ -41,12 +45,22 @@ export class EvaluationContext extends Context {
     return new EvaluationContext(this.liquid, scope, this.evaluation);
   }
 
+  override push(scope: object): number {
+    this.#depth += 1;
+    return super.push(scope);
+  }
+
+  override pop(): object | undefined {
+    this.#depth -= 1;
+    return super.pop();
+  }
+
   override readProperty(value: LiquidScope, key: string | number | Drop): unknown {
-    this.evaluation.budget.use(readWork);
+    this.evaluation.budget.use(readWork + this.#depth * scopeWork);
     if (value instanceof Drop && !loopMembers.has(key)) return undefined;
     const member: unknown = super.readProperty(value, key);
     // Counting the members of an object goes through all of them.
-    if (key === 'size') this.evaluation.budget.use(Number(member) * memberWork);
+    if (key === 'size') this.evaluation.budget.use(Number(member) * nameWork);
     return member;
   }
 }

@@ -4,7 +4,7 @@ import type { Budget } from './budget.ts';
 
 /** A conversion that liquidjs makes a new formatter of Intl for, and any other. */
 const formattedWork = 60_000;
-const conversionWork = 400;
+const conversionWork = 1200;
 
 /** Names of days and months, and the forms of the locale. */
 const formattedPattern = /^[aAbBhcxX]$/;

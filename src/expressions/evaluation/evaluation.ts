@@ -1,7 +1,7 @@
 /** What an expression is evaluated with. */
 import type { Json } from '../../lib/json.ts';
 import { pooledRandom, type Random } from '../../lib/random.ts';
-import { Budget } from './budget.ts';
+import { Budget, workMax } from './budget.ts';
 
 /** The variables an expression may name, for example `data` and `metadata`. */
 export interface ExpressionScope {
@@ -19,7 +19,12 @@ export type Evaluate = (scope: ExpressionScope, evaluation: Evaluation) => Json 
 
 const systemRandom = pooledRandom();
 
-/** A fresh budget, for a request; `random` is what aliases are drawn from. */
+/** A fresh budget, for a request that reads; `random` is what aliases are drawn from. */
 export function newEvaluation(random: Random = systemRandom): Evaluation {
   return { budget: new Budget(), random };
+}
+
+/** The same for a request that writes: what it may cost altogether is what one evaluation may. */
+export function newWriteEvaluation(): Evaluation {
+  return { budget: new Budget(workMax), random: systemRandom };
 }

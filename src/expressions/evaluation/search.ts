@@ -6,7 +6,7 @@ import type { Budget } from './budget.ts';
 const comparedPerWork = 2;
 
 /** Cutting a text at a place that was found, and the piece that comes of it. */
-const pieceWork = 40;
+const pieceWork = 60;
 
 /**
  * Spends what it may take to find `pattern` once. No shorter time is promised for any text: V8 searches

@@ -3,6 +3,9 @@ import { type Emitter, toValue } from 'liquidjs';
 import type { Budget } from './budget.ts';
 import { textOf } from './result.ts';
 
+/** What an output takes besides the text that is written. */
+const outputWork = 400;
+
 /** Collects the pieces as liquidjs renders them, written as the language writes values. */
 export class TextEmitter implements Emitter {
   buffer = '';
@@ -14,6 +17,7 @@ export class TextEmitter implements Emitter {
 
   write(piece: unknown): void {
     const value: unknown = toValue(piece);
+    this.#budget.use(outputWork);
     this.#budget.useFor(value);
     this.buffer += textOf(value);
   }

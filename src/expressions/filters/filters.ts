@@ -83,9 +83,18 @@ function textOf(weight: number, beyondAsciiWeight = weight): Input<string> {
 }
 
 const string = textOf(1);
+const padded = textOf(4);
 const hashed = textOf(4);
-const spelled = textOf(12, 30);
-const drawn = textOf(100, 150);
+const spelled = textOf(12, 50);
+/** Looking up a character beyond ASCII among those that are kept. */
+const preservedWork = 160;
+/** What goes over a number more than once. */
+const masked = textOf(28, 280);
+const maskedWork = 1600;
+const drawn = textOf(150, 220);
+/** Also looks for the digits that pass no check. */
+const drawnCard = textOf(250);
+const drawnCardWork = 4000;
 
 /** Anything of which only a number, a boolean or a short text can be used. */
 const scalar: Input<unknown> = {
@@ -112,8 +121,13 @@ const revealLast4 = flag('reveal_last4', false);
 const jsonStringify = filter(counted, [], (value) => convert.toJsonText(value));
 
 const rows = {
-  alias_card: filter(drawn, [revealBin, revealLast4], (number, [bin, last4], { random }) =>
-    aliasCard(number, { bin, last4 }, random),
+  alias_card: filter(
+    drawnCard,
+    [revealBin, revealLast4],
+    (number, [bin, last4], { budget, random }) => {
+      budget.use(drawnCardWork);
+      return aliasCard(number, { bin, last4 }, random);
+    },
   ),
   alias_preserve_format: filter(drawn, [first, lastCount], (value, [first, last], { random }) =>
     aliasPreservingFormat(value, { first, last }, random),
@@ -121,16 +135,19 @@ const rows = {
   alias_preserve_length: filter(drawn, [first, lastCount], (value, [first, last], { random }) =>
     aliasPreservingLength(value, { first, last }, random),
   ),
-  card_bin: filter(spelled, [characters('separator_char', '')], (number, [separator]) =>
+  card_bin: filter(masked, [characters('separator_char', '')], (number, [separator]) =>
     binOf(number, separator),
   ),
   card_exp: filter(anything, [expiryPattern('format')], (card, [pattern]) =>
     convert.cardExpiry(card, pattern),
   ),
   card_mask: filter(
-    spelled,
+    masked,
     [revealBin, revealLast4, maskCharacter, characters('preserve_char', '')],
-    (number, [bin, last4, mask, preserved]) => cardMask(number, { bin, last4, mask, preserved }),
+    (number, [bin, last4, mask, preserved], { budget }) => {
+      budget.use(maskedWork);
+      return cardMask(number, { bin, last4, mask, preserved });
+    },
   ),
   hmac: filter(
     hashed,
@@ -146,19 +163,22 @@ const rows = {
   json_stringify: jsonStringify,
   last4: filter(string, [], (value) => last(value, 4)),
   pad_left: filter(
-    string,
+    padded,
     [length('length'), character('pad_char')],
     (value, [length, pad]) => convert.padding(value, length, pad) + value,
   ),
   pad_right: filter(
-    string,
+    padded,
     [length('length'), character('pad_char')],
     (value, [length, pad]) => value + convert.padding(value, length, pad),
   ),
   reveal: filter(
     spelled,
     [first, lastCount, maskCharacter, characters('preserve_chars', '')],
-    (value, [first, last, mask, preserved]) => reveal(value, { first, last, mask, preserved }),
+    (value, [first, last, mask, preserved], { budget }) => {
+      if (preserved !== '' && isBeyondAscii(value)) budget.use(value.length * preservedWork);
+      return reveal(value, { first, last, mask, preserved });
+    },
   ),
   reveal_last: filter(spelled, [length('length'), maskCharacter], (value, [length, mask]) =>
     revealLast(value, length, mask),

@@ -19,6 +19,8 @@ const pathLengthMax = 1000;
 const segmentsMax = 100;
 /** Units of work for a node: json-p3 makes an object and a path of names for each. */
 const nodeWork = 48;
+/** For a member of an object, of which the names are listed first, so many times as much. */
+const namedFactor = 3;
 /** How many compiled paths are cached, see {@link Recent}. */
 const pathsKeptMax = 200_000;
 
@@ -145,7 +147,7 @@ function* descend(nodes: Iterable<JSONPathNode>, budget: Budget): Generator<JSON
       const { value } = next;
       if (typeof value !== 'object' || value === null) continue;
       const members = Object.values(value) as JSONValue[];
-      budget.use((members.length + 1) * nodeWork);
+      budget.use((members.length + 1) * nodeWork * (Array.isArray(value) ? 1 : namedFactor));
       for (const member of members.reverse()) stack.push(new JSONPathNode(member, [], node.root));
     }
   }
@@ -155,7 +157,7 @@ function widthOf(value: unknown, selector: Selector): number {
   if (selector instanceof selectors.NameSelector) return 1;
   if (selector instanceof selectors.IndexSelector) return 1;
   if (typeof value !== 'object' || value === null) return 1;
-  return 1 + (Array.isArray(value) ? value.length : Object.keys(value).length);
+  return 1 + (Array.isArray(value) ? value.length : Object.keys(value).length * namedFactor);
 }
 
 function take<T>(items: Iterable<T>, count: number): T[] {

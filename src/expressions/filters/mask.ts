@@ -29,9 +29,9 @@ export interface Revealed {
 export function reveal(text: string, { first, last, mask, preserved }: Revealed): string {
   const from = indexFromStart(text, first);
   const to = indexFromEnd(text, last);
-  const kept = new Set(preserved);
+  const kept = preserved === '' ? undefined : new Set(preserved);
   const masked = replaceCharacters(text, { from, to }, (character) =>
-    kept.has(character) ? undefined : mask,
+    kept?.has(character) ? undefined : mask,
   );
   return from >= to || masked === text ? maskOf(text, mask) : masked;
 }

@@ -1,11 +1,13 @@
 /** Liquid's own filters that the language has, and what each may cost. */
 import { type FilterImplOptions, filters as liquidFilters, toValue } from 'liquidjs';
-import { type Budget, filterWork } from '../evaluation/budget.ts';
+import { argumentWork, type Budget, filterWork } from '../evaluation/budget.ts';
+import { payForSide } from '../evaluation/comparing.ts';
 import { EvaluationContext } from '../evaluation/context.ts';
 import { payForDate } from '../evaluation/dates.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 import { isBeyondAscii } from '../evaluation/result.ts';
 import { payForSearch, payForSplit, searchedText } from '../evaluation/search.ts';
+import { uniq } from './uniq.ts';
 
 /** Writing an entity in place of a character. */
 const escapedWork = 32;
@@ -15,6 +17,12 @@ const comparisonWork = 16;
 
 /** Changing the case of a letter in a text with letters beyond ASCII. */
 const beyondAsciiWork = 12;
+
+/** Putting a character among those that are trimmed, encoding one for an address, and making a word. */
+const trimmedWork = 400;
+const encodedWork = 20;
+const encodedBeyondAsciiWork = 60;
+const wordWork = 40;
 
 /** Parsing a character of the name of a member, which liquidjs does in each call. */
 const propertyWork = 400;
@@ -47,7 +55,7 @@ interface StandardFilter {
 
 const plain: StandardFilter = { weight: 1 };
 /** What is done to a text character by character. */
-const spelled: StandardFilter = { weight: 10 };
+const spelled: StandardFilter = { weight: 8 };
 /** What is written in place of a character costs more than the character. */
 const escaping: StandardFilter = {
   ...spelled,
@@ -61,9 +69,17 @@ const cased: StandardFilter = {
     if (isBeyondAscii(text)) budget.use(text.length * beyondAsciiWork);
   },
 };
-/** A list may be among the arguments as well. */
-const ofLists: StandardFilter = { weight: 1, takes: 'lists' };
-const ofList: StandardFilter = { weight: 1, takes: 'a list', memberWork: 8 };
+/** What looks at a value without going through it. */
+const looking: StandardFilter = { weight: 0, takes: 'lists' };
+/** What makes a list of the same members in another order or number. */
+const ofList: StandardFilter = { weight: 0, takes: 'a list', memberWork: 16 };
+/** What is removed from the ends is looked up among these characters. */
+const trimming: StandardFilter = {
+  ...spelled,
+  pay: ({ given: [characters], budget }) => {
+    if (characters !== undefined) budget.use(lengthOf(characters) * trimmedWork);
+  },
+};
 
 /** Builds a context for each member. */
 const perMember: StandardFilter = {
@@ -71,8 +87,10 @@ const perMember: StandardFilter = {
   takes: 'lists',
   memberWork: 1500,
   firstArgumentMax: propertyLengthMax,
-  pay: ({ given: [property], budget }) => {
+  pay: ({ value, given: [property, expected], budget }) => {
     budget.use(lengthOf(property) * propertyWork);
+    // A list that is expected is compared with what each member has.
+    payForSide(toValue(expected), budget, membersOf(value));
     // liquidjs reads it as an expression, in which a range may count for as long as it likes.
     if (!searchedText(property).includes('..')) return;
     throw new ExpressionError('the name of the member must not be a range');
@@ -90,7 +108,29 @@ const sorting: StandardFilter = {
     const comparisons = Math.ceil(Math.log2(value.length + 1));
     budget.use(value.length * comparisons * comparisonWork);
     budget.useFor(value, comparisons);
+    // To compare a list JavaScript makes a text of it each time.
+    for (const member of value) budget.useForLists(member, 2 * comparisons);
   },
+};
+
+/** Also writes both texts in small letters for each comparison. */
+const sortingNaturally: StandardFilter = {
+  ...sorting,
+  pay: (given) => {
+    const { value, budget } = given;
+    sorting.pay?.(given);
+    if (!Array.isArray(value)) return;
+    const comparisons = Math.ceil(Math.log2(value.length + 1));
+    const weight = value.some((member) => isBeyondAscii(searchedText(member)));
+    budget.useFor(value, 2 * comparisons * (weight ? beyondAsciiWork : 1));
+  },
+};
+
+/** Adds numbers, for which JavaScript makes texts of lists. */
+const adding: StandardFilter = {
+  ...perMember,
+  memberWork: 800,
+  pay: ({ value, budget }) => budget.useForLists(value, 1),
 };
 
 const searching: StandardFilter = {
@@ -121,25 +161,25 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   capitalize: cased,
   ceil: plain,
   compact: ofList,
-  concat: ofLists,
+  concat: { ...ofList, takes: 'lists' },
   date: {
     weight: 4,
     firstArgumentMax: datePatternLengthMax,
     pay: ({ given: [pattern, zone], budget }) => payForDate(pattern, zone, budget),
   },
-  default: ofLists,
+  default: looking,
   divided_by: plain,
   downcase: cased,
   escape: escaping,
-  escape_once: escaping,
+  escape_once: { ...escaping, weight: 20 },
   find: perMember,
   find_index: perMember,
-  first: ofList,
+  first: looking,
   floor: plain,
   has: perMember,
   join: { weight: 3 },
-  last: ofList,
-  lstrip: spelled,
+  last: looking,
+  lstrip: trimming,
   map: { ...perMember, memberWork: 800 },
   minus: plain,
   modulo: plain,
@@ -155,24 +195,24 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   replace_last: searching,
   reverse: ofList,
   round: plain,
-  rstrip: spelled,
-  size: ofList,
+  rstrip: trimming,
+  size: looking,
   slice: { weight: 8, takes: 'a list', numbers: 2 },
   sort: sorting,
-  sort_natural: sorting,
+  sort_natural: sortingNaturally,
   split: splitting,
   squish: spelled,
-  strip: spelled,
+  strip: trimming,
   strip_html: spelled,
   strip_newlines: spelled,
-  sum: { ...perMember, memberWork: 800 },
+  sum: adding,
   times: plain,
   truncate: { ...spelled, numbers: 1 },
-  truncatewords: spelled,
-  uniq: { weight: 1, takes: 'a list', memberWork: 80 },
+  truncatewords: counting(/\s+/g, wordWork),
+  uniq: { weight: 1, takes: 'a list', memberWork: 260 },
   upcase: cased,
   url_decode: spelled,
-  url_encode: spelled,
+  url_encode: counting(/[^\w.~-]/g, encodedWork, encodedBeyondAsciiWork),
   where: perMember,
 };
 
@@ -189,10 +229,11 @@ function bounded(name: string, row: StandardFilter): FilterImplOptions {
     const { budget } = EvaluationContext.evaluationOf(this.context);
     budget.use(filterWork);
     if (takes === undefined) budget.useForText(toValue(value), weight);
-    else budget.useFor(toValue(value), weight);
-    if (Array.isArray(value)) budget.use(value.length * memberWork);
+    else if (weight > 0) budget.useFor(toValue(value), weight);
+    budget.use(membersOf(value) * memberWork);
     for (const argument of given) {
-      if (takes === 'lists') budget.useFor(argument);
+      budget.use(argumentWork);
+      if (takes === 'lists') budget.use(membersOf(argument) * memberWork);
       else budget.useForText(argument);
     }
     if (firstArgumentMax !== undefined && lengthOf(given[0]) > firstArgumentMax) {
@@ -209,25 +250,22 @@ function bounded(name: string, row: StandardFilter): FilterImplOptions {
   };
 }
 
-/**
- * As liquidjs does it, but with numbers kept by their text: V8 hashes small integers without a seed, so
- * that a list could be made of which each member is compared with all before it.
- */
-function uniq(value: unknown): unknown[] {
-  const list: unknown = toValue(value);
-  if (list === null || list === undefined) return [];
-  if (!Array.isArray(list)) return [list];
-  const seen = new Set<unknown>();
-  return list.filter((member: unknown) => {
-    const key = typeof member === 'string' || typeof member === 'number' ? keyOf(member) : member;
-    if (seen.has(key)) return false;
-    seen.add(key);
-    return true;
-  });
+/** How many members liquidjs sees: what is not a list is the only one of its own. */
+function membersOf(given: unknown): number {
+  const value: unknown = toValue(given);
+  return Array.isArray(value) ? value.length : 1;
 }
 
-function keyOf(member: string | number): string {
-  return typeof member === 'string' ? `"${member}` : `#${member === 0 ? 0 : member}`;
+/** What is done to a text character by character, and more to what matches. */
+function counting(pattern: RegExp, work: number, beyondAsciiWork = work): StandardFilter {
+  return {
+    ...spelled,
+    pay: ({ value, budget }) => {
+      const text = searchedText(value);
+      const each = isBeyondAscii(text) ? beyondAsciiWork : work;
+      for (const _match of text.matchAll(pattern)) budget.use(each);
+    },
+  };
 }
 
 function countMarkup(text: string): number {

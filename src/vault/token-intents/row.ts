@@ -1,6 +1,6 @@
 /** A token intent as it is stored and as it is shown: its data is sealed, and no response holds it. */
 import { type Binding, sealText } from '../../crypto/envelope.ts';
-import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
+import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import { type Instant, instantAfter } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import type { TokenIntentId } from '../../lib/ids.ts';
@@ -37,7 +37,7 @@ export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'tok
       token_intent_id: id,
       version: 1,
       type: contents.type,
-      fingerprint: fingerprintOfContents(tenant, { contents, evaluation: newEvaluation() }),
+      fingerprint: fingerprintOfContents(tenant, { contents, evaluation: newWriteEvaluation() }),
       code_expires_at: codeIsGone ? null : codeExpiry,
       created_by: caller.application,
       created_at: now,

@@ -4,7 +4,7 @@ import { type Evaluation, newEvaluation } from '../../expressions/evaluation/eva
 import {
   type ExpressionLimit,
   evaluateReferences,
-  type ReferenceKind,
+  type Reference,
   type ReferenceTemplate,
   readReferences,
 } from '../../expressions/references.ts';
@@ -41,8 +41,14 @@ export function detokenize(tools: TokenReading, caller: Caller, body: Json): Dec
     const wanted = { references: template.references, now, evaluation };
     const resolved = await resolveReferences(tools, caller, wanted);
     if (!('targets' in resolved)) return resolved;
+    const values = new Map<Reference, Json>();
+    for (const reference of template.references) {
+      await pause();
+      values.set(reference, resolved.valueFor(reference));
+    }
     const fact = { entity: 'token', id: caller.tenant.id, operation: 'detokenize' } as const;
-    return answer({ template, evaluation }, resolved, entryOf(caller, now, fact));
+    const valueFor = (reference: Reference) => values.get(reference);
+    return answer({ template, evaluation }, { ...resolved, valueFor }, entryOf(caller, now, fact));
   };
 }
 
@@ -52,17 +58,21 @@ function limitOf({ tenant }: Caller): ExpressionLimit {
   return { max, message };
 }
 
+interface Evaluable extends Omit<Resolved, 'valueFor'> {
+  /** What was resolved in parts before, because masks may take long. */
+  readonly valueFor: (reference: Reference) => Json | undefined;
+}
+
 /** What was read is in the log also where an expression then fails on it. */
 function answer(
   { template, evaluation }: { template: ReferenceTemplate; evaluation: Evaluation },
-  { valueFor, entries, targets }: Resolved,
+  { valueFor, entries, targets }: Evaluable,
   nothingRead: LogEntry,
 ): Effect {
   const [first = nothingRead, ...others] = entries;
   const change = { entries: [first, ...others] } as const;
   try {
-    const resolve = (kind: ReferenceKind, id: string) => valueFor({ kind, id });
-    const body = evaluateReferences(template, resolve, evaluation);
+    const body = evaluateReferences(template, valueFor, evaluation);
     return { change, reply: { status: 200, body, ...readTokens(targets) } };
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;

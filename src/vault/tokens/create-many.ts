@@ -1,6 +1,6 @@
 /** Creating tokens, one or many in one change, or finding those that already hold the same values. */
 import assert from 'node:assert/strict';
-import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
+import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import { attemptAt, below, createFindings } from '../../lib/findings.ts';
@@ -27,6 +27,7 @@ import {
 import { storedEquals } from './equal-tokens.ts';
 import type { PendingTokens } from './pending-tokens.ts';
 import {
+  checkToken,
   type PreparedToken,
   prepareToken,
   type RequestedToken,
@@ -55,25 +56,34 @@ export function createTokens(
   { requests, replyFor }: TokensToCreate,
 ): Decide {
   const { store, clock } = tools;
-  const preparation = { ...tools, evaluation: newEvaluation() };
+  const preparation = { ...tools, evaluation: newWriteEvaluation() };
   let preparedFromData: ReturnType<typeof prepareFromData> | undefined;
   return async (conflict) => {
     const now = clock.now();
     const pause = createPause();
     preparedFromData ??= prepareFromData(preparation, caller, requests);
     const fromData = await preparedFromData;
-    const found = await Promise.all(
-      requests.map((one) => fromData.get(one) ?? prepareConversion(preparation, caller, one)),
+    // Where the change conflicts with another it is decided again, at the same price.
+    const { evaluation: prepared } = preparation;
+    const evaluation = { ...prepared, budget: prepared.budget.copy() };
+    const converting = { ...tools, evaluation };
+    const intents = await Promise.all(
+      requests.map((one) => (isConversion(one) ? intentOf(tools, caller, one) : undefined)),
     );
-    const refused = found.find((one) => 'refusal' in one);
-    if (refused) return refused;
-    const all = found.filter((one): one is PreparedToken => !('refusal' in one));
+    const all: PreparedToken[] = [];
+    for (const [index, one] of requests.entries()) {
+      await pause();
+      const token =
+        fromData.get(one) ?? (await prepareConversion(converting, caller, one, intents[index]));
+      if ('refusal' in token) return token;
+      all.push(token);
+    }
     requireDistinctIntents(all);
     const creation = {
       ...tools,
       caller,
       now,
-      evaluation: newEvaluation(),
+      evaluation,
       ...(await storedEquals(store, caller, all, now)),
       holders: conflict === undefined ? noHolders : await holdersOf(store, caller, all),
     };
@@ -83,6 +93,9 @@ export function createTokens(
       await pause();
       const outcome = draftOrRefuse(creation, one);
       if ('refusal' in outcome) return outcome;
+      await pause();
+      // The response asks for it again, where there is no pause between the tokens.
+      outcome.created.viewAt(now);
       created.push(outcome.created);
       entries.push(outcome.entry);
     }
@@ -105,7 +118,10 @@ async function prepareFromData(
   for (const requested of requests) {
     if (isConversion(requested)) continue;
     await pause();
-    const one = findings.attempt(() => prepareToken(preparation, caller, requested));
+    const checked = findings.attempt(() => checkToken(preparation, caller, requested));
+    if (!checked) continue;
+    await pause();
+    const one = findings.attempt(() => prepareToken(preparation, caller, checked));
     if (one) prepared.set(requested, one);
   }
   findings.settle();
@@ -118,6 +134,15 @@ export function isConversion({ request }: RequestedToken): boolean {
   return (request.token_intent_id ?? undefined) !== undefined;
 }
 
+/** The intent that a request converts, if there is one. */
+export function intentOf(
+  { store, clock }: TokenWriting,
+  caller: Caller,
+  { request }: RequestedToken,
+): Promise<Row<'token_intents'> | undefined> {
+  return liveIntent(store, caller, { id: request.token_intent_id ?? '', now: clock.now() });
+}
+
 /**
  * A refusal where there is no such intent, and for expressions over one that the caller may not
  * reveal: whoever tries that is seen in the log. Throws what else is wrong.
@@ -126,18 +151,21 @@ export async function prepareConversion(
   tools: TokenWriting & TokenPreparation,
   caller: Caller,
   requested: RequestedToken,
+  intent: Row<'token_intents'> | undefined,
 ): Promise<PreparedToken | Refused> {
-  const { request, path } = requested;
+  const { path } = requested;
   const now = tools.clock.now();
   const attempt = { entity: 'token_intent', operation: 'convert' };
-  const intent = await liveIntent(tools.store, caller, { id: request.token_intent_id ?? '', now });
   if (!intent) {
     const message = 'must be the id of an existing token intent';
     const refusal = below(path, invalid('token_intent_id', message));
     return { change: { entries: [failureOf(caller, now, attempt)] }, refusal };
   }
   try {
-    return prepareToken(tools, caller, { request, path, intent });
+    const pause = createPause();
+    const checked = checkToken(tools, caller, requested, intent);
+    await pause();
+    return prepareToken(tools, caller, checked);
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== 'forbidden') throw error;
     return deny(caller, now, { ...attempt, id: intent.token_intent_id }, error);

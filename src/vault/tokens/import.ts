@@ -1,5 +1,5 @@
 /** Importing tokens: many creations in one change, each decided for itself, as if they came one by one. */
-import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
+import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
@@ -14,6 +14,7 @@ import {
   changeOf,
   draftOrRefuse,
   holdersOf,
+  intentOf,
   isConversion,
   noHolders,
   prepareConversion,
@@ -23,6 +24,7 @@ import { type CreatedToken, type Creation, IdTaken } from './create-one.ts';
 import { createdByRequest } from './created-by-request.ts';
 import { storedEquals } from './equal-tokens.ts';
 import {
+  checkToken,
   type PreparedToken,
   prepareToken,
   type RequestedToken,
@@ -102,18 +104,25 @@ async function prepareAll(
   const prepared: Prepared[] = [];
   for (const line of lines) {
     await pause();
-    prepared.push(prepare({ ...tools, evaluation: newEvaluation() }, caller, line));
+    prepared.push(await prepare({ ...tools, evaluation: newWriteEvaluation() }, caller, line));
   }
   return prepared;
 }
 
 /** All that can be said of the line without looking at what is stored. */
-function prepare(preparation: TokenPreparation, caller: Caller, request: ImportLine): Prepared {
+async function prepare(
+  preparation: TokenPreparation,
+  caller: Caller,
+  request: ImportLine,
+): Promise<Prepared> {
   if (request instanceof VaultError) return request;
   const requested = { request, path: '' };
-  return isConversion(requested)
-    ? requested
-    : attempt(() => prepareToken(preparation, caller, requested));
+  if (isConversion(requested)) return requested;
+  const pause = createPause();
+  const checked = attempt(() => checkToken(preparation, caller, requested));
+  if (checked instanceof VaultError) return checked;
+  await pause();
+  return attempt(() => prepareToken(preparation, caller, checked));
 }
 
 interface Lines {
@@ -139,13 +148,14 @@ async function decideLines(
   const done: PreparedToken[] = [];
   const entries: LogEntry[] = [];
   const intents = new Set<string>();
-  const resultOf = (token: ConvertedLine): ImportResult => {
+  const pause = createPause();
+  const resultOf = async (token: ConvertedLine): Promise<ImportResult> => {
     if (token instanceof VaultError) return { failure: token };
     if ('refusal' in token) {
       entries.push(...token.change.entries);
       return { failure: token.refusal };
     }
-    const line = decideLine({ ...creation, evaluation: newEvaluation() }, token, intents);
+    const line = decideLine({ ...creation, evaluation: newWriteEvaluation() }, token, intents);
     if (line instanceof VaultError) {
       const { altered } = line;
       const attempt = altered && { ...altered, operation: 'create' };
@@ -155,13 +165,13 @@ async function decideLines(
     entries.push(...line.entries);
     if ('refusal' in line) return { failure: line.refusal };
     if (!line.repeated) done.push(token);
+    await pause();
     return { token: line.created.viewAt(now), repeated: line.repeated };
   };
-  const pause = createPause();
   const results: ImportResult[] = [];
   for (const token of all) {
     await pause();
-    results.push(resultOf(token));
+    results.push(await resultOf(token));
   }
   if (entries.length === 0) {
     const fact = { entity: 'token', id: caller.tenant.id, operation: 'import' } as const;
@@ -185,16 +195,18 @@ async function withConversions(
   const all: ConvertedLine[] = [];
   for (const one of prepared) {
     await pause();
-    const conversion = 'request' in one;
-    all.push(
-      conversion
-        ? await prepareConversion({ ...tools, evaluation: newEvaluation() }, caller, one).catch(
-            failureOf,
-          )
-        : one,
-    );
+    all.push('request' in one ? await convertedLine(tools, caller, one).catch(failureOf) : one);
   }
   return all;
+}
+
+async function convertedLine(
+  tools: TokenWriting,
+  caller: Caller,
+  one: RequestedToken,
+): Promise<PreparedToken | Refused> {
+  const preparation = { ...tools, evaluation: newWriteEvaluation() };
+  return prepareConversion(preparation, caller, one, await intentOf(tools, caller, one));
 }
 
 interface LinesToCreate extends Omit<Lines, 'prepared'> {

@@ -39,22 +39,40 @@ export interface TokenPreparation {
   readonly evaluation: Evaluation;
 }
 
+export interface CheckedToken extends RequestedToken {
+  readonly contents: Contents;
+  /** The token intent that is converted. */
+  readonly intent: Row<'token_intents'> | undefined;
+}
+
+/**
+ * The first half, which compiles the expressions. To evaluate them is the other, so that callers may let
+ * others in between the two.
+ *
+ * @throws VaultError `validation_failed` naming every attribute that is wrong below its path.
+ */
+export function checkToken(
+  { clock }: TokenPreparation,
+  caller: Caller,
+  { request, path }: RequestedToken,
+  intent?: Row<'token_intents'>,
+): CheckedToken {
+  return attemptAt(path, () => {
+    const whole = intent ? convertedRequest(caller, request, intent) : request;
+    return { request, path, contents: contentsOfRequest(whole, clock), intent };
+  });
+}
+
 /**
  * @throws VaultError naming attributes below its path: `validation_failed` with every one that is wrong,
  * `forbidden` where expressions are evaluated over an intent that the caller may not reveal.
  */
 export function prepareToken(
-  { clock, random, evaluation }: TokenPreparation,
+  { random, evaluation }: TokenPreparation,
   caller: Caller,
-  {
-    request,
-    path,
-    intent,
-  }: RequestedToken & { readonly intent?: Row<'token_intents'> | undefined },
+  { request, path, contents, intent }: CheckedToken,
 ): PreparedToken {
   return attemptAt(path, () => {
-    const whole = intent ? convertedRequest(caller, request, intent) : request;
-    const contents = contentsOfRequest(whole, clock);
     const place = { id: parseTokenId(request.id ?? ''), container: contents.container };
     const refusal =
       intent &&

@@ -1,6 +1,7 @@
 /** Updating a token by JSON merge patch. */
-import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
+import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
+import { createPause } from '../../lib/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
@@ -45,7 +46,8 @@ export function updateToken(
   const { tenant } = caller;
   return async () => {
     const now = clock.now();
-    const evaluation = newEvaluation();
+    const evaluation = newWriteEvaluation();
+    const pause = createPause();
     const row = await liveToken(store, { tenant: tenant.id, id, now });
     const denial = { entity: 'token', id: row.token_id, permission: 'token:update' } as const;
     const attempt = { entity: 'token', id: row.token_id, operation: 'update' } as const;
@@ -63,6 +65,7 @@ export function updateToken(
     if (!decide(caller.policy, 'token:update', moved)) return refuse(caller, now, denial);
     const exposed = undisclosedMove(caller, subject, moved);
     if (exposed) return deny(caller, now, attempt, exposed);
+    await pause();
     const fingerprint = fingerprintAfter(caller, { row, patch, contents, evaluation });
     const { data } = contents;
     const updated = sealRow(
@@ -86,6 +89,7 @@ export function updateToken(
     const became =
       deduplicatesTokens(caller, patch.deduplicate_token) && fingerprint !== row.fingerprint;
     const hidden = became && (await equalsUnreadable(store, caller, updated, now));
+    await pause();
     const viewAt = (at: Instant) => (hidden ? withoutContents(viewOf(at)) : viewOf(at));
     return {
       change: {
