@@ -6,6 +6,7 @@ import { expireTokens } from '../src/jobs/expire-tokens.ts';
 import { instantAfter, systemClock } from '../src/lib/clock.ts';
 import type { TokenId } from '../src/lib/ids.ts';
 import { createLog } from '../src/lib/telemetry/log.ts';
+import { systemEntry } from '../src/rules/log-entries.ts';
 import type { Row } from '../src/store/tables.ts';
 import { termOf } from '../tests/support/changes.ts';
 import { holdJobs } from '../tests/support/held-jobs.ts';
@@ -106,9 +107,11 @@ async function removalRate(running: Running, stopping: AbortSignal): Promise<num
 /** Copies of one token, with its search terms, that expired an hour ago. */
 async function insertExpired({ vault: { store } }: Running, round: number): Promise<void> {
   const [template] = await store.select((db) => db.selectFrom('tokens').selectAll().limit(1));
-  const [entry] = await store.select((db) => db.selectFrom('logs').selectAll().limit(1));
-  if (!template || !entry) throw new Error('there is no token to copy');
-  const expires_at = instantAfter(systemClock.now(), -hourMs);
+  if (!template) throw new Error('there is no token to copy');
+  const fact = { entity: 'token', id: template.token_id, operation: 'create' } as const;
+  const at = systemClock.now();
+  const madeEntry = systemEntry({ ...fact, tenant: template.tenant_id, at });
+  const expires_at = instantAfter(at, -hourMs);
   const count = Number(flags.tokens);
   for (let first = 0; first < count; first += rowsPerCommit) {
     const tokens = Array.from({ length: rowsPerCommit }, (_, index): Row<'tokens'> => {
@@ -118,7 +121,7 @@ async function insertExpired({ vault: { store } }: Running, round: number): Prom
     const search_terms = tokens.map((row) =>
       termOf(row, Buffer.from(row.token_id).toString('base64url')),
     );
-    await store.commit({ insert: { tokens, search_terms }, entries: [entry] });
+    await store.commit({ insert: { tokens, search_terms }, entries: [madeEntry] });
   }
 }
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
 import { purgeSessions } from '../../src/vault/sessions/sessions.ts';
+import { entriesIn } from '../support/blocks.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Given, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { createStillClock, managementKey, startVault } from '../support/vault.ts';
@@ -286,7 +287,7 @@ onBothEngines('sessions', (engine) => {
     );
     assert.deepEqual([rows.length, keys.length], [1, 1]);
     assert.equal((await send('GET', '/tokens/abc', { key: live })).status, 403);
-    const logs = await store.select((db) => db.selectFrom('logs').selectAll());
+    const logs = await entriesIn(store);
     assert.equal(logs.filter((one) => one.operation === 'expire').length, 5);
   });
 });
