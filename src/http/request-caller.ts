@@ -1,16 +1,16 @@
 /** Who sends a request, by its headers: the sender that limits count, and the caller once it is admitted. */
-import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../rules/caller.ts';
 import { originOf } from './begin-response.ts';
+import type { Exchange } from './exchange.ts';
 import type { Admit, Applicant } from './limits/admission.ts';
 import type { Sender } from './limits/rate-limit.ts';
 import type { ServiceHeaders } from './protocol/headers.ts';
 import type { Route } from './protocol/route.ts';
 
 export interface RequestCallers {
-  senderOf(request: FastifyRequest): Sender;
+  senderOf(exchange: Exchange): Sender;
   /** The caller as of now, however often this is asked; rejects as {@link Admit} does. */
-  admit(route: Route, request: FastifyRequest, count?: Applicant['count']): Promise<Caller>;
+  admit(route: Route, exchange: Exchange, count?: Applicant['count']): Promise<Caller>;
 }
 
 export interface RequestCallerOptions {
@@ -20,13 +20,13 @@ export interface RequestCallerOptions {
 
 export function createRequestCallers({ headers, admit }: RequestCallerOptions): RequestCallers {
   return {
-    senderOf: (request) => {
-      const key = headers.read(request.headers, 'api-key');
-      return { address: originOf(request).address, key, holder: request.caller ?? undefined };
+    senderOf: (exchange) => {
+      const key = headers.read(exchange.headers, 'api-key');
+      return { address: exchange.address, key, holder: exchange.caller };
     },
-    admit: (route, request, count) => {
-      const key = headers.read(request.headers, 'api-key');
-      return admit(route, { key, origin: originOf(request), count });
+    admit: (route, exchange, count) => {
+      const key = headers.read(exchange.headers, 'api-key');
+      return admit(route, { key, origin: originOf(exchange), count });
     },
   };
 }

@@ -1,5 +1,4 @@
 /** The HTTP server: a transport, the steps that requests pass on it, and the routes. */
-import type { FastifyInstance } from 'fastify';
 import type { Authenticate } from '../gate/authenticate.ts';
 import type { Idempotency } from '../gate/idempotency.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -7,16 +6,15 @@ import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
 import type { Store } from '../store/store.ts';
 import { createBeginResponse } from './begin-response.ts';
-import { declareOpenRoute, declareRoute } from './declare-route.ts';
+import { createHandling, openHandlerOf } from './handle-request.ts';
 import { createAdmission } from './limits/admission.ts';
 import type { RouteLimits } from './limits/rate-limit.ts';
 import { createCors } from './protocol/cors.ts';
 import { createServiceHeaders } from './protocol/headers.ts';
-import { refuseOtherMethods } from './protocol/methods.ts';
+import { otherMethods } from './protocol/methods.ts';
 import type { OpenRoute, Route } from './protocol/route.ts';
 import { createRequestCallers } from './request-caller.ts';
-import { type ConnectionOptions, createTransport } from './transport.ts';
-import { createWholeResponder } from './whole-response.ts';
+import { type ConnectionOptions, createTransport, type HttpServer } from './transport.ts';
 
 export interface ServerOptions extends ConnectionOptions {
   readonly routes: readonly Route[];
@@ -35,18 +33,29 @@ export interface ServerOptions extends ConnectionOptions {
   readonly publicUrl: string | undefined;
 }
 
-export function createServer(options: ServerOptions): FastifyInstance {
+export function createServer(options: ServerOptions): HttpServer {
   const { routes, openRoutes, headerPrefixes, newTraceId } = options;
   const headers = createServiceHeaders(headerPrefixes);
   const cors = createCors(headerPrefixes);
   const begin = createBeginResponse({ headers, cors, newTraceId });
-  const { app, streaming } = createTransport({ ...options, begin, cors });
+  const transport = createTransport({ ...options, begin, cors });
   const callers = createRequestCallers({ headers, admit: createAdmission(options) });
-  const respondWhole = createWholeResponder({ ...options, headers, callers, streaming });
-  const steps = { ...options, headers, callers, streaming, respondWhole };
-  for (const route of routes) declareRoute(app, route, steps);
-  for (const route of openRoutes) declareOpenRoute(app, route);
+  const { streaming } = transport;
+  const handlerOf = createHandling({ ...options, headers, callers, streaming });
+  for (const route of routes) {
+    transport.route(methodsOf(route), route.path, handlerOf(route));
+  }
+  for (const route of openRoutes) {
+    transport.route(['GET', 'HEAD'], route.path, openHandlerOf(route));
+  }
   const probes = openRoutes.map(({ path }) => ({ path, method: 'GET' }));
-  refuseOtherMethods(app, [...routes, ...probes]);
-  return app;
+  for (const { methods, path, refusal } of otherMethods([...routes, ...probes])) {
+    transport.route(methods, path, () => Promise.reject(refusal));
+  }
+  return transport;
+}
+
+/** To answer HEAD a stream would do all of its work for nothing. */
+function methodsOf(route: Route): Route['method'][] | ['GET', 'HEAD'] {
+  return route.method === 'GET' && !('stream' in route) ? ['GET', 'HEAD'] : [route.method];
 }

@@ -1,20 +1,21 @@
-/** What is below every route: connections and their limits, bodies, failures, and the end of all of it. */
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+/** What is below every route: connections and their limits, where requests lead, and the end of all of it. */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { ListenOptions } from 'node:net';
+import proxyAddress from '@fastify/proxy-addr';
+import findMyWay, { type HTTPMethod } from 'find-my-way';
 import { second } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
+import { nodeHttp } from '../lib/node-http.ts';
 import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
 import type { BeginResponse } from './begin-response.ts';
-import { bodyBytesMax, jsonMediaTypes, parseBody } from './protocol/body.ts';
+import { Exchange } from './exchange.ts';
+import type { Handle } from './handle-request.ts';
 import { createRefuseConnection } from './protocol/connection.ts';
 import { answerPreflight, type Cors } from './protocol/cors.ts';
 import { createFailures } from './protocol/failures.ts';
 import { watchProgress } from './protocol/progress.ts';
-import { linesMediaType } from './protocol/route.ts';
-import { schemaController } from './protocol/serialization.ts';
-import { stopGracefully } from './protocol/stopping.ts';
 import { createStreaming, type Streaming } from './protocol/streaming.ts';
-import { compileValidator, type RequestPart } from './protocol/validation.ts';
 
 /** A token id of 400 characters, each percent-encoded as four bytes of UTF-8. */
 const pathParamLengthMax = 4800;
@@ -27,7 +28,7 @@ const keepAliveMs = 72 * second;
 
 export interface ConnectionOptions {
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
-  /** Addresses and networks of proxies whose `X-Forwarded-For` is trusted. */
+  /** Addresses and networks of proxies whose word on the client's address is taken. */
   readonly trustedProxies: readonly string[];
   /** Another one than {@link requestTimeoutMs}. */
   readonly requestTimeoutMs?: number | undefined;
@@ -40,45 +41,85 @@ export interface TransportOptions extends ConnectionOptions {
   readonly metrics: Metrics;
 }
 
-export interface Transport {
-  readonly app: FastifyInstance;
+export interface HttpServer {
+  readonly server: Server;
+  listen(options: ListenOptions): Promise<void>;
+  /** Resolves when every request that has begun has its response, and nothing is done for one any more. */
+  close(): Promise<void>;
+}
+
+export interface Transport extends HttpServer {
   readonly streaming: Streaming;
+  route(methods: readonly HTTPMethod[], path: string, handle: Handle): void;
+}
+
+/** Where a request leads. */
+interface Target {
+  readonly path: string;
+  readonly handle: Handle;
 }
 
 /** A server without routes. */
 export function createTransport(options: TransportOptions): Transport {
-  const { begin, log, metrics } = options;
-  const { logFailure, fail } = createFailures(log, metrics);
+  const { begin, cors, log, metrics } = options;
   const patienceMs = options.requestTimeoutMs ?? requestTimeoutMs;
   const checkMs = Math.min(timeoutCheckMs, patienceMs);
-  const app = fastify({
-    ...connectionLimits(options, { patienceMs, checkMs }),
-    logger: false,
-    bodyLimit: bodyBytesMax,
-    schemaController,
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: pathParamLengthMax },
-    clientErrorHandler: createRefuseConnection(log, (socket) => streaming.isStreaming(socket)),
-    frameworkErrors: (error, request, reply) => {
-      begin(request as FastifyRequest, reply as FastifyReply);
-      fail(error, request as FastifyRequest, reply as FastifyReply);
-    },
-  }) as unknown as FastifyInstance;
-
-  countResponses(app, metrics);
-  const stopping = stopGracefully(app, patienceMs);
-  const progress = watchProgress(app.server, { patienceMs, checkMs, log });
-  const streaming = createStreaming({ stopping, progress, patienceMs, logFailure });
-  app.addHook('onClose', () => streaming.ended());
-  app.decorateRequest('origin', null);
-  app.decorateRequest('caller', null);
-  app.decorateRequest('admittedAt', 0);
-  takeBodies(app);
-  app.setValidatorCompiler<never>(({ schema, httpPart }) =>
-    compileValidator(schema, httpPart as RequestPart),
+  const { logFailure, fail } = createFailures(log, metrics);
+  const stopping = new AbortController();
+  const addressOf = createAddressOf(options);
+  const routes = createRoutes();
+  const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) => {
+    const address = addressOf(request);
+    const exchange = new Exchange({ request, response, address, stopping: stopping.signal });
+    countResponse(exchange, metrics);
+    try {
+      begin(exchange);
+      if (answerPreflight(cors, exchange)) return;
+      const handle = routes.find(exchange);
+      handle(exchange).catch((error) => fail(error, exchange));
+    } catch (error) {
+      fail(error, exchange);
+    }
+  });
+  const progress = watchProgress(server, { patienceMs, checkMs, log });
+  const streaming = createStreaming({
+    stopping: stopping.signal,
+    progress,
+    patienceMs,
+    logFailure,
+  });
+  server.on(
+    'clientError',
+    createRefuseConnection(log, (socket) => streaming.isStreaming(socket)),
   );
-  app.setErrorHandler(fail);
-  beginResponses(app, options);
-  return { app, streaming };
+  return {
+    server,
+    streaming,
+    route: routes.add,
+    listen: (where) =>
+      new Promise((resolve, reject) => {
+        server.once('error', reject);
+        server.listen(where, () => {
+          server.off('error', reject);
+          resolve();
+        });
+      }),
+    close: async () => {
+      stopping.abort();
+      await closed(server, patienceMs);
+      await streaming.ended();
+    },
+  };
+}
+
+/**
+ * No new connection; idle ones end now, others with their response. Node times no request out any more
+ * once its server closes, so a client that is still sending after `patienceMs` is cut off.
+ */
+async function closed(server: Server, patienceMs: number): Promise<void> {
+  const deadline = setTimeout(() => server.closeAllConnections(), patienceMs);
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  clearTimeout(deadline);
 }
 
 interface Patience {
@@ -86,58 +127,75 @@ interface Patience {
   readonly checkMs: number;
 }
 
-function connectionLimits(
-  { tls, trustedProxies }: ConnectionOptions,
+type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+
+function createNodeServer(
+  { tls }: ConnectionOptions,
   { patienceMs, checkMs }: Patience,
-) {
+  listener: Listener,
+): Server {
   const limits = {
     maxHeaderSize: headerBytesMax,
+    requestTimeout: patienceMs,
     headersTimeout: patienceMs,
+    keepAliveTimeout: keepAliveMs,
     connectionsCheckingInterval: checkMs,
   };
+  if (!tls) return nodeHttp.createServer(limits, listener);
+  const https = process.getBuiltinModule('node:https');
+  return https.createServer({ ...limits, handshakeTimeout: patienceMs, ...tls }, listener);
+}
+
+/** Every path leads to a target or throws what is wrong with it; with and without a slash at its end it is the same. */
+function createRoutes() {
+  const router = findMyWay({
+    ignoreTrailingSlash: true,
+    maxParamLength: pathParamLengthMax,
+    onBadUrl: () => refusePath('The path is not valid.'),
+    onMaxParamLength: () => refusePath('The path is too long.'),
+  });
   return {
-    requestTimeout: patienceMs,
-    keepAliveTimeout: keepAliveMs,
-    return503OnClosing: false,
-    trustProxy: trustedProxies.length > 0 && [...trustedProxies],
-    ...(tls ? { https: { ...limits, handshakeTimeout: patienceMs, ...tls } } : { http: limits }),
+    add: (methods: readonly HTTPMethod[], path: string, handle: Handle) =>
+      router.on([...methods], path, nothing, { path, handle } satisfies Target),
+    find: (exchange: Exchange): Handle => {
+      const { method, request } = exchange;
+      const found = router.find(method as HTTPMethod, request.url ?? '');
+      if (found === null) throw new VaultError('not_found', { public: 'There is no such route.' });
+      const target = found.store as Target | null;
+      // Only what refuses a path has no target.
+      if (target === null) return found.handler(request, exchange.response, {}, null, {});
+      exchange.route = target.path;
+      exchange.params = found.params;
+      exchange.query = found.searchParams;
+      return target.handle;
+    },
   };
 }
 
-function countResponses(app: FastifyInstance, metrics: Metrics): void {
-  app.addHook('onResponse', (request, reply, done) => {
+const nothing = () => undefined;
+
+function refusePath(message: string): never {
+  throw new VaultError('malformed_request', { public: message });
+}
+
+/** The address of the peer, or what the proxies that are trusted say of it. */
+function createAddressOf({ trustedProxies }: ConnectionOptions) {
+  if (trustedProxies.length === 0) {
+    return ({ socket }: IncomingMessage) => socket.remoteAddress ?? '';
+  }
+  const trust = proxyAddress.compile([...trustedProxies]);
+  return (request: IncomingMessage) => proxyAddress(request, trust);
+}
+
+function countResponse(exchange: Exchange, metrics: Metrics): void {
+  const { method, response } = exchange;
+  const begun = performance.now();
+  response.once('close', () => {
     metrics.request({
-      method: request.method,
-      route: request.routeOptions.url ?? 'none',
-      status: reply.statusCode,
-      seconds: reply.elapsedTime / second,
+      method,
+      route: exchange.route ?? 'none',
+      status: response.statusCode,
+      seconds: (performance.now() - begun) / second,
     });
-    done();
-  });
-}
-
-/** JSON as a whole, lines as they arrive, and nothing else. */
-function takeBodies(app: FastifyInstance): void {
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser(jsonMediaTypes, { parseAs: 'buffer' }, (_request, bytes, done) => {
-    try {
-      done(null, parseBody(bytes as Buffer));
-    } catch (error) {
-      done(error as Error);
-    }
-  });
-  app.addContentTypeParser(linesMediaType, (_request, payload, done) => done(null, payload));
-}
-
-function beginResponses(
-  app: FastifyInstance,
-  { begin, cors }: Pick<TransportOptions, 'begin' | 'cors'>,
-): void {
-  app.addHook('onRequest', (request, reply, done) => {
-    begin(request, reply);
-    if (answerPreflight(cors, request, reply)) return;
-    // Before the body is read, which is not needed.
-    if (request.is404) done(new VaultError('not_found', { public: 'There is no such route.' }));
-    else done();
   });
 }

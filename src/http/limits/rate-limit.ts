@@ -1,5 +1,4 @@
 /** Rate limits: each request is counted before it costs anything, first by address, then by key. */
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { hashApiKey } from '../../crypto/api-key.ts';
 import { sha256 } from '../../crypto/digest.ts';
 import { type Clock, second } from '../../lib/clock.ts';
@@ -8,6 +7,7 @@ import { networkOf } from '../../lib/network.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Limiter, Standing } from '../../store/limiter.ts';
 import type { Store } from '../../store/store.ts';
+import type { Exchange } from '../exchange.ts';
 import type { CountParts, Route, WholeRoute } from '../protocol/route.ts';
 import type { RateLimitRule } from './rate-limit-rules.ts';
 
@@ -22,7 +22,7 @@ export interface Sender {
 export type Holder = Pick<Caller, 'kind' | 'application'>;
 
 /** @throws VaultError `too_many_requests`; the reply then says, as it always does, what is left. */
-type Check = (sender: Sender, reply: FastifyReply) => Promise<void>;
+type Check = (sender: Sender, exchange: Exchange) => Promise<void>;
 
 export interface RouteLimits {
   /** Before authentication, which costs a look-up, also for texts that are not keys. */
@@ -58,8 +58,8 @@ export function createRateLimits({ rules, store, clock }: RateLimitOptions) {
     const meant = (among: readonly RuleWithLimiter[], sender: Sender) =>
       among.filter(({ rule }) => isMeant(rule, sender));
     return {
-      byAddress: (sender, reply) => check(early, sender, { reply, clock }),
-      byKey: (sender, reply) => check(meant(late, sender), sender, { reply, clock }),
+      byAddress: (sender, exchange) => check(early, sender, { exchange, clock }),
+      byKey: (sender, exchange) => check(meant(late, sender), sender, { exchange, clock }),
       ofBody: (sender) =>
         sender.holder?.kind === 'public'
           ? partsCounter(meant(own, sender), sender, clock)
@@ -92,7 +92,7 @@ function partsCounter(
  */
 export async function countParts(
   { parts }: WholeRoute,
-  { body, caller }: Pick<FastifyRequest, 'body' | 'caller'>,
+  { body, caller }: Exchange,
   count: CountParts,
 ): Promise<void> {
   if (parts === undefined || caller?.kind !== 'public') return;
@@ -131,15 +131,17 @@ function nameOf(rule: RateLimitRule): string {
 async function check(
   counted: readonly RuleWithLimiter[],
   sender: Sender,
-  { reply, clock }: { reply: FastifyReply; clock: Clock },
+  { exchange, clock }: { exchange: Exchange; clock: Clock },
 ): Promise<void> {
   if (counted.length === 0) return;
   const tightest = await countAll(counted, sender, 1);
   if (tightest === undefined) return;
   const { rule, standing } = tightest;
   if (!standing.allowed) throw tooMany(tightest, clock);
-  const announced = Number(reply.getHeader('ratelimit-remaining') ?? Number.POSITIVE_INFINITY);
-  if (roomOf(standing) < announced) reply.headers(headersOf(rule, standing, clock));
+  const announced = Number(
+    exchange.headerToSend('ratelimit-remaining') ?? Number.POSITIVE_INFINITY,
+  );
+  if (roomOf(standing) < announced) exchange.setHeaders(headersOf(rule, standing, clock));
 }
 
 interface Result {

@@ -1,24 +1,81 @@
 /** Reading request bodies: bytes that must be UTF-8, and then JSON, or nothing. */
 import { isUtf8 } from 'node:buffer';
-import type { FastifyRequest } from 'fastify';
+import type { IncomingMessage } from 'node:http';
 import { invalid, VaultError } from '../../lib/errors.ts';
+import type { Exchange } from '../exchange.ts';
 import { bodyNestingMax, deepAttributeOf, isNestedDeeper } from './nesting.ts';
-import type { Route } from './route.ts';
+import { linesMediaType, type Route } from './route.ts';
 
 export const bodyBytesMax = 1_048_576;
 
 /** The media types under which clients send JSON. Each route says which it accepts. */
-export const jsonMediaTypes = [
+const jsonMediaTypes: readonly string[] = [
   'application/json',
   'application/merge-patch+json',
   'application/json-patch+json',
 ];
 
 /**
+ * Reads the body of the request, JSON whole, lines not at all: a stream takes those as they arrive.
+ * @throws VaultError `unsupported_media_type`, `body_too_large`, and as {@link parseJson} does. What was
+ * not read then ends with the connection.
+ */
+export async function readBody(route: Route, exchange: Exchange): Promise<void> {
+  const { request, headers, method } = exchange;
+  if (method === 'GET' || method === 'HEAD' || isEmpty(headers)) return;
+  const mediaType = mediaTypeOf(headers['content-type']);
+  if ('stream' in route && mediaType === linesMediaType) return;
+  try {
+    if (mediaType === undefined || !jsonMediaTypes.includes(mediaType)) {
+      throw new VaultError('unsupported_media_type', {
+        public: 'The media type is not supported.',
+      });
+    }
+    exchange.body = parseBody(await bytesOf(request));
+  } catch (error) {
+    exchange.setHeader('connection', 'close');
+    throw error;
+  }
+}
+
+/** Where nothing says of what type a body is, and none comes. */
+function isEmpty(headers: IncomingMessage['headers']): boolean {
+  const { 'content-type': type, 'content-length': length } = headers;
+  if (type !== undefined || headers['transfer-encoding'] !== undefined) return false;
+  return length === undefined || length === '0';
+}
+
+function bytesOf(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    if (Number(request.headers['content-length']) > bodyBytesMax) throw tooLarge();
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const take = (chunk: Buffer) => {
+      length += chunk.length;
+      if (length <= bodyBytesMax) {
+        chunks.push(chunk);
+        return;
+      }
+      request.off('data', take);
+      reject(tooLarge());
+    };
+    request.on('data', take);
+    request.once('end', () =>
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)),
+    );
+    request.once('error', () => reject(malformed('The connection ended before the body did.')));
+  });
+}
+
+function tooLarge(): VaultError {
+  return new VaultError('body_too_large', { public: 'The body exceeds the limit.' });
+}
+
+/**
  * @throws VaultError `malformed_request`, without the parser's words, which quote the body, and
  * `validation_failed` for what is nested so deep that nothing may go through it.
  */
-export function parseBody(bytes: Buffer): unknown {
+function parseBody(bytes: Buffer): unknown {
   return bytes.length === 0 ? undefined : parseJson(bytes, 'body');
 }
 
@@ -52,11 +109,11 @@ function mediaTypeOf(contentType: string | undefined): string | undefined {
 /** @throws VaultError `unsupported_media_type` when the body is not sent as the route takes it. */
 export function checkMediaType(
   { body, mediaType = 'application/json' }: Route,
-  request: FastifyRequest,
+  { headers, method }: Exchange,
 ): void {
-  if (!body || mediaTypeOf(request.headers['content-type']) === mediaType) return;
+  if (!body || mediaTypeOf(headers['content-type']) === mediaType) return;
   throw new VaultError('unsupported_media_type', {
     public: `The body must be sent as ${mediaType}.`,
-    headers: request.method === 'PATCH' ? { 'accept-patch': mediaType } : {},
+    headers: method === 'PATCH' ? { 'accept-patch': mediaType } : {},
   });
 }

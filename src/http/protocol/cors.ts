@@ -1,5 +1,5 @@
 /** Browsers of any origin may call: a key in a header is the only authority, and there are no cookies. */
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Exchange } from '../exchange.ts';
 import type { ServiceHeader } from './headers.ts';
 
 /** How long a browser may remember the response to a preflight; browsers cut it to their own limits. */
@@ -40,13 +40,10 @@ export function createCors(prefixes: readonly string[]): Cors {
 }
 
 /** True when it was a preflight, which is answered then, whatever the path. */
-export function answerPreflight(
-  { preflightHeaders }: Cors,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): boolean {
-  if (request.method !== 'OPTIONS') return false;
-  if (request.headers['access-control-request-method'] === undefined) return false;
-  reply.code(204).headers(preflightHeaders).send();
+export function answerPreflight({ preflightHeaders }: Cors, exchange: Exchange): boolean {
+  if (exchange.method !== 'OPTIONS') return false;
+  if (exchange.headers['access-control-request-method'] === undefined) return false;
+  exchange.setHeaders(preflightHeaders);
+  exchange.send(204);
   return true;
 }

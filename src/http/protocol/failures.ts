@@ -1,29 +1,29 @@
 /** Failures of requests: logged for the operator, and sent as problem documents. */
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorKinds, type VaultError } from '../../lib/errors.ts';
 import type { Log } from '../../lib/telemetry/log.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
+import type { Exchange } from '../exchange.ts';
 import { problemMediaType, problemOf, vaultErrorOf } from './problem.ts';
 
 export interface Failures {
   /** Logs the failure for the operator, and gives it as the caller may see it. */
-  logFailure(error: unknown, request: FastifyRequest): VaultError;
-  /** Logs the failure and responds with it. */
-  fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply;
+  logFailure(error: unknown, exchange: Exchange): VaultError;
+  /** Logs the failure and responds with it, or cuts the connection where a response has begun. */
+  fail(error: unknown, exchange: Exchange): void;
 }
 
 export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failures {
-  function logFailure(error: unknown, request: FastifyRequest): VaultError {
+  function logFailure(error: unknown, exchange: Exchange): VaultError {
     const failure = vaultErrorOf(error);
     const { status } = errorKinds[failure.code];
     const fields = {
-      method: request.method,
+      method: exchange.method,
       status,
       code: failure.code,
       reason: failure.message,
-      ...(request.routeOptions?.url !== undefined && { route: request.routeOptions.url }),
-      ...(request.origin && { trace_id: request.origin.traceId }),
-      ...(request.caller && { tenant_id: request.caller.tenant.id }),
+      ...(exchange.route !== undefined && { route: exchange.route }),
+      ...(exchange.origin && { trace_id: exchange.origin.traceId }),
+      ...(exchange.caller && { tenant_id: exchange.caller.tenant.id }),
     };
     if (failure.code === 'integrity') metrics.count('integrity_failures');
     if (status >= 500) log.error('request failed', fields);
@@ -33,14 +33,15 @@ export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failu
 
   return {
     logFailure,
-    fail: (error, request, reply) => {
-      const failure = logFailure(error, request);
-      // The reply's schema is for success; a problem document is serialized as it is.
-      return reply
-        .code(errorKinds[failure.code].status)
-        .headers({ ...failure.headers, 'content-type': problemMediaType })
-        .serializer((problem: unknown) => JSON.stringify(problem))
-        .send(problemOf(failure));
+    fail: (error, exchange) => {
+      const failure = logFailure(error, exchange);
+      if (exchange.response.headersSent) {
+        exchange.response.destroy();
+        return;
+      }
+      exchange.setHeaders(failure.headers ?? {});
+      const { status } = errorKinds[failure.code];
+      exchange.send(status, JSON.stringify(problemOf(failure)), problemMediaType);
     },
   };
 }

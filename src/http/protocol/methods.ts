@@ -1,5 +1,4 @@
 /** A known path with a method it does not have is a 405 that says which it has. */
-import type { FastifyInstance } from 'fastify';
 import { VaultError } from '../../lib/errors.ts';
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
@@ -10,25 +9,28 @@ interface Known {
   readonly method: string;
 }
 
-export function refuseOtherMethods(app: FastifyInstance, known: readonly Known[]): void {
-  for (const path of new Set(known.map((route) => route.path))) {
+export interface RefusedMethods {
+  readonly path: string;
+  readonly methods: readonly (typeof methods)[number][];
+  readonly refusal: VaultError;
+}
+
+/** For each path the methods that no route of it has. They are refused before a body is read, whatever its type. */
+export function otherMethods(known: readonly Known[]): RefusedMethods[] {
+  return [...new Set(known.map((route) => route.path))].map((path) => {
     // A token may be called `search`, so `/tokens/search` also takes what `/tokens/:id` takes.
     const allowed = known.filter((route) => covers(route.path, path)).map(({ method }) => method);
     const head = allowed.includes('GET') ? ['HEAD'] : [];
     const allow = [...new Set([...allowed, ...head])].sort().join(', ');
-    app.route({
-      method: methods.filter((method) => !allowed.includes(method)),
-      url: path,
-      // Before the body is read, which may have a type that no route supports.
-      onRequest: async () => {
-        throw new VaultError('method_not_allowed', {
-          public: `This path supports ${allow}.`,
-          headers: { allow },
-        });
-      },
-      handler: () => undefined,
-    });
-  }
+    return {
+      path,
+      methods: methods.filter((method) => !allowed.includes(method)),
+      refusal: new VaultError('method_not_allowed', {
+        public: `This path supports ${allow}.`,
+        headers: { allow },
+      }),
+    };
+  });
 }
 
 /** True when every path of `pattern` is one of `wider`, where `:name` matches any one segment. */

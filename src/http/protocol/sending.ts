@@ -1,7 +1,9 @@
 /** Sending what a request came to: its status, where a created resource is, and a body or a list. */
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../../rules/caller.ts';
 import type { Reply } from '../../rules/reply.ts';
+import { type Exchange, jsonMediaType } from '../exchange.ts';
+import type { WholeRoute } from './route.ts';
+import type { Serialize } from './serialization.ts';
 import type { Streaming } from './streaming.ts';
 
 export interface SendingOptions {
@@ -11,22 +13,25 @@ export interface SendingOptions {
 }
 
 export interface Sending {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
+  readonly exchange: Exchange;
+  readonly route: WholeRoute;
+  /** By the schema of the route. */
+  readonly serialize: Serialize;
   /** Who is asking, as of now. */
   readonly caller: () => Promise<Caller>;
 }
 
-export type Send = (result: Reply, sending: Sending) => Promise<FastifyReply>;
+/** Resolves when the response is on its way. */
+export type Send = (result: Reply, sending: Sending) => Promise<void>;
 
 export function createSend({ publicUrl = '', streaming }: SendingOptions): Send {
-  return async ({ status, location, body, list }, { request, reply, caller }) => {
-    if (list) return streaming.answerList({ request, reply, list, caller });
-    if (location !== undefined) reply.header('location', `${publicUrl}${location}`);
-    if (body === undefined || (typeof body === 'object' && body !== null)) {
-      return reply.code(status).send(body);
-    }
-    // Fastify would send a text as text, and nothing for null.
-    return reply.code(status).type('application/json').send(JSON.stringify(body));
+  return async ({ status, location, body, list }, sending) => {
+    const { exchange, route, serialize } = sending;
+    if (list) return streaming.answerList({ ...sending, list });
+    if (location !== undefined) exchange.setHeader('location', `${publicUrl}${location}`);
+    if (body === undefined) return exchange.send(status);
+    const hasSchema = typeof body === 'object' && body !== null && status === route.reply.status;
+    const text = hasSchema ? serialize(body) : JSON.stringify(body);
+    return exchange.send(status, text, jsonMediaType);
   };
 }

@@ -1,14 +1,15 @@
 /** Streams: responses that leave in parts, those of lines while their request may still be arriving. */
 import type { IncomingMessage } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { VaultError } from '../../lib/errors.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { WrittenList } from '../../rules/reply.ts';
+import { type Exchange, jsonMediaType } from '../exchange.ts';
 import { textOfList } from './list-text.ts';
 import { type Problem, problemOf } from './problem.ts';
 import type { ClientProgress } from './progress.ts';
 import type { CountParts, StreamRoute } from './route.ts';
+import type { Serialize } from './serialization.ts';
 
 export interface StreamingOptions {
   /** Aborted when the server begins to stop. */
@@ -18,12 +19,13 @@ export interface StreamingOptions {
   /** How long a client may go on sending after its response has ended. */
   readonly patienceMs: number;
   /** Reports a failure to the operator, and gives the part of it that the caller may see. */
-  readonly logFailure: (error: unknown, request: FastifyRequest) => VaultError;
+  readonly logFailure: (error: unknown, exchange: Exchange) => VaultError;
 }
 
 interface StreamExchange {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
+  readonly exchange: Exchange;
+  /** Of a line, or of a whole page of the list. */
+  readonly serialize: Serialize;
   readonly caller: () => Promise<Caller>;
 }
 
@@ -42,9 +44,9 @@ export interface Streaming {
   /** Resolves when nothing is being done any more for streams that have begun. */
   ended(): Promise<void>;
   /** Fails like any other request while nothing of the response has left. */
-  answer(answer: StreamAnswer): Promise<FastifyReply>;
+  answer(answer: StreamAnswer): Promise<void>;
   /** The same for a list that is written item by item. What fails later cuts the connection. */
-  answerList(answer: ListAnswer): Promise<FastifyReply>;
+  answerList(answer: ListAnswer): Promise<void>;
 }
 
 export function createStreaming(options: StreamingOptions): Streaming {
@@ -52,13 +54,13 @@ export function createStreaming(options: StreamingOptions): Streaming {
   const sockets = new WeakSet<Duplex>();
   const underWay = new Set<Promise<unknown>>();
 
-  function begin({ request, reply }: StreamExchange, parts: AsyncIterator<unknown>): void {
-    const { socket } = request.raw;
+  function begin({ request, response }: Exchange, parts: AsyncIterator<unknown>): void {
+    const { socket } = request;
     sockets.add(socket);
     const ended = new Promise((resolve) => {
-      reply.raw.once('close', () => {
+      response.once('close', () => {
         sockets.delete(socket);
-        if (!request.raw.complete && !socket.destroyed) drain(request.raw, patienceMs);
+        if (!request.complete && !socket.destroyed) drain(request, patienceMs);
         // It was not known when the headers left that this connection would not be kept.
         else if (stopping.aborted) socket.destroySoon();
         // Work in progress ends before this resolves, and none begins after it.
@@ -71,15 +73,15 @@ export function createStreaming(options: StreamingOptions): Streaming {
 
   function linesOf({
     route,
-    request,
+    exchange,
     caller,
     count,
   }: StreamAnswer): AsyncIterator<readonly object[]> {
     const asked = {
       caller: () => (stopping.aborted ? Promise.reject(serverStops()) : caller()),
       count,
-      query: request.query as never,
-      body: progress.sentBy(request.raw.socket, bodyOf(request)),
+      query: exchange.query as never,
+      body: progress.sentBy(exchange.request.socket, bodyOf(exchange)),
     };
     return route.stream(asked)[Symbol.asyncIterator]();
   }
@@ -90,30 +92,31 @@ export function createStreaming(options: StreamingOptions): Streaming {
       await Promise.all(underWay);
     },
     answer: async (answer) => {
-      const { route, request, reply } = answer;
+      const { route, exchange, serialize } = answer;
       const lines = linesOf(answer);
-      begin(answer, lines);
+      begin(exchange, lines);
       const first = await lines.next().catch((error) => {
-        throw failureOf(error, request);
+        throw failureOf(error, exchange);
       });
-      const serialize = reply.compileSerializationSchema(route.reply.body as never);
-      const report = (error: unknown) => problemOf(logFailure(failureOf(error, request), request));
+      const report = (error: unknown) =>
+        problemOf(logFailure(failureOf(error, exchange), exchange));
       const text = readableOf(textOf({ begun: [first], lines, serialize, report }));
-      return reply.code(route.reply.status).type(route.reply.mediaType).send(text);
+      exchange.stream(route.reply.status, route.reply.mediaType, text);
     },
     answerList: async (answer) => {
-      const { request, reply, list, caller } = answer;
-      reply.code(200).type('application/json; charset=utf-8');
+      const { exchange } = answer;
       // Every token would be decrypted, and nothing shown.
-      if (request.method === 'HEAD') return reply.send(Readable.from([]));
-      const serialize = (page: object) => reply.serialize(page) as string;
-      const parts = textOfList({ list, caller, serialize });
-      begin(answer, parts);
+      if (exchange.method === 'HEAD') {
+        exchange.stream(200, jsonMediaType, Readable.from([]));
+        return;
+      }
+      const parts = textOfList(answer);
+      begin(exchange, parts);
       const first = await parts.next().catch((error) => {
-        throw failureOf(error, request);
+        throw failureOf(error, exchange);
       });
-      const report = (error: unknown) => logFailure(failureOf(error, request), request);
-      return reply.send(readableOf(listFrom({ begun: [first], parts, report })));
+      const report = (error: unknown) => logFailure(failureOf(error, exchange), exchange);
+      exchange.stream(200, jsonMediaType, readableOf(listFrom({ begun: [first], parts, report })));
     },
   };
 }
@@ -146,7 +149,7 @@ interface Answered {
   /** The first lines, as for a list. */
   readonly begun: IteratorResult<readonly object[]>[];
   readonly lines: AsyncIterator<readonly object[]>;
-  readonly serialize: (line: Record<string, unknown>) => string;
+  readonly serialize: Serialize;
   /** Called with what ends the response. */
   readonly report: (error: unknown) => Problem;
 }
@@ -155,7 +158,7 @@ interface Answered {
 async function* textOf({ begun, lines, serialize, report }: Answered): AsyncGenerator<Buffer> {
   const next = () => lines.next();
   const bytesOf = (some: readonly object[]) =>
-    Buffer.from(some.map((line) => `${serialize(line as Record<string, unknown>)}\n`).join(''));
+    Buffer.from(some.map((line) => `${serialize(line)}\n`).join(''));
   try {
     for (let some = begun.pop() ?? (await next()); some.done !== true; some = await next()) {
       if (some.value.length > 0) yield bytesOf(some.value);
@@ -165,16 +168,16 @@ async function* textOf({ begun, lines, serialize, report }: Answered): AsyncGene
   }
 }
 
-function failureOf(error: unknown, { raw }: FastifyRequest): unknown {
-  if (!raw.socket.destroyed) return error;
+function failureOf(error: unknown, { request }: Exchange): unknown {
+  if (!request.socket.destroyed) return error;
   return new VaultError('malformed_request', {
     public: 'The connection ended before the body did.',
   });
 }
 
 /** Whoever stops reading it midway still has a connection to answer on. */
-function bodyOf({ body }: FastifyRequest): AsyncIterable<Buffer> {
-  return body instanceof Readable ? body.iterator({ destroyOnReturn: false }) : Readable.from([]);
+function bodyOf({ request, method }: Exchange): AsyncIterable<Buffer> {
+  return method === 'GET' ? Readable.from([]) : request.iterator({ destroyOnReturn: false });
 }
 
 function serverStops(): VaultError {

@@ -4,11 +4,39 @@ import { Compile, type Validator } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import { type AttributeErrors, invalid, type VaultError } from '../../lib/errors.ts';
 import { messagesMax } from '../../lib/findings.ts';
-import { lineForm } from '../schemas/shared.ts';
+import type { Exchange } from '../exchange.ts';
+import { anyJson, lineForm } from '../schemas/shared.ts';
+import type { Route } from './route.ts';
 import { shortened } from './shortened.ts';
 
 // The library counts what one response may name for all schemas alike, and by itself stops at eight.
 Settings.Set({ maxErrors: messagesMax });
+
+/** The parts of a request as their schemas let them through. */
+export function createValidation({
+  params,
+  query,
+  body,
+  ...route
+}: Route): (exchange: Exchange) => void {
+  const validateParams = params && compileValidator(params, 'params');
+  const validateQuery = query && compileValidator(query, 'querystring');
+  const validateBody = body && !('stream' in route) && compileValidator(body, 'body');
+  return (exchange) => {
+    if (validateParams) exchange.params = valid(validateParams(exchange.params));
+    if (validateBody) {
+      // Any JSON is more than nothing.
+      if (body === anyJson && exchange.body === undefined) throw invalid('body', 'is required');
+      exchange.body = valid(validateBody(exchange.body ?? null));
+    }
+    if (validateQuery) exchange.query = valid(validateQuery(exchange.query));
+  };
+}
+
+function valid(validated: Validated): unknown {
+  if ('error' in validated) throw validated.error;
+  return validated.value;
+}
 
 export type RequestPart = 'body' | 'params' | 'querystring' | 'headers';
 

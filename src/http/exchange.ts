@@ -1,0 +1,87 @@
+/** One request and its response, from the first byte to the last, as every step of handling sees it. */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline, type Readable } from 'node:stream';
+import type { Caller, Origin } from '../rules/caller.ts';
+
+export const jsonMediaType = 'application/json; charset=utf-8';
+
+export interface ExchangeOptions {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Network address of the client. */
+  readonly address: string;
+  /** Aborted when the server begins to stop. */
+  readonly stopping: AbortSignal;
+}
+
+export class Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly address: string;
+  readonly method: string;
+  readonly headers: IncomingHttpHeaders;
+  /** The pattern, such as `/tokens/:id`; `undefined` where no route matched. */
+  route: string | undefined;
+  params: unknown;
+  query: unknown;
+  body: unknown;
+  origin: Origin | undefined;
+  caller: Caller | undefined;
+  readonly #stopping: AbortSignal;
+  /** Names, in lower case, and values in turn, as they are written. */
+  readonly #headers: string[] = [];
+
+  constructor({ request, response, address, stopping }: ExchangeOptions) {
+    this.request = request;
+    this.response = response;
+    this.address = address;
+    this.method = request.method ?? '';
+    this.headers = request.headers;
+    this.#stopping = stopping;
+  }
+
+  /** Of the response; a later value replaces an earlier one. */
+  setHeader(name: string, value: string): void {
+    const place = this.#placeOf(name);
+    if (place < 0) this.#headers.push(name, value);
+    else this.#headers[place + 1] = value;
+  }
+
+  setHeaders(headers: Readonly<Record<string, string>>): void {
+    for (const name in headers) this.setHeader(name, headers[name] as string);
+  }
+
+  headerToSend(name: string): string | undefined {
+    const place = this.#placeOf(name);
+    return place < 0 ? undefined : this.#headers[place + 1];
+  }
+
+  /** Sends the whole response; with a text its media type. */
+  send(status: number, text = '', mediaType?: string): void {
+    if (mediaType !== undefined) this.setHeader('content-type', mediaType);
+    if (status !== 204) this.setHeader('content-length', String(Buffer.byteLength(text)));
+    this.#writeHead(status);
+    // One write for head and body.
+    this.response.end(this.method === 'HEAD' ? undefined : text);
+  }
+
+  /** Sends the parts as they come. What fails midway cuts the connection. */
+  stream(status: number, mediaType: string, parts: Readable): void {
+    this.setHeader('content-type', mediaType);
+    this.#writeHead(status);
+    pipeline(parts, this.response, () => undefined);
+  }
+
+  #writeHead(status: number): void {
+    // Else the connection would be kept alive, and the server with it.
+    if (this.#stopping.aborted) this.setHeader('connection', 'close');
+    this.response.writeHead(status, this.#headers);
+  }
+
+  #placeOf(name: string): number {
+    for (let place = 0; place < this.#headers.length; place += 2) {
+      if (this.#headers[place] === name) return place;
+    }
+    return -1;
+  }
+}

@@ -1,0 +1,142 @@
+/** The order in which every request is handled. */
+import type { Idempotency } from '../gate/idempotency.ts';
+import { type Clock, second } from '../lib/clock.ts';
+import { invalid } from '../lib/errors.ts';
+import { createSerial } from '../lib/serial.ts';
+import { perform, type ReplySlot } from '../rules/operation.ts';
+import { loggingFailures } from '../rules/refusal.ts';
+import type { Reply } from '../rules/reply.ts';
+import type { Store } from '../store/store.ts';
+import { type Exchange, jsonMediaType } from './exchange.ts';
+import { countParts, type Holder, type RouteLimits } from './limits/rate-limit.ts';
+import { checkMediaType, readBody } from './protocol/body.ts';
+import type { ServiceHeaders } from './protocol/headers.ts';
+import type { OpenRoute, Route, StreamRoute, WholeRoute } from './protocol/route.ts';
+import { createSend } from './protocol/sending.ts';
+import { compileSerializer } from './protocol/serialization.ts';
+import type { Streaming } from './protocol/streaming.ts';
+import { createValidation } from './protocol/validation.ts';
+import type { RequestCallers } from './request-caller.ts';
+
+/** What was admitted by then is admitted again before it is handled: no key outlives its end by a second. */
+const admissionMs = second / 2;
+
+export interface HandlingOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly headers: ServiceHeaders;
+  readonly rateLimits: (route: Route) => RouteLimits;
+  readonly callers: RequestCallers;
+  readonly idempotency: Idempotency;
+  readonly streaming: Streaming;
+  /** What a `Location` begins with; without it, it is a path. */
+  readonly publicUrl: string | undefined;
+}
+
+/** Responds, or fails before anything of the response has left. */
+export type Handle = (exchange: Exchange) => Promise<void>;
+
+type Run = (slot?: ReplySlot) => Promise<Reply>;
+
+/** Handlers of routes; requests of all of them with one serial key run one after the other. */
+export function createHandling(options: HandlingOptions): (route: Route) => Handle {
+  const { store, clock, headers, callers, idempotency, streaming } = options;
+  const send = createSend(options);
+  const inOrder = createSerial();
+
+  function handlerOf(route: Route): Handle {
+    const limits = options.rateLimits(route);
+    const validate = createValidation(route);
+    const respond = 'stream' in route ? respondInParts(route) : respondWhole(route);
+
+    return async (exchange) => {
+      const sender = callers.senderOf(exchange);
+      await limits.byAddress(sender, exchange);
+      // Before a body is read.
+      const admittedAt = clock.now();
+      const count = (holder: Holder) => limits.byKey({ ...sender, holder }, exchange);
+      exchange.caller = await callers.admit(route, exchange, count);
+      checkMediaType(route, exchange);
+      await readBody(route, exchange);
+      validate(exchange);
+      // While a body arrives slowly, its key may be revoked.
+      if (clock.now() - admittedAt >= admissionMs) {
+        exchange.caller = await callers.admit(route, exchange);
+      }
+      await respond(exchange, limits);
+    };
+  }
+
+  function respondWhole(
+    route: WholeRoute,
+  ): (exchange: Exchange, limits: RouteLimits) => Promise<void> {
+    const serialize = compileSerializer(route.reply.body);
+    return async (exchange, limits) => {
+      await countParts(route, exchange, limits.ofBody(callers.senderOf(exchange)));
+      const caller = () => callers.admit(route, exchange);
+      await send(await replyTo(route, exchange), { exchange, route, serialize, caller });
+    };
+  }
+
+  /** The operation runs, once per idempotency key where there is one. */
+  function replyTo(route: WholeRoute, exchange: Exchange): Promise<Reply> {
+    const { caller } = exchange;
+    const run = operationOf(route, exchange);
+    const key = headers.read(exchange.headers, 'idempotency-key');
+    // A key is an order for one effect; reading twice and removing twice are harmless as they are.
+    if (!caller || key === undefined || route.method === 'GET' || route.method === 'DELETE') {
+      return run();
+    }
+    const header = () => headers.nameAsSent(exchange.request, 'idempotency-key');
+    const path = `${route.method} ${pathOf(exchange)}`;
+    return idempotency({ caller, route: path, key, header }, run);
+  }
+
+  function operationOf(route: WholeRoute, { caller, params, query, body }: Exchange): Run {
+    const input = { caller, params, query, body } as never;
+    const decided = () => {
+      const decide = route.handle(input);
+      return caller ? loggingFailures(decide, { caller, clock, route }) : decide;
+    };
+    const run: Run = (slot) => perform(store, decided(), slot);
+    const order = route.serialKey?.(input);
+    return order === undefined ? run : (slot) => inOrder(order, () => run(slot));
+  }
+
+  function respondInParts(
+    route: StreamRoute,
+  ): (exchange: Exchange, limits: RouteLimits) => Promise<void> {
+    const serialize = compileSerializer(route.reply.body);
+    return async (exchange, limits) => {
+      refuseIdempotencyKey(exchange, headers);
+      const count = limits.ofBody(callers.senderOf(exchange));
+      const caller = () => callers.admit(route, exchange);
+      await streaming.answer({ exchange, route, serialize, caller, count });
+    };
+  }
+
+  return handlerOf;
+}
+
+/** A route that needs no key. */
+export function openHandlerOf({ handle }: OpenRoute): Handle {
+  return async (exchange) => {
+    const { status, body, mediaType } = await handle();
+    if (typeof body === 'string') exchange.send(status, body, mediaType);
+    else if (body === undefined) exchange.send(status);
+    else exchange.send(status, JSON.stringify(body), jsonMediaType);
+  };
+}
+
+/** The path as it was sent; with and without a slash at its end it is the same. */
+function pathOf({ request }: Exchange): string {
+  return (request.url?.split('?', 1)[0] ?? '').replace(/\/$/, '');
+}
+
+/** No response is stored of a stream, so its key would promise what is not so. */
+function refuseIdempotencyKey(exchange: Exchange, headers: ServiceHeaders): void {
+  if (exchange.method === 'GET') return;
+  if (headers.read(exchange.headers, 'idempotency-key') === undefined) return;
+  const header = headers.nameAsSent(exchange.request, 'idempotency-key');
+  throw invalid(header, 'cannot be used with a bulk request; give each line an id instead');
+}
