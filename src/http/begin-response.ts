@@ -1,7 +1,7 @@
 /** The beginning of every response: where its request comes from, and the headers that all carry. */
 import type { Origin } from '../rules/caller.ts';
-import type { Exchange } from './exchange.ts';
 import type { Cors } from './protocol/cors.ts';
+import type { Exchange } from './protocol/exchange.ts';
 import type { ServiceHeaders } from './protocol/headers.ts';
 
 const traceIdForm = /^[\x21-\x7e]{1,100}$/;

@@ -1,9 +1,9 @@
 /** Who sends a request, by its headers: the sender that limits count, and the caller once it is admitted. */
 import type { Caller } from '../rules/caller.ts';
 import { originOf } from './begin-response.ts';
-import type { Exchange } from './exchange.ts';
 import type { Admit, Applicant } from './limits/admission.ts';
 import type { Sender } from './limits/rate-limit.ts';
+import type { Exchange } from './protocol/exchange.ts';
 import type { ServiceHeaders } from './protocol/headers.ts';
 import type { Route } from './protocol/route.ts';
 

@@ -45,7 +45,7 @@ export const doors: Doors = {
   'vault/tokens': ['vault/logs', 'vault/token-intents', 'vault/token-search'],
   'http/protocol': ['http/schemas'],
   'http/limits': ['http/protocol', 'http/schemas'],
-  http: ['http/limits', 'http/protocol', 'http/schemas'],
+  http: ['http/limits', 'http/protocol'],
   'http/routes': ['http', 'http/protocol', 'http/schemas'],
 };
 

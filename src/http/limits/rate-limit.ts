@@ -7,7 +7,7 @@ import { networkOf } from '../../lib/network.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Limiter, Standing } from '../../store/limiter.ts';
 import type { Store } from '../../store/store.ts';
-import type { Exchange } from '../exchange.ts';
+import type { Exchange } from '../protocol/exchange.ts';
 import type { CountParts, Route, WholeRoute } from '../protocol/route.ts';
 import type { RateLimitRule } from './rate-limit-rules.ts';
 

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { invalid, VaultError } from '../../lib/errors.ts';
-import type { Exchange } from '../exchange.ts';
+import type { Exchange } from './exchange.ts';
 import { bodyNestingMax, deepAttributeOf, isNestedDeeper } from './nesting.ts';
 import { linesMediaType, type Route } from './route.ts';
 

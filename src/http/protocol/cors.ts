@@ -1,5 +1,5 @@
 /** Browsers of any origin may call: a key in a header is the only authority, and there are no cookies. */
-import type { Exchange } from '../exchange.ts';
+import type { Exchange } from './exchange.ts';
 import type { ServiceHeader } from './headers.ts';
 
 /** How long a browser may remember the response to a preflight; browsers cut it to their own limits. */

@@ -2,7 +2,7 @@
 import { errorKinds, type VaultError } from '../../lib/errors.ts';
 import type { Log } from '../../lib/telemetry/log.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
-import type { Exchange } from '../exchange.ts';
+import type { Exchange } from './exchange.ts';
 import { problemMediaType, problemOf, vaultErrorOf } from './problem.ts';
 
 export interface Failures {

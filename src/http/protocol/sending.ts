@@ -1,7 +1,7 @@
 /** Sending what a request came to: its status, where a created resource is, and a body or a list. */
 import type { Caller } from '../../rules/caller.ts';
 import type { Reply } from '../../rules/reply.ts';
-import { type Exchange, jsonMediaType } from '../exchange.ts';
+import { type Exchange, jsonMediaType } from './exchange.ts';
 import type { WholeRoute } from './route.ts';
 import type { Serialize } from './serialization.ts';
 import type { Streaming } from './streaming.ts';

@@ -4,7 +4,7 @@ import { type Duplex, Readable } from 'node:stream';
 import { VaultError } from '../../lib/errors.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { WrittenList } from '../../rules/reply.ts';
-import { type Exchange, jsonMediaType } from '../exchange.ts';
+import { type Exchange, jsonMediaType } from './exchange.ts';
 import { textOfList } from './list-text.ts';
 import { type Problem, problemOf } from './problem.ts';
 import type { ClientProgress } from './progress.ts';

@@ -4,8 +4,8 @@ import { Compile, type Validator } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import { type AttributeErrors, invalid, type VaultError } from '../../lib/errors.ts';
 import { messagesMax } from '../../lib/findings.ts';
-import type { Exchange } from '../exchange.ts';
 import { anyJson, lineForm } from '../schemas/shared.ts';
+import type { Exchange } from './exchange.ts';
 import type { Route } from './route.ts';
 import { shortened } from './shortened.ts';
 

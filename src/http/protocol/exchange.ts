@@ -1,7 +1,7 @@
 /** One request and its response, from the first byte to the last, as every step of handling sees it. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline, type Readable } from 'node:stream';
-import type { Caller, Origin } from '../rules/caller.ts';
+import type { Caller, Origin } from '../../rules/caller.ts';
 
 export const jsonMediaType = 'application/json; charset=utf-8';
 
