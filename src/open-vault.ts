@@ -10,7 +10,7 @@ import type { Tenants } from './rules/tenant.ts';
 import { openStore } from './store/open/open.ts';
 import { anyTenant } from './store/queries/tenants.ts';
 import type { Store, StoreOptions } from './store/store.ts';
-import { vouching } from './vault/logs/vouched.ts';
+import { proving } from './vault/logs/proving.ts';
 import { createTenants } from './vault/tenants/tenants.ts';
 
 /** The parts that the server and the command line share, over one store. */
@@ -63,8 +63,8 @@ export async function openVault(
     });
     const tenants = createTenants({ store, rootKey, clock, random });
     await proveRootKey({ tenants, rootKey });
-    const vouched = vouching(store, tenants);
-    return { store: vouched, tenants, rootKey, clock, random, close: () => store.close() };
+    const proven = proving(store, tenants);
+    return { store: proven, tenants, rootKey, clock, random, close: () => store.close() };
   } catch (error) {
     await store.close();
     throw error;

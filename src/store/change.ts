@@ -1,6 +1,8 @@
 /** A change: everything one request alters, as data. All of it is committed, or nothing. */
 import type { KeyId } from '../lib/ids.ts';
-import type { LogEntry, StatedEntry } from '../lib/log-chain/entries.ts';
+import type { WrittenEntry } from '../lib/log-chain/block.ts';
+import type { LogEntry } from '../lib/log-chain/entries.ts';
+import type { Prover } from '../lib/log-chain/proof.ts';
 import { statedEntries } from './row-states.ts';
 import {
   type Key,
@@ -23,8 +25,8 @@ export interface Change {
   readonly entries: readonly [LogEntry, ...LogEntry[]];
   /** Of a deleted tenant: without its keys nobody can check what rows it had. */
   readonly unexplained?: true;
-  /** Proves to who has the tenant's keys that the vault wrote what an entry says of rows. */
-  readonly vouch?: (text: string) => string;
+  /** Under which the blocks that hold the entries are proven; none for tenants without keys. */
+  readonly provers?: readonly Prover[];
 }
 
 /** Of a key also the id by which the log knows it. */
@@ -46,14 +48,16 @@ export interface RowOperation {
   readonly values: readonly SqlValue[];
 }
 
-/** A change as the engines take it: flat values, no classes. */
+/** A change as the engines take it: flat values, and keys. */
 export interface FlatChange {
   readonly operations: readonly RowOperation[];
-  readonly entries: readonly StatedEntry[];
+  readonly entries: readonly WrittenEntry[];
+  readonly provers: readonly Prover[];
 }
 
 export function flatten(change: Change): FlatChange {
-  return { operations: operationsOf(change), entries: statedEntries(change) };
+  const { provers = [] } = change;
+  return { operations: operationsOf(change), entries: statedEntries(change), provers };
 }
 
 type Rows = Readonly<Record<string, readonly Readonly<Record<string, SqlValue>>[] | undefined>>;

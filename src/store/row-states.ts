@@ -1,4 +1,5 @@
 /** What entries of the log say of the rows that their change wrote, so that the log explains the database. */
+import { type WrittenEntry, writtenEntry } from '../lib/log-chain/block.ts';
 import type { LogEntry, StatedEntry } from '../lib/log-chain/entries.ts';
 import type { SqlValue } from './tables.ts';
 
@@ -38,7 +39,6 @@ interface Written {
   readonly remove?: RowsByTable;
   readonly entries: readonly LogEntry[];
   readonly unexplained?: true;
-  readonly vouch?: (text: string) => string;
 }
 
 /** The row was made, follows the version before it, or is gone in the version that it had. */
@@ -79,10 +79,10 @@ const actions = [
  * The entries of a change, which together record what happened to every row of the tables above: each row by the
  * entry about it, and by the first entry of the change where there is none.
  */
-export function statedEntries(change: Written): readonly StatedEntry[] {
+export function statedEntries(change: Written): readonly WrittenEntry[] {
   const { entries } = change;
   const marks = change.unexplained ? [] : marksOf(change);
-  if (marks.length === 0) return entries.map((entry) => ({ ...entry, state: null }));
+  if (marks.length === 0) return entries.map((entry) => writtenEntry(entry, null));
   const placeOf = placesIn(entries);
   const states: string[] = [];
   for (const mark of marks) {
@@ -91,12 +91,7 @@ export function statedEntries(change: Written): readonly StatedEntry[] {
     const known = states[place ?? 0];
     states[place ?? 0] = known === undefined ? text : `${known} ${text}`;
   }
-  return entries.map((entry, index) => {
-    const state = states[index];
-    if (state === undefined) return { ...entry, state: null };
-    const proof = change.vouch?.(vouchedText(entry, state));
-    return { ...entry, state: proof === undefined ? state : `${state}${beforeProof}${proof}` };
-  });
+  return entries.map((entry, index) => writtenEntry(entry, states[index] ?? null));
 }
 
 /** True for a change whose entries say something of rows. */
@@ -106,36 +101,6 @@ export function changesExplainedRows(change: Written): boolean {
     const rowsByTable = change[action];
     return rowsByTable !== undefined && explainedNames.some((table) => rowsByTable[table]?.length);
   });
-}
-
-/** No mark begins like this. */
-const beforeProof = ' ~';
-
-/** All of the entry but its place in a stream, which is not known when it is vouched for. */
-function vouchedText(entry: LogEntry, marks: string): string {
-  return JSON.stringify([
-    entry.tenant_id,
-    entry.created_at,
-    entry.actor_id,
-    entry.actor_type,
-    entry.entity_type,
-    entry.entity_id,
-    entry.operation,
-    entry.message,
-    entry.result,
-    entry.origin,
-    entry.trace_id,
-    marks,
-  ]);
-}
-
-/** What was vouched for when the entry was written, and the proof. */
-export function vouchedPartsOf(entry: StatedEntry): {
-  readonly row: string;
-  readonly proof: string | undefined;
-} {
-  const [marks = '', proof] = (entry.state ?? '').split(beforeProof);
-  return { row: vouchedText(entry, marks), proof };
 }
 
 type WrittenRow = Omit<Mark, 'isOwn'>;

@@ -234,26 +234,22 @@ export const tables = {
       created_at: integer<Instant>(),
     },
   },
+  /** Blocks of log entries: see `lib/log-chain/block.ts`. */
   logs: {
-    key: ['tenant_id', 'stream_id', 'seq'],
+    key: ['tenant_id', 'stream_id', 'first_seq'],
     unique: {},
     columns: {
       tenant_id: text<TenantId>(),
       stream_id: text(),
-      seq: integer(),
+      first_seq: integer(),
+      last_seq: integer(),
+      first_at: integer<Instant>(),
+      last_at: integer<Instant>(),
       hash: text(),
-      created_at: integer<Instant>(),
-      actor_id: optional(text()),
-      actor_type: text(),
-      entity_type: text(),
-      entity_id: text(),
-      operation: text(),
-      message: text(),
-      result: text(),
-      origin: optional(text()),
-      trace_id: optional(text()),
-      /** What the entry says of the rows that it changed; see `row-states.ts`. */
-      state: optional(text()),
+      proof: optional(text()),
+      /** Before the body, so that a search reads it without the pages of that. */
+      entities: text(),
+      body: text(),
     },
   },
   /** Signed statements of how far each stream of the log had grown; see docs/audit.md. */

@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { editEntry } from '../support/blocks.ts';
 import { type Engine, engineOf, onBothEngines, type Place } from '../support/engines.ts';
 import { mixedTraffic, signCheckpoints } from '../support/logs.ts';
 import { environmentOf, type Finished, runCommand } from '../support/process.ts';
-import { rowsOf } from '../support/rows.ts';
+import { rowsOf, storedRows } from '../support/rows.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { managementKey, startVault } from '../support/vault.ts';
 
@@ -80,24 +81,27 @@ onBothEngines('strongroom logs verify', (engine) => {
 
   test('3: an altered log; the first bad entry is named', async (t) => {
     const { place, database, checkpoint } = await fixture(t, engine);
-    const [entry] = longestStream(await rowsOf(engine, place, 'logs'));
-    assert.ok(entry);
-    const where = `where stream_id = '${entry.stream_id}' and seq`;
-    await engine.run(place, `update logs set entity_id = 'another' ${where} = 5`);
+    const stream = longestStream(await storedRows(engine, place, 'logs'));
+    const block = stream.find(({ last_seq }) => last_seq >= 5);
+    assert.ok(block);
+    const { first_seq: first, last_seq: last, stream_id } = block;
+    const where = `where stream_id = '${stream_id}' and first_seq`;
+    await editEntry(engine, place, block, { seq: 5, change: { entity_id: 'another' } });
     const edited = await verify('--database', database);
     assert.equal(edited.code, 3);
     assert.match(edited.stdout, /NOT intact/);
-    assert.match(edited.stdout, new RegExp(`edited: entry 5\\b[^]*stream ${entry.stream_id}`));
-    await engine.run(place, `delete from logs ${where} = 5`);
+    assert.match(edited.stdout, new RegExp(`edited: .*\\b${first}\\b[^]*stream ${stream_id}`));
+    await engine.run(place, `delete from logs ${where} = ${first}`);
     const deleted = await verify('--database', database);
     assert.equal(deleted.code, 3);
-    assert.match(deleted.stdout, /deleted: entry 5 deleted/);
-    await engine.run(place, `delete from logs ${where} >= 5`);
+    const range = first === last ? `entry ${first}` : `entries ${first} to ${last}`;
+    assert.ok(deleted.stdout.includes(`deleted: ${range} deleted`), deleted.stdout);
+    await engine.run(place, `delete from logs ${where} >= ${first}`);
     await engine.run(place, 'delete from checkpoints');
     assert.equal((await verify('--database', database)).code, 0, 'nothing left tells of it');
     const truncated = await verify('--database', database, '--checkpoint', checkpoint);
     assert.equal(truncated.code, 3);
-    assert.match(truncated.stdout, /truncated: entries 5 to \d+/);
+    assert.match(truncated.stdout, new RegExp(`truncated: entries ${first} to \\d+`));
   });
 
   test('3: statements signed by another key than the one that is trusted', async (t) => {

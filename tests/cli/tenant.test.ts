@@ -1,6 +1,7 @@
 /** `strongroom tenant …` and `strongroom key …`, beside a server that runs on the same data. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { entriesIn } from '../support/blocks.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
 import { managementKey, startVault } from '../support/vault.ts';
@@ -96,8 +97,8 @@ onBothEngines('the operator’s commands', (engine) => {
     assert.equal(missing.code, 1);
     assert.match(missing.stderr, /There is no key with this id/);
 
-    const entries = await vault.running.vault.store.select((db) =>
-      db.selectFrom('logs').selectAll().where('actor_type', '=', 'operator'),
+    const entries = (await entriesIn(vault.running.vault.store)).filter(
+      ({ actor_type }) => actor_type === 'operator',
     );
     assert.deepEqual(
       entries.map(({ entity_type, operation }) => `${entity_type} ${operation}`).sort(),

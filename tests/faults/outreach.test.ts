@@ -4,6 +4,7 @@ import { after, test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
 import { startHost } from '../support/host.ts';
 import { environmentOf, spawnVault } from '../support/process.ts';
+import { rowsOf } from '../support/rows.ts';
 import { bank } from '../support/values.ts';
 import { createApplication, managementKey, request } from '../support/vault.ts';
 
@@ -40,10 +41,9 @@ onBothEngines('A crash while another host is called', (engine) => {
     assert.equal(retried.status, 409);
     assert.match(retried.body.detail, /was interrupted/);
     assert.equal(host.requests.length, 1);
-    const entries = await engine.run(
-      place,
-      "select operation from logs where entity_type = 'token' and entity_id = 'account' order by seq",
-    );
+    const entries = (await rowsOf(engine, place, 'logs'))
+      .filter(({ entity_type, entity_id }) => entity_type === 'token' && entity_id === 'account')
+      .sort((one, two) => one.seq - two.seq);
     assert.deepEqual(
       entries.map(({ operation }) => operation),
       ['create', 'use'],

@@ -1,6 +1,7 @@
 /** /applications/{id}/keys: several keys at once, so that keys change without a gap. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { entriesIn } from '../support/blocks.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { managementKey, startVault } from '../support/vault.ts';
@@ -119,7 +120,7 @@ onBothEngines('keys of applications', (engine) => {
     const lastUsed = async () =>
       (await vault.send('GET', path, { key: management })).body.last_used_at;
     const uses = async () =>
-      (await vault.running.vault.store.select((db) => db.selectFrom('logs').selectAll())).filter(
+      (await entriesIn(vault.running.vault.store)).filter(
         (entry) => entry.operation === 'use' && entry.entity_id === keys[0].id,
       );
     assert.equal(await lastUsed(), undefined);

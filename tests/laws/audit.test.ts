@@ -1,7 +1,7 @@
 /** Whatever is done to any entry of the log is found and located, given the last checkpoint kept. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type ChainedEntry, entryHash, seedHead } from '../../src/lib/log-chain/entries.ts';
+import { type ChainedEntry, entryHash, seedHead, textOf } from '../../src/lib/log-chain/entries.ts';
 import type { Signed } from '../../src/vault/logs/statements.ts';
 import { openCheckpoint } from '../../src/vault/logs/statements.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
@@ -72,7 +72,8 @@ function rehash(stream: Stream, from: number, until = stream.length): Stream {
   const done: ChainedEntry[] = [];
   stream.forEach((entry, index) => {
     const previous = done.at(-1) ?? seedHead(entry.tenant_id, entry.stream_id);
-    const hash = index < from || index >= until ? entry.hash : entryHash(previous.hash, entry);
+    const written = () => entryHash(previous.hash, entry.seq, textOf(entry, entry.state));
+    const hash = index < from || index >= until ? entry.hash : written();
     done.push({ ...entry, hash });
   });
   return done;

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { day, hour, minute } from '../../src/lib/clock.ts';
+import type { ChainedEntry } from '../../src/lib/log-chain/entries.ts';
 import { perform } from '../../src/rules/operation.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { setQuotas } from '../../src/vault/tenants/update.ts';
@@ -49,11 +50,11 @@ async function assertExplained(place: Place): Promise<StateVerification> {
 }
 
 /** The entry that the log has about the row's last change. */
-async function lastChange(tenant: TestTenant, id: string): Promise<Row<'logs'>> {
+async function lastChange(tenant: TestTenant, id: string): Promise<ChainedEntry> {
   const entries = (await tenant.rows('logs')).filter(
     (entry) => entry.entity_id === id && entry.state !== null,
   );
-  const version = ({ state }: Row<'logs'>) => Number.parseInt(state?.slice(1) ?? '', 10);
+  const version = ({ state }: ChainedEntry) => Number.parseInt(state?.slice(1) ?? '', 10);
   const last = entries.toSorted((one, two) => version(one) - version(two)).at(-1);
   assert.ok(last, id);
   return last;

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { entryHash, streamSeed } from '../../src/lib/log-chain/entries.ts';
+import type { ChainedEntry, StatedEntry } from '../../src/lib/log-chain/entries.ts';
 import type { Row } from '../../src/store/tables.ts';
+import { forgedBlocks } from '../support/blocks.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
@@ -21,15 +22,10 @@ async function insert<T extends Table>(engine: Engine, tenant: TestTenant, table
 async function addEntries(
   engine: Engine,
   tenant: TestTenant,
-  entries: readonly Row<'logs'>[],
+  entries: readonly StatedEntry[],
 ): Promise<void> {
-  const stream_id = randomUUID();
-  let hash = streamSeed(tenant.id, stream_id);
-  for (const [index, entry] of entries.entries()) {
-    const placed = { ...entry, stream_id, seq: index + 1 };
-    hash = entryHash(hash, placed);
-    await insert(engine, tenant, 'logs', { ...placed, hash });
-  }
+  const blocks = forgedBlocks(randomUUID(), entries);
+  for (const block of blocks) await insert(engine, tenant, 'logs', block);
 }
 
 async function tokenOf(tenant: TestTenant, id: string): Promise<Row<'tokens'>> {
@@ -38,7 +34,7 @@ async function tokenOf(tenant: TestTenant, id: string): Promise<Row<'tokens'>> {
   return row;
 }
 
-async function entryOf(tenant: TestTenant, id: string, operation: string): Promise<Row<'logs'>> {
+async function entryOf(tenant: TestTenant, id: string, operation: string): Promise<ChainedEntry> {
   const entries = await tenant.rows('logs');
   const entry = entries.find((one) => one.entity_id === id && one.operation === operation);
   assert.ok(entry);

@@ -1,17 +1,31 @@
 /** The hash chain of the audit log: its exact bytes, and how it grows. */
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
+import { createHash, createHmac, createSecretKey } from 'node:crypto';
 import { test } from 'node:test';
-import type { Instant } from '../../src/lib/clock.ts';
+import { type Instant, instantAfter } from '../../src/lib/clock.ts';
 import type { TenantId } from '../../src/lib/ids.ts';
 import {
+  blockMax,
+  chainBlock,
+  isExact,
+  type LogBlock,
+  openBlock,
+  termOfId,
+  termOfType,
+  textsOf,
+  writtenEntry,
+} from '../../src/lib/log-chain/block.ts';
+import { LogChain } from '../../src/lib/log-chain/chain.ts';
+import {
   entryHash,
-  follows,
-  LogChain,
+  factsOf,
   type StatedEntry,
   seedHead,
   streamSeed,
+  textOf,
 } from '../../src/lib/log-chain/entries.ts';
+import { follows, headOf, linkOfBlock, linkOfEntry } from '../../src/lib/log-chain/links.ts';
+import { isProven } from '../../src/lib/log-chain/proof.ts';
 
 const tenant = '00000000-0000-4000-8000-000000000001' as TenantId;
 const other = '00000000-0000-4000-8000-000000000002' as TenantId;
@@ -34,77 +48,242 @@ const entry: StatedEntry = {
 
 const sha256 = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
 
+const blocksOf = (chain: LogChain, ...entries: readonly StatedEntry[]): readonly LogBlock[] => {
+  const logged = { entries: entries.map((one) => writtenEntry(one, one.state)), provers: [] };
+  const continuation = chain.continue([logged]);
+  chain.adopt(continuation);
+  return continuation.blocks.map(({ block }) => block);
+};
+
+const oneBlock = (chain: LogChain, ...entries: readonly StatedEntry[]): LogBlock => {
+  const [block, ...others] = blocksOf(chain, ...entries);
+  assert.ok(block);
+  assert.deepEqual(others, []);
+  return block;
+};
+
+const text = (change: Partial<StatedEntry> = {}) => {
+  const changed = { ...entry, ...change };
+  return textOf(changed, changed.state);
+};
+
 // The texts are those of docs/audit.md, by which others write their own verifier.
-test('the seed and the hash are SHA-256 over the texts that are documented', () => {
+test('the seed, the text and the hash are those that are documented', () => {
   const seed = sha256(`["strongroom log stream",1,"${tenant}","${stream}"]`);
   assert.equal(streamSeed(tenant, stream), seed);
-  const fields =
-    `["${tenant}","${stream}",1,1800000000000,null,"system","token",` +
-    '"über \\"das\\" \\\\ ☃","read","Token retrieved","success","127.0.0.1",null]';
-  const placed = { ...entry, stream_id: stream, seq: 1 };
-  assert.equal(entryHash(seed, placed), sha256(seed + fields));
-  const stated = `${fields.slice(0, -1)},"+1.AAECAw"]`;
-  assert.equal(entryHash(seed, { ...placed, state: '+1.AAECAw' }), sha256(seed + stated));
+  const expected =
+    '[null,"system","127.0.0.1","token","read","Token retrieved","success",1800000000000,' +
+    '"über \\"das\\" \\\\ ☃",null]';
+  assert.equal(text(), expected);
+  assert.equal(text({ state: '+1.AAECAw' }), `${expected.slice(0, -1)},"+1.AAECAw"]`);
+  assert.equal(entryHash(seed, 1, expected), sha256(`${seed}1${expected}`));
 });
 
-test('the hash depends on every field, on the place and on all before', () => {
-  const placed = { ...entry, stream_id: stream, seq: 1 };
-  const original = entryHash('a', placed);
+test('the hash depends on every fact, on the place and on all before', () => {
+  const original = entryHash('a', 1, text());
+  const { tenant_id: _, ...facts } = entry;
   const changes = [
-    ...Object.keys(entry).map((name) => ({ [name]: 'changed' })),
-    { stream_id: 'changed' },
-    { seq: 2 },
+    ...Object.keys(facts).map((name) => ({ [name]: 'changed' })),
     { actor_id: '' },
     { trace_id: '' },
-    { created_at: entry.created_at + 1 },
+    { state: '' },
+    { created_at: instantAfter(entry.created_at, 1) },
   ];
-  const hashes = changes.map((change) => entryHash('a', { ...placed, ...change } as typeof placed));
-  assert.equal(new Set([original, entryHash('b', placed), ...hashes]).size, changes.length + 2);
+  const hashes = changes.map((change) => entryHash('a', 1, text(change)));
+  const places = [entryHash('b', 1, text()), entryHash('a', 2, text())];
+  assert.equal(new Set([original, ...places, ...hashes]).size, changes.length + 3);
 });
 
-test('fields cannot move into one another', () => {
-  const placed = { ...entry, stream_id: stream, seq: 1 };
-  const hashes = [
-    entryHash('a', { ...placed, entity_id: 'x","y', operation: 'z' }),
-    entryHash('a', { ...placed, entity_id: 'x', operation: 'y","z' }),
-    entryHash('a', { ...placed, entity_id: 'x","y","z', operation: '' }),
+test('facts cannot move into one another', () => {
+  const texts = [
+    text({ entity_type: 'x","y', operation: 'z' }),
+    text({ entity_type: 'x', operation: 'y","z' }),
+    text({ entity_type: 'x","y","z', operation: '' }),
+    text({ entity_type: 'x\ny', operation: 'z' }),
   ];
-  assert.equal(new Set(hashes).size, hashes.length);
+  assert.equal(new Set(texts).size, texts.length);
+  for (const one of texts) assert.equal(one.includes('\n'), false);
 });
 
-test('entries of a tenant are numbered from 1 and each follows the one before', () => {
+test('what a text says is read back; anything that is not such a text is not', () => {
+  const { tenant_id: _, ...facts } = { ...entry, state: '+1.AAECAw', actor_id: 'a' };
+  assert.deepEqual(factsOf(text(facts)), facts);
+  const wrong = [
+    '',
+    'null',
+    '{}',
+    '[]',
+    `${text()} x`,
+    text({ created_at: -1 as Instant }),
+    text({ created_at: 1.5 as Instant }),
+    text({ created_at: 8.64e15 as Instant }),
+    text({ entity_id: null as never }),
+    text({ state: 5 as never }),
+    `${text({ state: 'x' }).slice(0, -1)},"more"]`,
+  ];
+  for (const one of wrong) assert.equal(factsOf(one), undefined, one);
+});
+
+test('a body gives back the texts, whatever they have in common', () => {
+  const ids = [
+    '',
+    'a',
+    'ab',
+    'ab',
+    'b',
+    '😀',
+    '😁',
+    '😁x',
+    '\ud83d',
+    '7 ',
+    '\n',
+    'ab'.repeat(2000),
+  ];
+  const entries = ids.map((entity_id) => ({ ...entry, entity_id }));
+  const { body } = oneBlock(new LogChain(stream), ...entries);
+  assert.equal(Buffer.from(body).toString(), body, 'it can be stored as UTF-8');
+  assert.deepEqual(
+    textsOf(body),
+    entries.map((one) => textOf(one, null)),
+  );
+  assert.ok(body.length < entries.map((one) => textOf(one, null)).join().length / 1.2);
+});
+
+test('entries of a tenant are numbered from 1, and each block follows the one before', () => {
   const chain = new LogChain(stream);
   let head = seedHead(tenant, stream);
-  for (let seq = 1; seq <= 5; seq += 1) {
-    const chained = chain.append(entry);
-    assert.equal(chained.seq, seq);
-    assert.equal(follows(head, chained), true);
-    assert.equal(follows(head, { ...chained, message: 'changed' }), false);
-    head = chained;
+  for (let size = 1; size <= 3; size += 1) {
+    const block = oneBlock(chain, ...Array.from({ length: size }, () => entry));
+    assert.equal(block.last_seq - block.first_seq + 1, size);
+    const link = linkOfBlock(block);
+    assert.equal(follows(head, link), true);
+    const altered = { ...block, body: block.body.replace('retrieved', 'deleted') };
+    assert.equal(follows(head, linkOfBlock(altered)), false);
+    for (const chained of chainBlock(head.hash, block)) {
+      assert.equal(follows(head, linkOfEntry(chained)), true);
+      assert.equal(follows(head, linkOfEntry({ ...chained, message: 'changed' })), false);
+      head = chained;
+    }
+    assert.deepEqual({ seq: head.seq, hash: head.hash }, headOf(link));
   }
-  assert.equal(chain.append({ ...entry, tenant_id: other }).seq, 1);
-  assert.equal(chain.append(entry).seq, 6);
+  assert.equal(oneBlock(chain, { ...entry, tenant_id: other }).first_seq, 1);
+  assert.equal(oneBlock(chain, entry).first_seq, 7);
 });
 
-test('a group that is dropped leaves no trace, and one that is adopted is continued', () => {
+test('a group that is dropped leaves no trace', () => {
   const chain = new LogChain(stream);
-  const first = chain.append(entry);
-  chain.fork().append(entry);
-  const group = chain.fork();
-  const change = group.fork();
-  const second = change.append(entry);
-  assert.equal(follows(first, second), true);
-  group.adopt(change);
-  group.fork().append(entry);
-  const third = group.append(entry);
-  chain.adopt(group);
-  assert.equal(follows(second, third), true);
-  assert.equal(follows(third, chain.append(entry)), true);
+  const logged = { entries: [writtenEntry(entry, null)], provers: [] };
+  chain.continue([logged, logged]);
+  assert.equal(oneBlock(chain, entry).first_seq, 1);
+  chain.continue([logged]);
+  assert.equal(oneBlock(chain, entry).first_seq, 2);
+});
+
+test('the entries of several tenants are blocks of their own', () => {
+  const theirs = { ...entry, tenant_id: other };
+  const blocks = blocksOf(new LogChain(stream), entry, theirs, entry);
+  assert.deepEqual(
+    blocks.map(({ tenant_id, last_seq }) => [tenant_id, last_seq]),
+    [
+      [tenant, 2],
+      [other, 1],
+    ],
+  );
+});
+
+test('a block has so many entries at most, and they are so far apart', () => {
+  const lengths = (...entries: readonly StatedEntry[]) =>
+    blocksOf(new LogChain(stream), ...entries).map((block) => {
+      assert.ok(isExact(block, textsOf(block.body)));
+      return block.last_seq - block.first_seq + 1;
+    });
+  const many = (count: number) => Array.from({ length: count }, () => entry);
+  assert.deepEqual(lengths(...many(blockMax.entries)), [blockMax.entries]);
+  assert.deepEqual(lengths(...many(blockMax.entries + 1)), [blockMax.entries, 1]);
+  const later = (ms: number) => ({ ...entry, created_at: instantAfter(entry.created_at, ms) });
+  assert.deepEqual(lengths(later(blockMax.spanMs), entry), [2]);
+  assert.deepEqual(lengths(entry, later(blockMax.spanMs + 1), later(blockMax.spanMs)), [1, 2]);
+});
+
+test('no column of a block by which it is searched can be changed unnoticed', () => {
+  const entries = [
+    entry,
+    { ...entry, entity_id: 'x', created_at: instantAfter(entry.created_at, 5) },
+  ];
+  const block = oneBlock(new LogChain(stream), ...entries);
+  const { entities, first_at, last_at } = block;
+  assert.equal(entities, termOfId(entry.entity_id) + termOfType('token') + termOfId('x'));
+  assert.deepEqual([first_at, last_at], [entry.created_at, entry.created_at + 5]);
+  const head = seedHead(tenant, stream);
+  assert.ok(follows(head, linkOfBlock(block)));
+  const changes: readonly Partial<LogBlock>[] = [
+    { entities: entities.slice(4) },
+    { entities: `${entities}AAAA` },
+    { first_at: instantAfter(first_at, 1) },
+    { last_at: first_at },
+    { last_seq: 1 },
+    { last_seq: 3 },
+    { body: textsOf(block.body).join('\n').replace('","', '", "') },
+  ];
+  for (const change of changes) {
+    assert.equal(
+      follows(head, linkOfBlock({ ...block, ...change })),
+      false,
+      JSON.stringify(change),
+    );
+  }
+});
+
+test('what is not as the vault writes it is not opened', () => {
+  const block = oneBlock(new LogChain(stream), entry, entry);
+  assert.equal(openBlock(block)?.length, 2);
+  for (const body of ['', 'x', '99 ,null]', `${block.body}\n`, `${block.body}\n[]`]) {
+    assert.equal(openBlock({ ...block, body }), undefined, body);
+    assert.equal(follows(seedHead(tenant, stream), linkOfBlock({ ...block, body })), false);
+  }
+});
+
+test('a block is proven under the key of its tenant, in its place and whole', () => {
+  const key = createSecretKey(Buffer.alloc(32, 1));
+  const provers = [
+    { tenant_id: other, version: 7, key: createSecretKey(Buffer.alloc(32, 2)) },
+    { tenant_id: tenant, version: 2, key },
+  ];
+  const continuation = new LogChain(stream).continue([
+    { entries: [writtenEntry(entry, null), writtenEntry(entry, '+1.AAECAw')], provers },
+  ]);
+  const [block] = continuation.blocks.map((one) => one.block);
+  assert.ok(block);
+  const at = (version: number) => (version === 2 ? key : undefined);
+  assert.ok(isProven(block, at));
+  // The text is that of docs/crypto.md.
+  const place = ['strongroom log block', 1, tenant, stream, 1, 2, block.hash];
+  const mac = createHmac('sha256', key).update(`${JSON.stringify(place)}\n${block.body}`);
+  assert.equal(block.proof, `2.${mac.digest('base64url')}`);
+  const changes: readonly Partial<LogBlock>[] = [
+    { tenant_id: other },
+    { stream_id: 'another' },
+    { first_seq: 2 },
+    { last_seq: 3 },
+    { hash: 'a'.repeat(64) },
+    { body: block.body.replace('retrieved', 'deleted') },
+    { proof: null },
+    { proof: '' },
+    { proof: `1${block.proof?.slice(1)}` },
+    { proof: `2.${'A'.repeat(43)}` },
+  ];
+  for (const change of changes) {
+    assert.equal(isProven({ ...block, ...change }, at), false, JSON.stringify(change));
+  }
+  assert.equal(
+    isProven(block, () => undefined),
+    false,
+  );
 });
 
 test('streams of one tenant, and tenants of one stream, cannot be swapped', () => {
-  const first = new LogChain(stream).append(entry);
-  const elsewhere = { ...first, stream_id: 'another' };
-  assert.equal(follows(seedHead(tenant, 'another'), elsewhere), false);
-  assert.equal(follows(seedHead(other, stream), { ...first, tenant_id: other }), false);
+  const first = linkOfBlock(oneBlock(new LogChain(stream), entry));
+  assert.ok(follows(seedHead(tenant, stream), first));
+  assert.equal(follows(seedHead(tenant, 'another'), first), false);
+  assert.equal(follows(seedHead(other, stream), first), false);
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import pg from 'pg';
-import { LogChain } from '../../src/lib/log-chain/entries.ts';
+import { LogChain } from '../../src/lib/log-chain/chain.ts';
 import { type Change, flatten } from '../../src/store/change.ts';
 import { groupMax } from '../../src/store/commit/queue.ts';
 import { openStore } from '../../src/store/open/open.ts';
@@ -126,7 +126,8 @@ test('a value that PostgreSQL does not accept never reaches the log', async (t) 
 test('the order of rows, changes and tables makes no difference to the statement', () => {
   const statementOf = createStatements();
   const write = (changes: readonly Change[]) => {
-    const { text, values } = statementOf(changes.map(flatten), new LogChain('stream'));
+    const flat = changes.map(flatten);
+    const { text, values } = statementOf(flat, new LogChain('stream').continue(flat));
     const logged = Object.keys(tables.logs.columns).length;
     return { text, values: values.slice(logged) };
   };
@@ -161,7 +162,10 @@ test('the server keeps plans of statements that come again, and of a bounded num
     const insert = Object.fromEntries(chosen.map((table) => [table, [{}]]));
     return { insert, entries: [entry('a')] } as unknown as Change;
   };
-  const nameOf = (n: number) => statementOf([flatten(shape(n))], new LogChain('stream')).name;
+  const nameOf = (n: number) => {
+    const flat = [flatten(shape(n))];
+    return statementOf(flat, new LogChain('stream').continue(flat)).name;
+  };
   assert.equal(nameOf(0), undefined, 'the first time it has no name');
   const names = new Set<string>();
   for (let n = 0; n < 2 ** insertable.length; n++) {

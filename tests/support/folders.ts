@@ -42,7 +42,7 @@ export const doors: Doors = {
   'vault/sessions': ['vault/applications'],
   'vault/tenants': ['vault/applications', 'vault/logs'],
   'vault/tokenization': ['vault/token-intents', 'vault/tokens'],
-  'vault/tokens': ['vault/token-intents', 'vault/token-search'],
+  'vault/tokens': ['vault/logs', 'vault/token-intents', 'vault/token-search'],
   'http/protocol': ['http/schemas'],
   'http/limits': ['http/protocol', 'http/schemas'],
   http: ['http/limits', 'http/protocol', 'http/schemas'],

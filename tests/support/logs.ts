@@ -2,7 +2,7 @@
 import type { ChainedEntry } from '../../src/lib/log-chain/entries.ts';
 import { openReadOnly } from '../../src/store/open/read-only.ts';
 import { readLogs, tenantsWithLogs } from '../../src/vault/logs/read.ts';
-import type { LogRecord } from '../../src/vault/logs/records.ts';
+import { asLines, type LogRecord } from '../../src/vault/logs/records.ts';
 import type { Signed } from '../../src/vault/logs/statements.ts';
 import { LogVerifier, type Verification } from '../../src/vault/logs/verify.ts';
 import type { Place } from './engines.ts';
@@ -20,7 +20,7 @@ export async function readParts(place: Place): Promise<LogParts> {
   try {
     const statements: LogRecord[] = [];
     const entries: ChainedEntry[] = [];
-    for await (const record of readLogs(store, await tenantsWithLogs(store))) {
+    for await (const record of asLines(readLogs(store, await tenantsWithLogs(store)))) {
       if (record.kind === 'entries') entries.push(...record.entries);
       else if (record.kind !== 'begin' && record.kind !== 'end') statements.push(record);
     }
@@ -47,7 +47,14 @@ export async function verifyPlace(
   place: Place,
   kept: readonly Signed[] = [],
 ): Promise<Verification> {
-  return verifyParts(await readParts(place), { kept });
+  const store = await openReadOnly(place.databaseUrl ?? place.dataDir);
+  try {
+    const verifier = new LogVerifier({ kept, trustedKeys: [] });
+    for await (const record of readLogs(store, await tenantsWithLogs(store))) verifier.take(record);
+    return verifier.finish();
+  } finally {
+    await store.close();
+  }
 }
 
 /** Some of everything that is logged: effects, reads, refusals, and attempts at what is not there. */

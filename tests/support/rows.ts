@@ -1,12 +1,26 @@
 /** All that a store holds, read outside the vault, and the proof that its log is whole. */
 import assert from 'node:assert/strict';
-import { entryHash, streamSeed } from '../../src/lib/log-chain/entries.ts';
+import type { LogBlock } from '../../src/lib/log-chain/block.ts';
+import { type ChainedEntry, type ChainHead, seedHead } from '../../src/lib/log-chain/entries.ts';
+import { follows, headOf, linkOfBlock } from '../../src/lib/log-chain/links.ts';
 import { readRows, tenantNumber } from '../../src/store/stored-form.ts';
 import { type Row, shapes, type Table } from '../../src/store/tables.ts';
+import { type Content, entriesOf } from './blocks.ts';
 import type { Engine, Place } from './engines.ts';
 
-/** The rows of a table in the order of its key. */
+/** The rows of a table in the order of its key; of the log its entries. */
 export async function rowsOf<T extends Table>(
+  engine: Engine,
+  place: Place,
+  table: T,
+): Promise<Content<T>[]> {
+  const rows = await storedRows(engine, place, table);
+  const content = table === 'logs' ? entriesOf(rows as unknown as LogBlock[]) : rows;
+  return content as unknown as Content<T>[];
+}
+
+/** The rows of a table in the order of its key, as they are stored. */
+export async function storedRows<T extends Table>(
   engine: Engine,
   place: Place,
   table: T,
@@ -54,17 +68,19 @@ export function assertUnchanged(before: readonly string[], after: readonly strin
 const unchanged = { came: [], went: [] };
 
 /** Fails unless each stream of the log begins at its seed and runs on without a gap. */
-export async function verifyLog(engine: Engine, place: Place): Promise<Row<'logs'>[]> {
-  const rows = await rowsOf(engine, place, 'logs');
-  const heads = new Map<string, { seq: number; hash: string }>();
-  for (const row of rows) {
-    const stream = `${row.tenant_id} ${row.stream_id}`;
-    const head = heads.get(stream) ?? { seq: 0, hash: streamSeed(row.tenant_id, row.stream_id) };
-    assert.equal(row.seq, head.seq + 1, `the log has a gap in ${stream}`);
-    assert.equal(row.hash, entryHash(head.hash, row), `entry ${row.seq} of ${stream}`);
-    heads.set(stream, row);
+export async function verifyLog(engine: Engine, place: Place): Promise<ChainedEntry[]> {
+  const blocks = await storedRows(engine, place, 'logs');
+  const heads = new Map<string, ChainHead>();
+  for (const block of blocks) {
+    const { tenant_id, stream_id, first_seq } = block;
+    const stream = `${tenant_id} ${stream_id}`;
+    const head = heads.get(stream) ?? seedHead(tenant_id, stream_id);
+    assert.equal(first_seq, head.seq + 1, `the log has a gap in ${stream}`);
+    const link = linkOfBlock(block);
+    assert.ok(follows(head, link), `block ${first_seq} of ${stream}`);
+    heads.set(stream, headOf(link));
   }
-  return rows;
+  return entriesOf(blocks);
 }
 
 function bytesAsHex(this: Record<string, unknown>, key: string, value: unknown): unknown {

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
 import { hashApiKey } from '../../src/crypto/api-key.ts';
 import type { TenantId } from '../../src/lib/ids.ts';
+import type { LogBlock } from '../../src/lib/log-chain/block.ts';
 import { systemEntry } from '../../src/rules/log-entries.ts';
 import { proven } from '../../src/rules/proven-row.ts';
 import type { Quotas, SettingName } from '../../src/rules/settings.ts';
@@ -10,6 +11,7 @@ import type { TenantType } from '../../src/rules/tenant.ts';
 import { storedIn } from '../../src/store/queries/stored.ts';
 import type { Row, Table } from '../../src/store/tables.ts';
 import { createTenantWithKey } from '../../src/vault/tenants/bootstrap.ts';
+import { type Content, entriesOf } from './blocks.ts';
 import type { Engine } from './engines.ts';
 import {
   createApplication,
@@ -41,8 +43,8 @@ export interface TestTenant {
   set(settings: Partial<Record<SettingName, string>>): Promise<void>;
   /** Changes the tenant's quotas, as of now. */
   setQuotas(quotas: Partial<Quotas>): Promise<void>;
-  /** What the store holds of the tenant. */
-  rows<T extends Table>(table: T): Promise<Row<T>[]>;
+  /** What the store holds of the tenant; of the log its entries. */
+  rows<T extends Table>(table: T): Promise<Content<T>[]>;
   /** What the log says of an entity type: `create`, `read denied`, in alphabetical order. */
   logged(entityType?: string): Promise<string[]>;
   /** How many tokens, search terms, stored replies and log entries there are. */
@@ -103,13 +105,15 @@ export async function newTenant(vault: TestVault, type: TenantType = 'test'): Pr
   const key = await application();
   const send: TestTenant['send'] = (method, path, sent) =>
     vault.send(method, path, { key, ...sent });
-  const rows = <T extends Table>(table: T) =>
-    store.select((db) =>
+  const rows = async <T extends Table>(table: T) => {
+    const stored = await store.select((db) =>
       db
         .selectFrom(table as 'logs')
         .selectAll()
         .where('tenant_id', '=', storedIn<TenantId>(table, 'tenant_id', id)),
-    ) as unknown as Promise<Row<T>[]>;
+    );
+    return (table === 'logs' ? entriesOf(stored as LogBlock[]) : stored) as unknown as Content<T>[];
+  };
   const replace = async (columns: Partial<Row<'tenants'>>) => {
     const [row] = await rows('tenants');
     if (row === undefined) throw new Error('the tenant has no row');

@@ -70,7 +70,7 @@ onBothEngines('STRONGROOM_CHECKPOINT_SINK', (engine) => {
     for (const stream of new Set(
       (await rowsOf(engine, vault.place, 'logs')).map((r) => r.stream_id),
     )) {
-      const tail = `stream_id = '${stream}' and seq > ${last(stream)}`;
+      const tail = `stream_id = '${stream}' and first_seq > ${last(stream)}`;
       await engine.run(vault.place, `delete from logs where ${tail}`);
     }
     await engine.run(vault.place, 'delete from checkpoints where seq > 2');

@@ -12,6 +12,7 @@ import {
   refusalWindowMs,
   refusalWindowsMax,
 } from '../../src/vault/logs/refusals.ts';
+import { entriesIn } from '../support/blocks.ts';
 import { entry, tenant, token } from '../support/changes.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { rowsOf, verifyLog } from '../support/rows.ts';
@@ -45,8 +46,8 @@ async function fixture(t: Parameters<typeof startVault>[0]) {
   return { clock, logged, stored, state, refusals, refuse, messages };
 }
 
-const logs = (store: Store) =>
-  store.select((db) => db.selectFrom('logs').selectAll().orderBy('seq', 'asc'));
+const logs = async (store: Store) =>
+  (await entriesIn(store)).toSorted((one, two) => one.seq - two.seq);
 
 /** Sums up how many refusals entries stand for. */
 const timesOf = (sum: number, { message }: { readonly message: string }) =>

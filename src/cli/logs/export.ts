@@ -8,7 +8,7 @@ import { pooledRandom } from '../../lib/random.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
 import { openStore } from '../../store/open/open.ts';
 import { countEntries, readLogs } from '../../vault/logs/read.ts';
-import { formatRecord } from '../../vault/logs/records.ts';
+import { asLines, formatRecord } from '../../vault/logs/records.ts';
 import type { Command } from '../terminal/command.ts';
 import { createPrivateFile } from '../terminal/private-file.ts';
 import { startProgress } from '../terminal/progress.ts';
@@ -30,7 +30,7 @@ export const logsExport: Command = {
       const out = file === undefined ? process.stdout : createPrivateFile(file);
       const progress = startProgress('entries', await countEntries(store, tenants));
       let count = 0;
-      for await (const record of readLogs(store, tenants)) {
+      for await (const record of asLines(readLogs(store, tenants))) {
         if (!out.write(formatRecord(record))) await once(out, 'drain');
         if (record.kind === 'entries') count += record.entries.length;
         progress.report(count);

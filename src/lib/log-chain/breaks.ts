@@ -1,76 +1,68 @@
 /** What happened where a stream of the log does not go on as it was written. */
-import { type ChainedEntry, type ChainHead, entryHash, follows } from './entries.ts';
+import type { ChainHead } from './entries.ts';
+import { fits, follows, headOf, type Link, lengthOf } from './links.ts';
 
 export type BreakKind = 'edited' | 'deleted' | 'inserted' | 'reordered';
 
 export interface Break {
   readonly kind: BreakKind;
-  /** The place of the first wrong entry, or of the first missing one. */
-  readonly seq: number;
-  /** How many entries are missing, when they are. */
-  readonly count: number;
+  /** The first wrong entry, or the first missing one. */
+  readonly first: number;
+  /** The last one: of several entries that are proven together it is not known which was altered. */
+  readonly last: number;
 }
 
-/** Entries after the break that are looked at. A wider move is still found, but reported as an edit. */
-export const entriesAfterBreakMax = 256;
+/** Links after the break that are looked at. A wider move is still found, but reported as an edit. */
+export const linksAfterBreakMax = 256;
 
 /**
- * Judges by what still fits. Whoever alters a log without computing its hashes again leaves entries
+ * Judges by what still fits. Whoever alters a log without computing its hashes again leaves links
  * whose hash fits another place, and that place shows what was done.
  * @param head the last entry that is right.
- * @param found the entries after it; the first of them does not follow.
+ * @param found the links after it; the first of them does not follow.
  * @param known hashes that checkpoints vouch for, by the place of their entry.
  */
 export function explainBreak(
   head: ChainHead,
-  found: readonly [ChainedEntry, ...ChainedEntry[]],
+  found: readonly [Link, ...Link[]],
   known: readonly ChainHead[],
 ): Break {
   const [first, next] = found;
   const seq = head.seq + 1;
-  const isCopy = found.some((entry, index) => index > 0 && entry.hash === first.hash);
-  if (first.seq < seq || isCopy) return { kind: 'inserted', seq: first.seq, count: 0 };
-  if (first.seq > seq) {
-    const late = found.some((entry) => follows(head, entry));
+  const as = (kind: BreakKind): Break => ({ kind, first: first.first_seq, last: first.last_seq });
+  const isCopy = found.some((link, index) => index > 0 && link.hash === first.hash);
+  if (first.first_seq < seq || isCopy) return as('inserted');
+  if (first.first_seq > seq) {
+    const late = found.find((link) => follows(head, link));
     return late
-      ? { kind: 'reordered', seq, count: 0 }
-      : { kind: 'deleted', seq, count: first.seq - seq };
+      ? { kind: 'reordered', first: seq, last: late.last_seq }
+      : { kind: 'deleted', first: seq, last: first.first_seq - 1 };
   }
-  if (found.some((entry, index) => index > 0 && fits(entry, head, seq))) {
-    const kind = comesFromElsewhere(found) ? 'reordered' : 'inserted';
-    return { kind, seq, count: 0 };
+  if (found.some((link, index) => index > 0 && fits(link, head, seq))) {
+    return as(comesFromElsewhere(found) ? 'reordered' : 'inserted');
   }
   const count = missingBefore(first, next, known);
-  return count > 0 ? { kind: 'deleted', seq, count } : { kind: 'edited', seq, count: 0 };
+  return count > 0 ? { kind: 'deleted', first: seq, last: seq + count - 1 } : as('edited');
 }
 
-/** True when the entry was written after this head, in that place, whatever its number says now. */
-function fits(entry: ChainedEntry, { hash }: Pick<ChainHead, 'hash'>, seq: number): boolean {
-  return entry.hash === entryHash(hash, { ...entry, seq });
-}
-
-/** True when the first entry is one of the stream that was written further on. */
-function comesFromElsewhere([first, ...others]: readonly ChainedEntry[]): boolean {
+/** True when the first link is one of the stream that was written further on. */
+function comesFromElsewhere([first, ...others]: readonly Link[]): boolean {
+  if (first === undefined) return false;
   return others.some(
     (other) =>
-      first !== undefined &&
-      (fits(first, other, other.seq) ||
-        fits(first, other, other.seq + 1) ||
-        fits(first, other, first.seq + 1)),
+      fits(first, other, other.last_seq + 1) ||
+      fits(first, other, other.last_seq + 1 - lengthOf(first)) ||
+      fits(first, other, first.first_seq + lengthOf(other)),
   );
 }
 
 /** By how many places the entries from `first` on have moved up. */
-function missingBefore(
-  first: ChainedEntry,
-  next: ChainedEntry | undefined,
-  known: readonly ChainHead[],
-): number {
-  const vouched = known.find(({ seq, hash }) => hash === first.hash && seq > first.seq);
-  if (vouched) return vouched.seq - first.seq;
-  if (!next || follows(first, next)) return 0;
-  for (let count = 1; count <= entriesAfterBreakMax; count++) {
-    if (fits(next, first, next.seq + count)) return count;
+function missingBefore(first: Link, next: Link | undefined, known: readonly ChainHead[]): number {
+  const vouched = known.find(({ seq, hash }) => hash === first.hash && seq > first.last_seq);
+  if (vouched) return vouched.seq - first.last_seq;
+  if (!next || follows(headOf(first), next)) return 0;
+  for (let count = 1; count <= linksAfterBreakMax; count++) {
+    if (fits(next, first, next.first_seq + count)) return count;
   }
   return 0;
 }

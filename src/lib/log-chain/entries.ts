@@ -1,6 +1,6 @@
-/** The audit log's hash chain: what an entry is, how it is hashed, and how a stream of them grows. */
+/** The entries of the audit log: what one says, the text that stands for it, and how that is hashed. */
 import { hash } from 'node:crypto';
-import type { Instant } from '../clock.ts';
+import { type Instant, latestInstant, parseInstant } from '../clock.ts';
 import type { TenantId } from '../ids.ts';
 
 /** One audited fact, as decided by the rules. It names things; it never holds a value. */
@@ -26,12 +26,86 @@ export interface StatedEntry extends LogEntry {
   readonly state: string | null;
 }
 
-/** An entry in its place: the `seq`-th of its tenant's stream, chained to the one before. */
-export interface ChainedEntry extends StatedEntry {
+/** An entry in its place: the `seq`-th of its tenant's stream. */
+export interface PlacedEntry extends StatedEntry {
   readonly stream_id: string;
   readonly seq: number;
+}
+
+/** An entry that is chained to the one before. */
+export interface ChainedEntry extends PlacedEntry {
   /** Lower-case hex of SHA-256; see {@link entryHash}. */
   readonly hash: string;
+}
+
+/** What a text says; tenant and stream are those of the block that holds it. */
+export type EntryFacts = Omit<StatedEntry, 'tenant_id'>;
+
+/**
+ * The entry's facts as one JSON array, which is what is stored and hashed. What neighbours have in common
+ * comes first; see `block.ts`. JSON has no raw line break, and is unambiguous here: every fact is a string,
+ * an integer or null. Most entries change nothing, and have no last element.
+ */
+export function textOf(entry: LogEntry, state: string | null): string {
+  const facts = [
+    entry.actor_id,
+    entry.actor_type,
+    entry.origin,
+    entry.entity_type,
+    entry.operation,
+    entry.message,
+    entry.result,
+    entry.created_at,
+    entry.entity_id,
+    entry.trace_id,
+  ];
+  if (state !== null) facts.push(state);
+  return JSON.stringify(facts);
+}
+
+/** Reads {@link textOf}; `undefined` for anything that it would not have written. */
+export function factsOf(text: string): EntryFacts | undefined {
+  const facts = parseArray(text);
+  if (facts === undefined || !hasShape(facts)) return undefined;
+  const [actor_id, actor_type, origin, entity_type, operation, message, result] = facts;
+  const [created_at, entity_id, trace_id, state = null] = facts.slice(7);
+  return {
+    created_at: parseInstant(Number(created_at)),
+    actor_id,
+    actor_type,
+    entity_type,
+    entity_id,
+    operation,
+    message,
+    result,
+    origin,
+    trace_id,
+    state,
+  } as EntryFacts;
+}
+
+function parseArray(text: string): readonly unknown[] | undefined {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return Array.isArray(parsed) ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const factCount = 10;
+const createdAt = 7;
+/** The places of facts that may be absent. */
+const optional: ReadonlySet<number> = new Set([0, 2, 9]);
+
+function hasShape(facts: readonly unknown[]): boolean {
+  if (facts.length !== factCount && facts.length !== factCount + 1) return false;
+  return facts.every((fact, place) => {
+    if (place === createdAt) {
+      return Number.isInteger(fact) && Number(fact) >= 0 && Number(fact) <= latestInstant;
+    }
+    return typeof fact === 'string' || (fact === null && optional.has(place));
+  });
 }
 
 /** The hash before the first entry of a stream. It names the stream, so streams cannot be swapped. */
@@ -39,29 +113,9 @@ export function streamSeed(tenant: TenantId, streamId: string): string {
   return hash('sha256', JSON.stringify(['strongroom log stream', 1, tenant, streamId]));
 }
 
-/**
- * SHA-256 over the previous entry's hash and the entry's fields as one JSON array in fixed order.
- * JSON is unambiguous here: every field is a string, an integer or null, and UTF-8 follows from it.
- */
-export function entryHash(previous: string, entry: Omit<ChainedEntry, 'hash'>): string {
-  const fields = [
-    entry.tenant_id,
-    entry.stream_id,
-    entry.seq,
-    entry.created_at,
-    entry.actor_id,
-    entry.actor_type,
-    entry.entity_type,
-    entry.entity_id,
-    entry.operation,
-    entry.message,
-    entry.result,
-    entry.origin,
-    entry.trace_id,
-    // Most entries change nothing, and hash nothing for it.
-    ...(entry.state ? [entry.state] : []),
-  ];
-  return hash('sha256', previous + JSON.stringify(fields));
+/** SHA-256 over the previous entry's hash, the entry's number and its text, as lower-case hex. */
+export function entryHash(previous: string, seq: number, text: string): string {
+  return hash('sha256', `${previous}${seq}${text}`);
 }
 
 /** How far a stream has come: its last entry, or seq 0 and the seed before the first. */
@@ -72,48 +126,4 @@ export interface ChainHead {
 
 export function seedHead(tenant: TenantId, streamId: string): ChainHead {
   return { seq: 0, hash: streamSeed(tenant, streamId) };
-}
-
-/** True when the entry is the one that was written right after this head, unaltered. */
-export function follows(head: ChainHead, entry: ChainedEntry): boolean {
-  return entry.seq === head.seq + 1 && entry.hash === entryHash(head.hash, entry);
-}
-
-/**
- * The heads of one stream per tenant, held by the one writer that owns the stream. A `fork` is the
- * attempt to write a group: dropped when the group rolls back, adopted when it commits.
- */
-export class LogChain {
-  readonly #streamId: string;
-  readonly #parent: LogChain | undefined;
-  readonly #heads = new Map<TenantId, ChainHead>();
-
-  constructor(streamId: string, parent?: LogChain) {
-    this.#streamId = streamId;
-    this.#parent = parent;
-  }
-
-  append(entry: StatedEntry): ChainedEntry {
-    const head = this.#headOf(entry.tenant_id);
-    const placed = { ...entry, stream_id: this.#streamId, seq: head.seq + 1 };
-    const chained = { ...placed, hash: entryHash(head.hash, placed) };
-    this.#heads.set(entry.tenant_id, chained);
-    return chained;
-  }
-
-  fork(): LogChain {
-    return new LogChain(this.#streamId, this);
-  }
-
-  adopt(fork: LogChain): void {
-    for (const [tenant, head] of fork.#heads)
-      this.#heads.set(tenant, { seq: head.seq, hash: head.hash });
-  }
-
-  #headOf(tenant: TenantId): ChainHead {
-    const own = this.#heads.get(tenant);
-    if (own) return own;
-    if (this.#parent) return this.#parent.#headOf(tenant);
-    return seedHead(tenant, this.#streamId);
-  }
 }

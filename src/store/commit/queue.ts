@@ -101,12 +101,10 @@ export function expired(): Error {
   return unavailable('the change waited too long for its commit to begin');
 }
 
-/** Of an entry of the log; few are larger. */
-const entryBytes = 512;
-
 /** Roughly what the change is in memory and on its way to the engine. */
 export function weightOf({ operations, entries }: FlatChange): Weight {
-  let bytes = entries.length * entryBytes;
+  let bytes = 0;
+  for (const { text } of entries) bytes += text.length;
   for (const { values } of operations) for (const value of values) bytes += sizeOf(value);
   return { rows: operations.length + entries.length, bytes };
 }

@@ -146,27 +146,23 @@ export function vault(types: ColumnTypes): string[] {
       constraint replies_key primary key (tenant_id, application_id, route, key_digest)
     )`,
     'create index replies_by_next_expiry on replies (tenant_id, next_expiry_at)',
+    // The body is the last column: what is searched is found without the pages that a long one overflows into.
     `create table logs (
       tenant_id ${text} not null,
       stream_id ${text} not null,
-      seq ${integer} not null,
+      first_seq ${integer} not null,
+      last_seq ${integer} not null,
+      first_at ${integer} not null,
+      last_at ${integer} not null,
       hash ${text} not null,
-      created_at ${integer} not null,
-      actor_id ${text},
-      actor_type ${text} not null,
-      entity_type ${text} not null,
-      entity_id ${text} not null,
-      operation ${text} not null,
-      message ${text} not null,
-      result ${text} not null,
-      origin ${text},
-      trace_id ${text},
-      state ${text},
-      constraint logs_key primary key (tenant_id, stream_id, seq)
-    )`,
-    // The entity goes along so that a search for it needs no row. An index that led with the entity
-    // would be written at a random place for every entry, which more than doubled the cost of one.
-    'create index logs_by_creation on logs (tenant_id, created_at, entity_type, entity_id)',
+      proof ${text},
+      entities ${text} not null,
+      body ${text} not null,
+      constraint logs_key primary key (tenant_id, stream_id, first_seq)
+    ) ${keptByKey}`,
+    // The order of lists. An index by entity would be written at a random place for every entry, which
+    // more than doubled the cost of one.
+    'create index logs_by_time on logs (tenant_id, last_at, stream_id, first_seq)',
     // Counters by rule and by key or address, which may have no tenant yet.
     `create ${scratchTable} rate_limits (
       key ${text} not null,

@@ -1,6 +1,7 @@
 /** A commit lane on PostgreSQL: one connection, one statement per group, one log stream. */
 import pg from 'pg';
-import { LogChain } from '../../lib/log-chain/entries.ts';
+import { chainBlock } from '../../lib/log-chain/block.ts';
+import { LogChain } from '../../lib/log-chain/chain.ts';
 import type { FlatChange, Outcome, RowOperation } from '../change.ts';
 import type { StoreOptions } from '../store.ts';
 import { type SqlValue, shapes } from '../tables.ts';
@@ -58,12 +59,14 @@ export function createPostgresCommitter(
     const open = await connected();
     // The response and the end of the connection may arrive in one packet, and with it a new stream.
     const own = chain;
-    const fork = own.fork();
-    const { entries, ...statement } = statementOf(changes, fork);
+    const continuation = own.continue(changes);
+    const statement = statementOf(changes, continuation);
     try {
       await open.query(statement as pg.QueryConfig);
-      own.adopt(fork);
-      onCommitted?.(entries);
+      own.adopt(continuation);
+      onCommitted?.(
+        continuation.blocks.flatMap(({ previous, block }) => chainBlock(previous, block)),
+      );
     } catch (error) {
       if (error instanceof pg.DatabaseError && (await outlived(open, error))) throw error;
       discard(open);

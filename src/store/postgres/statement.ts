@@ -1,5 +1,5 @@
 /** The one statement that commits a group on PostgreSQL: the rows of all its changes by table and action. */
-import type { ChainedEntry, LogChain } from '../../lib/log-chain/entries.ts';
+import type { Continuation } from '../../lib/log-chain/chain.ts';
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
 import { kindsOf, storedForm } from '../stored-form.ts';
 import { type ColumnKind, type SqlValue, shapes, type Table } from '../tables.ts';
@@ -15,8 +15,6 @@ export interface Statement {
   readonly name?: string;
   readonly text: string;
   readonly values: readonly Parameter[];
-  /** The entries that it writes, in their places. */
-  readonly entries: readonly ChainedEntry[];
 }
 
 /** What differs between statements: the tables they touch and the ways in which they do. */
@@ -70,10 +68,9 @@ export function createStatements() {
     shapesByParts.set(id, shape);
   }
 
-  /** The statement that does all changes, and appends their entries to the chain. */
-  return (changes: readonly FlatChange[], chain: LogChain): Statement => {
+  /** The statement that does all changes, and writes what continues the log. */
+  return (changes: readonly FlatChange[], { blocks }: Pick<Continuation, 'blocks'>): Statement => {
     const rowsByPart = new Map<string, RowValues[]>();
-    const entries: ChainedEntry[] = [];
     const add = (part: string, values: RowValues) => {
       const rows = rowsByPart.get(part);
       if (rows) rows.push(values);
@@ -81,15 +78,13 @@ export function createStatements() {
     };
     for (const change of changes) {
       for (const { action, table, values } of change.operations) add(`${action} ${table}`, values);
-      for (const entry of change.entries) {
-        const chained = chain.append(entry);
-        entries.push(chained);
-        const row = chained as unknown as Record<string, SqlValue>;
-        add(
-          'insert logs',
-          shapes.logs.columns.map((column) => row[column] ?? null),
-        );
-      }
+    }
+    for (const { block } of blocks) {
+      const row: Readonly<Record<string, SqlValue>> = { ...block };
+      add(
+        'insert logs',
+        shapes.logs.columns.map((column) => row[column] ?? null),
+      );
     }
     const names = [...rowsByPart.keys()].sort();
     const { name, text, parts } = shapeOf(names);
@@ -98,7 +93,7 @@ export function createStatements() {
       if (part.sortedBy.length > 0) rows.sort((one, two) => compare(one, two, part.sortedBy));
       return part.kinds.map((kind, column) => arrayOf(rows, column, kind));
     });
-    return { ...(name !== undefined && { name }), text, values, entries };
+    return { ...(name !== undefined && { name }), text, values };
   };
 }
 

@@ -2,18 +2,21 @@
 import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
+import { blockMax } from '../../lib/log-chain/block.ts';
 import type { Query } from '../store.ts';
+import type { Row } from '../tables.ts';
 
 export interface LogStream {
   readonly stream_id: string;
   /** The oldest entry that is stored. */
   readonly first_seq: number;
-  readonly first_at: Instant;
+  /** When its block ends. */
+  readonly first_until: Instant;
   /** The newest entry. */
   readonly last_seq: number;
-  readonly last_at: Instant;
   readonly last_hash: string;
-  readonly last_entity_type: string;
+  /** When its block ends. */
+  readonly last_at: Instant;
 }
 
 export interface LogStreamPage {
@@ -38,14 +41,13 @@ export function logStreams({ tenant, after, streamsMax }: LogStreamPage): Query<
         place + 1
       from streams where stream_id is not null and place < ${streamsMax}
     )
-    select s.stream_id, first.seq as first_seq, first.created_at as first_at,
-      last.seq as last_seq, last.created_at as last_at, last.hash as last_hash,
-      last.entity_type as last_entity_type
+    select s.stream_id, first.first_seq, first.last_at as first_until,
+      last.last_seq, last.hash as last_hash, last.last_at
     from streams s
-    join logs first on first.tenant_id = ${tenant} and first.stream_id = s.stream_id and first.seq =
-      (select min(seq) from logs l where l.tenant_id = ${tenant} and l.stream_id = s.stream_id)
-    join logs last on last.tenant_id = ${tenant} and last.stream_id = s.stream_id and last.seq =
-      (select max(seq) from logs l where l.tenant_id = ${tenant} and l.stream_id = s.stream_id)
+    join logs first on first.tenant_id = ${tenant} and first.stream_id = s.stream_id and first.first_seq =
+      (select min(first_seq) from logs l where l.tenant_id = ${tenant} and l.stream_id = s.stream_id)
+    join logs last on last.tenant_id = ${tenant} and last.stream_id = s.stream_id and last.first_seq =
+      (select max(first_seq) from logs l where l.tenant_id = ${tenant} and l.stream_id = s.stream_id)
     order by s.stream_id`;
   return (db) => ({ compile: () => query.compile(db) });
 }
@@ -57,21 +59,20 @@ export interface StreamPlace {
   readonly after: number;
 }
 
-/** One entry that is more than the trace of signing or reading a checkpoint, if there is one. */
-export function entryBeyondTraces({
+/** The blocks of a stream that have entries after that place. */
+export function blocksBeyond({
   tenant,
   stream_id,
   after,
-}: StreamPlace): Query<{ seq: number }> {
+}: StreamPlace): Query<Pick<Row<'logs'>, 'first_seq' | 'body'>> {
   return (db) =>
     db
       .selectFrom('logs')
-      .select('seq')
+      .select(['first_seq', 'body'])
       .where('tenant_id', '=', tenant)
       .where('stream_id', '=', stream_id)
-      .where('seq', '>', after)
-      .where((eb) =>
-        eb.or([eb('entity_type', '<>', 'log_checkpoint'), eb('result', '<>', 'success')]),
-      )
-      .limit(1);
+      // The key knows beginnings, and a block that ends later begins no earlier than this.
+      .where('first_seq', '>', after - blockMax.entries)
+      .where('last_seq', '>', after)
+      .orderBy('first_seq');
 }

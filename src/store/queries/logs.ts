@@ -1,55 +1,61 @@
-/** Queries about log entries: by what they are about, by their stream, and by the request they came from. */
+/** Queries about blocks of the log: by time and what they are about, and by their stream. */
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 
-/** The place of an entry in the list: newest first, ties by stream and position. */
-export type LogPosition = readonly [at: Instant, stream: string, seq: number];
+/** The place of a block among all of its tenant: newest first, ties by stream and position. */
+export type BlockPosition = Pick<Row<'logs'>, 'last_at' | 'stream_id' | 'first_seq'>;
 
-export interface LogFilter {
+export interface BlockSearch {
   readonly tenant: TenantId;
-  readonly entity_type: string | undefined;
-  readonly entity_id: string | undefined;
-  /** Inclusive. */
-  readonly oldest: Instant;
-  /** Exclusive. */
-  readonly until: Instant | undefined;
-}
-
-export interface LogSearch extends LogFilter {
-  /** Continues after this entry. */
-  readonly after: LogPosition | undefined;
-  readonly skip: number;
+  /** Blocks that end no earlier. */
+  readonly from: Instant;
+  /** Blocks that begin no later. */
+  readonly to: Instant | undefined;
+  /** Blocks that end no later; what begins by `to` ends soon after it. */
+  readonly endBy: Instant | undefined;
+  /** All of them are among the terms of the block. */
+  readonly terms: readonly string[];
+  /** Continues after this block. */
+  readonly after: BlockPosition | undefined;
   readonly limit: number;
 }
 
-export function logsMatching(search: LogSearch): Query<Row<'logs'>> {
-  const { tenant, entity_type, entity_id, oldest, until, after, skip, limit } = search;
+/** Newest first, by when they end. */
+export function blocksMatching(search: BlockSearch): Query<Row<'logs'>> {
+  const { tenant, from, to, endBy, terms, after, limit } = search;
   return (db) => {
     let select = db
       .selectFrom('logs')
       .selectAll()
       .where('tenant_id', '=', tenant)
-      .where('created_at', '>=', oldest)
-      .orderBy('created_at', 'desc')
+      .where('last_at', '>=', from)
+      .orderBy('last_at', 'desc')
       .orderBy('stream_id', 'desc')
-      .orderBy('seq', 'desc')
+      .orderBy('first_seq', 'desc')
       .limit(limit);
-    if (until !== undefined) select = select.where('created_at', '<', until);
-    if (entity_type !== undefined) select = select.where('entity_type', '=', entity_type);
-    if (entity_id !== undefined) select = select.where('entity_id', '=', entity_id);
-    if (after === undefined) return skip === 0 ? select : select.offset(skip);
+    if (endBy !== undefined) select = select.where('last_at', '<=', endBy);
+    if (to !== undefined) select = select.where('first_at', '<=', to);
+    // No percent sign is in a term. An underscore, which stands for any character, finds more, and so does
+    // the engine that takes no notice of case: what is found is looked through anyway.
+    for (const term of terms) select = select.where('entities', 'like', `%${term}%`);
+    if (after === undefined) return select;
+    const { last_at, stream_id, first_seq } = after;
     // The index knows times, so the time is said apart from the place.
     return select
-      .where('created_at', '<=', after[0])
+      .where('last_at', '<=', last_at)
       .where(({ eb, refTuple, tuple }) =>
-        eb(refTuple('created_at', 'stream_id', 'seq'), '<', tuple(...after)),
+        eb(
+          refTuple('last_at', 'stream_id', 'first_seq'),
+          '<',
+          tuple(last_at, stream_id, first_seq),
+        ),
       );
   };
 }
 
-/** The oldest entries of one stream, in its order. */
+/** The oldest blocks of one stream, in its order. */
 export function streamBeginning({
   tenant,
   stream_id,
@@ -65,7 +71,7 @@ export function streamBeginning({
       .selectAll()
       .where('tenant_id', '=', tenant)
       .where('stream_id', '=', stream_id)
-      .orderBy('seq')
+      .orderBy('first_seq')
       .limit(limit);
 }
 
@@ -76,42 +82,18 @@ export interface WalkPage<R> {
   readonly limit: number;
 }
 
-/** All entries of a tenant: streams by their ids, each in its order. */
-export function entriesAfter({ tenant, after, limit }: WalkPage<Row<'logs'>>): Query<Row<'logs'>> {
-  const position = [after?.stream_id ?? '', after?.seq ?? Number.MIN_SAFE_INTEGER] as const;
+/** All blocks of a tenant: streams by their ids, each in its order. */
+export function blocksAfter({ tenant, after, limit }: WalkPage<Row<'logs'>>): Query<Row<'logs'>> {
+  const position = [after?.stream_id ?? '', after?.first_seq ?? Number.MIN_SAFE_INTEGER] as const;
   return (db) =>
     db
       .selectFrom('logs')
       .selectAll()
       .where('tenant_id', '=', tenant)
-      .where(({ eb, refTuple, tuple }) => eb(refTuple('stream_id', 'seq'), '>', tuple(...position)))
+      .where(({ eb, refTuple, tuple }) =>
+        eb(refTuple('stream_id', 'first_seq'), '>', tuple(...position)),
+      )
       .orderBy('stream_id')
-      .orderBy('seq')
+      .orderBy('first_seq')
       .limit(limit);
-}
-
-export interface TokenCreations {
-  readonly tenant: TenantId;
-  readonly at: Instant;
-  readonly tokens: readonly string[];
-  readonly traceId: string;
-}
-
-/** Of those tokens, the ones whose creation at that time has an entry with the trace id. */
-export function tokensCreatedInTrace({
-  tenant,
-  at,
-  tokens,
-  traceId,
-}: TokenCreations): Query<Pick<Row<'logs'>, 'entity_id'>> {
-  return (db) =>
-    db
-      .selectFrom('logs')
-      .select('entity_id')
-      .where('tenant_id', '=', tenant)
-      .where('created_at', '=', at)
-      .where('entity_type', '=', 'token')
-      .where('entity_id', 'in', tokens)
-      .where('operation', '=', 'create')
-      .where('trace_id', '=', traceId);
 }

@@ -1,6 +1,7 @@
 /** This side of the writer thread: its messages, its start, and its restart should it ever die. */
 import { Worker } from 'node:worker_threads';
 import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
+import type { Prover } from '../../lib/log-chain/proof.ts';
 import type { FlatChange, Precondition } from '../change.ts';
 import type { SqlValue } from '../tables.ts';
 import { unavailable, uncertain } from '../unavailable.ts';
@@ -15,6 +16,8 @@ export interface WriterOptions {
 /** Changes that become one commit, unless it is later than `giveUpAt` by then. */
 export interface WireGroup {
   readonly changes: readonly FlatChange[];
+  /** Those of all changes, each once: to post a key costs as much as to post a change. */
+  readonly provers: readonly Prover[];
   readonly giveUpAt: number;
 }
 
@@ -26,6 +29,7 @@ export interface WireOutcome {
   readonly unavailable?: string;
   /** The engine never will. */
   readonly unstorable?: string;
+  /** Of the whole group, with its first outcome. */
   readonly entries?: readonly ChainedEntry[];
 }
 
@@ -37,7 +41,7 @@ export type WireReply =
 
 export interface Writer {
   /** One outcome for each change, in their order, once the group is durable. */
-  commit(group: WireGroup): Promise<readonly WireOutcome[]>;
+  commit(group: Omit<WireGroup, 'provers'>): Promise<readonly WireOutcome[]>;
   /** Rejects with `unavailable` unless the database can be written. */
   probe(): Promise<void>;
   /** Rejects with `unavailable` while another process reads what would have to go. */
@@ -85,7 +89,11 @@ export async function startWriter({ newStreamId, ...fixed }: StartOptions): Prom
   await start();
   return {
     commit: async ({ changes, giveUpAt }) =>
-      (await running()).send({ changes: changes.map(toWire), giveUpAt }),
+      (await running()).send({
+        changes: changes.map(toWire),
+        provers: proversOf(changes),
+        giveUpAt,
+      }),
     probe: () => ask('probe'),
     scrub: () => ask('scrub'),
     close: async () => {
@@ -104,7 +112,17 @@ export function toWire({ operations, entries }: FlatChange): FlatChange {
       values: operation.values.map(detach),
     })),
     entries,
+    provers: [],
   };
+}
+
+/** Those of all changes, one for each tenant. */
+function proversOf(changes: readonly FlatChange[]): Prover[] {
+  const provers = new Map<string, Prover>();
+  for (const change of changes) {
+    for (const prover of change.provers) provers.set(prover.tenant_id, prover);
+  }
+  return [...provers.values()];
 }
 
 /** Posting copies the whole buffer below a view. */

@@ -1,7 +1,8 @@
 /** The writer thread: owns the writing connection and commits one group per transaction. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import { type ChainedEntry, LogChain } from '../../lib/log-chain/entries.ts';
+import { chainBlock } from '../../lib/log-chain/block.ts';
+import { type Continuation, LogChain } from '../../lib/log-chain/chain.ts';
 import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
 import { storedValues } from '../stored-form.ts';
@@ -77,7 +78,7 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
   const logColumns = shapes.logs.columns;
   const chain = new LogChain(streamId);
 
-  function apply(change: FlatChange, fork: LogChain): ChainedEntry[] {
+  function apply(change: FlatChange): void {
     for (const operation of change.operations) {
       let changes: number | bigint;
       try {
@@ -89,26 +90,15 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
       if (changes !== 1 && operation.action !== 'clear')
         throw new ConflictError(`${operation.table}.version`);
     }
-    return change.entries.map((entry) => {
-      const chained = fork.append(entry);
-      const row = chained as unknown as Record<string, SqlValue>;
-      insertLog.run(...logColumns.map((column) => row[column] ?? null));
-      return chained;
-    });
   }
 
-  const committed = (entries: readonly ChainedEntry[]): WireOutcome =>
-    returnsEntries ? { entries } : {};
-
   /** A change that fails is undone to its savepoint, so its neighbours never notice. */
-  function applyOne(change: FlatChange, group: LogChain): WireOutcome {
+  function applyOne(change: FlatChange): WireOutcome {
     database.exec('savepoint change');
-    const fork = group.fork();
     try {
-      const entries = apply(change, fork);
+      apply(change);
       database.exec('release change');
-      group.adopt(fork);
-      return committed(entries);
+      return {};
     } catch (error) {
       // SQLite has already rolled back by itself after some failures, such as a full disk.
       if (!database.isTransaction) throw error;
@@ -118,14 +108,12 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
   }
 
   /** One savepoint for all: nearly always all succeed. Where one does not, nothing of them is done. */
-  function applyAll(changes: readonly FlatChange[], group: LogChain): WireOutcome[] | undefined {
+  function applyAll(changes: readonly FlatChange[]): WireOutcome[] | undefined {
     database.exec('savepoint whole');
-    const fork = group.fork();
     try {
-      const outcomes = changes.map((change) => committed(apply(change, fork)));
+      for (const change of changes) apply(change);
       database.exec('release whole');
-      group.adopt(fork);
-      return outcomes;
+      return changes.map(() => ({}));
     } catch (error) {
       if (!database.isTransaction) throw error;
       database.exec('rollback to whole; release whole');
@@ -133,24 +121,48 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
     }
   }
 
-  return ({ changes, giveUpAt }: WireGroup): WireOutcome[] => {
-    const group = chain.fork();
+  /** The entries of what was done, which follow all rows of the group. */
+  function writeLog(done: readonly FlatChange[], provers: WireGroup['provers']): Continuation {
+    const continuation = chain.continue([...done, { entries: [], provers }]);
+    for (const { block } of continuation.blocks) {
+      const row: Readonly<Record<string, SqlValue>> = { ...block };
+      insertLog.run(...logColumns.map((column) => row[column] ?? null));
+    }
+    return continuation;
+  }
+
+  /** With the first outcome come the entries of all. */
+  function withEntries(
+    [first = {}, ...others]: readonly WireOutcome[],
+    { blocks }: Continuation,
+  ): WireOutcome[] {
+    const entries = blocks.flatMap(({ previous, block }) => chainBlock(previous, block));
+    return [{ ...first, entries }, ...others];
+  }
+
+  return ({ changes, provers, giveUpAt }: WireGroup): WireOutcome[] => {
     try {
       // Other processes were waited for by the group before as well.
       const patienceMs = giveUpAt - monotonicMs();
       if (patienceMs <= 0) throw expired();
       database.exec(`pragma busy_timeout = ${patienceMs}; begin immediate`);
-      const together = changes.length > 1 ? applyAll(changes, group) : undefined;
-      const outcomes = together ?? changes.map((change) => applyOne(change, group));
+      const together = changes.length > 1 ? applyAll(changes) : undefined;
+      const outcomes = together ?? changes.map(applyOne);
+      const done = together ? changes : changes.filter((_, index) => isDone(outcomes[index]));
+      const continuation = writeLog(done, provers);
       database.exec('commit');
-      chain.adopt(group);
-      return outcomes;
+      chain.adopt(continuation);
+      return returnsEntries ? withEntries(outcomes, continuation) : outcomes;
     } catch (error) {
       if (database.isTransaction) database.exec('rollback');
       const unavailable = describe(error);
       return changes.map(() => ({ unavailable }));
     }
   };
+}
+
+function isDone(outcome: WireOutcome | undefined): boolean {
+  return outcome !== undefined && Object.keys(outcome).length === 0;
 }
 
 /**

@@ -4,12 +4,14 @@ import { type Clock, day, type Instant, second } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
+import { textsOf } from '../../lib/log-chain/block.ts';
+import { factsOf } from '../../lib/log-chain/entries.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { newestCheckpoint as checkpointQuery } from '../../store/queries/log-statements.ts';
-import { entryBeyondTraces, type LogStream, logStreams } from '../../store/queries/log-streams.ts';
+import { blocksBeyond, type LogStream, logStreams } from '../../store/queries/log-streams.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import {
@@ -141,12 +143,21 @@ async function hasGrown(
   tenant: TenantId,
   { stream, knownSeq }: { readonly stream: LogStream; readonly knownSeq: number },
 ): Promise<boolean> {
-  const { stream_id, last_seq, last_entity_type } = stream;
+  const { stream_id, last_seq } = stream;
   if (last_seq === knownSeq) return false;
-  if (last_entity_type !== 'log_checkpoint' || last_seq < knownSeq) return true;
-  if (last_seq - knownSeq > tracesMax) return true;
-  const others = await store.select(entryBeyondTraces({ tenant, stream_id, after: knownSeq }));
-  return others.length > 0;
+  if (last_seq < knownSeq || last_seq - knownSeq > tracesMax) return true;
+  const blocks = await store.select(blocksBeyond({ tenant, stream_id, after: knownSeq }));
+  return blocks.some(({ first_seq, body }) =>
+    textsOf(body)
+      .slice(Math.max(0, knownSeq + 1 - first_seq))
+      .some((text) => !isTrace(text)),
+  );
+}
+
+/** What an altered entry says is not known, which is a reason for a checkpoint. */
+function isTrace(text: string): boolean {
+  const facts = factsOf(text);
+  return facts?.entity_type === 'log_checkpoint' && facts.result === 'success';
 }
 
 /** Every stream of a tenant's log, in the order of their ids. */

@@ -1,18 +1,127 @@
 /** Finding entries of the log by what they are about, newest first. */
-import { type LogPosition, type LogSearch, logsMatching } from '../../store/queries/logs.ts';
+import { type Instant, latestInstant, parseInstant } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import {
+  blockMax,
+  type LogBlock,
+  openBlock,
+  termOfId,
+  termOfType,
+} from '../../lib/log-chain/block.ts';
+import type { PlacedEntry } from '../../lib/log-chain/entries.ts';
+import { createPause } from '../../lib/pauses.ts';
+import { type BlockPosition, type BlockSearch, blocksMatching } from '../../store/queries/logs.ts';
 import type { Store } from '../../store/store.ts';
-import type { Row } from '../../store/tables.ts';
 
-export function logPositionOf(row: Row<'logs'>): LogPosition {
-  return [row.created_at, row.stream_id, row.seq];
+/** The place of an entry in the list: newest first, ties by stream and position. */
+export type LogPosition = readonly [at: Instant, stream: string, seq: number];
+
+export interface LogFilter {
+  readonly tenant: TenantId;
+  readonly entity_type: string | undefined;
+  readonly entity_id: string | undefined;
+  /** Inclusive. */
+  readonly oldest: Instant;
+  /** Exclusive. */
+  readonly until: Instant | undefined;
+}
+
+export interface LogSearch extends LogFilter {
+  /** Continues after this entry. */
+  readonly after: LogPosition | undefined;
+  readonly skip: number;
+  readonly limit: number;
+}
+
+/** Blocks of the first page, which is nearly always the only one. */
+const blocksFirst = 8;
+const blocksMax = 64;
+/** Roughly what is decoded in one piece. */
+const entriesPerPage = 2_000;
+
+export function logPositionOf({ created_at, stream_id, seq }: PlacedEntry): LogPosition {
+  return [created_at, stream_id, seq];
 }
 
 /**
- * The log is kept in the order of time, so entries about one entity are found by going backwards
- * through all. The index holds what is compared, so the rows of others are not touched.
+ * Blocks come in the order in which they end, so an entry's turn has come once it is newer than the end of every block
+ * that was not read. A search by entity reads only blocks that have its terms, and goes through those of
+ * all others where no other request waits for it.
+ * @throws VaultError `integrity` for a block that is not as the vault writes it.
  */
-export function findLogs(store: Store, search: LogSearch): Promise<Row<'logs'>[]> {
-  const { entity_type, entity_id, skip } = search;
-  const isNear = entity_type === undefined && entity_id === undefined && skip === 0;
-  return isNear ? store.select(logsMatching(search)) : store.scan(logsMatching(search));
+export async function findLogs(
+  store: Pick<Store, 'select' | 'scan'>,
+  search: LogSearch,
+): Promise<PlacedEntry[]> {
+  const range = rangeOf(search);
+  const read = range.terms.length === 0 ? store.select : store.scan;
+  const pause = createPause();
+  const found: PlacedEntry[] = [];
+  let pending: PlacedEntry[] = [];
+  let { skip } = search;
+  let after: BlockPosition | undefined;
+  for (let limit = blocksFirst; ; ) {
+    const blocks = await read(blocksMatching({ ...range, after, limit }));
+    after = blocks.at(-1);
+    const isEnd = after === undefined || blocks.length < limit;
+    const settledAfter = isEnd || after === undefined ? -1 : after.last_at;
+    const entries = blocks.flatMap(entriesOf);
+    pending = pending.concat(entries.filter((entry) => matches(entry, search)));
+    const settled = pending.filter((entry) => entry.created_at > settledAfter).sort(newestFirst);
+    pending = pending.filter((entry) => entry.created_at <= settledAfter);
+    found.push(...settled.slice(skip));
+    skip = Math.max(0, skip - settled.length);
+    if (isEnd || found.length >= search.limit) return found.slice(0, search.limit);
+    limit = Math.floor((entriesPerPage * blocks.length) / entries.length);
+    limit = Math.min(Math.max(limit, 1), blocksMax);
+    await pause();
+  }
+}
+
+type Range = Omit<BlockSearch, 'after' | 'limit'>;
+
+/** The blocks that may hold what is searched for. */
+function rangeOf({ tenant, entity_type, entity_id, oldest, until, after }: LogSearch): Range {
+  const terms = [
+    ...(entity_id === undefined ? [] : [termOfId(entity_id)]),
+    ...(entity_type === undefined ? [] : [termOfType(entity_type)]),
+  ];
+  const newest = Math.min(after?.[0] ?? latestInstant, (until ?? latestInstant) - 1);
+  if (newest >= latestInstant - 1) {
+    return { tenant, terms, from: oldest, to: undefined, endBy: undefined };
+  }
+  const to = parseInstant(Math.max(0, newest));
+  const endBy = parseInstant(Math.min(to + blockMax.spanMs, latestInstant));
+  return { tenant, terms, from: oldest, to, endBy };
+}
+
+function entriesOf(block: LogBlock): readonly PlacedEntry[] {
+  const entries = openBlock(block);
+  if (entries) return entries;
+  throw new VaultError('integrity', {
+    public: 'A part of the audit log failed its integrity check.',
+    internal: `block ${block.first_seq} of log stream ${block.stream_id} was altered outside the vault`,
+  });
+}
+
+function matches(entry: PlacedEntry, search: LogSearch): boolean {
+  const { entity_type, entity_id, oldest, until, after } = search;
+  return (
+    entry.created_at >= oldest &&
+    (until === undefined || entry.created_at < until) &&
+    (entity_type === undefined || entry.entity_type === entity_type) &&
+    (entity_id === undefined || entry.entity_id === entity_id) &&
+    (after === undefined || compare(logPositionOf(entry), after) < 0)
+  );
+}
+
+function newestFirst(one: PlacedEntry, two: PlacedEntry): number {
+  return compare(logPositionOf(two), logPositionOf(one));
+}
+
+function compare(one: LogPosition, two: LogPosition): number {
+  if (one[0] !== two[0]) return one[0] - two[0];
+  if (one[1] !== two[1]) return one[1] < two[1] ? -1 : 1;
+  return one[2] - two[2];
 }

@@ -4,14 +4,13 @@ import { type Clock, type Instant, minute, parseInstant } from '../../lib/clock.
 import { formatTimestamp, parseExpiry } from '../../lib/dates.ts';
 import { invalid } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
+import type { PlacedEntry } from '../../lib/log-chain/entries.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { displayNames, entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Tenant } from '../../rules/tenant.ts';
-import type { LogPosition } from '../../store/queries/logs.ts';
 import type { Store } from '../../store/store.ts';
-import type { Row } from '../../store/tables.ts';
-import { findLogs, logPositionOf } from './find.ts';
+import { findLogs, type LogPosition, logPositionOf } from './find.ts';
 
 export interface LogQuery {
   readonly entity_type?: string;
@@ -69,11 +68,11 @@ export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): De
     const after = cursor ?? (page && page > 1 ? pageEnds.get(pageKey(page)) : undefined);
     const skip = after || page === undefined ? 0 : (page - 1) * size;
     const filter = { tenant: tenant.id, entity_type, entity_id, oldest, until };
-    const rows = await findLogs(store, { ...filter, after, skip, limit: size + 1 });
-    const shown = rows.slice(0, size);
+    const entries = await findLogs(store, { ...filter, after, skip, limit: size + 1 });
+    const shown = entries.slice(0, size);
     const last = shown.at(-1);
     if (page !== undefined && last) pageEnds.set(pageKey(page + 1), logPositionOf(last));
-    const next = rows.length > size && last && sealCursor(cursorKey, list, logPositionOf(last));
+    const next = entries.length > size && last && sealCursor(cursorKey, list, logPositionOf(last));
     return {
       change: {
         entries: [entryOf(caller, now, { entity: 'log', id: tenant.id, operation: 'read' })],
@@ -130,8 +129,8 @@ function readDate(text: string | undefined, path: string): Instant | undefined {
   return date.at;
 }
 
-function viewLog(row: Row<'logs'>): object {
-  const { tenant_id, actor_id, actor_type, entity_type, entity_id, operation, message } = row;
+function viewLog(entry: PlacedEntry): object {
+  const { tenant_id, actor_id, actor_type, entity_type, entity_id, operation, message } = entry;
   return {
     tenant_id,
     ...(actor_id !== null && { actor_id }),
@@ -140,6 +139,6 @@ function viewLog(row: Row<'logs'>): object {
     entity_id,
     operation,
     message,
-    created_at: formatTimestamp(row.created_at),
+    created_at: formatTimestamp(entry.created_at),
   };
 }

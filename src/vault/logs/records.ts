@@ -1,8 +1,9 @@
 /** The log as a sequence of records: what an export holds line by line, and what a verifier reads. */
 import { parseUuid, type TenantId } from '../../lib/ids.ts';
 import { isObject } from '../../lib/json.ts';
-import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
-import type { Signed } from './statements.ts';
+import { chainBlock, type LogBlock } from '../../lib/log-chain/block.ts';
+import { type ChainedEntry, streamSeed } from '../../lib/log-chain/entries.ts';
+import { openRemoval, type Signed } from './statements.ts';
 
 /**
  * For each tenant: begin, removals, checkpoints, entries stream by stream, end. Statements precede
@@ -12,11 +13,35 @@ export type LogRecord =
   | { readonly kind: 'begin' | 'end'; readonly tenant_id: TenantId }
   | { readonly kind: 'removal' | 'checkpoint'; readonly signed: Signed }
   | { readonly kind: 'entries'; readonly entries: readonly ChainedEntry[] }
+  /** The entries as a database holds them. */
+  | { readonly kind: 'blocks'; readonly blocks: readonly LogBlock[] }
   /** A line that is not exactly what an export writes. */
   | { readonly kind: 'unreadable'; readonly line: number };
 
+export type LineRecord = Exclude<LogRecord, { readonly kind: 'blocks' }>;
+
+/** The records of a database as those of an export: each entry with the hash that it was written with. */
+export async function* asLines(records: AsyncIterable<LogRecord>): AsyncGenerator<LineRecord> {
+  const ends = new Map<string, string>();
+  for await (const record of records) {
+    if (record.kind !== 'blocks') {
+      const removal = record.kind === 'removal' ? openRemoval(record.signed) : undefined;
+      if (removal) ends.set(`${removal.tenant_id} ${removal.stream_id}`, removal.last_hash);
+      yield record;
+      continue;
+    }
+    for (const block of record.blocks) {
+      const { tenant_id, stream_id } = block;
+      const stream = `${tenant_id} ${stream_id}`;
+      const previous = ends.get(stream) ?? streamSeed(tenant_id, stream_id);
+      yield { kind: 'entries', entries: chainBlock(previous, block) };
+      ends.set(stream, block.hash);
+    }
+  }
+}
+
 /** The record as lines of newline-delimited JSON, the last newline included. */
-export function formatRecord(record: LogRecord): string {
+export function formatRecord(record: LineRecord): string {
   const { kind } = record;
   if (kind === 'entries') return record.entries.map(formatEntry).join('');
   if (kind === 'unreadable') return '';
@@ -54,8 +79,8 @@ const lineMembers = 15;
  * Reads one line. It must be the very text that {@link formatRecord} writes: anything else in it
  * would be shown to a reader and be covered by no hash.
  */
-export function parseLine(text: string, line: number): LogRecord {
-  const unreadable: LogRecord = { kind: 'unreadable', line };
+export function parseLine(text: string, line: number): LineRecord {
+  const unreadable: LineRecord = { kind: 'unreadable', line };
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -67,7 +92,7 @@ export function parseLine(text: string, line: number): LogRecord {
   return record && formatRecord(record) === `${text}\n` ? record : unreadable;
 }
 
-function recordOf(value: Readonly<Record<string, unknown>>): LogRecord | undefined {
+function recordOf(value: Readonly<Record<string, unknown>>): LineRecord | undefined {
   const { kind } = value;
   if (kind === 'entry') {
     const { state = null } = value;

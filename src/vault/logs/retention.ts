@@ -1,7 +1,8 @@
 /** Log retention: old entries go, whole prefixes of streams at a time, and a signed statement stays. */
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
-import { type ChainHead, follows, seedHead } from '../../lib/log-chain/entries.ts';
+import { type ChainHead, seedHead } from '../../lib/log-chain/entries.ts';
+import { follows, headOf, linkOfBlock } from '../../lib/log-chain/links.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { streamBeginning } from '../../store/queries/logs.ts';
@@ -24,12 +25,13 @@ export interface LogRetention {
   readonly clock: Clock;
 }
 
-/** The most entries that one commit removes. */
-export const removedEntriesMax = 500;
+/** The most entries that one commit removes, unless a single block has more. */
+export const removedEntriesMax = 1_000;
+const removedBlocksMax = 100;
 
 /**
  * Removes the entries that are older than their tenant's Log Retention quota. An entry goes only
- * with all before it in its stream, so one that is not old yet keeps those behind it a little longer.
+ * with its block and all before it in its stream, so one that is not old yet keeps others a little longer.
  * What was altered is evidence, and signing for its removal would make it vanish for good: it stays.
  * @returns how many were removed.
  * @throws VaultError `integrity`, after all else is done, when a stream is not intact.
@@ -45,9 +47,9 @@ export async function removeExpiredLogs(
     const tenant = await tenants.find(tenant_id);
     if (!tenant) continue;
     const before = oldestReadable(tenant, clock.now());
-    for await (const { stream_id, first_at } of streamsOf(store, tenant_id)) {
+    for await (const { stream_id, first_until } of streamsOf(store, tenant_id)) {
       if (stopping.aborted) return removed;
-      if (first_at >= before) continue;
+      if (first_until >= before) continue;
       const trimmed = await trim(tools, { tenant, stream_id, before, stopping });
       removed += trimmed.removed;
       if (!trimmed.intact) broken.push(`stream ${stream_id} of tenant ${tenant_id}`);
@@ -80,8 +82,8 @@ async function trim(
   for (;;) {
     const key = { tenant_id: tenant.id, stream_id };
     const earlier = await tools.store.get('log_removals', key);
-    const old = await oldestEntries(tools.store, trimming);
-    const last = lastOfChain(headOf(trimming, earlier), old);
+    const old = await oldestBlocks(tools.store, trimming);
+    const last = lastOfChain(startOf(trimming, earlier), old);
     if (!last) {
       const now = await tools.store.get('log_removals', key);
       // Another server has removed the beginning between the two reads: look again.
@@ -89,24 +91,32 @@ async function trim(
       return { removed, intact: old.length === 0 };
     }
     if (!(await remove(tools, trimming, { old, last, earlier }))) break;
-    removed += old.length;
-    if (old.length < removedEntriesMax || stopping.aborted) break;
+    for (const block of old) removed += countOf(block);
+    if (stopping.aborted) break;
   }
   return { removed, intact: true };
 }
 
-/** The beginning of the stream, up to the first entry that stays. */
-async function oldestEntries(
+/** The beginning of the stream, up to the first block that stays. */
+async function oldestBlocks(
   store: Store,
   { tenant, stream_id, before }: Trimming,
 ): Promise<Row<'logs'>[]> {
-  const beginning = { tenant: tenant.id, stream_id, limit: removedEntriesMax };
-  const entries = await store.select(streamBeginning(beginning));
-  const kept = entries.findIndex((entry) => entry.created_at >= before);
-  return kept === -1 ? entries : entries.slice(0, kept);
+  const beginning = { tenant: tenant.id, stream_id, limit: removedBlocksMax };
+  const blocks = await store.select(streamBeginning(beginning));
+  let entries = 0;
+  const kept = blocks.findIndex((block, index) => {
+    entries += countOf(block);
+    return block.last_at >= before || (index > 0 && entries > removedEntriesMax);
+  });
+  return kept === -1 ? blocks : blocks.slice(0, kept);
 }
 
-function headOf(
+function countOf({ first_seq, last_seq }: Row<'logs'>): number {
+  return last_seq - first_seq + 1;
+}
+
+function startOf(
   { tenant, stream_id }: Trimming,
   earlier: Row<'log_removals'> | undefined,
 ): ChainHead | undefined {
@@ -115,21 +125,22 @@ function headOf(
   return statement && { seq: statement.to_seq, hash: statement.last_hash };
 }
 
-/** The last of the entries when all of them continue from the head; `undefined` when one does not. */
+/** The end of the blocks when all of them continue from the head; `undefined` when one does not. */
 function lastOfChain(
   head: ChainHead | undefined,
-  entries: readonly Row<'logs'>[],
+  blocks: readonly Row<'logs'>[],
 ): ChainHead | undefined {
-  let last: Row<'logs'> | undefined;
-  for (const entry of entries) {
+  let last: ChainHead | undefined;
+  for (const block of blocks) {
     const previous = last ?? head;
-    if (!previous || !follows(previous, entry)) return undefined;
-    last = entry;
+    const link = linkOfBlock(block);
+    if (!previous || !follows(previous, link)) return undefined;
+    last = headOf(link);
   }
   return last;
 }
 
-interface OldEntries {
+interface OldBlocks {
   readonly old: readonly Row<'logs'>[];
   readonly last: ChainHead;
   readonly earlier: Row<'log_removals'> | undefined;
@@ -139,7 +150,7 @@ interface OldEntries {
 async function remove(
   { store, clock }: LogRetention,
   { tenant, stream_id, before }: Trimming,
-  { old, last, earlier }: OldEntries,
+  { old, last, earlier }: OldBlocks,
 ): Promise<boolean> {
   const now = clock.now();
   const statement: LogRemoval = {
@@ -160,7 +171,7 @@ async function remove(
   };
   const fact = { entity: 'log', id: `${stream_id} to ${last.seq}`, operation: 'delete' } as const;
   const { conflict } = await store.commit({
-    remove: { logs: old.map(({ seq }) => ({ tenant_id: tenant.id, stream_id, seq })) },
+    remove: { logs: old.map(({ first_seq }) => ({ tenant_id: tenant.id, stream_id, first_seq })) },
     ...(earlier ? { replace: { log_removals: [row] } } : { insert: { log_removals: [row] } }),
     entries: [systemEntry({ ...fact, tenant: tenant.id, at: now })],
   });

@@ -19,11 +19,6 @@ interface Ended {
   readonly place: Place;
 }
 
-/** 48 bits of it, which is random to whoever has no keys: enough to tell the entries of one row apart. */
-function nameOfVoucher(voucher: string): number {
-  return Buffer.from(voucher.slice(voucher.indexOf('.') + 1), 'base64url').readUIntBE(0, 6);
-}
-
 /**
  * Streams are read one after the other, so entries about one row arrive in any order, and clocks of
  * servers differ. Versions do not: each that is followed by another, or by the end of the row, is over,
@@ -35,9 +30,6 @@ export class RowHistory {
   readonly #open: Spoken[] = [];
   /** Ends of versions that were not seen yet. */
   readonly #ended: Ended[] = [];
-  /** What entries that were taken are known by. Most rows have one, which needs no set. */
-  #firstTaken: number | undefined;
-  #othersTaken: Set<number> | undefined;
   #last: Place;
   #lastIsOwn = false;
 
@@ -48,15 +40,6 @@ export class RowHistory {
   /** The entry that last spoke of the row; one about the row itself, where there is one. */
   get last(): Place {
     return this.#last;
-  }
-
-  /** False for an entry that was taken before: somebody copied it. */
-  isNew(voucher: string): boolean {
-    const name = nameOfVoucher(voucher);
-    if (this.#firstTaken === name || this.#othersTaken?.has(name)) return false;
-    if (this.#firstTaken === undefined) this.#firstTaken = name;
-    else this.#othersTaken = (this.#othersTaken ?? new Set()).add(name);
-    return true;
   }
 
   take({ sign, version, authenticator, isOwn }: Mark, place: Place): void {

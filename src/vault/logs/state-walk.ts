@@ -2,7 +2,9 @@
 import type { Keyring } from '../../crypto/keyring.ts';
 import { parseInstant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
-import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
+import { type LogBlock, openBlock } from '../../lib/log-chain/block.ts';
+import type { PlacedEntry } from '../../lib/log-chain/entries.ts';
+import { isProven } from '../../lib/log-chain/proof.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { pageOfTenant } from '../../store/queries/tenant-rows.ts';
 import {
@@ -18,13 +20,12 @@ import { isAuthentic } from './authentic-row.ts';
 import type { LogRecord } from './records.ts';
 import { type Place, RowHistory } from './row-history.ts';
 import { isOwn, openRemoval, type Signed } from './statements.ts';
-import { voucherOf } from './vouched.ts';
 
 export interface StateFinding {
   /**
    * `edited`: not as the vault wrote it. `restored`: as the vault once wrote it, but not last.
    * `inserted`: no entry speaks of it. `missing`: the log says that it is there.
-   * `forged`: the entry speaks of rows, and the vault did not write it, or not there.
+   * `forged`: the entry speaks of rows, and the vault did not write the block that holds it, or not there.
    */
   readonly kind: 'edited' | 'restored' | 'inserted' | 'missing' | 'forged';
   readonly tenant_id: TenantId;
@@ -78,7 +79,7 @@ export class StateWalk {
 
   take(record: LogRecord): void {
     if (record.kind === 'removal') this.#takeRemoval(record.signed);
-    else if (record.kind === 'entries') for (const entry of record.entries) this.#takeEntry(entry);
+    else if (record.kind === 'blocks') for (const block of record.blocks) this.#takeBlock(block);
   }
 
   async finish(): Promise<StateReport> {
@@ -92,31 +93,30 @@ export class StateWalk {
     if (removal && removal.before > this.#horizon) this.#horizon = removal.before;
   }
 
-  #takeEntry(entry: ChainedEntry): void {
-    if (entry.state === null || entry.created_at < this.#horizon) return;
+  /** What cannot be read says nothing of rows; the chain shows that it was altered. */
+  #takeBlock(block: LogBlock): void {
+    const spoken = (openBlock(block) ?? []).filter(
+      ({ state, created_at }) => state !== null && created_at >= this.#horizon,
+    );
+    if (spoken.length === 0) return;
+    const isOwn = this.#isOwn(block);
+    for (const entry of spoken) {
+      if (isOwn) this.#takeEntry(entry);
+      else this.#reportEntry(entry, 'was not written by the vault');
+    }
+  }
+
+  /** A deleted tenant has no keys to ask. */
+  #isOwn(block: LogBlock): boolean {
+    const { keyring } = this.#options;
+    return keyring === undefined || isProven(block, (version) => keyring.secret('row', version));
+  }
+
+  #takeEntry(entry: PlacedEntry): void {
     const stream = this.#streams.get(entry.stream_id) ?? entry.stream_id;
     this.#streams.set(stream, stream);
     const place = { at: entry.created_at, stream, seq: entry.seq };
-    const voucher = this.#voucherOf(entry);
-    if (voucher === undefined) {
-      this.#reportEntry(entry, 'was not written by the vault');
-      return;
-    }
-    const spoken = marksOfEntry(entry).map((mark) => ({
-      mark,
-      history: this.#historyOf(mark, place),
-    }));
-    if (voucher !== '' && spoken[0]?.history.isNew(voucher) === false) {
-      this.#reportEntry(entry, 'is a copy of another');
-      return;
-    }
-    for (const { mark, history } of spoken) history.take(mark, place);
-  }
-
-  /** Undefined for an entry that the vault did not write; empty for a deleted tenant, which has no keys to ask. */
-  #voucherOf(entry: ChainedEntry): string | undefined {
-    const { keyring } = this.#options;
-    return keyring === undefined ? '' : voucherOf({ keyring }, entry);
+    for (const mark of marksOfEntry(entry)) this.#historyOf(mark, place).take(mark, place);
   }
 
   #historyOf({ table, id }: Mark, place: Place): RowHistory {
@@ -188,7 +188,7 @@ export class StateWalk {
     }
   }
 
-  #reportEntry({ entity_type, entity_id: id, stream_id, seq }: ChainedEntry, flaw: string): void {
+  #reportEntry({ entity_type, entity_id: id, stream_id, seq }: PlacedEntry, flaw: string): void {
     const { tenant: tenant_id } = this.#options;
     const message = `the entry about ${entity_type} ${id} ${flaw}`;
     this.#findings.push({ kind: 'forged', tenant_id, entity_type, id, stream_id, seq, message });

@@ -1,8 +1,9 @@
-/** Walking one stream of the log: each entry must follow the one before and agree with checkpoints. */
+/** Walking one stream of the log: each link must follow the one before and agree with checkpoints. */
 import { hour, type Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
-import { type Break, entriesAfterBreakMax, explainBreak } from '../../lib/log-chain/breaks.ts';
-import { type ChainedEntry, type ChainHead, follows } from '../../lib/log-chain/entries.ts';
+import { type Break, explainBreak, linksAfterBreakMax } from '../../lib/log-chain/breaks.ts';
+import type { ChainHead } from '../../lib/log-chain/entries.ts';
+import { follows, hashesOf, headOf, type Link } from '../../lib/log-chain/links.ts';
 import { type Finding, rangeOf } from './finding.ts';
 
 export interface StreamWalkOptions {
@@ -29,8 +30,8 @@ export class StreamWalk {
   #head: ChainHead;
   /** How many of the known heads were passed. */
   #passed: number;
-  /** The entries from the first one on that does not follow. */
-  #found: [ChainedEntry, ...ChainedEntry[]] | undefined;
+  /** The links from the first one on that does not follow. */
+  #found: [Link, ...Link[]] | undefined;
   #finding: Finding | undefined;
   #uncovered = 0;
 
@@ -48,17 +49,15 @@ export class StreamWalk {
     return this.#uncovered;
   }
 
-  take(entry: ChainedEntry): void {
+  take(link: Link): void {
     if (this.#finding) return;
     if (this.#found) {
-      this.#found.push(entry);
-      if (this.#found.length > entriesAfterBreakMax) this.#explain(this.#found);
-    } else if (follows(this.#head, entry)) {
-      this.#head = entry;
-      if (this.#passed === this.#options.known.length) this.#checkAge(entry);
-      else this.#compare();
+      this.#found.push(link);
+      if (this.#found.length > linksAfterBreakMax) this.#explain(this.#found);
+    } else if (follows(this.#head, link)) {
+      this.#pass(link);
     } else {
-      this.#found = [entry];
+      this.#found = [link];
     }
   }
 
@@ -74,11 +73,30 @@ export class StreamWalk {
     return this.#finding;
   }
 
-  #compare(): void {
+  /** Checkpoints name the ends of blocks, but nothing keeps others from naming what is between. */
+  #pass(link: Link): void {
+    const { known } = this.#options;
+    const before = this.#head;
+    this.#head = headOf(link);
+    const next = known[this.#passed]?.seq ?? Number.POSITIVE_INFINITY;
+    if (next < link.last_seq) {
+      const hashes = hashesOf(link, before.hash, link.first_seq);
+      this.#compare(({ seq }) => hashes[seq - link.first_seq]);
+    } else {
+      this.#compare();
+    }
+    if (this.#passed === known.length && known.at(-1)?.seq !== link.last_seq) this.#checkAge(link);
+  }
+
+  /** @param hashAt the hash of the entry that is known by then; `undefined` for one further on. */
+  #compare(
+    hashAt = ({ seq }: ChainHead) => (seq === this.#head.seq ? this.#head.hash : undefined),
+  ) {
     for (;;) {
       const known = this.#options.known[this.#passed];
-      if (known?.seq !== this.#head.seq) return;
-      if (known.hash !== this.#head.hash) {
+      const hash = known && hashAt(known);
+      if (known === undefined || hash === undefined) return;
+      if (known.hash !== hash) {
         const first = (this.#options.known[this.#passed - 1]?.seq ?? this.#options.start.seq) + 1;
         const range = rangeOf(nouns, Math.min(first, known.seq), known.seq);
         this.#report('edited', known.seq, `${range}: not as a checkpoint has recorded`);
@@ -88,17 +106,18 @@ export class StreamWalk {
     }
   }
 
-  #checkAge(entry: ChainedEntry): void {
-    const { checkpointedAt } = this.#options;
-    this.#uncovered++;
-    if (checkpointedAt === undefined || entry.created_at >= checkpointedAt - latenessMsMax) return;
-    const message = `entry ${entry.seq} is older than a checkpoint that does not know of it`;
-    this.#report('inserted', entry.seq, message);
+  #checkAge({ first_seq, last_seq, first_at }: Link): void {
+    const { checkpointedAt, known } = this.#options;
+    const first = Math.max(first_seq, (known.at(-1)?.seq ?? 0) + 1);
+    this.#uncovered += last_seq - first + 1;
+    if (checkpointedAt === undefined || first_at >= checkpointedAt - latenessMsMax) return;
+    const range = rangeOf(nouns, first, last_seq);
+    this.#report('inserted', first, `${range}: older than a checkpoint that does not know of it`);
   }
 
-  #explain(found: [ChainedEntry, ...ChainedEntry[]]): void {
-    const { kind, seq, count } = explainBreak(this.#head, found, this.#options.known);
-    this.#report(kind, seq, messages[kind](seq, count));
+  #explain(found: [Link, ...Link[]]): void {
+    const { kind, first, last } = explainBreak(this.#head, found, this.#options.known);
+    this.#report(kind, first, messages[kind](first, last));
     this.#found = undefined;
   }
 
@@ -108,9 +127,14 @@ export class StreamWalk {
   }
 }
 
-const messages: Readonly<Record<Break['kind'], (seq: number, count: number) => string>> = {
-  edited: (seq) => `entry ${seq}, or the hash of the one before it, was edited`,
-  deleted: (seq, count) => `${rangeOf(nouns, seq, seq + count - 1)} deleted`,
-  inserted: (seq) => `entry ${seq} was inserted later`,
-  reordered: (seq) => `entry ${seq} was written in another place`,
+type Describe = (first: number, last: number) => string;
+
+const messages: Readonly<Record<Break['kind'], Describe>> = {
+  edited: (first, last) =>
+    first === last
+      ? `entry ${first}, or the hash of the one before it, was edited`
+      : `one or more of the entries ${first} to ${last}, or the hash of the one before them, was edited`,
+  deleted: (first, last) => `${rangeOf(nouns, first, last)} deleted`,
+  inserted: (first, last) => `${rangeOf(nouns, first, last)} inserted later`,
+  reordered: (first, last) => `${rangeOf(nouns, first, last)} written in another place`,
 };

@@ -1,6 +1,7 @@
 /** Verifying the log: a walk over its records that finds the first bad entry of every stream. */
 import type { TenantId } from '../../lib/ids.ts';
-import { type ChainedEntry, seedHead } from '../../lib/log-chain/entries.ts';
+import { seedHead } from '../../lib/log-chain/entries.ts';
+import { type Link, linkOfBlock, linkOfEntry } from '../../lib/log-chain/links.ts';
 import { CheckpointTrail, type OpenedCheckpoint } from './checkpoint-trail.ts';
 import type { Finding } from './finding.ts';
 import type { LogRecord } from './records.ts';
@@ -62,7 +63,10 @@ export class LogVerifier {
   take(record: LogRecord): void {
     switch (record.kind) {
       case 'entries':
-        for (const entry of record.entries) this.#takeEntry(entry);
+        for (const entry of record.entries) this.#takeLink(entry, linkOfEntry(entry));
+        break;
+      case 'blocks':
+        for (const block of record.blocks) this.#takeLink(block, linkOfBlock(block));
         break;
       case 'begin':
         this.#begun.add(record.tenant_id);
@@ -112,13 +116,12 @@ export class LogVerifier {
     };
   }
 
-  #takeEntry(entry: ChainedEntry): void {
-    this.#entries++;
-    const { tenant_id: tenant, stream_id: stream } = entry;
+  #takeLink({ tenant_id: tenant, stream_id: stream }: StreamName, link: Link): void {
+    this.#entries += link.texts.length;
     if (this.#current?.stream !== stream || this.#current.tenant !== tenant) {
       this.#current = { tenant, stream, walk: this.#walkOf(tenant, stream) };
     }
-    this.#current.walk.take(entry);
+    this.#current.walk.take(link);
   }
 
   #takeCheckpoint(signed: Signed): void {
@@ -165,6 +168,11 @@ export class LogVerifier {
     this.#walks.set(name, walk);
     return walk;
   }
+}
+
+interface StreamName {
+  readonly tenant_id: TenantId;
+  readonly stream_id: string;
 }
 
 function listOf<T>(value: T | undefined): T[] {

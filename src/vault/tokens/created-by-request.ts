@@ -1,9 +1,9 @@
 /** Tokens that a request itself made earlier on: it may have more changes than it can remember. */
-import type { Instant } from '../../lib/clock.ts';
+import { type Instant, instantAfter } from '../../lib/clock.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { tokensCreatedInTrace } from '../../store/queries/logs.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
+import { findLogs } from '../logs/find.ts';
 
 export interface RequestTokens {
   /** When the request began; what is older is not its own, also when it repeats a trace id. */
@@ -19,12 +19,15 @@ export async function createdByRequest(
 ): Promise<ReadonlySet<string>> {
   const made = new Set<string>();
   const own = tokens.filter((row) => row.created_at >= since && row.created_by === application);
+  const about = { tenant: tenant.id, entity_type: 'token', after: undefined, skip: 0 };
   for (const [at, rows] of Map.groupBy(own, (row) => row.created_at)) {
-    const ids = rows.map((row) => row.token_id);
-    const entries = await store.select(
-      tokensCreatedInTrace({ tenant: tenant.id, at, tokens: ids, traceId: origin.traceId }),
-    );
-    for (const { entity_id } of entries) made.add(entity_id);
+    const ids = new Set<string>(rows.map((row) => row.token_id));
+    const [only] = ids.size === 1 ? ids : [];
+    const then = { oldest: at, until: instantAfter(at, 1), limit: Number.POSITIVE_INFINITY };
+    for (const entry of await findLogs(store, { ...about, ...then, entity_id: only })) {
+      const { entity_id: id, operation, trace_id } = entry;
+      if (operation === 'create' && trace_id === origin.traceId && ids.has(id)) made.add(id);
+    }
   }
   return made;
 }

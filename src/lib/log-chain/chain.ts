@@ -1,0 +1,122 @@
+/** A stream of the log as its one writer continues it: entries become blocks, chained to those before. */
+import type { TenantId } from '../ids.ts';
+import { blockMax, entitiesOf, type LogBlock, lineOf, type WrittenEntry } from './block.ts';
+import { type ChainHead, entryHash, seedHead } from './entries.ts';
+import { type Prover, proveBlock } from './proof.ts';
+
+/** A block, and the hash that it continues from. */
+export interface ChainedBlock {
+  readonly block: LogBlock;
+  readonly previous: string;
+}
+
+/** What a commit is going to write. */
+export interface Continuation {
+  readonly blocks: readonly ChainedBlock[];
+  /** Of each tenant, how far the stream has come then. */
+  readonly heads: ReadonlyMap<TenantId, ChainHead>;
+}
+
+/** What of a change the log takes. */
+export interface Logged {
+  readonly entries: readonly WrittenEntry[];
+  readonly provers: readonly Prover[];
+}
+
+/** The heads of one stream per tenant, held by the one writer that owns the stream. */
+export class LogChain {
+  readonly #streamId: string;
+  readonly #heads = new Map<TenantId, ChainHead>();
+
+  constructor(streamId: string) {
+    this.#streamId = streamId;
+  }
+
+  /** How the entries of some changes continue the stream; nothing is taken for written before {@link adopt}. */
+  continue(changes: readonly Logged[]): Continuation {
+    const provers = new Map<TenantId, Prover>();
+    const entriesByTenant = new Map<TenantId, WrittenEntry[]>();
+    for (const change of changes) {
+      for (const prover of change.provers) provers.set(prover.tenant_id, prover);
+      for (const entry of change.entries) {
+        const known = entriesByTenant.get(entry.tenant_id);
+        if (known) known.push(entry);
+        else entriesByTenant.set(entry.tenant_id, [entry]);
+      }
+    }
+    const blocks: ChainedBlock[] = [];
+    const heads = new Map<TenantId, ChainHead>();
+    for (const [tenant, entries] of entriesByTenant) {
+      let head = this.#heads.get(tenant) ?? seedHead(tenant, this.#streamId);
+      for (const piece of pieces(entries)) {
+        const block = this.#blockOf(head, piece, provers.get(tenant));
+        blocks.push({ block, previous: head.hash });
+        head = { seq: block.last_seq, hash: block.hash };
+      }
+      heads.set(tenant, head);
+    }
+    return { blocks, heads };
+  }
+
+  /** The commit is durable. */
+  adopt({ heads }: Continuation): void {
+    for (const [tenant, head] of heads) this.#heads.set(tenant, head);
+  }
+
+  #blockOf(
+    head: ChainHead,
+    { entries, first_at, last_at }: Piece,
+    prover: Prover | undefined,
+  ): LogBlock {
+    let { seq, hash } = head;
+    let body = '';
+    let before = '';
+    for (const { text } of entries) {
+      hash = entryHash(hash, ++seq, text);
+      body += (before === '' ? '' : '\n') + lineOf(text, before);
+      before = text;
+    }
+    const block = {
+      tenant_id: entries[0].tenant_id,
+      stream_id: this.#streamId,
+      first_seq: head.seq + 1,
+      last_seq: seq,
+      first_at,
+      last_at,
+      hash,
+      entities: entitiesOf(entries.map(({ terms }) => terms)),
+      body,
+    };
+    return { ...block, proof: prover ? proveBlock(prover, block) : null };
+  }
+}
+
+interface Piece {
+  readonly entries: [WrittenEntry, ...WrittenEntry[]];
+  first_at: WrittenEntry['created_at'];
+  last_at: WrittenEntry['created_at'];
+}
+
+/** The entries in their order, as many together as may be in one block. */
+function pieces(entries: readonly WrittenEntry[]): Piece[] {
+  const found: Piece[] = [];
+  let current: Piece | undefined;
+  for (const entry of entries) {
+    const { created_at: at } = entry;
+    const first_at = current && current.first_at < at ? current.first_at : at;
+    const last_at = current && current.last_at > at ? current.last_at : at;
+    const fits =
+      current !== undefined &&
+      current.entries.length < blockMax.entries &&
+      last_at - first_at <= blockMax.spanMs;
+    if (current && fits) {
+      current.entries.push(entry);
+      current.first_at = first_at;
+      current.last_at = last_at;
+    } else {
+      current = { entries: [entry], first_at: at, last_at: at };
+      found.push(current);
+    }
+  }
+  return found;
+}

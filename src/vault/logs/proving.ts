@@ -1,0 +1,53 @@
+/** A store whose log is proven, block by block, to be what the vault wrote, under the keys of the tenants. */
+import type { Keyring } from '../../crypto/keyring.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import type { Prover } from '../../lib/log-chain/proof.ts';
+import type { Tenants } from '../../rules/tenant.ts';
+import type { Change } from '../../store/change.ts';
+import { changesExplainedRows } from '../../store/row-states.ts';
+import type { Store } from '../../store/store.ts';
+
+/**
+ * The chain of hashes needs no key, so whoever can write to the database can add a block that explains
+ * what they did to a row. Without the tenant's key they cannot prove it.
+ */
+export function proving(store: Store, tenants: Pick<Tenants, 'find' | 'keyringOf'>): Store {
+  async function proverOf(tenant: TenantId, change: Change): Promise<Prover | undefined> {
+    const made = change.insert?.tenants?.find(({ tenant_id }) => tenant_id === tenant);
+    if (made) return proverIn(tenant, tenants.keyringOf(made));
+    const found = await tenants.find(tenant);
+    return found && proverIn(tenant, found.keyring);
+  }
+
+  return {
+    ...store,
+    commit: async (change) => {
+      const provers: Prover[] = [];
+      for (const tenant of tenantsOf(change)) {
+        const prover = await proverOf(tenant, change);
+        if (prover) provers.push(prover);
+        else if (changesExplainedRows(change)) throw tenantGone();
+      }
+      return store.commit({ ...change, provers });
+    },
+  };
+}
+
+function tenantsOf({ entries }: Change): Iterable<TenantId> {
+  const [{ tenant_id: first }] = entries;
+  return entries.every(({ tenant_id }) => tenant_id === first)
+    ? [first]
+    : new Set(entries.map(({ tenant_id }) => tenant_id));
+}
+
+function proverIn(tenant_id: TenantId, keyring: Keyring): Prover {
+  return { tenant_id, version: keyring.activeVersion('row'), key: keyring.secret('row') };
+}
+
+function tenantGone(): VaultError {
+  return new VaultError('unauthenticated', {
+    public: 'A valid API key is required.',
+    internal: 'the tenant was deleted or altered before its change was committed',
+  });
+}
