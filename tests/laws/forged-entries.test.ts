@@ -2,14 +2,16 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
+import { openBlock } from '../../src/lib/log-chain/block.ts';
 import type { ChainedEntry, StatedEntry } from '../../src/lib/log-chain/entries.ts';
 import type { Row } from '../../src/store/tables.ts';
-import { forgedBlocks } from '../support/blocks.ts';
+import { editEntry, forgedBlocks, keyOf } from '../support/blocks.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
+import { storedRows } from '../support/rows.ts';
 import { having, insertion } from '../support/sql.ts';
-import { newTenant, type TestTenant } from '../support/tenant.ts';
+import { newTenant, type TestTenant, untilUsed } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
 type Table = 'tokens' | 'logs';
@@ -104,5 +106,35 @@ onBothEngines('an entry that was added outside the vault', (engine) => {
       findings.map(({ kind, id }) => `${kind} ${id}`),
       ['forged own'],
     );
+  });
+
+  test('is named also in a block that the vault wrote, and no other block is then doubted', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    await tenant.token({ id: 'first', type: 'token', data: 1 });
+    await untilUsed(tenant, tenant.key);
+    for (const id of ['before', 'edited', 'after']) {
+      await tenant.token({ id, type: 'token', data: 1 });
+    }
+    const blocks = await storedRows(engine, vault.place, 'logs');
+    const blockOf = (id: string) => {
+      const found = blocks.find((block) => openBlock(block)?.some((one) => one.entity_id === id));
+      assert.ok(found);
+      return found;
+    };
+    const [before, edited] = [blockOf('before'), blockOf('edited')];
+    const seq = openBlock(edited)?.find(({ entity_id }) => entity_id === 'edited')?.seq ?? 0;
+    await editEntry(engine, vault.place, edited, { seq, change: { actor_id: randomUUID() } });
+    await engine.run(vault.place, `delete from logs where ${keyOf(before)}`);
+    const { stdout, code } = await runCommand(
+      ['logs', 'verify', '--state', '--json'],
+      environmentOf(vault.place),
+    );
+    assert.equal(code, 3);
+    const findings: readonly { kind: string; id?: string }[] = JSON.parse(stdout).findings;
+    const about = findings
+      .filter(({ id }) => id !== undefined)
+      .map(({ kind, id }) => `${kind} ${id}`);
+    assert.deepEqual(about.toSorted(), ['forged edited', 'inserted before', 'inserted edited']);
   });
 });

@@ -90,15 +90,16 @@ function digitAt(bits: number): string {
   return digits[bits & 63] as string;
 }
 
-/** All terms of some entries, each once, in the order in which they first occur. */
+/** All terms of some entries, each once. One that is found across two others need not be there itself. */
 export function entitiesOf(terms: readonly string[]): string {
-  const known = new Set<string>();
+  let all = '';
   for (const own of terms) {
     for (let at = 0; at < own.length; at += termCharacters) {
-      known.add(own.slice(at, at + termCharacters));
+      const term = own.slice(at, at + termCharacters);
+      if (!all.includes(term)) all += term;
     }
   }
-  return [...known].join('');
+  return all;
 }
 
 /**
