@@ -75,6 +75,8 @@ export function createAuthentication({
     clock,
     ageMsMax: staleMsMax,
     entriesMax: principalsCached,
+    // What this process commits takes effect at once here; other servers see it within a second.
+    epoch: () => store.epochs.now('access'),
   });
 
   /** The principal of the key, if every row that leads to it is as the vault wrote it. */
@@ -171,12 +173,6 @@ export function createAuthentication({
     noteUse(caller, principal.key);
     return caller;
   }
-
-  // What this process commits takes effect at once here; other servers see it within a second.
-  store.subscribe(({ replace, remove }) => {
-    for (const { key_hash } of remove?.api_keys ?? []) recent.delete(key_hash);
-    if (replace?.applications || remove?.applications || replace?.tenants) recent.clear();
-  });
 
   return (key, origin) => (key === undefined ? refuse(origin) : callerOf(key, origin));
 }

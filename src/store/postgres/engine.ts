@@ -5,7 +5,7 @@ import { purgeCounters, sharedLimiter } from '../limiter.ts';
 import type { ColumnTypes } from '../migrations/column-types.ts';
 import { createVersionTable, pendingStatements } from '../migrations/migrate.ts';
 import { postgresBuilder } from '../query-builder.ts';
-import type { Query, StoreEngine, StoreOptions } from '../store.ts';
+import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { overloaded } from '../unavailable.ts';
 import { createPostgresCommitter } from './commit.ts';
 import { failureOf } from './failure.ts';
@@ -21,9 +21,6 @@ const types: ColumnTypes = {
   keptByKey: '',
   keyCovers: (columns) => `include (${columns})`,
 };
-
-/** Groups are written side by side on this many connections, each with its own log stream. */
-const lanes = 2;
 
 /** For a connection to the server, and for one of the pool to be free. */
 const connectTimeoutMs = 5000;
@@ -51,11 +48,35 @@ export const parsers = {
 const probeSql = `with entry as (insert into logs select * from logs where false)
   update schema_version set version = version`;
 
+interface Width {
+  readonly pool: number;
+  /** Groups are written side by side on this many connections, each with its own log stream. */
+  readonly lanes: number;
+}
+
+const whole: Width = { pool: 8, lanes: 2 };
+
+/** Of a server whose connections are shared by so many threads. Two of them are as two servers. */
+function partOf(threads: number): Width {
+  return { pool: Math.max(2, Math.ceil((2 * whole.pool) / threads)), lanes: threads > 2 ? 1 : 2 };
+}
+
 export async function openPostgres(
   databaseUrl: string,
   options: StoreOptions,
 ): Promise<StoreEngine> {
-  const connection: pg.ClientConfig = {
+  const connection = connectionTo(databaseUrl);
+  await migrate(connection);
+  return createEngine(connection, options, whole);
+}
+
+/** The engine on another thread of the process that opened it. It creates and migrates nothing. */
+export function attachPostgres(databaseUrl: string, options: AttachOptions): StoreEngine {
+  return createEngine(connectionTo(databaseUrl), options, partOf(options.threads));
+}
+
+function connectionTo(databaseUrl: string): pg.ClientConfig {
+  return {
     connectionString: databaseUrl,
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: statementTimeoutMs,
@@ -63,8 +84,14 @@ export async function openPostgres(
     application_name: 'strongroom',
     types: parsers,
   };
-  await migrate(connection);
-  const pool = new pg.Pool({ ...connection, options: readsByIndex, max: 8 });
+}
+
+function createEngine(
+  connection: pg.ClientConfig,
+  options: StoreOptions,
+  { pool: connectionsMax, lanes }: Width,
+): StoreEngine {
+  const pool = new pg.Pool({ ...connection, options: readsByIndex, max: connectionsMax });
   // An idle connection that breaks is replaced by the pool; nobody needs to know.
   pool.on('error', () => undefined);
   const query = async (sql: string, values: unknown[], name?: string) => {

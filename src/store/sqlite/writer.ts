@@ -1,12 +1,15 @@
 /** The writer thread: owns the writing connection and commits one group per transaction. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
+import { createEpochs } from '../../lib/epochs.ts';
 import { type ChainedEntry, LogChain } from '../../lib/log-chain/entries.ts';
 import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
 import { type SqlValue, shapes, type Table } from '../tables.ts';
 import { busyTimeoutMs, openWriter } from './database.ts';
-import type { WireGroup, WireOutcome, WireReply, WireRequest, WriterOptions } from './thread.ts';
+import { servePorts } from './ports.ts';
+import type { WriterMessage, WriterOptions, WriterRequest } from './thread.ts';
+import type { WireGroup, WireOutcome } from './wire.ts';
 
 class ConflictError extends Error {
   readonly precondition: Precondition;
@@ -47,6 +50,11 @@ function sqlOf(table: Table, action: RowOperation['action']): string {
   // By itself SQLite would rather go through all of the tenant's rows, in the order of their key.
   const index = action === 'clear' ? ` indexed by ${table}_by_owner` : '';
   return `delete from ${table}${index} where ${named.join(' and ')}`;
+}
+
+/** Inside this thread an outcome comes with the entries as they were chained. */
+interface Committed extends WireOutcome {
+  readonly entries?: readonly ChainedEntry[];
 }
 
 const constraintFailures = new Set([1555, 2067]); // SQLITE_CONSTRAINT_PRIMARYKEY, _UNIQUE
@@ -91,11 +99,11 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
     });
   }
 
-  const committed = (entries: readonly ChainedEntry[]): WireOutcome =>
+  const committed = (entries: readonly ChainedEntry[]): Committed =>
     returnsEntries ? { entries } : {};
 
   /** A change that fails is undone to its savepoint, so its neighbours never notice. */
-  function applyOne(change: FlatChange, group: LogChain): WireOutcome {
+  function applyOne(change: FlatChange, group: LogChain): Committed {
     database.exec('savepoint change');
     const fork = group.fork();
     try {
@@ -112,7 +120,7 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
   }
 
   /** One savepoint for all: nearly always all succeed. Where one does not, nothing of them is done. */
-  function applyAll(changes: readonly FlatChange[], group: LogChain): WireOutcome[] | undefined {
+  function applyAll(changes: readonly FlatChange[], group: LogChain): Committed[] | undefined {
     database.exec('savepoint whole');
     const fork = group.fork();
     try {
@@ -127,7 +135,7 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
     }
   }
 
-  return ({ changes, giveUpAt }: WireGroup): WireOutcome[] => {
+  return ({ changes, giveUpAt }: WireGroup): Committed[] => {
     const group = chain.fork();
     try {
       // Other processes were waited for by the group before as well.
@@ -203,33 +211,43 @@ function describe(error: unknown): string {
 }
 
 function serve(options: WriterOptions): void {
-  const port = parentPort;
-  if (!port) throw new Error('sqlite-writer runs in a worker thread');
-  const reply = (message: WireReply) => port.postMessage(message);
+  const control = parentPort;
+  if (!control) throw new Error('sqlite-writer runs in a worker thread');
+  const send = (message: WriterMessage) => control.postMessage(message);
   let database: DatabaseSync;
   try {
     database = openWriter(options.dataDir);
   } catch (error) {
     const bySqlite = error instanceof Error && 'errcode' in error;
     const name = error instanceof Error ? error.name : 'Error';
-    reply({ failed: describe(error), name: bySqlite ? 'SqliteError' : name });
-    port.close();
+    send({ failed: describe(error), name: bySqlite ? 'SqliteError' : name });
+    control.close();
     return;
   }
+  const epochs = createEpochs(options.epochs);
   const commitGroup = createCommitter(database, options);
-  port.on('message', (request: WireRequest) => {
+  const ports = servePorts((group) => {
+    const committed = commitGroup(group);
+    epochs.advance('commits');
+    if (!options.returnsEntries) return committed;
+    const entries = committed.flatMap((outcome) => outcome.entries ?? []);
+    if (entries.length > 0) send({ entries });
+    return committed.map(({ entries: _, ...outcome }) => outcome);
+  });
+  control.on('message', (request: WriterRequest) => {
     if (request === 'close') {
+      ports.close();
       database.close();
-      port.close();
+      control.close();
     } else if (request === 'probe') {
-      reply([probe(database)]);
+      send({ outcome: probe(database) });
     } else if (request === 'scrub') {
-      reply([scrub(database)]);
+      send({ outcome: scrub(database) });
     } else {
-      reply(commitGroup(request));
+      ports.add(request.port);
     }
   });
-  reply('ready');
+  send('ready');
 }
 
 serve(workerData as WriterOptions);
