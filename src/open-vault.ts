@@ -7,9 +7,9 @@ import { VaultError } from './lib/errors.ts';
 import { newUuid } from './lib/ids.ts';
 import { pooledRandom, type Random } from './lib/random.ts';
 import type { Tenants } from './rules/tenant.ts';
-import { openStore } from './store/open/open.ts';
+import { attachStore, openStore } from './store/open/open.ts';
 import { anyTenant } from './store/queries/tenants.ts';
-import type { Store, StoreOptions } from './store/store.ts';
+import type { AttachOptions, Store, StoreOptions } from './store/store.ts';
 import { vouching } from './vault/logs/vouched.ts';
 import { createTenants } from './vault/tenants/tenants.ts';
 
@@ -40,6 +40,25 @@ export interface VaultOptions extends Pick<StoreOptions, 'onCommitted'> {
   readonly clock?: Clock;
   /** In place of {@link openStore}, for the benchmark, which opens one that keeps a promise less. */
   readonly open?: typeof openStore;
+}
+
+export interface AttachedVaultOptions
+  extends Pick<AttachOptions, 'epochs' | 'threads' | 'owner' | 'onCommitted'> {
+  readonly rootKey: RootKey;
+  readonly clock: Clock;
+}
+
+/** The vault on another thread of the process that opened it, and has proved its root key. */
+export async function attachVault(
+  { databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>,
+  { rootKey, clock, ...attaching }: AttachedVaultOptions,
+): Promise<Vault> {
+  const random = pooledRandom();
+  const newStreamId = () => newUuid(random);
+  const store = await attachStore({ ...attaching, databaseUrl, dataDir, newStreamId });
+  const tenants = createTenants({ store, rootKey, clock, random });
+  const vouched = vouching(store, tenants);
+  return { store: vouched, tenants, rootKey, clock, random, close: () => store.close() };
 }
 
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */

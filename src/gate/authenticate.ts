@@ -15,7 +15,7 @@ import type { Row } from '../store/tables.ts';
 import { accessOf, keyIdsOf } from '../vault/applications/row.ts';
 import { policiesOfSession } from '../vault/sessions/sessions.ts';
 import type { KeyFlaw, OnFailedAuthentication } from './failed-authentication.ts';
-import { createFailedAttempts, type FailureLimit } from './failure-limit.ts';
+import { type FailedAttempts, unlimitedAttempts } from './failure-limit.ts';
 
 export type Authenticate = (key: string | undefined, origin: Origin) => Promise<Caller>;
 
@@ -51,7 +51,7 @@ export interface AuthenticateOptions {
   readonly clock: Clock;
   readonly onFailure: OnFailedAuthentication;
   /** Failed attempts are unlimited without. */
-  readonly failureLimit?: FailureLimit | undefined;
+  readonly attempts?: FailedAttempts;
 }
 
 /** Of the keys that were valid, in characters: some ten thousand keys. */
@@ -66,9 +66,8 @@ export function createAuthentication({
   tenants,
   clock,
   onFailure,
-  failureLimit,
+  attempts = unlimitedAttempts,
 }: AuthenticateOptions): Authenticate {
-  const attempts = createFailedAttempts(failureLimit, clock);
   /** By their hash: failures of others at their address cannot delay these. */
   const seen = new Recent<true>(seenSizeMax);
   const recent = new ExpiringMap<string, Principal>({
@@ -134,7 +133,7 @@ export function createAuthentication({
 
   async function refuse(origin: Origin, key?: Row<'api_keys'>, flaw?: KeyFlaw): Promise<never> {
     await onFailure(origin, key, flaw);
-    attempts.count(origin.address);
+    await attempts.count(origin.address);
     throw new VaultError('unauthenticated', { public: 'A valid API key is required.' });
   }
 

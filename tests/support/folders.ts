@@ -17,8 +17,9 @@ export const ranks: Ranks = {
   'open-vault.ts': 8,
   'process.ts': 9,
   'answering.ts': 10,
-  'app.ts': 11,
-  cli: 12,
+  threads: 11,
+  'app.ts': 12,
+  cli: 13,
 };
 
 const storeEngine = ['store', 'store/commit', 'store/migrations'];
