@@ -1,7 +1,8 @@
-/** The configuration of outbound calls and of bank verification. */
+/** The configuration of threads, of outbound calls and of bank verification. */
 import assert from 'node:assert/strict';
+import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
-import { readConfig } from '../src/config.ts';
+import { readConfig, threadsMax } from '../src/config.ts';
 
 const read = (given: Readonly<Record<string, string>>) =>
   readConfig(
@@ -152,4 +153,16 @@ test('a wrong value is refused by the name of its variable, and not repeated', (
       `${name}=${value}`,
     );
   }
+});
+
+test('requests are answered by one thread to sixty-four', () => {
+  for (const text of ['1', '2', '64']) assert.equal(read({ THREADS: text }).threads, Number(text));
+  for (const text of ['0', '65', '1.5', 'two', '-1']) {
+    assert.throws(() => read({ THREADS: text }), {
+      name: 'ConfigError',
+      message: 'STRONGROOM_THREADS must be a whole number from 1 to 64.',
+    });
+  }
+  const spare = process.platform === 'linux' ? availableParallelism() - 2 : 1;
+  assert.equal(read({}).threads, Math.min(threadsMax, Math.max(1, spare)));
 });

@@ -1,5 +1,6 @@
 /** The code of an answering thread: it builds what answers, listens, and stops when it is asked to. */
 import assert from 'node:assert/strict';
+import { flushCompileCache } from 'node:module';
 import { parentPort } from 'node:worker_threads';
 import { type Answering, createAnswering } from '../answering.ts';
 import { createLine, type Line } from './line.ts';
@@ -37,7 +38,10 @@ function run(): void {
     },
     listen: async (port) => {
       const { answering, host } = await prepared();
-      return answering.listen({ host, port, isShared: true });
+      const listening = await answering.listen({ host, port, isShared: true });
+      // A thread that is ended keeps nothing for the next start.
+      flushCompileCache();
+      return listening;
     },
     counts: async () => (await prepared()).remote.counts(),
     stop: async () => {

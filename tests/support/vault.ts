@@ -159,6 +159,8 @@ export async function request(url: string, method: string, sent: Sent = {}): Pro
     headers: {
       ...(key !== undefined && { 'SVC-API-KEY': key }),
       ...(body !== undefined && { 'content-type': mediaType }),
+      // A connection stays with its thread; so requests that follow one another meet all of them.
+      ...(threads !== '1' && { connection: 'close' }),
       ...headers,
     },
     ...(body !== undefined && {

@@ -115,7 +115,7 @@ function startThread(
     returnsEntries: onCommitted !== undefined,
     epochs: epochs.memory,
   };
-  const worker = new Worker(threadFile, { workerData });
+  const worker = new Worker(threadFile, { name: 'writer', workerData });
   const waiting: PendingRequest[] = [];
   const port = () => {
     const { port1, port2 } = new MessageChannel();
