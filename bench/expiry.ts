@@ -1,11 +1,11 @@
 /** How fast expired tokens are removed, and what reads notice of it. */
 import { parseArgs } from 'node:util';
-import { type Running, serve } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { expireTokens } from '../src/jobs/expire-tokens.ts';
 import { instantAfter, systemClock } from '../src/lib/clock.ts';
 import type { TokenId } from '../src/lib/ids.ts';
 import { createLog } from '../src/lib/telemetry/log.ts';
+import { type Running, serve } from '../src/serve/serve.ts';
 import type { Row } from '../src/store/tables.ts';
 import { termOf } from '../tests/support/changes.ts';
 import { holdJobs } from '../tests/support/held-jobs.ts';

@@ -1,5 +1,5 @@
 /** A clock in memory that threads share: for a process that does not run by the machine's time. */
-import type { Clock, Instant } from './clock.ts';
+import { type Clock, type Instant, parseInstant } from './clock.ts';
 
 /** Of the two cells: where the clock stands, 0 when it runs, and how far it is ahead of that. */
 const [standing, ahead] = [0, 1];
@@ -24,7 +24,7 @@ export class SharedClock implements Clock {
 
   now(): Instant {
     const from = Number(Atomics.load(this.#cells, standing)) || Date.now();
-    return (from + Number(Atomics.load(this.#cells, ahead))) as Instant;
+    return parseInstant(from + Number(Atomics.load(this.#cells, ahead)));
   }
 
   /** On all threads at once. */

@@ -17,9 +17,8 @@ export const ranks: Ranks = {
   'open-vault.ts': 8,
   'process.ts': 9,
   'answering.ts': 10,
-  threads: 11,
-  'app.ts': 12,
-  cli: 13,
+  serve: 11,
+  cli: 12,
 };
 
 const storeEngine = ['store', 'store/commit', 'store/migrations'];

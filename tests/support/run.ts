@@ -22,7 +22,6 @@ const againOnTwoThreads = [
   'tests/faults/replay.test.ts',
   'tests/http/hostile-expressions.test.ts',
   'tests/http/idempotency.test.ts',
-  'tests/http/overload.test.ts',
   'tests/http/rate-limit.test.ts',
   'tests/http/slow-clients.test.ts',
   'tests/laws/isolation.test.ts',

@@ -1,11 +1,11 @@
 /** A running vault for tests of the HTTP interface, on either engine, with a clock that tests move. */
 import { createAnswering } from '../../src/answering.ts';
-import { type Running, serve } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import type { Route } from '../../src/http/protocol/route.ts';
 import { jobsOf } from '../../src/jobs/jobs.ts';
 import { SharedClock } from '../../src/lib/shared-clock.ts';
 import type { Log, LogFields } from '../../src/lib/telemetry/log.ts';
+import { type Running, serve } from '../../src/serve/serve.ts';
 import type { Engine, Place } from './engines.ts';
 import { holdJobs } from './held-jobs.ts';
 import type { Lender } from './temporary.ts';

@@ -1,6 +1,6 @@
 /** The server engine: reads of a turn fetched together, changes in groups of one statement each. */
 import pg from 'pg';
-import { createLane, type Lane } from '../commit/lane.ts';
+import { type CommitGroup, createLane } from '../commit/lane.ts';
 import { purgeCounters, sharedLimiter } from '../limiter.ts';
 import type { ColumnTypes } from '../migrations/column-types.ts';
 import { createVersionTable, pendingStatements } from '../migrations/migrate.ts';
@@ -52,13 +52,15 @@ interface Width {
   readonly pool: number;
   /** Groups are written side by side on this many connections, each with its own log stream. */
   readonly lanes: number;
+  readonly threads: number;
 }
 
-const whole: Width = { pool: 8, lanes: 2 };
+const whole: Width = { pool: 8, lanes: 2, threads: 1 };
 
 /** Of a server whose connections are shared by so many threads. Two of them are as two servers. */
 function partOf(threads: number): Width {
-  return { pool: Math.max(2, Math.ceil((2 * whole.pool) / threads)), lanes: threads > 2 ? 1 : 2 };
+  const pool = Math.max(2, Math.ceil((2 * whole.pool) / threads));
+  return { pool, lanes: threads > 2 ? 1 : 2, threads };
 }
 
 export async function openPostgres(
@@ -89,13 +91,14 @@ function connectionTo(databaseUrl: string): pg.ClientConfig {
 function createEngine(
   connection: pg.ClientConfig,
   options: StoreOptions,
-  { pool: connectionsMax, lanes }: Width,
+  { pool: connectionsMax, lanes, threads }: Width,
 ): StoreEngine {
+  const waitingMax = Math.ceil(queriesWaitingMax / threads);
   const pool = new pg.Pool({ ...connection, options: readsByIndex, max: connectionsMax });
   // An idle connection that breaks is replaced by the pool; nobody needs to know.
   pool.on('error', () => undefined);
   const query = async (sql: string, values: unknown[], name?: string) => {
-    if (pool.waitingCount >= queriesWaitingMax) throw overloaded('too many queries wait');
+    if (pool.waitingCount >= waitingMax) throw overloaded('too many queries wait');
     try {
       return (
         await pool.query(name === undefined ? { text: sql, values } : { name, text: sql, values })
@@ -107,7 +110,7 @@ function createEngine(
   const committers = Array.from({ length: lanes }, () =>
     createPostgresCommitter(connection, options),
   );
-  const lane: Lane = createLane(lanes, async (changes) => {
+  const commitGroup: CommitGroup = async (changes) => {
     const free = committers.pop();
     if (!free) throw new Error('more groups than committers');
     try {
@@ -115,7 +118,8 @@ function createEngine(
     } finally {
       committers.push(free);
     }
-  });
+  };
+  const lane = createLane(lanes, commitGroup, threads);
   const select = async <R>(build: Query<R>): Promise<R[]> => {
     const { sql, parameters } = build(postgresBuilder).compile();
     return query(sql, [...parameters]);

@@ -2,7 +2,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Epochs } from '../../lib/epochs.ts';
 import type { Outcome } from '../change.ts';
-import { createLane } from '../commit/lane.ts';
+import { type CommitGroup, createLane } from '../commit/lane.ts';
 import { memoryLimiter } from '../limiter.ts';
 import { sqliteBuilder } from '../query-builder.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
@@ -24,18 +24,19 @@ const statementsMax = 256;
 interface Access extends Pick<Writer, 'commit' | 'probe' | 'scrub' | 'close'> {
   readonly dataDir: string;
   readonly epochs: Epochs;
+  readonly threads: number;
   readonly limiter: StoreEngine['limiter'];
 }
 
 export async function openSqlite(options: StoreOptions, epochs: Epochs): Promise<StoreEngine> {
   const { dataDir } = options;
   const writer = await startWriter({ ...options, epochs });
-  const access = { ...writer, dataDir, epochs, limiter: memoryLimiter };
+  const access = { ...writer, dataDir, epochs, threads: 1, limiter: memoryLimiter };
   return { ...createEngine(access), writerPort: writer.port };
 }
 
 /** The engine on another thread of the process that opened it. It creates and migrates nothing. */
-export function attachSqlite({ dataDir, epochs, owner }: AttachOptions): StoreEngine {
+export function attachSqlite({ dataDir, epochs, threads, owner }: AttachOptions): StoreEngine {
   let line: Promise<WriterLine> | undefined;
 
   /** A line that ended is opened again for the next group. */
@@ -52,6 +53,7 @@ export function attachSqlite({ dataDir, epochs, owner }: AttachOptions): StoreEn
   return createEngine({
     dataDir,
     epochs,
+    threads,
     limiter: owner.limiter,
     commit: async (group) => (await (line ?? open())).commit(group),
     probe: owner.ping,
@@ -60,12 +62,12 @@ export function attachSqlite({ dataDir, epochs, owner }: AttachOptions): StoreEn
   });
 }
 
-function createEngine({ dataDir, epochs, limiter, ...writer }: Access): StoreEngine {
+function createEngine({ dataDir, epochs, threads, limiter, ...writer }: Access): StoreEngine {
   const reader = openReader(dataDir);
   const snapshots = createSnapshots(reader, () => epochs.now('commits'));
-  const lane = createLane(groupsInFlight, async (changes, giveUpAt) =>
-    (await writer.commit({ changes, giveUpAt })).map(toOutcome),
-  );
+  const commitGroup: CommitGroup = async (changes, giveUpAt) =>
+    (await writer.commit({ changes, giveUpAt })).map(toOutcome);
+  const lane = createLane(groupsInFlight, commitGroup, threads);
   const statementOf = createStatementCache(reader);
   const scanner = createScanner(dataDir);
 

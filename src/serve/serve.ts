@@ -1,9 +1,9 @@
 /** The service: from the configuration to a vault that listens. */
-import type { AnsweringOptions } from './answering.ts';
-import type { Config } from './config.ts';
-import type { JobPause } from './jobs/runner.ts';
-import { openProcess, type Process, type ProcessOptions } from './process.ts';
-import type { Bootstrapped } from './vault/tenants/bootstrap.ts';
+import type { AnsweringOptions } from '../answering.ts';
+import type { Config } from '../config.ts';
+import type { JobPause } from '../jobs/runner.ts';
+import { openProcess, type Process, type ProcessOptions } from '../process.ts';
+import type { Bootstrapped } from '../vault/tenants/bootstrap.ts';
 
 export interface Running {
   /** Where it listens, for example `http://127.0.0.1:8080`. */
@@ -53,10 +53,10 @@ async function listen(
   options: AnsweringOptions,
 ): Promise<Listening> {
   if (mayShare(config, vault)) {
-    const { startThreads } = await import('./threads/threads.ts');
+    const { startThreads } = await import('./threads.ts');
     return startThreads(vault, config, options);
   }
-  const { createAnswering } = await import('./answering.ts');
+  const { createAnswering } = await import('../answering.ts');
   const answering = await createAnswering(vault, config, options);
   try {
     return { port: await answering.listen(config), close: answering.close };
