@@ -1,4 +1,4 @@
-/** The line between two threads: what is asked there is answered here, errors included, and its end fails what waits. */
+/** The line between two threads: calls are answered, errors included, and its end fails what waits. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { MessageChannel, MessagePort } from 'node:worker_threads';

@@ -195,6 +195,19 @@ onBothEngines('several answering threads', (engine) => {
     assert.equal((await rowsOf(engine, vault.place, 'tokens')).length, connections);
   });
 
+  test('a stop while a thread is being replaced waits for no replacement, and loses nothing', async (t) => {
+    const { vault, workers } = await severalThreads(t, engine);
+    const key = await vault.application();
+    assert.equal((await create(vault, key, 'before')).status, 201);
+    const [first, second] = workers;
+    assert.ok(first && second);
+    await Promise.all([once(first, 'exit'), first.terminate()]);
+    await Promise.all([vault.stop(), second.terminate()]);
+    await assert.rejects(get(vault, '/ping'));
+    for (const worker of workers) assert.equal(worker.threadId, -1, 'it has ended');
+    assert.equal((await rowsOf(engine, vault.place, 'tokens')).length, 1);
+  });
+
   test('a port on which another vault listens is refused, although they could share it', async (t) => {
     const { vault } = await severalThreads(t, engine);
     const environment = { STRONGROOM_PORT: new URL(vault.url).port };
