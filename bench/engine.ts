@@ -86,7 +86,7 @@ async function seed({ vault, population: before }: Stage, tokens: number, starts
 
 async function open(engine: string, opened: Opened, without?: PromiseName): Promise<Vault> {
   const storage = await engineOf(engine)({ durable: without !== 'fsync' });
-  const vault = await startVault(storage, without);
+  const vault = await startVault(storage, { without });
   opened.push(() => vault.close());
   return vault;
 }

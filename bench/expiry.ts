@@ -1,12 +1,12 @@
 /** How fast expired tokens are removed, and what reads notice of it. */
 import { parseArgs } from 'node:util';
-import { type Running, serve } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { expireTokens } from '../src/jobs/expire-tokens.ts';
 import { instantAfter, systemClock } from '../src/lib/clock.ts';
 import type { TokenId } from '../src/lib/ids.ts';
 import { createLog } from '../src/lib/telemetry/log.ts';
 import { systemEntry } from '../src/rules/log-entries.ts';
+import { type Running, serve } from '../src/serve/serve.ts';
 import type { Row } from '../src/store/tables.ts';
 import { openData, sealRow } from '../src/values/sealed-row.ts';
 import { termOf } from '../tests/support/changes.ts';

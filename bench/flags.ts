@@ -11,6 +11,7 @@ export const usage = `npm run bench -- [options]
   --seconds N       of each round
   --rounds N        of each scenario
   --tokens N        measure all again with so many tokens present
+  --threads N,N     reads and creates with so many answering threads, in place of all else
   --generator NAME  wrk or autocannon; wrk where the machine has it`;
 
 /** Present in the first pass. */
@@ -24,6 +25,8 @@ export interface Plan {
   readonly starts: number;
   /** Present in a second pass, if there is one. */
   readonly manyTokens: number | undefined;
+  /** Numbers of answering threads to compare. */
+  readonly threads: readonly number[] | undefined;
   readonly generator: string;
   readonly load: ApplyLoad;
   readonly roundsOf: (scenario: Scenario) => number;
@@ -39,6 +42,7 @@ export function readPlan(): Plan | undefined {
       seconds: { type: 'string' },
       rounds: { type: 'string' },
       tokens: { type: 'string' },
+      threads: { type: 'string' },
       generator: { type: 'string', default: defaultGenerator },
       help: { type: 'boolean', default: false },
     },
@@ -52,6 +56,7 @@ export function readPlan(): Plan | undefined {
     seconds: wholeNumber(flags.seconds) ?? (full ? 4 : 1),
     starts: full ? 7 : 3,
     manyTokens: manyTokensOf(flags.tokens) ?? (full ? 1_000_000 : undefined),
+    threads: flags.threads?.split(',').map((text) => wholeNumber(text) ?? 1),
     generator: flags.generator,
     load: loadBy(flags.generator),
     roundsOf: ({ rounds }) => wholeNumber(flags.rounds) ?? rounds[full ? 'full' : 'short'],

@@ -7,11 +7,12 @@ import { digits } from './markdown.ts';
 import type { Server } from './process.ts';
 import { factTable, failures, pricesOf, priceTable, scenarioTable } from './report.ts';
 import { startYardstick } from './subjects.ts';
+import { benchThreads } from './threads.ts';
 import { headersOf } from './vault.ts';
 
 const plan = readPlan();
 if (plan === undefined) say(usage);
-else process.exitCode = await bench(plan);
+else process.exitCode = plan.threads ? await benchThreads(plan, say) : await bench(plan);
 
 /** @returns 1 when any request failed. */
 async function bench(plan: Plan): Promise<number> {

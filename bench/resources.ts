@@ -1,5 +1,5 @@
 /** What processes use, read from /proc: processor time and memory. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 /** USER_HZ is 100 on every Linux that Node runs on. */
 const ticksPerSecond = 100;
@@ -14,6 +14,26 @@ export function cpuSeconds(pid: number): number {
   const below =
     children === '' ? [] : children.split(' ').map((child) => cpuSeconds(Number(child)));
   return own + below.reduce((sum, one) => sum + one, 0);
+}
+
+/** Processor time of each thread of a process by itself, with its name; the first has the id of the process. */
+export function threadCpuSeconds(pid: number): ThreadCpu[] {
+  return readdirSync(`/proc/${pid}/task`).map((id) => {
+    const place = `${pid}/task/${id}`;
+    const name = readFileSync(`/proc/${place}/comm`, 'utf8').trim();
+    const fields = statFields(place);
+    return {
+      id: Number(id),
+      name,
+      seconds: (Number(fields[11]) + Number(fields[12])) / ticksPerSecond,
+    };
+  });
+}
+
+export interface ThreadCpu {
+  readonly id: number;
+  readonly name: string;
+  readonly seconds: number;
 }
 
 /** Processor time of the children of this process that have ended. */
@@ -65,7 +85,7 @@ export async function using<T>(
 }
 
 /** The fields after the command's name, which may itself contain spaces. */
-function statFields(pid: number): string[] {
+function statFields(pid: number | string): string[] {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }

@@ -1,7 +1,7 @@
 /** Who takes measurements in a scenario: the yardstick, the vault, and vaults that keep a promise less. */
 import { freePort } from '../tests/support/temporary.ts';
 import { cardBody, cardNumber, takeSerials } from './cards.ts';
-import { cardPlace, type RequestOf } from './job.ts';
+import { cardPlace, type LoadResult, type RequestOf } from './job.ts';
 import { bulkTarget, postLinesFor } from './lines.ts';
 import type { ApplyLoad } from './load.ts';
 import type { Population } from './population.ts';
@@ -59,6 +59,17 @@ export async function subjectsOf(scenario: Scenario, cast: Cast): Promise<Subjec
   return subjects;
 }
 
+export interface Shot extends Pick<Cast, 'stage' | 'load'> {
+  readonly seconds: number;
+}
+
+/** One load on one vault, outside of all turns. */
+export async function shootAt(work: Requests, { stage, load, seconds }: Shot): Promise<LoadResult> {
+  const requests = await prepare(work, stage);
+  const { url } = stage.vault.server;
+  return loadOf({ load }, work, { url, key: keyOf(work, stage.vault), requests })(seconds);
+}
+
 function prepare(work: Requests, { vault, population }: Stage): Promise<RequestOf[]> {
   return Promise.resolve(work.of(vault, population));
 }
@@ -69,7 +80,11 @@ interface Aim {
   readonly requests: readonly RequestOf[];
 }
 
-function loadOf({ load }: Cast, { method, connections = connectionsUsual }: Requests, aim: Aim) {
+function loadOf(
+  { load }: Pick<Cast, 'load'>,
+  { method, connections = connectionsUsual }: Requests,
+  aim: Aim,
+) {
   const headers = headersOf(aim.key, method);
   const { url, requests } = aim;
   return (seconds: number) =>

@@ -32,8 +32,17 @@ const tokenPermissions = ['create', 'read', 'update', 'delete', 'search', 'use']
   (operation) => `token:${operation}`,
 );
 
-/** @param without a promise that it is to break, for the price of it. */
-export async function startVault(storage: Storage, without?: PromiseName): Promise<Vault> {
+interface VaultOptions {
+  /** A promise that it is to break, for the price of it. */
+  readonly without?: PromiseName | undefined;
+  /** So many answer requests. */
+  readonly threads?: number;
+}
+
+export async function startVault(
+  storage: Storage,
+  { without, threads = 1 }: VaultOptions = {},
+): Promise<Vault> {
   const managementKey = `bench_${randomBytes(24).toString('hex')}`;
   const port = await freePort();
   const start = () =>
@@ -45,6 +54,7 @@ export async function startVault(storage: Storage, without?: PromiseName): Promi
       env: {
         ...storage.env,
         STRONGROOM_PORT: String(port),
+        STRONGROOM_THREADS: String(threads),
         STRONGROOM_BOOTSTRAP_KEY: managementKey,
       },
     });

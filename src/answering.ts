@@ -1,17 +1,18 @@
 /** What each thread that answers requests has of its own: outbound calls, enrichments, the gate, the server. */
 import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Config, ConfigError } from './config.ts';
 import { type Authenticate, createAuthentication } from './gate/authenticate.ts';
-import { createFailedAuthentication } from './gate/failed-authentication.ts';
 import { createIdempotency, type Idempotency } from './gate/idempotency.ts';
 import { createRateLimits, unknownRoutes } from './http/limits/rate-limit.ts';
 import type { Route } from './http/protocol/route.ts';
 import { routesOf } from './http/routes/all.ts';
 import { createServer } from './http/server.ts';
 import { newUuid } from './lib/ids.ts';
+import type { Metrics } from './lib/telemetry/metrics.ts';
 import { createOutbound } from './outbound/call.ts';
-import type { Process } from './process.ts';
+import type { Process, Shared } from './process.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 
 /** The release; its number stands in the package alone. */
@@ -19,18 +20,48 @@ const { version } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 ) as { readonly version: string };
 
+/** Connections that wait to be accepted; more than a system keeps are reset. */
+const backlog = 4_096;
+
+export interface Place {
+  readonly host: string;
+  readonly port: number;
+  /** Whether other threads listen there as well; the system deals connections out among them. */
+  readonly isShared?: boolean;
+}
+
 export interface Answering {
-  /** Ready to listen. */
-  readonly server: ReturnType<typeof createServer>;
+  /** @returns the port, which the system chooses for port 0. */
+  listen(place: Place): Promise<number>;
   /** Every route that asks for a key, as declared. */
   readonly routes: readonly Route[];
   /** Resolves when every request that has begun is answered. */
   close(): Promise<void>;
 }
 
+/** What it needs of the process, or of a thread's side of it. */
+export interface AnsweringTools
+  extends Pick<Process, 'store' | 'tenants' | 'clock' | 'random' | 'log'> {
+  readonly metrics: Metrics;
+  readonly shared: Pick<Shared, 'attempts' | 'onFailedAuthentication' | 'pageEnds'>;
+}
+
+/** Plain data, which can cross to a thread. */
+export type AnsweringConfig = Pick<
+  Config,
+  | 'outboundAllow'
+  | 'databasePort'
+  | 'enrichments'
+  | 'headerPrefixes'
+  | 'rateLimits'
+  | 'tls'
+  | 'trustedProxies'
+  | 'publicUrl'
+>;
+
 export interface AnsweringOptions {
   /** How long a client may take to send a request. */
-  readonly requestTimeoutMs?: number;
+  readonly requestTimeoutMs?: number | undefined;
 }
 
 /**
@@ -38,13 +69,14 @@ export interface AnsweringOptions {
  * that does not exist.
  */
 export async function createAnswering(
-  process: Process,
-  config: Config,
+  { shared, ...process }: AnsweringTools,
+  config: AnsweringConfig,
   { requestTimeoutMs }: AnsweringOptions = {},
 ): Promise<Answering> {
   const { random, metrics, log } = process;
   const tools = {
     ...process,
+    ...shared,
     outbound: createOutbound({ allow: config.outboundAllow, databasePort: config.databasePort }),
     pause,
     onMaskFailure: () => {
@@ -58,7 +90,7 @@ export async function createAnswering(
   requireKnownRoutes(config, routes);
   const server = createServer({
     ...tools,
-    ...createGate(tools, config),
+    ...createGate(tools),
     routes,
     openRoutes,
     newTraceId: () => newUuid(random),
@@ -69,7 +101,15 @@ export async function createAnswering(
     publicUrl: config.publicUrl,
     requestTimeoutMs,
   });
-  return { server, routes, close: () => server.close() };
+  return {
+    routes,
+    listen: async ({ host, port, isShared = false }) => {
+      const place = { host, port, backlog, ...(isShared && { reusePort: true }) };
+      await server.listen(place);
+      return (server.server.address() as AddressInfo).port;
+    },
+    close: () => server.close(),
+  };
 }
 
 interface Gate {
@@ -78,22 +118,20 @@ interface Gate {
 }
 
 function createGate(
-  tools: Process & { readonly onMaskFailure: () => void },
-  { rateLimits }: Config,
+  tools: Omit<AnsweringTools, 'shared'> &
+    AnsweringTools['shared'] & { readonly onMaskFailure: () => void },
 ): Gate {
-  const onFailedAuthentication = createFailedAuthentication(tools);
   const authenticate = createAuthentication({
     ...tools,
     onFailure: (origin, key, flaw) => {
       if (flaw) tools.metrics.count('integrity_failures');
-      return onFailedAuthentication(origin, key, flaw);
+      return tools.onFailedAuthentication(origin, key, flaw);
     },
-    failureLimit: rateLimits.failedAuthentication,
   });
   return { authenticate, idempotency: createIdempotency(tools) };
 }
 
-function requireKnownRoutes({ rateLimits }: Config, routes: readonly Route[]): void {
+function requireKnownRoutes({ rateLimits }: AnsweringConfig, routes: readonly Route[]): void {
   const unknown = unknownRoutes(rateLimits.rules, routes);
   if (unknown.length === 0) return;
   const problem = `names routes that do not exist: ${unknown.join(', ')}`;

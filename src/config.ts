@@ -1,5 +1,6 @@
 /** Configuration: the only reader of the environment. */
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { isOperatorKey, operatorKeyForm } from './crypto/api-key.ts';
 import {
@@ -30,6 +31,8 @@ import { parseHandle } from './vault/tenants/handle.ts';
 export interface Config {
   readonly host: string;
   readonly port: number;
+  /** So many threads answer requests. */
+  readonly threads: number;
   readonly dataDir: string;
   readonly databaseUrl: string | undefined;
   /** `undefined` for the embedded engine. */
@@ -75,6 +78,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 type Read = (name: string) => string | undefined;
 
 const prefixForm = /^[A-Za-z][A-Za-z0-9]{0,19}$/;
+export const threadsMax = 64;
 const loopback = new Set(['127.0.0.1', '::1', 'localhost']);
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
@@ -98,6 +102,7 @@ export function readConfig(environment: Environment = process.env): Config {
   return {
     host,
     port: readPort(read('PORT')),
+    threads: readNumber(read, 'THREADS', { given: threadsDefault(), min: 1, max: threadsMax }),
     dataDir,
     databaseUrl: databasePlace(read('DATABASE_URL'), environment),
     databasePort: databasePortOf(read('DATABASE_URL')),
@@ -131,22 +136,24 @@ export function readConfig(environment: Environment = process.env): Config {
   };
 }
 
+/** Two cores are left to the writer, the jobs and the system. Only Linux deals connections out to threads. */
+function threadsDefault(): number {
+  if (process.platform !== 'linux') return 1;
+  return Math.min(threadsMax, Math.max(1, availableParallelism() - 2));
+}
+
 function readBankHost(read: Read, allow: AllowList): BankHostConfig | undefined {
   const url = parsed(read, 'BANK_PROVIDER_URL', (text) => parseUrl(text, allow));
-  return (
-    url && {
-      url,
-      headers: parsed(read, 'BANK_PROVIDER_HEADERS', parseHeaders) ?? {},
-      request: parsed(read, 'BANK_PROVIDER_REQUEST', parseRequest) ?? requestDefault,
-      answer: parsed(read, 'BANK_PROVIDER_ANSWER', parseAnswer) ?? answerDefault,
-      timeoutMs: readNumber(read, 'BANK_PROVIDER_TIMEOUT_MS', {
-        given: 5000,
-        min: 100,
-        max: 30_000,
-      }),
-      attemptsMax: readNumber(read, 'BANK_PROVIDER_ATTEMPTS', { given: 3, min: 1, max: 5 }),
-    }
-  );
+  if (url === undefined) return undefined;
+  const timeout = { given: 5000, min: 100, max: 30_000 };
+  return {
+    url,
+    headers: parsed(read, 'BANK_PROVIDER_HEADERS', parseHeaders) ?? {},
+    request: parsed(read, 'BANK_PROVIDER_REQUEST', parseRequest) ?? requestDefault,
+    answer: parsed(read, 'BANK_PROVIDER_ANSWER', parseAnswer) ?? answerDefault,
+    timeoutMs: readNumber(read, 'BANK_PROVIDER_TIMEOUT_MS', timeout),
+    attemptsMax: readNumber(read, 'BANK_PROVIDER_ATTEMPTS', { given: 3, min: 1, max: 5 }),
+  };
 }
 
 /** What `parse` makes of a variable; its errors are reported under the variable's name. */

@@ -7,9 +7,9 @@ import { VaultError } from './lib/errors.ts';
 import { newUuid, type TenantId } from './lib/ids.ts';
 import { pooledRandom, type Random } from './lib/random.ts';
 import type { Tenants } from './rules/tenant.ts';
-import { openStore } from './store/open/open.ts';
+import { attachStore, openStore } from './store/open/open.ts';
 import { anyTenant } from './store/queries/tenants.ts';
-import type { Store, StoreOptions } from './store/store.ts';
+import type { AttachOptions, Store, StoreOptions } from './store/store.ts';
 import { proving } from './vault/logs/proving.ts';
 import { createTenants } from './vault/tenants/tenants.ts';
 
@@ -38,6 +38,25 @@ export class ForeignRootKeyError extends Error {
 
 export interface VaultOptions extends Pick<StoreOptions, 'onCommitted'> {
   readonly clock?: Clock;
+}
+
+export interface AttachedVaultOptions
+  extends Pick<AttachOptions, 'epochs' | 'threads' | 'owner' | 'onCommitted'> {
+  readonly rootKey: RootKey;
+  readonly clock: Clock;
+}
+
+/** The vault on another thread of the process that opened it, and has proved its root key. */
+export async function attachVault(
+  { databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>,
+  { rootKey, clock, ...attaching }: AttachedVaultOptions,
+): Promise<Vault> {
+  const random = pooledRandom();
+  const newStreamId = () => newUuid(random);
+  const store = await attachStore({ ...attaching, databaseUrl, dataDir, newStreamId });
+  const tenants = createTenants({ store, rootKey, clock, random });
+  const proven = proving(store, tenants);
+  return { store: proven, tenants, rootKey, clock, random, close: () => store.close() };
 }
 
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */

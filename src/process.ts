@@ -1,18 +1,24 @@
 /** What a process has once, however many threads answer requests: the vault, its exports and its jobs. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from './config.ts';
+import {
+  createFailedAuthentication,
+  type OnFailedAuthentication,
+} from './gate/failed-authentication.ts';
+import { createFailedAttempts, type FailedAttempts } from './gate/failure-limit.ts';
 import { jobsOf } from './jobs/jobs.ts';
 import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
 import { minute, systemClock } from './lib/clock.ts';
 import { VaultError } from './lib/errors.ts';
 import type { TenantId } from './lib/ids.ts';
 import { createLog, type Log } from './lib/telemetry/log.ts';
-import { createMetrics, type Metrics } from './lib/telemetry/metrics.ts';
+import { createMetrics, type ProcessMetrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { openVault, proveRootKey, type Vault, type VaultOptions } from './open-vault.ts';
 import { createOutbound } from './outbound/call.ts';
 import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
+import { createPageEnds, type PageEnds } from './vault/logs/list.ts';
 import { createRefusals } from './vault/logs/refusals.ts';
 import { type Bootstrapped, bootstrap } from './vault/tenants/bootstrap.ts';
 import { isRootKeyBesideProduction } from './vault/tenants/root-key-place.ts';
@@ -23,7 +29,8 @@ import { isRootKeyBesideProduction } from './vault/tenants/root-key-place.ts';
  */
 export interface Process extends Vault {
   readonly log: Log;
-  readonly metrics: Metrics;
+  readonly metrics: ProcessMetrics;
+  readonly shared: Shared;
   /** What the first start made, in an empty store; `undefined` on every later start. */
   readonly bootstrapped: Bootstrapped | undefined;
   /** @param pause passes the time between two runs of a job. */
@@ -32,13 +39,23 @@ export interface Process extends Vault {
   close(): Promise<void>;
 }
 
+/** What is counted and remembered for all requests together, whichever thread answers them. */
+export interface Shared {
+  readonly attempts: FailedAttempts;
+  readonly onFailedAuthentication: OnFailedAuthentication;
+  readonly pageEnds: PageEnds;
+  /** Takes what another thread committed, as if this one had: entries on PostgreSQL, checkpoints on both. */
+  readonly takeEntries: LogExport['take'] | undefined;
+  readonly takeCheckpoints: CheckpointSink['take'] | undefined;
+}
+
 export interface ProcessOptions extends Pick<VaultOptions, 'clock'> {
   readonly log?: Log;
 }
 
 interface Telemetry {
   readonly log: Log;
-  readonly metrics: Metrics;
+  readonly metrics: ProcessMetrics;
 }
 
 export async function openProcess(config: Config, options: ProcessOptions = {}): Promise<Process> {
@@ -69,6 +86,13 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
     return {
       ...vault,
       ...telemetry,
+      shared: {
+        attempts: createFailedAttempts(config.rateLimits.failedAuthentication, clock),
+        onFailedAuthentication: createFailedAuthentication({ ...vault, log }),
+        pageEnds: createPageEnds(clock),
+        takeEntries: logExport?.take,
+        takeCheckpoints: sink?.take,
+      },
       bootstrapped,
       startJobs: (pause) => startJobs(jobs, log, { pause, onFailure }),
     };

@@ -1,7 +1,8 @@
-/** The configuration of outbound calls and of bank verification. */
+/** The configuration of threads, of outbound calls and of bank verification. */
 import assert from 'node:assert/strict';
+import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
-import { readConfig } from '../src/config.ts';
+import { readConfig, threadsMax } from '../src/config.ts';
 
 const read = (given: Readonly<Record<string, string>>) =>
   readConfig(
@@ -25,7 +26,7 @@ test('without a variable nothing is allowed, configured or cached', () => {
 test('a service has a request, an answer and limits of its own accord', () => {
   const { bankHost } = read({ BANK_PROVIDER_URL: url }).enrichments;
   assert.deepEqual(bankHost, {
-    url: new URL(url),
+    url: new URL(url).href,
     headers: {},
     request: {
       country_code: '{{ country_code }}',
@@ -51,7 +52,7 @@ test('http is for allowed hosts alone', () => {
     BANK_PROVIDER_URL: plain,
     OUTBOUND_ALLOW: 'bank.internal:8080',
   }).enrichments;
-  assert.equal(bankHost?.url.href, plain);
+  assert.equal(bankHost?.url, plain);
 });
 
 test('a sink of checkpoints is a path or an address that may be called', () => {
@@ -152,4 +153,16 @@ test('a wrong value is refused by the name of its variable, and not repeated', (
       `${name}=${value}`,
     );
   }
+});
+
+test('requests are answered by one thread to sixty-four', () => {
+  for (const text of ['1', '2', '64']) assert.equal(read({ THREADS: text }).threads, Number(text));
+  for (const text of ['0', '65', '1.5', 'two', '-1']) {
+    assert.throws(() => read({ THREADS: text }), {
+      name: 'ConfigError',
+      message: 'STRONGROOM_THREADS must be a whole number from 1 to 64.',
+    });
+  }
+  const spare = process.platform === 'linux' ? availableParallelism() - 2 : 1;
+  assert.equal(read({}).threads, Math.min(threadsMax, Math.max(1, spare)));
 });

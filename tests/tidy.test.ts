@@ -174,13 +174,14 @@ const rules: readonly Rule[] = [
       { 'src/crypto/a.ts': "export { b } from '../store/b.ts';" },
       { 'src/http/routes/a.ts': "const b = await import('../../jobs/b.ts');" },
       { 'src/vault/a.ts': "import { config } from '../config.ts';" },
-      { 'src/config.ts': "import { app } from './app.ts';" },
+      { 'src/config.ts': "import { process } from './process.ts';" },
       { 'src/surprise/a.ts': '' },
     ],
     keeping: {
       'src/http/routes/a.ts': "import { b } from '../problem.ts'; import '../../vault/c.ts';",
-      'src/app.ts': "import { config } from './config.ts'; import { readFile } from 'node:fs';",
-      'src/cli/a.ts': "import { config } from '../config.ts';\nimport { app } from '../app.ts';",
+      'src/process.ts': "import { config } from './config.ts'; import { readFile } from 'node:fs';",
+      'src/cli/a.ts':
+        "import { config } from '../config.ts';\nimport { process } from '../process.ts';",
       'src/lib/a.ts':
         '/* import b from "../vault/b.ts" */ const a = `import c from "../cli/c.ts"`;',
     },
@@ -281,7 +282,7 @@ const rules: readonly Rule[] = [
     covers: source,
     breaches: (files) => bannedWords(files, shortcuts),
     breaking: [
-      { 'src/app.ts': "const port = process.env['PORT'];" },
+      { 'src/process.ts': "const port = process.env['PORT'];" },
       { 'src/lib/a.ts': 'const a = b as any;' },
       { 'src/lib/a.ts': '// @ts-expect-error' },
       { 'src/lib/a.ts': 'console.log(1);' },
@@ -369,8 +370,8 @@ const rules: readonly Rule[] = [
     breaking: [
       { 'src/vault/a.ts': "import findMyWay from 'find-my-way';" },
       { 'src/vault/a.ts': "import { sql } from 'kysely';" },
-      { 'src/app.ts': "import pg from 'pg';" },
-      { 'src/app.ts': "const { DatabaseSync } = await import('node:sqlite');" },
+      { 'src/process.ts': "import pg from 'pg';" },
+      { 'src/process.ts': "const { DatabaseSync } = await import('node:sqlite');" },
       { 'src/vault/a.ts': "import {\n  Liquid,\n} from 'liquidjs';" },
       { 'src/vault/a.ts': "import { hash } from 'node:crypto';" },
     ],

@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Running, serve } from '../app.ts';
 import { readConfig } from '../config.ts';
 import { pooledRandom } from '../lib/random.ts';
+import { type Running, serve } from '../serve/serve.ts';
 import type { Command } from './terminal/command.ts';
 
 /** Published by the card networks for testing; they belong to nobody. */

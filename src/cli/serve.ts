@@ -1,8 +1,8 @@
 /** `strongroom serve`: runs the vault until it is asked to stop. */
 import { flushCompileCache } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
-import { serve } from '../app.ts';
 import { readConfig } from '../config.ts';
+import { serve } from '../serve/serve.ts';
 import type { Command } from './terminal/command.ts';
 
 export const serveCommand: Command = {

@@ -15,7 +15,7 @@ import type { Row } from '../store/tables.ts';
 import { accessOf, keyIdsOf } from '../vault/applications/row.ts';
 import { policiesOfSession } from '../vault/sessions/sessions.ts';
 import type { KeyFlaw, OnFailedAuthentication } from './failed-authentication.ts';
-import { createFailedAttempts, type FailureLimit } from './failure-limit.ts';
+import { type FailedAttempts, unlimitedAttempts } from './failure-limit.ts';
 
 export type Authenticate = (key: string | undefined, origin: Origin) => Promise<Caller>;
 
@@ -51,7 +51,7 @@ export interface AuthenticateOptions {
   readonly clock: Clock;
   readonly onFailure: OnFailedAuthentication;
   /** Without it failed attempts are not limited. */
-  readonly failureLimit?: FailureLimit | undefined;
+  readonly attempts?: FailedAttempts;
 }
 
 /** Of the keys that were valid, in characters: some ten thousand keys. */
@@ -66,15 +66,16 @@ export function createAuthentication({
   tenants,
   clock,
   onFailure,
-  failureLimit,
+  attempts = unlimitedAttempts,
 }: AuthenticateOptions): Authenticate {
-  const attempts = createFailedAttempts(failureLimit, clock);
   /** By their hash: failures of others at their address cannot delay these. */
   const seen = new Recent<true>(seenSizeMax);
   const recent = new ExpiringMap<string, Principal>({
     clock,
     ageMsMax: staleMsMax,
     entriesMax: principalsCached,
+    // What this process commits takes effect at once here; other servers see it within a second.
+    epoch: () => store.epochs.now('access'),
   });
 
   /** The principal of the key, if every row that leads to it is as the vault wrote it. */
@@ -132,7 +133,7 @@ export function createAuthentication({
 
   async function refuse(origin: Origin, key?: Row<'api_keys'>, flaw?: KeyFlaw): Promise<never> {
     await onFailure(origin, key, flaw);
-    attempts.count(origin.address);
+    await attempts.count(origin.address);
     throw new VaultError('unauthenticated', { public: 'A valid API key is required.' });
   }
 
@@ -171,12 +172,6 @@ export function createAuthentication({
     noteUse(caller, principal.key);
     return caller;
   }
-
-  // What this process commits takes effect at once here; other servers see it within a second.
-  store.subscribe(({ replace, remove }) => {
-    for (const { key_hash } of remove?.api_keys ?? []) recent.delete(key_hash);
-    if (replace?.applications || remove?.applications || replace?.tenants) recent.clear();
-  });
 
   return (key, origin) => (key === undefined ? refuse(origin) : callerOf(key, origin));
 }

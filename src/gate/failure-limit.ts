@@ -15,8 +15,8 @@ export const networksMax = 10_000;
 export const lookUpsWaitingMax = 100;
 
 export interface FailedAttempts {
-  /** @throws VaultError `too_many_requests` when it is one too many. */
-  count(address: string): void;
+  /** Rejects with `too_many_requests` when it is one too many. */
+  count(address: string): Promise<void>;
   /**
    * Runs the look-up of a key that this server has not seen to be valid.
    * @throws VaultError `too_many_requests` when too many wait.
@@ -24,7 +24,10 @@ export interface FailedAttempts {
   lookUp<R>(address: string, task: () => Promise<R>): Promise<R>;
 }
 
-const unlimited: FailedAttempts = { count: () => undefined, lookUp: (_address, task) => task() };
+export const unlimitedAttempts: FailedAttempts = {
+  count: async () => undefined,
+  lookUp: (_address, task) => task(),
+};
 
 /**
  * An attempt can only be known to fail once its key was looked up, and behind one address there may
@@ -34,7 +37,7 @@ export function createFailedAttempts(
   limit: FailureLimit | undefined,
   clock: Clock,
 ): FailedAttempts {
-  if (limit === undefined) return unlimited;
+  if (limit === undefined) return unlimitedAttempts;
   const { requests, windowMs } = limit;
   const inTurn = createSerial();
   const waiting = new Map<string, number>();
@@ -62,7 +65,7 @@ export function createFailedAttempts(
   }
 
   return {
-    count: (address) => {
+    count: async (address) => {
       const { network, failed } = failuresOf(address);
       if (failed >= requests) throw tooMany();
       failures.set(network, failed + 1);

@@ -5,6 +5,8 @@ export interface ExpiringMapOptions {
   readonly clock: Clock;
   readonly ageMsMax: number;
   readonly entriesMax: number;
+  /** Whenever it gives another number, all entries are forgotten before anything else. */
+  readonly epoch?: () => number;
 }
 
 /** The moment before the first read of what is going to be set. */
@@ -23,12 +25,15 @@ export class ExpiringMap<K, V> {
   readonly #options: ExpiringMapOptions;
   readonly #entries = new Map<K, Entry<V>>();
   #forgotten = 0;
+  #epoch: number | undefined;
 
   constructor(options: ExpiringMapOptions) {
     this.#options = options;
+    this.#epoch = options.epoch?.();
   }
 
   get(key: K): V | undefined {
+    this.#enterEpoch();
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
     if (this.#isFresh(entry)) return entry.value;
@@ -37,11 +42,13 @@ export class ExpiringMap<K, V> {
   }
 
   reading(): Reading {
+    this.#enterEpoch();
     return { at: this.#options.clock.now(), forgotten: this.#forgotten };
   }
 
   /** Ages from the reading on, and is not kept when anything was forgotten since: it may be that. */
   set(key: K, value: V, { at, forgotten } = this.reading()): void {
+    this.#enterEpoch();
     if (forgotten !== this.#forgotten) return;
     this.#entries.delete(key);
     this.#makeRoom();
@@ -56,6 +63,13 @@ export class ExpiringMap<K, V> {
   clear(): void {
     this.#forgotten += 1;
     this.#entries.clear();
+  }
+
+  #enterEpoch(): void {
+    const epoch = this.#options.epoch?.();
+    if (epoch === this.#epoch) return;
+    this.#epoch = epoch;
+    this.clear();
   }
 
   /** Entries are in the order in which they were set, so the first is the oldest. */

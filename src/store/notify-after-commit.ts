@@ -1,15 +1,33 @@
-/** A store that notifies of what it has committed, for those who cache what they once read. */
+/** A store that notifies of what it has committed, for those who keep what they once read. */
+import type { Epochs } from '../lib/epochs.ts';
+import type { Change, Outcome } from './change.ts';
 import type { CommitListener, Store, StoreEngine } from './store.ts';
 
-export function notifyAfterCommit(engine: StoreEngine): Store {
+export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
   const listeners: CommitListener[] = [];
+
+  /** The first use of a key and the authorization of a session give access; they take none. */
+  function advance({ replace, remove }: Change): void {
+    const hasChangedTenant = replace?.tenants ?? remove?.tenants;
+    if (hasChangedTenant) epochs.advance('tenants');
+    const hasChangedHolder = replace?.applications ?? remove?.applications ?? remove?.sessions;
+    if (hasChangedTenant || hasChangedHolder || remove?.api_keys) epochs.advance('access');
+  }
+
   return {
     ...engine,
+    epochs,
     subscribe: (listener) => {
       listeners.push(listener);
     },
     commit: async (change) => {
-      const outcome = await engine.commit(change);
+      let outcome: Outcome | undefined;
+      try {
+        outcome = await engine.commit(change);
+      } finally {
+        // Also after an error, which may have come between the commit and its acknowledgement.
+        if (outcome?.conflict === undefined) advance(change);
+      }
       if (outcome.conflict === undefined) for (const notify of listeners) notify(change);
       return outcome;
     },

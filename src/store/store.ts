@@ -1,5 +1,7 @@
 /** The store: rows by key, queries, and changes that are committed whole or not at all. */
+import type { MessagePort } from 'node:worker_threads';
 import type { CompiledQuery, Kysely } from 'kysely';
+import type { Epochs } from '../lib/epochs.ts';
 import type { ChainedEntry } from '../lib/log-chain/entries.ts';
 import type { Change, Outcome } from './change.ts';
 import type { Limit, Limiter } from './limiter.ts';
@@ -18,6 +20,8 @@ export type CommitListener = (change: Change) => void;
  */
 export interface Store {
   readonly engine: 'sqlite' | 'postgres';
+  /** Those of the process: a commit through any store of it advances them before it resolves. */
+  readonly epochs: Epochs;
   /** The row of that key. Reads that arrive together are fetched together. */
   get<T extends Table>(table: T, key: Key<T>): Promise<Row<T> | undefined>;
   select<R>(query: Query<R>): Promise<R[]>;
@@ -29,8 +33,8 @@ export interface Store {
    */
   commit(change: Change): Promise<Outcome>;
   /**
-   * From now on the listener gets each change that was committed through this store, by a request or by a
-   * job, before its `commit` resolves. It neither throws nor waits.
+   * From now on the listener gets each change that was committed through this store, before its `commit`
+   * resolves. It neither throws nor waits.
    */
   subscribe(listener: CommitListener): void;
   /** Rejects with `unavailable` when the engine cannot answer. */
@@ -43,12 +47,17 @@ export interface Store {
    * keeps of old rows until it vacuums and recycles its log is its operator's to bound.
    */
   scrub(): Promise<void>;
+  /**
+   * Of the embedded engine, where it was opened and not attached: for another thread, through which its
+   * changes reach the one writer. Rejects with `unavailable` while there is no writer.
+   */
+  readonly writerPort?: () => Promise<MessagePort>;
   /** Finishes what was accepted, then lets go of the engine. */
   close(): Promise<void>;
 }
 
 /** What an engine brings; who is notified of commits is the same for both. */
-export type StoreEngine = Omit<Store, 'subscribe'>;
+export type StoreEngine = Omit<Store, 'subscribe' | 'epochs'>;
 
 export interface StoreOptions {
   /** `postgres://…`, or none for the embedded engine. */
@@ -59,4 +68,13 @@ export interface StoreOptions {
   readonly newStreamId: () => string;
   /** Called with log entries once they are durable, each stream's in its order. It neither throws nor waits. */
   readonly onCommitted?: ((entries: readonly ChainedEntry[]) => void) | undefined;
+}
+
+/** How another thread of a process opens the store that the process has opened. */
+export interface AttachOptions extends StoreOptions {
+  readonly epochs: Epochs;
+  /** So many attach; together they take few connections more than one server does. */
+  readonly threads: number;
+  /** The store that was opened, as far as the embedded engine has it once. */
+  readonly owner: Required<Pick<Store, 'writerPort' | 'ping' | 'limiter'>>;
 }

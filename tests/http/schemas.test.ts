@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compileValidator } from '../../src/http/protocol/validation.ts';
 import { onBothEngines } from '../support/engines.ts';
-import { startVault } from '../support/vault.ts';
+import { routesOf, startVault } from '../support/vault.ts';
 
 onBothEngines('the schemas of the routes', (engine) => {
   test('every one compiles', async (t) => {
-    const { running } = await startVault(t, engine);
-    const schemas = running.routes.flatMap(({ method, path, params, query, body }) =>
+    const routes = await routesOf(await startVault(t, engine));
+    const schemas = routes.flatMap(({ method, path, params, query, body }) =>
       Object.entries({ params, query, body }).map(([part, schema]) => ({
         name: `${part} of ${method} ${path}`,
         schema,

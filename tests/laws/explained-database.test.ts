@@ -13,7 +13,7 @@ import { environmentOf, runCommand } from '../support/process.ts';
 import { having, insertion } from '../support/sql.ts';
 import { newTenant, type TestTenant, untilUsed } from '../support/tenant.ts';
 import { takeTour } from '../support/tour.ts';
-import { createStillClock, startVault, type TestVault } from '../support/vault.ts';
+import { createStillClock, routesOf, startVault, type TestVault } from '../support/vault.ts';
 
 const visa = {
   number: '4242424242424242',
@@ -168,7 +168,7 @@ onBothEngines('the log explains the database', (engine) => {
   test('after every route was called and the tenant deleted', async (t) => {
     const vault = await startVault(t, engine);
     await newTenant(vault);
-    await takeTour(vault.url, vault.running.routes);
+    await takeTour(vault.url, await routesOf(vault));
     await assertExplained(vault.place);
     await runJob(vault, 'remove deleted tenants');
     await assertExplained(vault.place);

@@ -13,7 +13,13 @@ import { onBothEngines } from '../support/engines.ts';
 import { linesOfAnswer } from '../support/lines.ts';
 import { type MadeRequest, requestsWith } from '../support/requests.ts';
 import { newTenant, type TestTenant, untilUsed } from '../support/tenant.ts';
-import { createStillClock, type Received, startVault, type TestVault } from '../support/vault.ts';
+import {
+  createStillClock,
+  type Received,
+  routesOf,
+  startVault,
+  type TestVault,
+} from '../support/vault.ts';
 
 const missing = randomUUID();
 const marker = 'The-Victims-Secret';
@@ -53,10 +59,11 @@ interface Identity {
 onBothEngines('tenants are apart', (engine) => {
   test('nobody without a valid key gets further than 401, and all of them look alike', async (t) => {
     const vault = await startVault(t, engine, { clock: createStillClock() });
+    const routes = await routesOf(vault);
     const victim = await newVictim(vault);
     const texts = new Set<string>();
     for (const identity of await strangers(vault)) {
-      for (const route of vault.running.routes) {
+      for (const route of routes) {
         for (const id of [missing, victim.token]) {
           const [made] = requestsWith(route, id, {});
           assert.ok(made);
@@ -71,6 +78,7 @@ onBothEngines('tenants are apart', (engine) => {
 
   test('a foreign id is answered like one that does not exist, and alters nothing', async (t) => {
     const vault = await startVault(t, engine, { clock: createStillClock() });
+    const routes = await routesOf(vault);
     const victim = await newVictim(vault);
     const intruder = await newTenant(vault);
     const plausible = await plausibleOf(intruder);
@@ -78,7 +86,7 @@ onBothEngines('tenants are apart', (engine) => {
     let asked = 0;
     for (const method of methods) {
       for (const identity of await insiders(intruder)) {
-        for (const route of vault.running.routes.filter((one) => one.method === method)) {
+        for (const route of routes.filter((one) => one.method === method)) {
           asked += await tryRoute({ vault, victim, identity, route, plausible });
         }
       }
@@ -195,7 +203,7 @@ async function newVictim(vault: TestVault): Promise<Victim> {
   const session = await tenant.send('POST', '/sessions', { key: publicKey });
   assert.equal(session.status, 201);
   const intent = { key: publicKey, body: { type: 'token', data: marker } };
-  if (vault.running.routes.some(({ path }) => path === '/token-intents')) {
+  if ((await routesOf(vault)).some(({ path }) => path === '/token-intents')) {
     assert.equal((await tenant.send('POST', '/token-intents', intent)).status, 201);
   }
   await tenant.send('GET', '/logs/checkpoint', { key: tenant.managementKey });

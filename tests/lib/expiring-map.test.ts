@@ -67,3 +67,22 @@ test('a full map makes room with its oldest entry, and only for a new one', () =
     [undefined, 1, 7, 8],
   );
 });
+
+test('a new epoch forgets all, also what was being read when it began', () => {
+  let epoch = 0;
+  const clock = { now: () => 0 as Instant };
+  const map = new ExpiringMap<string, number>({
+    clock,
+    ageMsMax: 500,
+    entriesMax: 3,
+    epoch: () => epoch,
+  });
+  map.set('a', 1);
+  assert.equal(map.get('a'), 1);
+  const reading = map.reading();
+  epoch += 1;
+  map.set('b', 2, reading);
+  assert.deepEqual([map.get('a'), map.get('b')], [undefined, undefined]);
+  map.set('b', 2);
+  assert.equal(map.get('b'), 2);
+});

@@ -12,7 +12,7 @@ import { environmentOf, runCommand, spawnVault } from '../support/process.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { type Unbound, unboundQueries } from '../support/tenant-bound.ts';
 import { takeTour } from '../support/tour.ts';
-import { startVault } from '../support/vault.ts';
+import { routesOf, startVault } from '../support/vault.ts';
 
 /** The keys that begin with something else. On a sharded database these tables are copied to every node. */
 const otherKeys: Readonly<Record<string, string>> = {
@@ -181,8 +181,8 @@ async function statementsOfTour(t: TestContext, name: EngineName) {
   const recording = { NODE_OPTIONS: `--import=${recorder}`, STATEMENTS_FILE: file };
   const start = () => spawnVault(t, environmentOf(place, recording));
   const vault = await start();
-  const { running } = await startVault(t, engineOf('sqlite'));
-  await takeTour(vault.url, running.routes);
+  const declared = await routesOf(await startVault(t, engineOf('sqlite')));
+  await takeTour(vault.url, declared);
   await vault.kill();
   // At its next start it removes what the tenant has left behind.
   const next = await start();

@@ -34,6 +34,13 @@ test('as many changes wait as the bound says, and not one more', () => {
   assert.equal(refusals(queue, [1]), 1);
 });
 
+test('queues of several threads hold together as much as one', () => {
+  const queue = new Queue(4);
+  assert.equal(refusals(queue, times(waitingMax.changes / 4, 1)), 0);
+  assert.equal(refusals(queue, [1]), 1);
+  assert.equal(refusals(new Queue(4), [waitingMax.bytes / 4 - 10, 11, 10, 1]), 2);
+});
+
 test('a group that is taken leaves room for as many changes', () => {
   const queue = new Queue();
   refusals(queue, times(waitingMax.changes, 1));

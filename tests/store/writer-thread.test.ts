@@ -7,9 +7,12 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { Sealed } from '../../src/crypto/envelope.ts';
+import { createEpochs } from '../../src/lib/epochs.ts';
+import type { ChainedEntry } from '../../src/lib/log-chain/entries.ts';
 import { flatten } from '../../src/store/change.ts';
 import { monotonicMs } from '../../src/store/commit/queue.ts';
-import { startWriter, toWire, type Writer } from '../../src/store/sqlite/thread.ts';
+import { startWriter, type Writer } from '../../src/store/sqlite/thread.ts';
+import { toWire } from '../../src/store/sqlite/wire.ts';
 import { creation, token } from '../support/changes.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
@@ -20,10 +23,12 @@ async function writerOf(t: TestContext) {
   const record = (thread: Worker) => threads.push(thread);
   process.on('worker', record);
   t.after(() => void process.off('worker', record));
+  const entries: ChainedEntry[] = [];
   const writer = await startWriter({
     dataDir,
     newStreamId: randomUUID,
-    returnsEntries: true,
+    epochs: createEpochs(),
+    onCommitted: (some) => entries.push(...some),
   });
   t.after(() => writer.close());
   const kill = async () => {
@@ -31,7 +36,7 @@ async function writerOf(t: TestContext) {
     assert.ok(thread);
     await Promise.all([once(thread, 'exit'), thread.terminate()]);
   };
-  return { writer, dataDir, threads, kill };
+  return { writer, dataDir, threads, kill, entries };
 }
 
 async function commit(writer: Writer, id: string) {
@@ -41,12 +46,14 @@ async function commit(writer: Writer, id: string) {
 }
 
 test('a thread that died is replaced, and the new one begins its own stream of the log', async (t) => {
-  const { writer, kill } = await writerOf(t);
-  const before = await commit(writer, 'a');
+  const { writer, kill, entries } = await writerOf(t);
+  await commit(writer, 'a');
   await kill();
-  const after = await commit(writer, 'b');
-  assert.equal(after?.entries?.[0]?.seq, 1);
-  assert.notEqual(after?.entries?.[0]?.stream_id, before?.entries?.[0]?.stream_id);
+  await commit(writer, 'b');
+  await writer.close();
+  const [before, after] = entries;
+  assert.equal(after?.seq, 1);
+  assert.notEqual(after?.stream_id, before?.stream_id);
 });
 
 test('while the thread cannot come back, commits fail with unavailable; then it does', async (t) => {
@@ -67,7 +74,7 @@ test('the error of the first start is reported as it is', async (t) => {
   const dataDir = join(temporaryDirectory(t), 'data');
   writeFileSync(dataDir, 'no directory');
   await assert.rejects(
-    startWriter({ dataDir, newStreamId: randomUUID, returnsEntries: false }),
+    startWriter({ dataDir, newStreamId: randomUUID, epochs: createEpochs() }),
     (error: Error) => error.name === 'Error' && error.message.includes('EEXIST'),
   );
 });

@@ -17,7 +17,7 @@ export const ranks: Ranks = {
   'open-vault.ts': 8,
   'process.ts': 9,
   'answering.ts': 10,
-  'app.ts': 11,
+  serve: 11,
   cli: 12,
 };
 

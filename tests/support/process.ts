@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Place } from './engines.ts';
 import type { Lender } from './temporary.ts';
-import { managementKey, request } from './vault.ts';
+import { managementKey, request, threads } from './vault.ts';
 
 export interface Finished {
   /** `null` when a signal ended it. */
@@ -51,6 +51,7 @@ export function environmentOf(place: Place, ...more: readonly Environment[]): En
       STRONGROOM_DATA_DIR: place.dataDir,
       ...(place.databaseUrl !== undefined && { STRONGROOM_DATABASE_URL: place.databaseUrl }),
       STRONGROOM_BOOTSTRAP_KEY: managementKey,
+      STRONGROOM_THREADS: threads,
     },
     ...more,
   );

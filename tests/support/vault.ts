@@ -1,12 +1,17 @@
 /** A running vault for tests of the HTTP interface, on either engine, with a clock that tests move. */
-import { type Running, serve } from '../../src/app.ts';
+import { createAnswering } from '../../src/answering.ts';
 import { type Config, readConfig } from '../../src/config.ts';
+import type { Route } from '../../src/http/protocol/route.ts';
 import { jobsOf } from '../../src/jobs/jobs.ts';
-import type { Clock, Instant } from '../../src/lib/clock.ts';
+import { SharedClock } from '../../src/lib/shared-clock.ts';
 import type { Log, LogFields } from '../../src/lib/telemetry/log.ts';
+import { type Running, serve } from '../../src/serve/serve.ts';
 import type { Engine, Place } from './engines.ts';
 import { holdJobs } from './held-jobs.ts';
 import type { Lender } from './temporary.ts';
+
+/** So many threads answer the requests of every vault that tests start. */
+export const threads = process.env['TEST_THREADS'] ?? '1';
 
 export const managementKey = 'management.key.for.tests.only.000000';
 
@@ -25,30 +30,16 @@ export const revealEverything = {
   transform: 'reveal',
 } as const;
 
-export interface TestClock extends Clock {
-  advance(milliseconds: number): void;
-}
+export type TestClock = SharedClock;
 
 /** Starts at the machine's time, so that dates in requests may be written as usual. */
 export function createTestClock(): TestClock {
-  let ahead = 0;
-  return {
-    now: () => (Date.now() + ahead) as Instant,
-    advance: (milliseconds) => {
-      ahead += milliseconds;
-    },
-  };
+  return new SharedClock();
 }
 
 /** Stands still between advances, for what is so until an instant and no more from it on. */
 export function createStillClock(): TestClock {
-  let now = Date.now();
-  return {
-    now: () => now as Instant,
-    advance: (milliseconds) => {
-      now += milliseconds;
-    },
-  };
+  return SharedClock.standingAt(Date.now());
 }
 
 export interface Sent {
@@ -99,6 +90,7 @@ export function configFor(
     STRONGROOM_BOOTSTRAP_KEY: managementKey,
     // A test that is about limits sets them.
     STRONGROOM_RATE_LIMITS: 'off',
+    STRONGROOM_THREADS: threads,
     ...environment,
   });
 }
@@ -140,6 +132,11 @@ export async function startVault(
   };
 }
 
+/** Every route that asks for a key, as declared. */
+export async function routesOf({ running, place }: TestVault): Promise<readonly Route[]> {
+  return (await createAnswering(running.vault, configFor(place))).routes;
+}
+
 /** Creates an application and gives its key; see {@link TestVault.application}. */
 export async function createApplication(
   url: string,
@@ -162,6 +159,8 @@ export async function request(url: string, method: string, sent: Sent = {}): Pro
     headers: {
       ...(key !== undefined && { 'SVC-API-KEY': key }),
       ...(body !== undefined && { 'content-type': mediaType }),
+      // A connection stays with its thread; so requests that follow one another meet all of them.
+      ...(threads !== '1' && { connection: 'close' }),
       ...headers,
     },
     ...(body !== undefined && {

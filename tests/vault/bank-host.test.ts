@@ -30,7 +30,7 @@ async function service(t: TestContext, config: Partial<BankHostConfig> = {}) {
       pause: async (milliseconds) => void pauses.push(milliseconds),
     },
     {
-      url: new URL(`${host.url}/verify`),
+      url: `${host.url}/verify`,
       headers: { authorization: 'Bearer of.a.test' },
       request,
       answer: '{{ body.status }}',

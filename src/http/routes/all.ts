@@ -4,6 +4,7 @@ import type { Random } from '../../lib/random.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { Enrichments } from '../../vault/enrichments/enrichments.ts';
+import type { PageEnds } from '../../vault/logs/list.ts';
 import type { TokenReading } from '../../vault/tokens/read.ts';
 import type { OpenRoute, Route } from '../protocol/route.ts';
 import { accessRoutes } from './access.ts';
@@ -26,6 +27,7 @@ export interface RouteTools extends TokenReading {
   readonly tenants: Tenants;
   readonly metrics: Metrics;
   readonly enrichments: Enrichments;
+  readonly pageEnds: PageEnds;
   /** The service's own, for the description of the interface. */
   readonly headerPrefix: string;
   readonly version: string;

@@ -1,7 +1,7 @@
 /** Routes of the audit log. */
 import Type from 'typebox';
 import { type Checkpointing, readCheckpoint } from '../../vault/logs/checkpoints.ts';
-import { createLogReading, listEntityTypes, listLogs } from '../../vault/logs/list.ts';
+import { type LogReading, listEntityTypes, listLogs } from '../../vault/logs/list.ts';
 import { type Route, route } from '../protocol/route.ts';
 import { checkpoint, entityTypes, logPage } from '../schemas/log.ts';
 import { line, pageQuery, strict } from '../schemas/shared.ts';
@@ -17,8 +17,7 @@ const query = Type.Object(
   strict,
 );
 
-export function logRoutes(tools: Checkpointing): Route[] {
-  const reading = createLogReading(tools);
+export function logRoutes(tools: Checkpointing & LogReading): Route[] {
   return [
     route({
       method: 'GET',
@@ -27,7 +26,7 @@ export function logRoutes(tools: Checkpointing): Route[] {
       permission: 'log:read',
       query,
       reply: { status: 200, body: logPage },
-      handle: ({ caller, query }) => listLogs(reading, caller, query),
+      handle: ({ caller, query }) => listLogs(tools, caller, query),
     }),
     route({
       method: 'GET',
@@ -35,7 +34,7 @@ export function logRoutes(tools: Checkpointing): Route[] {
       summary: 'List the entity types of log entries',
       permission: 'log:read',
       reply: { status: 200, body: entityTypes },
-      handle: ({ caller }) => listEntityTypes(reading, caller),
+      handle: ({ caller }) => listEntityTypes(tools, caller),
     }),
     route({
       method: 'GET',

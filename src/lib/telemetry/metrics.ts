@@ -1,5 +1,13 @@
 /** What is counted for the operator, in the format of Prometheus. Labels are ours, never a caller's. */
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import {
+  AggregatorRegistry,
+  Counter,
+  collectDefaultMetrics,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client';
 
 /** Things that went wrong without failing a request: one row each. */
 const counters = {
@@ -10,6 +18,7 @@ const counters = {
     'Attempts to push a log checkpoint that failed, or found the queue full',
   integrity_failures: 'Refusals because of stored rows that are not as the vault wrote them',
   job_failures: 'Runs of background jobs that failed and will be tried again',
+  thread_restarts: 'Answering threads that ended unasked and were replaced',
 } as const;
 
 export type CounterName = keyof typeof counters;
@@ -29,12 +38,25 @@ export interface Metrics {
   expose(): Promise<{ readonly text: string; readonly mediaType: string }>;
 }
 
+/** All that was counted, as data that can cross to another thread. */
+export type Counts = readonly MetricObjectWithValues<MetricValue<string>>[];
+
+/** Counts of one thread. */
+export interface ThreadMetrics extends Pick<Metrics, 'count' | 'request'> {
+  counts(): Promise<Counts>;
+}
+
+/** Counts of a process. */
+export interface ProcessMetrics extends Metrics {
+  /** From now on exposes the sum of what itself and others count. */
+  add(others: () => Promise<readonly Counts[]>): void;
+}
+
 /** Bounds in seconds, from a read out of memory to a client that gives up. */
 const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 
-export function createMetrics(): Metrics {
+export function createThreadMetrics(): ThreadMetrics {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
   const registers = [registry];
   const durations = new Histogram({
     name: 'strongroom_request_duration_seconds',
@@ -54,6 +76,33 @@ export function createMetrics(): Metrics {
     count: (name) => byName.get(name)?.inc(),
     request: ({ method, route, status, seconds }) =>
       durations.observe({ method, route, status }, seconds),
-    expose: async () => ({ text: await registry.metrics(), mediaType: registry.contentType }),
+    counts: () => registry.getMetricsAsJSON(),
   };
+}
+
+export function createMetrics(): ProcessMetrics {
+  const ofProcess = new Registry();
+  collectDefaultMetrics({ register: ofProcess });
+  const own = createThreadMetrics();
+  let others = async (): Promise<readonly Counts[]> => [];
+  return {
+    ...own,
+    add: (more) => {
+      others = more;
+    },
+    expose: async () => {
+      const counted = sumOf([await own.counts(), ...(await others())]);
+      const texts = [await ofProcess.metrics(), await counted.metrics()];
+      return { text: texts.join(''), mediaType: ofProcess.contentType };
+    },
+  };
+}
+
+/** Prometheus takes a count that has become smaller for a restart, so what threads that ended counted stays in it. */
+export async function addCounts(all: readonly Counts[]): Promise<Counts> {
+  return sumOf(all).getMetricsAsJSON();
+}
+
+function sumOf(all: readonly Counts[]): Registry {
+  return AggregatorRegistry.aggregate([...all]);
 }

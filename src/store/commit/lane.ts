@@ -22,9 +22,10 @@ export interface Lane {
 /**
  * `width` groups are under way at once; what arrives meanwhile becomes the next group. An idle lane
  * commits at the end of the current turn of the event loop; there is no timer to wait for.
+ * @param threads that have a lane each.
  */
-export function createLane(width: number, commitGroup: CommitGroup): Lane {
-  const queue = new Queue();
+export function createLane(width: number, commitGroup: CommitGroup, threads = 1): Lane {
+  const queue = new Queue(threads);
   let running = 0;
   let scheduled = false;
   let closed = false;

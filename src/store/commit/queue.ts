@@ -38,9 +38,18 @@ export function monotonicMs(): number {
 }
 
 export class Queue {
+  readonly #max: { readonly changes: number; readonly bytes: number };
   #waiting: Pending[] = [];
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
+
+  /** @param threads that have a queue each; together they hold no more than one does. */
+  constructor(threads = 1) {
+    this.#max = {
+      changes: Math.ceil(waitingMax.changes / threads),
+      bytes: Math.ceil(waitingMax.bytes / threads),
+    };
+  }
 
   get isEmpty(): boolean {
     return this.#waiting.length === 0;
@@ -49,8 +58,8 @@ export class Queue {
   /** Rejects the change at once where too much waits already. */
   push(pending: Pending): void {
     const bytes = this.#bytes + pending.weight.bytes;
-    const tooMany = this.#waiting.length >= waitingMax.changes;
-    if (tooMany || (!this.isEmpty && bytes > waitingMax.bytes)) {
+    const tooMany = this.#waiting.length >= this.#max.changes;
+    if (tooMany || (!this.isEmpty && bytes > this.#max.bytes)) {
       pending.reject(overloaded('too many changes wait to be committed'));
       return;
     }

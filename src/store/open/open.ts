@@ -1,12 +1,26 @@
 /** Opens the store on the engine that the configuration names. The other engine is not even read. */
+import { createEpochs } from '../../lib/epochs.ts';
 import { notifyAfterCommit } from '../notify-after-commit.ts';
-import type { Store, StoreOptions } from '../store.ts';
+import type { AttachOptions, Store, StoreOptions } from '../store.ts';
 
+/** Creates and migrates the database as needed. */
 export async function openStore(options: StoreOptions): Promise<Store> {
+  const epochs = createEpochs();
   if (options.databaseUrl === undefined) {
     const { openSqlite } = await import('../sqlite/engine.ts');
-    return notifyAfterCommit(await openSqlite(options));
+    return notifyAfterCommit(await openSqlite(options, epochs), epochs);
   }
   const { openPostgres } = await import('../postgres/engine.ts');
-  return notifyAfterCommit(await openPostgres(options.databaseUrl, options));
+  return notifyAfterCommit(await openPostgres(options.databaseUrl, options), epochs);
+}
+
+/** Opens what the process of this thread has opened already. */
+export async function attachStore(options: AttachOptions): Promise<Store> {
+  const { databaseUrl, epochs } = options;
+  if (databaseUrl === undefined) {
+    const { attachSqlite } = await import('../sqlite/engine.ts');
+    return notifyAfterCommit(attachSqlite(options), epochs);
+  }
+  const { attachPostgres } = await import('../postgres/engine.ts');
+  return notifyAfterCommit(attachPostgres(databaseUrl, options), epochs);
 }

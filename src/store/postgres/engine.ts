@@ -1,11 +1,11 @@
 /** The server engine: reads of a turn fetched together, changes in groups of one statement each. */
 import pg from 'pg';
-import { createLane, type Lane } from '../commit/lane.ts';
+import { type CommitGroup, createLane } from '../commit/lane.ts';
 import { purgeCounters, sharedLimiter } from '../limiter.ts';
 import type { ColumnTypes } from '../migrations/column-types.ts';
 import { createVersionTable, pendingStatements } from '../migrations/migrate.ts';
 import { postgresBuilder } from '../query-builder.ts';
-import type { Query, StoreEngine, StoreOptions } from '../store.ts';
+import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { readRows } from '../stored-form.ts';
 import { overloaded } from '../unavailable.ts';
 import { createPostgresCommitter } from './commit.ts';
@@ -23,9 +23,6 @@ const types: ColumnTypes = {
   keptByKey: '',
   keyCovers: (columns) => `include (${columns})`,
 };
-
-/** Groups are written side by side on this many connections, each with its own log stream. */
-const lanes = 2;
 
 /** For a connection to the server, and for one of the pool to be free. */
 const connectTimeoutMs = 5000;
@@ -53,11 +50,37 @@ export const parsers = {
 const probeSql = `with entry as (insert into logs select * from logs where false)
   update schema_version set version = version`;
 
+interface Width {
+  readonly pool: number;
+  /** Groups are written side by side on this many connections, each with its own log stream. */
+  readonly lanes: number;
+  readonly threads: number;
+}
+
+const whole: Width = { pool: 8, lanes: 2, threads: 1 };
+
+/** Of a server whose connections are shared by so many threads. Two of them are as two servers. */
+function partOf(threads: number): Width {
+  const pool = Math.max(2, Math.ceil((2 * whole.pool) / threads));
+  return { pool, lanes: threads > 2 ? 1 : 2, threads };
+}
+
 export async function openPostgres(
   databaseUrl: string,
   options: StoreOptions,
 ): Promise<StoreEngine> {
-  const connection: pg.ClientConfig = {
+  const connection = connectionTo(databaseUrl);
+  await migrate(connection);
+  return createEngine(connection, options, whole);
+}
+
+/** The engine on another thread of the process that opened it. It creates and migrates nothing. */
+export function attachPostgres(databaseUrl: string, options: AttachOptions): StoreEngine {
+  return createEngine(connectionTo(databaseUrl), options, partOf(options.threads));
+}
+
+function connectionTo(databaseUrl: string): pg.ClientConfig {
+  return {
     connectionString: databaseUrl,
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: statementTimeoutMs,
@@ -65,12 +88,19 @@ export async function openPostgres(
     application_name: 'strongroom',
     types: parsers,
   };
-  await migrate(connection);
-  const pool = new pg.Pool({ ...connection, options: readsByIndex, max: 8 });
+}
+
+function createEngine(
+  connection: pg.ClientConfig,
+  options: StoreOptions,
+  { pool: connectionsMax, lanes, threads }: Width,
+): StoreEngine {
+  const waitingMax = Math.ceil(queriesWaitingMax / threads);
+  const pool = new pg.Pool({ ...connection, options: readsByIndex, max: connectionsMax });
   // An idle connection that breaks is replaced by the pool; nobody needs to know.
   pool.on('error', () => undefined);
   const query = async (sql: string, values: unknown[], name?: string) => {
-    if (pool.waitingCount >= queriesWaitingMax) throw overloaded('too many queries wait');
+    if (pool.waitingCount >= waitingMax) throw overloaded('too many queries wait');
     try {
       return (
         await pool.query(name === undefined ? { text: sql, values } : { name, text: sql, values })
@@ -82,7 +112,7 @@ export async function openPostgres(
   const committers = Array.from({ length: lanes }, () =>
     createPostgresCommitter(connection, options),
   );
-  const lane: Lane = createLane(lanes, async (changes) => {
+  const commitGroup: CommitGroup = async (changes) => {
     const free = committers.pop();
     if (!free) throw new Error('more groups than committers');
     try {
@@ -90,7 +120,8 @@ export async function openPostgres(
     } finally {
       committers.push(free);
     }
-  });
+  };
+  const lane = createLane(lanes, commitGroup, threads);
   const select = async <R>(build: Query<R>): Promise<R[]> => {
     const { sql, parameters } = build(postgresBuilder).compile();
     return readRows(await query(sql, [...parameters]));

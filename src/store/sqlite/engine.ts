@@ -1,17 +1,19 @@
 /** The embedded engine: short reads on this thread, long ones and writes on threads of their own. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Epochs } from '../../lib/epochs.ts';
 import type { Outcome } from '../change.ts';
-import { createLane } from '../commit/lane.ts';
+import { type CommitGroup, createLane } from '../commit/lane.ts';
 import { memoryLimiter } from '../limiter.ts';
 import { sqliteBuilder } from '../query-builder.ts';
-import type { Query, StoreEngine, StoreOptions } from '../store.ts';
+import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { columnsBesideKey, readRows, rowReader, storedKey } from '../stored-form.ts';
 import { type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
 import { unavailable, unstorable } from '../unavailable.ts';
 import { openReader } from './database.ts';
 import { createScanner } from './scanner.ts';
 import { createSnapshots } from './snapshots.ts';
-import { startWriter, type WireOutcome } from './thread.ts';
+import { startWriter, type Writer } from './thread.ts';
+import { type WireOutcome, type WriterLine, writerLine } from './wire.ts';
 
 /** One group is being written while the next crosses to the thread. */
 const groupsInFlight = 2;
@@ -19,18 +21,54 @@ const groupsInFlight = 2;
 /** Prepared statements kept for queries; the set of query shapes is small and fixed. */
 const statementsMax = 256;
 
-export async function openSqlite(options: StoreOptions): Promise<StoreEngine> {
-  const { dataDir, newStreamId, onCommitted } = options;
-  const returnsEntries = onCommitted !== undefined;
-  const writer = await startWriter({ dataDir, newStreamId, returnsEntries });
-  const reader = openReader(dataDir);
-  const snapshots = createSnapshots(reader);
-  const lane = createLane(groupsInFlight, async (changes, giveUpAt) => {
-    const outcomes = await writer.commit({ changes, giveUpAt });
-    snapshots.end();
-    onCommitted?.(outcomes.flatMap(({ entries = [] }) => entries));
-    return outcomes.map(toOutcome);
+/** What a thread commits through, and what only the process has; see {@link Writer}. */
+interface Access extends Pick<Writer, 'commit' | 'probe' | 'scrub' | 'close'> {
+  readonly dataDir: string;
+  readonly epochs: Epochs;
+  readonly threads: number;
+  readonly limiter: StoreEngine['limiter'];
+}
+
+export async function openSqlite(options: StoreOptions, epochs: Epochs): Promise<StoreEngine> {
+  const { dataDir } = options;
+  const writer = await startWriter({ ...options, epochs });
+  const access = { ...writer, dataDir, epochs, threads: 1, limiter: memoryLimiter };
+  return { ...createEngine(access), writerPort: writer.port };
+}
+
+/** The engine on another thread of the process that opened it. It creates and migrates nothing. */
+export function attachSqlite({ dataDir, epochs, threads, owner }: AttachOptions): StoreEngine {
+  let line: Promise<WriterLine> | undefined;
+
+  /** A line that ended is opened again for the next group. */
+  function open(): Promise<WriterLine> {
+    const forget = () => {
+      if (line === own) line = undefined;
+    };
+    const own = owner.writerPort().then((port) => writerLine(port, forget));
+    own.catch(forget);
+    line = own;
+    return own;
+  }
+
+  return createEngine({
+    dataDir,
+    epochs,
+    threads,
+    limiter: owner.limiter,
+    commit: async (group) => (await (line ?? open())).commit(group),
+    probe: owner.ping,
+    scrub: () => Promise.reject(unavailable('the process scrubs, not its threads')),
+    close: async () => (await line?.catch(() => undefined))?.end(),
   });
+}
+
+function createEngine({ dataDir, epochs, threads, limiter, ...writer }: Access): StoreEngine {
+  const reader = openReader(dataDir);
+  const snapshots = createSnapshots(reader, () => epochs.now('commits'));
+  const commitGroup: CommitGroup = async (changes, giveUpAt) =>
+    (await writer.commit({ changes, giveUpAt })).map(toOutcome);
+  const lane = createLane(groupsInFlight, commitGroup, threads);
   const statementOf = createStatementCache(reader);
   const scanner = createScanner(dataDir);
 
@@ -56,7 +94,7 @@ export async function openSqlite(options: StoreOptions): Promise<StoreEngine> {
       snapshots.read(() => statementOf('select 1').get());
       await writer.probe();
     },
-    limiter: memoryLimiter,
+    limiter,
     scrub: () => writer.scrub(),
     close: async () => {
       await lane.close();

@@ -3,16 +3,20 @@ import type { DatabaseSync } from 'node:sqlite';
 import { unavailable } from '../unavailable.ts';
 
 export interface Snapshots {
-  /** From the second read of a turn of the event loop on, all of that turn see the same. */
+  /**
+   * From the second read of a turn of the event loop on, all of that turn see the same, until a commit:
+   * what anybody was notified of by then, on any thread, is seen.
+   */
   read<R>(run: () => R): R;
-  /** What is read from now on sees every commit so far. Called before anybody is notified of a commit. */
   end(): void;
 }
 
-export function createSnapshots(reader: DatabaseSync): Snapshots {
+/** @param commits gives another number after each commit, before anybody is notified of it. */
+export function createSnapshots(reader: DatabaseSync, commits: () => number): Snapshots {
   const begin = reader.prepare('begin');
   const commit = reader.prepare('commit');
   let hasRead = false;
+  let begunAt = commits();
 
   function end(): void {
     hasRead = false;
@@ -20,6 +24,11 @@ export function createSnapshots(reader: DatabaseSync): Snapshots {
   }
 
   function enter(): void {
+    const latest = commits();
+    if (latest !== begunAt) {
+      begunAt = latest;
+      if (reader.isTransaction) commit.run();
+    }
     if (!hasRead) {
       hasRead = true;
       setImmediate(end);

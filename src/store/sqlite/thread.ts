@@ -1,47 +1,33 @@
-/** This side of the writer thread: its messages, its start, and its restart should it ever die. */
-import { Worker } from 'node:worker_threads';
+/** This side of the writer thread: its start, the ways to it, and its restart should it ever die. */
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
+import type { Epochs } from '../../lib/epochs.ts';
 import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
-import type { Prover } from '../../lib/log-chain/proof.ts';
-import type { FlatChange, Precondition } from '../change.ts';
-import type { SqlValue } from '../tables.ts';
 import { unavailable, uncertain } from '../unavailable.ts';
+import { type WireOutcome, type WriterLine, writerLine } from './wire.ts';
 
 export interface WriterOptions {
   readonly dataDir: string;
   readonly streamId: string;
-  /** Whether entries come back with the outcome of their change, as they were chained. */
+  /** Whether entries come back after each commit, as they were chained. */
   readonly returnsEntries: boolean;
+  readonly epochs: SharedArrayBuffer;
 }
 
-/** Changes that become one commit, unless it is later than `giveUpAt` by then. */
-export interface WireGroup {
-  readonly changes: readonly FlatChange[];
-  /** Those of all changes, each once: to post a key costs as much as to post a change. */
-  readonly provers: readonly Prover[];
-  readonly giveUpAt: number;
-}
-
-export type WireRequest = WireGroup | 'probe' | 'scrub' | 'close';
-
-export interface WireOutcome {
-  readonly conflict?: Precondition;
-  /** The engine could not do it; the text is for the operator. */
-  readonly unavailable?: string;
-  /** The engine never will. */
-  readonly unstorable?: string;
-  /** Of the whole group, with its first outcome. */
-  readonly entries?: readonly ChainedEntry[];
-}
+/** What the thread is asked for besides commits. Through the port come groups of another thread. */
+export type WriterRequest = 'probe' | 'scrub' | 'close' | { readonly port: MessagePort };
 
 /** `failed` is the only message of a thread that could not open the database. */
-export type WireReply =
+export type WriterMessage =
   | 'ready'
   | { readonly failed: string; readonly name: string }
-  | readonly WireOutcome[];
+  | { readonly outcome: WireOutcome }
+  | { readonly entries: readonly ChainedEntry[] };
 
 export interface Writer {
   /** One outcome for each change, in their order, once the group is durable. */
-  commit(group: Omit<WireGroup, 'provers'>): Promise<readonly WireOutcome[]>;
+  commit: WriterLine['commit'];
+  /** For another thread, to make a {@link writerLine} of. It is closed when the writer thread ends. */
+  port(): Promise<MessagePort>;
   /** Rejects with `unavailable` unless the database can be written. */
   probe(): Promise<void>;
   /** Rejects with `unavailable` while another process reads what would have to go. */
@@ -49,15 +35,19 @@ export interface Writer {
   close(): Promise<void>;
 }
 
-export interface StartOptions extends Omit<WriterOptions, 'streamId'> {
+export interface StartOptions {
+  readonly dataDir: string;
   readonly newStreamId: () => string;
+  readonly epochs: Epochs;
+  /** Gets the entries of each commit once they are durable, in their order. */
+  readonly onCommitted?: ((entries: readonly ChainedEntry[]) => void) | undefined;
 }
 
 /**
  * Starts the thread and waits until the database is open and migrated. Rejects with what the thread
  * failed with; should it die and not come up again later, requests fail with `unavailable`.
  */
-export async function startWriter({ newStreamId, ...fixed }: StartOptions): Promise<Writer> {
+export async function startWriter(options: StartOptions): Promise<Writer> {
   let thread: Promise<Thread> | undefined;
   let closed = false;
 
@@ -66,7 +56,7 @@ export async function startWriter({ newStreamId, ...fixed }: StartOptions): Prom
     const forget = () => {
       if (thread === own) thread = undefined;
     };
-    const own = startThread({ ...fixed, streamId: newStreamId() }, forget);
+    const own = startThread(options, forget);
     own.catch(forget);
     thread = own;
     return own;
@@ -82,18 +72,14 @@ export async function startWriter({ newStreamId, ...fixed }: StartOptions): Prom
   }
 
   async function ask(request: 'probe' | 'scrub'): Promise<void> {
-    const [outcome] = await (await running()).send(request);
-    if (outcome?.unavailable !== undefined) throw unavailable(outcome.unavailable);
+    const outcome = await (await running()).send(request);
+    if (outcome.unavailable !== undefined) throw unavailable(outcome.unavailable);
   }
 
   await start();
   return {
-    commit: async ({ changes, giveUpAt }) =>
-      (await running()).send({
-        changes: changes.map(toWire),
-        provers: proversOf(changes),
-        giveUpAt,
-      }),
+    commit: async (group) => (await running()).line.commit(group),
+    port: async () => (await running()).port(),
     probe: () => ask('probe'),
     scrub: () => ask('scrub'),
     close: async () => {
@@ -104,71 +90,65 @@ export async function startWriter({ newStreamId, ...fixed }: StartOptions): Prom
   };
 }
 
-/** The change without memory that it shares: a pool holds plaintexts, and all of it would be sent. */
-export function toWire({ operations, entries }: FlatChange): FlatChange {
-  return {
-    operations: operations.map((operation) => ({
-      ...operation,
-      values: operation.values.map(detach),
-    })),
-    entries,
-    provers: [],
-  };
-}
-
-/** Those of all changes, one for each tenant. */
-function proversOf(changes: readonly FlatChange[]): Prover[] {
-  const provers = new Map<string, Prover>();
-  for (const change of changes) {
-    for (const prover of change.provers) provers.set(prover.tenant_id, prover);
-  }
-  return [...provers.values()];
-}
-
-/** Posting copies the whole buffer below a view. */
-function detach(value: SqlValue): SqlValue {
-  if (!(value instanceof Uint8Array) || value.byteLength === value.buffer.byteLength) return value;
-  return new Uint8Array(value);
-}
-
 interface Thread {
-  send(request: WireRequest): Promise<readonly WireOutcome[]>;
+  /** Of this side. */
+  readonly line: WriterLine;
+  port(): MessagePort;
+  send(request: 'probe' | 'scrub'): Promise<WireOutcome>;
   /** Resolves once what was sent is done and the thread has ended. */
   close(): Promise<void>;
 }
 
-interface PendingGroup {
-  resolve(outcomes: readonly WireOutcome[]): void;
+interface PendingRequest {
+  resolve(outcome: WireOutcome): void;
   reject(error: Error): void;
 }
 
 const threadFile = new URL(`./writer${import.meta.url.slice(-3)}`, import.meta.url);
 
-function startThread(options: WriterOptions, onEnd: () => void): Promise<Thread> {
-  const worker = new Worker(threadFile, { workerData: options });
-  const waiting: PendingGroup[] = [];
+function startThread(
+  { dataDir, newStreamId, epochs, onCommitted }: StartOptions,
+  onEnd: () => void,
+): Promise<Thread> {
+  const workerData: WriterOptions = {
+    dataDir,
+    streamId: newStreamId(),
+    returnsEntries: onCommitted !== undefined,
+    epochs: epochs.memory,
+  };
+  const worker = new Worker(threadFile, { name: 'writer', workerData });
+  const waiting: PendingRequest[] = [];
+  const port = () => {
+    const { port1, port2 } = new MessageChannel();
+    worker.postMessage({ port: port2 } satisfies WriterRequest, [port2]);
+    return port1;
+  };
+  const line = writerLine(port(), () => undefined);
   const thread: Thread = {
+    line,
+    port,
     send: (request) =>
       new Promise((resolve, reject) => {
-        worker.postMessage(request);
+        worker.postMessage(request satisfies WriterRequest);
         waiting.push({ resolve, reject });
       }),
     close: () =>
       new Promise((resolve) => {
         worker.once('exit', () => resolve());
-        worker.postMessage('close' satisfies WireRequest);
+        worker.postMessage('close' satisfies WriterRequest);
       }),
   };
   return new Promise((resolve, reject) => {
-    worker.on('message', (reply: WireReply) => {
-      if (reply === 'ready') resolve(thread);
-      else if ('failed' in reply)
-        reject(Object.assign(new Error(reply.failed), { name: reply.name }));
-      else waiting.shift()?.resolve(reply);
+    worker.on('message', (message: WriterMessage) => {
+      if (message === 'ready') resolve(thread);
+      else if ('entries' in message) onCommitted?.(message.entries);
+      else if ('outcome' in message) waiting.shift()?.resolve(message.outcome);
+      else reject(Object.assign(new Error(message.failed), { name: message.name }));
     });
     worker.on('error', reject);
     worker.on('exit', () => {
       onEnd();
+      line.end();
       reject(unavailable('the writer thread could not start'));
       for (const pending of waiting) pending.reject(uncertain('the writer thread ended'));
     });

@@ -1,14 +1,18 @@
 /** The writer thread: owns the writing connection and commits one group per transaction. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
+import { createEpochs } from '../../lib/epochs.ts';
 import { chainBlock } from '../../lib/log-chain/block.ts';
 import { type Continuation, LogChain } from '../../lib/log-chain/chain.ts';
+import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
 import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
 import { storedValues } from '../stored-form.ts';
 import { type SqlValue, shapes, type Table } from '../tables.ts';
 import { busyTimeoutMs, openWriter } from './database.ts';
-import type { WireGroup, WireOutcome, WireReply, WireRequest, WriterOptions } from './thread.ts';
+import { servePorts } from './ports.ts';
+import type { WriterMessage, WriterOptions, WriterRequest } from './thread.ts';
+import type { WireGroup, WireOutcome } from './wire.ts';
 
 class ConflictError extends Error {
   readonly precondition: Precondition;
@@ -49,6 +53,12 @@ function sqlOf(table: Table, action: RowOperation['action']): string {
   // By itself SQLite would rather go through all of the tenant's rows, in the order of their key.
   const index = action === 'clear' ? ` indexed by ${table}_by_owner` : '';
   return `delete from ${table}${index} where ${named.join(' and ')}`;
+}
+
+interface Committed {
+  readonly outcomes: readonly WireOutcome[];
+  /** As they were chained, where somebody wants them. */
+  readonly entries: readonly ChainedEntry[];
 }
 
 const constraintFailures = new Set([1555, 2067]); // SQLITE_CONSTRAINT_PRIMARYKEY, _UNIQUE
@@ -131,16 +141,7 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
     return continuation;
   }
 
-  /** With the first outcome come the entries of all. */
-  function withEntries(
-    [first = {}, ...others]: readonly WireOutcome[],
-    { blocks }: Continuation,
-  ): WireOutcome[] {
-    const entries = blocks.flatMap(({ previous, block }) => chainBlock(previous, block));
-    return [{ ...first, entries }, ...others];
-  }
-
-  return ({ changes, provers, giveUpAt }: WireGroup): WireOutcome[] => {
+  return ({ changes, provers, giveUpAt }: WireGroup): Committed => {
     try {
       // Other processes were waited for by the group before as well.
       const patienceMs = giveUpAt - monotonicMs();
@@ -152,11 +153,13 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
       const continuation = writeLog(done, provers);
       database.exec('commit');
       chain.adopt(continuation);
-      return returnsEntries ? withEntries(outcomes, continuation) : outcomes;
+      const wanted = returnsEntries ? continuation.blocks : [];
+      const entries = wanted.flatMap(({ previous, block }) => chainBlock(previous, block));
+      return { outcomes, entries };
     } catch (error) {
       if (database.isTransaction) database.exec('rollback');
       const unavailable = describe(error);
-      return changes.map(() => ({ unavailable }));
+      return { outcomes: changes.map(() => ({ unavailable })), entries: [] };
     }
   };
 }
@@ -221,33 +224,41 @@ function describe(error: unknown): string {
 }
 
 function serve(options: WriterOptions): void {
-  const port = parentPort;
-  if (!port) throw new Error('sqlite-writer runs in a worker thread');
-  const reply = (message: WireReply) => port.postMessage(message);
+  const control = parentPort;
+  if (!control) throw new Error('sqlite-writer runs in a worker thread');
+  const send = (message: WriterMessage) => control.postMessage(message);
   let database: DatabaseSync;
   try {
     database = openWriter(options.dataDir);
   } catch (error) {
     const bySqlite = error instanceof Error && 'errcode' in error;
     const name = error instanceof Error ? error.name : 'Error';
-    reply({ failed: describe(error), name: bySqlite ? 'SqliteError' : name });
-    port.close();
+    send({ failed: describe(error), name: bySqlite ? 'SqliteError' : name });
+    control.close();
     return;
   }
+  const epochs = createEpochs(options.epochs);
   const commitGroup = createCommitter(database, options);
-  port.on('message', (request: WireRequest) => {
+  const ports = servePorts((group) => {
+    const { outcomes, entries } = commitGroup(group);
+    epochs.advance('commits');
+    if (entries.length > 0) send({ entries });
+    return outcomes;
+  });
+  control.on('message', (request: WriterRequest) => {
     if (request === 'close') {
+      ports.close();
       database.close();
-      port.close();
+      control.close();
     } else if (request === 'probe') {
-      reply([probe(database)]);
+      send({ outcome: probe(database) });
     } else if (request === 'scrub') {
-      reply([scrub(database)]);
+      send({ outcome: scrub(database) });
     } else {
-      reply(commitGroup(request));
+      ports.add(request.port);
     }
   });
-  reply('ready');
+  send('ready');
 }
 
 serve(workerData as WriterOptions);

@@ -7,7 +7,7 @@ import { nodeHttp } from '../../lib/node-http.ts';
 import { type AllowList, hostAndPort } from '../../outbound/allow-list.ts';
 
 export interface BankHostConfig {
-  readonly url: URL;
+  readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** JSON whose strings are expressions over `routing_number`, `account_number`, `country_code`. */
   readonly request: Json;
@@ -27,10 +27,10 @@ export const requestDefault: Json = {
 export const answerDefault = '{{ body.status }}';
 
 /** @throws VaultError `validation_failed`, as does everything below; none of it quotes the text. */
-export function parseUrl(text: string, allow: AllowList): URL {
+export function parseUrl(text: string, allow: AllowList): string {
   const url = URL.parse(text);
   const callable = url && (url.protocol === 'https:' || allow.has(hostAndPort(url)));
-  if (callable && url.username === '' && url.password === '') return url;
+  if (callable && url.username === '' && url.password === '') return url.href;
   throw invalid(
     'url',
     'must be an https URL without a user name; http is for hosts in STRONGROOM_OUTBOUND_ALLOW',

@@ -46,7 +46,7 @@ export function createBankHost(
     const scope = { routing_number, country_code, account_number: accountNumber.reveal() };
     return outbound({
       method: 'POST',
-      url,
+      url: new URL(url),
       headers: { 'content-type': 'application/json', accept: 'application/json', ...headers },
       body: JSON.stringify(evaluateTemplate(template, scope) ?? null),
       timeoutMs: Math.max(1, deadline - clock.now()),

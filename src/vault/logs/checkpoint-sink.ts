@@ -23,7 +23,7 @@ export type Deliver = (checkpoint: string) => Promise<void>;
 
 export interface CheckpointSink {
   /** Takes the checkpoints of a change that is durable. Returns at once, whatever becomes of them. */
-  readonly take: (change: Change) => void;
+  readonly take: (change: Pick<Change, 'insert'>) => void;
   /** Tries what waits once more and gives up after a little while; it stays in the database. */
   close(): Promise<void>;
 }

@@ -29,8 +29,13 @@ export interface LogQuery {
 export interface LogReading {
   readonly store: Store;
   readonly clock: Clock;
-  /** After which entry a page begins, for callers who count `page` upwards. */
-  readonly pageEnds: ExpiringMap<string, LogPosition>;
+  readonly pageEnds: PageEnds;
+}
+
+/** After which entry a page begins, for callers who count `page` upwards. */
+export interface PageEnds {
+  get(page: string): Promise<LogPosition | undefined>;
+  set(page: string, end: LogPosition): Promise<void>;
 }
 
 const sizeDefault = 20;
@@ -39,9 +44,10 @@ const sizeDefault = 20;
 const turnAgeMsMax = 10 * minute;
 const turnsMax = 10_000;
 
-export function createLogReading(tools: Pick<LogReading, 'store' | 'clock'>): LogReading {
-  const limits = { clock: tools.clock, ageMsMax: turnAgeMsMax, entriesMax: turnsMax };
-  return { ...tools, pageEnds: new ExpiringMap(limits) };
+export function createPageEnds(clock: Clock): PageEnds {
+  const limits = { clock, ageMsMax: turnAgeMsMax, entriesMax: turnsMax };
+  const ends = new ExpiringMap<string, LogPosition>(limits);
+  return { get: async (page) => ends.get(page), set: async (page, end) => ends.set(page, end) };
 }
 
 /**
@@ -65,13 +71,13 @@ export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): De
   return async () => {
     const now = clock.now();
     const oldest = parseInstant(Math.max(from ?? 0, oldestReadable(tenant, now)));
-    const after = cursor ?? (page && page > 1 ? pageEnds.get(pageKey(page)) : undefined);
+    const after = cursor ?? (page && page > 1 ? await pageEnds.get(pageKey(page)) : undefined);
     const skip = after || page === undefined ? 0 : (page - 1) * size;
     const filter = { tenant: tenant.id, entity_type, entity_id, oldest, until };
     const entries = await findLogs(store, { ...filter, after, skip, limit: size + 1 });
     const shown = entries.slice(0, size);
     const last = shown.at(-1);
-    if (page !== undefined && last) pageEnds.set(pageKey(page + 1), logPositionOf(last));
+    if (page !== undefined && last) await pageEnds.set(pageKey(page + 1), logPositionOf(last));
     const next = entries.length > size && last && sealCursor(cursorKey, list, logPositionOf(last));
     return {
       change: {
@@ -98,7 +104,7 @@ export function oldestReadable({ quotas }: Tenant, now: Instant): Instant {
 }
 
 /** The values that `entity_type` can have, in alphabetical order of their names. */
-export function listEntityTypes({ clock }: LogReading, caller: Caller): Decide {
+export function listEntityTypes({ clock }: Pick<LogReading, 'clock'>, caller: Caller): Decide {
   return async () => ({
     change: {
       entries: [

@@ -154,14 +154,7 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
   }
 
   return {
-    store: {
-      ...store,
-      commit: async (change) => {
-        if (!isRefusal(change)) return store.commit(withoutRepeats(change));
-        await logRefusals(change.entries);
-        return {};
-      },
-    },
+    store: countingRefusals(store, logRefusals),
     close: async () => {
       await flushing;
       clearTimeout(timer);
@@ -170,6 +163,24 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
         const fields = { count: left, reason: errorReasonOf(error) };
         log.error('refusals that were counted are not in the log', fields);
       });
+    },
+  };
+}
+
+/**
+ * A store that hands what is only refused to `count`, which resolves once the first refusal of its second
+ * is in the log, and commits all else as the store does.
+ */
+export function countingRefusals(
+  store: Store,
+  count: (refused: Change['entries']) => Promise<void>,
+): Store {
+  return {
+    ...store,
+    commit: async (change) => {
+      if (!isRefusal(change)) return store.commit(withoutRepeats(change));
+      await count(change.entries);
+      return {};
     },
   };
 }

@@ -30,15 +30,19 @@ export interface TenantsOptions {
 }
 
 export function createTenants({ store, rootKey, clock, random }: TenantsOptions): Tenants {
+  // What this process commits takes effect at once here; other servers see it within a second.
+  const epoch = () => store.epochs.now('tenants');
   const recent = new ExpiringMap<TenantId, Tenant>({
     clock,
     ageMsMax: staleMsMax,
     entriesMax: tenantsCached,
+    epoch,
   });
   const keyrings = new ExpiringMap<TenantId, { wrapped: Uint8Array; keyring: Keyring }>({
     clock,
     ageMsMax: keyringAgeMsMax,
     entriesMax: tenantsCached,
+    epoch,
   });
 
   const opened = ({ tenant_id, keyring }: Row<'tenants'>): Keyring =>
@@ -84,14 +88,6 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
     keyrings.delete(id);
     return undefined;
   }
-
-  // What this process commits takes effect at once here; other servers see it within a second.
-  store.subscribe(({ replace }) => {
-    for (const { tenant_id } of replace?.tenants ?? []) {
-      recent.delete(tenant_id);
-      keyrings.delete(tenant_id);
-    }
-  });
 
   return {
     find: async (id) => {

@@ -1,0 +1,35 @@
+/** Counters in memory that all threads of a process share: one says that something changed, all see it at once. */
+
+const names = [
+  /** Commits of the embedded engine: a snapshot that began before the latest does not show it. */
+  'commits',
+  /** Commits that took something from a key, an application or a tenant, or changed what it may do. */
+  'access',
+  /** Commits that changed or ended a tenant. */
+  'tenants',
+] as const;
+
+export type EpochName = (typeof names)[number];
+
+export interface Epochs {
+  /** What another thread makes the same epochs of. */
+  readonly memory: SharedArrayBuffer;
+  /** A number that is another one whenever the epoch was advanced since. */
+  now(name: EpochName): number;
+  /** Before anybody is notified of what changed. */
+  advance(name: EpochName): void;
+}
+
+/** @param memory of the epochs of another thread; new ones without. */
+export function createEpochs(
+  memory = new SharedArrayBuffer(names.length * Int32Array.BYTES_PER_ELEMENT),
+): Epochs {
+  const counters = new Int32Array(memory);
+  return {
+    memory,
+    now: (name) => Atomics.load(counters, names.indexOf(name)),
+    advance: (name) => {
+      Atomics.add(counters, names.indexOf(name), 1);
+    },
+  };
+}

@@ -1,0 +1,117 @@
+/** A line between two threads: calls with a response, and notices without one, as data. */
+import { MessagePort } from 'node:worker_threads';
+import { type ErrorCode, VaultError, type VaultErrorDetails } from '../lib/errors.ts';
+
+/** What one side asks of the other: for each name, what goes there and what comes back. */
+type Calls<C> = { readonly [N in keyof C]: (input: never) => unknown };
+type Input<C extends Calls<C>, N extends keyof C> = Parameters<C[N]>[0];
+type Output<C extends Calls<C>, N extends keyof C> = Awaited<ReturnType<C[N]>>;
+
+export interface Line<C extends Calls<C>> {
+  /** Rejects with the error of the other side, or with the one with which the line ended. */
+  call<N extends keyof C & string>(name: N, input: Input<C, N>): Promise<Output<C, N>>;
+  /** Arrives before whatever is sent later. What becomes of it is not known. */
+  notify<N extends keyof C & string>(name: N, input: Input<C, N>): void;
+  /** Fails all calls that wait, and those to come. */
+  end(error: Error): void;
+}
+
+/** A worker, or what a worker has of its parent. */
+interface End {
+  postMessage(message: unknown, transfer: MessagePort[]): void;
+  on(event: 'message', listener: (message: Message) => void): unknown;
+}
+
+interface Question {
+  readonly ask: string;
+  readonly input: unknown;
+  /** Without one no response is expected. */
+  readonly id?: number;
+}
+
+type Message =
+  | Question
+  | { readonly id: number; readonly output: unknown }
+  | { readonly id: number; readonly failure: Failure };
+
+interface Pending {
+  resolve(output: unknown): void;
+  reject(error: Error): void;
+}
+
+/** @param own what the other side may ask for here. */
+export function createLine<Theirs extends Calls<Theirs>, Own extends Calls<Own>>(
+  end: End,
+  own: Own,
+): Line<Theirs> {
+  const pending = new Map<number, Pending>();
+  let latest = 0;
+  let ended: Error | undefined;
+
+  async function run({ ask, input, id }: Question): Promise<void> {
+    let response: Message | undefined;
+    let transfer: MessagePort[] = [];
+    try {
+      const output = await own[ask as keyof Own](input as never);
+      if (output instanceof MessagePort) transfer = [output];
+      if (id !== undefined) response = { id, output };
+    } catch (error) {
+      if (id !== undefined) response = { id, failure: failureOf(error) };
+    }
+    if (response && !ended) end.postMessage(response, transfer);
+  }
+
+  end.on('message', (message) => {
+    if ('ask' in message) {
+      void run(message);
+      return;
+    }
+    const call = pending.get(message.id);
+    pending.delete(message.id);
+    if ('failure' in message) call?.reject(errorOf(message.failure));
+    else call?.resolve(message.output);
+  });
+
+  return {
+    call: (ask, input) =>
+      new Promise<never>((resolve, reject) => {
+        if (ended) throw ended;
+        const id = ++latest;
+        end.postMessage({ ask, input, id } satisfies Message, []);
+        pending.set(id, { resolve: resolve as (output: unknown) => void, reject });
+      }),
+    notify: (ask, input) => {
+      if (!ended) end.postMessage({ ask, input } satisfies Message, []);
+    },
+    end: (error) => {
+      ended ??= error;
+      for (const { reject } of pending.values()) reject(ended);
+      pending.clear();
+    },
+  };
+}
+
+/** An error as data. Copies of errors keep neither their class nor what is our own in them. */
+type Failure =
+  | { readonly code: ErrorCode; readonly details: VaultErrorDetails }
+  | { readonly name: string; readonly message: string; readonly stack: string | undefined };
+
+function failureOf(error: unknown): Failure {
+  if (error instanceof VaultError) {
+    const { code, public: shown, message, errors, headers, altered } = error;
+    const more = { ...(errors && { errors }), ...(headers && { headers }) };
+    return {
+      code,
+      details: { public: shown, internal: message, ...more, ...(altered && { altered }) },
+    };
+  }
+  const { name, message, stack } =
+    error instanceof Error ? error : new Error('no error was thrown');
+  return { name, message, stack };
+}
+
+function errorOf(failure: Failure): Error {
+  if ('code' in failure) return new VaultError(failure.code, failure.details);
+  const { name, message, stack } = failure;
+  return Object.assign(new Error(message), { name, stack });
+}

@@ -1,0 +1,71 @@
+/** All that the process and its answering threads ask of each other. */
+import type { MessagePort } from 'node:worker_threads';
+import type { AnsweringConfig } from '../answering.ts';
+import type { Config } from '../config.ts';
+import type { RootKey } from '../crypto/root-key.ts';
+import type { OnFailedAuthentication } from '../gate/failed-authentication.ts';
+import type { ChainedEntry } from '../lib/log-chain/entries.ts';
+import type { Log, LogFields } from '../lib/telemetry/log.ts';
+import type { Counts, Metrics } from '../lib/telemetry/metrics.ts';
+import type { Change } from '../store/change.ts';
+import type { Limit, Standing } from '../store/limiter.ts';
+import type { Row } from '../store/tables.ts';
+import type { LogPosition } from '../vault/logs/find.ts';
+
+/** What a thread is made of: plain data, and memory that all threads share. */
+export interface ThreadData {
+  readonly config: AnsweringConfig & Pick<Config, 'databaseUrl' | 'dataDir' | 'host' | 'threads'>;
+  readonly rootKey: RootKey;
+  readonly epochs: SharedArrayBuffer;
+  /** Of a clock that is not the machine's. */
+  readonly clock: SharedArrayBuffer | undefined;
+  readonly requestTimeoutMs: number | undefined;
+}
+
+/** What the process asks of a thread. */
+export interface ThreadCalls {
+  /** Builds all that answers; fails as a start does. */
+  prepare(data: ThreadData): Promise<void>;
+  /** @returns the port, which the system chooses for port 0. */
+  listen(port: number): Promise<number>;
+  counts(): Promise<Counts>;
+  /** Resolves when every request that has begun is answered and nothing waits to be committed. */
+  stop(): Promise<void>;
+}
+
+/** What a thread asks of the process, which has it once. */
+export interface ProcessCalls {
+  /** Of the embedded engine. */
+  writerPort(): Promise<MessagePort>;
+  ping(): Promise<void>;
+  /** Of the embedded engine; servers on PostgreSQL count in the database. */
+  countRequests(counted: CountedRequests): Promise<Standing>;
+  logRefusals(refused: Change['entries']): Promise<void>;
+  logFailedAuthentication(failed: Parameters<OnFailedAuthentication>): Promise<void>;
+  countFailedAttempt(address: string): Promise<void>;
+  /** Resolves when it is the turn of a key from this address, until `endLookUp`. */
+  beginLookUp(address: string): Promise<LookUp>;
+  endLookUp(lookUp: LookUp): void;
+  pageEnd(page: string): Promise<LogPosition | undefined>;
+  setPageEnd(end: { readonly page: string; readonly position: LogPosition }): Promise<void>;
+  exposeMetrics(): ReturnType<Metrics['expose']>;
+  log(line: LogLine): void;
+  /** On PostgreSQL, where threads write log streams of their own. */
+  takeEntries(entries: readonly ChainedEntry[]): void;
+  takeCheckpoints(checkpoints: readonly Row<'checkpoints'>[]): void;
+}
+
+/** Names a look-up of a thread. */
+export type LookUp = number;
+
+export interface CountedRequests {
+  readonly limit: Limit;
+  readonly key: string;
+  readonly times: number | undefined;
+}
+
+export interface LogLine {
+  readonly level: keyof Log;
+  readonly message: string;
+  readonly fields: LogFields | undefined;
+}

@@ -1,0 +1,79 @@
+/** The service: from the configuration to a vault that listens. */
+import type { AnsweringOptions } from '../answering.ts';
+import type { Config } from '../config.ts';
+import type { JobPause } from '../jobs/runner.ts';
+import { openProcess, type Process, type ProcessOptions } from '../process.ts';
+import type { Bootstrapped } from '../vault/tenants/bootstrap.ts';
+
+export interface Running {
+  /** Where it listens, for example `http://127.0.0.1:8080`. */
+  readonly url: string;
+  readonly vault: Process;
+  /** What the first start made, in an empty store; `undefined` on every later start. */
+  readonly bootstrapped: Bootstrapped | undefined;
+  /** Finishes what is in flight, then closes the store. */
+  stop(): Promise<void>;
+}
+
+export interface ServeOptions extends ProcessOptions, AnsweringOptions {
+  /** Passes the time between two runs of a job; a parameter like the clock. */
+  readonly jobPause?: JobPause;
+}
+
+export async function serve(config: Config, options: ServeOptions = {}): Promise<Running> {
+  const vault = await openProcess(config, options);
+  try {
+    const listening = await listen(vault, config, options);
+    const jobs = vault.startJobs(options.jobPause);
+    return {
+      url: urlOf(config, listening.port),
+      vault,
+      bootstrapped: vault.bootstrapped,
+      stop: async () => {
+        await Promise.all([listening.close(), jobs.stop()]);
+        await vault.close();
+      },
+    };
+  } catch (error) {
+    await vault.close();
+    throw error;
+  }
+}
+
+interface Listening {
+  readonly port: number;
+  /** Resolves when every request that has begun is answered. */
+  close(): Promise<void>;
+}
+
+/** On threads of their own where there are several, and here where there is one. Nothing listens after an error. */
+async function listen(
+  vault: Process,
+  config: Config,
+  options: AnsweringOptions,
+): Promise<Listening> {
+  if (mayShare(config, vault)) {
+    const { startThreads } = await import('./threads.ts');
+    return startThreads(vault, config, options);
+  }
+  const { createAnswering } = await import('../answering.ts');
+  const answering = await createAnswering(vault, config, options);
+  try {
+    return { port: await answering.listen(config), close: answering.close };
+  } catch (error) {
+    await answering.close();
+    throw error;
+  }
+}
+
+/** Whether several threads can listen on one port, which only Linux then deals connections out from. */
+function mayShare({ threads }: Config, { log }: Process): boolean {
+  if (threads === 1 || process.platform === 'linux') return threads > 1;
+  log.warn('several threads share a port on Linux alone; one thread answers all requests');
+  return false;
+}
+
+function urlOf({ host, tls }: Config, port: number): string {
+  const name = host.includes(':') ? `[${host}]` : host;
+  return `${tls ? 'https' : 'http'}://${name}:${port}`;
+}

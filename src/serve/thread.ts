@@ -1,0 +1,55 @@
+/** The code of an answering thread: it builds what answers, listens, and stops when it is asked to. */
+import assert from 'node:assert/strict';
+import { flushCompileCache } from 'node:module';
+import { parentPort } from 'node:worker_threads';
+import { type Answering, createAnswering } from '../answering.ts';
+import { createLine, type Line } from './line.ts';
+import type { ProcessCalls, ThreadCalls, ThreadData } from './messages.ts';
+import { openRemote, type Remote } from './remote.ts';
+
+interface Prepared {
+  readonly remote: Remote;
+  readonly answering: Answering;
+  readonly host: string;
+}
+
+async function prepare(line: Line<ProcessCalls>, data: ThreadData): Promise<Prepared> {
+  const remote = await openRemote(line, data);
+  try {
+    const answering = await createAnswering(remote, data.config, data);
+    return { remote, answering, host: data.config.host };
+  } catch (error) {
+    await remote.close();
+    throw error;
+  }
+}
+
+function run(): void {
+  assert(parentPort, 'an answering thread has a parent');
+  let preparing: Promise<Prepared> | undefined;
+  const prepared = () => {
+    assert(preparing, 'the process prepares a thread first');
+    return preparing;
+  };
+  const line: Line<ProcessCalls> = createLine<ProcessCalls, ThreadCalls>(parentPort, {
+    prepare: async (data) => {
+      preparing = prepare(line, data);
+      await preparing;
+    },
+    listen: async (port) => {
+      const { answering, host } = await prepared();
+      const listening = await answering.listen({ host, port, isShared: true });
+      // A thread that is ended keeps nothing for the next start.
+      flushCompileCache();
+      return listening;
+    },
+    counts: async () => (await prepared()).remote.counts(),
+    stop: async () => {
+      const { answering, remote } = await prepared();
+      await answering.close();
+      await remote.close();
+    },
+  });
+}
+
+run();

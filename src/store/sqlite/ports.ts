@@ -1,0 +1,95 @@
+/** The writer's ports: the groups that wait on all of them become one transaction. */
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import type { FlatChange } from '../change.ts';
+import { groupMax, monotonicMs, weightOf } from '../commit/queue.ts';
+import type { WireGroup, WireOutcome } from './wire.ts';
+
+interface Arrived extends WireGroup {
+  readonly port: MessagePort;
+}
+
+export interface Ports {
+  /** From now on what comes through the port is committed, and its outcomes go back through it. */
+  add(port: MessagePort): void;
+  close(): void;
+}
+
+/** @param commit one transaction: an outcome for each change of the group, in their order. */
+export function servePorts(commit: (group: WireGroup) => readonly WireOutcome[]): Ports {
+  const ports = new Set<MessagePort>();
+  let waiting: Arrived[] = [];
+
+  function drain(): void {
+    for (const port of ports) {
+      for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) {
+        waiting.push({ port, ...(next.message as WireGroup) });
+      }
+    }
+  }
+
+  function serve(groups: readonly Arrived[]): void {
+    for (const [at, outcomes] of commitTogether(commit, groups).entries()) {
+      groups[at]?.port.postMessage(outcomes);
+    }
+  }
+
+  return {
+    add: (port) => {
+      ports.add(port);
+      port.on('close', () => ports.delete(port));
+      port.on('message', (group: WireGroup) => {
+        waiting.push({ port, ...group });
+        drain();
+        while (waiting.length > 0) {
+          const length = groupsInOne(waiting);
+          const groups = waiting.slice(0, length);
+          waiting = waiting.slice(length);
+          serve(groups);
+        }
+      });
+    },
+    close: () => {
+      for (const port of ports) port.close();
+    },
+  };
+}
+
+/** So many of the groups, the first ones, make one transaction: bounded as each of them is by itself. */
+function groupsInOne(groups: readonly Pick<WireGroup, 'changes'>[]): number {
+  if (groups.length < 2) return groups.length;
+  const sum = { changes: 0, rows: 0, bytes: 0 };
+  for (const [at, { changes }] of groups.entries()) {
+    sum.changes += changes.length;
+    for (const { rows, bytes } of changes.map(weightOf)) {
+      sum.rows += rows;
+      sum.bytes += bytes;
+    }
+    const isFull =
+      sum.changes > groupMax.changes || sum.rows > groupMax.rows || sum.bytes > groupMax.bytes;
+    if (isFull) return Math.max(1, at);
+  }
+  return groups.length;
+}
+
+function commitTogether(
+  commit: (group: WireGroup) => readonly WireOutcome[],
+  groups: readonly WireGroup[],
+): readonly (readonly WireOutcome[])[] {
+  const [only] = groups;
+  if (only && groups.length === 1) return [commit(only)];
+  const changes: FlatChange[] = groups.flatMap((group) => group.changes);
+  const giveUpAt = Math.min(...groups.map((group) => group.giveUpAt));
+  const provers = groups.flatMap((group) => group.provers);
+  const outcomes = commit({ changes, provers, giveUpAt });
+  // The time of one ran out, which leaves the others what they have.
+  const hasRunOut = monotonicMs() >= giveUpAt;
+  if (hasRunOut && outcomes.every(({ unavailable }) => unavailable !== undefined)) {
+    return groups.map(commit);
+  }
+  let done = 0;
+  return groups.map((group) => {
+    const from = done;
+    done += group.changes.length;
+    return outcomes.slice(from, done);
+  });
+}

@@ -1,0 +1,87 @@
+/** What crosses between the writer thread and those that commit through it, and one end of such a line. */
+import type { MessagePort } from 'node:worker_threads';
+import type { Prover } from '../../lib/log-chain/proof.ts';
+import type { FlatChange, Precondition } from '../change.ts';
+import type { SqlValue } from '../tables.ts';
+import { uncertain } from '../unavailable.ts';
+
+/** Changes that become one commit, unless it is later than `giveUpAt` by then. */
+export interface WireGroup {
+  readonly changes: readonly FlatChange[];
+  /** Those of all changes, each once: to post a key costs as much as to post a change. */
+  readonly provers: readonly Prover[];
+  readonly giveUpAt: number;
+}
+
+export interface WireOutcome {
+  readonly conflict?: Precondition;
+  /** The engine could not do it; the text is for the operator. */
+  readonly unavailable?: string;
+  /** The engine never will. */
+  readonly unstorable?: string;
+}
+
+/** A way to the writer thread, for groups alone. */
+export interface WriterLine {
+  /** One outcome for each change, in their order, once the group is durable. */
+  commit(group: Omit<WireGroup, 'provers'>): Promise<readonly WireOutcome[]>;
+  /** What was sent and has no outcome by now fails: only the writer knows whether it was done. */
+  end(): void;
+}
+
+interface PendingGroup {
+  resolve(outcomes: readonly WireOutcome[]): void;
+  reject(error: Error): void;
+}
+
+/** @param onEnd is called once nothing more can be sent, whoever ended it. */
+export function writerLine(port: MessagePort, onEnd: () => void): WriterLine {
+  let waiting: PendingGroup[] = [];
+
+  function end(): void {
+    port.close();
+    const abandoned = waiting;
+    waiting = [];
+    for (const { reject } of abandoned) reject(uncertain('the writer thread ended'));
+    onEnd();
+  }
+
+  port.on('message', (outcomes: readonly WireOutcome[]) => waiting.shift()?.resolve(outcomes));
+  port.on('close', end);
+  return {
+    commit: ({ changes, giveUpAt }) =>
+      new Promise((resolve, reject) => {
+        const provers = proversOf(changes);
+        port.postMessage({ changes: changes.map(toWire), provers, giveUpAt } satisfies WireGroup);
+        waiting.push({ resolve, reject });
+      }),
+    end,
+  };
+}
+
+/** The change without memory that it shares: a pool holds plaintexts, and all of it would be sent. */
+export function toWire({ operations, entries }: FlatChange): FlatChange {
+  return {
+    operations: operations.map((operation) => ({
+      ...operation,
+      values: operation.values.map(detach),
+    })),
+    entries,
+    provers: [],
+  };
+}
+
+/** Those of all changes, one for each tenant. */
+function proversOf(changes: readonly FlatChange[]): Prover[] {
+  const provers = new Map<string, Prover>();
+  for (const change of changes) {
+    for (const prover of change.provers) provers.set(prover.tenant_id, prover);
+  }
+  return [...provers.values()];
+}
+
+/** Posting copies the whole buffer below a view. */
+function detach(value: SqlValue): SqlValue {
+  if (!(value instanceof Uint8Array) || value.byteLength === value.buffer.byteLength) return value;
+  return new Uint8Array(value);
+}
