@@ -6,7 +6,6 @@ import { VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
 import { Secret } from '../lib/secret.ts';
 import { type AeadKey, nonceBytes, open, seal, tagBytes } from './aead.ts';
-import { encodeParts } from './parts.ts';
 
 /**
  * Bytes that are ciphertext, made only by {@link sealText}:
@@ -23,7 +22,7 @@ export interface Binding {
   readonly alias?: string;
   /** Name of the attribute within that row. */
   readonly field: string;
-  /** The rest of the row, where the secret opens only as long as that is as it was. */
+  /** The rest of the row as well-formed text, where the secret opens only as long as that is as it was. */
   readonly row?: string;
 }
 
@@ -104,17 +103,14 @@ function utf8Of(text: string | Uint8Array): Uint8Array {
   return bytes;
 }
 
+/**
+ * One JSON array, which ends where its bracket is closed, and after it the row. JSON writes half a
+ * surrogate pair as an escape, so no two bindings have the same bytes.
+ */
 function associatedDataOf(purpose: string, keyVersion: number, binding: Binding): Buffer {
-  return encodeParts([
-    'strongroom',
-    String(formatVersion),
-    purpose,
-    binding.tenant,
-    binding.id,
-    binding.field,
-    String(keyVersion),
-    ...(binding.row === undefined ? [] : [binding.row]),
-  ]);
+  const { tenant, id, field, row = '' } = binding;
+  const place = ['strongroom', formatVersion, purpose, tenant, id, field, keyVersion];
+  return Buffer.from(JSON.stringify(place) + row, 'utf8');
 }
 
 function damaged(binding: Binding, reason: string): VaultError {

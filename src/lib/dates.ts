@@ -86,8 +86,16 @@ export function formatInstant(at: Instant, offsetMinutes = 0): string {
 
 /** ISO 8601 in UTC, always with milliseconds: `2030-08-26T19:23:57.120+00:00`. */
 export function formatTimestamp(at: Instant): string {
-  return `${new Date(at).toISOString().slice(0, 23)}+00:00`;
+  const second = Math.floor(at / 1000);
+  // Of what happens now most happens in one second.
+  if (latest.second !== second) {
+    latest = { second, text: new Date(second * 1000).toISOString().slice(0, 20) };
+  }
+  return `${latest.text}${String(at - second * 1000).padStart(3, '0')}+00:00`;
 }
+
+/** The second that was formatted last, as far as its dot. */
+let latest = { second: Number.NaN, text: '' };
 
 function twoDigits(value: number): string {
   return String(value).padStart(2, '0');

@@ -1,7 +1,7 @@
 /** What crosses between the writer thread and those that commit through it, and one end of such a line. */
 import type { MessagePort } from 'node:worker_threads';
 import type { Prover } from '../../lib/log-chain/proof.ts';
-import type { FlatChange, Precondition } from '../change.ts';
+import type { FlatChange, Precondition, RowOperation } from '../change.ts';
 import type { SqlValue } from '../tables.ts';
 import { uncertain } from '../unavailable.ts';
 
@@ -61,13 +61,19 @@ export function writerLine(port: MessagePort, onEnd: () => void): WriterLine {
 
 /** The change without memory that it shares: a pool holds plaintexts, and all of it would be sent. */
 export function toWire({ operations, entries }: FlatChange): FlatChange {
+  return { operations: operations.map(detached), entries, provers: [] };
+}
+
+/** Posting copies the whole buffer below a view. */
+function detached(operation: RowOperation): RowOperation {
+  const { table, action, values } = operation;
+  const isShared = (value: SqlValue) =>
+    value instanceof Uint8Array && value.byteLength < value.buffer.byteLength;
+  if (!values.some(isShared)) return operation;
   return {
-    operations: operations.map((operation) => ({
-      ...operation,
-      values: operation.values.map(detach),
-    })),
-    entries,
-    provers: [],
+    table,
+    action,
+    values: values.map((value) => (isShared(value) ? new Uint8Array(value as Uint8Array) : value)),
   };
 }
 
@@ -78,10 +84,4 @@ function proversOf(changes: readonly FlatChange[]): Prover[] {
     for (const prover of change.provers) provers.set(prover.tenant_id, prover);
   }
   return [...provers.values()];
-}
-
-/** Posting copies the whole buffer below a view. */
-function detach(value: SqlValue): SqlValue {
-  if (!(value instanceof Uint8Array) || value.byteLength === value.buffer.byteLength) return value;
-  return new Uint8Array(value);
 }
