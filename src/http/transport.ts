@@ -143,7 +143,9 @@ function createNodeServer(
   };
   if (!tls) return nodeHttp.createServer(limits, listener);
   const https = process.getBuiltinModule('node:https');
-  return https.createServer({ ...limits, handshakeTimeout: patienceMs, ...tls }, listener);
+  const server = https.createServer({ ...limits, handshakeTimeout: patienceMs, ...tls }, listener);
+  // Before Node passes it on as a client's error: a response would wait for the handshake, and the connection with it.
+  return server.prependListener('tlsClientError', (_error, socket) => socket.destroy());
 }
 
 /** Every path leads to a target or throws what is wrong with it; with and without a slash at its end it is the same. */
