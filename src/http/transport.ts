@@ -1,6 +1,6 @@
 /** What is below every route: connections and their limits, where requests lead, and the end of all of it. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { ListenOptions } from 'node:net';
+import { isIP, type ListenOptions } from 'node:net';
 import proxyAddress from '@fastify/proxy-addr';
 import findMyWay, { type HTTPMethod } from 'find-my-way';
 import { second } from '../lib/clock.ts';
@@ -143,7 +143,9 @@ function createNodeServer(
   };
   if (!tls) return nodeHttp.createServer(limits, listener);
   const https = process.getBuiltinModule('node:https');
-  return https.createServer({ ...limits, handshakeTimeout: patienceMs, ...tls }, listener);
+  const server = https.createServer({ ...limits, handshakeTimeout: patienceMs, ...tls }, listener);
+  // Before Node passes it on as a client's error: a response would wait for the handshake, and the connection with it.
+  return server.prependListener('tlsClientError', (_error, socket) => socket.destroy());
 }
 
 /** Every path leads to a target or throws what is wrong with it; with and without a slash at its end it is the same. */
@@ -178,13 +180,18 @@ function refusePath(message: string): never {
   throw new VaultError('malformed_request', { public: message });
 }
 
-/** The address of the peer, or what the proxies that are trusted say of it. */
+/**
+ * The address of the peer, or what the proxies that are trusted say of it, if that is an address at all:
+ * limits count by it and the log names it. A peer that has left already has none.
+ */
 function createAddressOf({ trustedProxies }: ConnectionOptions) {
-  if (trustedProxies.length === 0) {
-    return ({ socket }: IncomingMessage) => socket.remoteAddress ?? '';
-  }
+  const peerOf = ({ socket }: IncomingMessage) => socket.remoteAddress ?? '';
+  if (trustedProxies.length === 0) return peerOf;
   const trust = proxyAddress.compile([...trustedProxies]);
-  return (request: IncomingMessage) => proxyAddress(request, trust);
+  return (request: IncomingMessage) => {
+    const said = proxyAddress(request, trust);
+    return isIP(said) === 0 ? peerOf(request) : said;
+  };
 }
 
 function countResponse(exchange: Exchange, metrics: Metrics): void {

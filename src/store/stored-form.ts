@@ -1,6 +1,13 @@
 /** How identifiers and digests are stored: texts to the vault, fewer bytes on the disk. */
 import { columnsOf, type RowOperation } from './change.ts';
-import { type ColumnKind, kindsByName, type SqlValue, shapes, type Table } from './tables.ts';
+import {
+  type ColumnKind,
+  kindsByName,
+  type SqlValue,
+  shapes,
+  type Table,
+  textNames,
+} from './tables.ts';
 
 /** The value of a column as the database holds it. Null is null in every form. */
 export function storedForm(kind: ColumnKind, value: SqlValue): SqlValue {
@@ -88,7 +95,7 @@ export function rowReader(
 
 /**
  * The rows that a query gave, with texts in place of stored forms. Columns are known by their names, which
- * mean the same in every table, and what is text already stays as it is.
+ * mean the same in every table; where other tables hold the text itself, it stays as it is.
  */
 export function readRows<R>(rows: R[]): R[] {
   const [first] = rows as AnyRow[];
@@ -96,7 +103,12 @@ export function readRows<R>(rows: R[]): R[] {
   for (const name in first) {
     const kind = kindsByName.get(name);
     if (kind === undefined) continue;
-    for (const row of rows as AnyRow[]) row[name] = valueOfStored(kind, row[name] ?? null);
+    const isTextElsewhere = textNames.has(name);
+    for (const row of rows as AnyRow[]) {
+      const stored = row[name] ?? null;
+      if (isTextElsewhere && typeof stored === 'string') continue;
+      row[name] = valueOfStored(kind, stored);
+    }
   }
   return rows;
 }
@@ -112,6 +124,7 @@ export function tenantNumber(tenant: string): number {
 const tenantsByNumber = new Map<number, string>();
 
 const uuidMark = 1;
+const uuidBytes = 17;
 const textMark = 2;
 
 const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -122,7 +135,7 @@ const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$
  */
 export function idBytes(id: string): Buffer {
   if (id.length !== 36 || !uuidForm.test(id)) return textBytes(id);
-  const bytes = Buffer.allocUnsafe(17);
+  const bytes = Buffer.allocUnsafe(uuidBytes);
   bytes[0] = uuidMark;
   bytes.write(id.replaceAll('-', ''), 1, 'hex');
   return bytes;
@@ -164,22 +177,47 @@ function prefixOfUuid(prefix: string): boolean {
 function idOf(bytes: Uint8Array): string {
   const { buffer, byteOffset, byteLength } = bytes;
   const view = Buffer.from(buffer, byteOffset, byteLength);
-  if (view[0] === textMark) return view.toString('utf8', 1);
+  if (view[0] !== uuidMark || byteLength !== uuidBytes) {
+    const text = view.toString('utf8', 1);
+    return isStoredAs(text, view) ? text : `${foreignBytes}${view.toString('hex')}`;
+  }
   const hex = view.toString('hex', 1);
   const groups = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}`;
   return `${groups}-${hex.slice(20)}`;
 }
 
+/**
+ * What begins the id of a row that the vault did not write, because it writes each id in one way only. If
+ * another way were read as the same id, a list would find the row of a token, and nobody could remove it.
+ * No token id contains a question mark.
+ */
+const foreignBytes = '?x';
+const foreignText = '?t';
+
+const foreignForm = /^\?(?:x((?:[0-9a-f]{2})*)|t(.*))$/s;
+
+/** The id as it was stored, or is to be, so that pages go on after a row that the vault did not write. */
+function storedOfId(id: string): Buffer | string {
+  const [, hex, text] = (id.startsWith('?') && foreignForm.exec(id)) || [];
+  if (hex !== undefined) return Buffer.from(hex, 'hex');
+  return text ?? idBytes(id);
+}
+
+function isStoredAs(id: string, bytes: Buffer): boolean {
+  const stored = storedOfId(id);
+  return typeof stored !== 'string' && bytes.equals(stored);
+}
+
 const write: Partial<Record<ColumnKind, (value: string) => SqlValue>> = {
   tenant: tenantNumber,
-  id: idBytes,
+  id: storedOfId,
   digest: (value) => Buffer.from(value, 'base64url'),
 };
 
 const read: Partial<Record<ColumnKind, (stored: string | number | Uint8Array) => SqlValue>> = {
   tenant: (stored) =>
     typeof stored === 'number' ? (tenantsByNumber.get(stored) ?? null) : (stored as string),
-  id: (stored) => (stored instanceof Uint8Array ? idOf(stored) : stored),
+  id: (stored) => (stored instanceof Uint8Array ? idOf(stored) : `${foreignText}${stored}`),
   digest: (stored) =>
     stored instanceof Uint8Array ? Buffer.from(stored).toString('base64url') : stored,
 };

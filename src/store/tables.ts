@@ -353,3 +353,11 @@ export const kindsByName: ReadonlyMap<string, ColumnKind> = new Map([
     .map(([name, { kind }]) => [name, kind] as const),
   ['id', 'id'],
 ]);
+
+/** Names that are also those of columns which hold the text itself. */
+export const textNames: ReadonlySet<string> = new Set(
+  names
+    .flatMap((name) => Object.entries(specOf(name).columns))
+    .filter(([, { kind }]) => kind === 'text')
+    .map(([name]) => name),
+);

@@ -156,6 +156,10 @@ onBothEngines('Rate limits', (engine) => {
     assert.equal((await behind.send('GET', '/logs', first)).status, 401);
     assert.equal((await behind.send('GET', '/logs', second)).status, 401);
     assert.equal((await behind.send('GET', '/logs', first)).status, 429);
+    // What is not an address is nobody's word: these are all counted as the proxy's own.
+    assert.equal((await behind.send('GET', '/logs', from('192.0.2.3:1'))).status, 401);
+    assert.equal((await behind.send('GET', '/logs', from('192.0.2.3:2'))).status, 429);
+    assert.equal((await behind.send('GET', '/logs', from('x'.repeat(10_000)))).status, 429);
   });
 });
 

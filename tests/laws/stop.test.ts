@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { requestTimeoutMs } from '../../src/http/transport.ts';
+import { writeCertificate } from '../support/certificate.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { environmentOf, spawnVault } from '../support/process.ts';
 import { beginRequest, type Connection, connectTo, untilClosed } from '../support/raw-request.ts';
@@ -74,6 +75,21 @@ onBothEngines('a client that is slow', (engine) => {
       [],
       'a client that gives up is not the failure of the vault',
     );
+  });
+
+  test('in its TLS handshake is cut off, and does not hold a stop', async (t) => {
+    const place = await engine.place(t);
+    const { certFile, keyFile } = writeCertificate(place.dataDir);
+    const environment = { STRONGROOM_TLS_CERT: certFile, STRONGROOM_TLS_KEY: keyFile };
+    const options = { place, environment, requestTimeoutMs: shortTimeoutMs };
+    const vault = await startVault(t, engine, options);
+    const silent = await connectTo(vault.url);
+    const begun = await connectTo(vault.url);
+    begun.socket.write(Buffer.from('160301020001', 'hex'));
+    assert.deepEqual(await Promise.all([silent.answer, begun.answer]), ['', '']);
+    const late = await connectTo(vault.url);
+    await vault.stop();
+    assert.equal(await late.answer, '');
   });
 
   test('does not hold a stop for longer than a request may take', async (t) => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { parseTokenId } from '../../src/lib/ids.ts';
 import { afterPrefix } from '../../src/store/queries/text-patterns.ts';
 import { idBytes, idRanges, storedForm, valueOfStored } from '../../src/store/stored-form.ts';
 
@@ -24,6 +25,35 @@ test('every id is read back as it was stored, and a UUID takes seventeen bytes',
     }),
   );
   assert.equal(idBytes('00000000-0000-4000-8000-000000000001').length, 17);
+});
+
+test('what the vault never stored is read as no id, and leads back to itself', () => {
+  const asText = (text: string) => Buffer.from(`\u0002${text}`);
+  const ids = uuid.map((one) => Buffer.from(idBytes(one)));
+  const foreign = fc.oneof(
+    fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
+    uuid.map(asText),
+    ids.map((bytes) => bytes.subarray(0, -1)),
+    ids.map((bytes) => Buffer.concat([bytes, bytes])),
+    fc
+      .constantFrom('', '\u0001', '\u0003', '?x', '?x02', '?tcard_1')
+      .map((one) => Buffer.from(one)),
+    fc.constantFrom('?x', '?x02', '?tcard_1').map(asText),
+  );
+  fc.assert(
+    fc.property(foreign, (bytes) => {
+      const read = valueOfStored('id', bytes);
+      assert.deepEqual(storedForm('id', read), bytes);
+    }),
+    { numRuns: 2000 },
+  );
+  for (const one of fc.sample(uuid, 100)) {
+    for (const stored of [asText(one), one, 12]) {
+      const read = String(valueOfStored('id', stored));
+      assert.equal(parseTokenId(read), undefined, read);
+      if (stored !== 12) assert.deepEqual(storedForm('id', read), stored);
+    }
+  }
 });
 
 test('no two ids share their bytes, and ids of one form keep their order', () => {

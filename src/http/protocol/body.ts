@@ -48,6 +48,8 @@ function isEmpty(headers: IncomingMessage['headers']): boolean {
 function bytesOf(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     if (Number(request.headers['content-length']) > bodyBytesMax) throw tooLarge();
+    // Then none of the events below comes any more.
+    if (request.destroyed) throw connectionEnded();
     const chunks: Buffer[] = [];
     let length = 0;
     const take = (chunk: Buffer) => {
@@ -63,8 +65,12 @@ function bytesOf(request: IncomingMessage): Promise<Buffer> {
     request.once('end', () =>
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)),
     );
-    request.once('error', () => reject(malformed('The connection ended before the body did.')));
+    request.once('error', () => reject(connectionEnded()));
   });
+}
+
+export function connectionEnded(): VaultError {
+  return malformed('The connection ended before the body did.');
 }
 
 function tooLarge(): VaultError {

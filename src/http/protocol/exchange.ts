@@ -67,6 +67,10 @@ export class Exchange {
 
   /** Sends the parts as they come. What fails midway cuts the connection. */
   stream(status: number, mediaType: string, parts: Readable): void {
+    if (this.response.destroyed) {
+      parts.destroy();
+      return;
+    }
     this.setHeader('content-type', mediaType);
     this.#writeHead(status);
     pipeline(parts, this.response, () => undefined);

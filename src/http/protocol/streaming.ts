@@ -4,6 +4,7 @@ import { type Duplex, Readable } from 'node:stream';
 import { VaultError } from '../../lib/errors.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { WrittenList } from '../../rules/reply.ts';
+import { connectionEnded } from './body.ts';
 import { type Exchange, jsonMediaType } from './exchange.ts';
 import { textOfList } from './list-text.ts';
 import { type Problem, problemOf } from './problem.ts';
@@ -56,6 +57,8 @@ export function createStreaming(options: StreamingOptions): Streaming {
 
   function begin({ request, response }: Exchange, parts: AsyncIterator<unknown>): void {
     const { socket } = request;
+    // Its end, by which the work for it ends, has passed already, and does not come again.
+    if (response.destroyed) throw connectionEnded();
     sockets.add(socket);
     const ended = new Promise((resolve) => {
       response.once('close', () => {
@@ -169,10 +172,7 @@ async function* textOf({ begun, lines, serialize, report }: Answered): AsyncGene
 }
 
 function failureOf(error: unknown, { request }: Exchange): unknown {
-  if (!request.socket.destroyed) return error;
-  return new VaultError('malformed_request', {
-    public: 'The connection ended before the body did.',
-  });
+  return request.socket.destroyed ? connectionEnded() : error;
 }
 
 /** Whoever stops reading it midway still has a connection to answer on. */

@@ -1,7 +1,7 @@
 /** Values that queries compare with columns that hold them in another form; see `stored-form.ts`. */
 import { type RawBuilder, sql } from 'kysely';
 import type { TenantId } from '../../lib/ids.ts';
-import { idBytes, storedForm, tenantNumber } from '../stored-form.ts';
+import { storedForm, tenantNumber } from '../stored-form.ts';
 import { type SqlValue, shapes, type Table } from '../tables.ts';
 
 /** Of tokens, token intents, search terms and stored responses. */
@@ -10,7 +10,7 @@ export function storedTenant(tenant: TenantId): RawBuilder<TenantId> {
 }
 
 export function storedId<Id extends string>(id: Id): RawBuilder<Id> {
-  return sql`${idBytes(id)}`;
+  return sql`${storedForm('id', id)}`;
 }
 
 export function storedTerm(term: string): RawBuilder<string> {

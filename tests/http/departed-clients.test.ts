@@ -1,0 +1,90 @@
+/** Clients that leave before their response has begun: nothing is done for them, and nothing waits for them. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { Readable } from 'node:stream';
+import { type TestContext, test } from 'node:test';
+import { readBody } from '../../src/http/protocol/body.ts';
+import { createCors } from '../../src/http/protocol/cors.ts';
+import type { Exchange } from '../../src/http/protocol/exchange.ts';
+import type { StreamRoute, WholeRoute } from '../../src/http/protocol/route.ts';
+import { createTransport, type Transport } from '../../src/http/transport.ts';
+import { VaultError } from '../../src/lib/errors.ts';
+import { createMetrics } from '../../src/lib/telemetry/metrics.ts';
+
+const failures: string[] = [];
+
+interface Departed {
+  readonly transport: Transport;
+  readonly exchange: Exchange;
+}
+
+/** A request whose connection ended before it was handled. */
+async function departed(t: TestContext, trustedProxies: readonly string[] = []): Promise<Departed> {
+  const transport = createTransport({
+    tls: undefined,
+    trustedProxies,
+    begin: () => undefined,
+    cors: createCors(['SVC']),
+    log: { debug: nothing, info: nothing, warn: nothing, error: (text) => failures.push(text) },
+    metrics: createMetrics(),
+  });
+  const handled = new Promise<Exchange>((resolve) => {
+    transport.route(['POST'], '/', async (exchange) => {
+      if (!exchange.response.closed) await once(exchange.response, 'close');
+      resolve(exchange);
+    });
+  });
+  transport.server.prependListener('request', ({ socket }) => socket.destroy());
+  await transport.listen({ port: 0, host: '127.0.0.1' });
+  t.after(() => transport.close());
+  const { port } = transport.server.address() as { port: number };
+  const socket = connect(port, '127.0.0.1').on('error', nothing);
+  const headers = 'host: localhost\r\ncontent-type: application/json\r\ncontent-length: 2\r\n';
+  socket.write(`POST / HTTP/1.1\r\n${headers}x-forwarded-for: 192.0.2.1\r\n\r\n{}`);
+  return { transport, exchange: await handled };
+}
+
+const nothing = () => undefined;
+
+const isConnectionEnded = (error: unknown) =>
+  error instanceof VaultError && error.code === 'malformed_request';
+
+test('a stream for a client that has left does no work, and does not hold a stop', async (t) => {
+  const { transport, exchange } = await departed(t);
+  let asked = 0;
+  const route = {
+    reply: { status: 200, mediaType: 'application/x-ndjson' },
+    async *stream() {
+      asked++;
+      yield [{}];
+    },
+  } as unknown as StreamRoute;
+  const caller = () => Promise.reject(new Error('nobody is asked for'));
+  const count = async (granted: number) => ({ granted, refusal: undefined });
+  const serialize = JSON.stringify;
+  await assert.rejects(
+    transport.streaming.answer({ exchange, route, serialize, caller, count }),
+    isConnectionEnded,
+  );
+  assert.equal(asked, 0);
+  await transport.close();
+});
+
+test('parts for a client that has left are given up, which is not a failure of the vault', async (t) => {
+  const { exchange } = await departed(t);
+  const parts = Readable.from(['part']);
+  exchange.stream(200, 'text/plain', parts);
+  assert.equal(parts.destroyed, true);
+  assert.deepEqual(failures, []);
+});
+
+test('the body of a client that has left is not waited for', async (t) => {
+  const { exchange } = await departed(t);
+  await assert.rejects(readBody({} as WholeRoute, exchange), isConnectionEnded);
+});
+
+test('the address of a client that has left is a text, also behind a trusted proxy', async (t) => {
+  assert.equal((await departed(t)).exchange.address, '');
+  assert.equal((await departed(t, ['127.0.0.1'])).exchange.address, '');
+});
