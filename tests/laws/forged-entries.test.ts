@@ -3,8 +3,14 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { openBlock } from '../../src/lib/log-chain/block.ts';
-import type { ChainedEntry, StatedEntry } from '../../src/lib/log-chain/entries.ts';
+import {
+  type ChainedEntry,
+  entryHash,
+  type StatedEntry,
+  textOf,
+} from '../../src/lib/log-chain/entries.ts';
 import type { Row } from '../../src/store/tables.ts';
+import type { StateFinding } from '../../src/vault/logs/state-walk.ts';
 import { editEntry, forgedBlocks, keyOf } from '../support/blocks.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
@@ -136,5 +142,46 @@ onBothEngines('an entry that was added outside the vault', (engine) => {
       .filter(({ id }) => id !== undefined)
       .map(({ kind, id }) => `${kind} ${id}`);
     assert.deepEqual(about.toSorted(), ['forged edited', 'inserted before', 'inserted edited']);
+  });
+
+  test('or edited is named where it is about no row, though the chain is right and no checkpoint knows', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    await tenant.token({ id: 'read', type: 'token', data: 1 });
+    await untilUsed(tenant, tenant.key);
+    await tenant.send('GET', '/tokens/read');
+    const verify = async () => {
+      const command = ['logs', 'verify', '--state', '--json'];
+      const { stdout } = await runCommand(command, environmentOf(vault.place));
+      const findings: readonly StateFinding[] = JSON.parse(stdout).findings;
+      return findings.map(({ kind, entity_type, id, seq }) => [kind, entity_type, id, seq]);
+    };
+    assert.deepEqual(await verify(), []);
+
+    const read = await entryOf(tenant, 'read', 'read');
+    const entries = await tenant.rows('logs');
+    const before = entries.find(
+      ({ stream_id, seq }) => stream_id === read.stream_id && seq === read.seq - 1,
+    );
+    const blocks = await storedRows(engine, vault.place, 'logs');
+    const last = blocks.find(
+      ({ stream_id, last_seq }) => stream_id === read.stream_id && last_seq === read.seq,
+    );
+    assert.ok(before && last && last.first_seq === read.seq);
+    const change = { actor_id: randomUUID() };
+    await editEntry(engine, vault.place, last, { seq: read.seq, change });
+    const hash = entryHash(before.hash, read.seq, textOf({ ...read, ...change }, null));
+    await engine.run(vault.place, `update logs set hash = '${hash}' where ${keyOf(last)}`);
+    const stream = randomUUID();
+    for (const block of forgedBlocks(stream, [{ ...read, created_at: vault.clock.now() }])) {
+      await insert(engine, tenant, 'logs', block);
+    }
+    assert.deepEqual(
+      (await verify()).toSorted(),
+      [
+        ['forged', 'log', read.stream_id, read.seq],
+        ['forged', 'log', stream, 1],
+      ].toSorted(),
+    );
   });
 });

@@ -92,7 +92,7 @@ export function describeState({ rows, beyond, findings }: State): string {
 }
 
 function describeFinding({ kind, message, tenant_id, stream_id, seq }: StateFinding): string {
-  const spoke =
-    seq === undefined ? '' : `\n    entry ${seq} of stream ${stream_id} is the last about it`;
-  return `  ${kind}: ${message}\n    in tenant ${tenant_id}${spoke}`;
+  const about = kind === 'forged' ? '' : ' is the last about it';
+  const entry = seq === undefined ? '' : `\n    entry ${seq} of stream ${stream_id}${about}`;
+  return `  ${kind}: ${message}\n    in tenant ${tenant_id}${entry}`;
 }

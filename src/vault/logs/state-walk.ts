@@ -17,6 +17,7 @@ import {
 } from '../../store/row-states.ts';
 import type { SqlValue } from '../../store/tables.ts';
 import { isAuthentic } from './authentic-row.ts';
+import { rangeOf } from './finding.ts';
 import type { LogRecord } from './records.ts';
 import { type Place, RowHistory } from './row-history.ts';
 import { isOwn, openRemoval, type Signed } from './statements.ts';
@@ -25,7 +26,7 @@ export interface StateFinding {
   /**
    * `edited`: not as the vault wrote it. `restored`: as the vault once wrote it, but not last.
    * `inserted`: no entry speaks of it. `missing`: the log says that it is there.
-   * `forged`: the entry speaks of rows, and the vault did not write the block that holds it, or not there.
+   * `forged`: the vault did not write the block that holds the entry, or not there.
    */
   readonly kind: 'edited' | 'restored' | 'inserted' | 'missing' | 'forged';
   readonly tenant_id: TenantId;
@@ -93,17 +94,17 @@ export class StateWalk {
     if (removal && removal.before > this.#horizon) this.#horizon = removal.before;
   }
 
-  /** What cannot be read says nothing of rows; the chain shows that it was altered. */
+  /** What cannot be read says nothing of rows. */
   #takeBlock(block: LogBlock): void {
     const spoken = (openBlock(block) ?? []).filter(
       ({ state, created_at }) => state !== null && created_at >= this.#horizon,
     );
-    if (spoken.length === 0) return;
     const isOwn = this.#isOwn(block);
     for (const entry of spoken) {
       if (isOwn) this.#takeEntry(entry);
       else this.#reportEntry(entry, 'was not written by the vault');
     }
+    if (!isOwn && spoken.length === 0) this.#reportBlock(block);
   }
 
   /** A deleted tenant has no keys to ask. */
@@ -192,6 +193,14 @@ export class StateWalk {
     const { tenant: tenant_id } = this.#options;
     const message = `the entry about ${entity_type} ${id} ${flaw}`;
     this.#findings.push({ kind: 'forged', tenant_id, entity_type, id, stream_id, seq, message });
+  }
+
+  #reportBlock({ stream_id, first_seq: seq, last_seq }: LogBlock): void {
+    const { tenant: tenant_id } = this.#options;
+    const entries = rangeOf(['entry', 'entries'], seq, last_seq);
+    const message = `${entries} of log stream ${stream_id}: not as the vault wrote them, or not in that place`;
+    const place = { id: stream_id, stream_id, seq };
+    this.#findings.push({ kind: 'forged', tenant_id, entity_type: 'log', ...place, message });
   }
 
   #report(kind: StateFinding['kind'], { table, id, history, message }: About): void {
