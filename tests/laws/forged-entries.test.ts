@@ -184,4 +184,42 @@ onBothEngines('an entry that was added outside the vault', (engine) => {
       ].toSorted(),
     );
   });
+
+  test('does not make a tenant one that the vault deleted, whose rows nobody asks for', async (t) => {
+    const vault = await startVault(t, engine);
+    const [tenant, gone] = [await newTenant(vault), await newTenant(vault)];
+    await tenant.token({ id: 'hidden', type: 'token', data: 1 });
+    const verify = async () => {
+      const command = ['logs', 'verify', '--state', '--json'];
+      const { stdout } = await runCommand(command, environmentOf(vault.place));
+      const findings: readonly StateFinding[] = JSON.parse(stdout).findings;
+      return findings.map(({ kind, id }) => [kind, id]);
+    };
+    await gone.send('DELETE', '/tenants/self', { key: gone.managementKey });
+    assert.deepEqual(await verify(), []);
+
+    const deletion = await entryOf(gone, gone.id, 'delete');
+    const [tombstone] = await gone.rows('tenants');
+    const [row] = await tenant.rows('tenants');
+    assert.ok(row && tombstone);
+    const forged = { ...deletion, tenant_id: tenant.id, entity_id: tenant.id };
+    await addEntries(engine, tenant, [{ ...forged, state: `-${row.version}` }]);
+    const where = `where tenant_id = '${tenant.id}'`;
+    for (const proof of ['', tombstone.proof]) {
+      const marked = `deleted_at = 5, version = ${row.version + 1}, proof = '${proof}'`;
+      await engine.run(vault.place, `update tenants set ${marked} ${where}`);
+      assert.deepEqual(await verify(), [['edited', tenant.id]]);
+    }
+    await engine.run(vault.place, `delete from tenants ${where}`);
+    assert.deepEqual(await verify(), [['missing', tenant.id]]);
+    // As if the entries about it were so old that they are gone.
+    const blocks = (await storedRows(engine, vault.place, 'logs')).filter((block) =>
+      openBlock(block)?.some((one) => one.entity_id === tenant.id),
+    );
+    assert.ok(blocks.length > 0);
+    for (const block of blocks) {
+      await engine.run(vault.place, `delete from logs where ${keyOf(block)}`);
+    }
+    assert.ok((await verify()).some(([kind, id]) => kind === 'missing' && id === tenant.id));
+  });
 });

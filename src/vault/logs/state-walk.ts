@@ -56,6 +56,8 @@ export interface StateWalkOptions {
   readonly tenant: TenantId;
   /** Undefined where the tenant has no row, or one that is deleted. */
   readonly keyring: Keyring | undefined;
+  /** The row of the tenant is what the vault leaves of one that is deleted; without keys no entry can say so. */
+  readonly wasDeleted: boolean;
   readonly store: ReadOnlyStore;
 }
 
@@ -152,14 +154,19 @@ export class StateWalk {
       }
       if (rows.length < pageRowsMax) break;
     }
+    const message = 'is gone, and no entry says that it was removed';
+    // The vault never removes the row of a tenant, whatever entries say.
+    if (table === 'tenants' && after === undefined) {
+      this.#report('missing', { table, id: tenant, history: histories.get(tenant), message });
+      return;
+    }
     for (const [id, history] of histories) {
-      const message = 'is gone, and no entry says that it was removed';
       if (history.standing().length > 0) this.#report('missing', { table, id, history, message });
     }
   }
 
   #judge(table: ExplainedName, row: AnyRow, history: RowHistory | undefined): void {
-    const { tenant, keyring } = this.#options;
+    const { tenant, keyring, wasDeleted } = this.#options;
     const id = String(row[explainedTables[table].id]);
     const about = { table, id, history };
     const isDeleted = table === 'tenants' && row['deleted_at'] !== null;
@@ -172,8 +179,11 @@ export class StateWalk {
       return;
     }
     if (isDeleted) {
-      if (standing.length === 0) return;
-      this.#report('edited', { ...about, message: 'is marked as deleted, and no entry says so' });
+      if (wasDeleted && standing.length === 0) return;
+      this.#report('edited', {
+        ...about,
+        message: 'is marked as deleted, and the vault did not do so',
+      });
       return;
     }
     if (standing.length === 0) {

@@ -1,4 +1,5 @@
 /** Stored tokens that hold the ids which a request wants: of many large ones, no more than one at a time is read. */
+import type { Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TokenId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -6,7 +7,7 @@ import type { TokenState } from '../../store/queries/tokens.ts';
 import type { Store } from '../../store/store.ts';
 import { hasExpired } from '../../values/contents.ts';
 import { requireBound } from '../../values/sealed-row.ts';
-import type { Creation } from './create-one.ts';
+
 import type { PreparedToken } from './prepare.ts';
 import { tokenStatesOf } from './queries.ts';
 
@@ -24,7 +25,7 @@ export const noHolders: Holders = new Map();
 export async function holdersOf(
   store: Store,
   { tenant }: Caller,
-  { all, now }: { readonly all: readonly PreparedToken[]; readonly now: Creation['now'] },
+  { all, now }: { readonly all: readonly PreparedToken[]; readonly now: Instant },
 ): Promise<Holders> {
   const ids = all.map(({ ids }) => ids.next(false).value);
   const holders = new Map<TokenId, Holder>();
