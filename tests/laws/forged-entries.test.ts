@@ -3,8 +3,14 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { openBlock } from '../../src/lib/log-chain/block.ts';
-import type { ChainedEntry, StatedEntry } from '../../src/lib/log-chain/entries.ts';
+import {
+  type ChainedEntry,
+  entryHash,
+  type StatedEntry,
+  textOf,
+} from '../../src/lib/log-chain/entries.ts';
 import type { Row } from '../../src/store/tables.ts';
+import type { StateFinding } from '../../src/vault/logs/state-walk.ts';
 import { editEntry, forgedBlocks, keyOf } from '../support/blocks.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
@@ -136,5 +142,84 @@ onBothEngines('an entry that was added outside the vault', (engine) => {
       .filter(({ id }) => id !== undefined)
       .map(({ kind, id }) => `${kind} ${id}`);
     assert.deepEqual(about.toSorted(), ['forged edited', 'inserted before', 'inserted edited']);
+  });
+
+  test('or edited is named where it is about no row, though the chain is right and no checkpoint knows', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    await tenant.token({ id: 'read', type: 'token', data: 1 });
+    await untilUsed(tenant, tenant.key);
+    await tenant.send('GET', '/tokens/read');
+    const verify = async () => {
+      const command = ['logs', 'verify', '--state', '--json'];
+      const { stdout } = await runCommand(command, environmentOf(vault.place));
+      const findings: readonly StateFinding[] = JSON.parse(stdout).findings;
+      return findings.map(({ kind, entity_type, id, seq }) => [kind, entity_type, id, seq]);
+    };
+    assert.deepEqual(await verify(), []);
+
+    const read = await entryOf(tenant, 'read', 'read');
+    const entries = await tenant.rows('logs');
+    const before = entries.find(
+      ({ stream_id, seq }) => stream_id === read.stream_id && seq === read.seq - 1,
+    );
+    const blocks = await storedRows(engine, vault.place, 'logs');
+    const last = blocks.find(
+      ({ stream_id, last_seq }) => stream_id === read.stream_id && last_seq === read.seq,
+    );
+    assert.ok(before && last && last.first_seq === read.seq);
+    const change = { actor_id: randomUUID() };
+    await editEntry(engine, vault.place, last, { seq: read.seq, change });
+    const hash = entryHash(before.hash, read.seq, textOf({ ...read, ...change }, null));
+    await engine.run(vault.place, `update logs set hash = '${hash}' where ${keyOf(last)}`);
+    const stream = randomUUID();
+    for (const block of forgedBlocks(stream, [{ ...read, created_at: vault.clock.now() }])) {
+      await insert(engine, tenant, 'logs', block);
+    }
+    assert.deepEqual(
+      (await verify()).toSorted(),
+      [
+        ['forged', 'log', read.stream_id, read.seq],
+        ['forged', 'log', stream, 1],
+      ].toSorted(),
+    );
+  });
+
+  test('does not make a tenant one that the vault deleted, whose rows nobody asks for', async (t) => {
+    const vault = await startVault(t, engine);
+    const [tenant, gone] = [await newTenant(vault), await newTenant(vault)];
+    await tenant.token({ id: 'hidden', type: 'token', data: 1 });
+    const verify = async () => {
+      const command = ['logs', 'verify', '--state', '--json'];
+      const { stdout } = await runCommand(command, environmentOf(vault.place));
+      const findings: readonly StateFinding[] = JSON.parse(stdout).findings;
+      return findings.map(({ kind, id }) => [kind, id]);
+    };
+    await gone.send('DELETE', '/tenants/self', { key: gone.managementKey });
+    assert.deepEqual(await verify(), []);
+
+    const deletion = await entryOf(gone, gone.id, 'delete');
+    const [tombstone] = await gone.rows('tenants');
+    const [row] = await tenant.rows('tenants');
+    assert.ok(row && tombstone);
+    const forged = { ...deletion, tenant_id: tenant.id, entity_id: tenant.id };
+    await addEntries(engine, tenant, [{ ...forged, state: `-${row.version}` }]);
+    const where = `where tenant_id = '${tenant.id}'`;
+    for (const proof of ['', tombstone.proof]) {
+      const marked = `deleted_at = 5, version = ${row.version + 1}, proof = '${proof}'`;
+      await engine.run(vault.place, `update tenants set ${marked} ${where}`);
+      assert.deepEqual(await verify(), [['edited', tenant.id]]);
+    }
+    await engine.run(vault.place, `delete from tenants ${where}`);
+    assert.deepEqual(await verify(), [['missing', tenant.id]]);
+    // As if the entries about it were so old that they are gone.
+    const blocks = (await storedRows(engine, vault.place, 'logs')).filter((block) =>
+      openBlock(block)?.some((one) => one.entity_id === tenant.id),
+    );
+    assert.ok(blocks.length > 0);
+    for (const block of blocks) {
+      await engine.run(vault.place, `delete from logs where ${keyOf(block)}`);
+    }
+    assert.ok((await verify()).some(([kind, id]) => kind === 'missing' && id === tenant.id));
   });
 });

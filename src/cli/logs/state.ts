@@ -2,14 +2,17 @@
 import { readConfig } from '../../config.ts';
 import { type Keyring, openKeyring } from '../../crypto/keyring.ts';
 import { loadRootKey, type RootKey } from '../../crypto/root-key.ts';
+import { isTombstone } from '../../crypto/tombstone.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { pooledRandom } from '../../lib/random.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { tenantWithId } from '../../store/queries/tenants.ts';
+import type { Row } from '../../store/tables.ts';
 import { readLogs, tenantsWithLogsOrRows } from '../../vault/logs/read.ts';
 import type { LogRecord } from '../../vault/logs/records.ts';
 import { type StateFinding, StateWalk } from '../../vault/logs/state-walk.ts';
+import { tombstoneOf } from '../../vault/tenants/tenants.ts';
 import { type Flags, UsageError } from '../terminal/command.ts';
 import { grouped } from '../terminal/progress.ts';
 
@@ -40,8 +43,10 @@ export async function* withState(
 ): AsyncGenerator<LogRecord> {
   const rootKey = loadConfiguredRootKey();
   for (const tenant of whole ? await tenantsWithLogsOrRows(store) : tenants) {
-    const keyring = await keyringOf(store, rootKey, tenant);
-    const walk = new StateWalk({ tenant, keyring, store });
+    const [row] = await store.select(tenantWithId(tenant));
+    const keyring = keyringOf(rootKey, row);
+    const wasDeleted = row !== undefined && isTombstone(rootKey.key, tombstoneOf(row), row.proof);
+    const walk = new StateWalk({ tenant, keyring, wasDeleted, store });
     for await (const record of readLogs(store, [tenant])) {
       walk.take(record);
       yield record;
@@ -59,15 +64,10 @@ function loadConfiguredRootKey(): RootKey {
 }
 
 /** Undefined for a tenant that is deleted, and for a row that somebody else made. */
-async function keyringOf(
-  store: ReadOnlyStore,
-  rootKey: RootKey,
-  tenant: TenantId,
-): Promise<Keyring | undefined> {
-  const [row] = await store.select(tenantWithId(tenant));
+function keyringOf(rootKey: RootKey, row: Row<'tenants'> | undefined): Keyring | undefined {
   if (row === undefined || row.deleted_at !== null) return undefined;
   try {
-    return openKeyring(rootKey.key, tenant, row.keyring);
+    return openKeyring(rootKey.key, row.tenant_id, row.keyring);
   } catch (error) {
     if (error instanceof VaultError && error.code === 'integrity') return undefined;
     throw error;
@@ -92,7 +92,7 @@ export function describeState({ rows, beyond, findings }: State): string {
 }
 
 function describeFinding({ kind, message, tenant_id, stream_id, seq }: StateFinding): string {
-  const spoke =
-    seq === undefined ? '' : `\n    entry ${seq} of stream ${stream_id} is the last about it`;
-  return `  ${kind}: ${message}\n    in tenant ${tenant_id}${spoke}`;
+  const about = kind === 'forged' ? '' : ' is the last about it';
+  const entry = seq === undefined ? '' : `\n    entry ${seq} of stream ${stream_id}${about}`;
+  return `  ${kind}: ${message}\n    in tenant ${tenant_id}${entry}`;
 }

@@ -122,10 +122,13 @@ function sharedLength(text: string, before: string): number {
 
 const shortenedForm = /^(\d{1,6}) /;
 
-/** The texts of the entries of a body. */
+/**
+ * The texts of the entries of a body. Of one that has more than a block may have, one too many: each line may
+ * stand for much more than it has.
+ */
 export function textsOf(body: string): string[] {
   let before = '';
-  return body.split('\n').map((line) => {
+  return body.split('\n', blockMax.entries + 1).map((line) => {
     const [mark = '', shared = '0'] = shortenedForm.exec(line) ?? [];
     before = before.slice(0, Number(shared)) + line.slice(mark.length);
     return before;
@@ -135,8 +138,10 @@ export function textsOf(body: string): string[] {
 /** What the block says; `undefined` when something of it is not as the vault writes it. */
 export function openBlock(block: LogBlock): readonly PlacedEntry[] | undefined {
   const { tenant_id, stream_id, first_seq } = block;
+  const texts = textsOf(block.body);
+  if (texts.length > blockMax.entries) return undefined;
   const entries: PlacedEntry[] = [];
-  for (const [index, text] of textsOf(block.body).entries()) {
+  for (const [index, text] of texts.entries()) {
     const facts = factsOf(text);
     if (facts === undefined) return undefined;
     entries.push({ tenant_id, stream_id, seq: first_seq + index, ...facts });
@@ -155,6 +160,7 @@ export function chainBlock(previous: string, block: LogBlock): readonly ChainedE
 
 /** True when the columns by which entries are searched are those that follow from the texts. */
 export function isExact(block: LogBlock, texts: readonly string[]): boolean {
+  if (texts.length > blockMax.entries) return false;
   const facts: EntryFacts[] = [];
   for (const text of texts) {
     const one = factsOf(text);
@@ -164,7 +170,6 @@ export function isExact(block: LogBlock, texts: readonly string[]): boolean {
   }
   const times = facts.map(({ created_at }) => created_at);
   return (
-    facts.length <= blockMax.entries &&
     block.last_at - block.first_at <= blockMax.spanMs &&
     block.last_seq === block.first_seq + facts.length - 1 &&
     block.first_at === Math.min(...times) &&

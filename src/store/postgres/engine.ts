@@ -40,11 +40,20 @@ const readsByIndex = '-c enable_bitmapscan=off -c enable_seqscan=off';
 /** Any number that other software on the same database is unlikely to lock. */
 const migrationLock = 7_476_200_118;
 
-/** All integers are milliseconds, counts and versions, far below 2^53. */
 export const parsers = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format as 'text'),
+    oid === pg.types.builtins.INT8 ? integerOf : pg.types.getTypeParser(oid, format as 'text'),
 } as pg.CustomTypesConfig;
+
+/**
+ * All integers are milliseconds, counts and versions, far below 2^53. Another one was put there by somebody
+ * else, and rounded it would be another place: who goes on after it would never come to an end.
+ */
+function integerOf(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value)) return value;
+  throw new RangeError('an integer of the database is larger than any that the vault writes');
+}
 
 /** Only a write shows that writes succeed; without its log the vault may release no secret either. */
 const probeSql = `with entry as (insert into logs select * from logs where false)

@@ -82,18 +82,20 @@ export interface WalkPage<R> {
   readonly limit: number;
 }
 
-/** All blocks of a tenant: streams by their ids, each in its order. */
+/** All blocks of a tenant, whatever their places: streams by their ids, each in its order. */
 export function blocksAfter({ tenant, after, limit }: WalkPage<Row<'logs'>>): Query<Row<'logs'>> {
-  const position = [after?.stream_id ?? '', after?.first_seq ?? Number.MIN_SAFE_INTEGER] as const;
-  return (db) =>
-    db
+  return (db) => {
+    const select = db
       .selectFrom('logs')
       .selectAll()
       .where('tenant_id', '=', tenant)
-      .where(({ eb, refTuple, tuple }) =>
-        eb(refTuple('stream_id', 'first_seq'), '>', tuple(...position)),
-      )
       .orderBy('stream_id')
       .orderBy('first_seq')
       .limit(limit);
+    if (after === undefined) return select;
+    const { stream_id, first_seq } = after;
+    return select.where(({ eb, refTuple, tuple }) =>
+      eb(refTuple('stream_id', 'first_seq'), '>', tuple(stream_id, first_seq)),
+    );
+  };
 }

@@ -23,6 +23,11 @@ export function storedIn<V extends SqlValue>(
   column: string,
   value: string,
 ): RawBuilder<V> {
+  return sql`${storedValueIn(table, column, value)}`;
+}
+
+/** The same as a value. */
+export function storedValueIn(table: Table, column: string, value: string): SqlValue {
   const { columns, kinds } = shapes[table];
-  return sql`${storedForm(kinds[columns.indexOf(column)] ?? 'text', value)}`;
+  return storedForm(kinds[columns.indexOf(column)] ?? 'text', value);
 }

@@ -133,17 +133,25 @@ export function tokenCountsByType(
       .orderBy('type');
 }
 
+const stateColumns = [
+  'tenant_id',
+  'token_id',
+  'version',
+  'container',
+  'expires_at',
+  'created_by',
+  'created_at',
+  'modified_at',
+] as const;
+
 /** A token as far as rules decide over it, without what may be large. */
-export type TokenState = Pick<
-  Row<'tokens'>,
-  'token_id' | 'version' | 'container' | 'expires_at' | 'created_at' | 'modified_at'
->;
+export type TokenState = Pick<Row<'tokens'>, (typeof stateColumns)[number]>;
 
 export function tokenStates(tenant: TenantId, ids: readonly TokenId[]): Query<TokenState> {
   return (db) =>
     db
       .selectFrom('tokens')
-      .select(['token_id', 'version', 'container', 'expires_at', 'created_at', 'modified_at'])
+      .select(stateColumns)
       .where('tenant_id', '=', storedTenant(tenant))
       .where('token_id', 'in', ids.map(storedId));
 }

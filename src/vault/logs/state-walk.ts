@@ -6,6 +6,7 @@ import { type LogBlock, openBlock } from '../../lib/log-chain/block.ts';
 import type { PlacedEntry } from '../../lib/log-chain/entries.ts';
 import { isProven } from '../../lib/log-chain/proof.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
+import { storedValueIn } from '../../store/queries/stored.ts';
 import { pageOfTenant } from '../../store/queries/tenant-rows.ts';
 import {
   authenticatorOf,
@@ -17,6 +18,7 @@ import {
 } from '../../store/row-states.ts';
 import type { SqlValue } from '../../store/tables.ts';
 import { isAuthentic } from './authentic-row.ts';
+import { rangeOf } from './finding.ts';
 import type { LogRecord } from './records.ts';
 import { type Place, RowHistory } from './row-history.ts';
 import { isOwn, openRemoval, type Signed } from './statements.ts';
@@ -25,7 +27,7 @@ export interface StateFinding {
   /**
    * `edited`: not as the vault wrote it. `restored`: as the vault once wrote it, but not last.
    * `inserted`: no entry speaks of it. `missing`: the log says that it is there.
-   * `forged`: the entry speaks of rows, and the vault did not write the block that holds it, or not there.
+   * `forged`: the vault did not write the block that holds the entry, or not there.
    */
   readonly kind: 'edited' | 'restored' | 'inserted' | 'missing' | 'forged';
   readonly tenant_id: TenantId;
@@ -55,6 +57,8 @@ export interface StateWalkOptions {
   readonly tenant: TenantId;
   /** Undefined where the tenant has no row, or one that is deleted. */
   readonly keyring: Keyring | undefined;
+  /** The row of the tenant is what the vault leaves of one that is deleted; without keys no entry can say so. */
+  readonly wasDeleted: boolean;
   readonly store: ReadOnlyStore;
 }
 
@@ -93,17 +97,17 @@ export class StateWalk {
     if (removal && removal.before > this.#horizon) this.#horizon = removal.before;
   }
 
-  /** What cannot be read says nothing of rows; the chain shows that it was altered. */
+  /** What cannot be read says nothing of rows. */
   #takeBlock(block: LogBlock): void {
     const spoken = (openBlock(block) ?? []).filter(
       ({ state, created_at }) => state !== null && created_at >= this.#horizon,
     );
-    if (spoken.length === 0) return;
     const isOwn = this.#isOwn(block);
     for (const entry of spoken) {
       if (isOwn) this.#takeEntry(entry);
       else this.#reportEntry(entry, 'was not written by the vault');
     }
+    if (!isOwn && spoken.length === 0) this.#reportBlock(block);
   }
 
   /** A deleted tenant has no keys to ask. */
@@ -139,26 +143,38 @@ export class StateWalk {
     const histories = this.#historiesOf(table);
     const column = explainedTables[table].id;
     let after: string | undefined;
+    const stored = (id: string) => storedValueIn(table, column, id);
     for (;;) {
       const page = { tenant, column, after, rowsMax: pageRowsMax };
       const rows = await store.select(pageOfTenant(table, page));
       for (const row of rows) {
         const id = String(row[column]);
         this.#rows++;
+        // The next page would begin before it, again and again.
+        if (after !== undefined && !isBefore(stored(after), stored(id))) {
+          const message = 'is not in its place, and the rows after it cannot be compared';
+          this.#report('edited', { table, id, history: undefined, message });
+          return;
+        }
         this.#judge(table, row, histories.get(id));
         histories.delete(id);
         after = id;
       }
       if (rows.length < pageRowsMax) break;
     }
+    const message = 'is gone, and no entry says that it was removed';
+    // The vault never removes the row of a tenant, whatever entries say.
+    if (table === 'tenants' && after === undefined) {
+      this.#report('missing', { table, id: tenant, history: histories.get(tenant), message });
+      return;
+    }
     for (const [id, history] of histories) {
-      const message = 'is gone, and no entry says that it was removed';
       if (history.standing().length > 0) this.#report('missing', { table, id, history, message });
     }
   }
 
   #judge(table: ExplainedName, row: AnyRow, history: RowHistory | undefined): void {
-    const { tenant, keyring } = this.#options;
+    const { tenant, keyring, wasDeleted } = this.#options;
     const id = String(row[explainedTables[table].id]);
     const about = { table, id, history };
     const isDeleted = table === 'tenants' && row['deleted_at'] !== null;
@@ -171,8 +187,11 @@ export class StateWalk {
       return;
     }
     if (isDeleted) {
-      if (standing.length === 0) return;
-      this.#report('edited', { ...about, message: 'is marked as deleted, and no entry says so' });
+      if (wasDeleted && standing.length === 0) return;
+      this.#report('edited', {
+        ...about,
+        message: 'is marked as deleted, and the vault did not do so',
+      });
       return;
     }
     if (standing.length === 0) {
@@ -192,6 +211,14 @@ export class StateWalk {
     const { tenant: tenant_id } = this.#options;
     const message = `the entry about ${entity_type} ${id} ${flaw}`;
     this.#findings.push({ kind: 'forged', tenant_id, entity_type, id, stream_id, seq, message });
+  }
+
+  #reportBlock({ stream_id, first_seq: seq, last_seq }: LogBlock): void {
+    const { tenant: tenant_id } = this.#options;
+    const entries = rangeOf(['entry', 'entries'], seq, last_seq);
+    const message = `${entries} of log stream ${stream_id}: not as the vault wrote them, or not in that place`;
+    const place = { id: stream_id, stream_id, seq };
+    this.#findings.push({ kind: 'forged', tenant_id, entity_type: 'log', ...place, message });
   }
 
   #report(kind: StateFinding['kind'], { table, id, history, message }: About): void {
@@ -219,4 +246,13 @@ const times = ['created_at', 'modified_at', 'authorized_at'] as const;
 /** When the row was last changed, as far as it says so itself. */
 function changedAt(row: AnyRow): number {
   return Math.max(...times.map((name) => Number(row[name] ?? 0)));
+}
+
+/** Of ids as they are stored: one that the vault would store otherwise is not where its text is looked for. */
+function isBefore(one: SqlValue, other: SqlValue): boolean {
+  return Buffer.compare(bytesOf(one), bytesOf(other)) < 0;
+}
+
+function bytesOf(stored: SqlValue): Uint8Array {
+  return stored instanceof Uint8Array ? stored : Buffer.from(String(stored));
 }

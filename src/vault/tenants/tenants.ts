@@ -145,7 +145,8 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
   };
 }
 
-function tombstoneOf(row: Omit<Row<'tenants'>, 'proof'>) {
+/** What the mark of a deleted tenant's row is bound to. */
+export function tombstoneOf(row: Omit<Row<'tenants'>, 'proof'>) {
   return { tenant: row.tenant_id, row: provenText('tenants', row) };
 }
 

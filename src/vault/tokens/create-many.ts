@@ -4,7 +4,6 @@ import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import { attemptAt, below, createFindings } from '../../lib/findings.ts';
-import type { TokenId } from '../../lib/ids.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -25,6 +24,7 @@ import {
   type TokenOutcome,
 } from './create-one.ts';
 import { storedEquals } from './equal-tokens.ts';
+import { holdersOf, noHolders } from './holders.ts';
 import type { PendingTokens } from './pending-tokens.ts';
 import {
   checkToken,
@@ -85,7 +85,7 @@ export function createTokens(
       now,
       evaluation,
       ...(await storedEquals(store, caller, all, now)),
-      holders: conflict === undefined ? noHolders : await holdersOf(store, caller, all),
+      holders: conflict === undefined ? noHolders : await holdersOf(store, caller, { all, now }),
     };
     const created: CreatedToken[] = [];
     const entries: LogEntry[] = [];
@@ -127,8 +127,6 @@ async function prepareFromData(
   findings.settle();
   return prepared;
 }
-
-export const noHolders: ReadonlyMap<TokenId, Row<'tokens'>> = new Map();
 
 export function isConversion({ request }: RequestedToken): boolean {
   return (request.token_intent_id ?? undefined) !== undefined;
@@ -196,20 +194,6 @@ function requireDistinctIntents(all: readonly PreparedToken[]): void {
     });
     seen.add(intent.token_intent_id);
   }
-}
-
-/** Looked for only once an id was found to be taken: nearly every id is new. */
-export async function holdersOf(
-  store: Store,
-  { tenant }: Caller,
-  all: readonly PreparedToken[],
-): Promise<ReadonlyMap<TokenId, Row<'tokens'>>> {
-  const rows = await Promise.all(
-    all.map(({ ids }) =>
-      store.get('tokens', { tenant_id: tenant.id, token_id: ids.next(false).value }),
-    ),
-  );
-  return new Map(rows.flatMap((row) => (row ? [[row.token_id, row]] : [])));
 }
 
 export interface CreatedTokens {

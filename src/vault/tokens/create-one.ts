@@ -13,7 +13,7 @@ import type { TokenBody } from '../../rules/reply.ts';
 import type { Row } from '../../store/tables.ts';
 import { contentsOfRow, hasExpired, patchContents } from '../../values/contents.ts';
 import { definedToken, mayTakeData, readGrant } from '../../values/disclosure.ts';
-import { deriveRow, openData, requireBound, sealRow, stillThere } from '../../values/sealed-row.ts';
+import { deriveRow, openData, sealRow, stillThere } from '../../values/sealed-row.ts';
 import { searchTerms } from '../../values/search-terms.ts';
 import { idRepeated } from '../../values/token-id.ts';
 import {
@@ -25,6 +25,7 @@ import {
 } from '../../values/view.ts';
 import { equalBytesMax, type StoredEquals, takenOf } from './equal-tokens.ts';
 import { equalityWanted } from './equality.ts';
+import type { Holders } from './holders.ts';
 import type { PendingToken } from './pending-tokens.ts';
 import type { PreparedToken } from './prepare.ts';
 
@@ -37,7 +38,7 @@ export interface Creation extends StoredEquals {
   readonly evaluation: Evaluation;
   readonly onMaskFailure: OnMaskFailure;
   /** Stored tokens that hold an id that is wanted, as far as they were looked for. */
-  readonly holders: ReadonlyMap<TokenId, Row<'tokens'>>;
+  readonly holders: Holders;
 }
 
 /** One token as the response shows it. */
@@ -140,18 +141,14 @@ function answersFor(
 }
 
 /** An id that no token has, as far as was looked; one that has expired makes way for it. */
-function freeId(
-  { caller: { tenant }, pending, holders, now }: Creation,
-  ids: PreparedToken['ids'],
-): TokenId {
+function freeId({ pending, holders, now }: Creation, ids: PreparedToken['ids']): TokenId {
   const first = ids.next(false).value;
   const holder = holders.get(first);
   const taken = holder !== undefined && !hasExpired(holder, now);
   let { value } = ids.next(taken);
   if (taken && value === first) throw new IdTaken(value);
   if (holder && !taken) {
-    // With an altered expiry it would be removed here by the vault itself.
-    requireBound(tenant, holder);
+    if (holder.flaw) throw holder.flaw;
     pending.remove(holder);
   }
   for (let current = pending.get(value); current; current = pending.get(value)) {

@@ -2,13 +2,13 @@
 import { type Instant, instantAfter } from '../../lib/clock.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Store } from '../../store/store.ts';
-import type { Row } from '../../store/tables.ts';
 import { findLogs } from '../logs/find.ts';
+import type { Holder } from './holders.ts';
 
 export interface RequestTokens {
   /** When the request began; what is older is not its own, also when it repeats a trace id. */
   readonly since: Instant;
-  readonly tokens: readonly Row<'tokens'>[];
+  readonly tokens: readonly Holder[];
 }
 
 /** Those of the tokens whose creation is in the log under the trace id of this request. */

@@ -13,16 +13,15 @@ import { idRepeated } from '../../values/token-id.ts';
 import {
   changeOf,
   draftOrRefuse,
-  holdersOf,
   intentOf,
   isConversion,
-  noHolders,
   prepareConversion,
   type TokenWriting,
 } from './create-many.ts';
-import { type CreatedToken, type Creation, IdTaken } from './create-one.ts';
+import { type CreatedToken, IdTaken } from './create-one.ts';
 import { createdByRequest } from './created-by-request.ts';
 import { storedEquals } from './equal-tokens.ts';
+import { holdersOf, noHolders } from './holders.ts';
 import {
   checkToken,
   type PreparedToken,
@@ -30,7 +29,7 @@ import {
   type RequestedToken,
   type TokenPreparation,
 } from './prepare.ts';
-import { holderOf, repeatCreation } from './same-creation.ts';
+import { holderOf, type RepeatableCreation, repeatCreation } from './same-creation.ts';
 
 /** A request to create a token, or what is wrong with it already. */
 export type ImportLine = TokenRequest | VaultError;
@@ -155,7 +154,8 @@ async function decideLines(
       entries.push(...token.change.entries);
       return { failure: token.refusal };
     }
-    const line = decideLine({ ...creation, evaluation: newWriteEvaluation() }, token, intents);
+    const own = { ...creation, evaluation: newWriteEvaluation() };
+    const line = await decideLine(own, token, intents).catch(failureOf);
     if (line instanceof VaultError) {
       const { altered } = line;
       const attempt = altered && { ...altered, operation: 'create' };
@@ -214,7 +214,7 @@ interface LinesToCreate extends Omit<Lines, 'prepared'> {
   readonly now: Instant;
 }
 
-interface ImportCreation extends Creation {
+interface ImportCreation extends RepeatableCreation {
   /** Tokens that earlier lines made, in changes that are done. */
   readonly made: ReadonlySet<string>;
 }
@@ -228,7 +228,7 @@ async function creationOf(
     (one): one is PreparedToken => !(one instanceof VaultError) && !('refusal' in one),
   );
   const own = tokens.filter(({ ids }) => !ids.next(false).drawn);
-  const holders = idsAreTaken ? await holdersOf(tools.store, caller, own) : noHolders;
+  const holders = idsAreTaken ? await holdersOf(tools.store, caller, { all: own, now }) : noHolders;
   const held = [...holders.values()];
   return {
     ...tools,
@@ -249,25 +249,24 @@ type LineDecision =
     };
 
 /** @param intents that earlier lines convert; each is converted once. */
-function decideLine(
+async function decideLine(
   creation: ImportCreation,
   token: PreparedToken,
   intents: Set<string>,
-): LineDecision | VaultError {
+): Promise<LineDecision> {
   const { made } = creation;
   const intent = token.intent?.token_intent_id;
   if (intent !== undefined && intents.has(intent)) {
-    return invalid('token_intent_id', 'must be unique in the request');
+    throw invalid('token_intent_id', 'must be unique in the request');
   }
   const holder = holderOf(creation, token);
-  const outcome = attempt(() => draftOrRefuse(creation, token));
-  if (outcome instanceof VaultError) return outcome;
+  const outcome = draftOrRefuse(creation, token);
   if ('refusal' in outcome) {
     const { refusal, change } = outcome;
     const refused = { entries: change.entries, refusal };
     if (!(refusal instanceof IdTaken) || holder === undefined) return refused;
-    if (made.has(holder.token_id)) return idRepeated();
-    const repeated = repeatCreation(creation, token, holder);
+    if (made.has(holder.token_id)) throw idRepeated();
+    const repeated = await repeatCreation(creation, token, holder);
     if (repeated) return { entries: [repeated.entry], created: repeated.created, repeated: true };
     return refused;
   }

@@ -37,13 +37,23 @@ export async function liveTokenStates(
   store: Store,
   { tenant, ids, now }: Omit<LiveTokenQuery, 'id'> & { readonly ids: readonly string[] },
 ): Promise<ReadonlyMap<string, TokenState>> {
+  const states = await tokenStatesOf(store, tenant, ids);
+  const live = states.filter((row) => !hasExpired(row, now));
+  return new Map(live.map((row) => [row.token_id, row]));
+}
+
+/** Those of the tokens that are stored, expired ones included, however large they are. */
+export async function tokenStatesOf(
+  store: Store,
+  tenant: TenantId,
+  ids: readonly string[],
+): Promise<readonly TokenState[]> {
   const parsed = [...new Set(ids)].flatMap((id) => parseTokenId(id) ?? []);
   const queries: Promise<TokenState[]>[] = [];
   for (let at = 0; at < parsed.length; at += idsAtOnce) {
     queries.push(store.select(tokenStates(tenant, parsed.slice(at, at + idsAtOnce))));
   }
-  const live = (await Promise.all(queries)).flat().filter((row) => !hasExpired(row, now));
-  return new Map(live.map((row) => [row.token_id, row]));
+  return (await Promise.all(queries)).flat();
 }
 
 /**

@@ -3,40 +3,48 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Instant } from '../../lib/clock.ts';
 import type { Json } from '../../lib/json.ts';
 import { entryOf } from '../../rules/log-entries.ts';
-import type { Row } from '../../store/tables.ts';
+import type { Store } from '../../store/store.ts';
 import { withoutCode } from '../../values/card-code.ts';
 import { type Contents, contentsOfRow, hasExpired } from '../../values/contents.ts';
 import { readGrant } from '../../values/disclosure.ts';
 import { openData } from '../../values/sealed-row.ts';
 import { viewOverTime } from '../../values/view.ts';
 import type { Creation, TokenOutcome } from './create-one.ts';
+import type { Holder } from './holders.ts';
 import type { PreparedToken } from './prepare.ts';
 
 /** The token that has the requested id; a random id has none. */
 export function holderOf(
   { pending, holders, now }: Creation,
   { ids }: PreparedToken,
-): Row<'tokens'> | undefined {
+): Holder | undefined {
   const { value, drawn } = ids.next(false);
   if (drawn) return undefined;
-  const row = pending.get(value)?.row ?? holders.get(value);
-  return row && !hasExpired(row, now) ? row : undefined;
+  const holder = pending.get(value)?.row ?? holders.get(value);
+  return holder && !hasExpired(holder, now) ? holder : undefined;
+}
+
+/** A creation by lines that are decided one by one. */
+export interface RepeatableCreation extends Creation {
+  readonly store: Store;
 }
 
 /**
  * The token, when it was made by the same application, still is all that is asked for, and may be
  * revealed to the caller; else `undefined`. To others the response would confirm what the token holds.
  */
-export function repeatCreation(
-  { caller, now, evaluation, onMaskFailure }: Creation,
+export async function repeatCreation(
+  { store, caller, now, evaluation, onMaskFailure, pending }: RepeatableCreation,
   { contents }: PreparedToken,
-  row: Row<'tokens'>,
-): TokenOutcome | undefined {
+  { tenant_id, token_id: id, container, created_by }: Holder,
+): Promise<TokenOutcome | undefined> {
   const { tenant, policy } = caller;
-  if (row.created_by !== caller.application) return undefined;
-  const { token_id: id, container } = row;
+  if (created_by !== caller.application) return undefined;
   const grant = readGrant(policy, { id, container });
   if (grant?.transform !== 'reveal') return undefined;
+  const row = pending.get(id)?.row ?? (await store.get('tokens', { tenant_id, token_id: id }));
+  // One that was moved or replaced since is another.
+  if (row?.container !== container || row.created_by !== created_by) return undefined;
   const open = (at: Instant) => openData(tenant, row, at);
   if (!isSame(contents, contentsOfRow(row, open(now).reveal()), now)) return undefined;
   const extras = { deduplicated: true };

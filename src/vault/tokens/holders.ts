@@ -1,0 +1,57 @@
+/** Stored tokens that hold the ids which a request wants: of many large ones, no more than one at a time is read. */
+import type { Instant } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { TokenId } from '../../lib/ids.ts';
+import type { Caller } from '../../rules/caller.ts';
+import type { TokenState } from '../../store/queries/tokens.ts';
+import type { Store } from '../../store/store.ts';
+import { hasExpired } from '../../values/contents.ts';
+import { requireBound } from '../../values/sealed-row.ts';
+
+import type { PreparedToken } from './prepare.ts';
+import { tokenStatesOf } from './queries.ts';
+
+/** A token without what may be large. */
+export interface Holder extends TokenState {
+  /** Why it cannot make way, though it has expired: it was altered, perhaps its expiry. */
+  readonly flaw?: VaultError;
+}
+
+export type Holders = ReadonlyMap<TokenId, Holder>;
+
+export const noHolders: Holders = new Map();
+
+/** Looked for only once an id was found to be taken: nearly every id is new. */
+export async function holdersOf(
+  store: Store,
+  { tenant }: Caller,
+  { all, now }: { readonly all: readonly PreparedToken[]; readonly now: Instant },
+): Promise<Holders> {
+  const ids = all.map(({ ids }) => ids.next(false).value);
+  const holders = new Map<TokenId, Holder>();
+  for (const state of await tokenStatesOf(store, tenant.id, ids)) {
+    const holder = hasExpired(state, now) ? await judged(store, tenant, state) : state;
+    if (holder) holders.set(holder.token_id, holder);
+  }
+  return holders;
+}
+
+/** An expired one may be removed by the vault itself, so it is read whole. `undefined` where it is gone. */
+async function judged(
+  store: Store,
+  tenant: Caller['tenant'],
+  { token_id }: TokenState,
+): Promise<Holder | undefined> {
+  const row = await store.get('tokens', { tenant_id: tenant.id, token_id });
+  if (row === undefined) return undefined;
+  const { tenant_id, version, container, expires_at, created_by, created_at, modified_at } = row;
+  const times = { expires_at, created_at, modified_at };
+  const state = { tenant_id, token_id, version, container, created_by, ...times };
+  try {
+    requireBound(tenant, row);
+    return state;
+  } catch (error) {
+    if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+    return { ...state, flaw: error };
+  }
+}
