@@ -112,7 +112,7 @@ onBothEngines('Hostile requests', (engine) => {
     const refused = await tenant.send('POST', '/tokens', sent(3));
     assert.equal(refused.status, 400);
     assert.deepEqual(Object.keys(refused.body.errors), ['search_indexes[2]']);
-    assert.match(refused.text, /more than is left of 16000000 units/);
+    assert.match(refused.text, /more than is left of the 16000000 units/);
     assert.equal((await tenant.counts())['tokens'], 1);
   });
 

@@ -23,11 +23,6 @@ export function storedIn<V extends SqlValue>(
   column: string,
   value: string,
 ): RawBuilder<V> {
-  return sql`${storedValueIn(table, column, value)}`;
-}
-
-/** The same as a value. */
-export function storedValueIn(table: Table, column: string, value: string): SqlValue {
   const { columns, kinds } = shapes[table];
-  return storedForm(kinds[columns.indexOf(column)] ?? 'text', value);
+  return sql`${storedForm(kinds[columns.indexOf(column)] ?? 'text', value)}`;
 }
