@@ -47,7 +47,7 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
   function handlerOf(route: Route): Handle {
     const limits = options.rateLimits(route);
     const validate = createValidation(route);
-    const respond = 'stream' in route ? respondInParts(route) : respondWhole(route);
+    const respond = 'stream' in route ? inParts(route, limits) : whole(route, limits);
 
     return async (exchange) => {
       const sender = callers.senderOf(exchange);
@@ -63,15 +63,13 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
       if (clock.now() - admittedAt >= admissionMs) {
         exchange.caller = await callers.admit(route, exchange);
       }
-      await respond(exchange, limits);
+      await respond(exchange);
     };
   }
 
-  function respondWhole(
-    route: WholeRoute,
-  ): (exchange: Exchange, limits: RouteLimits) => Promise<void> {
+  function whole(route: WholeRoute, limits: RouteLimits): Handle {
     const serialize = compileSerializer(route.reply.body);
-    return async (exchange, limits) => {
+    return async (exchange) => {
       await countParts(route, exchange, limits.ofBody(callers.senderOf(exchange)));
       const caller = () => callers.admit(route, exchange);
       await send(await replyTo(route, exchange), { exchange, route, serialize, caller });
@@ -103,11 +101,9 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
     return order === undefined ? run : (slot) => inOrder(order, () => run(slot));
   }
 
-  function respondInParts(
-    route: StreamRoute,
-  ): (exchange: Exchange, limits: RouteLimits) => Promise<void> {
+  function inParts(route: StreamRoute, limits: RouteLimits): Handle {
     const serialize = compileSerializer(route.reply.body);
-    return async (exchange, limits) => {
+    return async (exchange) => {
       refuseIdempotencyKey(exchange, headers);
       const count = limits.ofBody(callers.senderOf(exchange));
       const caller = () => callers.admit(route, exchange);

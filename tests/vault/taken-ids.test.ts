@@ -5,7 +5,7 @@ import { createAuthentication } from '../../src/gate/authenticate.ts';
 import { hour } from '../../src/lib/clock.ts';
 import { perform } from '../../src/rules/operation.ts';
 import type { Store } from '../../src/store/store.ts';
-import { createTokens } from '../../src/vault/tokens/create-many.ts';
+import { createTokens } from '../../src/vault/tokens/create.ts';
 import { createImport } from '../../src/vault/tokens/import.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { having } from '../support/sql.ts';

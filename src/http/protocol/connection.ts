@@ -12,7 +12,8 @@ export function createRefuseConnection(
   return (error, socket) => {
     // A stream takes as long as it takes; it is cut off when nothing moves any more.
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isStreaming(socket)) return;
-    if (error.code === 'ECONNRESET' || !socket.writable) {
+    // What is written into a response that has begun would be taken for a part of it.
+    if (error.code === 'ECONNRESET' || !socket.writable || isStreaming(socket)) {
       socket.destroy();
       return;
     }

@@ -39,9 +39,14 @@ export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failu
         exchange.response.destroy();
         return;
       }
-      exchange.setHeaders(failure.headers ?? {});
       const { status } = errorKinds[failure.code];
-      exchange.send(status, JSON.stringify(problemOf(failure)), problemMediaType);
+      try {
+        exchange.setHeaders(failure.headers ?? {});
+        exchange.send(status, JSON.stringify(problemOf(failure)), problemMediaType);
+      } catch {
+        // Nobody is left who would catch it, and an uncaught error ends the process.
+        exchange.response.destroy();
+      }
     },
   };
 }

@@ -1,6 +1,6 @@
 /** Routes for large numbers of tokens: lines in, lines out, none held longer than needed. */
 import { errorKinds, VaultError } from '../../lib/errors.ts';
-import type { TokenWriting } from '../../vault/tokens/create-many.ts';
+import type { TokenWriting } from '../../vault/tokens/create.ts';
 import { exportTokens } from '../../vault/tokens/export.ts';
 import { createImport, type ImportLine, type ImportResult } from '../../vault/tokens/import.ts';
 import { bodyBytesMax, parseJson } from '../protocol/body.ts';

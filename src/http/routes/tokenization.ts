@@ -2,7 +2,7 @@
 import type { Json } from '../../lib/json.ts';
 import { detokenize } from '../../vault/tokenization/detokenize.ts';
 import { tokenize, tokensIn } from '../../vault/tokenization/tokenize.ts';
-import type { TokenWriting } from '../../vault/tokens/create-many.ts';
+import type { TokenWriting } from '../../vault/tokens/create.ts';
 import { type Route, route } from '../protocol/route.ts';
 import { readTokenRequest } from '../protocol/token-request.ts';
 import { anyJson } from '../schemas/shared.ts';

@@ -1,6 +1,5 @@
 /** Routes of tokens. */
-import { createToken, serialKeyOfCreation } from '../../vault/tokens/create.ts';
-import type { TokenWriting } from '../../vault/tokens/create-many.ts';
+import { createToken, serialKeyOfCreation, type TokenWriting } from '../../vault/tokens/create.ts';
 import { deleteToken } from '../../vault/tokens/delete.ts';
 import { readToken } from '../../vault/tokens/read.ts';
 import { updateToken } from '../../vault/tokens/update.ts';

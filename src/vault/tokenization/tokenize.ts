@@ -10,7 +10,7 @@ import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { TokenBody } from '../../rules/reply.ts';
 import type { TokenRequest } from '../../values/contents.ts';
-import { createTokens, type TokenWriting } from '../tokens/create-many.ts';
+import { createTokens, type TokenWriting } from '../tokens/create.ts';
 import type { RequestedToken } from '../tokens/prepare.ts';
 import { changedTokens } from '../tokens/reply-expiry.ts';
 

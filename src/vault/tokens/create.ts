@@ -1,11 +1,53 @@
-/** Creating a token, or finding the one that already holds the same value. */
+/** Creating tokens, one or many in one change, or finding those that already hold the same values. */
 import assert from 'node:assert/strict';
+import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
+import type { Instant } from '../../lib/clock.ts';
+import { invalid, VaultError } from '../../lib/errors.ts';
+import { attemptAt, below, createFindings } from '../../lib/findings.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import { createPause } from '../../lib/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
-import type { Decide } from '../../rules/operation.ts';
+import { counted, entryOf, failureOf } from '../../rules/log-entries.ts';
+import type { Decide, Refused } from '../../rules/operation.ts';
+import { deny, refuse } from '../../rules/refusal.ts';
+import type { Reply } from '../../rules/reply.ts';
+import type { Change } from '../../store/change.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
 import type { TokenRequest } from '../../values/contents.ts';
-import { createTokens, type TokenWriting } from './create-many.ts';
-import { deduplicatesTokens } from './prepare.ts';
+import type { OnMaskFailure } from '../../values/view.ts';
+import { liveIntent } from '../token-intents/token-intents.ts';
+import {
+  type CreatedToken,
+  type Creation,
+  createOne,
+  IdTaken,
+  type TokenOutcome,
+} from './create-one.ts';
+import { storedEquals } from './equal-tokens.ts';
+import { holdersOf, noHolders } from './holders.ts';
+import type { PendingTokens } from './pending-tokens.ts';
+import {
+  checkToken,
+  deduplicatesTokens,
+  type PreparedToken,
+  prepareToken,
+  type RequestedToken,
+  type TokenPreparation,
+} from './prepare.ts';
 import { changedToken } from './reply-expiry.ts';
+
+export interface TokenWriting extends Omit<TokenPreparation, 'evaluation'> {
+  readonly store: Store;
+  readonly onMaskFailure: OnMaskFailure;
+}
+
+export interface TokensToCreate {
+  /** At least one. */
+  readonly requests: readonly RequestedToken[];
+  /** Called with the tokens in the order of the requests. */
+  readonly replyFor: (created: readonly CreatedToken[], now: Instant) => Reply;
+}
 
 /** From the decision `validation_failed`, and `conflict` when the id is taken. */
 export function createToken(tools: TokenWriting, caller: Caller, request: TokenRequest): Decide {
@@ -33,4 +75,184 @@ export function serialKeyOfCreation(caller: Caller, request: TokenRequest): stri
   if (settings.token_deduplication_behavior !== 'update_existing') return undefined;
   if (!deduplicatesTokens(caller, request.deduplicate_token)) return undefined;
   return `${id} ${request.type} ${JSON.stringify(request.data)}`;
+}
+
+/**
+ * All of them or none. Where the requests give equal values, the first makes the token to which the
+ * others are deduplicated. From the decision `validation_failed`, and `conflict` when an id is taken.
+ */
+export function createTokens(
+  tools: TokenWriting,
+  caller: Caller,
+  { requests, replyFor }: TokensToCreate,
+): Decide {
+  const { store, clock } = tools;
+  const preparation = { ...tools, evaluation: newWriteEvaluation() };
+  let preparedFromData: ReturnType<typeof prepareFromData> | undefined;
+  return async (conflict) => {
+    const now = clock.now();
+    const pause = createPause();
+    preparedFromData ??= prepareFromData(preparation, caller, requests);
+    const fromData = await preparedFromData;
+    // Where the change conflicts with another it is decided again, at the same price.
+    const { evaluation: prepared } = preparation;
+    const evaluation = { ...prepared, budget: prepared.budget.copy() };
+    const converting = { ...tools, evaluation };
+    const intents = await Promise.all(
+      requests.map((one) => (isConversion(one) ? intentOf(tools, caller, one) : undefined)),
+    );
+    const all: PreparedToken[] = [];
+    for (const [index, one] of requests.entries()) {
+      await pause();
+      const token =
+        fromData.get(one) ?? (await prepareConversion(converting, caller, one, intents[index]));
+      if ('refusal' in token) return token;
+      all.push(token);
+    }
+    requireDistinctIntents(all);
+    const creation = {
+      ...tools,
+      caller,
+      now,
+      evaluation,
+      ...(await storedEquals(store, caller, all, now)),
+      holders: conflict === undefined ? noHolders : await holdersOf(store, caller, { all, now }),
+    };
+    const created: CreatedToken[] = [];
+    const entries: LogEntry[] = [];
+    for (const one of all) {
+      await pause();
+      const outcome = draftOrRefuse(creation, one);
+      if ('refusal' in outcome) return outcome;
+      await pause();
+      // The response asks for it again, where there is no pause between the tokens.
+      outcome.created.viewAt(now);
+      created.push(outcome.created);
+      entries.push(outcome.entry);
+    }
+    return {
+      change: await changeOf(store, { caller, all, entries, pending: creation.pending, now }),
+      reply: replyFor(created, now),
+    };
+  };
+}
+
+/** All requests that convert no token intent. What is wrong with them is found before anything is looked up. */
+async function prepareFromData(
+  preparation: TokenPreparation,
+  caller: Caller,
+  requests: readonly RequestedToken[],
+): Promise<ReadonlyMap<RequestedToken, PreparedToken>> {
+  const pause = createPause();
+  const prepared = new Map<RequestedToken, PreparedToken>();
+  const findings = createFindings();
+  for (const requested of requests) {
+    if (isConversion(requested)) continue;
+    await pause();
+    const checked = findings.attempt(() => checkToken(preparation, caller, requested));
+    if (!checked) continue;
+    await pause();
+    const one = findings.attempt(() => prepareToken(preparation, caller, checked));
+    if (one) prepared.set(requested, one);
+  }
+  findings.settle();
+  return prepared;
+}
+
+export function isConversion({ request }: RequestedToken): boolean {
+  return (request.token_intent_id ?? undefined) !== undefined;
+}
+
+/** The intent that a request converts, if there is one. */
+export function intentOf(
+  { store, clock }: TokenWriting,
+  caller: Caller,
+  { request }: RequestedToken,
+): Promise<Row<'token_intents'> | undefined> {
+  return liveIntent(store, caller, { id: request.token_intent_id ?? '', now: clock.now() });
+}
+
+/**
+ * A refusal where there is no such intent, and for expressions over one that the caller may not
+ * reveal: whoever tries that is seen in the log. Throws what else is wrong.
+ */
+export async function prepareConversion(
+  tools: TokenWriting & TokenPreparation,
+  caller: Caller,
+  requested: RequestedToken,
+  intent: Row<'token_intents'> | undefined,
+): Promise<PreparedToken | Refused> {
+  const { path } = requested;
+  const now = tools.clock.now();
+  const attempt = { entity: 'token_intent', operation: 'convert' };
+  if (!intent) {
+    const message = 'must be the id of an existing token intent';
+    const refusal = below(path, invalid('token_intent_id', message));
+    return { change: { entries: [failureOf(caller, now, attempt)] }, refusal };
+  }
+  try {
+    const pause = createPause();
+    const checked = checkToken(tools, caller, requested, intent);
+    await pause();
+    return prepareToken(tools, caller, checked);
+  } catch (error) {
+    if (!(error instanceof VaultError) || error.code !== 'forbidden') throw error;
+    return deny(caller, now, { ...attempt, id: intent.token_intent_id }, error);
+  }
+}
+
+/** The token as part of the change, or why there is none: access, or an id that is taken. */
+export function draftOrRefuse(creation: Creation, prepared: PreparedToken): TokenOutcome | Refused {
+  const { caller, now } = creation;
+  try {
+    const outcome = createOne(creation, prepared);
+    return outcome ?? refuse(caller, now, { entity: 'token', id: '*', permission: 'token:create' });
+  } catch (error) {
+    if (!(error instanceof IdTaken)) throw error;
+    const taken = failureOf(caller, now, { entity: 'token', id: error.id, operation: 'create' });
+    return { change: { entries: [taken] }, refusal: error };
+  }
+}
+
+function requireDistinctIntents(all: readonly PreparedToken[]): void {
+  const seen = new Set<string>();
+  for (const { intent, path } of all) {
+    if (intent === undefined) continue;
+    attemptAt(path, () => {
+      if (seen.has(intent.token_intent_id)) {
+        throw invalid('token_intent_id', 'must be unique in the request');
+      }
+    });
+    seen.add(intent.token_intent_id);
+  }
+}
+
+export interface CreatedTokens {
+  readonly caller: Caller;
+  readonly now: Instant;
+  readonly all: readonly PreparedToken[];
+  readonly pending: PendingTokens;
+  /** One for each creation. */
+  readonly entries: readonly LogEntry[];
+}
+
+export async function changeOf(store: Store, outcome: CreatedTokens): Promise<Change> {
+  const { caller, now, all, pending, entries } = outcome;
+  const intents = all.flatMap(({ intent }) => intent ?? []);
+  const [first, ...others] = [
+    ...counted(entries),
+    ...intents.map(({ token_intent_id: id }) =>
+      entryOf(caller, now, { entity: 'token_intent', id, operation: 'convert' }),
+    ),
+    ...pending.removed.map(({ token_id: id }) =>
+      entryOf(caller, now, { entity: 'token', id, operation: 'expire' }),
+    ),
+  ];
+  assert(first !== undefined, 'a change has an entry');
+  const { remove, ...change } = await pending.change(store);
+  return {
+    ...change,
+    remove: { ...remove, ...(intents.length > 0 && { token_intents: intents }) },
+    entries: [first, ...others],
+  };
 }

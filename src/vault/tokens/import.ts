@@ -17,7 +17,7 @@ import {
   isConversion,
   prepareConversion,
   type TokenWriting,
-} from './create-many.ts';
+} from './create.ts';
 import { type CreatedToken, IdTaken } from './create-one.ts';
 import { createdByRequest } from './created-by-request.ts';
 import { storedEquals } from './equal-tokens.ts';

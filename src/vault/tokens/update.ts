@@ -26,7 +26,7 @@ import {
 } from '../../values/sealed-row.ts';
 import { searchTerms } from '../../values/search-terms.ts';
 import { viewOverTime, viewUnread, withoutContents } from '../../values/view.ts';
-import type { TokenWriting } from './create-many.ts';
+import type { TokenWriting } from './create.ts';
 import { deduplicatesTokens, fingerprintsTokens } from './prepare.ts';
 import { liveToken, placesWithFingerprint, replacementOf } from './queries.ts';
 import { changedToken } from './reply-expiry.ts';
