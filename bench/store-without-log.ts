@@ -3,6 +3,9 @@ import type { Change, Outcome } from '../src/store/change.ts';
 import { openStore as openProduct } from '../src/store/open/open.ts';
 import type { Store, StoreOptions } from '../src/store/store.ts';
 
+/** What further threads open; one thread is measured here. */
+export { attachStore } from '../src/store/open/open.ts';
+
 export async function openStore(options: StoreOptions): Promise<Store> {
   const store = await openProduct(options);
   const entries = [] as unknown as Change['entries'];

@@ -67,9 +67,11 @@ async function runOnPostgres(place: Place, sql: string): Promise<Record<string, 
   }
 }
 
-/** Declares the tests once per engine. */
+/** Declares the tests once per engine; `TEST_ENGINE` leaves one of them. */
 export function onBothEngines(title: string, declare: (engine: Engine) => void): void {
+  const only = process.env['TEST_ENGINE'];
   for (const name of ['sqlite', 'postgres'] as const) {
+    if (only !== undefined && only !== name) continue;
     describe(`${title} on ${name}`, () => declare(engineOf(name)));
   }
 }

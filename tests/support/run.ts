@@ -16,8 +16,11 @@ const compiled = { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'str
 const flags = process.argv.slice(2).filter((argument) => argument.startsWith('-'));
 const filters = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
 
-/** What requests on several threads could break; run once more so, when everything is run. */
-const againOnTwoThreads = [
+/**
+ * What requests on several threads could break; run so as well, when everything is run, on the embedded
+ * engine. On PostgreSQL threads are to each other as servers are, which tests of their own cover.
+ */
+const onTwoThreads = [
   'tests/faults/kill.test.ts',
   'tests/faults/replay.test.ts',
   'tests/http/hostile-expressions.test.ts',
@@ -36,10 +39,11 @@ if (files.length === 0) throw new Error(`no test file matches ${filters.join(' '
 
 // No test takes the machine away from it; those that kill a cluster have one of their own.
 const postgres = await startPostgres({ settings: { fsync: 'off' } });
-const code = await runTests(files, {});
-const again = filters.length === 0 && process.env['TEST_THREADS'] === undefined;
-const codeAgain = again ? await runTests(againOnTwoThreads, { TEST_THREADS: '2' }) : 0;
-process.exitCode = code || codeAgain;
+const isWhole = filters.length === 0 && process.env['TEST_THREADS'] === undefined;
+const twoThreads = { TEST_THREADS: '2', TEST_ENGINE: 'sqlite' };
+const codeOnTwo = isWhole ? await runTests(onTwoThreads, twoThreads) : 0;
+// Last, so that its summary ends the output.
+process.exitCode = (await runTests(files, {})) || codeOnTwo;
 await postgres.stop();
 
 function isWanted(file: string): boolean {
