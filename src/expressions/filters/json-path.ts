@@ -19,6 +19,8 @@ const pathLengthMax = 1000;
 const segmentsMax = 100;
 /** Units of work for a node: json-p3 makes an object and a path of names for each. */
 const nodeWork = 48;
+/** For each segment before it: the path of a node is copied from the node above. */
+const levelWork = 2;
 /** For a member of an object, of which the names are listed first, so many times as much. */
 const namedFactor = 3;
 /** How many compiled paths are cached, see {@link Recent}. */
@@ -63,8 +65,9 @@ export function compilePath(text: string): JsonPath {
 export function followPath(path: JsonPath, value: Json, budget: Budget): Json {
   const root = value as JSONValue;
   let nodes: Iterable<JSONPathNode> = [new JSONPathNode(root, [], root)];
-  for (const { descends, selections } of path.segments) {
-    nodes = select(descends ? descend(nodes, budget) : nodes, selections, budget);
+  for (const [level, { descends, selections }] of path.segments.entries()) {
+    const work = nodeWork + level * levelWork;
+    nodes = select(descends ? descend(nodes, budget) : nodes, { selections, work, budget });
   }
   const [match, other] = take(nodes, 2);
   if (other !== undefined)
@@ -124,14 +127,20 @@ function partsOf(part: FilterPart): readonly FilterPart[] {
   return [];
 }
 
+interface Selecting {
+  readonly selections: readonly Selection[];
+  /** For each node that is made. */
+  readonly work: number;
+  readonly budget: Budget;
+}
+
 function* select(
   nodes: Iterable<JSONPathNode>,
-  selections: readonly Selection[],
-  budget: Budget,
+  { selections, work, budget }: Selecting,
 ): Generator<JSONPathNode> {
   for (const node of nodes) {
     for (const { selector, cost, comparisons } of selections) {
-      budget.use(cost * nodeWork * widthOf(node.value, selector));
+      budget.use(cost * work * widthOf(node.value, selector));
       if (comparisons > 0) budget.useFor(node.value, comparisons);
       yield* selector.resolve(node);
     }

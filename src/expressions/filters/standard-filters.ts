@@ -20,7 +20,7 @@ const beyondAsciiWork = 12;
 
 /** Putting a character among those that are trimmed, encoding one for an address, and making a word. */
 const trimmedWork = 400;
-const encodedWork = 20;
+const encodedWork = 36;
 const encodedBeyondAsciiWork = 60;
 const wordWork = 40;
 
