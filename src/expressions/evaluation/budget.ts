@@ -14,15 +14,15 @@ export const requestWorkMax = 2 * workMax;
 const workMin = 50_000;
 
 /** Reaching a member of a list, and of an object, of which V8 keeps a table when there are many. */
-const itemWork = 4;
+const itemWork = 6;
 const memberWork = 64;
 
 /** Listing the names of an object, for each of them. */
 export const nameWork = 64;
 
 /** A list and an object by themselves, however few members they have. */
-const listWork = 24;
-const objectWork = 26;
+const listWork = 32;
+const objectWork = 36;
 
 /** For each level that a list or an object is nested in others: V8 looks through all of them for itself. */
 const levelWork = 2;
