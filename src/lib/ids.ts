@@ -46,7 +46,11 @@ export function newUuid<
   const bytes = random(16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  const hex = bytes.toString('hex');
+  return formatUuid(bytes.toString('hex')) as Id;
+}
+
+/** @param hex 32 digits. */
+export function formatUuid(hex: string): string {
   const groups = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}`;
-  return `${groups}-${hex.slice(20)}` as Id;
+  return `${groups}-${hex.slice(20)}`;
 }

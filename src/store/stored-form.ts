@@ -1,13 +1,8 @@
 /** How identifiers and digests are stored: texts to the vault, fewer bytes on the disk. */
+
+import { formatUuid } from '../lib/ids.ts';
 import { columnsOf, type RowOperation } from './change.ts';
-import {
-  type ColumnKind,
-  kindsByName,
-  type SqlValue,
-  shapes,
-  type Table,
-  textNames,
-} from './tables.ts';
+import { type ColumnKind, kindOf, type SqlValue, shapes, type Table } from './tables.ts';
 
 /** The value of a column as the database holds it. Null is null in every form. */
 export function storedForm(kind: ColumnKind, value: SqlValue): SqlValue {
@@ -30,8 +25,7 @@ export function storedValues({ table, action, values }: RowOperation): readonly 
 
 /** The kinds of the columns that {@link columnsOf} lists. */
 export function kindsOf(table: Table, action: RowOperation['action']): readonly ColumnKind[] {
-  const { columns, kinds } = shapes[table];
-  return columnsOf(table, action).map((column) => kinds[columns.indexOf(column)] ?? 'text');
+  return columnsOf(table, action).map((column) => kindOf(table, column));
 }
 
 interface ConvertedColumn {
@@ -54,10 +48,8 @@ function convertedIn(table: Table, action: RowOperation['action']): readonly Con
 
 /** A key, in the order of its columns, as the database holds it. */
 export function storedKey(table: Table, key: readonly SqlValue[]): SqlValue[] {
-  const { columns, kinds, key: names } = shapes[table];
-  return key.map((value, place) =>
-    storedForm(kinds[columns.indexOf(names[place] ?? '')] ?? 'text', value),
-  );
+  const { key: names } = shapes[table];
+  return key.map((value, place) => storedForm(kindOf(table, names[place] ?? ''), value));
 }
 
 type AnyRow = Record<string, SqlValue>;
@@ -75,20 +67,15 @@ export function columnsBesideKey(table: Table): readonly string[] {
 export function rowReader(
   table: Table,
 ): (key: Readonly<Record<string, SqlValue>>, stored: readonly SqlValue[]) => AnyRow {
-  const { columns, kinds, key: keyColumns } = shapes[table];
+  const { columns, key: keyColumns } = shapes[table];
   const empty: AnyRow = Object.fromEntries(columns.map((column) => [column, null]));
-  const read = columnsBesideKey(table).map((column) => ({
-    column,
-    kind: kinds[columns.indexOf(column)] ?? 'text',
-  }));
+  const others = columnsBesideKey(table).map((column) => ({ column, kind: kindOf(table, column) }));
   return (key, stored) => {
     const row = { ...empty };
     for (const column of keyColumns) row[column] = key[column] ?? null;
-    for (let place = 0; place < read.length; place++) {
-      const { column, kind } = read[place] as { column: string; kind: ColumnKind };
-      const value = stored[place] ?? null;
-      row[column] = kind === 'id' || kind === 'digest' ? valueOfStored(kind, value) : value;
-    }
+    others.forEach(({ column, kind }, place) => {
+      row[column] = valueOfStored(kind, stored[place] ?? null);
+    });
     return row;
   };
 }
@@ -101,9 +88,9 @@ export function readRows<R>(rows: R[]): R[] {
   const [first] = rows as AnyRow[];
   if (first === undefined) return rows;
   for (const name in first) {
-    const kind = kindsByName.get(name);
-    if (kind === undefined) continue;
-    const isTextElsewhere = textNames.has(name);
+    const converted = convertedNames.get(name);
+    if (converted === undefined) continue;
+    const { kind, isTextElsewhere } = converted;
     for (const row of rows as AnyRow[]) {
       const stored = row[name] ?? null;
       if (isTextElsewhere && typeof stored === 'string') continue;
@@ -181,9 +168,7 @@ function idOf(bytes: Uint8Array): string {
     const text = view.toString('utf8', 1);
     return isStoredAs(text, view) ? text : `${foreignBytes}${view.toString('hex')}`;
   }
-  const hex = view.toString('hex', 1);
-  const groups = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}`;
-  return `${groups}-${hex.slice(20)}`;
+  return formatUuid(view.toString('hex', 1));
 }
 
 /**
@@ -221,3 +206,24 @@ const read: Partial<Record<ColumnKind, (stored: string | number | Uint8Array) =>
   digest: (stored) =>
     stored instanceof Uint8Array ? Buffer.from(stored).toString('base64url') : stored,
 };
+
+/** By the names of columns of another form, of which some are also those of columns that hold the text itself. */
+const convertedNames = namesOfConverted();
+
+function namesOfConverted(): ReadonlyMap<
+  string,
+  { readonly kind: ColumnKind; readonly isTextElsewhere: boolean }
+> {
+  const all = Object.values(shapes).flatMap(({ columns, kinds }) =>
+    columns.map((name, place) => ({ name, kind: kinds[place] ?? 'text' })),
+  );
+  const texts = new Set(all.flatMap(({ name, kind }) => (kind === 'text' ? [name] : [])));
+  const converted = all.filter(({ kind }) => write[kind] !== undefined);
+  // In lists of places a token's id is called so.
+  return new Map(
+    [...converted, { name: 'id', kind: 'id' as const }].map(({ name, kind }) => [
+      name,
+      { kind, isTextElsewhere: texts.has(name) },
+    ]),
+  );
+}

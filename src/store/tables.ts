@@ -345,19 +345,7 @@ export const shapes = Object.fromEntries(names.map((name) => [name, shapeOf(name
   Record<Table, TableShape>
 >;
 
-/** What values of another form are called wherever rows come from; in lists of places a token's id is `id`. */
-export const kindsByName: ReadonlyMap<string, ColumnKind> = new Map([
-  ...names
-    .flatMap((name) => Object.entries(specOf(name).columns))
-    .filter(([, { kind }]) => ['tenant', 'id', 'digest'].includes(kind))
-    .map(([name, { kind }]) => [name, kind] as const),
-  ['id', 'id'],
-]);
-
-/** Names that are also those of columns which hold the text itself. */
-export const textNames: ReadonlySet<string> = new Set(
-  names
-    .flatMap((name) => Object.entries(specOf(name).columns))
-    .filter(([, { kind }]) => kind === 'text')
-    .map(([name]) => name),
-);
+export function kindOf(table: Table, column: string): ColumnKind {
+  const { columns, kinds } = shapes[table];
+  return kinds[columns.indexOf(column)] ?? 'text';
+}

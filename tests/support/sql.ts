@@ -1,6 +1,6 @@
 /** Values written into SQL, for those who write to the database outside the vault. */
 import { storedForm } from '../../src/store/stored-form.ts';
-import { type SqlValue, shapes, type Table } from '../../src/store/tables.ts';
+import { kindOf, type SqlValue, type Table } from '../../src/store/tables.ts';
 import type { Engine } from './engines.ts';
 
 export function literal({ name }: Pick<Engine, 'name'>, value: SqlValue): string {
@@ -15,9 +15,8 @@ type Values = Readonly<Record<string, SqlValue>>;
 
 /** Each as `column = value`, in the form in which the table holds it. */
 export function equations(engine: Pick<Engine, 'name'>, table: Table, values: Values): string[] {
-  const { columns, kinds } = shapes[table];
   return Object.entries(values).map(([column, value]) => {
-    const stored = storedForm(kinds[columns.indexOf(column)] ?? 'text', value);
+    const stored = storedForm(kindOf(table, column), value);
     return `${column} = ${literal(engine, stored)}`;
   });
 }
@@ -29,10 +28,9 @@ export function having(engine: Pick<Engine, 'name'>, table: Table, values: Value
 
 /** The statement that writes a row outside the vault. */
 export function insertion(engine: Pick<Engine, 'name'>, table: Table, row: object): string {
-  const { columns, kinds } = shapes[table];
   const entries = Object.entries(row as Values);
   const values = entries.map(([column, value]) =>
-    literal(engine, storedForm(kinds[columns.indexOf(column)] ?? 'text', value)),
+    literal(engine, storedForm(kindOf(table, column), value)),
   );
   const names = entries.map(([column]) => column);
   return `insert into ${table} (${names.join(', ')}) values (${values.join(', ')})`;

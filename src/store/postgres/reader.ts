@@ -1,6 +1,6 @@
 /** Reads by key on PostgreSQL: those that arrive in one turn of the event loop share one query. */
 import { readRows, storedKey } from '../stored-form.ts';
-import { type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
+import { type Key, kindOf, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
 import { arrayTypes } from './array-types.ts';
 
 type RunRead = (sql: string, values: unknown[], name: string) => Promise<unknown[]>;
@@ -49,11 +49,8 @@ export function createPostgresReader(query: RunRead) {
 }
 
 function sqlOf(table: Table): string {
-  const { columns, kinds, key } = shapes[table];
-  const lists = key.map((column, index) => {
-    const kind = kinds[columns.indexOf(column)] ?? 'text';
-    return `$${index + 1}::${arrayTypes[kind]}`;
-  });
+  const { key } = shapes[table];
+  const lists = key.map((column, index) => `$${index + 1}::${arrayTypes[kindOf(table, column)]}`);
   const same = key.map((column) => `r.${column} = k.${column}`);
   // One look-up for each key, whatever the planner believes: until a table was analysed for the first
   // time it would rather read all of it. "offset 0" keeps it from turning this into a join.

@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { TenantId } from '../../lib/ids.ts';
 import { storedForm, tenantNumber } from '../stored-form.ts';
-import { type SqlValue, shapes, type Table } from '../tables.ts';
+import { kindOf, type SqlValue, type Table } from '../tables.ts';
 
 /** Of tokens, token intents, search terms and stored responses. */
 export function storedTenant(tenant: TenantId): RawBuilder<TenantId> {
@@ -23,6 +23,5 @@ export function storedIn<V extends SqlValue>(
   column: string,
   value: string,
 ): RawBuilder<V> {
-  const { columns, kinds } = shapes[table];
-  return sql`${storedForm(kinds[columns.indexOf(column)] ?? 'text', value)}`;
+  return sql`${storedForm(kindOf(table, column), value)}`;
 }

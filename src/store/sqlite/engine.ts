@@ -71,14 +71,12 @@ function createEngine({ dataDir, epochs, threads, limiter, ...writer }: Access):
   const lane = createLane(groupsInFlight, commitGroup, threads);
   const statementOf = createStatementCache(reader);
   const scanner = createScanner(dataDir);
-
   const rowOf = createRowLookup(reader);
 
   return {
     engine: 'sqlite',
-    get: async <T extends Table>(table: T, key: Key<T>) => {
-      return snapshots.read(() => rowOf(table, key)) as Row<T> | undefined;
-    },
+    get: async <T extends Table>(table: T, key: Key<T>) =>
+      snapshots.read(() => rowOf(table, key)) as Row<T> | undefined,
     select: async <R>(query: Query<R>) => {
       const { sql, parameters } = query(sqliteBuilder).compile();
       return readRows(
