@@ -24,8 +24,8 @@ import { type Bootstrapped, bootstrap } from './vault/tenants/bootstrap.ts';
 import { isRootKeyBesideProduction } from './vault/tenants/root-key-place.ts';
 
 /**
- * Its store is the only one that requests and jobs commit through: it notifies the caches and the
- * checkpoint sink, and counts repeated refusals.
+ * Jobs commit through its store, and so do requests where one thread answers: it notifies the checkpoint sink
+ * and counts repeated refusals. Threads have stores of their own and send both here.
  */
 export interface Process extends Vault {
   readonly log: Log;

@@ -26,7 +26,7 @@ export interface LogBlock {
   readonly proof: string | null;
   /** The search terms of the entries, each once; see {@link termOfId}. */
   readonly entities: string;
-  /** The texts of the entries; see {@link appendText}. */
+  /** The texts of the entries; see {@link lineOf}. */
   readonly body: string;
 }
 

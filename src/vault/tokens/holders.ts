@@ -7,7 +7,6 @@ import type { TokenState } from '../../store/queries/tokens.ts';
 import type { Store } from '../../store/store.ts';
 import { hasExpired } from '../../values/contents.ts';
 import { requireBound } from '../../values/sealed-row.ts';
-
 import type { PreparedToken } from './prepare.ts';
 import { tokenStatesOf } from './queries.ts';
 
