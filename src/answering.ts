@@ -15,6 +15,7 @@ import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
 import type { Process, Shared } from './process.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
+import { createProxyFinder } from './vault/proxies/find.ts';
 
 /** The release; its number stands in the package alone. */
 const { version } = JSON.parse(
@@ -87,7 +88,19 @@ export async function createAnswering(
   };
   const enrichments = await openEnrichments(tools, config.enrichments);
   const [headerPrefix = 'SVC'] = config.headerPrefixes;
-  const { routes, openRoutes } = routesOf({ ...tools, enrichments, headerPrefix, version });
+  const ownHost = config.publicUrl && URL.parse(config.publicUrl)?.hostname;
+  const proxies = createProxyFinder({
+    ...process,
+    onAltered: () => metrics.count('integrity_failures'),
+  });
+  const { routes, openRoutes } = routesOf({
+    ...tools,
+    enrichments,
+    proxies,
+    ownHost,
+    headerPrefix,
+    version,
+  });
   requireKnownRoutes(config, routes);
   const server = createServer({
     ...tools,
