@@ -56,7 +56,14 @@ export interface HttpServer {
 export interface Transport extends HttpServer {
   readonly streaming: Streaming;
   route(methods: readonly HTTPMethod[], path: string, handle: Handle): void;
+  /** Asked before the routes, about every request. */
+  divert(handlerOf: HandlerBeforeRoutes): void;
 }
+
+/** `undefined` for what the routes are for; at once wherever it can be known. */
+export type HandlerBeforeRoutes = (
+  exchange: Exchange,
+) => Handle | Promise<Handle | undefined> | undefined;
 
 /** Where a request leads. */
 interface Target {
@@ -73,6 +80,7 @@ export function createTransport(options: TransportOptions): Transport {
   const stopping = new AbortController();
   const addressOf = createAddressOf(options);
   const routes = createRoutes();
+  let handlerBeforeRoutes: HandlerBeforeRoutes = () => undefined;
   const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) => {
     const address = addressOf(request);
     const exchange = new Exchange({ request, response, address, stopping: stopping.signal });
@@ -80,8 +88,12 @@ export function createTransport(options: TransportOptions): Transport {
     try {
       begin(exchange);
       if (answerPreflight(cors, exchange)) return;
-      const handle = routes.find(exchange);
-      handle(exchange).catch((error) => fail(error, exchange));
+      const diverted = handlerBeforeRoutes(exchange);
+      const handled =
+        diverted instanceof Promise
+          ? diverted.then((handle) => (handle ?? routes.find(exchange))(exchange))
+          : (diverted ?? routes.find(exchange))(exchange);
+      handled.catch((error) => fail(error, exchange));
     } catch (error) {
       fail(error, exchange);
     }
@@ -101,6 +113,9 @@ export function createTransport(options: TransportOptions): Transport {
     server,
     streaming,
     route: routes.add,
+    divert: (handlerOf) => {
+      handlerBeforeRoutes = handlerOf;
+    },
     listen: (where) =>
       new Promise((resolve, reject) => {
         server.once('error', reject);

@@ -1,4 +1,5 @@
 /** Which hosts the proxies of a tenant may send to: patterns with `*`, which stands for any characters. */
+import { matchesWildcard } from '../lib/wildcard.ts';
 
 const patternsMax = 100;
 const patternLengthMax = 253;
@@ -12,6 +13,13 @@ export function flawOfDestinations(text: string): string | undefined {
   const isValid = (one: string) => one.length <= patternLengthMax && patternForm.test(one);
   if (text.trim() === '' || patterns.every(isValid)) return undefined;
   return 'must be a comma-separated list of host names, in which * stands for any characters, without ports';
+}
+
+/** True when requests may be sent to the host, whose letters may be of either case. */
+export function allowsDestination(text: string, host: string): boolean {
+  if (text.trim() === '') return true;
+  const name = host.toLowerCase().replace(/\.$/, '');
+  return patternsOf(text).some((pattern) => matchesWildcard(pattern.toLowerCase(), name));
 }
 
 function patternsOf(text: string): string[] {

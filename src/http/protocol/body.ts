@@ -31,7 +31,7 @@ export async function readBody(route: Route, exchange: Exchange): Promise<void> 
         public: 'The media type is not supported.',
       });
     }
-    exchange.body = parseBody(await bytesOf(request));
+    exchange.body = parseBody(await bytesOf(request, bodyBytesMax));
   } catch (error) {
     exchange.setHeader('connection', 'close');
     throw error;
@@ -45,16 +45,17 @@ function isEmpty(headers: IncomingMessage['headers']): boolean {
   return length === undefined || length === '0';
 }
 
-function bytesOf(request: IncomingMessage): Promise<Buffer> {
+/** The whole body. @throws VaultError `body_too_large`, and where the connection ends before the body does. */
+export function bytesOf(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    if (Number(request.headers['content-length']) > bodyBytesMax) throw tooLarge();
+    if (Number(request.headers['content-length']) > bytesMax) throw tooLarge();
     // Then none of the events below comes any more.
     if (request.destroyed) throw connectionEnded();
     const chunks: Buffer[] = [];
     let length = 0;
     const take = (chunk: Buffer) => {
       length += chunk.length;
-      if (length <= bodyBytesMax) {
+      if (length <= bytesMax) {
         chunks.push(chunk);
         return;
       }
