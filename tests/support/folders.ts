@@ -30,6 +30,7 @@ export const doors: Doors = {
   'lib/telemetry': ['lib'],
   'expressions/filters': ['expressions/evaluation'],
   expressions: ['expressions/evaluation', 'expressions/filters'],
+  'expressions/request-texts': ['expressions', 'expressions/evaluation'],
   'store/commit': ['store'],
   'store/queries': ['store'],
   'store/sqlite': storeEngine,
