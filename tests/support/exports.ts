@@ -19,7 +19,7 @@ export function unusedExports(files: readonly SourceFile[]): string[] {
 
 /**
  * What `src` exports for a use that is still to come: see "Versions" in docs/crypto.md, and the calls of
- * proxies, which will evaluate texts.
+ * proxies, which will evaluate texts and run transforms.
  */
 const prepared = new Set([
   'rotate',
@@ -28,6 +28,10 @@ const prepared = new Set([
   'evaluateValue',
   'formOf',
   'hasExpressions',
+  'appendJson',
+  'maskText',
+  'parseRequestTransforms',
+  'parseResponseTransforms',
 ]);
 
 /** Constants and functions that neither `src` nor `bin` uses, not even the file that has them. */

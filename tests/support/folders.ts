@@ -8,6 +8,7 @@ export const ranks: Ranks = {
   outbound: 1,
   store: 1,
   rules: 2,
+  transforms: 2,
   values: 3,
   vault: 4,
   gate: 5,
