@@ -12,6 +12,7 @@ import { createServer } from './http/server.ts';
 import { newUuid } from './lib/ids.ts';
 import type { Metrics } from './lib/telemetry/metrics.ts';
 import { createOutbound } from './outbound/call.ts';
+import { createForward } from './outbound/forward.ts';
 import type { Process, Shared } from './process.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
@@ -50,8 +51,7 @@ export interface AnsweringTools
 /** Plain data, which can cross to a thread. */
 export type AnsweringConfig = Pick<
   Config,
-  | 'outboundAllow'
-  | 'databasePort'
+  | 'outbound'
   | 'enrichments'
   | 'headerPrefixes'
   | 'rateLimits'
@@ -78,7 +78,8 @@ export async function createAnswering(
   const tools = {
     ...process,
     ...shared,
-    outbound: createOutbound({ allow: config.outboundAllow, databasePort: config.databasePort }),
+    outbound: createOutbound(config.outbound),
+    forward: createForward(config.outbound),
     pause,
     onMaskFailure: () => {
       metrics.count('mask_failures');

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { isOperatorKey, operatorKeyForm } from './crypto/api-key.ts';
+import { parseAuthorities } from './crypto/authorities.ts';
 import {
   parseRateLimits,
   type RateLimits,
@@ -14,6 +15,7 @@ import { VaultError } from './lib/errors.ts';
 import { isNetwork } from './lib/network.ts';
 import type { LogLevel } from './lib/telemetry/log.ts';
 import { type AllowList, parseAllowList } from './outbound/allow-list.ts';
+import type { OutboundOptions } from './outbound/call.ts';
 import { authorityFileOf, verifiedUrl } from './store/postgres/database-url.ts';
 import {
   answerDefault,
@@ -35,8 +37,6 @@ export interface Config {
   readonly threads: number;
   readonly dataDir: string;
   readonly databaseUrl: string | undefined;
-  /** `undefined` for the embedded engine. */
-  readonly databasePort: number | undefined;
   readonly rootKey: string | undefined;
   readonly rootKeyFile: string;
   readonly headerPrefixes: readonly string[];
@@ -56,8 +56,8 @@ export interface Config {
   readonly trustedProxies: readonly string[];
   /** Under which clients reach the vault, without a slash at its end. */
   readonly publicUrl: string | undefined;
-  /** Hosts and ports that may be called at any address and without TLS. */
-  readonly outboundAllow: AllowList;
+  /** Which other hosts may be called, and who vouches for them. */
+  readonly outbound: OutboundOptions;
   readonly enrichments: EnrichmentConfig;
 }
 
@@ -90,7 +90,7 @@ export function readConfig(environment: Environment = process.env): Config {
   const read: Read = (name) => environment[`STRONGROOM_${name}`] || undefined;
   const dataDir = read('DATA_DIR') ?? './data';
   const host = read('HOST') ?? '127.0.0.1';
-  const outboundAllow = parsed(read, 'OUTBOUND_ALLOW', parseAllowList) ?? new Set();
+  const outbound = readOutbound(read);
   const tls = readTls(read);
   if (!loopback.has(host) && !tls && read('TLS') !== 'off') {
     throw new ConfigError(
@@ -105,7 +105,6 @@ export function readConfig(environment: Environment = process.env): Config {
     threads: readNumber(read, 'THREADS', { given: threadsDefault(), min: 1, max: threadsMax }),
     dataDir,
     databaseUrl: databasePlace(read('DATABASE_URL'), environment),
-    databasePort: databasePortOf(read('DATABASE_URL')),
     rootKey: read('ROOT_KEY'),
     rootKeyFile: read('ROOT_KEY_FILE') ?? join(dataDir, 'root.key'),
     headerPrefixes: readPrefixes(read('HEADER_PREFIXES') ?? 'SVC'),
@@ -119,16 +118,16 @@ export function readConfig(environment: Environment = process.env): Config {
       key: readBootstrapKey(read('BOOTSTRAP_KEY')),
     },
     logExport: read('LOG_EXPORT'),
-    checkpointSink: parsed(read, 'CHECKPOINT_SINK', (text) => parseSink(text, outboundAllow)),
+    checkpointSink: parsed(read, 'CHECKPOINT_SINK', (text) => parseSink(text, outbound.allow)),
     logLevel: oneOf('STRONGROOM_LOG_LEVEL', read('LOG_LEVEL') ?? 'info', logLevels),
     rateLimits: readRateLimits(read('RATE_LIMITS')),
     trustedProxies: readProxies(read('TRUSTED_PROXIES')),
     publicUrl: readPublicUrl(read('PUBLIC_URL')),
-    outboundAllow,
+    outbound,
     enrichments: {
       routingDirectory: read('ROUTING_DIRECTORY'),
       binTable: read('BIN_TABLE'),
-      bankHost: readBankHost(read, outboundAllow),
+      bankHost: readBankHost(read, outbound.allow),
       strict: readFlag(read, 'BANK_PROVIDER_STRICT'),
       cacheMs:
         second * readNumber(read, 'BANK_PROVIDER_CACHE_SECONDS', { given: 0, min: 0, max: 86_400 }),
@@ -140,6 +139,17 @@ export function readConfig(environment: Environment = process.env): Config {
 function threadsDefault(): number {
   if (process.platform !== 'linux') return 1;
   return Math.min(threadsMax, Math.max(1, availableParallelism() - 2));
+}
+
+function readOutbound(read: Read): OutboundOptions {
+  const database = read('DATABASE_URL');
+  const pem = (file: string) => parseAuthorities(readText('STRONGROOM_OUTBOUND_CA', file));
+  return {
+    allow: parsed(read, 'OUTBOUND_ALLOW', parseAllowList) ?? new Set(),
+    // Of a URL with several hosts, which only PostgreSQL accepts, the standard port.
+    databasePort: database === undefined ? undefined : Number(URL.parse(database)?.port || 5432),
+    authorities: parsed(read, 'OUTBOUND_CA', pem) ?? [],
+  };
 }
 
 function readBankHost(read: Read, allow: AllowList): BankHostConfig | undefined {
@@ -270,11 +280,6 @@ export function databasePlace<T extends string | undefined>(
   const authority = authorityFileOf(url);
   if (authority !== undefined) readText(`${variable} sslrootcert`, authority);
   return url;
-}
-
-/** Of a URL with several hosts, which only PostgreSQL accepts, the standard port. */
-function databasePortOf(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : Number(URL.parse(text)?.port || 5432);
 }
 
 function readPrefixes(text: string): string[] {
