@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Config, ConfigError } from './config.ts';
+import { wrongVariable } from './config/problems.ts';
+import type { Config } from './config.ts';
 import { type Authenticate, createAuthentication } from './gate/authenticate.ts';
 import { createIdempotency, type Idempotency } from './gate/idempotency.ts';
 import { createRateLimits, unknownRoutes } from './http/limits/rate-limit.ts';
@@ -149,5 +150,5 @@ function requireKnownRoutes({ rateLimits }: AnsweringConfig, routes: readonly Ro
   const unknown = unknownRoutes(rateLimits.rules, routes);
   if (unknown.length === 0) return;
   const problem = `names routes that do not exist: ${unknown.join(', ')}`;
-  throw new ConfigError('STRONGROOM_RATE_LIMITS', problem);
+  throw wrongVariable('STRONGROOM_RATE_LIMITS', problem);
 }

@@ -1,7 +1,10 @@
 /** Configuration: the only reader of the environment. */
-import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { readAll, wrongVariable } from './config/problems.ts';
+import { readTls, type TlsPair } from './config/tls.ts';
+import { oneOf, parsed, readFlag, readNumber, readPort, readText } from './config/values.ts';
+import { type Environment, type Read, readerOf, refuseUnknown } from './config/variables.ts';
 import { isOperatorKey, operatorKeyForm } from './crypto/api-key.ts';
 import { parseAuthorities } from './crypto/authorities.ts';
 import {
@@ -40,7 +43,7 @@ export interface Config {
   readonly rootKey: string | undefined;
   readonly rootKeyFile: string;
   readonly headerPrefixes: readonly string[];
-  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  readonly tls: TlsPair | undefined;
   readonly bootstrap: {
     readonly tenant: string;
     readonly type: 'test' | 'production';
@@ -61,21 +64,10 @@ export interface Config {
   readonly enrichments: EnrichmentConfig;
 }
 
-/** A variable is missing or has a value it cannot have. The message never holds the value. */
-export class ConfigError extends Error {
-  constructor(variable: string, problem: string) {
-    super(`${variable} ${problem}.`);
-    this.name = 'ConfigError';
-  }
-}
-
 /** A variable that the operator names, such as the one that holds a key; `undefined` when it is empty. */
 export function readVariable(name: string): string | undefined {
   return process.env[name] || undefined;
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
-type Read = (name: string) => string | undefined;
 
 const prefixForm = /^[A-Za-z][A-Za-z0-9]{0,19}$/;
 export const threadsMax = 64;
@@ -84,55 +76,67 @@ const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silen
 
 /**
  * Reads the configuration; variables that are empty count as absent.
- * @throws ConfigError naming the variable that is wrong.
+ * @throws ConfigError naming every variable that is wrong or unknown.
  */
 export function readConfig(environment: Environment = process.env): Config {
-  const read: Read = (name) => environment[`STRONGROOM_${name}`] || undefined;
+  const read = readerOf(environment);
   const dataDir = read('DATA_DIR') ?? './data';
+  const outboundAllow = () => parsed(read, 'OUTBOUND_ALLOW', parseAllowList) ?? new Set<string>();
+  const { unknown: _none, ...config } = readAll<Config & { readonly unknown: undefined }>({
+    unknown: () => void refuseUnknown(environment),
+    host: () => readHost(read),
+    port: () => readPort(read('PORT')),
+    threads: () =>
+      readNumber(read, 'THREADS', { given: threadsDefault(), min: 1, max: threadsMax }),
+    dataDir: () => dataDir,
+    databaseUrl: () => databasePlace(read('DATABASE_URL'), environment),
+    rootKey: () => read('ROOT_KEY'),
+    rootKeyFile: () => read('ROOT_KEY_FILE') ?? join(dataDir, 'root.key'),
+    headerPrefixes: () => readPrefixes(read('HEADER_PREFIXES') ?? 'SVC'),
+    tls: () => readTls(read),
+    bootstrap: () => readBootstrap(read),
+    logExport: () => read('LOG_EXPORT'),
+    checkpointSink: () =>
+      parsed(read, 'CHECKPOINT_SINK', (text) => parseSink(text, outboundAllow())),
+    logLevel: () => oneOf('STRONGROOM_LOG_LEVEL', read('LOG_LEVEL') ?? 'info', logLevels),
+    rateLimits: () => readRateLimits(read('RATE_LIMITS')),
+    trustedProxies: () => readProxies(read('TRUSTED_PROXIES')),
+    publicUrl: () => readPublicUrl(read('PUBLIC_URL')),
+    outbound: () => readOutbound(read, outboundAllow),
+    enrichments: () => readEnrichments(read, outboundAllow),
+  });
+  return config;
+}
+
+function readHost(read: Read): string {
   const host = read('HOST') ?? '127.0.0.1';
-  const outbound = readOutbound(read);
-  const tls = readTls(read);
-  if (!loopback.has(host) && !tls && read('TLS') !== 'off') {
-    throw new ConfigError(
-      'STRONGROOM_HOST',
-      'is not a loopback address, so card numbers would cross the network in plaintext. Set ' +
-        'STRONGROOM_TLS_CERT and STRONGROOM_TLS_KEY, or STRONGROOM_TLS=off if a proxy in front terminates TLS',
-    );
-  }
-  return {
-    host,
-    port: readPort(read('PORT')),
-    threads: readNumber(read, 'THREADS', { given: threadsDefault(), min: 1, max: threadsMax }),
-    dataDir,
-    databaseUrl: databasePlace(read('DATABASE_URL'), environment),
-    rootKey: read('ROOT_KEY'),
-    rootKeyFile: read('ROOT_KEY_FILE') ?? join(dataDir, 'root.key'),
-    headerPrefixes: readPrefixes(read('HEADER_PREFIXES') ?? 'SVC'),
-    tls,
-    bootstrap: {
-      tenant: parsed(read, 'BOOTSTRAP_TENANT', parseHandle) ?? 'default',
-      type: oneOf('STRONGROOM_BOOTSTRAP_TENANT_TYPE', read('BOOTSTRAP_TENANT_TYPE') ?? 'test', [
-        'test',
-        'production',
-      ]),
-      key: readBootstrapKey(read('BOOTSTRAP_KEY')),
-    },
-    logExport: read('LOG_EXPORT'),
-    checkpointSink: parsed(read, 'CHECKPOINT_SINK', (text) => parseSink(text, outbound.allow)),
-    logLevel: oneOf('STRONGROOM_LOG_LEVEL', read('LOG_LEVEL') ?? 'info', logLevels),
-    rateLimits: readRateLimits(read('RATE_LIMITS')),
-    trustedProxies: readProxies(read('TRUSTED_PROXIES')),
-    publicUrl: readPublicUrl(read('PUBLIC_URL')),
-    outbound,
-    enrichments: {
-      routingDirectory: read('ROUTING_DIRECTORY'),
-      binTable: read('BIN_TABLE'),
-      bankHost: readBankHost(read, outbound.allow),
-      strict: readFlag(read, 'BANK_PROVIDER_STRICT'),
-      cacheMs:
-        second * readNumber(read, 'BANK_PROVIDER_CACHE_SECONDS', { given: 0, min: 0, max: 86_400 }),
-    },
-  };
+  const isEncrypted = read('TLS_CERT') !== undefined || read('TLS_KEY') !== undefined;
+  if (loopback.has(host) || isEncrypted || read('TLS') === 'off') return host;
+  throw wrongVariable(
+    'STRONGROOM_HOST',
+    'is not a loopback address, so card numbers would cross the network in plaintext. Set ' +
+      'STRONGROOM_TLS_CERT and STRONGROOM_TLS_KEY, or STRONGROOM_TLS=off if a proxy in front terminates TLS',
+  );
+}
+
+function readBootstrap(read: Read): Config['bootstrap'] {
+  const type = read('BOOTSTRAP_TENANT_TYPE') ?? 'test';
+  return readAll<Config['bootstrap']>({
+    tenant: () => parsed(read, 'BOOTSTRAP_TENANT', parseHandle) ?? 'default',
+    type: () => oneOf('STRONGROOM_BOOTSTRAP_TENANT_TYPE', type, ['test', 'production']),
+    key: () => readBootstrapKey(read('BOOTSTRAP_KEY')),
+  });
+}
+
+function readEnrichments(read: Read, allow: () => AllowList): EnrichmentConfig {
+  const cache = { given: 0, min: 0, max: 86_400 };
+  return readAll<EnrichmentConfig>({
+    routingDirectory: () => read('ROUTING_DIRECTORY'),
+    binTable: () => read('BIN_TABLE'),
+    bankHost: () => readBankHost(read, allow),
+    strict: () => readFlag(read, 'BANK_PROVIDER_STRICT'),
+    cacheMs: () => second * readNumber(read, 'BANK_PROVIDER_CACHE_SECONDS', cache),
+  });
 }
 
 /** Two cores are left to the writer, the jobs and the system. Only Linux deals connections out to threads. */
@@ -141,81 +145,32 @@ function threadsDefault(): number {
   return Math.min(threadsMax, Math.max(1, availableParallelism() - 2));
 }
 
-function readOutbound(read: Read): OutboundOptions {
-  const database = read('DATABASE_URL');
+function readOutbound(read: Read, allow: () => AllowList): OutboundOptions {
   const pem = (file: string) => parseAuthorities(readText('STRONGROOM_OUTBOUND_CA', file));
-  return {
-    allow: parsed(read, 'OUTBOUND_ALLOW', parseAllowList) ?? new Set(),
-    // Of a URL with several hosts, which only PostgreSQL accepts, the standard port.
-    databasePort: database === undefined ? undefined : Number(URL.parse(database)?.port || 5432),
-    authorities: parsed(read, 'OUTBOUND_CA', pem) ?? [],
-  };
+  return readAll<OutboundOptions>({
+    allow,
+    databasePort: () => databasePortOf(read('DATABASE_URL')),
+    authorities: () => parsed(read, 'OUTBOUND_CA', pem) ?? [],
+  });
 }
 
-function readBankHost(read: Read, allow: AllowList): BankHostConfig | undefined {
-  const url = parsed(read, 'BANK_PROVIDER_URL', (text) => parseUrl(text, allow));
-  if (url === undefined) return undefined;
+/** Of a URL with several hosts, which only PostgreSQL accepts, the standard port. */
+function databasePortOf(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(URL.parse(text)?.port || 5432);
+}
+
+function readBankHost(read: Read, allow: () => AllowList): BankHostConfig | undefined {
+  if (read('BANK_PROVIDER_URL') === undefined) return undefined;
   const timeout = { given: 5000, min: 100, max: 30_000 };
-  return {
-    url,
-    headers: parsed(read, 'BANK_PROVIDER_HEADERS', parseHeaders) ?? {},
-    request: parsed(read, 'BANK_PROVIDER_REQUEST', parseRequest) ?? requestDefault,
-    answer: parsed(read, 'BANK_PROVIDER_ANSWER', parseAnswer) ?? answerDefault,
-    timeoutMs: readNumber(read, 'BANK_PROVIDER_TIMEOUT_MS', timeout),
-    attemptsMax: readNumber(read, 'BANK_PROVIDER_ATTEMPTS', { given: 3, min: 1, max: 5 }),
-  };
-}
-
-/** What `parse` makes of a variable; its errors are reported under the variable's name. */
-function parsed<T>(read: Read, name: string, parse: (text: string) => T): T | undefined {
-  const text = read(name);
-  try {
-    return text === undefined ? undefined : parse(text);
-  } catch (error) {
-    if (!(error instanceof VaultError)) throw error;
-    throw new ConfigError(
-      `STRONGROOM_${name}`,
-      Object.values(error.errors ?? {})
-        .flat()
-        .join('; '),
-    );
-  }
-}
-
-function readFlag(read: Read, name: string): boolean {
-  const text = read(name) ?? 'false';
-  return oneOf(`STRONGROOM_${name}`, text, ['true', 'false']) === 'true';
-}
-
-interface NumberForm {
-  /** Where the variable is not set. */
-  readonly given: number;
-  readonly min: number;
-  readonly max: number;
-}
-
-function readNumber(read: Read, name: string, { given, min, max }: NumberForm): number {
-  const text = read(name) ?? String(given);
-  const value = Number(text);
-  if (/^[0-9]{1,9}$/.test(text) && value >= min && value <= max) return value;
-  throw new ConfigError(`STRONGROOM_${name}`, `must be a whole number from ${min} to ${max}`);
-}
-
-function readTls(read: Read): Config['tls'] {
-  const [cert, key] = [read('TLS_CERT'), read('TLS_KEY')];
-  if (cert === undefined && key === undefined) return undefined;
-  if (cert === undefined || key === undefined) {
-    throw new ConfigError('STRONGROOM_TLS_CERT', 'and STRONGROOM_TLS_KEY must be given together');
-  }
-  return { cert: readText('STRONGROOM_TLS_CERT', cert), key: readText('STRONGROOM_TLS_KEY', key) };
-}
-
-function readText(variable: string, file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    throw new ConfigError(variable, 'names a file that cannot be read');
-  }
+  const attempts = { given: 3, min: 1, max: 5 };
+  return readAll<BankHostConfig>({
+    url: () => parsed(read, 'BANK_PROVIDER_URL', (text) => parseUrl(text, allow())) ?? '',
+    headers: () => parsed(read, 'BANK_PROVIDER_HEADERS', parseHeaders) ?? {},
+    request: () => parsed(read, 'BANK_PROVIDER_REQUEST', parseRequest) ?? requestDefault,
+    answer: () => parsed(read, 'BANK_PROVIDER_ANSWER', parseAnswer) ?? answerDefault,
+    timeoutMs: () => readNumber(read, 'BANK_PROVIDER_TIMEOUT_MS', timeout),
+    attemptsMax: () => readNumber(read, 'BANK_PROVIDER_ATTEMPTS', attempts),
+  });
 }
 
 /** The name of a preset, or that of a file. */
@@ -230,14 +185,14 @@ function readRateLimits(text: string | undefined): RateLimits {
   } catch (error) {
     const errors = error instanceof VaultError ? Object.entries(error.errors ?? {}) : [];
     const problems = errors.map(([path, messages]) => `${path} ${messages.join(', ')}`);
-    throw new ConfigError(variable, `names a file that ${problems.join('; ') || 'is not JSON'}`);
+    throw wrongVariable(variable, `names a file that ${problems.join('; ') || 'is not JSON'}`);
   }
 }
 
 function readProxies(text: string | undefined): readonly string[] {
   const proxies = text?.split(',').map((proxy) => proxy.trim()) ?? [];
   if (proxies.every(isNetwork)) return proxies;
-  throw new ConfigError(
+  throw wrongVariable(
     'STRONGROOM_TRUSTED_PROXIES',
     'must be a list of addresses and networks such as 10.0.0.7,192.168.0.0/16',
   );
@@ -248,16 +203,10 @@ function readPublicUrl(text: string | undefined): string | undefined {
   const url = URL.parse(text);
   const isPlain = url && !url.username && !url.password && !/[?#]/.test(text);
   if (isPlain && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '');
-  throw new ConfigError(
+  throw wrongVariable(
     'STRONGROOM_PUBLIC_URL',
     'must be a URL such as https://vault.example.com, without user, query or fragment',
   );
-}
-
-function readPort(text = '8080'): number {
-  const port = Number(text);
-  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
-  throw new ConfigError('STRONGROOM_PORT', 'must be a port from 0 to 65535');
 }
 
 /**
@@ -271,7 +220,7 @@ export function databasePlace<T extends string | undefined>(
   if (text === undefined) return text;
   const variable = 'STRONGROOM_DATABASE_URL';
   if (!/^postgres(?:ql)?:\/\//.test(text)) {
-    throw new ConfigError(variable, 'must begin with postgres://');
+    throw wrongVariable(variable, 'must begin with postgres://');
   }
   const tls = environment['STRONGROOM_DATABASE_TLS'] || 'on';
   if (oneOf('STRONGROOM_DATABASE_TLS', tls, ['on', 'off']) === 'off') return text;
@@ -285,16 +234,10 @@ export function databasePlace<T extends string | undefined>(
 function readPrefixes(text: string): string[] {
   const prefixes = text.split(',').map((prefix) => prefix.trim().toUpperCase());
   if (prefixes.every((prefix) => prefixForm.test(prefix))) return [...new Set(prefixes)];
-  throw new ConfigError('STRONGROOM_HEADER_PREFIXES', 'must be a list such as SVC,BT');
+  throw wrongVariable('STRONGROOM_HEADER_PREFIXES', 'must be a list such as SVC,BT');
 }
 
 function readBootstrapKey(text: string | undefined): string | undefined {
   if (text === undefined || isOperatorKey(text)) return text;
-  throw new ConfigError('STRONGROOM_BOOTSTRAP_KEY', operatorKeyForm);
-}
-
-function oneOf<T extends string>(variable: string, text: string, values: readonly T[]): T {
-  const found = values.find((value) => value === text);
-  if (found !== undefined) return found;
-  throw new ConfigError(variable, `must be one of ${values.join(', ')}`);
+  throw wrongVariable('STRONGROOM_BOOTSTRAP_KEY', operatorKeyForm);
 }

@@ -25,6 +25,7 @@ const operatorErrors = new Set([
   'AnswerError',
   'ConfigError',
   'DamagedFileError',
+  'DirectoryLockedError',
   'DatabaseTlsError',
   'DowngradeError',
   'ForeignRootKeyError',

@@ -1,9 +1,18 @@
 /** `strongroom serve`: runs the vault until it is asked to stop. */
 import { flushCompileCache } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
-import { readConfig } from '../config.ts';
+import { type Config, readConfig } from '../config.ts';
+import { second } from '../lib/clock.ts';
+import { createLog } from '../lib/telemetry/log.ts';
+import type { Process } from '../process.ts';
 import { serve } from '../serve/serve.ts';
 import type { Command } from './terminal/command.ts';
+
+/**
+ * A stop takes as long as requests may take to finish and a moment more. Where it hangs, because a database or a
+ * collector of logs does, the process ends before Docker would kill it, after 10 s.
+ */
+const stopMsMax = 8 * second;
 
 export const serveCommand: Command = {
   summary: 'Run the vault. It is configured by STRONGROOM_… variables; see README.md.',
@@ -14,27 +23,53 @@ export const serveCommand: Command = {
       process.once('SIGTERM', () => resolve());
       process.once('SIGINT', () => resolve());
     });
-    const running = await serve(config);
+    const unlock = await lockData(config);
+    const running = await serve(config, { onOpened: showFirstStart });
     collectEarly();
-    const say = (line: string) => process.stdout.write(`${line}\n`);
-    const { rootKey } = running.vault;
-    if (rootKey.created) {
-      say(
-        `Created the root key (${rootKey.origin}). Back it up separately from the database: without it`,
-      );
-      say('nothing in this vault can ever be read again.');
-    }
-    if (running.bootstrapped) {
-      const { tenant, newKey } = running.bootstrapped;
-      say(`Created the tenant "${tenant.name}" of type ${tenant.type}.`);
-      if (newKey !== undefined) say(`Its management key, shown only once: ${newKey}`);
-    }
     say(`Strongroom listens on ${running.url}`);
     await stopped;
+    const late = setTimeout(() => {
+      process.stderr.write('strongroom serve: the stop did not finish in time and was cut short\n');
+      process.exit(1);
+    }, stopMsMax);
     await running.stop();
-    return 0;
+    clearTimeout(late);
+    unlock();
+    // All is on disk, and calls to other hosts that are still open have nobody left to serve.
+    process.exit(0);
   },
 };
+
+/** Keeps other servers from the same embedded database, until the function it returns is called. */
+async function lockData({ databaseUrl, dataDir, logLevel }: Config): Promise<() => void> {
+  if (databaseUrl !== undefined) return () => undefined;
+  const { lockDirectory } = await import('../store/sqlite/directory-lock.ts');
+  const lock = lockDirectory(dataDir);
+  if (!lock.isHeld) {
+    createLog(logLevel).warn(
+      'the data directory cannot be locked; make sure that no other server uses it',
+    );
+  }
+  return lock.release;
+}
+
+/** Before it listens: if that fails, the next start shows no key any more. */
+function showFirstStart({ rootKey, bootstrapped }: Process): void {
+  if (rootKey.created) {
+    say(
+      `Created the root key (${rootKey.origin}). Back it up separately from the database: without it`,
+    );
+    say('nothing in this vault can ever be read again.');
+  }
+  if (bootstrapped === undefined) return;
+  const { tenant, newKey } = bootstrapped;
+  say(`Created the tenant "${tenant.name}" of type ${tenant.type}.`);
+  if (newKey !== undefined) say(`Its management key, shown only once: ${newKey}`);
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
 
 /**
  * From now on garbage is collected when the heap has doubled, not when it has grown fourfold: 20 to 80 MB

@@ -20,8 +20,10 @@ import { createStreaming, type Streaming } from './protocol/streaming.ts';
 /** A token id of 400 characters, each percent-encoded as four bytes of UTF-8. */
 const pathParamLengthMax = 4800;
 const headerBytesMax = 16_384;
-/** How long a client may take to send a request, also while the server stops. */
+/** How long a client may take to send a request. */
 export const requestTimeoutMs = 30 * second;
+/** How long requests may go on while the server stops: Docker kills after 10 s, Kubernetes after 30 s. */
+export const finishMsMax = 4 * second;
 /** How often Node looks for requests past that; its own default would double the time. */
 const timeoutCheckMs = second;
 const keepAliveMs = 72 * second;
@@ -44,7 +46,10 @@ export interface TransportOptions extends ConnectionOptions {
 export interface HttpServer {
   readonly server: Server;
   listen(options: ListenOptions): Promise<void>;
-  /** Resolves when every request that has begun has its response, and nothing is done for one any more. */
+  /**
+   * Resolves when every request that has begun has its response, and nothing is done for one any more.
+   * Clients that keep it waiting for longer than {@link finishMsMax} are cut off.
+   */
   close(): Promise<void>;
 }
 
@@ -106,18 +111,23 @@ export function createTransport(options: TransportOptions): Transport {
       }),
     close: async () => {
       stopping.abort();
-      await closed(server, patienceMs);
+      await closed(server, { waitMs: Math.min(finishMsMax, patienceMs), cutAll: progress.cutAll });
       await streaming.ended();
     },
   };
 }
 
+interface Closing {
+  readonly waitMs: number;
+  readonly cutAll: () => void;
+}
+
 /**
  * No new connection; idle ones end now, others with their response. Node times no request out any more
- * once its server closes, so a client that is still sending after `patienceMs` is cut off.
+ * once its server closes, and knows neither of a TLS handshake nor of a client that does not read.
  */
-async function closed(server: Server, patienceMs: number): Promise<void> {
-  const deadline = setTimeout(() => server.closeAllConnections(), patienceMs);
+async function closed(server: Server, { waitMs, cutAll }: Closing): Promise<void> {
+  const deadline = setTimeout(cutAll, waitMs);
   await new Promise<void>((resolve) => server.close(() => resolve()));
   clearTimeout(deadline);
 }

@@ -4,6 +4,7 @@ import type { Config } from '../config.ts';
 import type { JobPause } from '../jobs/runner.ts';
 import { openProcess, type Process, type ProcessOptions } from '../process.ts';
 import type { Bootstrapped } from '../vault/tenants/bootstrap.ts';
+import { type HeldAddress, holdAddress } from './address.ts';
 
 export interface Running {
   /** Where it listens, for example `http://127.0.0.1:8080`. */
@@ -18,26 +19,46 @@ export interface Running {
 export interface ServeOptions extends ProcessOptions, AnsweringOptions {
   /** Passes the time between two runs of a job; a parameter like the clock. */
   readonly jobPause?: JobPause;
+  /** Called once with what was opened, before it listens: a first start shows its key whatever happens next. */
+  readonly onOpened?: (vault: Process) => void;
 }
 
+/** @throws the system's error, before anything is made, when the address cannot be listened on. */
 export async function serve(config: Config, options: ServeOptions = {}): Promise<Running> {
-  const vault = await openProcess(config, options);
+  const address = await holdAddress(config);
   try {
-    const listening = await listen(vault, config, options);
-    const jobs = vault.startJobs(options.jobPause);
-    return {
-      url: urlOf(config, listening.port),
-      vault,
-      bootstrapped: vault.bootstrapped,
-      stop: async () => {
-        await Promise.all([listening.close(), jobs.stop()]);
-        await vault.close();
-      },
-    };
-  } catch (error) {
-    await vault.close();
-    throw error;
+    const vault = await openProcess(config, options);
+    try {
+      options.onOpened?.(vault);
+      return await start(vault, { config, options, address });
+    } catch (error) {
+      await vault.close();
+      throw error;
+    }
+  } finally {
+    await address.release();
   }
+}
+
+interface Starting {
+  readonly config: Config;
+  readonly options: ServeOptions;
+  readonly address: HeldAddress;
+}
+
+async function start(vault: Process, starting: Starting): Promise<Running> {
+  const { config, options } = starting;
+  const listening = await listen(vault, starting);
+  const jobs = vault.startJobs(options.jobPause);
+  return {
+    url: urlOf(config, listening.port),
+    vault,
+    bootstrapped: vault.bootstrapped,
+    stop: async () => {
+      await Promise.all([listening.close(), jobs.stop()]);
+      await vault.close();
+    },
+  };
 }
 
 interface Listening {
@@ -47,18 +68,15 @@ interface Listening {
 }
 
 /** On threads of their own where there are several, and here where there is one. Nothing listens after an error. */
-async function listen(
-  vault: Process,
-  config: Config,
-  options: AnsweringOptions,
-): Promise<Listening> {
+async function listen(vault: Process, { config, options, address }: Starting): Promise<Listening> {
   if (mayShare(config, vault)) {
     const { startThreads } = await import('./threads.ts');
-    return startThreads(vault, config, options);
+    return startThreads(vault, config, { ...options, address });
   }
   const { createAnswering } = await import('../answering.ts');
   const answering = await createAnswering(vault, config, options);
   try {
+    await address.release();
     return { port: await answering.listen(config), close: answering.close };
   } catch (error) {
     await answering.close();

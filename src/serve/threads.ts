@@ -1,14 +1,14 @@
 /** The answering threads of a process: their start, what they ask for, their replacement and their stop. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../config.ts';
+import { finishMsMax } from '../http/transport.ts';
 import { second, systemClock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import { SharedClock } from '../lib/shared-clock.ts';
 import { addCounts, type Counts } from '../lib/telemetry/metrics.ts';
 import type { Process } from '../process.ts';
+import type { HeldAddress } from './address.ts';
 import { type AnsweringThread, startThread } from './answering-thread.ts';
 import type { ThreadData } from './messages.ts';
 import { createSharedCalls } from './shared-calls.ts';
@@ -26,10 +26,11 @@ const countsMsMax = second;
 /** Between attempts to replace a thread. */
 const retryMs = second;
 
-/** How long a thread may take to stop, besides the time that a request may take. */
-const stopMsMax = 5 * second;
+/** How long a thread may take to stop: besides what its requests may take, for what waits to be committed. */
+const stopMsMax = finishMsMax + 2 * second;
 
 interface Options {
+  readonly address: HeldAddress;
   readonly requestTimeoutMs?: number | undefined;
 }
 
@@ -37,7 +38,7 @@ interface Options {
 export async function startThreads(
   process: Process,
   config: Config,
-  { requestTimeoutMs }: Options,
+  { address, requestTimeoutMs }: Options,
 ): Promise<Threads> {
   const { log, metrics } = process;
   const data = dataOf(process, config, requestTimeoutMs);
@@ -87,11 +88,10 @@ export async function startThreads(
 
   async function close(): Promise<void> {
     stopping.abort();
-    const patienceMs = (requestTimeoutMs ?? 30 * second) + stopMsMax;
     await Promise.all(
       [...running].map(async (thread) => {
         const stopped = thread.line.call('stop', undefined).catch(() => undefined);
-        await Promise.race([stopped, thread.ended, pause(patienceMs, undefined, { ref: false })]);
+        await Promise.race([stopped, thread.ended, pause(stopMsMax, undefined, { ref: false })]);
         await thread.terminate();
       }),
     );
@@ -101,7 +101,7 @@ export async function startThreads(
     const threads = await Promise.all(Array.from({ length: config.threads }, start));
     const [first, ...others] = threads;
     assert(first, 'there is a thread at least');
-    if (config.port !== 0) await requireFree(config);
+    await address.release();
     const port = await first.line.call('listen', config.port);
     await Promise.all(others.map(({ line }) => line.call('listen', port)));
     metrics.add(async () => [ended, ...(await Promise.all([...running].map(countsOf)))]);
@@ -124,15 +124,6 @@ function dataOf(
   // What only the process needs stays there: what opens the vault, and what does not cross.
   const { rootKey: _key, bootstrap: _bootstrap, checkpointSink: _sink, ...rest } = config;
   return { config: rest, rootKey, epochs: store.epochs.memory, clock: memory, requestTimeoutMs };
-}
-
-/** Sockets that share a port are not refused one another, so a second server would not notice the first. */
-async function requireFree({ host, port }: Config): Promise<void> {
-  const probe = createServer();
-  probe.listen({ host, port, exclusive: true });
-  await once(probe, 'listening');
-  probe.close();
-  await once(probe, 'close');
 }
 
 async function countsOf(thread: AnsweringThread): Promise<Counts> {

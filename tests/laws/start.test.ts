@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { writeCertificate } from '../support/certificate.ts';
 import { type Engine, engineOf, onBothEngines, type Place } from '../support/engines.ts';
+import { startHost } from '../support/host.ts';
 import {
   type Environment,
   environmentOf,
@@ -119,6 +120,55 @@ onBothEngines('the first start', (engine) => {
     assert.equal(again.code, 1);
     assert.match(again.stderr, /A tenant with this name already exists/);
   });
+});
+
+onBothEngines('a port that is taken', (engine) => {
+  test('stops the first start before anything is made, so that no management key is lost', async (t) => {
+    const place = await engine.place(t);
+    const taken = await startHost(t);
+    const environment = environmentOf(place, noBootstrapKey);
+    for (const threads of ['1', '2']) {
+      const refused = await runCommand(['serve'], {
+        ...environment,
+        STRONGROOM_PORT: String(taken.port),
+        STRONGROOM_THREADS: threads,
+      });
+      assert.equal(refused.code, 1, refused.stdout);
+      assert.match(refused.stderr, /^strongroom serve: .*127\.0\.0\.1:\d+.*\n$/);
+      assert.equal(refused.stdout, '');
+    }
+    assert.equal(existsSync(join(place.dataDir, 'strongroom.db')), false);
+    assert.equal(existsSync(join(place.dataDir, 'root.key')), false);
+    const vault = await spawnVault(t, environment);
+    await createApplication(vault.url, {}, shownKey.exec(vault.output())?.[1]);
+  });
+});
+
+test('a second server on one embedded data directory is refused, until the first has ended', async (t) => {
+  const place = await engineOf('sqlite').place(t);
+  const environment = environmentOf(place, { STRONGROOM_THREADS: '2' });
+  const first = await spawnVault(t, environment);
+  const refused = await runCommand(['serve'], environment);
+  assert.equal(refused.code, 1, refused.stdout);
+  assert.match(
+    refused.stderr,
+    /^strongroom serve: Another server is running on the data directory/,
+  );
+  assert.equal((await runCommand(['tenant', 'list'], environment)).code, 0, 'commands still work');
+  await createApplication(first.url);
+
+  await first.kill();
+  const second = await spawnVault(t, environment);
+  second.terminate();
+  assert.equal((await second.finished).code, 0);
+  await spawnVault(t, environment);
+});
+
+test('servers on one PostgreSQL database may share a data directory', async (t) => {
+  const place = await engineOf('postgres').place(t);
+  await spawnVault(t, environmentOf(place));
+  const second = await spawnVault(t, environmentOf(place));
+  await createApplication(second.url);
 });
 
 function withRootKey(): Environment {

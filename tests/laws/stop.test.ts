@@ -1,13 +1,15 @@
 /** A stop finishes what is in flight and waits for nobody else; a slow client holds nothing for long. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { test } from 'node:test';
-import { requestTimeoutMs } from '../../src/http/transport.ts';
+import { finishMsMax, requestTimeoutMs } from '../../src/http/transport.ts';
 import { writeCertificate } from '../support/certificate.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { environmentOf, spawnVault } from '../support/process.ts';
 import { beginRequest, type Connection, connectTo, untilClosed } from '../support/raw-request.ts';
 import { rowsOf, verifyLog } from '../support/rows.ts';
-import { createApplication, startVault } from '../support/vault.ts';
+import { askUnread } from '../support/unread.ts';
+import { createApplication, request, startVault } from '../support/vault.ts';
 
 const inFlight = 20;
 /** Below the 30 s that a request may take, and the 72 s for which an idle connection is kept alive. */
@@ -16,6 +18,9 @@ const shortTimeoutMs = 300;
 
 /** More bytes of body than a trickle brings in any of these tests. */
 const endless = 100_000;
+
+/** Together more than connections hold by themselves. */
+const largeText = 'x'.repeat(1_000_000);
 
 const creation = JSON.stringify({ type: 'token', data: 'in flight' });
 
@@ -49,6 +54,50 @@ onBothEngines('SIGTERM', (engine) => {
     assert.deepEqual(stored, ids, 'what was answered is stored, and nothing else');
     await verifyLog(engine, place);
   });
+});
+
+onBothEngines('a stop', (engine) => {
+  test('gives requests 4 seconds, so that Docker’s 10 are enough', () => {
+    assert.equal(finishMsMax, 4_000);
+  });
+
+  for (const threads of ['1', '2']) {
+    test(`cuts off clients that hold it and loses nothing acknowledged, with ${threads} threads`, async (t) => {
+      const place = await engine.place(t);
+      const vault = await spawnVault(t, environmentOf(place, { STRONGROOM_THREADS: threads }));
+      const key = await createApplication(vault.url);
+      const acknowledged = await Promise.all(
+        Array.from({ length: inFlight }, async () => {
+          const { status, body } = await request(`${vault.url}/tokens`, 'POST', {
+            key,
+            body: { type: 'token', data: largeText },
+          });
+          assert.equal(status, 201);
+          return body.id;
+        }),
+      );
+      const halfBody = await beginCreation(vault.url, key);
+      halfBody.socket.write(creation.slice(0, 10));
+      const halfUpload = await beginUpload(vault.url, key);
+      halfUpload.socket.write(chunk(`${creation}\n${creation.slice(0, 10)}`));
+      await once(halfUpload.socket, 'data');
+      const deaf = await askUnread({ url: `${vault.url}/tokens?size=20`, key });
+
+      const stopping = performance.now();
+      vault.terminate();
+      const { code, stderr } = await vault.finished;
+
+      assert.equal(code, 0, stderr);
+      assert.ok(performance.now() - stopping < promptMs, 'nobody holds the stop');
+      assert.equal((await deaf.read()).complete, false);
+      assert.doesNotMatch(await halfBody.answer, /201 Created/);
+      const line = /"token":\{"id":"([^"]+)"/.exec(await halfUpload.answer)?.[1];
+      assert.ok(line, 'the line that was complete was answered');
+      const stored = (await rowsOf(engine, place, 'tokens')).map((row) => row.token_id);
+      assert.deepEqual(stored.sort(), [...acknowledged, line].sort());
+      await verifyLog(engine, place);
+    });
+  }
 });
 
 onBothEngines('a client that is slow', (engine) => {
@@ -100,6 +149,15 @@ onBothEngines('a client that is slow', (engine) => {
     await slow.answer;
   });
 });
+
+function beginUpload(url: string, key: string): Promise<Connection> {
+  const headers = { 'svc-api-key': key, 'content-type': 'application/x-ndjson' };
+  return beginRequest({ url, method: 'POST', path: '/tokens/bulk', headers });
+}
+
+function chunk(text: string): string {
+  return `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+}
 
 function beginCreation(url: string, key: string, length = creation.length): Promise<Connection> {
   const headers = { 'svc-api-key': key };

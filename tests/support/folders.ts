@@ -13,6 +13,7 @@ export const ranks: Ranks = {
   gate: 5,
   http: 6,
   jobs: 6,
+  config: 6,
   'config.ts': 7,
   'open-vault.ts': 8,
   'process.ts': 9,

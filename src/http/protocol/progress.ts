@@ -22,6 +22,8 @@ export interface ClientProgress {
    * {@link progressBytesMin} bytes; time in which nothing waits to be sent does not count.
    */
   sentBy(socket: Duplex, body: AsyncIterable<Buffer>): AsyncGenerator<Buffer>;
+  /** Ends every connection, whatever its state, also in a TLS handshake. */
+  cutAll(): void;
 }
 
 /** One timer for all connections of the server, for as long as it listens. */
@@ -64,6 +66,9 @@ export function watchProgress(
   }
 
   return {
+    cutAll: () => {
+      for (const socket of readers.keys()) cut(socket, 'is not done while the server stops');
+    },
     sentBy: async function* (socket, body) {
       const sender: SendingClient = { socket, bytes: 0, waitedMs: 0, askedAt: performance.now() };
       senders.add(sender);

@@ -1,0 +1,81 @@
+/** Every variable there is, and those that somebody set although there is no such variable. */
+
+import { ConfigError } from './problems.ts';
+import { closestTo } from './similar.ts';
+
+const prefix = 'STRONGROOM_';
+
+/** Without their prefix. A variable can be read only if it is in this list. */
+const variableNames = [
+  'BANK_PROVIDER_ANSWER',
+  'BANK_PROVIDER_ATTEMPTS',
+  'BANK_PROVIDER_CACHE_SECONDS',
+  'BANK_PROVIDER_HEADERS',
+  'BANK_PROVIDER_REQUEST',
+  'BANK_PROVIDER_STRICT',
+  'BANK_PROVIDER_TIMEOUT_MS',
+  'BANK_PROVIDER_URL',
+  'BIN_TABLE',
+  'BOOTSTRAP_KEY',
+  'BOOTSTRAP_TENANT',
+  'BOOTSTRAP_TENANT_TYPE',
+  'CHECKPOINT_SINK',
+  'DATABASE_TLS',
+  'DATABASE_URL',
+  'DATA_DIR',
+  'HEADER_PREFIXES',
+  'HOST',
+  // The key of commands that call a running vault, which a shell may have next to the others.
+  'KEY',
+  'LOG_EXPORT',
+  'LOG_LEVEL',
+  'OUTBOUND_ALLOW',
+  'OUTBOUND_CA',
+  'PORT',
+  'PUBLIC_URL',
+  'RATE_LIMITS',
+  'ROOT_KEY',
+  'ROOT_KEY_FILE',
+  'ROUTING_DIRECTORY',
+  'THREADS',
+  'TLS',
+  'TLS_CERT',
+  'TLS_KEY',
+  'TRUSTED_PROXIES',
+] as const;
+
+export type VariableName = (typeof variableNames)[number];
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+/** The text of a variable; `undefined` where it is absent or empty. */
+export type Read = (name: VariableName) => string | undefined;
+
+export function readerOf(environment: Environment): Read {
+  return (name) => environment[prefix + name] || undefined;
+}
+
+/**
+ * What Kubernetes sets in every container for a Service named `strongroom` or `strongroom-…`, unless
+ * `enableServiceLinks` is false.
+ */
+const serviceLinks =
+  /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
+
+/** @throws ConfigError for each variable that is set and unknown: a misspelt limit must not be none. */
+export function refuseUnknown(environment: Environment): void {
+  const known: readonly string[] = variableNames.map((name) => prefix + name);
+  const unknown = Object.keys(environment).filter(
+    (name) =>
+      name.startsWith(prefix) &&
+      environment[name] &&
+      !known.includes(name) &&
+      !serviceLinks.test(name),
+  );
+  if (unknown.length === 0) return;
+  throw new ConfigError(
+    unknown.map((name) => {
+      const meant = closestTo(name, known);
+      return `${name} is not a variable of Strongroom${meant ? `; did you mean ${meant}?` : '.'}`;
+    }),
+  );
+}

@@ -1,0 +1,51 @@
+/** One server for each embedded database: a lock that the operating system frees when its process ends. */
+import { chmodSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+
+/** The start is refused: another server has the directory. */
+export class DirectoryLockedError extends Error {
+  constructor(dataDir: string) {
+    super(
+      `Another server is running on the data directory ${dataDir}. Stop it first, or set ` +
+        'STRONGROOM_DATA_DIR to another directory. Several servers can share a PostgreSQL database.',
+    );
+    this.name = 'DirectoryLockedError';
+  }
+}
+
+export interface DirectoryLock {
+  /** False where the file system cannot lock, so that a second server would not be noticed. */
+  readonly isHeld: boolean;
+  release(): void;
+}
+
+/** How long a server that is just ending, or a command that is just looking, is waited for. */
+const waitMs = 1_000;
+
+/** SQLite's result codes, without their extensions. */
+const busy = 5;
+const primaryCode = 0xff;
+
+/**
+ * Locks the directory for as long as this process lives. The lock is on a file of its own, so commands still
+ * read and write the database. It is SQLite's, because Node has no lock of its own on files.
+ * @throws DirectoryLockedError when a server has it.
+ */
+export function lockDirectory(dataDir: string): DirectoryLock {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const file = join(dataDir, 'strongroom.lock');
+  const database = new DatabaseSync(file, { timeout: waitMs });
+  try {
+    chmodSync(file, 0o600);
+    database.exec('pragma journal_mode = memory');
+    database.exec('begin exclusive');
+    return { isHeld: true, release: () => database.close() };
+  } catch (error) {
+    database.close();
+    const code = Number((error as { readonly errcode?: unknown }).errcode);
+    if ((code & primaryCode) === busy) throw new DirectoryLockedError(dataDir);
+    if (Number.isNaN(code)) throw error;
+    return { isHeld: false, release: () => undefined };
+  }
+}
