@@ -41,6 +41,7 @@ const places: readonly Place[] = [
   { library: /^(?:kysely|pg|node:sqlite)(?:\/|$)/, allowed: /^src\/store\// },
   { library: /^(?:liquidjs|json-p3)$/, allowed: /^src\/expressions\// },
   { library: /^re2js$/, allowed: /^src\/transforms\// },
+  { library: /^jose$/, allowed: /^src\/crypto\// },
   {
     library: /^node:crypto$/,
     allowed: /^src\/crypto\//,
