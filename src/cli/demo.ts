@@ -24,6 +24,7 @@ const interruptedExit = 130;
 export const demo: Command = {
   summary: 'Start a temporary vault, show what it does, and stop.',
   flags: { keep: { kind: 'boolean', meaning: 'keep its data directory' } },
+  examples: ['', '--keep'],
   run: async (flags) => {
     const dataDir = mkdtempSync(join(tmpdir(), 'strongroom-demo-'));
     const managementKey = pooledRandom()(24).toString('hex');

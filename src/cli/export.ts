@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import { textLines } from './file-lines.ts';
-import type { Command, Flags } from './terminal/command.ts';
+import { type Command, type Flags, printSummary, summaryFlag } from './terminal/command.ts';
 import { createPrivateFile } from './terminal/private-file.ts';
 import { grouped, startProgress } from './terminal/progress.ts';
 import {
@@ -22,10 +22,20 @@ export const exportCommand: Command = {
   operand: { name: 'FILE', meaning: 'file to write, mode 0600 (default: - for standard output)' },
   flags: {
     ...clientFlags,
-    container: { kind: 'string', meaning: 'only tokens in this container and below' },
-    type: { kind: 'string', meaning: 'only tokens of this type' },
-    fingerprint: { kind: 'string', meaning: 'only tokens with this fingerprint' },
+    container: {
+      kind: 'string',
+      value: 'PATH',
+      meaning: 'only tokens in this container and below',
+    },
+    type: { kind: 'string', value: 'TYPE', meaning: 'only tokens of this type' },
+    fingerprint: {
+      kind: 'string',
+      value: 'TEXT',
+      meaning: 'only tokens with this fingerprint',
+    },
+    json: summaryFlag,
   },
+  examples: ['tokens.ndjson', 'cards.ndjson --type card --container /payments'],
   run: async (flags) => {
     const client = createVaultClient(flags);
     const file = flags['FILE'] ?? '-';
@@ -47,6 +57,7 @@ export const exportCommand: Command = {
     if (out !== process.stdout) await finished(out.end());
     requireWhole(last, count - 1);
     process.stderr.write(`${grouped(count - 1)} tokens exported.\n`);
+    printSummary(flags, { exported: count - 1 });
     return 0;
   },
 };

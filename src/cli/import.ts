@@ -6,7 +6,13 @@ import { linesMediaType } from '../http/protocol/route.ts';
 import { createFailedLines, type FailedLines, type LineAnswer } from './failed-lines.ts';
 import { countLines, textLines } from './file-lines.ts';
 import { requestLine } from './import-lines.ts';
-import { type Command, type Flags, UsageError } from './terminal/command.ts';
+import {
+  type Command,
+  type Flags,
+  printSummary,
+  summaryFlag,
+  UsageError,
+} from './terminal/command.ts';
 import { grouped, type Progress, startProgress } from './terminal/progress.ts';
 import { AnswerError, clientFlags, createVaultClient } from './vault-client.ts';
 
@@ -20,9 +26,19 @@ export const importCommand: Command = {
   operand: { name: 'FILE', meaning: 'the file, or - for standard input' },
   flags: {
     ...clientFlags,
-    from: { kind: 'string', meaning: 'number of the line to begin with (default: 1)' },
-    errors: { kind: 'string', meaning: 'file for lines that fail (default: FILE.errors)' },
+    from: {
+      kind: 'string',
+      value: 'LINE',
+      meaning: 'number of the line to begin with (default: 1)',
+    },
+    errors: {
+      kind: 'string',
+      value: 'FILE',
+      meaning: 'file for lines that fail (default: FILE.errors)',
+    },
+    json: summaryFlag,
   },
+  examples: ['cards.ndjson', 'cards.ndjson --from 1200001', '- --url https://vault.example.com'],
   run: async (flags) => {
     const file = flags['FILE'];
     if (typeof file !== 'string') throw new UsageError('the FILE is missing; - is standard input');
@@ -43,6 +59,8 @@ export const importCommand: Command = {
       const counts = await hear({ answer, waiting, failed, progress });
       progress.finish();
       const code = report(counts, { waiting, failed, from });
+      const { created, deduplicated, repeated } = counts;
+      printSummary(flags, { created, deduplicated, repeated, failed: failed.count });
       if (broken) throw broken;
       return code;
     } catch (error) {

@@ -10,13 +10,19 @@ import { keyOfTenant, keysOf } from '../vault/applications/queries.ts';
 import { createManagement } from '../vault/tenants/bootstrap.ts';
 import { type Command, type Flags, jsonFlag, print, required } from './terminal/command.ts';
 import { operatorOf, tenantFlag, withVault } from './terminal/operator.ts';
+import { printList } from './terminal/table.ts';
 
-const applicationFlag = { kind: 'string', meaning: 'id of the application' } as const;
+const applicationFlag = {
+  kind: 'string',
+  value: 'ID',
+  meaning: 'id of the application',
+} as const;
 
 export const keyCreate: Command = {
   summary:
     'Create a key, which is shown only once; without --application, the key of a new management application.',
   flags: { tenant: tenantFlag, application: applicationFlag, json: jsonFlag },
+  examples: ['--tenant default', '--tenant default --application ID --json'],
   run: (flags) =>
     withVault(async (vault) => {
       const operator = await operatorOf(vault, flags);
@@ -39,16 +45,21 @@ function creation(vault: Vault, operator: Operator, { application }: Flags) {
 export const keyList: Command = {
   summary: 'List the keys of a tenant, without their text, and when each was last used.',
   flags: { tenant: tenantFlag, json: jsonFlag },
+  examples: ['--tenant default', '--tenant default --json'],
   run: (flags) =>
     withVault(async (vault) => {
       const { tenant } = await operatorOf(vault, flags);
-      for (const row of await keysOf(vault.store, tenant.id)) {
-        const used = row.last_used_at === null ? 'never used' : formatTimestamp(row.last_used_at);
-        print(flags, {
-          json: viewKey(row),
-          line: `${row.key_id}  application ${row.application_id}  ${used}`,
-        });
-      }
+      printList(flags, {
+        rows: await keysOf(vault.store, tenant.id),
+        json: viewKey,
+        columns: {
+          id: (row) => row.key_id,
+          application: (row) => row.application_id,
+          created: (row) => formatTimestamp(row.created_at),
+          'last used': (row) =>
+            row.last_used_at === null ? 'never' : formatTimestamp(row.last_used_at),
+        },
+      });
       return 0;
     }),
 };
@@ -57,9 +68,10 @@ export const keyDelete: Command = {
   summary: 'Delete a key; it stops working within a second.',
   flags: {
     tenant: tenantFlag,
-    key: { kind: 'string', meaning: 'id of the key' },
+    key: { kind: 'string', value: 'ID', meaning: 'id of the key' },
     json: jsonFlag,
   },
+  examples: ['--tenant default --key ID'],
   run: (flags) => {
     const keyId = required(flags, 'key');
     return withVault(async (vault) => {

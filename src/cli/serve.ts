@@ -17,6 +17,7 @@ const stopMsMax = 8 * second;
 export const serveCommand: Command = {
   summary: 'Run the vault. It is configured by STRONGROOM_… variables; see README.md.',
   flags: {},
+  examples: [''],
   run: async () => {
     const config = readConfig();
     const stopped = new Promise<void>((resolve) => {

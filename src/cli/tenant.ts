@@ -1,6 +1,6 @@
 /** `strongroom tenant …`: tenants, from the operator's side. */
 import { perform } from '../rules/operation.ts';
-import { parseQuota, quotaRows, quotasOf } from '../rules/settings.ts';
+import { formatQuota, parseQuota, type QuotaName, quotaRows, quotasOf } from '../rules/settings.ts';
 import { createTenantWithKey } from '../vault/tenants/bootstrap.ts';
 import { deleteTenant, purgeDeletedTenants } from '../vault/tenants/delete.ts';
 import { parseHandle } from '../vault/tenants/handle.ts';
@@ -15,8 +15,12 @@ import {
   UsageError,
 } from './terminal/command.ts';
 import { operatorOf, tenantFlag, withVault } from './terminal/operator.ts';
+import { printList } from './terminal/table.ts';
 
 const types = { test: 'test', production: 'production' } as const;
+
+const quotaNames = Object.keys(quotaRows) as QuotaName[];
+const quotaMeanings = quotaNames.map((name) => `${name} (${quotaRows[name].meaning})`).join(', ');
 
 /** Rows that the removal of a tenant takes in one commit. */
 const rowsMax = 500;
@@ -24,10 +28,15 @@ const rowsMax = 500;
 export const tenantCreate: Command = {
   summary: 'Create a tenant and its management key, which is shown only once.',
   flags: {
-    name: { kind: 'string', meaning: 'your name for the tenant, unique on this vault' },
-    type: { kind: 'string', meaning: 'test or production (default production)' },
+    name: {
+      kind: 'string',
+      value: 'NAME',
+      meaning: 'your name for the tenant, unique on this vault',
+    },
+    type: { kind: 'string', value: 'TYPE', meaning: 'test or production (default production)' },
     json: jsonFlag,
   },
+  examples: ['--name acme', '--name sandbox --type test --json'],
   run: (flags) => {
     const name = parseHandle(required(flags, 'name'));
     const type = types[String(flags['type'] ?? 'production') as keyof typeof types];
@@ -52,23 +61,31 @@ export const tenantCreate: Command = {
 export const tenantList: Command = {
   summary: 'List the tenants, with the quotas in force.',
   flags: { json: jsonFlag },
+  examples: ['', '--json'],
   run: (flags) =>
     withVault(async ({ tenants }) => {
-      for (const row of await tenants.all()) {
+      const rows = (await tenants.all()).map((row) => {
         const { tenant_id: id, name, type } = row;
-        const own = nameOf(row);
-        print(flags, {
-          json: { id, name, display_name: own, type, quotas: quotasOf(row.quotas) },
-          line: `${id}  ${type.padEnd(10)}  ${name}${own === name ? '' : `  (display name ${own})`}`,
-        });
-      }
+        return { id, name, display_name: nameOf(row), type, quotas: quotasOf(row.quotas) };
+      });
+      const quotas = quotaNames.map((quota) => {
+        const shown = (row: (typeof rows)[number]) => formatQuota(quota, row.quotas[quota]);
+        return [quota, shown] as const;
+      });
+      printList(flags, {
+        rows,
+        json: (row) => row,
+        columns: {
+          id: ({ id }) => id,
+          name: ({ name }) => name,
+          'display name': ({ name, display_name: own }) => (own === name ? '' : own),
+          type: ({ type }) => type,
+          ...Object.fromEntries(quotas),
+        },
+      });
       return 0;
     }),
 };
-
-const quotaNames = Object.entries(quotaRows)
-  .map(([name, { meaning }]) => `${name} (${meaning})`)
-  .join(', ');
 
 export const tenantQuota: Command = {
   summary: 'Show the quotas of a tenant, or set some; they take effect within a second.',
@@ -76,11 +93,13 @@ export const tenantQuota: Command = {
     tenant: tenantFlag,
     set: {
       kind: 'string',
+      value: 'NAME=VALUE',
       repeated: true,
-      meaning: `name=value, may be repeated; durations such as 90s, 15m, 2h, 7d: ${quotaNames}`,
+      meaning: `may be repeated; durations such as 90s, 15m, 2h, 7d: ${quotaMeanings}`,
     },
     json: jsonFlag,
   },
+  examples: ['--tenant acme', '--tenant acme --set cvc_retention=30m --set detokenize_limit=5000'],
   run: (flags) => {
     const set = Object.assign({}, ...repeated(flags, 'set').map(readQuota));
     return withVault(async (vault) => {
@@ -90,9 +109,7 @@ export const tenantQuota: Command = {
       const quotas = quotasOf((await vault.tenants.row(id))?.quotas ?? '{}');
       print(flags, {
         json: { id, quotas },
-        line: Object.entries(quotas)
-          .map(([name, value]) => `${name} ${value}`)
-          .join('\n'),
+        line: quotaNames.map((name) => `${name} ${formatQuota(name, quotas[name])}`).join('\n'),
       });
       return 0;
     });
@@ -113,6 +130,7 @@ export const tenantDelete: Command = {
     yes: { kind: 'boolean', meaning: 'confirm; this cannot be undone' },
     json: jsonFlag,
   },
+  examples: ['--tenant acme --yes'],
   run: (flags) => {
     if (flags['yes'] !== true) throw new UsageError('add --yes to confirm: this cannot be undone');
     return withVault(async (vault) => {

@@ -10,14 +10,20 @@ const keyVariableDefault = 'STRONGROOM_KEY';
 const prefixDefault = 'SVC';
 
 export const clientFlags: Readonly<Record<string, Flag>> = {
-  url: { kind: 'string', meaning: `address of the vault (default: ${urlDefault})` },
+  url: { kind: 'string', value: 'URL', meaning: `address of the vault (default: ${urlDefault})` },
   'key-env': {
     kind: 'string',
+    value: 'VARIABLE',
     meaning: `environment variable that holds the key (default: ${keyVariableDefault})`,
   },
-  'key-file': { kind: 'string', meaning: 'file that holds the key, instead of a variable' },
+  'key-file': {
+    kind: 'string',
+    value: 'FILE',
+    meaning: 'file that holds the key, instead of a variable',
+  },
   'header-prefix': {
     kind: 'string',
+    value: 'PREFIX',
     meaning: `prefix of the service's headers (default: ${prefixDefault})`,
   },
 };
@@ -72,12 +78,21 @@ function readKey(flags: Flags): string {
 
 function answerTo(request: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    request.on('error', reject);
+    request.on('error', (error) => reject(unreachable(request, error)));
     request.once('response', (response) => {
       if (response.statusCode === 200) resolve(response);
       else void textOf(response).then((text) => reject(refusalOf(response, text)), reject);
     });
   });
+}
+
+/** The address without what a URL may hold besides: a user, a query. */
+function unreachable(request: ClientRequest, error: NodeJS.ErrnoException): AnswerError {
+  const address = `${request.protocol}//${request.getHeader('host')}`;
+  const advice = /^(?:ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ETIMEDOUT)$/.test(error.code ?? '')
+    ? '; start the vault there, or give its address with --url'
+    : '';
+  return new AnswerError(`cannot reach ${address}: ${error.code ?? error.message}${advice}`);
 }
 
 /** The whole of a response that is short. */

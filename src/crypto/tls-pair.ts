@@ -38,6 +38,11 @@ export function checkTlsPair({ cert, key }: PemPair): PairFlaw | undefined {
   return matchOf(chain, parsed);
 }
 
+/** When the certificate that clients see ends, in milliseconds. */
+export function certificateEnd(cert: string): number {
+  return new X509Certificate(cert).validToDate.getTime();
+}
+
 function matchOf(chain: readonly X509Certificate[], key: KeyObject): PairFlaw | undefined {
   const matching = chain.findIndex((certificate) => certificate.checkPrivateKey(key));
   if (matching === 0) return undefined;

@@ -62,6 +62,13 @@ const messages = {
     list: 'Proxies listed',
     invoke: 'Proxy invoked',
   },
+  key: {
+    create: 'Key created',
+    read: 'Key retrieved',
+    delete: 'Key deleted',
+    list: 'Keys listed',
+    expire: 'Key expired',
+  },
   permission: { list: 'Permissions listed' },
   session: {
     create: 'Session created',
@@ -97,6 +104,7 @@ export const displayNames: Readonly<Record<Entity | ForeignEntity, string>> = {
   bank: 'Bank',
   card: 'Card',
   idempotency_key: 'Idempotency Key',
+  key: 'Key',
   log: 'Log',
   log_checkpoint: 'Log Checkpoint',
   permission: 'Permission',

@@ -133,12 +133,27 @@ export function parseQuota(name: string, text: string): Partial<Quotas> {
   const [, digits = '', suffix = 'ms'] = /^([0-9]{1,15})(ms|s|m|h|d)?$/.exec(text) ?? [];
   const factor = unit === 'duration' ? durations[suffix] : 1;
   const value = Number(digits) * (factor ?? 1);
-  const written = unit === 'duration' ? '; write milliseconds, or 90s, 15m, 2h, 7d' : '';
   const suffixed = unit === 'count' && /[a-z]/.test(text);
   if (digits === '' || suffixed || value < min || value > max) {
-    throw invalid(name, `must be a whole number from ${min} to ${max}${written}`);
+    const form =
+      unit === 'duration'
+        ? `a duration from ${formatDuration(min)} to ${formatDuration(max)}, such as 90s, 15m, 2h or 7d`
+        : `a whole number from ${min} to ${max}`;
+    throw invalid(name, `must be ${form}`);
   }
   return { [name]: value };
+}
+
+/** A quota as operators write it: `1h` rather than 3600000. */
+export function formatQuota(name: QuotaName, value: number): string {
+  return quotaRows[name].unit === 'duration' ? formatDuration(value) : String(value);
+}
+
+/** In the largest unit of which it is a whole number. */
+function formatDuration(value: number): string {
+  const [suffix = 'ms', factor = 1] =
+    Object.entries(durations).findLast(([, unit]) => value % unit === 0 && value >= unit) ?? [];
+  return value === 0 ? '0s' : `${value / factor}${suffix}`;
 }
 
 /** The stored settings over the defaults. */

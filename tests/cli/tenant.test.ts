@@ -45,6 +45,15 @@ onBothEngines('the operator’s commands', (engine) => {
     assert.deepEqual(seen, quota.quotas);
     const shown = await run('tenant', 'quota', '--tenant', id);
     assert.match(shown.stdout, /^detokenize_limit 50$/m);
+    assert.match(shown.stdout, /^cvc_retention 2h$/m);
+    const table = (await run('tenant', 'list')).stdout.trimEnd().split('\n');
+    assert.match(
+      table[0] ?? '',
+      /^ID +NAME +DISPLAY NAME +TYPE +TOKENIZE_LIMIT +DETOKENIZE_LIMIT +CVC/,
+    );
+    assert.match(table[1] ?? '', /^\S+ +default +test +1000 +1000 +1h +1d +400d$/);
+    assert.match(table[2] ?? '', /^\S+ +acme +test +1000 +50 +2h +1d +400d$/);
+    assert.equal(table.length, 3);
 
     const token = { key, body: { name: 'a', type: 'private', permissions: ['token:create'] } };
     assert.equal((await vault.send('POST', '/applications', token)).status, 201);
@@ -68,6 +77,9 @@ onBothEngines('the operator’s commands', (engine) => {
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /tokenise_limit is not a quota; the quotas are tokenize_limit/);
     assert.deepEqual((await get(managementKey)).body.quotas, before);
+    const long = await run('tenant', 'quota', '--tenant', 'default', '--set', 'cvc_retention=366d');
+    assert.equal(long.code, 1);
+    assert.match(long.stderr, /: cvc_retention must be a duration from 0s to 365d, such as 90s/);
     const nobody = await run('tenant', 'quota', '--tenant', 'nobody');
     assert.equal(nobody.code, 2);
     assert.match(nobody.stderr, /there is no tenant/);

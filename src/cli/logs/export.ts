@@ -9,7 +9,7 @@ import { systemEntry } from '../../rules/log-entries.ts';
 import { openStore } from '../../store/open/open.ts';
 import { countEntries, readLogs } from '../../vault/logs/read.ts';
 import { asLines, formatRecord } from '../../vault/logs/records.ts';
-import type { Command } from '../terminal/command.ts';
+import { type Command, printSummary, summaryFlag } from '../terminal/command.ts';
 import { createPrivateFile } from '../terminal/private-file.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { openLog, optionalText, placeFlags } from './place.ts';
@@ -20,8 +20,14 @@ export const logsExport: Command = {
     'Exporting the configured log is an entry in it.',
   flags: {
     ...placeFlags,
-    out: { kind: 'string', meaning: 'file to write, mode 0600 (default: standard output)' },
+    out: {
+      kind: 'string',
+      value: 'FILE',
+      meaning: 'file to write, mode 0600 (default: standard output)',
+    },
+    json: summaryFlag,
   },
+  examples: ['--out audit.ndjson', '--tenant acme --out acme.ndjson --json'],
   run: async (flags) => {
     const { store, tenants } = await openLog(flags);
     try {
@@ -37,6 +43,7 @@ export const logsExport: Command = {
       }
       progress.finish();
       if (out !== process.stdout) await finished(out.end());
+      printSummary(flags, { entries: count });
       return 0;
     } finally {
       await store.close();

@@ -11,9 +11,14 @@ import { requireOne } from '../terminal/operator.ts';
 export const placeFlags: Readonly<Record<'database' | 'tenant', Flag>> = {
   database: {
     kind: 'string',
+    value: 'PLACE',
     meaning: 'a copy: SQLite file, its directory, or postgres://… (default: as configured)',
   },
-  tenant: { kind: 'string', meaning: 'only the log of the tenant of this id or name' },
+  tenant: {
+    kind: 'string',
+    value: 'TENANT',
+    meaning: 'only the log of the tenant of this id or name',
+  },
 };
 
 /** The text of a flag, if it was given. */

@@ -22,14 +22,20 @@ export const logsVerify: Command = {
     'explains every row. Exit code 0: it is intact, 3: it is not, 1: it could not be read.',
   flags: {
     ...placeFlags,
-    file: { kind: 'string', meaning: 'an exported log instead of a database; - is standard input' },
+    file: {
+      kind: 'string',
+      value: 'FILE',
+      meaning: 'an exported log instead of a database; - is standard input',
+    },
     checkpoint: {
       kind: 'string',
+      value: 'FILE',
       repeated: true,
       meaning: 'a file with a response of GET /logs/checkpoint, or with lines of a checkpoint sink',
     },
     'public-key': {
       kind: 'string',
+      value: 'KEY',
       repeated: true,
       meaning: 'a trusted public key: base64, or a file with PEM or base64',
     },
@@ -39,6 +45,7 @@ export const logsVerify: Command = {
     },
     json: jsonFlag,
   },
+  examples: ['', '--state --json', '--file audit.ndjson --checkpoint kept.json'],
   run: async (flags) => {
     const file = optionalText(flags, 'file');
     const state: State | undefined =

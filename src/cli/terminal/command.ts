@@ -2,6 +2,8 @@
 
 export interface Flag {
   readonly kind: 'string' | 'boolean';
+  /** What the help calls its text. */
+  readonly value?: string;
   /** It may be given several times. */
   readonly repeated?: true;
   readonly meaning: string;
@@ -10,12 +12,22 @@ export interface Flag {
 export type Flags = Readonly<Record<string, string | boolean | string[] | undefined>>;
 
 export interface Command {
+  /** Whole sentences; the list of all commands has a few words for each. */
   readonly summary: string;
   readonly flags: Readonly<Record<string, Flag>>;
   /** The argument after the words, without a name, given to `run` among the flags. */
-  readonly operand?: { readonly name: string; readonly meaning: string };
+  readonly operand?: Operand;
+  /** Lines that can be typed, without `strongroom` and the words of the command. */
+  readonly examples: readonly string[];
   /** Resolves to the exit code. */
   readonly run: (flags: Flags) => Promise<number>;
+}
+
+interface Operand {
+  readonly name: string;
+  readonly meaning: string;
+  /** What it can be, where that is a short list. */
+  readonly choices?: readonly string[];
 }
 
 /** The command was called in a way it cannot be. */
@@ -42,3 +54,13 @@ export function print(flags: Flags, { json, line }: { json: object; line: string
 }
 
 export const jsonFlag: Flag = { kind: 'boolean', meaning: 'print JSON, for programs' };
+
+/** Of commands whose standard output may be the data itself. */
+export const summaryFlag: Flag = {
+  kind: 'boolean',
+  meaning: 'print the counts as JSON, the last line of standard error',
+};
+
+export function printSummary(flags: Flags, counts: object): void {
+  if (flags['json'] === true) process.stderr.write(`${JSON.stringify(counts)}\n`);
+}

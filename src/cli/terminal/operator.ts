@@ -19,6 +19,7 @@ export async function withVault(run: (vault: Vault) => Promise<number>): Promise
 
 export const tenantFlag: Flag = {
   kind: 'string',
+  value: 'TENANT',
   meaning: 'id of the tenant, or its name in `tenant list`',
 };
 

@@ -1,0 +1,163 @@
+/** `strongroom completion`: the table of commands as a script for a shell. */
+import { groups, type Table } from './program.ts';
+import { type Command, UsageError } from './terminal/command.ts';
+
+/** A command as shells complete it. */
+interface Word {
+  readonly text: string;
+  readonly title: string;
+}
+
+interface Completed {
+  readonly name: string;
+  readonly title: string;
+  readonly flags: readonly (Word & { readonly takesText: boolean })[];
+  readonly choices: readonly string[];
+}
+
+const scripts: Readonly<Record<string, (all: readonly Completed[]) => string>> = {
+  bash: bashScript,
+  zsh: zshScript,
+  fish: fishScript,
+};
+
+export function completionOf(table: Table): Command {
+  return {
+    summary: 'Print a script that completes commands and options in a shell.',
+    flags: {},
+    operand: {
+      name: 'SHELL',
+      meaning: 'bash, zsh or fish',
+      choices: Object.keys(scripts),
+    },
+    examples: [
+      'bash > /etc/bash_completion.d/strongroom',
+      'zsh > ~/.zfunc/_strongroom',
+      'fish > ~/.config/fish/completions/strongroom.fish',
+    ],
+    run: async ({ SHELL: shell }) => {
+      const script = typeof shell === 'string' ? scripts[shell] : undefined;
+      if (script === undefined) throw new UsageError('the SHELL must be bash, zsh or fish');
+      process.stdout.write(script(await completedOf(table)));
+      return 0;
+    },
+  };
+}
+
+function completedOf(table: Table): Promise<Completed[]> {
+  return Promise.all(
+    Object.entries(table).map(async ([name, { title, load }]) => {
+      const { flags, operand } = await load();
+      const own = Object.entries(flags).map(([flag, { kind, meaning }]) => ({
+        text: `--${flag}`,
+        title: meaning,
+        takesText: kind === 'string',
+      }));
+      const help = { text: '--help', title: 'print help', takesText: false };
+      return { name, title, flags: [...own, help], choices: operand?.choices ?? [] };
+    }),
+  );
+}
+
+/** The first words, and for each with a second word the second ones. */
+function treeOf(all: readonly Completed[]): ReadonlyMap<string, readonly Word[]> {
+  const tree = new Map<string, Word[]>();
+  for (const { name, title } of all) {
+    const [first = '', second] = name.split(' ');
+    const words = tree.get(first) ?? [];
+    tree.set(first, second === undefined ? words : [...words, { text: second, title }]);
+  }
+  return tree;
+}
+
+function titleOf(all: readonly Completed[], first: string): string {
+  return all.find(({ name }) => name === first)?.title ?? groups[first] ?? '';
+}
+
+/** What follows the words of a command. */
+function wordsAfter({ flags, choices }: Completed): string[] {
+  return [...choices, ...flags.map(({ text }) => text)];
+}
+
+function bashScript(all: readonly Completed[]): string {
+  const tree = treeOf(all);
+  const nested = [...tree].filter(([, words]) => words.length > 0);
+  const lines = [
+    ...nested.map(
+      ([first, words]) => `    "${first} ") words='${words.map(({ text }) => text).join(' ')}' ;;`,
+    ),
+    ...all.map((one) => {
+      const pattern = `"${one.name} "*`;
+      return `    ${pattern}) words='${wordsAfter(one).join(' ')}' ;;`;
+    }),
+  ];
+  return `# bash completion of strongroom
+_strongroom() {
+  local current=\${COMP_WORDS[COMP_CWORD]} words=''
+  local before="\${COMP_WORDS[*]:1:COMP_CWORD-1} "
+  case "$before" in
+    ' ') words='${[...tree.keys()].join(' ')} --help --version' ;;
+${lines.join('\n')}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+complete -o default -F _strongroom strongroom
+`;
+}
+
+function zshScript(all: readonly Completed[]): string {
+  const tree = treeOf(all);
+  const list = (words: readonly Word[]) =>
+    words.map(({ text, title }) => quoted(`${text}:${title.replaceAll(':', '\\:')}`)).join(' ');
+  const firsts = [...tree.keys()].map((text) => ({ text, title: titleOf(all, text) }));
+  const nested = [...tree].filter(([, words]) => words.length > 0);
+  const lines = [
+    ...nested.map(([first, words]) => `    '${first} ') choices=(${list(words)}) ;;`),
+    ...all.map((one) => {
+      const choices = one.choices.map((text) => ({ text, title: text }));
+      return `    '${one.name} '*) choices=(${list([...choices, ...one.flags])}) ;;`;
+    }),
+  ];
+  return `#compdef strongroom
+_strongroom() {
+  local -a choices
+  local before="\${(j: :)words[2,CURRENT-1]} "
+  case "$before" in
+    ' ') choices=(${list(firsts)}) ;;
+${lines.join('\n')}
+  esac
+  _describe 'strongroom' choices || _files
+}
+compdef _strongroom strongroom
+`;
+}
+
+function fishScript(all: readonly Completed[]): string {
+  const add = (condition: string, more: string) =>
+    `complete -c strongroom -n ${quoted(condition)} ${more}`;
+  const seen = (name: string) =>
+    name
+      .split(' ')
+      .map((word) => `__fish_seen_subcommand_from ${word}`)
+      .join('; and ');
+  const firsts = [...treeOf(all)].flatMap(([first, words]) => {
+    const title = titleOf(all, first);
+    const others = words.map(({ text }) => text).join(' ');
+    const condition = `${seen(first)}; and not __fish_seen_subcommand_from ${others}`;
+    return [
+      add('__fish_use_subcommand', `-f -a ${first} -d ${quoted(title)}`),
+      ...words.map(({ text, title: own }) => add(condition, `-f -a ${text} -d ${quoted(own)}`)),
+    ];
+  });
+  const others = all.flatMap(({ name, flags, choices }) => [
+    ...flags.map(({ text, title, takesText }) =>
+      add(seen(name), `-l ${text.slice(2)}${takesText ? ' -r' : ''} -d ${quoted(title)}`),
+    ),
+    ...choices.map((choice) => add(seen(name), `-f -a ${choice}`)),
+  ]);
+  return `# fish completion of strongroom\n${[...firsts, ...others].join('\n')}\n`;
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,177 @@
+/** The database: whether it can be reached and used by this release, keeps what it is given, and has its root key. */
+import { existsSync, statSync } from 'node:fs';
+import type { Config } from '../../config.ts';
+import { openKeyring } from '../../crypto/keyring.ts';
+import { loadRootKey, type RootKey } from '../../crypto/root-key.ts';
+import { minute, second } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { pooledRandom } from '../../lib/random.ts';
+import { type EngineFacts, inspectPostgres, inspectSqlite } from '../../store/open/inspect.ts';
+import { NoDatabaseError, openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts';
+import { allTenants } from '../../store/queries/tenants.ts';
+import { databaseFile } from '../../store/sqlite/database.ts';
+import type { Row } from '../../store/tables.ts';
+import { isRootKeyBesideProduction } from '../../vault/tenants/root-key-place.ts';
+import { explain } from '../terminal/failure.ts';
+import { type Finding, reporter } from './finding.ts';
+
+/** PostgreSQL's code for a table that does not exist. */
+const undefinedTable = '42P01';
+
+export async function checkDatabase(config: Config): Promise<readonly Finding[]> {
+  const { ok, problem } = reporter('database');
+  const { databaseUrl, dataDir } = config;
+  if (databaseUrl === undefined && !existsSync(databaseFile(dataDir))) {
+    return [
+      ok(`there is none yet; the first start creates it in ${dataDir}`),
+      ...checkClock(undefined, config),
+      ...checkNewRootKey(config),
+    ];
+  }
+  let facts: EngineFacts;
+  try {
+    facts = await (databaseUrl === undefined
+      ? inspectSqlite(dataDir)
+      : inspectPostgres(databaseUrl));
+  } catch (error) {
+    const advice =
+      databaseUrl === undefined
+        ? 'Check the disk and the owner of the file, or restore a backup.'
+        : 'Check STRONGROOM_DATABASE_URL, the network, and that PostgreSQL runs and lets this user in.';
+    return [problem(`it cannot be reached: ${explain(error)}`, advice)];
+  }
+  return [
+    ok(`${facts.version} can be reached`),
+    ...checkDurability(facts),
+    ...checkClock(facts.clockMs, config),
+    ...(await checkContent(config)),
+  ];
+}
+
+function checkDurability({ unsafe }: EngineFacts): readonly Finding[] {
+  const { ok, problem } = reporter('durability');
+  if (unsafe.length === 0) return [ok('what is acknowledged survives a crash of the machine')];
+  return unsafe.map(({ name, found }) =>
+    problem(
+      `${name} is ${found}, so a crash of the machine can lose what was acknowledged`,
+      name === 'journal_mode'
+        ? 'Start the vault once; it sets the journal mode that it needs.'
+        : `Set ${name} = on in postgresql.conf, and reload PostgreSQL.`,
+    ),
+  );
+}
+
+/** Expiry goes by the clock: by how far it may be off. */
+const clockOffMs = { warning: 5 * second, problem: minute };
+
+/** @param databaseMs the clock of the database, which the vault's is compared with. */
+function checkClock(databaseMs: number | undefined, { dataDir }: Config): readonly Finding[] {
+  const { ok, warning, problem } = reporter('clock');
+  const advice = 'Run an NTP client, such as chrony or systemd-timesyncd, on all machines.';
+  const now = Date.now();
+  if (databaseMs !== undefined) {
+    const off = Math.abs(databaseMs - now);
+    const message = `it differs from that of the database by ${(off / second).toFixed(1)} s`;
+    if (off > clockOffMs.problem) return [problem(message, advice)];
+    return [off > clockOffMs.warning ? warning(message, advice) : ok(message)];
+  }
+  const written = ['', '-wal'].map(
+    (suffix) => statSync(`${databaseFile(dataDir)}${suffix}`, { throwIfNoEntry: false })?.mtimeMs,
+  );
+  const ahead = Math.max(...written.map((ms) => ms ?? 0)) - now;
+  return ahead > clockOffMs.problem
+    ? [problem('the database was written at a later time than it is now', advice)]
+    : [ok(`it is ${new Date(now).toISOString()}`)];
+}
+
+async function checkContent(config: Config): Promise<readonly Finding[]> {
+  const { ok, problem } = reporter('schema');
+  let store: ReadOnlyStore;
+  try {
+    store = await openReadOnly(config.databaseUrl ?? config.dataDir);
+  } catch (error) {
+    const isEmpty = error instanceof Error && 'code' in error && error.code === undefinedTable;
+    if (isEmpty) {
+      return [ok('the database is empty; the first start fills it'), ...checkNewRootKey(config)];
+    }
+    const advice =
+      error instanceof NoDatabaseError
+        ? 'Start the vault of the release that wrote it.'
+        : 'Use the release that wrote it, or a later one.';
+    return [problem(explain(error), advice)];
+  }
+  try {
+    const tenants = await store.select(allTenants);
+    const count = `${tenants.length} ${tenants.length === 1 ? 'tenant' : 'tenants'}`;
+    const found = ok(`it is the one of this release, with ${count}`);
+    return [found, ...(await checkRootKey(config, store, tenants))];
+  } finally {
+    await store.close();
+  }
+}
+
+const restoreKey =
+  'Restore the root key of this database from its backup, as STRONGROOM_ROOT_KEY_FILE or STRONGROOM_ROOT_KEY.';
+
+async function checkRootKey(
+  config: Config,
+  store: ReadOnlyStore,
+  tenants: readonly Row<'tenants'>[],
+): Promise<readonly Finding[]> {
+  const { ok, warning, problem } = reporter('root key');
+  if (tenants.length === 0) return checkNewRootKey(config);
+  let rootKey: RootKey;
+  try {
+    rootKey = load(config);
+  } catch (error) {
+    return [problem(explain(error), restoreKey)];
+  }
+  const opened = tenants.filter((row) => opens(rootKey, row)).length;
+  if (opened === 0)
+    return [problem(`${rootKey.origin}: it opens the keys of no tenant`, restoreKey)];
+  const engine = config.databaseUrl === undefined ? 'sqlite' : 'postgres';
+  const isExposed = await isRootKeyBesideProduction({ engine, select: store.select }, config);
+  return [
+    opened === tenants.length
+      ? ok(`${rootKey.origin}: it opens the keys of all tenants`)
+      : problem(
+          `it opens the keys of ${opened} of ${tenants.length} tenants: the others were altered`,
+          'Find out who wrote to the database (strongroom logs verify --state), and restore their rows.',
+        ),
+    ...(isExposed
+      ? [
+          warning(
+            'it is in the data directory, next to the database of a production tenant',
+            'Move it elsewhere with STRONGROOM_ROOT_KEY_FILE, or take it from STRONGROOM_ROOT_KEY.',
+          ),
+        ]
+      : []),
+  ];
+}
+
+/** Over an empty store a root key may still be missing. */
+function checkNewRootKey(config: Config): readonly Finding[] {
+  const { ok, problem } = reporter('root key');
+  if (config.rootKey === undefined && !existsSync(config.rootKeyFile)) {
+    return [ok(`there is none yet; the first start creates ${config.rootKeyFile}`)];
+  }
+  try {
+    return [ok(`${load(config).origin}: it is valid`)];
+  } catch (error) {
+    return [problem(explain(error), 'Mend or remove it. Nothing is encrypted under it yet.')];
+  }
+}
+
+function load({ rootKey: text, rootKeyFile: file }: Config): RootKey {
+  return loadRootKey({ text, file, createIfMissing: false, random: pooledRandom() });
+}
+
+function opens({ key }: RootKey, row: Row<'tenants'>): boolean {
+  try {
+    openKeyring(key, row.tenant_id, row.keyring);
+    return true;
+  } catch (error) {
+    if (error instanceof VaultError && error.code === 'integrity') return false;
+    throw error;
+  }
+}

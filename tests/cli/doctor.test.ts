@@ -1,0 +1,177 @@
+/** `strongroom doctor`: each thing that can be wrong is found and comes with its remedy, and nothing changes. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, existsSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { writeCertificate } from '../support/certificate.ts';
+import { engineOf, onBothEngines } from '../support/engines.ts';
+import { startHost } from '../support/host.ts';
+import { type Environment, environmentOf, runCommand, spawnVault } from '../support/process.ts';
+import { assertUnchanged, contentOf } from '../support/rows.ts';
+import { freePort, temporaryDirectory } from '../support/temporary.ts';
+import { startVault } from '../support/vault.ts';
+
+interface Finding {
+  readonly check: string;
+  readonly status: string;
+  readonly message: string;
+  readonly advice?: string;
+}
+
+/** Asks for JSON, and checks what is so of every report. */
+async function examine(environment: Environment) {
+  const { code, stdout, stderr } = await runCommand(['doctor', '--json'], environment);
+  assert.equal(stderr, '');
+  const { status, findings } = JSON.parse(stdout) as { status: string; findings: Finding[] };
+  const has = (wanted: string) => findings.some((finding) => finding.status === wanted);
+  assert.equal(code, has('problem') ? 1 : 0);
+  assert.equal(status, has('problem') ? 'problem' : has('warning') ? 'warning' : 'ok');
+  for (const finding of findings) assert.equal('advice' in finding, finding.status !== 'ok');
+  return (check: string) => findings.filter((finding) => finding.check === check);
+}
+
+const statuses = (findings: readonly Finding[]) => findings.map(({ status }) => status);
+
+onBothEngines('doctor', (engine) => {
+  test('finds a vault in order, and changes nothing in it', async (t) => {
+    const { place, stop } = await startVault(t, engine);
+    await stop();
+    const before = await contentOf(engine, place);
+    const of = await examine(environmentOf(place));
+    for (const check of [
+      'configuration',
+      'database',
+      'durability',
+      'clock',
+      'schema',
+      'root key',
+    ]) {
+      assert.deepEqual(statuses(of(check)), ['ok'], `${check}: ${JSON.stringify(of(check))}`);
+    }
+    assert.deepEqual(statuses(of('files')), ['ok']);
+    assertUnchanged(before, await contentOf(engine, place));
+  });
+
+  test('finds the root key of another vault, and a missing one', async (t) => {
+    const { place, stop } = await startVault(t, engine);
+    await stop();
+    const other = { STRONGROOM_ROOT_KEY: randomBytes(32).toString('base64') };
+    const [foreign] = (await examine(environmentOf(place, other)))('root key');
+    assert.match(foreign?.message ?? '', /opens the keys of no tenant/);
+    renameSync(join(place.dataDir, 'root.key'), join(place.dataDir, 'elsewhere'));
+    const [missing] = (await examine(environmentOf(place)))('root key');
+    assert.match(missing?.message ?? '', /is missing/);
+    assert.match(missing?.advice ?? '', /from its backup/);
+    assert.equal(existsSync(join(place.dataDir, 'root.key')), false);
+  });
+
+  test('finds a tenant that was altered, and a later schema', async (t) => {
+    const { place, stop, running } = await startVault(t, engine);
+    const [tenant] = await running.vault.tenants.all();
+    await stop();
+    const wrong = engine.name === 'sqlite' ? "x'00'" : "'\\x00'";
+    await engine.run(place, `update tenants set keyring = ${wrong}`);
+    assert.ok(tenant);
+    assert.deepEqual(statuses((await examine(environmentOf(place)))('root key')), ['problem']);
+    await engine.run(place, 'update schema_version set version = 99');
+    const [schema] = (await examine(environmentOf(place)))('schema');
+    assert.match(schema?.message ?? '', /schema version 99/);
+  });
+
+  test('before the first start it finds nothing wrong, and creates nothing', async (t) => {
+    const place = await engine.place(t);
+    const of = await examine(environmentOf(place));
+    assert.deepEqual(statuses([...of('database'), ...of('root key')]), ['ok', 'ok']);
+    assert.match(of('root key')[0]?.message ?? '', /the first start creates/);
+    assert.equal(existsSync(join(place.dataDir, 'strongroom.db')), false);
+    assert.equal(existsSync(join(place.dataDir, 'root.key')), false);
+  });
+});
+
+test('it finds every problem of the configuration', async (t) => {
+  const of = await examine({
+    STRONGROOM_DATA_DIR: temporaryDirectory(t),
+    STRONGROOM_PORT: 'x',
+    STRONGROOM_TREADS: '2',
+  });
+  assert.deepEqual(statuses(of('configuration')), ['problem', 'problem']);
+  assert.deepEqual(of('database'), []);
+});
+
+test('people read a line for each, with the remedy below it', async (t) => {
+  const place = await engineOf('sqlite').place(t);
+  chmodSync(place.dataDir, 0o777);
+  const { code, stdout } = await runCommand(['doctor'], environmentOf(place));
+  assert.equal(code, 1);
+  assert.match(stdout, /^ok {7}configuration {2}every variable is known and valid$/m);
+  assert.match(
+    stdout,
+    /^problem {2}files {10}.* has mode 0777: others have access\n {24}chmod 700 /m,
+  );
+  assert.match(stdout, /^\d+ ok, \d+ warnings, 1 problems$/m);
+});
+
+test('it finds files that others can read, and a database of the future', async (t) => {
+  const { place, stop } = await startVault(t, engineOf('sqlite'));
+  await stop();
+  const file = join(place.dataDir, 'strongroom.db');
+  const { certFile, keyFile } = writeCertificate(place.dataDir);
+  chmodSync(file, 0o640);
+  chmodSync(keyFile, 0o604);
+  const tomorrow = new Date(Date.now() + 86_400_000);
+  utimesSync(file, tomorrow, tomorrow);
+  const of = await examine(
+    environmentOf(place, {
+      STRONGROOM_TLS_CERT: certFile,
+      STRONGROOM_TLS_KEY: keyFile,
+      STRONGROOM_LOG_EXPORT: join(place.dataDir, 'no such directory', 'log'),
+    }),
+  );
+  assert.deepEqual(statuses(of('files')), ['problem', 'problem', 'problem']);
+  assert.match(
+    of('files')
+      .map(({ advice }) => advice)
+      .join(),
+    /chmod 600 .*strongroom\.db.*tls\.key/,
+  );
+  assert.deepEqual(statuses(of('clock')), ['problem']);
+  assert.deepEqual(statuses(of('certificate')), ['ok']);
+});
+
+test('it finds a root key that others can read', async (t) => {
+  const { place, stop } = await startVault(t, engineOf('sqlite'));
+  await stop();
+  chmodSync(join(place.dataDir, 'root.key'), 0o644);
+  const [finding] = (await examine(environmentOf(place)))('root key');
+  assert.match(finding?.message ?? '', /mode 0644/);
+});
+
+test('it finds a server that runs, a port that is taken and an address of another machine', async (t) => {
+  const place = await engineOf('sqlite').place(t);
+  const { port } = await startHost(t);
+  const taken = (await examine(environmentOf(place, { STRONGROOM_PORT: `${port}` })))('address');
+  assert.deepEqual(statuses(taken), ['problem']);
+  const elsewhere = { STRONGROOM_HOST: '192.0.2.1', STRONGROOM_TLS: 'off' };
+  const [away] = (await examine(environmentOf(place, elsewhere)))('address');
+  assert.match(away?.message ?? '', /EADDRNOTAVAIL/);
+  await spawnVault(t, environmentOf(place));
+  const of = await examine(environmentOf(place));
+  assert.match(of('server')[0]?.message ?? '', /a server is running on the data directory/);
+  assert.deepEqual(of('address'), []);
+});
+
+test('it finds a database that cannot be reached or read', async (t) => {
+  const place = await engineOf('sqlite').place(t);
+  const port = await freePort();
+  const url = { STRONGROOM_DATABASE_URL: `postgres://user:xyzzy@127.0.0.1:${port}/vault` };
+  const [unreached] = (await examine(environmentOf(place, url)))('database');
+  assert.match(unreached?.message ?? '', /ECONNREFUSED/);
+  assert.doesNotMatch(JSON.stringify(unreached), /xyzzy/);
+  writeFileSync(
+    join(place.dataDir, 'strongroom.db'),
+    'this is no database, whatever its name says',
+  );
+  const [broken] = (await examine(environmentOf(place)))('database');
+  assert.equal(broken?.status, 'problem');
+});

@@ -1,0 +1,140 @@
+/** How the command line explains itself, and what it says to words that make no sense. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { commands } from '../../src/cli/commands.ts';
+import { runCommand } from '../support/process.ts';
+import { freePort } from '../support/temporary.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const run = (...words: string[]) => runCommand(words, {});
+
+/** On standard error there is one line, and it is no stack. */
+function assertOneLine(stderr: string): void {
+  assert.match(stderr, /^strongroom[^\n]*: [^\n]+\n$/);
+}
+
+test('help lists every command, without words, with help, -h and --help', async () => {
+  const [bare, ...others] = await Promise.all([run(), run('help'), run('-h'), run('--help')]);
+  assert.equal(bare.code, 0, bare.stderr);
+  for (const name of Object.keys(commands)) {
+    const [first = ''] = name.split(' ');
+    assert.match(bare.stdout, new RegExp(`^ {2}${first} `, 'm'));
+  }
+  for (const other of others) assert.deepEqual(other, bare);
+});
+
+test('each command has a help with its options and examples that name only those', async () => {
+  for (const [name, { load }] of Object.entries(commands)) {
+    const { flags, examples } = await load();
+    assert.ok(examples.length > 0, name);
+    for (const example of examples) {
+      for (const [, flag = ''] of example.matchAll(/--([a-z-]+)/g)) {
+        assert.ok(flag in flags, `${name}: --${flag}`);
+      }
+    }
+  }
+  const words = ['tenant', 'quota'];
+  const [long, short, asked] = await Promise.all([
+    run(...words, '--help'),
+    run(...words, '-h'),
+    run('help', ...words),
+  ]);
+  assert.equal(long.code, 0, long.stderr);
+  assert.match(long.stdout, /^Usage: strongroom tenant quota /);
+  assert.match(long.stdout, /--set <NAME=VALUE>/);
+  assert.match(long.stdout, /Examples:\n {2}\$ strongroom tenant quota --tenant acme\n/);
+  assert.deepEqual([short, asked], [long, long]);
+});
+
+test('--version prints the version of the package', async () => {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  assert.deepEqual(await run('--version'), { code: 0, stdout: `${version}\n`, stderr: '' });
+});
+
+test('words that make no sense are one line on standard error and exit code 2, without a value', async () => {
+  const secret = 'xyzzy';
+  const cases: readonly (readonly [readonly string[], RegExp])[] = [
+    [['tennant'], /^strongroom: unknown command 'tennant' \(Did you mean tenant\?\)/],
+    [['tenant', 'lst'], /^strongroom: unknown command 'lst' \(Did you mean list\?\)/],
+    [['tenant', 'list', '--jsn'], /^strongroom tenant list: unknown option '--jsn' \(Did you/],
+    [['key', 'delete', `--kee=${secret}`], /^strongroom key delete: unknown option '--kee'/],
+    [['key', 'list', secret], /^strongroom key list: too many arguments .* but got 1\. See:/],
+    [['serve', '--port', secret], /^strongroom serve: unknown option '--port'/],
+    [['tenant', 'create', '--name'], /^strongroom tenant create: option '--name <NAME>' argument/],
+    [['tenant', 'create'], /^strongroom tenant create: --name is required/],
+    [['tenant', 'quota', '--tenant', 'a', '--set', 'b'], /--set takes name=value/],
+    [['completion', 'tcsh'], /^strongroom completion: the SHELL must be bash, zsh or fish/],
+  ];
+  await Promise.all(
+    cases.map(async ([words, says]) => {
+      const { code, stdout, stderr } = await run(...words);
+      assert.deepEqual([code, stdout], [2, ''], words.join(' '));
+      assert.match(stderr, says);
+      assertOneLine(stderr);
+      assert.doesNotMatch(stderr, /xyzzy/);
+    }),
+  );
+  const group = await run('tenant');
+  assert.deepEqual([group.code, group.stdout], [2, '']);
+  assert.match(group.stderr, /^Usage: strongroom tenant /);
+});
+
+test('a file that is missing and a server that is not there are one line and exit code 1', async () => {
+  const port = await freePort();
+  const key = { STRONGROOM_KEY: 'key_test_pvt_x' };
+  const user = ['--url', `http://user:xyzzy@localhost:${port}`];
+  const database = { STRONGROOM_DATABASE_URL: `postgres://user:xyzzy@localhost:${port}/vault` };
+  const cases = [
+    [['import', '/nowhere/at-all', ...user], key, /ENOENT: no such file/],
+    [
+      ['import', 'package.json', ...user],
+      key,
+      /: cannot reach http:\/\/localhost:\d+: ECONNREFUSED; /,
+    ],
+    [['export', ...user], key, /: cannot reach http:\/\/localhost:\d+: ECONNREFUSED; /],
+    [['export', '--key-file', '/nowhere/at-all'], {}, /ENOENT: no such file/],
+    [['tenant', 'list'], database, /ECONNREFUSED/],
+    [['logs', 'verify', '--file', '/nowhere/at-all'], {}, /ENOENT: no such file/],
+  ] as const;
+  await Promise.all(
+    cases.map(async ([words, environment, says]) => {
+      const { code, stdout, stderr } = await runCommand(words, environment);
+      assert.deepEqual([code, stdout], [1, ''], words.join(' '));
+      assert.match(stderr, says);
+      assertOneLine(stderr);
+      assert.doesNotMatch(stderr, /xyzzy/);
+    }),
+  );
+});
+
+test('bash completes commands, their second words, options and choices', async () => {
+  const { stdout: script } = await run('completion', 'bash');
+  const complete = (...words: string[]) => {
+    const quoted = ['strongroom', ...words].map((word) => `'${word}'`).join(' ');
+    const ask = `COMP_WORDS=(${quoted}); COMP_CWORD=${words.length}; _strongroom; echo "\${COMPREPLY[*]}"`;
+    return String(execFileSync('bash', ['-c', `${script}\n${ask}`])).trim();
+  };
+  assert.equal(complete('ten'), 'tenant');
+  assert.equal(complete('tenant', ''), 'create list quota delete');
+  assert.equal(complete('tenant', 'quota', '--t'), '--tenant');
+  assert.equal(complete('tenant', 'quota', '--tenant', 'acme', '--s'), '--set');
+  assert.equal(complete('completion', ''), 'bash zsh fish --help');
+});
+
+test('zsh and fish know every command and every option', async () => {
+  for (const shell of ['zsh', 'fish']) {
+    const { code, stdout } = await run('completion', shell);
+    assert.equal(code, 0);
+    for (const [name, { load }] of Object.entries(commands)) {
+      const words = name.split(' ');
+      for (const word of words)
+        assert.match(stdout, new RegExp(`\\b${word}\\b`), `${shell} ${name}`);
+      for (const flag of Object.keys((await load()).flags)) {
+        assert.match(stdout, new RegExp(shell === 'zsh' ? `'--${flag}:` : ` -l ${flag} `));
+      }
+    }
+  }
+});
