@@ -1,4 +1,5 @@
 /** Expressions made to hold the process as long as their budget lets them: every filter and operator. */
+import { expressionLengthMax } from '../src/expressions/engine.ts';
 import { Budget, workMax } from '../src/expressions/evaluation/budget.ts';
 import { ExpressionError } from '../src/expressions/evaluation/error.ts';
 import { newEvaluation } from '../src/expressions/evaluation/evaluation.ts';
@@ -11,6 +12,7 @@ import { filters } from '../src/expressions/filters/filters.ts';
 import { boundedFilters } from '../src/expressions/filters/standard-filters.ts';
 import { VaultError } from '../src/lib/errors.ts';
 import type { Json } from '../src/lib/json.ts';
+import { searchIndexesLengthMax } from '../src/values/contents.ts';
 import { argumentsOf, inputs } from './hostile-inputs.ts';
 import { hostileTexts } from './hostile-texts.ts';
 
@@ -81,9 +83,10 @@ export function* measureHostile(only = ''): Generator<Measured> {
   }
 }
 
-/** What compiling takes for all that one token may bring: a mask, its indexes, an id and a fingerprint. */
-const compiledLengthMax = 2 * 10_000 + 4000 + 400;
+/** All that one token may bring: its indexes, a mask as long as they are together, an id and a fingerprint. */
+const compiledLengthMax = 2 * searchIndexesLengthMax + expressionLengthMax + 400;
 
+/** What compiling takes for that. */
 function compiling(name: string, textOf: (prefix: string) => string): Measured {
   const batch = 10;
   let best = Number.POSITIVE_INFINITY;

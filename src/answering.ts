@@ -13,8 +13,10 @@ import { createServer } from './http/server.ts';
 import { newUuid } from './lib/ids.ts';
 import type { Metrics } from './lib/telemetry/metrics.ts';
 import { createOutbound } from './outbound/call.ts';
+import { createForward } from './outbound/forward.ts';
 import type { Process, Shared } from './process.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
+import { createProxyFinder } from './vault/proxies/find.ts';
 
 /** The release; its number stands in the package alone. */
 const { version } = JSON.parse(
@@ -50,8 +52,7 @@ export interface AnsweringTools
 /** Plain data, which can cross to a thread. */
 export type AnsweringConfig = Pick<
   Config,
-  | 'outboundAllow'
-  | 'databasePort'
+  | 'outbound'
   | 'enrichments'
   | 'headerPrefixes'
   | 'rateLimits'
@@ -78,7 +79,8 @@ export async function createAnswering(
   const tools = {
     ...process,
     ...shared,
-    outbound: createOutbound({ allow: config.outboundAllow, databasePort: config.databasePort }),
+    outbound: createOutbound(config.outbound),
+    forward: createForward(config.outbound),
     pause,
     onMaskFailure: () => {
       metrics.count('mask_failures');
@@ -87,7 +89,19 @@ export async function createAnswering(
   };
   const enrichments = await openEnrichments(tools, config.enrichments);
   const [headerPrefix = 'SVC'] = config.headerPrefixes;
-  const { routes, openRoutes } = routesOf({ ...tools, enrichments, headerPrefix, version });
+  const ownHost = config.publicUrl && URL.parse(config.publicUrl)?.hostname;
+  const proxies = createProxyFinder({
+    ...process,
+    onAltered: () => metrics.count('integrity_failures'),
+  });
+  const { routes, openRoutes } = routesOf({
+    ...tools,
+    enrichments,
+    proxies,
+    ownHost,
+    headerPrefix,
+    version,
+  });
   requireKnownRoutes(config, routes);
   const server = createServer({
     ...tools,

@@ -6,6 +6,7 @@ import { readTls, type TlsPair } from './config/tls.ts';
 import { oneOf, parsed, readFlag, readNumber, readPort, readText } from './config/values.ts';
 import { type Environment, type Read, readerOf, refuseUnknown } from './config/variables.ts';
 import { isOperatorKey, operatorKeyForm } from './crypto/api-key.ts';
+import { parseAuthorities } from './crypto/authorities.ts';
 import {
   parseRateLimits,
   type RateLimits,
@@ -17,6 +18,7 @@ import { VaultError } from './lib/errors.ts';
 import { isNetwork } from './lib/network.ts';
 import type { LogLevel } from './lib/telemetry/log.ts';
 import { type AllowList, parseAllowList } from './outbound/allow-list.ts';
+import type { OutboundOptions } from './outbound/call.ts';
 import { authorityFileOf, verifiedUrl } from './store/postgres/database-url.ts';
 import {
   answerDefault,
@@ -38,8 +40,6 @@ export interface Config {
   readonly threads: number;
   readonly dataDir: string;
   readonly databaseUrl: string | undefined;
-  /** `undefined` for the embedded engine. */
-  readonly databasePort: number | undefined;
   readonly rootKey: string | undefined;
   readonly rootKeyFile: string;
   readonly headerPrefixes: readonly string[];
@@ -59,8 +59,8 @@ export interface Config {
   readonly trustedProxies: readonly string[];
   /** Under which clients reach the vault, without a slash at its end. */
   readonly publicUrl: string | undefined;
-  /** Hosts and ports that may be called at any address and without TLS. */
-  readonly outboundAllow: AllowList;
+  /** Which other hosts may be called, and who vouches for them. */
+  readonly outbound: OutboundOptions;
   readonly enrichments: EnrichmentConfig;
 }
 
@@ -90,7 +90,6 @@ export function readConfig(environment: Environment = process.env): Config {
       readNumber(read, 'THREADS', { given: threadsDefault(), min: 1, max: threadsMax }),
     dataDir: () => dataDir,
     databaseUrl: () => databasePlace(read('DATABASE_URL'), environment),
-    databasePort: () => databasePortOf(read('DATABASE_URL')),
     rootKey: () => read('ROOT_KEY'),
     rootKeyFile: () => read('ROOT_KEY_FILE') ?? join(dataDir, 'root.key'),
     headerPrefixes: () => readPrefixes(read('HEADER_PREFIXES') ?? 'SVC'),
@@ -103,7 +102,7 @@ export function readConfig(environment: Environment = process.env): Config {
     rateLimits: () => readRateLimits(read('RATE_LIMITS')),
     trustedProxies: () => readProxies(read('TRUSTED_PROXIES')),
     publicUrl: () => readPublicUrl(read('PUBLIC_URL')),
-    outboundAllow,
+    outbound: () => readOutbound(read, outboundAllow),
     enrichments: () => readEnrichments(read, outboundAllow),
   });
   return config;
@@ -144,6 +143,20 @@ function readEnrichments(read: Read, allow: () => AllowList): EnrichmentConfig {
 function threadsDefault(): number {
   if (process.platform !== 'linux') return 1;
   return Math.min(threadsMax, Math.max(1, availableParallelism() - 2));
+}
+
+function readOutbound(read: Read, allow: () => AllowList): OutboundOptions {
+  const pem = (file: string) => parseAuthorities(readText('STRONGROOM_OUTBOUND_CA', file));
+  return readAll<OutboundOptions>({
+    allow,
+    databasePort: () => databasePortOf(read('DATABASE_URL')),
+    authorities: () => parsed(read, 'OUTBOUND_CA', pem) ?? [],
+  });
+}
+
+/** Of a URL with several hosts, which only PostgreSQL accepts, the standard port. */
+function databasePortOf(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(URL.parse(text)?.port || 5432);
 }
 
 function readBankHost(read: Read, allow: () => AllowList): BankHostConfig | undefined {
@@ -216,11 +229,6 @@ export function databasePlace<T extends string | undefined>(
   const authority = authorityFileOf(url);
   if (authority !== undefined) readText(`${variable} sslrootcert`, authority);
   return url;
-}
-
-/** Of a URL with several hosts, which only PostgreSQL accepts, the standard port. */
-function databasePortOf(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : Number(URL.parse(text)?.port || 5432);
 }
 
 function readPrefixes(text: string): string[] {

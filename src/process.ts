@@ -122,9 +122,9 @@ async function warnOfExposedRootKey({ store }: Vault, config: Config, log: Log):
 
 /** Takes the checkpoints of every commit, also that of the first start. */
 function openSink(config: Config, vault: Vault & Telemetry): CheckpointSink | undefined {
-  const { checkpointSink, outboundAllow: allow, databasePort } = config;
+  const { checkpointSink } = config;
   if (checkpointSink === undefined) return undefined;
-  const outbound = createOutbound({ allow, databasePort });
+  const outbound = createOutbound(config.outbound);
   const sink = openCheckpointSink(checkpointSink, { ...vault, outbound });
   vault.store.subscribe(sink.take);
   return sink;

@@ -12,8 +12,9 @@ const read = (given: Readonly<Record<string, string>>) =>
 const url = 'https://bank.example/verify';
 
 test('without a variable nothing is allowed, configured or cached', () => {
-  const { outboundAllow, enrichments } = read({});
-  assert.equal(outboundAllow.size, 0);
+  const { outbound, enrichments } = read({});
+  assert.equal(outbound.allow.size, 0);
+  assert.deepEqual(outbound.authorities, []);
   assert.deepEqual(enrichments, {
     routingDirectory: undefined,
     binTable: undefined,
@@ -40,10 +41,10 @@ test('a service has a request, an answer and limits of its own accord', () => {
 });
 
 test('allowed hosts are kept as they stand in URLs', () => {
-  const { outboundAllow } = read({
+  const { outbound } = read({
     OUTBOUND_ALLOW: 'Bank.Internal:8443, 10.0.0.7:80,[FD00::0:1]:443',
   });
-  assert.deepEqual([...outboundAllow], ['bank.internal:8443', '10.0.0.7:80', '[fd00::1]:443']);
+  assert.deepEqual([...outbound.allow], ['bank.internal:8443', '10.0.0.7:80', '[fd00::1]:443']);
 });
 
 test('http is for allowed hosts alone', () => {
@@ -66,10 +67,13 @@ test('a sink of checkpoints is a path or an address that may be called', () => {
 });
 
 test('the port of the database is known, that of the embedded engine is none', () => {
-  assert.equal(read({}).databasePort, undefined);
-  assert.equal(read({ DATABASE_URL: 'postgres://db.example/vault' }).databasePort, 5432);
-  assert.equal(read({ DATABASE_URL: 'postgres://a:b@db.example:6432/vault' }).databasePort, 6432);
-  assert.equal(read({ DATABASE_URL: 'postgres://one:1,two:2/vault' }).databasePort, 5432);
+  assert.equal(read({}).outbound.databasePort, undefined);
+  assert.equal(read({ DATABASE_URL: 'postgres://db.example/vault' }).outbound.databasePort, 5432);
+  assert.equal(
+    read({ DATABASE_URL: 'postgres://a:b@db.example:6432/vault' }).outbound.databasePort,
+    6432,
+  );
+  assert.equal(read({ DATABASE_URL: 'postgres://one:1,two:2/vault' }).outbound.databasePort, 5432);
 });
 
 test('a database beyond loopback is reached over verified TLS', () => {

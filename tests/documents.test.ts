@@ -44,7 +44,7 @@ test('the record of dependencies counts the packages of the lock file', () => {
   const { packages } = JSON.parse(read('package-lock.json')) as { packages: LockedPackages };
   const { dependencies } = JSON.parse(read('package.json')) as { dependencies: object };
   const words = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine'];
-  words.push('ten', 'eleven', 'twelve', 'thirteen', 'fourteen', 'fifteen');
+  words.push('ten', 'eleven', 'twelve', 'thirteen', 'fourteen', 'fifteen', 'sixteen', 'seventeen');
   const direct = words[Object.keys(dependencies).length];
   assert.match(record, new RegExp(`^${direct} packages, each with an exact version`, 'im'));
   const { all, MIT, ...others } = countPackages(packages);

@@ -30,6 +30,7 @@ const variableNames = [
   'LOG_EXPORT',
   'LOG_LEVEL',
   'OUTBOUND_ALLOW',
+  'OUTBOUND_CA',
   'PORT',
   'PUBLIC_URL',
   'RATE_LIMITS',

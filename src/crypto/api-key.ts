@@ -1,7 +1,7 @@
 /** The text of an API key: who may hold it, 256 random bits, and a checksum against typos. */
 import { hash } from 'node:crypto';
-import { type Random, randomBelow } from '../lib/random.ts';
-import { sha256 } from './digest.ts';
+import type { Random } from '../lib/random.ts';
+import { checksumFits, checksumOf, randomBase62 } from './base62.ts';
 
 export type ApiKeyEnv = 'test' | 'prod';
 /** public, private, management, session */
@@ -10,10 +10,8 @@ export type ApiKeyKind = 'pub' | 'pvt' | 'mgt' | 'ses';
 const operatorKeyLengthMin = 32;
 const operatorKeyLengthMax = 200;
 
-const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** 62^43 is just above 2^256. */
 const randomLength = 43;
-const checksumLength = 6;
 
 const form = /^key_(?:test|prod)_(?:pub|pvt|mgt|ses)_[0-9A-Za-z]{49}$/;
 const operatorForm = new RegExp(
@@ -31,10 +29,7 @@ export interface NewApiKey {
 
 /** A fresh key: `key_<env>_<kind>_<43 random base62 characters><6 base62 characters of checksum>`. */
 export function newApiKey({ env, kind, random }: NewApiKey): string {
-  let text = `key_${env}_${kind}_`;
-  for (let index = 0; index < randomLength; index++) {
-    text += alphabet.charAt(randomBelow(random, alphabet.length));
-  }
+  const text = `key_${env}_${kind}_${randomBase62(random, randomLength)}`;
   return text + checksumOf(text);
 }
 
@@ -49,8 +44,7 @@ export function isOperatorKey(text: string): boolean {
  */
 export function apiKeyPlausible(text: string): boolean {
   if (isOperatorKey(text)) return true;
-  if (!form.test(text)) return false;
-  return text.endsWith(checksumOf(text.slice(0, -checksumLength)));
+  return form.test(text) && checksumFits(text);
 }
 
 /**
@@ -59,15 +53,4 @@ export function apiKeyPlausible(text: string): boolean {
  */
 export function hashApiKey(text: string): string {
   return hash('sha256', text, 'base64url');
-}
-
-/** The first 48 bits of SHA-256 over the text before it, modulo 62^6, most significant digit first. */
-function checksumOf(text: string): string {
-  let rest = sha256(text).readUIntBE(0, 6) % alphabet.length ** checksumLength;
-  let digits = '';
-  for (let index = 0; index < checksumLength; index++) {
-    digits = alphabet.charAt(rest % alphabet.length) + digits;
-    rest = Math.floor(rest / alphabet.length);
-  }
-  return digits;
 }

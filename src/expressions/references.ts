@@ -57,7 +57,7 @@ const generalLimit: ExpressionLimit = {
 };
 
 /** A character that is written into a body: a few megabytes are all that one response may hold. */
-const writtenWork = 4;
+const writtenWork = 3;
 
 /** The variable that stands for the referenced value once its id is known. */
 const variable = 'value';

@@ -2,8 +2,8 @@
 import { type Clock, minute } from '../lib/clock.ts';
 import { networkOf } from '../lib/network.ts';
 import type { Log } from '../lib/telemetry/log.ts';
+import { failedAuthenticationEntry } from '../rules/anonymous-entries.ts';
 import type { Origin } from '../rules/caller.ts';
-import { failedAuthenticationEntry } from '../rules/log-entries.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 

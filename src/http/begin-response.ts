@@ -1,5 +1,4 @@
 /** The beginning of every response: where its request comes from, and the headers that all carry. */
-import type { Origin } from '../rules/caller.ts';
 import type { Cors } from './protocol/cors.ts';
 import type { Exchange } from './protocol/exchange.ts';
 import type { ServiceHeaders } from './protocol/headers.ts';
@@ -30,9 +29,4 @@ export function createBeginResponse({
     exchange.setHeader('x-content-type-options', 'nosniff');
     if (exchange.headers.origin !== undefined) exchange.setHeaders(cors.headers);
   };
-}
-
-export function originOf({ origin }: Exchange): Origin {
-  if (!origin) throw new Error('every response begins with the origin');
-  return origin;
 }

@@ -7,6 +7,7 @@ import { perform, type ReplySlot } from '../rules/operation.ts';
 import { loggingFailures } from '../rules/refusal.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Store } from '../store/store.ts';
+import type { Admission } from './limits/admission.ts';
 import { countParts, type Holder, type RouteLimits } from './limits/rate-limit.ts';
 import { checkMediaType, readBody } from './protocol/body.ts';
 import { type Exchange, jsonMediaType } from './protocol/exchange.ts';
@@ -16,7 +17,6 @@ import { createSend } from './protocol/sending.ts';
 import { compileSerializer } from './protocol/serialization.ts';
 import type { Streaming } from './protocol/streaming.ts';
 import { createValidation } from './protocol/validation.ts';
-import type { RequestCallers } from './request-caller.ts';
 
 /** What was admitted by then is admitted again before it is handled: no key outlives its end by a second. */
 const admissionMs = second / 2;
@@ -26,7 +26,7 @@ export interface HandlingOptions {
   readonly clock: Clock;
   readonly headers: ServiceHeaders;
   readonly rateLimits: (route: Route) => RouteLimits;
-  readonly callers: RequestCallers;
+  readonly admission: Admission;
   readonly idempotency: Idempotency;
   readonly streaming: Streaming;
   /** What a `Location` begins with; without it, it is a path. */
@@ -40,7 +40,7 @@ type Run = (slot?: ReplySlot) => Promise<Reply>;
 
 /** Handlers of routes; requests of all of them with one serial key run one after the other. */
 export function createHandling(options: HandlingOptions): (route: Route) => Handle {
-  const { store, clock, headers, callers, idempotency, streaming } = options;
+  const { store, clock, headers, admission, idempotency, streaming } = options;
   const send = createSend(options);
   const inOrder = createSerial();
 
@@ -50,18 +50,18 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
     const respond = 'stream' in route ? inParts(route, limits) : whole(route, limits);
 
     return async (exchange) => {
-      const sender = callers.senderOf(exchange);
+      const sender = admission.senderOf(exchange);
       await limits.byAddress(sender, exchange);
       // Before a body is read.
       const admittedAt = clock.now();
       const count = (holder: Holder) => limits.byKey({ ...sender, holder }, exchange);
-      exchange.caller = await callers.admit(route, exchange, count);
+      exchange.caller = await admission.admit(route, exchange, count);
       checkMediaType(route, exchange);
       await readBody(route, exchange);
       validate(exchange);
       // While a body arrives slowly, its key may be revoked.
       if (clock.now() - admittedAt >= admissionMs) {
-        exchange.caller = await callers.admit(route, exchange);
+        exchange.caller = await admission.admit(route, exchange);
       }
       await respond(exchange);
     };
@@ -70,8 +70,8 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
   function whole(route: WholeRoute, limits: RouteLimits): Handle {
     const serialize = compileSerializer(route.reply.body);
     return async (exchange) => {
-      await countParts(route, exchange, limits.ofBody(callers.senderOf(exchange)));
-      const caller = () => callers.admit(route, exchange);
+      await countParts(route, exchange, limits.ofBody(admission.senderOf(exchange)));
+      const caller = () => admission.admit(route, exchange);
       await send(await replyTo(route, exchange), { exchange, route, serialize, caller });
     };
   }
@@ -105,8 +105,8 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
     const serialize = compileSerializer(route.reply.body);
     return async (exchange) => {
       refuseIdempotencyKey(exchange, headers);
-      const count = limits.ofBody(callers.senderOf(exchange));
-      const caller = () => callers.admit(route, exchange);
+      const count = limits.ofBody(admission.senderOf(exchange));
+      const caller = () => admission.admit(route, exchange);
       await streaming.answer({ exchange, route, serialize, caller, count });
     };
   }

@@ -13,7 +13,6 @@ import { createCors } from './protocol/cors.ts';
 import { createServiceHeaders } from './protocol/headers.ts';
 import { otherMethods } from './protocol/methods.ts';
 import type { OpenRoute, Route } from './protocol/route.ts';
-import { createRequestCallers } from './request-caller.ts';
 import { type ConnectionOptions, createTransport, type HttpServer } from './transport.ts';
 
 export interface ServerOptions extends ConnectionOptions {
@@ -39,9 +38,9 @@ export function createServer(options: ServerOptions): HttpServer {
   const cors = createCors(headerPrefixes);
   const begin = createBeginResponse({ headers, cors, newTraceId });
   const transport = createTransport({ ...options, begin, cors });
-  const callers = createRequestCallers({ headers, admit: createAdmission(options) });
+  const admission = createAdmission({ ...options, headers });
   const { streaming } = transport;
-  const handlerOf = createHandling({ ...options, headers, callers, streaming });
+  const handlerOf = createHandling({ ...options, headers, admission, streaming });
   for (const route of routes) {
     transport.route(methodsOf(route), route.path, handlerOf(route));
   }

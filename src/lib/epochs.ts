@@ -7,6 +7,8 @@ const names = [
   'access',
   /** Commits that changed or ended a tenant. */
   'tenants',
+  /** Commits that changed or ended a proxy. */
+  'proxies',
 ] as const;
 
 export type EpochName = (typeof names)[number];

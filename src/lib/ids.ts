@@ -8,6 +8,7 @@ export type KeyId = Brand<string, 'KeyId'>;
 export type SessionId = Brand<string, 'SessionId'>;
 export type TokenId = Brand<string, 'TokenId'>;
 export type TokenIntentId = Brand<string, 'TokenIntentId'>;
+export type ProxyId = Brand<string, 'ProxyId'>;
 
 const tokenIdLengthMin = 3;
 export const tokenIdLengthMax = 400;
@@ -33,7 +34,7 @@ export function mayBeginTokenId(text: string): boolean {
 }
 
 /** Reads a UUID in either case and gives it in lower case; `undefined` when it is not one. */
-export function parseUuid<Id extends TenantId | ApplicationId | KeyId | TokenIntentId>(
+export function parseUuid<Id extends TenantId | ApplicationId | KeyId | TokenIntentId | ProxyId>(
   text: string,
 ): Id | undefined {
   return uuidPattern.test(text) ? (text.toLowerCase() as Id) : undefined;
@@ -41,7 +42,7 @@ export function parseUuid<Id extends TenantId | ApplicationId | KeyId | TokenInt
 
 /** A version 4 UUID (RFC 9562 section 5.4). */
 export function newUuid<
-  Id extends TenantId | ApplicationId | KeyId | SessionId | TokenId | TokenIntentId,
+  Id extends TenantId | ApplicationId | KeyId | SessionId | TokenId | TokenIntentId | ProxyId,
 >(random: Random): Id {
   const bytes = random(16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;

@@ -1,12 +1,10 @@
 /** Calls to other people's hosts: never to an address of our own network, and never without limits. */
-import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import type { Agent, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
 import { nodeHttp } from '../lib/node-http.ts';
-import { type AllowList, hostAndPort } from './allow-list.ts';
-import { OutboundError } from './error.ts';
-import { isPublicAddress } from './guard.ts';
+import { type AdmissionOptions, createAdmission } from './admission.ts';
+import { failureOf, OutboundError } from './error.ts';
+import { createTrust, type TrustOptions } from './trust.ts';
 
 export interface OutboundRequest {
   readonly method: string;
@@ -32,19 +30,7 @@ export interface OutboundAnswer {
 /** @throws OutboundError whose reason says what went wrong, and nothing else. */
 export type Outbound = (request: OutboundRequest) => Promise<OutboundAnswer>;
 
-export interface OutboundOptions {
-  /** The operator's own hosts: they may be at any address and may be called without TLS. */
-  readonly allow: AllowList;
-  /** The port of the database, which is never called. */
-  readonly databasePort?: number | undefined;
-  readonly resolve?: Resolve;
-}
-
-/** All addresses of a name. */
-export type Resolve = (
-  name: string,
-  give: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
-) => void;
+export interface OutboundOptions extends AdmissionOptions, TrustOptions {}
 
 const headerBytesMax = 16_384;
 /** To one host, and to all together; further calls wait within their time limit. */
@@ -69,29 +55,14 @@ export function createOutbound(options: OutboundOptions): Outbound {
     'http:': { request: nodeHttp.request, agent: new nodeHttp.Agent(connectionsMax) },
     'https:': { request: https.request, agent: new https.Agent(connectionsMax) },
   };
-  const resolve = options.resolve ?? ((name, give) => systemLookup(name, { all: true }, give));
-
-  /**
-   * The addresses are judged here, in the very look-up whose response is connected to: a name that
-   * answers differently the next time gains nothing.
-   */
-  const publicLookup: LookupFunction = (name, { all }, give) =>
-    resolve(name, (error, addresses) => {
-      const open = error ? [] : addresses.filter(({ address }) => isPublicAddress(address));
-      const [first] = open;
-      if (first === undefined) give(error ?? new OutboundError('forbidden_address'), '');
-      else if (all === true) give(null, open);
-      else give(null, first.address, first.family);
-    });
+  const admit = createAdmission(options);
+  const credentialsOf = createTrust(options);
 
   function send(request: OutboundRequest, signal: AbortSignal): Promise<IncomingMessage> {
     const { url, method, headers, body } = request;
-    const allowed = options.allow.has(hostAndPort(url));
-    if (!allowed) refuseForeign(url, options.databasePort);
+    const { lookup } = admit(url);
     const transport = transports[url.protocol];
-    if (!transport || url.username !== '' || url.password !== '') {
-      throw new OutboundError('forbidden_url');
-    }
+    if (!transport) throw new OutboundError('forbidden_url');
     const { promise, resolve: answered, reject } = Promise.withResolvers<IncomingMessage>();
     transport
       .request(url, {
@@ -100,7 +71,10 @@ export function createOutbound(options: OutboundOptions): Outbound {
         agent: transport.agent,
         maxHeaderSize: headerBytesMax,
         signal,
-        ...(!allowed && { lookup: publicLookup }),
+        ...(url.protocol === 'https:' && { secureContext: credentialsOf().context }),
+        // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+        rejectUnauthorized: true,
+        ...(lookup && { lookup }),
       })
       .on('response', answered)
       .on('error', reject)
@@ -122,21 +96,10 @@ export function createOutbound(options: OutboundOptions): Outbound {
         next = redirected(next, answer);
       }
     } catch (error) {
-      throw failureOf(error, signal);
+      if (error instanceof OutboundError || !signal.aborted) throw failureOf(error);
+      throw new OutboundError('timeout', error);
     }
   };
-}
-
-/** An address in the URL itself is never looked up, so it is checked here. */
-function refuseForeign(url: URL, databasePort: number | undefined): void {
-  const { protocol, hostname, port } = url;
-  if (protocol !== 'https:' || Number(port || 443) === databasePort) {
-    throw new OutboundError('forbidden_url');
-  }
-  const literal = hostname.replace(/^\[|\]$/g, '');
-  if (isIP(literal) !== 0 && !isPublicAddress(literal)) {
-    throw new OutboundError('forbidden_address');
-  }
 }
 
 /** Another origin gets neither the headers, in which keys are sent, nor the body. */
@@ -173,9 +136,4 @@ async function read(answer: IncomingMessage, bytesMax: number): Promise<Outbound
 
 function lengthOf(body: string | Uint8Array): number {
   return typeof body === 'string' ? Buffer.byteLength(body) : body.length;
-}
-
-function failureOf(error: unknown, signal: AbortSignal): OutboundError {
-  if (error instanceof OutboundError) return error;
-  return new OutboundError(signal.aborted ? 'timeout' : 'unreachable', error);
 }

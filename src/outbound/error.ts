@@ -7,7 +7,13 @@ const reasons = {
   forbidden_redirect: 'a redirect to another origin would send it the body',
   too_many_redirects: 'the host redirects too often',
   bad_redirect: 'the host redirects to an invalid URL',
-  unreachable: 'the host cannot be reached, or closed the connection',
+  dns: 'the host cannot be reached: its name cannot be resolved',
+  connect: 'the host cannot be reached: no connection can be opened',
+  tls: 'the host cannot be reached: no trusted TLS connection can be made',
+  reset: 'the host closed the connection',
+  invalid_response: 'the host sent something other than a valid HTTP response within the limits',
+  invalid_request: 'the method or a header is not valid in HTTP',
+  aborted: 'the caller closed the connection, or sent a body of another length than announced',
   timeout: 'the host took longer than the time limit',
   too_large: 'the response exceeds the size limit',
 } as const;
@@ -21,9 +27,46 @@ export class OutboundError extends Error {
   readonly reason: OutboundFailure;
 
   constructor(reason: OutboundFailure, below?: unknown) {
-    const code = below instanceof Error && 'code' in below ? String(below.code) : '';
+    const code = codeOf(below);
     super(codeForm.test(code) ? `${reasons[reason]} (${code})` : reasons[reason]);
     this.name = 'OutboundError';
     this.reason = reason;
   }
+}
+
+/** By what Node, libuv, OpenSSL and the HTTP parser call it; the first row that fits. */
+const reasonsByCode: readonly (readonly [RegExp, OutboundFailure])[] = [
+  [/^(?:ENOTFOUND|ENODATA|ESERVFAIL|EAI_\w+)$/, 'dns'],
+  [/^E(?:CONNREFUSED|TIMEDOUT|ACCES|PERM|INVAL|MFILE|NFILE)$/, 'connect'],
+  [/^E(?:(?:HOST|NET)(?:UNREACH|DOWN)|ADDRNOTAVAIL|AFNOSUPPORT)$/, 'connect'],
+  [/^(?:EPROTO$|ERR_TLS_|ERR_SSL_|ERR_OSSL_)/, 'tls'],
+  // The results of X.509 verification, which OpenSSL numbers and Node names.
+  [/CERT|^(?:CRL_|UNABLE_TO_|PATH_LENGTH_|INVALID_(?:CA|PURPOSE)|HOSTNAME_MISMATCH)/, 'tls'],
+  [/^HPE_/, 'invalid_response'],
+  [/^ERR_(?:INVALID_CHAR|INVALID_HTTP_TOKEN|UNESCAPED_CHARACTERS|HTTP_\w+)$/, 'invalid_request'],
+];
+
+/** Whether the host could not be asked, or not to the end, so that another attempt may help. */
+export function isUnreachable({ reason }: OutboundError): boolean {
+  return unreachable.has(reason);
+}
+
+const unreachable: ReadonlySet<OutboundFailure> = new Set([
+  'dns',
+  'connect',
+  'tls',
+  'reset',
+  'invalid_response',
+]);
+
+/** The reason for an error of the network below; a broken connection where it names no other. */
+export function failureOf(error: unknown): OutboundError {
+  if (error instanceof OutboundError) return error;
+  const code = codeOf(error);
+  const reason = reasonsByCode.find(([form]) => form.test(code))?.[1] ?? 'reset';
+  return new OutboundError(reason, error);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
 }

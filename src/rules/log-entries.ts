@@ -2,8 +2,7 @@
 import type { Instant } from '../lib/clock.ts';
 import type { TenantId } from '../lib/ids.ts';
 import type { LogEntry } from '../lib/log-chain/entries.ts';
-import type { Row } from '../store/tables.ts';
-import type { Actor, Caller, Origin } from './caller.ts';
+import type { Actor, Caller } from './caller.ts';
 
 /**
  * What was done, in the past tense; a refusal is written as "<Entity> <operation> denied". The first word
@@ -53,6 +52,13 @@ const messages = {
     read: 'Application template retrieved',
     list: 'Application templates listed',
   },
+  proxy: {
+    create: 'Proxy created',
+    read: 'Proxy retrieved',
+    update: 'Proxy updated',
+    delete: 'Proxy deleted',
+    list: 'Proxies listed',
+  },
   permission: { list: 'Permissions listed' },
   session: {
     create: 'Session created',
@@ -99,7 +105,7 @@ export const displayNames: Readonly<Record<Entity | ForeignEntity, string>> = {
 };
 
 /** Named by the interface that clients know; here nothing succeeds on them yet. */
-type ForeignEntity = 'bank' | 'proxy';
+type ForeignEntity = 'bank';
 
 type OperationOf<E extends Entity> = keyof (typeof messages)[E];
 
@@ -221,7 +227,7 @@ export function systemEntry<E extends Entity>(
 }
 
 /** Somebody writes to the database outside the vault. Monitoring of the log can look for this word. */
-const alteredBeside = 'altered outside the vault';
+export const alteredBeside = 'altered outside the vault';
 
 /** A row was met that is not as the vault wrote it, so the request was refused. */
 export function alteredEntry(
@@ -231,34 +237,6 @@ export function alteredEntry(
 ): LogEntry {
   const entry = denialOf(caller, at, { entity, id, operation });
   return { ...entry, message: `${entry.message}: it was ${alteredBeside}` };
-}
-
-export interface FailedAuthentication {
-  readonly key: Pick<Row<'api_keys'>, 'tenant_id' | 'key_id' | 'session_id'>;
-  /** The key, or its caller, is not as the vault wrote it. */
-  readonly flaw: 'altered' | undefined;
-}
-
-/** A known key was sent and refused: its holder is deleted, or it has expired. */
-export function failedAuthenticationEntry(
-  origin: Origin,
-  at: Instant,
-  { key, flaw }: FailedAuthentication,
-): LogEntry {
-  const { tenant_id, key_id, session_id } = key;
-  return {
-    tenant_id,
-    created_at: at,
-    actor_id: null,
-    actor_type: 'anonymous',
-    entity_type: session_id === null ? 'application_key' : 'session',
-    entity_id: session_id ?? key_id,
-    operation: 'authenticate',
-    message: flaw ? `Authentication failed: the key was ${alteredBeside}` : 'Authentication failed',
-    result: 'denied',
-    origin: origin.address,
-    trace_id: origin.traceId,
-  };
 }
 
 function actorOf(actor: Actor) {

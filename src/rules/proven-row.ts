@@ -48,6 +48,7 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
   applications: ['proof'],
   api_keys: ['proof', 'version', 'last_used_at'],
   sessions: ['proof'],
+  proxies: ['proof'],
 };
 
 /** The columns in the order of the schema. JSON keeps apart what is null and what is text. */

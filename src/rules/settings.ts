@@ -2,24 +2,33 @@
 import { day, hour, minute, second } from '../lib/clock.ts';
 import { invalid } from '../lib/errors.ts';
 import { createFindings } from '../lib/findings.ts';
+import { flawOfDestinations } from './destinations.ts';
 
 interface Setting {
   readonly default: string;
-  readonly values: readonly string[];
+  /** Says what is wrong with a text. */
+  readonly flawOf: (text: string) => string | undefined;
 }
 
-const flag = (on: boolean): Setting => ({ default: String(on), values: ['true', 'false'] });
+const oneOf = (first: string, ...others: readonly string[]): Setting => {
+  const values = [first, ...others];
+  const message = `must be one of ${values.toSorted().join(', ')}`;
+  return { default: first, flawOf: (text) => (values.includes(text) ? undefined : message) };
+};
+
+const flag = (on: boolean): Setting => oneOf(String(on), String(!on));
 
 /** Settings are texts on the wire, also where they mean yes or no. */
 export const settingRows = {
   fingerprint_tokens: flag(true),
   deduplicate_tokens: flag(false),
-  token_deduplication_behavior: {
-    default: 'read_existing',
-    values: ['read_existing', 'update_existing'],
-  },
+  token_deduplication_behavior: oneOf('read_existing', 'update_existing'),
   /** Who is asked whether a bank account can receive transfers. */
-  bank_verification_provider: { default: 'rules', values: ['rules', 'http'] },
+  bank_verification_provider: oneOf('rules', 'http'),
+  /** Whether requests to destinations that the caller names are refused. */
+  disable_ephemeral_proxy: flag(false),
+  /** Hosts to which proxies may send; all where it is empty. */
+  proxy_destinations: { default: '', flawOf: flawOfDestinations },
 } as const satisfies Record<string, Setting>;
 
 export type SettingName = keyof typeof settingRows;
@@ -63,6 +72,13 @@ export const quotaRows = {
     unit: 'duration',
     meaning: 'how long a token intent is stored',
   },
+  proxy_limit: {
+    default: 500,
+    min: 0,
+    max: 10_000,
+    unit: 'count',
+    meaning: 'proxies of the tenant',
+  },
   log_retention: {
     default: 400 * day,
     min: day,
@@ -83,10 +99,8 @@ export function parseSettings(given: Readonly<Record<string, string>>): Partial<
       findings.add(`settings.${name}`, 'is not a known setting');
       continue;
     }
-    const values: readonly string[] = settingRows[name as SettingName].values;
-    if (!values.includes(value)) {
-      findings.add(`settings.${name}`, `must be one of ${values.join(', ')}`);
-    }
+    const flaw = settingRows[name as SettingName].flawOf(value);
+    if (flaw !== undefined) findings.add(`settings.${name}`, flaw);
   }
   findings.settle();
   return given;

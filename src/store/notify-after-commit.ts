@@ -12,6 +12,7 @@ export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
     if (hasChangedTenant) epochs.advance('tenants');
     const hasChangedHolder = replace?.applications ?? remove?.applications ?? remove?.sessions;
     if (hasChangedTenant || hasChangedHolder || remove?.api_keys) epochs.advance('access');
+    if (replace?.proxies ?? remove?.proxies) epochs.advance('proxies');
   }
 
   return {

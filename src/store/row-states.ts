@@ -13,14 +13,15 @@ interface ExplainedTable {
 }
 
 /**
- * The tables whose rows are explained. Search terms follow from tokens, stored responses are sealed and
- * forgotten within a day, and the log has its own proof.
+ * The tables whose rows are explained. Search terms follow from tokens and addresses from proxies, stored
+ * responses are sealed and forgotten within a day, and the log has its own proof.
  */
 export const explainedTables = {
   tenants: { entity: 'tenant', id: 'tenant_id', by: 'proof' },
   applications: { entity: 'application', id: 'application_id', by: 'proof' },
   api_keys: { entity: 'application_key', id: 'key_id', by: 'proof' },
   sessions: { entity: 'session', id: 'session_id', by: 'proof' },
+  proxies: { entity: 'proxy', id: 'proxy_id', by: 'proof' },
   tokens: { entity: 'token', id: 'token_id', by: 'data' },
   token_intents: { entity: 'token_intent', id: 'token_intent_id', by: 'data' },
 } as const satisfies Record<string, ExplainedTable>;

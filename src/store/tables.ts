@@ -4,6 +4,7 @@ import type { Container } from '../lib/container.ts';
 import type {
   ApplicationId,
   KeyId,
+  ProxyId,
   SessionId,
   TenantId,
   TokenId,
@@ -144,6 +145,42 @@ export const tables = {
       created_at: integer<Instant>(),
       expires_at: integer<Instant>(),
       proof: proof(),
+    },
+  },
+  proxies: {
+    key: ['tenant_id', 'proxy_id'],
+    unique: {},
+    columns: {
+      tenant_id: text<TenantId>(),
+      proxy_id: text<ProxyId>(),
+      version: integer(),
+      name: text(),
+      /** base64url of SHA-256 of the proxy's key. */
+      key_hash: text(),
+      /** The host by which it is called, in lower case; null where it is called by its key alone. */
+      host: optional(text()),
+      /** Sealed JSON of everything else, the key and the configuration among it. */
+      body: bytes(),
+      created_by: text<ApplicationId>(),
+      created_at: integer<Instant>(),
+      modified_by: optional(text<ApplicationId>()),
+      modified_at: optional(integer<Instant>()),
+      proof: proof(),
+    },
+  },
+  /**
+   * The directory of proxies: a call has no tenant before its proxy is found; on a sharded database it is a
+   * reference table. It only points. The row of the proxy proves that the address is its own.
+   */
+  proxy_addresses: {
+    key: ['address'],
+    unique: {},
+    owner: 'proxies',
+    columns: {
+      /** `key:` and the hash of a key, or `host:` and a host. */
+      address: text(),
+      tenant_id: text<TenantId>(),
+      proxy_id: text<ProxyId>(),
     },
   },
   tokens: {

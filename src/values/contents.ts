@@ -17,9 +17,9 @@ const metadataKeyLengthMax = 100;
 const metadataValueLengthMax = 500;
 const searchIndexesMax = 10;
 /** Of all of them together, because they are compiled together. */
-export const searchIndexesLengthMax = 10_000;
+export const searchIndexesLengthMax = 6_000;
 const fingerprintExpressionLengthMax = 400;
-const maskLengthMax = 10_000;
+const maskLengthMax = 6_000;
 /** What a body can bring at once, and what patches can make of it over time. */
 export const dataLengthMax = 1_048_576;
 

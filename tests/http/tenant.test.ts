@@ -22,6 +22,8 @@ onBothEngines('/tenants/self', (engine) => {
     assert.deepEqual(settings, {
       fingerprint_tokens: 'true',
       deduplicate_tokens: 'false',
+      disable_ephemeral_proxy: 'false',
+      proxy_destinations: '',
       token_deduplication_behavior: 'read_existing',
       bank_verification_provider: 'rules',
     });
@@ -95,8 +97,8 @@ onBothEngines('/tenants/self', (engine) => {
       ],
       [{ name: 'n', settings: { constructor: 'x' } }, ['settings.constructor']],
       [
-        { name: 'n', settings: { disable_ephemeral_proxy: 'true' } },
-        ['settings.disable_ephemeral_proxy'],
+        { name: 'n', settings: { disable_ephemeral_proxy: 'on', proxy_destinations: 'a b' } },
+        ['settings.disable_ephemeral_proxy', 'settings.proxy_destinations'],
       ],
       [{ name: 'n', quotas: { tokenize_limit: 5 } }, ['quotas']],
     ] as const) {

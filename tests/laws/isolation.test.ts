@@ -11,6 +11,7 @@ import { pooledRandom } from '../../src/lib/random.ts';
 import { shapes, type Table } from '../../src/store/tables.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesOfAnswer } from '../support/lines.ts';
+import { createProxy, destination } from '../support/proxies.ts';
 import { type MadeRequest, requestsWith } from '../support/requests.ts';
 import { newTenant, type TestTenant, untilUsed } from '../support/tenant.ts';
 import {
@@ -207,6 +208,7 @@ async function newVictim(vault: TestVault): Promise<Victim> {
     assert.equal((await tenant.send('POST', '/token-intents', intent)).status, 201);
   }
   await tenant.send('GET', '/logs/checkpoint', { key: tenant.managementKey });
+  const proxy = await createProxy(tenant, { name: marker, configuration: { owner: marker } });
   const list = await tenant.send('GET', '/applications?size=1', { key: tenant.managementKey });
   await untilUsed(tenant, tenant.key, tenant.managementKey, publicKey);
   const ids = new Map<string, string>();
@@ -225,6 +227,7 @@ async function newVictim(vault: TestVault): Promise<Victim> {
   add('fingerprint', token.fingerprint);
   add('nonce', session.body.nonce);
   add('cursor', list.body.pagination.next);
+  add('proxy key', proxy.key);
   const secrets = [marker, tenant.key, publicKey, session.body.session_key];
   // A stream of the log is a server's, and the same for all of its tenants.
   const uncommon = [...ids].filter(([, kind]) => !/\.(?:trace|stream)_id$/.test(kind));
@@ -329,6 +332,7 @@ async function plausibleOf(tenant: TestTenant): Promise<Readonly<Record<string, 
     type: 'token',
     data: 'own',
     name: 'own',
+    destination_url: destination,
     nonce: 'x',
     query: `id:${token.id}`,
     tokens: [],

@@ -75,15 +75,20 @@ test('every query names the tenant: the rule can fail', () => {
   assert.equal(stray('db.selectFrom(table).selectAll();'), 1);
 });
 
-test('every key begins with the tenant; a key’s own hash is all that is looked up without one', () => {
+test('every key begins with the tenant; a key’s hash and a proxy’s address are looked up without one', () => {
   const others = Object.values(shapes).filter(({ key }) => key[0] !== 'tenant_id');
   assert.deepEqual(
     others.map(({ name }) => name),
-    ['api_keys'],
+    ['api_keys', 'proxy_addresses'],
   );
   for (const { columns } of Object.values(shapes)) assert.ok(columns.includes('tenant_id'));
-  const users = committedPaths()
-    .filter((path) => /^src\/.*\.ts$/.test(path))
-    .filter((path) => /\.get\(\s*'api_keys'/.test(readSource(path).text));
-  assert.deepEqual(users, ['src/gate/authenticate.ts']);
+  const users = (table: string) =>
+    committedPaths()
+      .filter((path) => /^src\/.*\.ts$/.test(path))
+      .filter((path) => new RegExp(`\\.get\\(\\s*'${table}'`).test(readSource(path).text));
+  assert.deepEqual(users('api_keys'), ['src/gate/authenticate.ts']);
+  assert.deepEqual(users('proxy_addresses'), [
+    'src/vault/proxies/find.ts',
+    'src/vault/proxies/queries.ts',
+  ]);
 });

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { type TestContext, test } from 'node:test';
+import type { Resolve } from '../../src/outbound/admission.ts';
 import {
   createOutbound,
   type OutboundOptions,
   type OutboundRequest,
-  type Resolve,
 } from '../../src/outbound/call.ts';
 import { OutboundError, type OutboundFailure } from '../../src/outbound/error.ts';
 import { type Host, redirect, startHost } from '../support/host.ts';
@@ -109,12 +109,12 @@ test('a name is looked up once, and only what that answer says is connected to',
   assert.equal(host.requests.length, 0);
 });
 
-test('a name that does not resolve, and a port where nobody listens, are unreachable', async (t) => {
+test('a name that does not resolve and a connection that breaks are distinguished', async (t) => {
   const host = await startHost(t);
   const { resolve } = names({});
-  await fails(calling([], { resolve })('https://nowhere.example/'), 'unreachable');
+  await fails(calling([], { resolve })('https://nowhere.example/'), 'dns');
   host.answer((response) => response.destroy());
-  await fails(calling([host])(host.url), 'unreachable');
+  await fails(calling([host])(host.url), 'reset');
 });
 
 test('no call goes to the port of the database, nor carries a user name', async () => {
@@ -228,7 +228,7 @@ test('an answer over the size limit is broken off, with its length announced or 
   });
   await fails(call(host.url), 'too_large');
   host.answer((response) => response.writeHead(200, { 'x-long': 'x'.repeat(20_000) }).end());
-  await fails(call(host.url), 'unreachable');
+  await fails(call(host.url), 'invalid_response');
 });
 
 test('a proxy named in the environment is not used', async (t) => {

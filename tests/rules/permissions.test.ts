@@ -10,6 +10,7 @@ const documented = {
     'token:search',
     'token:delete',
     'token:use',
+    'proxy:invoke',
     'token-intent:read',
     'token-intent:delete',
   ],
@@ -23,6 +24,10 @@ const documented = {
     'application:create',
     'application:update',
     'application:delete',
+    'proxy:read',
+    'proxy:create',
+    'proxy:update',
+    'proxy:delete',
   ],
 };
 const names = Object.values(documented).flat();
@@ -62,6 +67,7 @@ suite('permissions', () => {
       'token:search': 'mask',
       'token:delete': undefined,
       'token:use': 'reveal',
+      'proxy:invoke': 'reveal',
     });
   });
 

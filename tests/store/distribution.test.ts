@@ -17,6 +17,8 @@ import { routesOf, startVault } from '../support/vault.ts';
 /** The keys that begin with something else. On a sharded database these tables are copied to every node. */
 const otherKeys: Readonly<Record<string, string>> = {
   'api_keys (key_hash)': 'the directory of keys: a key is all that a request has at first; ADR 3',
+  'proxy_addresses (address)':
+    'the directory of proxies: a call has no tenant before its proxy is found',
   'tenants (name)': 'the directory of tenants, by the name that the operator gave',
   'tenants (null)': 'the directory of tenants, by the number that follows from the id',
   'rate_limits (key)': 'counters by key or address, before the tenant is known; they may be lost',
@@ -35,6 +37,10 @@ const acrossTenants: readonly {
   {
     is: /^(?:select|update|delete)\b.* api_keys .*\bwhere (?:\w+\.)?key_hash = /,
     why: 'the directory of keys, asked for the hash of one; ADR 3',
+  },
+  {
+    is: /^(?:select|delete)\b.* proxy_addresses .*\bwhere (?:\w+\.)?address = /,
+    why: 'the directory of proxies, asked for one address',
   },
   { is: /^select tenant_id from tenants limit \S+$/, why: 'at a start: whether there is a tenant' },
   {

@@ -23,6 +23,7 @@ export async function takeTour(url: string, routes: readonly Route[]): Promise<v
   const { id } = await makeTokens(send);
   await findTokens(send, id);
   await holdSession(url, send);
+  await manageProxies(send);
   await expect(200, send('GET', '/readyz'));
   for (const route of routes.filter(({ method }) => method !== 'DELETE')) {
     for (const some of [key, managementKey]) await trySome({ url, route, key: some, id });
@@ -94,6 +95,22 @@ async function holdSession(url: string, send: Send): Promise<void> {
   await expect(200, send('POST', '/sessions/authorize', { body }));
   const token = { type: 'token', data: 'in a session' };
   await expect(201, send('POST', '/tokens', { key: session_key, body: token }));
+}
+
+async function manageProxies(send: Send): Promise<void> {
+  const key = managementKey;
+  const body = {
+    name: 'tour',
+    destination_url: 'https://psp.example.com',
+    proxy_host: 'tour.example.com',
+  };
+  const { id } = (await expect(201, send('POST', '/proxies', { key, body }))).body;
+  await expect(200, send('GET', '/proxies?name=t*', { key }));
+  const moved = { ...body, proxy_host: 'moved.example.com' };
+  await expect(200, send('PUT', `/proxies/${id}`, { key, body: moved }));
+  await expect(204, send('PATCH', `/proxies/${id}`, { key, body: { proxy_host: null } }));
+  await expect(204, send('DELETE', `/proxies/${id}`, { key }));
+  await expect(201, send('POST', '/proxies', { key, body }));
 }
 
 interface Some {

@@ -112,7 +112,7 @@ const failures: readonly { name: string; answer: Answer; failure: RegExp; asked:
   {
     name: 'a connection that breaks',
     answer: (response) => response.destroy(),
-    failure: /cannot be reached/,
+    failure: /closed the connection/,
     asked: 3,
   },
 ];

@@ -2,10 +2,10 @@
 import { ExpressionError } from './error.ts';
 
 /**
- * Units of work, of which a character costs one: a megabyte of text can be gone through 16 times.
+ * Units of work, of which a character costs one: a megabyte of text can be gone through twelve times.
  * What takes longer costs more, by measurement, so that no evaluation holds the process for long.
  */
-export const workMax = 16_000_000;
+export const workMax = 12_000_000;
 
 /** What all evaluations of one request may cost together: where it reads, which it does in parts. */
 export const requestWorkMax = 2 * workMax;
@@ -21,8 +21,8 @@ const memberWork = 64;
 export const nameWork = 64;
 
 /** A list and an object by themselves, however few members they have. */
-const listWork = 32;
-const objectWork = 36;
+const listWork = 23;
+const objectWork = 23;
 
 /** For each level that a list or an object is nested in others: V8 looks through all of them for itself. */
 const levelWork = 2;
@@ -32,7 +32,7 @@ const smallNumberWork = 12;
 const smallNumberMax = 10_000;
 const integerWork = 24;
 const integerMax = 2 ** 30;
-const numberWork = 40;
+const numberWork = 36;
 
 /** What V8 takes for a list within a list, and for any other member, when it makes a text of them. */
 const nestedTextWork = 400;
@@ -48,7 +48,7 @@ export const filterWork = 800;
 export const argumentWork = 600;
 
 /** Pieces of text, outputs and tags one evaluation may run, each pass of a loop counted. */
-export const stepsMax = 20_000;
+export const stepsMax = 15_000;
 
 /** A step takes as long as so many units of work. */
 const stepWork = 600;

@@ -3,10 +3,10 @@ import { cardBin, luhnValid } from '../../lib/checks.ts';
 import { type Random, randomBelow } from '../../lib/random.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 import {
-  cardSeparators,
   indexFromEnd,
   indexFromStart,
   replaceCharacters,
+  separatorsWith,
   withoutCharacters,
 } from './mask.ts';
 
@@ -53,7 +53,7 @@ export interface KeptDigits {
  * alias is or can be taken for somebody's card number, and it never is the number it stands for.
  */
 export function aliasCard(text: string, { bin, last4 }: KeptDigits, random: Random): string {
-  const number = withoutCharacters(text, new Set(cardSeparators));
+  const number = withoutCharacters(text, separatorsWith(''));
   if (!/^[0-9]+$/.test(number)) throw new ExpressionError('alias_card needs a card number');
   const first = bin ? cardBin(number).length : 0;
   const lastAt = number.length - (last4 ? 4 : 0);
@@ -86,9 +86,10 @@ function replaceBetween(
   const range = { from: indexFromStart(text, first), to: indexFromEnd(text, last) };
   let replaced = 0;
   const alias = replaceCharacters(text, range, (character) => {
-    const other = replace(character);
-    if (other !== undefined) replaced += 1;
-    return other;
+    const other = replace(String.fromCodePoint(character));
+    if (other === undefined) return character;
+    replaced += 1;
+    return other.charCodeAt(0);
   });
   if (replaced === 0) throw new ExpressionError('an alias must replace at least one character');
   return alias;

@@ -21,7 +21,7 @@ import {
 import * as convert from './convert.ts';
 import { hmac, hmacAlgorithms } from './hmac.ts';
 import { followPath } from './json-path.ts';
-import { cardMask, cardSeparators, last, reveal, revealLast, withoutCharacters } from './mask.ts';
+import { cardMask, last, reveal, revealLast, separatorsWith, withoutCharacters } from './mask.ts';
 
 /** A filter with its arguments applied. */
 export type Applied = (input: unknown, evaluation: Evaluation) => unknown;
@@ -85,11 +85,11 @@ function textOf(weight: number, beyondAsciiWeight = weight): Input<string> {
 const string = textOf(1);
 const padded = textOf(4);
 const hashed = textOf(4);
-const spelled = textOf(12, 50);
+const spelled = textOf(10, 16);
 /** Looking up a character beyond ASCII among those that are kept. */
-const preservedWork = 160;
+const preservedWork = 16;
 /** What goes over a number more than once. */
-const masked = textOf(28, 280);
+const masked = textOf(24, 60);
 const maskedWork = 1600;
 const drawn = textOf(150, 220);
 /** Also looks for the digits that pass no check. */
@@ -214,7 +214,7 @@ function valuesOf(
 
 /** Shorter numbers are refused: the issuer's digits of a short number would be most of it. */
 function binOf(text: string, separator: string): string {
-  const number = withoutCharacters(text, new Set(cardSeparators + separator));
+  const number = withoutCharacters(text, separatorsWith(separator));
   if (!/^[0-9]{12,19}$/.test(number)) throw new ExpressionError('card_bin needs a card number');
   return cardBin(number);
 }

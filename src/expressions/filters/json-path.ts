@@ -18,7 +18,7 @@ type FilterPart = InstanceType<typeof expressions.FilterExpression>;
 const pathLengthMax = 1000;
 const segmentsMax = 100;
 /** Units of work for a node: json-p3 makes an object and a path of names for each. */
-const nodeWork = 48;
+const nodeWork = 64;
 /** For each segment before it: the path of a node is copied from the node above. */
 const levelWork = 2;
 /** For a member of an object, of which the names are listed first, so many times as much. */

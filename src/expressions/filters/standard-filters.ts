@@ -19,7 +19,7 @@ const comparisonWork = 16;
 const beyondAsciiWork = 12;
 
 /** Putting a character among those that are trimmed, encoding one for an address, and making a word. */
-const trimmedWork = 400;
+const trimmedWork = 350;
 const encodedWork = 36;
 const encodedBeyondAsciiWork = 60;
 const wordWork = 40;
@@ -55,7 +55,7 @@ interface StandardFilter {
 
 const plain: StandardFilter = { weight: 1 };
 /** What is done to a text character by character. */
-const spelled: StandardFilter = { weight: 8 };
+const spelled: StandardFilter = { weight: 6 };
 /** What is written in place of a character costs more than the character. */
 const escaping: StandardFilter = {
   ...spelled,

@@ -1,32 +1,43 @@
-/** Admission: who is calling, and whether the key holds the route's permission at all. */
+/** Admission: who sends a request, and whether the key holds the route's permission at all. */
 import type { Authenticate } from '../../gate/authenticate.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Caller, Origin } from '../../rules/caller.ts';
+import type { Caller } from '../../rules/caller.ts';
 import { attemptOf } from '../../rules/log-entries.ts';
 import { type Effect, perform } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
 import { forbid, refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
+import { type Exchange, originOf } from '../protocol/exchange.ts';
+import type { ServiceHeaders } from '../protocol/headers.ts';
 import type { Route } from '../protocol/route.ts';
-import type { Holder } from './rate-limit.ts';
+import type { Holder, Sender } from './rate-limit.ts';
 
 export interface AdmissionOptions {
+  readonly headers: ServiceHeaders;
   readonly authenticate: Authenticate;
   readonly store: Store;
   readonly clock: Clock;
 }
 
-export interface Applicant {
-  readonly key: string | undefined;
-  readonly origin: Origin;
-  /** Called once the key is known to be valid; the request is not admitted where it throws. */
-  readonly count?: ((holder: Holder) => Promise<void>) | undefined;
+export interface Admission {
+  /** Whom limits count, by the headers alone and by the caller once there is one. */
+  senderOf(exchange: Exchange): Sender;
+  /**
+   * The caller as of now, however often this is asked. Rejects with `unauthenticated`, with what `count`
+   * throws once the key is known to be valid or, logged, with `forbidden`.
+   */
+  admit(
+    route: Route,
+    exchange: Exchange,
+    count?: (holder: Holder) => Promise<void>,
+  ): Promise<Caller>;
 }
 
-/** Rejects with `unauthenticated`, with what `count` throws or, logged, with `forbidden`. */
-export type Admit = (route: Route, applicant: Applicant) => Promise<Caller>;
+export function createAdmission(options: AdmissionOptions): Admission {
+  const { headers, authenticate, store, clock } = options;
 
-export function createAdmission({ authenticate, store, clock }: AdmissionOptions): Admit {
+  const keyOf = (exchange: Exchange) => headers.read(exchange.headers, 'api-key');
+
   function refusalOf(route: Route, caller: Caller): Effect | undefined {
     const { permission, kinds } = route;
     const forbidding = (message: string) =>
@@ -44,11 +55,18 @@ export function createAdmission({ authenticate, store, clock }: AdmissionOptions
     return refuse(caller, clock.now(), { entity, id: '*', permission });
   }
 
-  return async (route, { key, origin, count }) => {
-    const caller = await authenticate(key, origin);
-    await count?.(caller);
-    const refusal = refusalOf(route, caller);
-    if (refusal) await perform(store, async () => refusal);
-    return caller;
+  return {
+    senderOf: (exchange) => ({
+      address: exchange.address,
+      key: keyOf(exchange),
+      holder: exchange.caller,
+    }),
+    admit: async (route, exchange, count) => {
+      const caller = await authenticate(keyOf(exchange), originOf(exchange));
+      await count?.(caller);
+      const refusal = refusalOf(route, caller);
+      if (refusal) await perform(store, async () => refusal);
+      return caller;
+    },
   };
 }

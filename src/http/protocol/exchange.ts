@@ -89,3 +89,8 @@ export class Exchange {
     return -1;
   }
 }
+
+export function originOf({ origin }: Exchange): Origin {
+  if (!origin) throw new Error('every response begins with the origin');
+  return origin;
+}

@@ -5,6 +5,7 @@ import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { Enrichments } from '../../vault/enrichments/enrichments.ts';
 import type { PageEnds } from '../../vault/logs/list.ts';
+import type { ProxyFinder } from '../../vault/proxies/find.ts';
 import type { TokenReading } from '../../vault/tokens/read.ts';
 import type { OpenRoute, Route } from '../protocol/route.ts';
 import { accessRoutes } from './access.ts';
@@ -14,6 +15,7 @@ import { docsRoutes } from './docs.ts';
 import { enrichmentRoutes } from './enrichments.ts';
 import { healthRoutes } from './health.ts';
 import { logRoutes } from './logs.ts';
+import { proxyRoutes } from './proxies.ts';
 import { sessionRoutes } from './sessions.ts';
 import { tenantRoutes } from './tenants.ts';
 import { tokenIntentRoutes } from './token-intents.ts';
@@ -28,6 +30,9 @@ export interface RouteTools extends TokenReading {
   readonly metrics: Metrics;
   readonly enrichments: Enrichments;
   readonly pageEnds: PageEnds;
+  readonly proxies: ProxyFinder;
+  /** The vault's own, as clients call it, where the operator says it. */
+  readonly ownHost: string | undefined;
   /** The service's own, for the description of the interface. */
   readonly headerPrefix: string;
   readonly version: string;
@@ -47,6 +52,7 @@ export function routesOf(tools: RouteTools): Routes {
     ...tokenIntentRoutes(tools),
     ...applicationRoutes(tools),
     ...applicationKeyRoutes(tools),
+    ...proxyRoutes(tools),
     ...accessRoutes(tools),
     ...sessionRoutes(tools),
     ...tenantRoutes(tools),

@@ -1,4 +1,4 @@
-/** Migration 1: tenants, applications, keys, tokens, stored replies and the log. */
+/** Migration 1: tenants, applications, keys, proxies, tokens, stored replies and the log. */
 import type { ColumnTypes } from './column-types.ts';
 
 export function vault(types: ColumnTypes): string[] {
@@ -72,6 +72,28 @@ export function vault(types: ColumnTypes): string[] {
     )`,
     'create unique index sessions_nonce on sessions (tenant_id, nonce_hash)',
     'create index sessions_by_expiry on sessions (tenant_id, expires_at)',
+    `create table proxies (
+      tenant_id ${text} not null,
+      proxy_id ${text} not null,
+      version ${integer} not null,
+      name ${text} not null,
+      key_hash ${text} not null,
+      host ${text},
+      body ${bytes} not null,
+      created_by ${text} not null,
+      created_at ${integer} not null,
+      modified_by ${text},
+      modified_at ${integer},
+      proof ${text} not null,
+      constraint proxies_key primary key (tenant_id, proxy_id)
+    )`,
+    `create table proxy_addresses (
+      address ${text} not null,
+      tenant_id ${text} not null,
+      proxy_id ${text} not null,
+      constraint proxy_addresses_key primary key (address)
+    )`,
+    'create index proxy_addresses_by_owner on proxy_addresses (tenant_id, proxy_id)',
     `create table tokens (
       tenant_id ${tenant} not null,
       token_id ${bytes} not null,

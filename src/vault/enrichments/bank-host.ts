@@ -7,7 +7,7 @@ import type { Json } from '../../lib/json.ts';
 import { type Random, randomBelow } from '../../lib/random.ts';
 import { createBreaker } from '../../outbound/breaker.ts';
 import type { Outbound, OutboundAnswer } from '../../outbound/call.ts';
-import { OutboundError } from '../../outbound/error.ts';
+import { isUnreachable, OutboundError } from '../../outbound/error.ts';
 import type { BankHostConfig } from './bank-host-config.ts';
 import {
   type AccountVerdict,
@@ -68,7 +68,7 @@ export function createBankHost(
     } catch (error) {
       if (error instanceof ExpressionError) return { failure: error.message, again: false };
       if (!(error instanceof OutboundError)) throw error;
-      return { failure: error.message, again: error.reason === 'unreachable' };
+      return { failure: error.message, again: isUnreachable(error) };
     }
   }
 

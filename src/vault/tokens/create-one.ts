@@ -24,10 +24,10 @@ import {
   viewUnread,
 } from '../../values/view.ts';
 import { equalBytesMax, type StoredEquals, takenOf } from './equal-tokens.ts';
-import { equalityWanted } from './equality.ts';
 import type { Holders } from './holders.ts';
 import type { PendingToken } from './pending-tokens.ts';
 import type { PreparedToken } from './prepare.ts';
+import { equalityWanted } from './prepare.ts';
 
 /** What creations of one change share. */
 export interface Creation extends StoredEquals {

@@ -14,9 +14,9 @@ import { hasExpired } from '../../values/contents.ts';
 import { type DefinedToken, mayTakeIntent } from '../../values/disclosure.ts';
 import { requireBound } from '../../values/sealed-row.ts';
 import { tokenTypes } from '../../values/token-types.ts';
-import { equalityOf, equalityWanted } from './equality.ts';
 import { PendingTokens } from './pending-tokens.ts';
 import type { PreparedToken } from './prepare.ts';
+import { equalityOf, equalityWanted } from './prepare.ts';
 
 /** Fingerprints in one query. */
 const fingerprintsAtOnce = 50;

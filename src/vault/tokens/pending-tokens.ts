@@ -3,7 +3,7 @@ import type { TokenId } from '../../lib/ids.ts';
 import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { equalityOf } from './equality.ts';
+import { equalityOf } from './prepare.ts';
 import { replacementOf } from './queries.ts';
 
 /** What is needed of a stored token to remove it. */

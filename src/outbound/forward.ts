@@ -1,0 +1,235 @@
+/** Requests of callers sent on to other hosts: streamed both ways, over connections that are kept open. */
+import assert from 'node:assert/strict';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { isIP } from 'node:net';
+import { Readable } from 'node:stream';
+import { type Admission, type AdmissionOptions, createAdmission, nameOf } from './admission.ts';
+import { AnswerBody } from './answer-body.ts';
+import { Connections, type PlacedOptions } from './connections.ts';
+import { endToEnd, valuesOf } from './end-to-end.ts';
+import { failureOf, OutboundError } from './error.ts';
+import { announcedLength, framingOf, sendStream } from './request-body.ts';
+import { Slots } from './slots.ts';
+import { TimeLimit } from './time-limit.ts';
+import {
+  type ClientCertificate,
+  type Credentials,
+  createTrust,
+  type TrustOptions,
+} from './trust.ts';
+
+export interface ForwardRequest {
+  /** Any but CONNECT. */
+  readonly method: string;
+  readonly url: URL;
+  /** Names and values in turn, in the order they are sent; those of the hop are taken out, Host is set. */
+  readonly headers: readonly string[];
+  /** A stream is sent under its Content-Length where that is given, else in chunks, and never destroyed. */
+  readonly body: Readable | Uint8Array | undefined;
+  /**
+   * From the look-up of the name to the head of the answer, and as long again without a byte moving, in
+   * either direction, after it.
+   */
+  readonly timeoutMs: number;
+  /** Connections are shared by requests with the same text here, guard's decision and client certificate. */
+  readonly partition: string;
+  readonly clientCertificate?: ClientCertificate | undefined;
+  /** Aborted when the caller has gone, which closes the connection. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ForwardAnswer {
+  readonly status: number;
+  /** As sent, names and values in turn, without those of the hop. */
+  readonly headers: readonly string[];
+  /** As sent: a compressed body is not unpacked. It fails with an OutboundError unless it is whole. */
+  readonly body: Readable;
+  /** Names and values in turn, once the body has ended. */
+  readonly trailers: () => readonly string[];
+}
+
+/** Follows no redirect. @throws OutboundError whose reason says what went wrong, and nothing else. */
+export type Forward = (request: ForwardRequest) => Promise<ForwardAnswer>;
+
+export const forwardHeaderBytesMax = 16_384;
+/** Under way at once; further requests wait within their time limit. A place is a host of a partition. */
+export const slotLimits = { placeMax: 64, partitionMax: 256, totalMax: 512 };
+
+/** Once more is no more than once (RFC 9110, section 9.2.2). */
+const idempotent: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'PUT',
+  'DELETE',
+  'OPTIONS',
+  'TRACE',
+]);
+
+/** A request that was let through, and all it is sent with. */
+interface Passage {
+  readonly request: ForwardRequest;
+  readonly options: PlacedOptions;
+  /** Aborted by an OutboundError, when the time is up or the caller has gone. */
+  readonly signal: AbortSignal;
+  /** Whether it may be sent again when a kept connection turns out to have been closed. */
+  readonly repeatable: boolean;
+}
+
+export function createForward(options: AdmissionOptions & TrustOptions): Forward {
+  const admit = createAdmission(options);
+  const credentialsOf = createTrust(options);
+  const connections = new Connections();
+  const slots = new Slots(slotLimits);
+
+  async function send(passage: Passage): Promise<ForwardAnswer> {
+    const { request, options, signal } = passage;
+    const { place } = options;
+    const release = await slots.take({ place, partition: request.partition, signal });
+    const client = open(options, signal, release);
+    const watched = watch(client);
+    const { promise, resolve, reject } = Promise.withResolvers<ForwardAnswer>();
+    let body: AnswerBody | undefined;
+    const stop = (failure: OutboundError) => {
+      body?.destroy(failure);
+      client.destroy(failure);
+    };
+    const giveUp = () => stop(signal.reason);
+    signal.addEventListener('abort', giveUp);
+    client.once('close', () => {
+      signal.removeEventListener('abort', giveUp);
+      release();
+    });
+    client.once('response', (incoming) => {
+      if (!hasKnownFraming(incoming)) return stop(new OutboundError('invalid_response'));
+      limitSilence(client, request.timeoutMs, () => stop(new OutboundError('timeout')));
+      body = new AnswerBody(incoming);
+      resolve(answerOf(incoming, body));
+    });
+    client.on('error', (error) => {
+      // What is whole already stays so when the rest of the request cannot be sent any more.
+      if (body !== undefined) return body.isWhole ? undefined : body.destroy(failureOf(error));
+      if (!passage.repeatable || !watched.isStale(error)) return reject(watched.failureOf(error));
+      connections.closeIdle(place);
+      resolve(send({ ...passage, repeatable: false }));
+    });
+    sendBody(client, request);
+    return promise;
+  }
+
+  return async (request) => {
+    assert(request.method !== 'CONNECT');
+    const admitted = admit(request.url);
+    if (request.url.protocol !== 'https:') throw new OutboundError('forbidden_url');
+    const credentials = credentialsOf(request.clientCertificate);
+    const placed = { ...optionsOf(request, admitted, credentials), agent: connections };
+    const repeatable = idempotent.has(request.method) && !(request.body instanceof Readable);
+    const limit = new TimeLimit(request.timeoutMs, request.signal);
+    try {
+      const answer = await send({ request, options: placed, signal: limit.signal, repeatable });
+      limit.stopTimer();
+      answer.body.once('close', () => limit.end());
+      return answer;
+    } catch (error) {
+      limit.end();
+      throw failureOf(error);
+    }
+  };
+}
+
+function optionsOf(
+  { method, url, headers, body, partition }: ForwardRequest,
+  { decision, host, lookup }: Admission,
+  { id, context }: Credentials,
+): PlacedOptions {
+  const name = nameOf(url);
+  const lengths = valuesOf(headers, 'content-length');
+  return {
+    method,
+    host: name,
+    port: Number(url.port || 443),
+    path: `${url.pathname}${url.search}`,
+    headers: [
+      ...['Host', url.host],
+      ...endToEnd(headers, ['host', 'content-length', 'expect']),
+      ...framingOf({ method, body, lengths }),
+    ],
+    maxHeaderSize: forwardHeaderBytesMax,
+    insecureHTTPParser: false,
+    // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+    rejectUnauthorized: true,
+    // Otherwise Node takes the name to verify from the Host header.
+    servername: isIP(name) === 0 ? name : '',
+    secureContext: context,
+    place: `${decision} ${host} ${id} ${partition}`,
+    ...(lookup && { lookup }),
+  };
+}
+
+function open(options: PlacedOptions, signal: AbortSignal, release: () => void): ClientRequest {
+  try {
+    signal.throwIfAborted();
+    const client = https.request(options);
+    // Otherwise headers beyond the two-thousandth are dropped; their bytes are limited anyway.
+    client.maxHeadersCount = 0;
+    return client;
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+function sendBody(client: ClientRequest, { body, headers }: ForwardRequest): void {
+  if (!(body instanceof Readable)) {
+    client.end(body);
+    return;
+  }
+  // A host may answer, and a caller wait for that, before there is any of the body.
+  if (body.readableLength === 0) client.flushHeaders();
+  sendStream(client, body, announcedLength(valuesOf(headers, 'content-length')));
+}
+
+/** How far the connection of a request has come. */
+function watch(client: ClientRequest) {
+  /** A new one is secured, or a kept one has brought something of the answer. */
+  let touched = false;
+  client.once('socket', (socket) => {
+    const event = client.reusedSocket ? 'data' : 'secureConnect';
+    socket.once(event, () => {
+      touched = true;
+    });
+  });
+  const isBroken = (error: Error) => failureOf(error).reason === 'reset';
+  return {
+    /** The host had closed a kept connection, or was about to, and has not answered at all. */
+    isStale: (error: Error) => client.reusedSocket && !touched && isBroken(error),
+    failureOf: (error: Error) => {
+      const isHandshaking = !client.reusedSocket && !touched;
+      return isHandshaking && isBroken(error) ? new OutboundError('tls', error) : failureOf(error);
+    },
+  };
+}
+
+/** Codings other than chunked were not asked for, and would be lost with their header. */
+function hasKnownFraming({ rawHeaders }: IncomingMessage): boolean {
+  const codings = valuesOf(rawHeaders, 'transfer-encoding');
+  return codings.length === 0 || (codings.length === 1 && /^chunked$/i.test(codings[0] ?? ''));
+}
+
+/** From here on, until the connection serves another request. */
+function limitSilence(client: ClientRequest, timeoutMs: number, onSilence: () => void): void {
+  const { socket } = client;
+  socket?.setTimeout(timeoutMs).on('timeout', onSilence);
+  client.once('close', () => socket?.off('timeout', onSilence));
+}
+
+function answerOf(incoming: IncomingMessage, body: AnswerBody): ForwardAnswer {
+  const { statusCode: status = 0, rawHeaders } = incoming;
+  const lengthless = status === 204 || valuesOf(rawHeaders, 'transfer-encoding').length > 0;
+  return {
+    status,
+    headers: endToEnd(rawHeaders, lengthless ? ['content-length'] : []),
+    body,
+    trailers: () => endToEnd(incoming.rawTrailers, ['content-length']),
+  };
+}

@@ -1,0 +1,63 @@
+/** The body of a forwarded request: how it is announced, and how a stream of it is sent. */
+import type { ClientRequest } from 'node:http';
+import type { Readable } from 'node:stream';
+import { OutboundError } from './error.ts';
+
+/** Methods for which no body at all is usual, so that its length is not announced as 0. */
+const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
+
+const lengthForm = /^[0-9]{1,15}$/;
+
+export interface BodyDescription {
+  readonly method: string;
+  readonly body: Readable | Uint8Array | undefined;
+  /** Every Content-Length that was given. */
+  readonly lengths: readonly string[];
+}
+
+/** The one header that says where the body ends. */
+export function framingOf({ method, body, lengths }: BodyDescription): readonly string[] {
+  if (body === undefined || body instanceof Uint8Array) {
+    const length = body?.length ?? 0;
+    return length === 0 && bodiless.has(method) ? [] : ['Content-Length', String(length)];
+  }
+  const length = announcedLength(lengths);
+  if (length === undefined) return ['Transfer-Encoding', 'chunked'];
+  return ['Content-Length', String(length)];
+}
+
+/** `undefined` unless exactly one length was given, and it is one. */
+export function announcedLength([length, ...others]: readonly string[]): number | undefined {
+  if (length === undefined || others.length > 0 || !lengthForm.test(length)) return undefined;
+  return Number(length);
+}
+
+/**
+ * Reads no faster than the host takes it. A body that breaks off, or has another length than it
+ * announced, closes the connection. The body itself is never destroyed: where it comes from a caller,
+ * that would close the connection on which the caller is to learn what happened.
+ */
+export function sendStream(client: ClientRequest, body: Readable, length?: number): void {
+  let sent = 0;
+  const breakOff = () => {
+    body.unpipe(client);
+    client.destroy(new OutboundError('aborted'));
+  };
+  // Before `pipe` adds its own listeners, so that neither a byte too many nor an early end is sent.
+  const count = (chunk: Uint8Array) => {
+    sent += chunk.length;
+    if (length !== undefined && sent > length) breakOff();
+  };
+  const finish = () => {
+    body.off('close', breakOff);
+    if (length !== undefined && sent !== length) breakOff();
+  };
+  const listeners = { data: count, end: finish, error: breakOff, close: breakOff };
+  for (const [event, listener] of Object.entries(listeners)) body.on(event, listener);
+  client.once('close', () => {
+    body.unpipe(client);
+    for (const [event, listener] of Object.entries(listeners)) body.off(event, listener);
+  });
+  if (body.destroyed && !body.readableEnded) breakOff();
+  else body.pipe(client);
+}

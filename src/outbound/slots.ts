@@ -1,0 +1,95 @@
+/** How many requests are under way at once: to one place, for one partition, and in total. */
+
+export interface SlotLimits {
+  readonly placeMax: number;
+  readonly partitionMax: number;
+  readonly totalMax: number;
+}
+
+export interface SlotRequest {
+  readonly place: string;
+  readonly partition: string;
+  /** Ends the wait; its reason is thrown. */
+  readonly signal: AbortSignal;
+}
+
+interface Waiting extends SlotRequest {
+  readonly grant: () => void;
+}
+
+/**
+ * Agents of Node have limits too, but a request that waits there for one host is not served by a
+ * connection to another that falls idle, and stays in the line when it has been given up.
+ */
+export class Slots {
+  readonly #limits: SlotLimits;
+  readonly #taken = new Map<string, number>();
+  readonly #waiting = new Set<Waiting>();
+  #total = 0;
+
+  constructor(limits: SlotLimits) {
+    this.#limits = limits;
+  }
+
+  /** Gives what has to be called when the request is over, once. */
+  async take(request: SlotRequest): Promise<() => void> {
+    request.signal.throwIfAborted();
+    if (!this.#hasRoom(request)) await this.#wait(request);
+    else this.#count(request, 1);
+    return () => {
+      this.#count(request, -1);
+      this.#grant();
+    };
+  }
+
+  #wait(request: SlotRequest): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const { signal } = request;
+    const waiting: Waiting = {
+      ...request,
+      grant: () => {
+        signal.removeEventListener('abort', giveUp);
+        resolve();
+      },
+    };
+    const giveUp = () => {
+      this.#waiting.delete(waiting);
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', giveUp, { once: true });
+    this.#waiting.add(waiting);
+    return promise;
+  }
+
+  /** Whoever waits longest goes first, unless its place or partition is full. */
+  #grant(): void {
+    for (const waiting of this.#waiting) {
+      if (this.#total >= this.#limits.totalMax) return;
+      if (!this.#hasRoom(waiting)) continue;
+      this.#waiting.delete(waiting);
+      this.#count(waiting, 1);
+      waiting.grant();
+    }
+  }
+
+  #hasRoom({ place, partition }: SlotRequest): boolean {
+    const { placeMax, partitionMax, totalMax } = this.#limits;
+    return (
+      this.#total < totalMax &&
+      (this.#taken.get(placeKey(place)) ?? 0) < placeMax &&
+      (this.#taken.get(partitionKey(partition)) ?? 0) < partitionMax
+    );
+  }
+
+  #count({ place, partition }: SlotRequest, change: 1 | -1): void {
+    this.#total += change;
+    for (const key of [placeKey(place), partitionKey(partition)]) {
+      const taken = (this.#taken.get(key) ?? 0) + change;
+      if (taken === 0) this.#taken.delete(key);
+      else this.#taken.set(key, taken);
+    }
+  }
+}
+
+const placeKey = (place: string) => `place ${place}`;
+const partitionKey = (partition: string) => `partition ${partition}`;

@@ -1,0 +1,53 @@
+/** What the audit log says of requests that are refused before anybody knows who the caller is. */
+import type { Instant } from '../lib/clock.ts';
+import type { LogEntry } from '../lib/log-chain/entries.ts';
+import type { Row } from '../store/tables.ts';
+import type { Origin } from './caller.ts';
+import { alteredBeside } from './log-entries.ts';
+
+export interface FailedAuthentication {
+  readonly key: Pick<Row<'api_keys'>, 'tenant_id' | 'key_id' | 'session_id'>;
+  /** The key, or its caller, is not as the vault wrote it. */
+  readonly flaw: 'altered' | undefined;
+}
+
+/** A known key was sent and refused: its holder is deleted, or it has expired. */
+export function failedAuthenticationEntry(
+  origin: Origin,
+  at: Instant,
+  { key, flaw }: FailedAuthentication,
+): LogEntry {
+  const { tenant_id, key_id, session_id } = key;
+  return anonymousDenial(origin, at, {
+    tenant_id,
+    entity_type: session_id === null ? 'application_key' : 'session',
+    entity_id: session_id ?? key_id,
+    operation: 'authenticate',
+    message: flaw ? `Authentication failed: the key was ${alteredBeside}` : 'Authentication failed',
+  });
+}
+
+/** A proxy was called that is not as the vault wrote it; who called is not asked before it is found. */
+export function alteredProxyEntry(
+  origin: Origin,
+  at: Instant,
+  { tenant_id, proxy_id }: Pick<Row<'proxies'>, 'tenant_id' | 'proxy_id'>,
+): LogEntry {
+  const message = `Proxy invoke denied: it was ${alteredBeside}`;
+  const about = { entity_type: 'proxy', entity_id: proxy_id, operation: 'invoke', message };
+  return anonymousDenial(origin, at, { tenant_id, ...about });
+}
+
+type About = Pick<LogEntry, 'tenant_id' | 'entity_type' | 'entity_id' | 'operation' | 'message'>;
+
+function anonymousDenial({ address, traceId }: Origin, at: Instant, about: About): LogEntry {
+  return {
+    ...about,
+    created_at: at,
+    actor_id: null,
+    actor_type: 'anonymous',
+    result: 'denied',
+    origin: address,
+    trace_id: traceId,
+  };
+}

@@ -1,0 +1,79 @@
+/** Creating a proxy, with the key by which it is called. */
+import { hashProxyKey, newProxyKey } from '../../crypto/proxy-key.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { newUuid, type ProxyId } from '../../lib/ids.ts';
+import type { Random } from '../../lib/random.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { proxyCount } from '../../store/queries/proxies.ts';
+import type { Store } from '../../store/store.ts';
+import { addressesToChange, requireApplication } from './queries.ts';
+import { type ProxyRequest, parseProxy } from './request.ts';
+import { proxyRow } from './row.ts';
+import { viewProxy } from './view.ts';
+
+export interface ProxyReading {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+export interface ProxyWriting extends ProxyReading {
+  readonly random: Random;
+  /** Of the vault itself, as clients call it, where it is known. */
+  readonly ownHost: string | undefined;
+}
+
+/**
+ * From the decision `conflict` where the host is another proxy's, `unprocessable` where the tenant has all
+ * the proxies that it may have, `validation_failed` for an application that cannot be used.
+ * @throws VaultError `validation_failed` naming every attribute that is wrong.
+ */
+export function createProxy(
+  { store, clock, random, ownHost }: ProxyWriting,
+  caller: Caller,
+  request: ProxyRequest,
+): Decide {
+  const { name, host, definition } = parseProxy(request, ownHost);
+  const { tenant, application: by } = caller;
+  return async () => {
+    const now = clock.now();
+    await requireApplication(store, tenant, definition.application_id);
+    await requireRoom(store, caller);
+    const [key, id] = [newProxyKey(random), newUuid<ProxyId>(random)];
+    const row = proxyRow(
+      { tenant, body: { key, definition }, random },
+      {
+        tenant_id: tenant.id,
+        proxy_id: id,
+        version: 1,
+        name,
+        key_hash: hashProxyKey(key),
+        host,
+        created_by: by,
+        created_at: now,
+        modified_by: null,
+        modified_at: null,
+      },
+    );
+    const { insert } = await addressesToChange(store, { after: row });
+    return {
+      change: {
+        insert: { proxies: [row], ...insert },
+        entries: [entryOf(caller, now, { entity: 'proxy', id, operation: 'create' })],
+      },
+      reply: { status: 201, location: `/proxies/${id}`, body: viewProxy(caller, row) },
+    };
+  };
+}
+
+/** Requests of one tenant that arrive on several threads at once may exceed the limit by their number. */
+async function requireRoom(store: Store, { tenant }: Caller): Promise<void> {
+  const limit = tenant.quotas.proxy_limit;
+  const [counted] = await store.select(proxyCount({ tenant: tenant.id }));
+  if ((counted?.count ?? 0) < limit) return;
+  throw new VaultError('unprocessable', {
+    public: `A tenant has at most ${limit} proxies (quota proxy_limit); delete one first.`,
+  });
+}

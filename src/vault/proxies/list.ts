@@ -1,0 +1,84 @@
+/** Listing proxies, newest first. */
+import { openCursor, sealCursor } from '../../crypto/cursor.ts';
+import { invalid } from '../../lib/errors.ts';
+import { type ProxyId, parseUuid } from '../../lib/ids.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import {
+  type ProxyFilter,
+  type ProxyPosition,
+  proxyCount,
+  proxyPage,
+} from '../../store/queries/proxies.ts';
+import type { ProxyReading } from './create.ts';
+import { viewProxy } from './view.ts';
+
+export interface ProxyQuery {
+  readonly id?: readonly string[];
+  /** `*` stands for any characters; the case of letters does not matter. */
+  readonly name?: string;
+  /** From 1. */
+  readonly page?: number;
+  readonly size?: number;
+  /** Cursor of an earlier response; replaces `page`. */
+  readonly start?: string;
+}
+
+const sizeDefault = 20;
+const route = 'GET /proxies';
+
+/**
+ * From the decision `integrity` when a proxy of the page was altered.
+ * @throws VaultError `validation_failed` for an invalid cursor.
+ */
+export function listProxies(
+  { store, clock }: ProxyReading,
+  caller: Caller,
+  query: ProxyQuery,
+): Decide {
+  const { tenant } = caller;
+  const cursorKey = tenant.keyring.secret('cursor');
+  const { page = 1, size = sizeDefault } = query;
+  const filter: ProxyFilter = {
+    tenant: tenant.id,
+    ids: query.id?.flatMap((id) => parseUuid<ProxyId>(id) ?? []),
+    name: query.name,
+  };
+  const after = query.start === undefined ? undefined : readCursor(cursorKey, query.start);
+  return async () => {
+    const isEmpty = filter.ids?.length === 0;
+    const [counted] = isEmpty ? [] : await store.select(proxyCount(filter));
+    const total = counted?.count ?? 0;
+    // One row more than the page holds, which says whether another page follows.
+    const wanted = { ...filter, limit: size + 1, after, skip: (page - 1) * size };
+    const rows = isEmpty ? [] : await store.select(proxyPage(wanted));
+    const shown = rows.slice(0, size);
+    const last = shown.at(-1);
+    const position: ProxyPosition | undefined = last && [last.created_at, last.proxy_id];
+    const next = rows.length > size && position && sealCursor(cursorKey, route, position);
+    const fact = { entity: 'proxy', id: tenant.id, operation: 'list' } as const;
+    return {
+      change: { entries: [entryOf(caller, clock.now(), fact)] },
+      reply: {
+        status: 200,
+        body: {
+          pagination: {
+            total_items: total,
+            page_number: page,
+            page_size: size,
+            total_pages: size === 0 ? 0 : Math.ceil(total / size),
+            ...(next && { next }),
+          },
+          data: shown.map((row) => viewProxy(caller, row)),
+        },
+      },
+    };
+  };
+}
+
+function readCursor(key: Parameters<typeof openCursor>[0], text: string): ProxyPosition {
+  const position = openCursor(key, route, text);
+  if (position === undefined) throw invalid('start', 'must be the cursor of an earlier response');
+  return position as unknown as ProxyPosition;
+}

@@ -1,0 +1,70 @@
+/** Where a proxy sends, by which host it is called, and which paths it allows. */
+import { isIP } from 'node:net';
+import type { Findings } from '../../lib/findings.ts';
+
+const destinationLengthMax = 400;
+const hostLengthMax = 253;
+const pathsMax = 100;
+const pathLengthMax = 400;
+
+/** Names that resolve to an address without any DNS, and hosts that only mean something on one machine. */
+const hostForm = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** A pattern of the path of a URL, which has neither spaces nor a query. */
+const pathForm = /^(?:\/|\*)[!-~]*$/;
+
+/** The base URL as it was given. */
+export function readDestination(text: string, findings: Findings): string {
+  const flaw = flawOfDestination(text);
+  if (flaw !== undefined) findings.add('destination_url', flaw);
+  return text;
+}
+
+function flawOfDestination(text: string): string | undefined {
+  if (text.length > destinationLengthMax) {
+    return `must have at most ${destinationLengthMax} characters`;
+  }
+  // Of spaces, control characters and backslashes parsers make different things.
+  const isPlain = /^https:\/\/[^\s\p{Cc}\\]+$/iu.test(text) && text.isWellFormed();
+  const url = isPlain ? URL.parse(text) : null;
+  if (url === null || url.hostname === '') return 'must be an https URL';
+  if (/[?#]/.test(text)) return 'must not have a query or a fragment';
+  if (/^[^/]*\/\/[^/]*@/.test(text)) return 'must not have a user name or password';
+  if (isIP(url.hostname.replace(/^\[|\]$/g, '')) !== 0) {
+    return 'must have a host name, not an IP address';
+  }
+  return undefined;
+}
+
+/** In lower case. */
+export function readHost(
+  given: string | null,
+  { ownHost, findings }: { readonly ownHost: string | undefined; readonly findings: Findings },
+): string | null {
+  if (given === null) return null;
+  const host = given.toLowerCase();
+  if (host.length > hostLengthMax || !hostForm.test(host)) {
+    findings.add('proxy_host', 'must be a DNS name with at least one dot, without a port');
+  } else if (host === ownHost) {
+    findings.add('proxy_host', "must not be the vault's own host");
+  }
+  return host;
+}
+
+export function readPaths(
+  given: readonly string[] | null,
+  findings: Findings,
+): readonly string[] | null {
+  if (given === null) return null;
+  if (given.length === 0 || given.length > pathsMax) {
+    findings.add('allowed_paths', `must contain 1 to ${pathsMax} paths`);
+  }
+  for (const [index, path] of given.slice(0, pathsMax).entries()) {
+    if (path.length <= pathLengthMax && pathForm.test(path) && !/[?#\\]/.test(path)) continue;
+    findings.add(
+      `allowed_paths[${index}]`,
+      `must be a path of at most ${pathLengthMax} characters that begins with / or *`,
+    );
+  }
+  return given;
+}

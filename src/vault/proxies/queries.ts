@@ -1,0 +1,60 @@
+/** What is asked of stored proxies. */
+import { invalid, VaultError } from '../../lib/errors.ts';
+import { type ApplicationId, type ProxyId, parseUuid, type TenantId } from '../../lib/ids.ts';
+import { requireProven } from '../../rules/proven-row.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { unknownApplication } from './request.ts';
+import { addressesOf, addressRow, hostAddress } from './row.ts';
+
+/** @throws VaultError `not_found`, alike for one that is missing and for another tenant's. */
+export async function proxyOf(store: Store, tenant: TenantId, id: string): Promise<Row<'proxies'>> {
+  const proxy_id = parseUuid<ProxyId>(id);
+  const row = proxy_id && (await store.get('proxies', { tenant_id: tenant, proxy_id }));
+  if (row) return row;
+  throw new VaultError('not_found', { public: 'There is no proxy with this id.' });
+}
+
+/** @throws VaultError `validation_failed` unless it is an application of the tenant that tokens can be used with. */
+export async function requireApplication(
+  store: Store,
+  tenant: Tenant,
+  application_id: ApplicationId | null,
+): Promise<void> {
+  if (application_id === null) return;
+  const row = await store.get('applications', { tenant_id: tenant.id, application_id });
+  const isUsable = row && requireProven(tenant, 'applications', row).type !== 'management';
+  if (!isUsable) throw invalid('application.id', unknownApplication);
+}
+
+/** The rows of the directory that a new proxy needs, or one that gets another host. */
+export async function addressesToChange(
+  store: Store,
+  { before, after }: { readonly before?: Row<'proxies'>; readonly after: Row<'proxies'> },
+) {
+  if (before?.host === after.host) return {};
+  const isNew = before === undefined;
+  const added = isNew ? addressesOf(after) : after.host === null ? [] : [hostAddress(after.host)];
+  const dropped = typeof before?.host === 'string' ? await ownAddress(store, before) : [];
+  if (after.host !== null) await requireFree(store, hostAddress(after.host));
+  return {
+    insert: { proxy_addresses: added.map((address) => addressRow(after, address)) },
+    remove: { proxy_addresses: dropped },
+  };
+}
+
+/** The host's row in the directory, unless it is gone, or is another proxy's where somebody altered the database. */
+async function ownAddress(store: Store, { host, proxy_id }: Row<'proxies'>) {
+  const row = await store.get('proxy_addresses', { address: hostAddress(host ?? '') });
+  return row?.proxy_id === proxy_id ? [{ address: row.address }] : [];
+}
+
+async function requireFree(store: Store, address: string): Promise<void> {
+  if ((await store.get('proxy_addresses', { address })) === undefined) return;
+  const message = 'is the host of another proxy';
+  throw new VaultError('conflict', {
+    public: `The attribute proxy_host ${message}.`,
+    errors: { proxy_host: [message] },
+  });
+}

@@ -1,0 +1,173 @@
+/** A proxy as a request words it, parsed: what POST and PUT give, and what a patch leads to. */
+import { readCertificate, readPrivateKey } from '../../crypto/client-certificate.ts';
+import { createFindings, type Findings } from '../../lib/findings.ts';
+import { type ApplicationId, parseUuid } from '../../lib/ids.ts';
+import type { Json } from '../../lib/json.ts';
+import { type ProxyMethod, type ProxySettings, proxyMethods } from './definition.ts';
+import { readDestination, readHost, readPaths } from './places.ts';
+import { parseTransforms } from './transforms.ts';
+
+const timeoutSecondsDefault = 25;
+const timeoutSecondsMin = 1;
+const timeoutSecondsMax = 60;
+
+const configurationEntriesMax = 25;
+const configurationNameForm = /^[^\p{Cc}]{1,100}$/u;
+const configurationValueLengthMax = 10_000;
+
+const certificateLengthMax = 32_768;
+const privateKeyLengthMax = 16_384;
+
+/** As the wire schema lets it through; null means absent. */
+export interface ProxyRequest {
+  readonly name: string;
+  readonly destination_url: string;
+  readonly request_transform?: Json;
+  readonly response_transform?: Json;
+  readonly request_transforms?: readonly Json[] | null;
+  readonly response_transforms?: readonly Json[] | null;
+  readonly application?: { readonly id: string } | null;
+  readonly configuration?: Readonly<Record<string, string | null>> | null;
+  readonly require_auth?: boolean | null;
+  readonly disable_detokenization?: boolean | null;
+  readonly timeout?: number | null;
+  readonly proxy_host?: string | null;
+  readonly allowed_paths?: readonly string[] | null;
+  readonly allowed_methods?: readonly string[] | null;
+  readonly client_certificate?: string | null;
+  readonly client_key?: string | null;
+  readonly request_reactor_id?: string | null;
+  readonly response_reactor_id?: string | null;
+}
+
+/**
+ * @param ownHost the vault's, which no proxy can have.
+ * @throws VaultError `validation_failed` naming every attribute that is wrong.
+ */
+export function parseProxy(given: ProxyRequest, ownHost: string | undefined): ProxySettings {
+  const findings = createFindings();
+  refuseReactors(given, findings);
+  const host = readHost(given.proxy_host ?? null, { ownHost, findings });
+  const definition = {
+    destination_url: readDestination(given.destination_url, findings),
+    request_transforms: readTransforms(given, 'request', findings),
+    response_transforms: readTransforms(given, 'response', findings),
+    application_id: readApplication(given.application ?? null, findings),
+    configuration: readConfiguration(given.configuration ?? {}, findings),
+    require_auth: given.require_auth ?? true,
+    disable_detokenization: given.disable_detokenization ?? false,
+    timeout: readTimeout(given.timeout ?? timeoutSecondsDefault, findings),
+    allowed_paths: readPaths(given.allowed_paths ?? null, findings),
+    allowed_methods: readMethods(given.allowed_methods ?? null, findings),
+    ...readIdentity(given, findings),
+  };
+  findings.settle();
+  return { name: given.name, host, definition };
+}
+
+/** Reactors were attached by their ids before there were transforms. */
+function refuseReactors(given: ProxyRequest, findings: Findings): void {
+  for (const side of ['request', 'response'] as const) {
+    const name = `${side}_reactor_id` as const;
+    if ((given[name] ?? null) === null) continue;
+    findings.add(name, `is removed; use ${side}_transforms instead`);
+  }
+}
+
+/** The list, or the list of the one that the older attribute gives. */
+function readTransforms(
+  given: ProxyRequest,
+  side: 'request' | 'response',
+  findings: Findings,
+): readonly Json[] {
+  const [one, path] = [given[`${side}_transform`] ?? null, `${side}_transforms`] as const;
+  const list = given[`${side}_transforms`] ?? null;
+  if (one === null) return parseTransforms(list ?? [], { path, findings });
+  if (list !== null && JSON.stringify(list) !== JSON.stringify([one])) {
+    findings.add(`${side}_transform`, `cannot be combined with ${path}`);
+  }
+  return parseTransforms([one], { path, findings });
+}
+
+function readApplication(
+  application: { readonly id: string } | null,
+  findings: Findings,
+): ApplicationId | null {
+  if (application === null) return null;
+  const id = parseUuid<ApplicationId>(application.id);
+  if (id === undefined) findings.add('application.id', unknownApplication);
+  return id ?? null;
+}
+
+export const unknownApplication = 'must be the id of a public or private application of the tenant';
+
+function readConfiguration(
+  given: Readonly<Record<string, string | null>>,
+  findings: Findings,
+): Readonly<Record<string, string>> {
+  const entries = Object.entries(given).flatMap(([name, value]) =>
+    value === null ? [] : [[name, value] as const],
+  );
+  if (entries.length > configurationEntriesMax) {
+    findings.add('configuration', `must contain at most ${configurationEntriesMax} entries`);
+  }
+  if (entries.some(([name]) => !configurationNameForm.test(name) || !name.isWellFormed())) {
+    const form = 'must have names of 1 to 100 characters without control characters';
+    findings.add('configuration', form);
+  }
+  for (const [name, value] of entries) {
+    if (value.length <= configurationValueLengthMax && value.isWellFormed()) continue;
+    const form = `must have at most ${configurationValueLengthMax} valid Unicode characters`;
+    findings.add(`configuration.${name.slice(0, 100)}`, form);
+  }
+  return Object.fromEntries(entries);
+}
+
+function readTimeout(seconds: number, findings: Findings): number {
+  if (seconds < timeoutSecondsMin || seconds > timeoutSecondsMax) {
+    findings.add('timeout', `must be from ${timeoutSecondsMin} to ${timeoutSecondsMax} seconds`);
+  }
+  return seconds;
+}
+
+function readMethods(
+  given: readonly string[] | null,
+  findings: Findings,
+): readonly ProxyMethod[] | null {
+  if (given === null) return null;
+  const methods = proxyMethods.filter((method) => given.includes(method));
+  if (given.length === 0 || methods.length < given.length) {
+    const form = `must contain one or more of ${proxyMethods.join(', ')}, each once`;
+    findings.add('allowed_methods', form);
+  }
+  return methods;
+}
+
+/** The certificate is the key's, or TLS would fail with every call. */
+function readIdentity(given: ProxyRequest, findings: Findings) {
+  const { client_certificate = null, client_key = null } = given;
+  if (client_certificate === null && client_key === null) return { client_certificate, client_key };
+  const certificate =
+    (client_certificate ?? '').length <= certificateLengthMax
+      ? readCertificate(client_certificate ?? '')
+      : undefined;
+  const key =
+    (client_key ?? '').length <= privateKeyLengthMax ? readPrivateKey(client_key ?? '') : undefined;
+  if (certificate === undefined) {
+    const form = `must be one or more certificates in PEM, at most ${certificateLengthMax} characters`;
+    findings.add(
+      'client_certificate',
+      client_certificate === null ? requiredWith('client_key') : form,
+    );
+  }
+  if (key === undefined) {
+    const form = `must be a private key in PEM without a passphrase, at most ${privateKeyLengthMax} characters`;
+    findings.add('client_key', client_key === null ? requiredWith('client_certificate') : form);
+  }
+  if (certificate && key && !certificate.checkPrivateKey(key)) {
+    findings.add('client_key', 'must be the private key of the first certificate');
+  }
+  return { client_certificate, client_key };
+}
+
+const requiredWith = (other: string) => `is required with ${other}`;

@@ -1,0 +1,67 @@
+/** A proxy as it is stored: its settings sealed, the whole row proven, and the addresses that point to it. */
+import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { Random } from '../../lib/random.ts';
+import { Secret } from '../../lib/secret.ts';
+import { proven, requireProven } from '../../rules/proven-row.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import type { Row } from '../../store/tables.ts';
+import type { ProxyDefinition } from './definition.ts';
+
+/** What is sealed: the definition, and the key by which calls name the proxy. */
+export interface ProxyBody {
+  readonly key: string;
+  readonly definition: ProxyDefinition;
+}
+
+export interface ProxySealing {
+  readonly tenant: Tenant;
+  readonly body: ProxyBody;
+  readonly random: Random;
+}
+
+type Unsealed = Omit<Row<'proxies'>, 'body' | 'proof'>;
+
+export function proxyRow({ tenant, body, random }: ProxySealing, row: Unsealed): Row<'proxies'> {
+  const keys = tenant.keyring.sealing('data');
+  const sealed = sealText(keys, bindingOf(row), JSON.stringify(body), random);
+  return proven(tenant, 'proxies', { ...row, body: sealed });
+}
+
+/**
+ * The settings of a proxy, from a row that is as the vault wrote it.
+ * @throws VaultError `integrity`, which names the row, when anything of it was altered.
+ */
+export function openProxy(tenant: Tenant, row: Row<'proxies'>): Secret<ProxyBody> {
+  const { body } = requireProven(tenant, 'proxies', row);
+  try {
+    const text = openText(tenant.keyring.sealing('data'), bindingOf(row), body);
+    return new Secret(JSON.parse(text.reveal()) as ProxyBody);
+  } catch (error) {
+    if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+    const altered = { entity: 'proxy', id: row.proxy_id };
+    throw new VaultError('integrity', { public: error.public, internal: error.message, altered });
+  }
+}
+
+/** A field of its own: what is sealed of a proxy is never taken for the data of a token with the same id. */
+function bindingOf({ tenant_id, proxy_id, version }: Unsealed): Binding {
+  return { tenant: tenant_id, id: proxy_id, field: 'proxy.body', row: String(version) };
+}
+
+type Addressed = Pick<Row<'proxies'>, 'tenant_id' | 'proxy_id' | 'key_hash' | 'host'>;
+
+export const keyAddress = (hash: string): string => `key:${hash}`;
+export const hostAddress = (host: string): string => `host:${host}`;
+
+/** Where the directory has to point to the proxy. */
+export function addressesOf(row: Addressed): readonly string[] {
+  return [keyAddress(row.key_hash), ...(row.host === null ? [] : [hostAddress(row.host)])];
+}
+
+export function addressRow(
+  { tenant_id, proxy_id }: Addressed,
+  address: string,
+): Row<'proxy_addresses'> {
+  return { address, tenant_id, proxy_id };
+}

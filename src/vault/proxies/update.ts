@@ -1,0 +1,106 @@
+/** Updating a proxy: replaced as a whole, or by JSON merge patch. Its key stays. */
+import type { Json, JsonObject } from '../../lib/json.ts';
+import { mergePatch } from '../../lib/merge-patch.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide, Done } from '../../rules/operation.ts';
+import type { Row } from '../../store/tables.ts';
+import type { ProxyWriting } from './create.ts';
+import type { ProxySettings } from './definition.ts';
+import { addressesToChange, proxyOf, requireApplication } from './queries.ts';
+import { type ProxyRequest, parseProxy } from './request.ts';
+import { openProxy, type ProxyBody, proxyRow } from './row.ts';
+import { viewProxy } from './view.ts';
+
+/**
+ * What the request does not give is as it would be in a new proxy, the client's certificate among it.
+ * From the decision `not_found`, `conflict`, `validation_failed`, or `integrity` when the proxy was altered.
+ * @throws VaultError `validation_failed` naming every attribute that is wrong.
+ */
+export function replaceProxy(
+  tools: ProxyWriting,
+  caller: Caller,
+  { id, proxy }: { readonly id: string; readonly proxy: ProxyRequest },
+): Decide {
+  const settings = parseProxy(proxy, tools.ownHost);
+  return async () => {
+    const row = await proxyOf(tools.store, caller.tenant.id, id);
+    const { key } = openProxy(caller.tenant, row).reveal();
+    const { change, updated } = await replacement(tools, caller, { row, key, settings });
+    return { change, reply: { status: 200, body: viewProxy(caller, updated) } };
+  };
+}
+
+export type ProxyPatch = { readonly [A in keyof ProxyRequest]?: ProxyRequest[A] | null };
+
+/** From the decision `not_found`, `conflict`, `validation_failed`, or `integrity` when the proxy was altered. */
+export function patchProxy(
+  tools: ProxyWriting,
+  caller: Caller,
+  { id, patch }: { readonly id: string; readonly patch: ProxyPatch },
+): Decide {
+  return async () => {
+    const row = await proxyOf(tools.store, caller.tenant.id, id);
+    const body = openProxy(caller.tenant, row).reveal();
+    const settings = parseProxy(patched(wireOf(row, body), patch), tools.ownHost);
+    const { change } = await replacement(tools, caller, { row, key: body.key, settings });
+    return { change, reply: { status: 204 } };
+  };
+}
+
+/** The proxy as a request would have to give it. */
+function wireOf({ name, host }: Row<'proxies'>, { definition }: ProxyBody): ProxyRequest {
+  const { application_id, ...rest } = definition;
+  return {
+    ...rest,
+    name,
+    proxy_host: host,
+    application: application_id === null ? null : { id: application_id },
+  };
+}
+
+/** RFC 7386: null removes, and configuration is merged entry by entry. Lists are replaced. */
+function patched(proxy: ProxyRequest, patch: ProxyPatch): ProxyRequest {
+  const target: Record<string, unknown> = { ...proxy };
+  // A list that is stored gives way to the older attribute for one transform.
+  for (const side of ['request', 'response'] as const) {
+    if (patch[`${side}_transform`] !== undefined) delete target[`${side}_transforms`];
+  }
+  const merged = mergePatch(target as JsonObject, patch as Json);
+  return merged as unknown as ProxyRequest;
+}
+
+interface Replacing {
+  readonly row: Row<'proxies'>;
+  readonly key: string;
+  readonly settings: ProxySettings;
+}
+
+async function replacement(
+  { store, clock, random }: ProxyWriting,
+  caller: Caller,
+  { row, key, settings: { name, host, definition } }: Replacing,
+): Promise<Pick<Done, 'change'> & { readonly updated: Row<'proxies'> }> {
+  const { tenant } = caller;
+  const now = clock.now();
+  await requireApplication(store, tenant, definition.application_id);
+  const updated = proxyRow(
+    { tenant, body: { key, definition }, random },
+    {
+      ...row,
+      version: row.version + 1,
+      name,
+      host,
+      modified_by: caller.application,
+      modified_at: now,
+    },
+  );
+  const fact = { entity: 'proxy', id: row.proxy_id, operation: 'update' } as const;
+  const addresses = await addressesToChange(store, { before: row, after: updated });
+  const change = {
+    replace: { proxies: [updated] },
+    ...addresses,
+    entries: [entryOf(caller, now, fact)],
+  } as const;
+  return { change, updated };
+}

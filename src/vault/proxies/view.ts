@@ -1,0 +1,51 @@
+/** A proxy as callers see it. */
+import { readCertificate, summaryOfCertificate } from '../../crypto/client-certificate.ts';
+import { formatTimestamp } from '../../lib/dates.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { holds } from '../../rules/policy.ts';
+import type { Row } from '../../store/tables.ts';
+import { openProxy } from './row.ts';
+
+/**
+ * The values of the configuration are for those who may change them; others see the names. Nobody sees the
+ * client's private key.
+ * @throws VaultError `integrity` when the row was altered.
+ */
+export function viewProxy(caller: Caller, row: Row<'proxies'>): object {
+  const { key, definition } = openProxy(caller.tenant, row).reveal();
+  const { configuration, client_certificate, client_key: _key, ...rest } = definition;
+  const { allowed_paths, allowed_methods, ...settings } = rest;
+  return {
+    id: row.proxy_id,
+    tenant_id: row.tenant_id,
+    key,
+    name: row.name,
+    ...settings,
+    ...singular('request_transform', settings.request_transforms),
+    ...singular('response_transform', settings.response_transforms),
+    configuration: holds(caller.policy, 'proxy:update')
+      ? configuration
+      : Object.fromEntries(Object.keys(configuration).map((name) => [name, null])),
+    proxy_host: row.host,
+    ...(allowed_paths && { allowed_paths }),
+    ...(allowed_methods && { allowed_methods }),
+    ...(client_certificate && { client_certificate: viewCertificate(client_certificate) }),
+    state: 'active',
+    created_by: row.created_by,
+    created_at: formatTimestamp(row.created_at),
+    ...(row.modified_by !== null && { modified_by: row.modified_by }),
+    ...(row.modified_at !== null && { modified_at: formatTimestamp(row.modified_at) }),
+  };
+}
+
+/** For clients that know one transform on each side. */
+function singular(name: string, [first, ...others]: readonly unknown[]) {
+  return first !== undefined && others.length === 0 && { [name]: first };
+}
+
+function viewCertificate(pem: string): object | undefined {
+  const certificate = readCertificate(pem);
+  if (certificate === undefined) return undefined;
+  const { subject, expiresAt } = summaryOfCertificate(certificate);
+  return { subject, expires_at: formatTimestamp(expiresAt) };
+}
