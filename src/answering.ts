@@ -15,6 +15,7 @@ import type { Metrics } from './lib/telemetry/metrics.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
 import type { Process, Shared } from './process.ts';
+import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
 
@@ -98,6 +99,7 @@ export async function createAnswering(
     ...tools,
     enrichments,
     proxies,
+    openEncrypted: createOpenEncrypted(process),
     ownHost,
     headerPrefix,
     version,

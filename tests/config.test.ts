@@ -1,8 +1,12 @@
 /** The configuration of threads, of outbound calls and of bank verification. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { readConfig, threadsMax } from '../src/config.ts';
+import { newAuthority } from './support/certificate.ts';
+import { temporaryDirectory } from './support/temporary.ts';
 
 const read = (given: Readonly<Record<string, string>>) =>
   readConfig(
@@ -45,6 +49,24 @@ test('allowed hosts are kept as they stand in URLs', () => {
     OUTBOUND_ALLOW: 'Bank.Internal:8443, 10.0.0.7:80,[FD00::0:1]:443',
   });
   assert.deepEqual([...outbound.allow], ['bank.internal:8443', '10.0.0.7:80', '[fd00::1]:443']);
+});
+
+test('authorities are read from a file, each by itself', (t) => {
+  const file = join(temporaryDirectory(t), 'ca.pem');
+  const [one, two] = [newAuthority().cert, newAuthority().cert];
+  writeFileSync(file, `Subject: one\n${one}\n# two\r\n${two}`);
+  assert.deepEqual(read({ OUTBOUND_CA: file }).outbound.authorities, [one.trim(), two.trim()]);
+});
+
+test('a file that holds no valid certificate is not taken for authorities', (t) => {
+  const file = join(temporaryDirectory(t), 'xyzzy.pem');
+  const { cert } = newAuthority();
+  const message = 'STRONGROOM_OUTBOUND_CA names a file that does not hold certificates in PEM.';
+  const wrong = ['', 'xyzzy', cert.replace(/M/g, 'N'), `${cert}${cert.slice(0, -30)}`];
+  for (const text of wrong) {
+    writeFileSync(file, text);
+    assert.throws(() => read({ OUTBOUND_CA: file }), { name: 'ConfigError', message });
+  }
 });
 
 test('http is for allowed hosts alone', () => {
@@ -117,6 +139,7 @@ test('STRONGROOM_DATABASE_TLS=off takes the URL at its word', () => {
 test('a wrong value is refused by the name of its variable, and not repeated', () => {
   const wrong: readonly (readonly [string, string])[] = [
     ['OUTBOUND_ALLOW', 'xyzzy'],
+    ['OUTBOUND_CA', './xyzzy.pem'],
     ['OUTBOUND_ALLOW', 'https://xyzzy:443'],
     ['OUTBOUND_ALLOW', 'a:1,xyzzy:99999'],
     ['DATABASE_URL', 'mysql://xyzzy'],

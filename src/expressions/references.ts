@@ -1,24 +1,23 @@
 /** Any JSON whose strings name tokens, `{{ <id> | filters }}`: the body of detokenize. */
 import assert from 'node:assert/strict';
-import { Tokenizer } from 'liquidjs';
 import { invalid, type VaultError } from '../lib/errors.ts';
-import { tokenIdLengthMax } from '../lib/ids.ts';
 import { isObject, type Json, nestingMax } from '../lib/json.ts';
 import { memberPath } from './attribute-path.ts';
-import { expressionLengthMax } from './engine.ts';
 import { ExpressionError } from './evaluation/error.ts';
 import { type Evaluate, type Evaluation, newEvaluation } from './evaluation/evaluation.ts';
 import { textOf } from './evaluation/result.ts';
 import { compileExpression, guarded } from './expression.ts';
+import {
+  endOfExpression,
+  firstMatch,
+  headAt,
+  markPattern,
+  type Reference,
+  References,
+  rawEndPattern,
+  referenceOf,
+} from './reading.ts';
 import { setMember } from './template.ts';
-
-/** What an expression begins with: the data of a token, the token itself, or a token intent. */
-export type ReferenceKind = 'data' | 'token' | 'token_intent';
-
-export interface Reference {
-  readonly kind: ReferenceKind;
-  readonly id: string;
-}
 
 export interface ReferenceTemplate {
   /** Each reference once, in the order of the JSON. */
@@ -33,8 +32,7 @@ type Node = (values: readonly Json[], evaluation: Evaluation) => Json;
 
 /** Gathers what a template refers to while it is compiled. */
 interface Gathered {
-  readonly positions: Map<string, number>;
-  readonly references: Reference[];
+  readonly references: References;
   readonly limit: ExpressionLimit;
   /** What remains to be compiled. */
   readonly uncompiled: (() => void)[];
@@ -81,15 +79,14 @@ export function readReferences(json: Json, given: ExpressionLimit = generalLimit
   const limit = given.max < expressionsMax ? given : generalLimit;
   const uncompiled: (() => void)[] = [];
   const gathered: Gathered = {
-    positions: new Map(),
-    references: [],
+    references: new References(),
     limit,
     uncompiled,
     expressionCount: 0,
   };
   const root = nodeOf(json, { path: '', level: 1 }, gathered);
   const { references, expressionCount } = gathered;
-  return { template: { references, expressionCount, root }, uncompiled };
+  return { template: { references: references.list, expressionCount, root }, uncompiled };
 }
 
 /**
@@ -168,10 +165,6 @@ function located(node: Node, path: string): Node {
   };
 }
 
-/** Where an expression begins, or a part that is to be taken literally. */
-const markPattern = /\{\{|\{%-?\s*raw\s*-?%\}/g;
-const rawEndPattern = /\{%-?\s*endraw\s*-?%\}/g;
-
 /** Splits a text into words and expressions. */
 function piecesOf(text: string, compiling: Compiling): Piece[] {
   if (!text.includes('{{')) return [text];
@@ -193,11 +186,6 @@ function piecesOf(text: string, compiling: Compiling): Piece[] {
   return pieces.filter((piece) => piece !== '');
 }
 
-function firstMatch(pattern: RegExp, text: string, from: number): RegExpExecArray | null {
-  pattern.lastIndex = from;
-  return pattern.exec(text);
-}
-
 interface PieceAt {
   readonly piece: Piece;
   readonly end: number;
@@ -209,32 +197,14 @@ function rawAt(text: string, begin: number, { path }: Compiling): PieceAt {
   return { piece: text.slice(begin, close.index), end: close.index + close[0].length };
 }
 
-/** An id ends at the first pipe or at the end of the expression: it may hold anything else. */
-const idPattern = /[^|}]*(?:\}(?!\})[^|}]*)*/y;
-const kindPattern = /^(token_intent|token)\s*:\s*/;
-
 function expressionAt(text: string, begin: number, { path, gathered }: Compiling): PieceAt {
-  const written = firstMatch(idPattern, text, begin)?.[0] ?? '';
-  const words = written.trim();
-  const idEnd = begin + written.length;
-  const end = endOfExpression(text, idEnd);
+  const head = headAt(text, begin);
+  const end = endOfExpression(text, head.end);
   if (end === undefined) throw flawAt(path, begin, 'expected "}}" after this');
-  const prefix = kindPattern.exec(words);
-  const id = words.slice(prefix?.[0].length ?? 0);
-  if (id === '' || id.length > tokenIdLengthMax) {
-    throw flawAt(path, begin, 'expected the id of a token');
-  }
-  const kind = (prefix?.[1] ?? 'data') as ReferenceKind;
-  const position = gather({ kind, id }, gathered);
-  return { piece: filteredNode({ text, path, position, begin: idEnd, end }, gathered), end };
-}
-
-/** The end of the filters that begin at `from`; braces within quotes do not end them. */
-function endOfExpression(text: string, from: number): number | undefined {
-  if (text.startsWith('}}', from)) return from + 2;
-  const range: [number, number] = [from, Math.min(text.length, from + expressionLengthMax)];
-  const end = new Tokenizer(text, undefined, undefined, range).readToDelimiter('}}', true);
-  return end < 0 ? undefined : end;
+  const reference = referenceOf(head.words);
+  if (reference === undefined) throw flawAt(path, begin, 'expected the id of a token');
+  const position = gather(reference, gathered);
+  return { piece: filteredNode({ text, path, position, begin: head.end, end }, gathered), end };
 }
 
 interface Filtered {
@@ -277,11 +247,7 @@ function gather(reference: Reference, gathered: Gathered): number {
   gathered.expressionCount += 1;
   const { max, message } = gathered.limit;
   if (gathered.expressionCount > max) throw invalid('body', message);
-  const key = `${reference.kind}:${reference.id}`;
-  const known = gathered.positions.get(key);
-  if (known !== undefined) return known;
-  gathered.positions.set(key, gathered.references.length);
-  return gathered.references.push(reference) - 1;
+  return gathered.references.add(reference);
 }
 
 function flawAt(path: string, at: number, expected: string): VaultError {

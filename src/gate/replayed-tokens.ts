@@ -81,7 +81,10 @@ export async function replyAsSeenNow(
   tools: TokenReading,
   { caller, now, reply }: ReplyToReplay,
 ): Promise<Reply | undefined> {
-  const { tokens = [], ...answer } = reply;
+  const { tokens = [], narrower, ...answer } = reply;
+  if (narrower && !holds(caller.policy, narrower.permission)) {
+    return { ...answer, body: narrower.body };
+  }
   const evaluation = newEvaluation();
   const ids = tokens.flatMap(({ entity, id }) => (entity === 'token' ? [id] : []));
   const states = await liveTokenStates(tools.store, { tenant: caller.tenant.id, ids, now });

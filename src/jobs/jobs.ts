@@ -3,6 +3,7 @@ import { hour, minute } from '../lib/clock.ts';
 import { writeCheckpoints } from '../vault/logs/checkpoints.ts';
 import { removeExpiredLogs } from '../vault/logs/retention.ts';
 import type { JobTools } from './batches.ts';
+import { expireClientKeys } from './expire-client-keys.ts';
 import { expireCodes } from './expire-codes.ts';
 import { expireSessions } from './expire-sessions.ts';
 import { expireIntentCodes, expireTokenIntents } from './expire-token-intents.ts';
@@ -46,6 +47,11 @@ export function jobsOf(
       name: 'remove sessions',
       everyMs: 10 * minute,
       run: (stopping) => expireSessions(tools, stopping),
+    },
+    {
+      name: 'remove expired encryption keys',
+      everyMs: 10 * minute,
+      run: (stopping) => expireClientKeys(tools, stopping),
     },
     {
       name: 'remove deleted tenants',

@@ -9,6 +9,8 @@ const names = [
   'tenants',
   /** Commits that changed or ended a proxy. */
   'proxies',
+  /** Commits that ended an encryption key of a client. */
+  'client_keys',
 ] as const;
 
 export type EpochName = (typeof names)[number];

@@ -9,6 +9,7 @@ export type SessionId = Brand<string, 'SessionId'>;
 export type TokenId = Brand<string, 'TokenId'>;
 export type TokenIntentId = Brand<string, 'TokenIntentId'>;
 export type ProxyId = Brand<string, 'ProxyId'>;
+export type ClientKeyId = Brand<string, 'ClientKeyId'>;
 
 const tokenIdLengthMin = 3;
 export const tokenIdLengthMax = 400;
@@ -34,15 +35,23 @@ export function mayBeginTokenId(text: string): boolean {
 }
 
 /** Reads a UUID in either case and gives it in lower case; `undefined` when it is not one. */
-export function parseUuid<Id extends TenantId | ApplicationId | KeyId | TokenIntentId | ProxyId>(
-  text: string,
-): Id | undefined {
+export function parseUuid<
+  Id extends TenantId | ApplicationId | KeyId | TokenIntentId | ProxyId | ClientKeyId,
+>(text: string): Id | undefined {
   return uuidPattern.test(text) ? (text.toLowerCase() as Id) : undefined;
 }
 
 /** A version 4 UUID (RFC 9562 section 5.4). */
 export function newUuid<
-  Id extends TenantId | ApplicationId | KeyId | SessionId | TokenId | TokenIntentId | ProxyId,
+  Id extends
+    | TenantId
+    | ApplicationId
+    | KeyId
+    | SessionId
+    | TokenId
+    | TokenIntentId
+    | ProxyId
+    | ClientKeyId,
 >(random: Random): Id {
   const bytes = random(16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;

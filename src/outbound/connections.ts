@@ -12,7 +12,7 @@ export interface PlacedOptions extends RequestOptions {
 
 /** Shorter than what servers usually wait, so that a request seldom meets a connection being closed. */
 const idleMs = 4000;
-const idleMax = 256;
+export const idleMax = 256;
 const idlePerPlaceMax = 64;
 const sessionsMax = 1000;
 

@@ -99,6 +99,11 @@ export function createForward(options: AdmissionOptions & TrustOptions): Forward
     client.once('close', () => {
       signal.removeEventListener('abort', giveUp);
       release();
+      reject(new OutboundError('reset'));
+    });
+    client.once('upgrade', (_, socket) => {
+      socket.destroy();
+      reject(new OutboundError('invalid_response'));
     });
     client.once('response', (incoming) => {
       if (!hasKnownFraming(incoming)) return stop(new OutboundError('invalid_response'));
@@ -230,6 +235,6 @@ function answerOf(incoming: IncomingMessage, body: AnswerBody): ForwardAnswer {
     status,
     headers: endToEnd(rawHeaders, lengthless ? ['content-length'] : []),
     body,
-    trailers: () => endToEnd(incoming.rawTrailers, ['content-length']),
+    trailers: () => endToEnd(incoming.rawTrailers),
   };
 }

@@ -54,10 +54,11 @@ export function sendStream(client: ClientRequest, body: Readable, length?: numbe
   };
   const listeners = { data: count, end: finish, error: breakOff, close: breakOff };
   for (const [event, listener] of Object.entries(listeners)) body.on(event, listener);
-  client.once('close', () => {
+  const leave = () => {
     body.unpipe(client);
     for (const [event, listener] of Object.entries(listeners)) body.off(event, listener);
-  });
+  };
+  client.once('error', leave).once('close', leave);
   if (body.destroyed && !body.readableEnded) breakOff();
   else body.pipe(client);
 }

@@ -59,6 +59,13 @@ const messages = {
     delete: 'Proxy deleted',
     list: 'Proxies listed',
   },
+  key: {
+    create: 'Key created',
+    read: 'Key retrieved',
+    delete: 'Key deleted',
+    list: 'Keys listed',
+    expire: 'Key expired',
+  },
   permission: { list: 'Permissions listed' },
   session: {
     create: 'Session created',
@@ -94,6 +101,7 @@ export const displayNames: Readonly<Record<Entity | ForeignEntity, string>> = {
   bank: 'Bank',
   card: 'Card',
   idempotency_key: 'Idempotency Key',
+  key: 'Key',
   log: 'Log',
   log_checkpoint: 'Log Checkpoint',
   permission: 'Permission',

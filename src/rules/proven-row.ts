@@ -49,6 +49,7 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
   api_keys: ['proof', 'version', 'last_used_at'],
   sessions: ['proof'],
   proxies: ['proof'],
+  client_keys: ['proof'],
 };
 
 /** The columns in the order of the schema. JSON keeps apart what is null and what is text. */

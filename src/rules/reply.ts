@@ -2,6 +2,7 @@
 import type { Instant } from '../lib/clock.ts';
 import type { Row } from '../store/tables.ts';
 import type { Caller } from './caller.ts';
+import type { Permission } from './permissions.ts';
 import type { Grant } from './policy.ts';
 
 /** JSON. Only what mirrors a body that was sent is ever anything but an object. */
@@ -19,6 +20,13 @@ export interface Reply {
   readonly expiry?: ReplyExpiry;
   /** The tokens that the body shows, so that the response shows no more when it is given again. */
   readonly tokens?: ShownTokens;
+  /** Where some of the body is for holders of a permission alone: what others are given again. */
+  readonly narrower?: NarrowerBody;
+}
+
+export interface NarrowerBody {
+  readonly permission: Permission;
+  readonly body: ReplyBody;
 }
 
 /** A list too large to be held: its items are read and logged one at a time, as it is written. */

@@ -13,6 +13,7 @@ export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
     const hasChangedHolder = replace?.applications ?? remove?.applications ?? remove?.sessions;
     if (hasChangedTenant || hasChangedHolder || remove?.api_keys) epochs.advance('access');
     if (replace?.proxies ?? remove?.proxies) epochs.advance('proxies');
+    if (remove?.client_keys) epochs.advance('client_keys');
   }
 
   return {

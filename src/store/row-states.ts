@@ -22,6 +22,7 @@ export const explainedTables = {
   api_keys: { entity: 'application_key', id: 'key_id', by: 'proof' },
   sessions: { entity: 'session', id: 'session_id', by: 'proof' },
   proxies: { entity: 'proxy', id: 'proxy_id', by: 'proof' },
+  client_keys: { entity: 'key', id: 'client_key_id', by: 'proof' },
   tokens: { entity: 'token', id: 'token_id', by: 'data' },
   token_intents: { entity: 'token_intent', id: 'token_intent_id', by: 'data' },
 } as const satisfies Record<string, ExplainedTable>;

@@ -3,6 +3,7 @@ import type { Instant } from '../lib/clock.ts';
 import type { Container } from '../lib/container.ts';
 import type {
   ApplicationId,
+  ClientKeyId,
   KeyId,
   ProxyId,
   SessionId,
@@ -181,6 +182,22 @@ export const tables = {
       address: text(),
       tenant_id: text<TenantId>(),
       proxy_id: text<ProxyId>(),
+    },
+  },
+  /** By which browsers and apps encrypt for the vault. */
+  client_keys: {
+    key: ['tenant_id', 'client_key_id'],
+    unique: {},
+    columns: {
+      tenant_id: text<TenantId>(),
+      client_key_id: text<ClientKeyId>(),
+      version: integer(),
+      /** Sealed PEM. */
+      private_key: bytes(),
+      created_by: text<ApplicationId>(),
+      created_at: integer<Instant>(),
+      expires_at: integer<Instant>(),
+      proof: proof(),
     },
   },
   tokens: {

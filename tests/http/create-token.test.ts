@@ -188,7 +188,7 @@ onBothEngines('POST /tokens', (engine) => {
     const tenant = await tenants();
     const keys = Array.from({ length: 50 }, (_, index) => `${index}`.padStart(100, 'k'));
     const given = {
-      mask: 'm'.repeat(9_998),
+      mask: 'm'.repeat(5_998),
       metadata: Object.fromEntries(keys.map((key) => [key, 'v'.repeat(500)])),
       search_indexes: Array.from({ length: 10 }, (_, index) => `${index} {{ data }}`),
       fingerprint_expression: '{{ data }}'.padEnd(400, '.'),

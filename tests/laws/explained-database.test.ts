@@ -10,6 +10,7 @@ import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { bulk } from '../support/lines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
+import { createProxy, sendProxy } from '../support/proxies.ts';
 import { having, insertion } from '../support/sql.ts';
 import { newTenant, type TestTenant, untilUsed } from '../support/tenant.ts';
 import { takeTour } from '../support/tour.ts';
@@ -124,6 +125,10 @@ async function live(tenant: TestTenant): Promise<void> {
   await tenant.send('POST', '/sessions', { key: open });
   const grant = { nonce: session.body.nonce, permissions: ['token:create'] };
   assert.equal((await tenant.send('POST', '/sessions/authorize', { body: grant })).status, 200);
+  const proxy = await createProxy(tenant, { proxy_host: 'lived.example.com' });
+  await sendProxy(tenant, 'PATCH', `/${proxy.id}`, { body: { proxy_host: null } });
+  await createProxy(tenant, { name: 'altered' });
+  await sendProxy(tenant, 'DELETE', `/${(await createProxy(tenant)).id}`);
   await setQuota(vault, tenant, { cvc_retention: minute });
 }
 
@@ -313,6 +318,9 @@ async function tamper(engine: Engine, tenant: TestTenant): Promise<Deed[]> {
   await tenant.send('DELETE', path, { key: tenant.managementKey });
   await restore('api_keys', key);
   await run(`update applications set type = 'public' where application_id = '${made.body.id}'`);
+  const proxy = (await tenant.rows('proxies')).find(({ name }) => name === 'altered');
+  assert.ok(proxy);
+  await run(`update proxies set name = 'x' where proxy_id = '${proxy.proxy_id}'`);
   const [session] = await tenant.rows('sessions');
   assert.ok(session);
   await run(
@@ -328,6 +336,7 @@ async function tamper(engine: Engine, tenant: TestTenant): Promise<Deed[]> {
     { kind: 'missing', entity: 'token', id: 'lost' },
     { kind: 'inserted', entity: 'token', id: 'planted' },
     { kind: 'restored', entity: 'application_key', id: keyId },
+    { kind: 'edited', entity: 'proxy', id: proxy.proxy_id },
     { kind: 'edited', entity: 'application', id: made.body.id },
     { kind: 'edited', entity: 'session', id: session.session_id },
     { kind: 'edited', entity: 'tenant', id: tenant.id },

@@ -209,6 +209,8 @@ async function newVictim(vault: TestVault): Promise<Victim> {
   }
   await tenant.send('GET', '/logs/checkpoint', { key: tenant.managementKey });
   const proxy = await createProxy(tenant, { name: marker, configuration: { owner: marker } });
+  const clientKey = await tenant.send('POST', '/keys', { key: tenant.managementKey });
+  assert.equal(clientKey.status, 201, clientKey.text);
   const list = await tenant.send('GET', '/applications?size=1', { key: tenant.managementKey });
   await untilUsed(tenant, tenant.key, tenant.managementKey, publicKey);
   const ids = new Map<string, string>();

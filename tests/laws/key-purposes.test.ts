@@ -12,6 +12,7 @@ import { isProven } from '../../src/rules/proven-row.ts';
 import type { Tenant } from '../../src/rules/tenant.ts';
 import { openData } from '../../src/values/sealed-row.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { createProxy } from '../support/proxies.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
@@ -41,8 +42,10 @@ async function madeBy(tenant: TestTenant): Promise<Readonly<Partial<Record<Purpo
   const [reply] = await tenant.rows('replies');
   const [term] = await tenant.rows('search_terms');
   const [application] = await tenant.rows('applications');
+  await createProxy(tenant);
+  const [proxy] = await tenant.rows('proxies');
   const [checkpoint] = await tenant.rows('checkpoints');
-  assert.ok(token && reply && term && application && checkpoint);
+  assert.ok(token && reply && term && application && proxy && checkpoint);
   return {
     data: (keys) => opens(() => openData(keys, token, now)),
     reply: (keys) => opens(() => replyOf(keys, reply, now)),
@@ -50,7 +53,7 @@ async function madeBy(tenant: TestTenant): Promise<Readonly<Partial<Record<Purpo
       fingerprintOf(keyring.secret('fingerprint'), 'token', 'Ada') === token.fingerprint,
     search: ({ keyring }) =>
       base64url(searchTermOf(keyring.secret('search'), 'data', 'Ada')) === term.term,
-    row: (keys) => isProven(keys, 'applications', application),
+    row: (keys) => isProven(keys, 'applications', application) && isProven(keys, 'proxies', proxy),
     audit: ({ keyring }) =>
       signingKeyOf(keyring.secret('audit')).publicKey === checkpoint.public_key,
     cursor: ({ keyring }) =>

@@ -5,6 +5,7 @@ import { keyVersionOf } from '../../src/crypto/envelope.ts';
 import { type SqlValue, shapes } from '../../src/store/tables.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
+import { createProxy, sendProxy } from '../support/proxies.ts';
 import { rowsOf } from '../support/rows.ts';
 import { newTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
@@ -24,6 +25,9 @@ onBothEngines('sealed values', (engine) => {
         await tenant.send('POST', '/tokens', { body: { ...body, id }, headers });
         await tenant.send('POST', '/token-intents', { key, body });
       }
+      const proxy = await createProxy(tenant);
+      await sendProxy(tenant, 'PATCH', `/${proxy.id}`, { body: { timeout: 1 } });
+      await tenant.send('POST', '/keys', { key: tenant.managementKey });
       const line = { type: 'token', data: 'the same' };
       await tenant.send('POST', '/tokens/bulk', linesSent(Array.from({ length: 500 }, () => line)));
     }
@@ -40,7 +44,14 @@ onBothEngines('sealed values', (engine) => {
         }
       }
     }
-    assert.deepEqual([...tables].sort(), ['replies', 'tenants', 'token_intents', 'tokens']);
+    assert.deepEqual([...tables].sort(), [
+      'client_keys',
+      'proxies',
+      'replies',
+      'tenants',
+      'token_intents',
+      'tokens',
+    ]);
     assert.ok(nonces.length > 1000);
     assert.equal(new Set(nonces).size, nonces.length);
   });

@@ -9,7 +9,9 @@ import {
   type OutboundRequest,
 } from '../../src/outbound/call.ts';
 import { OutboundError, type OutboundFailure } from '../../src/outbound/error.ts';
+import { startDestination } from '../support/destination.ts';
 import { type Host, redirect, startHost } from '../support/host.ts';
+import { freePort } from '../support/temporary.ts';
 
 const limits = { method: 'GET', timeoutMs: 5000, answerBytesMax: 1000, redirectsMax: 3 };
 
@@ -109,7 +111,7 @@ test('a name is looked up once, and only what that answer says is connected to',
   assert.equal(host.requests.length, 0);
 });
 
-test('a name that does not resolve and a connection that breaks are distinguished', async (t) => {
+test('a name that does not resolve and a connection that breaks fail differently', async (t) => {
   const host = await startHost(t);
   const { resolve } = names({});
   await fails(calling([], { resolve })('https://nowhere.example/'), 'dns');
@@ -229,6 +231,19 @@ test('an answer over the size limit is broken off, with its length announced or 
   await fails(call(host.url), 'too_large');
   host.answer((response) => response.writeHead(200, { 'x-long': 'x'.repeat(20_000) }).end());
   await fails(call(host.url), 'invalid_response');
+});
+
+test('an authority of the operator is trusted, and no other', async (t) => {
+  const { name, url, authority } = await startDestination(t);
+  const allow = new Set([name]);
+  await fails(calling([], { allow })(url), 'tls');
+  const answer = await calling([], { allow, authorities: [authority.cert] })(url);
+  assert.equal(answer.status, 200);
+});
+
+test('a port where nobody listens is not connected to', async () => {
+  const name = `127.0.0.1:${await freePort()}`;
+  await fails(calling([], { allow: new Set([name]) })(`http://${name}/`), 'connect');
 });
 
 test('a proxy named in the environment is not used', async (t) => {

@@ -28,6 +28,9 @@ const documented = {
     'proxy:create',
     'proxy:update',
     'proxy:delete',
+    'keys:read',
+    'keys:create',
+    'keys:delete',
   ],
 };
 const names = Object.values(documented).flat();

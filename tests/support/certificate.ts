@@ -34,9 +34,9 @@ export interface Authority {
   issue(name: string, hosts?: readonly string[]): Issued;
 }
 
-/** An authority of its own, which signs certificates for servers and clients. */
-export function newAuthority(name = 'strongroom test authority'): Authority {
-  const issuer = newIdentity(name);
+/** An authority of its own, also by its name, which signs certificates for servers and clients. */
+export function newAuthority(): Authority {
+  const issuer = newIdentity(`strongroom test ${randomBytes(8).toString('hex')}`);
   return {
     cert: certificate({ subject: issuer, issuer, extensions: [isAuthority] }),
     issue: (subjectName, hosts) => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import type { SecureVersion, TLSSocket } from 'node:tls';
+import type { TLSSocket, TlsOptions } from 'node:tls';
 import { type Authority, type Issued, newAuthority } from './certificate.ts';
 import type { Lender } from './temporary.ts';
 
@@ -37,7 +37,7 @@ export type Behavior = (exchange: Exchange) => void | Promise<void>;
 export interface DestinationOptions {
   /** Whether a client has to show a certificate of the destination's authority. */
   readonly clientCertificates?: boolean;
-  readonly tls?: { readonly minVersion?: SecureVersion; readonly maxVersion?: SecureVersion };
+  readonly tls?: Pick<TlsOptions, 'minVersion' | 'maxVersion' | 'ciphers'>;
   /** The names in its certificate, instead of 127.0.0.1 and localhost. */
   readonly hosts?: readonly string[];
   readonly authority?: Authority;
@@ -153,6 +153,7 @@ export function answer(
 /** Sends the body back, as it comes. */
 export const echo: Behavior = ({ request, response }) => {
   response.writeHead(200, { 'content-type': request.headers['content-type'] ?? 'text/plain' });
+  response.flushHeaders();
   request.pipe(response);
 };
 
@@ -163,8 +164,10 @@ export function raw(
   text: string | Uint8Array,
   ending: 'open' | 'end' | 'reset' = 'open',
 ): Behavior {
-  return async ({ socket, reset, received }) => {
+  return async ({ response, socket, reset, received }) => {
     await received;
+    // The server is to take this for its answer, and to hear the next request.
+    response.emit('finish');
     socket.write(text, () => {
       if (ending === 'end') socket.end();
       if (ending === 'reset') reset();

@@ -1,6 +1,7 @@
 /** Traffic that brings a value of its own into every place where a request can carry one. */
 import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
+import { newAuthority } from './certificate.ts';
 import { linesSent } from './lines.ts';
 import { createApplication, managementKey, type Received, request, type Sent } from './vault.ts';
 
@@ -96,6 +97,35 @@ export async function sendSensitiveTraffic(url: string): Promise<Traffic> {
   ];
   await send(200, 'POST /tokens/bulk', { key, ...linesSent(lines) });
   await send(200, 'POST /tokenize', { key, body: { a: [secret(), secret()] } });
+
+  // Of a proxy: its key, its secrets, and where it sends.
+  const client = newAuthority().issue('client of a proxy');
+  const proxy = {
+    name: notSecret(),
+    destination_url: `https://psp.example.com/${secret()}`,
+    configuration: { API_KEY: secret(), [secret()]: 'x' },
+    client_certificate: client.cert,
+    client_key: client.key,
+  };
+  for (const line of client.key.split('\n').slice(1, -2)) secret(line);
+  const manage = { key: managementKey, headers: { 'svc-idempotency-key': word() } };
+  const proxied = await send(201, 'POST /proxies', { ...manage, body: proxy });
+  secret(proxied.body.key);
+  const proxyPath = `/proxies/${proxied.body.id}`;
+  const more = { configuration: { MORE: secret() } };
+  await send(204, `PATCH ${proxyPath}`, { key: managementKey, body: more });
+  await send(200, `PUT ${proxyPath}`, { key: managementKey, body: proxy });
+  await send(200, 'GET /proxies', { key: managementKey });
+  for (const wrong of [
+    { destination_url: `http://${secret()}.example` },
+    { configuration: { A: secret().padEnd(10_001, 'x') } },
+    { client_key: secret() },
+    { allowed_paths: [secret()] },
+    { application: { id: secret() } },
+  ]) {
+    await send(400, 'POST /proxies', { key: managementKey, body: { ...proxy, ...wrong } });
+  }
+  await send(204, `DELETE ${proxyPath}`, { key: managementKey });
 
   // Refused: the value is wrong, is in the wrong place, or comes with something wrong.
   const token = (more: object = {}) => ({ type: 'token', data: secret(), ...more });

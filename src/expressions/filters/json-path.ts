@@ -1,4 +1,5 @@
 /** JSONPath, RFC 9535, as far as it can be answered in bounded time: the filter `json`. */
+import assert from 'node:assert/strict';
 import {
   JSONPathEnvironment,
   JSONPathNode,
@@ -6,7 +7,7 @@ import {
   type JSONValue,
   jsonpath,
 } from 'json-p3';
-import type { Json } from '../../lib/json.ts';
+import { type Json, nestingMax } from '../../lib/json.ts';
 import { Recent } from '../../lib/recent.ts';
 import type { Budget } from '../evaluation/budget.ts';
 import { ExpressionError } from '../evaluation/error.ts';
@@ -73,6 +74,27 @@ export function followPath(path: JsonPath, value: Json, budget: Budget): Json {
   if (other !== undefined)
     throw new ExpressionError('json found several matches; the path must match only one');
   return (match?.value ?? null) as Json;
+}
+
+/** A name or an index: one step of a path that leads to one place. */
+export type Step = string | number;
+
+/** The steps of a singular path (RFC 9535, section 2.3.5.1); `undefined` for any other text. */
+export function singularSteps(text: string): readonly Step[] | undefined {
+  if (text.length > pathLengthMax) return undefined;
+  try {
+    const query = environment.compile(text);
+    if (!query.singularQuery() || query.segments.length > nestingMax) return undefined;
+    return query.segments.flatMap((segment) => segment.selectors.map(stepOf));
+  } catch {
+    return undefined;
+  }
+}
+
+function stepOf(selector: Selector): Step {
+  if (selector instanceof selectors.NameSelector) return selector.name;
+  assert(selector instanceof selectors.IndexSelector, 'a singular path has names and indexes');
+  return selector.index;
 }
 
 function parse(text: string): JSONPathQuery {

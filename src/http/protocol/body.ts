@@ -114,10 +114,12 @@ function mediaTypeOf(contentType: string | undefined): string | undefined {
 
 /** @throws VaultError `unsupported_media_type` when the body is not sent as the route takes it. */
 export function checkMediaType(
-  { body, mediaType = 'application/json' }: Route,
+  { body, mediaType = 'application/json', otherMediaType, bodyMayBeEmpty = false }: Route,
   { headers, method }: Exchange,
 ): void {
-  if (!body || mediaTypeOf(headers['content-type']) === mediaType) return;
+  const given = mediaTypeOf(headers['content-type']);
+  if (!body || given === mediaType || (bodyMayBeEmpty && isEmpty(headers))) return;
+  if (given !== undefined && given === otherMediaType) return;
   throw new VaultError('unsupported_media_type', {
     public: `The body must be sent as ${mediaType}.`,
     headers: method === 'PATCH' ? { 'accept-patch': mediaType } : {},

@@ -27,8 +27,12 @@ interface Declared<P extends TSchema, Q extends TSchema, B extends TSchema> {
   readonly query?: Q;
   /** Of a stream, one line of it. */
   readonly body?: B;
-  /** The only media type of the body. */
+  /** The media type of the body. */
   readonly mediaType?: string;
+  /** Another one under which clients send the same. */
+  readonly otherMediaType?: string;
+  /** No body is read as an empty object. */
+  readonly bodyMayBeEmpty?: boolean;
   /** The body of a stream is one line of it. */
   readonly reply: {
     readonly status: Reply['status'];

@@ -22,12 +22,13 @@ export function createValidation({
   const validateParams = params && compileValidator(params, 'params');
   const validateQuery = query && compileValidator(query, 'querystring');
   const validateBody = body && !('stream' in route) && compileValidator(body, 'body');
+  const absent = route.bodyMayBeEmpty ? {} : null;
   return (exchange) => {
     if (validateParams) exchange.params = valid(validateParams(exchange.params));
     if (validateBody) {
       // Any JSON is more than nothing.
       if (body === anyJson && exchange.body === undefined) throw invalid('body', 'is required');
-      exchange.body = valid(validateBody(exchange.body ?? null));
+      exchange.body = valid(validateBody(exchange.body ?? absent));
     }
     if (validateQuery) exchange.query = valid(validateQuery(exchange.query));
   };

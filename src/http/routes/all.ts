@@ -3,6 +3,7 @@
 import type { Random } from '../../lib/random.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { Tenants } from '../../rules/tenant.ts';
+import type { OpenEncrypted } from '../../vault/client-keys/open-encrypted.ts';
 import type { Enrichments } from '../../vault/enrichments/enrichments.ts';
 import type { PageEnds } from '../../vault/logs/list.ts';
 import type { ProxyFinder } from '../../vault/proxies/find.ts';
@@ -11,6 +12,7 @@ import type { OpenRoute, Route } from '../protocol/route.ts';
 import { accessRoutes } from './access.ts';
 import { applicationKeyRoutes } from './application-keys.ts';
 import { applicationRoutes } from './applications.ts';
+import { clientKeyRoutes } from './client-keys.ts';
 import { docsRoutes } from './docs.ts';
 import { enrichmentRoutes } from './enrichments.ts';
 import { healthRoutes } from './health.ts';
@@ -31,6 +33,7 @@ export interface RouteTools extends TokenReading {
   readonly enrichments: Enrichments;
   readonly pageEnds: PageEnds;
   readonly proxies: ProxyFinder;
+  readonly openEncrypted: OpenEncrypted;
   /** The vault's own, as clients call it, where the operator says it. */
   readonly ownHost: string | undefined;
   /** The service's own, for the description of the interface. */
@@ -53,6 +56,7 @@ export function routesOf(tools: RouteTools): Routes {
     ...applicationRoutes(tools),
     ...applicationKeyRoutes(tools),
     ...proxyRoutes(tools),
+    ...clientKeyRoutes(tools),
     ...accessRoutes(tools),
     ...sessionRoutes(tools),
     ...tenantRoutes(tools),

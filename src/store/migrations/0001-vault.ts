@@ -94,6 +94,18 @@ export function vault(types: ColumnTypes): string[] {
       constraint proxy_addresses_key primary key (address)
     )`,
     'create index proxy_addresses_by_owner on proxy_addresses (tenant_id, proxy_id)',
+    `create table client_keys (
+      tenant_id ${text} not null,
+      client_key_id ${text} not null,
+      version ${integer} not null,
+      private_key ${bytes} not null,
+      created_by ${text} not null,
+      created_at ${integer} not null,
+      expires_at ${integer} not null,
+      proof ${text} not null,
+      constraint client_keys_key primary key (tenant_id, client_key_id)
+    )`,
+    'create index client_keys_by_expiry on client_keys (tenant_id, expires_at)',
     `create table tokens (
       tenant_id ${tenant} not null,
       token_id ${bytes} not null,

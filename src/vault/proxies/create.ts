@@ -12,7 +12,7 @@ import type { Store } from '../../store/store.ts';
 import { addressesToChange, requireApplication } from './queries.ts';
 import { type ProxyRequest, parseProxy } from './request.ts';
 import { proxyRow } from './row.ts';
-import { viewProxy } from './view.ts';
+import { configurationPermission, viewProxy, viewWithoutValues } from './view.ts';
 
 export interface ProxyReading {
   readonly store: Store;
@@ -63,7 +63,12 @@ export function createProxy(
         insert: { proxies: [row], ...insert },
         entries: [entryOf(caller, now, { entity: 'proxy', id, operation: 'create' })],
       },
-      reply: { status: 201, location: `/proxies/${id}`, body: viewProxy(caller, row) },
+      reply: {
+        status: 201,
+        location: `/proxies/${id}`,
+        body: viewProxy(caller, row),
+        narrower: { permission: configurationPermission, body: viewWithoutValues(caller, row) },
+      },
     };
   };
 }

@@ -6,13 +6,22 @@ import { holds } from '../../rules/policy.ts';
 import type { Row } from '../../store/tables.ts';
 import { openProxy } from './row.ts';
 
+/** The values of a configuration are for those who may change them; others see the names. */
+export const configurationPermission = 'proxy:update';
+
 /**
- * The values of the configuration are for those who may change them; others see the names. Nobody sees the
- * client's private key.
+ * As much as the caller may see. Nobody sees the client's private key.
  * @throws VaultError `integrity` when the row was altered.
  */
 export function viewProxy(caller: Caller, row: Row<'proxies'>): object {
-  const { key, definition } = openProxy(caller.tenant, row).reveal();
+  const { configuration } = openProxy(caller.tenant, row).reveal().definition;
+  const view = viewWithoutValues(caller, row);
+  return holds(caller.policy, configurationPermission) ? { ...view, configuration } : view;
+}
+
+/** The proxy with the names of its configuration alone. */
+export function viewWithoutValues({ tenant }: Caller, row: Row<'proxies'>): object {
+  const { key, definition } = openProxy(tenant, row).reveal();
   const { configuration, client_certificate, client_key: _key, ...rest } = definition;
   const { allowed_paths, allowed_methods, ...settings } = rest;
   return {
@@ -23,9 +32,7 @@ export function viewProxy(caller: Caller, row: Row<'proxies'>): object {
     ...settings,
     ...singular('request_transform', settings.request_transforms),
     ...singular('response_transform', settings.response_transforms),
-    configuration: holds(caller.policy, 'proxy:update')
-      ? configuration
-      : Object.fromEntries(Object.keys(configuration).map((name) => [name, null])),
+    configuration: Object.fromEntries(Object.keys(configuration).map((name) => [name, null])),
     proxy_host: row.host,
     ...(allowed_paths && { allowed_paths }),
     ...(allowed_methods && { allowed_methods }),

@@ -1,10 +1,10 @@
 /** Detokenizing: any JSON in which references to tokens are replaced by what they hold. */
 import { ExpressionError } from '../../expressions/evaluation/error.ts';
 import { type Evaluation, newEvaluation } from '../../expressions/evaluation/evaluation.ts';
+import type { Reference } from '../../expressions/reading.ts';
 import {
   type ExpressionLimit,
   evaluateReferences,
-  type Reference,
   type ReferenceTemplate,
   readReferences,
 } from '../../expressions/references.ts';

@@ -1,5 +1,5 @@
 /** Where the public product differs from the interface document: one row per dialect. */
-import type { ReferenceKind } from '../../expressions/references.ts';
+import type { ReferenceKind } from '../../expressions/reading.ts';
 
 interface Dialect {
   /** What replaces `{{ <id> }}` in a body that is only a list of tokens. */

@@ -1,5 +1,5 @@
 /** How much the targets of references have together, found out before any of them is read whole. */
-import type { Reference } from '../../expressions/references.ts';
+import type { Reference } from '../../expressions/reading.ts';
 import { parseTokenId, parseUuid, type TenantId, type TokenIntentId } from '../../lib/ids.ts';
 import { bytesOfIntents, bytesOfTokens } from '../../store/queries/stored-sizes.ts';
 import type { Store } from '../../store/store.ts';

@@ -1,6 +1,6 @@
 /** What a reference leads to: a token or a token intent, with the caller's grant on it. */
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
-import type { Reference } from '../../expressions/references.ts';
+import type { Reference } from '../../expressions/reading.ts';
 import type { Instant } from '../../lib/clock.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import type { Caller } from '../../rules/caller.ts';

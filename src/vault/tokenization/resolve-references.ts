@@ -1,5 +1,5 @@
 /** Resolving references to tokens and token intents: all of them, each decided and logged once, or none. */
-import type { Reference } from '../../expressions/references.ts';
+import type { Reference } from '../../expressions/reading.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';

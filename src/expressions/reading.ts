@@ -1,0 +1,69 @@
+/** How expressions are found in a text, and what one begins with: the same for every place that names tokens. */
+import { Tokenizer } from 'liquidjs';
+import { tokenIdLengthMax } from '../lib/ids.ts';
+import { expressionLengthMax } from './engine.ts';
+
+/** What an expression begins with: the data of a token, the token itself, or a token intent. */
+export type ReferenceKind = 'data' | 'token' | 'token_intent';
+
+export interface Reference {
+  readonly kind: ReferenceKind;
+  readonly id: string;
+}
+
+/** Where an expression begins, or a part that is to be taken literally. */
+export const markPattern = /\{\{|\{%-?\s*raw\s*-?%\}/g;
+export const rawEndPattern = /\{%-?\s*endraw\s*-?%\}/g;
+
+export function firstMatch(pattern: RegExp, text: string, from: number): RegExpExecArray | null {
+  pattern.lastIndex = from;
+  return pattern.exec(text);
+}
+
+/** An id ends at the first pipe or at the end of the expression: it may hold anything else. */
+const idPattern = /[^|}]*(?:\}(?!\})[^|}]*)*/y;
+const kindPattern = /^(token_intent|token)\s*:\s*/;
+
+export interface Head {
+  /** Without the spaces around them. */
+  readonly words: string;
+  /** Where the filters begin, or the closing braces. */
+  readonly end: number;
+}
+
+/** What comes before the filters of the expression whose braces end at `begin`. */
+export function headAt(text: string, begin: number): Head {
+  const written = firstMatch(idPattern, text, begin)?.[0] ?? '';
+  return { words: written.trim(), end: begin + written.length };
+}
+
+/** What a head refers to; `undefined` without an id or with one that is too long. */
+export function referenceOf(words: string): Reference | undefined {
+  const prefix = kindPattern.exec(words);
+  const id = words.slice(prefix?.[0].length ?? 0);
+  if (id === '' || id.length > tokenIdLengthMax) return undefined;
+  return { kind: (prefix?.[1] ?? 'data') as ReferenceKind, id };
+}
+
+/** The end of the filters that begin at `from`; braces within quotes do not end them. */
+export function endOfExpression(text: string, from: number): number | undefined {
+  if (text.startsWith('}}', from)) return from + 2;
+  const range: [number, number] = [from, Math.min(text.length, from + expressionLengthMax)];
+  const end = new Tokenizer(text, undefined, undefined, range).readToDelimiter('}}', true);
+  return end < 0 ? undefined : end;
+}
+
+/** Each reference once, in the order in which they were found. */
+export class References {
+  readonly list: Reference[] = [];
+  readonly #positions = new Map<string, number>();
+
+  /** Where the reference is in the list. */
+  add(reference: Reference): number {
+    const key = `${reference.kind}:${reference.id}`;
+    const known = this.#positions.get(key);
+    if (known !== undefined) return known;
+    this.#positions.set(key, this.list.length);
+    return this.list.push(reference) - 1;
+  }
+}

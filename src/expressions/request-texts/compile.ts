@@ -1,0 +1,100 @@
+/** The text of a request with expressions in it: compiled once, written with the values it refers to. */
+import type { Json } from '../../lib/json.ts';
+import type { Evaluation } from '../evaluation/evaluation.ts';
+import { newEvaluation } from '../evaluation/evaluation.ts';
+import { guarded } from '../expression.ts';
+import { type Reference, References } from '../reading.ts';
+import { percentsWithPlus, plain } from './encodings.ts';
+import type { Gathered } from './expressions.ts';
+import type { TextForm } from './forms.ts';
+import { parseWritten, readJson } from './json.ts';
+import { type Part, readUniform } from './parts.ts';
+import { readPath } from './path.ts';
+import { type RequestScope, variablesOf } from './scope.ts';
+import { readXml } from './xml.ts';
+
+export interface CompiledText {
+  /** Each reference once, in the order of the text. */
+  readonly references: readonly Reference[];
+  /** How many expressions there are, equal ones counted each. */
+  readonly expressionCount: number;
+  readonly parts: readonly Part[];
+}
+
+const readers: Readonly<Record<TextForm, (text: string, gathered: Gathered) => Part[]>> = {
+  json: readJson,
+  xml: readXml,
+  path: readPath,
+  form: (text, gathered) =>
+    readUniform(text, { form: 'form', encoding: percentsWithPlus }, gathered),
+  query: (text, gathered) =>
+    readUniform(text, { form: 'query', encoding: percentsWithPlus }, gathered),
+  text: (text, gathered) => readUniform(text, { form: 'text', encoding: plain }, gathered),
+  header: (text, gathered) => readUniform(text, { form: 'header', encoding: plain }, gathered),
+};
+
+export interface ReadText {
+  /** Can be evaluated once all is compiled. */
+  readonly text: CompiledText;
+  /** To be called once each, with pauses in between: a body may have many expressions. */
+  readonly uncompiled: readonly (() => void)[];
+}
+
+/**
+ * Reads a text and leaves the compiling to the caller, who serves other requests in between.
+ *
+ * @throws ExpressionError with the place of what is no expression, as do the parts to be compiled, and
+ * for more than 10,000 of them. It repeats nothing of the text.
+ */
+export function readText(text: string, form: TextForm): ReadText {
+  const gathered: Gathered = { references: new References(), uncompiled: [], expressionCount: 0 };
+  const parts = readers[form](text, gathered);
+  const { references, expressionCount, uncompiled } = gathered;
+  return { text: { references: references.list, expressionCount, parts }, uncompiled };
+}
+
+/**
+ * The same with everything compiled.
+ *
+ * @throws ExpressionError
+ */
+export function compileText(text: string, form: TextForm): CompiledText {
+  const { text: compiled, uncompiled } = readText(text, form);
+  for (const compile of uncompiled) compile();
+  return compiled;
+}
+
+/**
+ * The text with every expression replaced by its value, written so that it is one value where it stands.
+ *
+ * @throws ExpressionError with the place of the expression that cannot be evaluated or written there.
+ */
+export function evaluateText(
+  { references, parts }: CompiledText,
+  scope: RequestScope,
+  evaluation: Evaluation = newEvaluation(),
+): string {
+  const values = references.map((reference) => scope.valueOf(reference) ?? null);
+  const evaluating = { values, scope, variables: variablesOf(scope), evaluation };
+  evaluation.budget.begin();
+  const write = (part: Part) => (typeof part === 'string' ? part : part(evaluating));
+  return guarded(() => parts.map(write).join(''));
+}
+
+/**
+ * Any JSON whose strings hold expressions, such as what a transform makes a token of.
+ *
+ * @throws ExpressionError
+ */
+export function compileValue(value: Json): CompiledText {
+  return compileText(JSON.stringify(value), 'json');
+}
+
+/** @throws ExpressionError */
+export function evaluateValue(
+  compiled: CompiledText,
+  scope: RequestScope,
+  evaluation: Evaluation = newEvaluation(),
+): Json {
+  return parseWritten(evaluateText(compiled, scope, evaluation));
+}

@@ -1,0 +1,41 @@
+/** A path of an address: no value adds a segment, removes one, or leads out of the path. */
+import { ExpressionError } from '../evaluation/error.ts';
+import { percents } from './encodings.ts';
+import { type Evaluating, type Gathered, type Piece, piecesOf } from './expressions.ts';
+import { type Part, percentEncoded, writtenPiece } from './parts.ts';
+
+export function readPath(text: string, gathered: Gathered): Part[] {
+  const pieces = piecesOf({ text, offset: 0, encoding: percents }, gathered);
+  if (pieces.every((piece) => typeof piece === 'string')) return [pieces.join('')];
+  return [(evaluating) => writePath(pieces, evaluating)];
+}
+
+/** What URLs take for a slash. */
+const slashPattern = /[/\\]/;
+
+function writePath(pieces: readonly Piece[], evaluating: Evaluating): string {
+  let segment = { text: '', evaluated: false };
+  const written = pieces.map((piece) => {
+    const text = writtenPiece(piece, evaluating, percentEncoded);
+    const evaluated = typeof piece !== 'string';
+    const [first = '', ...others] = evaluated ? [text] : text.split(slashPattern);
+    segment = { text: segment.text + first, evaluated: segment.evaluated || evaluated };
+    for (const other of others) {
+      checkSegment(segment);
+      segment = { text: other, evaluated: false };
+    }
+    return text;
+  });
+  checkSegment(segment);
+  return written.join('');
+}
+
+/** Of dots alone it leads upwards, encoded or not; an empty one vanishes where slashes are merged. */
+const notASegmentPattern = /^(?:\.|%2[eE]){0,2}$/;
+
+function checkSegment({ text, evaluated }: { text: string; evaluated: boolean }): void {
+  if (!evaluated || !notASegmentPattern.test(text)) return;
+  throw new ExpressionError(
+    'a segment of the path with an expression must not be empty, "." or ".."',
+  );
+}

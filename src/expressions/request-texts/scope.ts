@@ -1,0 +1,127 @@
+/** What expressions of a request may name besides tokens, and what those names give. */
+import { type FilteredValueToken, Tokenizer, TypeGuards } from 'liquidjs';
+import { isObject, type Json } from '../../lib/json.ts';
+import { ExpressionError } from '../evaluation/error.ts';
+import type { ExpressionScope } from '../evaluation/evaluation.ts';
+import type { Reference } from '../reading.ts';
+
+type Token = FilteredValueToken['initial']['postfix'][number];
+type Names = Readonly<Record<string, string>>;
+
+/** What is absent is not available where the text is used: naming it is an error. */
+export interface RequestScope {
+  readonly valueOf: (reference: Reference) => Json | undefined;
+  /** Of the proxy: `config: NAME` and `proxy.config.NAME`. */
+  readonly config?: Names;
+  /** `proxy.request`: headers by their names as they were sent, and the body as text. */
+  readonly request?: { readonly headers: Names; readonly body?: string };
+  /** What the caller sent encrypted, decrypted. */
+  readonly encrypted?: Json;
+  /** The tokens that transforms made, by the identifiers of the transforms. */
+  readonly transforms?: ReadonlyMap<string, Json>;
+  /** The body of the destination's response. */
+  readonly res?: Json;
+}
+
+/** Those names that are variables of the language, so that filters can be given them, too. */
+export type Variables = ExpressionScope;
+
+export function variablesOf({ config, request, encrypted, res }: RequestScope): Variables {
+  const proxy = { ...(request && { request }), ...(config && { config }) };
+  return {
+    ...((request || config) && { proxy: proxy as Json }),
+    ...(encrypted !== undefined && { encrypted }),
+    ...(res !== undefined && { res }),
+  };
+}
+
+const roots = new Set(['proxy', 'encrypted', 'res']);
+
+/** True where an expression begins with a variable; all other words are ids of tokens. */
+export function beginsWithVariable(text: string, at: number): boolean {
+  const pattern = /\s*(?:proxy|encrypted|res)\s*(?:[.[|]|\}\})/y;
+  pattern.lastIndex = at;
+  return pattern.test(text);
+}
+
+/** The names of one path of variables, as far as they are written out. */
+export type VariablePath = readonly string[];
+
+export interface VariablesRead {
+  readonly paths: readonly VariablePath[];
+  /** The same content with `res` for the whole of the body, which callers write as `res.json`. */
+  readonly content: string;
+}
+
+/**
+ * What an expression reads: `content` is all between its braces, a valid value with filters.
+ *
+ * @throws ExpressionError for a name that no request has.
+ */
+export function variablesRead(content: string, known: readonly string[] = []): VariablesRead {
+  const paths: VariablePath[] = [];
+  const bodies: (readonly [begin: number, end: number])[] = [];
+  const { initial, filters } = new Tokenizer(content).readFilteredValue();
+  const given = filters.flatMap(({ args }) =>
+    args.map((argument) => (Array.isArray(argument) ? argument[1] : argument)),
+  );
+  const pending: (Token | undefined)[] = [...initial.postfix, ...given];
+  while (pending.length > 0) {
+    const token = pending.pop();
+    if (!TypeGuards.isPropertyAccessToken(token)) continue;
+    const { props } = token;
+    pending.push(token.variable, ...props);
+    const path: string[] = [];
+    for (const step of props) {
+      if (!('content' in step) || TypeGuards.isPropertyAccessToken(step)) break;
+      path.push(String(step.content));
+    }
+    const [root = '', member] = path;
+    if (known.includes(root)) continue;
+    if (!roots.has(root)) throw new ExpressionError('a filter is given an unknown name');
+    const [first, second] = props;
+    if (root !== 'res' || member !== 'json' || !first || !second) {
+      paths.push(path);
+    } else {
+      paths.push([root]);
+      bodies.push([first.end, second.end]);
+    }
+  }
+  return { paths, content: without(content, bodies) };
+}
+
+function without(text: string, ranges: readonly (readonly [number, number])[]): string {
+  return ranges
+    .toSorted(([one], [other]) => other - one)
+    .reduce((left, [begin, end]) => left.slice(0, begin) + left.slice(end), text);
+}
+
+/** @throws ExpressionError when the request does not have what the path names. */
+export function checkPath(path: VariablePath, variables: Variables): void {
+  const [root = '', ...steps] = path;
+  const variable = variables[root];
+  if (variable === undefined) throw new ExpressionError(`"${root}" is not available here`);
+  // What is missing in data is null, as everywhere; headers and configuration are known by name.
+  if (root !== 'proxy') return;
+  let value: Json | undefined = variable;
+  for (const step of steps) {
+    if (!isObject(value)) return;
+    value = Object.hasOwn(value, step) ? value[step] : undefined;
+    if (value === undefined) throw new ExpressionError('names what this request does not have');
+  }
+}
+
+/** @throws ExpressionError when there is no such entry. */
+export function configured(name: string, { config }: RequestScope): string {
+  if (config === undefined) throw new ExpressionError('"config" is not available here');
+  const value = Object.hasOwn(config, name) ? config[name] : undefined;
+  if (value !== undefined) return value;
+  throw new ExpressionError('names an entry that the configuration does not have');
+}
+
+/** @throws ExpressionError when no transform of that identifier made a token. */
+export function transformed(identifier: string, { transforms }: RequestScope): Json {
+  const value = transforms?.get(identifier);
+  if (value !== undefined) return value;
+  throw new ExpressionError('names a transform that has not made a token here');
+}

@@ -1,0 +1,19 @@
+/** Shapes of the keys by which clients encrypt. */
+import Type from 'typebox';
+import { nullable, strict, text, timestamp, uuid } from './shared.ts';
+
+export const clientKeyRequest = Type.Object({ expires_at: nullable(text) }, strict);
+
+export const clientKey = Type.Object(
+  {
+    id: uuid,
+    public_key_pem: Type.Optional(text),
+    expires_at: timestamp,
+    created_by: uuid,
+    created_at: timestamp,
+  },
+  {
+    description:
+      'A key by which clients encrypt for the vault. Only the response to its creation has the public key.',
+  },
+);

@@ -1,0 +1,17 @@
+/** Queries about the keys by which clients encrypt. */
+import type { Instant } from '../../lib/clock.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import type { Query } from '../store.ts';
+import type { Row } from '../tables.ts';
+
+/** Those that have not expired, newest first. */
+export function liveClientKeys(tenant: TenantId, now: Instant): Query<Row<'client_keys'>> {
+  return (db) =>
+    db
+      .selectFrom('client_keys')
+      .selectAll()
+      .where('tenant_id', '=', tenant)
+      .where('expires_at', '>', now)
+      .orderBy('created_at', 'desc')
+      .orderBy('client_key_id', 'desc');
+}

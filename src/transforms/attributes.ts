@@ -1,0 +1,145 @@
+/** The attributes of transforms, each checked and named where it is wrong. */
+import { ExpressionError } from '../expressions/evaluation/error.ts';
+import { type Step, singularSteps } from '../expressions/filters/json-path.ts';
+import { compileText } from '../expressions/request-texts/compile.ts';
+import type { Findings } from '../lib/findings.ts';
+import { isObject, type Json, type JsonObject } from '../lib/json.ts';
+import { isHeaderName } from './append.ts';
+import { compilePattern, PatternError } from './mask.ts';
+
+/** The text that a transform appends, with its expressions. */
+export const valueLengthMax = 10_000;
+
+/** What one transform is read with. */
+export interface Reading {
+  readonly findings: Findings;
+  /** Of the transform, such as `response_transforms[0]`. */
+  readonly path: string;
+  readonly options: JsonObject;
+  /** Those of the transforms before it in the list. */
+  readonly identifiers: Set<string>;
+}
+
+export function isRegex(given: Json | undefined, findings: Findings, path: string): boolean {
+  if (given === 'regex') return true;
+  findings.add(
+    path,
+    given === 'chase_stratus_pan'
+      ? 'must be regex; chase_stratus_pan is not supported, because its format is not public'
+      : 'must be regex',
+  );
+  return false;
+}
+
+export function readReplacement(given: Json | undefined, findings: Findings, path: string) {
+  const text = typeof given === 'string' ? given : '';
+  if ([...text.slice(0, 3)].length === 1 && text.isWellFormed()) return text;
+  findings.add(path, 'must be exactly one character');
+  return undefined;
+}
+
+export function readPattern(given: Json | undefined, findings: Findings, path: string) {
+  if (typeof given !== 'string') {
+    findings.add(path, 'must be a regular expression');
+    return undefined;
+  }
+  try {
+    return compilePattern(given);
+  } catch (error) {
+    if (!(error instanceof PatternError)) throw error;
+    findings.add(path, error.message);
+    return undefined;
+  }
+}
+
+const identifierPattern = /^[A-Za-z0-9_-]{1,100}$/;
+
+export function readIdentifier({
+  options,
+  findings,
+  path,
+  identifiers,
+}: Reading): string | undefined {
+  const given = options['identifier'] ?? undefined;
+  if (given === undefined) return undefined;
+  const place = `${path}.options.identifier`;
+  if (typeof given !== 'string' || !identifierPattern.test(given)) {
+    findings.add(place, 'must have 1 to 100 letters, digits, "-" or "_"');
+    return undefined;
+  }
+  if (identifiers.has(given)) findings.add(place, 'must be unique in its list');
+  identifiers.add(given);
+  return given;
+}
+
+export function readToken({ options, findings, path }: Reading): JsonObject | undefined {
+  const token = options['token'] ?? undefined;
+  const place = `${path}.options.token`;
+  if (!isObject(token)) {
+    findings.add(place, 'must be an object, the request to create a token');
+    return undefined;
+  }
+  return checkStrings(token, findings, place) ? token : undefined;
+}
+
+/** Strings at any depth may hold expressions; names of members do not. */
+function checkStrings(json: Json, findings: Findings, path: string): boolean {
+  if (typeof json === 'string') return checkText(json, 'text', { findings, path });
+  if (typeof json !== 'object' || json === null) return true;
+  return Object.values(json).every((member) => checkStrings(member, findings, path));
+}
+
+function checkText(
+  text: string,
+  form: 'text' | 'header',
+  { findings, path }: { readonly findings: Findings; readonly path: string },
+): boolean {
+  try {
+    compileText(text, form);
+    return true;
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    findings.add(path, error.public);
+    return false;
+  }
+}
+
+const fieldValuePattern = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+export function readValue(
+  { options, findings, path }: Reading,
+  form: 'text' | 'header',
+): string | undefined {
+  const value = options['value'] ?? undefined;
+  const place = `${path}.options.value`;
+  if (typeof value !== 'string' || value.length > valueLengthMax) {
+    findings.add(place, `must be text of at most ${valueLengthMax} characters`);
+    return undefined;
+  }
+  if (form === 'header' && !fieldValuePattern.test(value)) {
+    findings.add(place, 'must not have a character that a header cannot hold');
+    return undefined;
+  }
+  return checkText(value, form, { findings, path: place }) ? value : undefined;
+}
+
+export function readPath({ options, findings, path }: Reading): readonly Step[] | undefined {
+  const given = options['location'] ?? undefined;
+  const steps = typeof given === 'string' ? singularSteps(given) : undefined;
+  if (steps !== undefined && steps.length > 0) return steps;
+  findings.add(
+    `${path}.options.location`,
+    "must be a JSONPath of one place, such as '$.a.b[0]', of at most 64 names and indexes",
+  );
+  return undefined;
+}
+
+export function readHeaderName({ options, findings, path }: Reading): string | undefined {
+  const given = options['location'] ?? undefined;
+  if (typeof given === 'string' && isHeaderName(given)) return given;
+  findings.add(
+    `${path}.options.location`,
+    'must be the name of a header, and not one that frames the message or is for one connection',
+  );
+  return undefined;
+}

@@ -1,0 +1,226 @@
+/** What a proxy does to requests and responses: the lists of transforms as callers write them, checked. */
+import type { Step } from '../expressions/filters/json-path.ts';
+import type { Findings } from '../lib/findings.ts';
+import { isObject, type Json, type JsonObject } from '../lib/json.ts';
+import {
+  isRegex,
+  type Reading,
+  readHeaderName,
+  readIdentifier,
+  readPath,
+  readPattern,
+  readReplacement,
+  readToken,
+  readValue,
+} from './attributes.ts';
+import type { Mask } from './mask.ts';
+
+export interface TokenizeTransform {
+  readonly type: 'tokenize';
+  /** A request to create a token, with expressions in its strings. */
+  readonly token: JsonObject;
+  readonly identifier: string | undefined;
+}
+
+export interface MaskTransform extends Mask {
+  readonly type: 'mask';
+}
+
+export interface AppendJsonTransform {
+  readonly type: 'append_json';
+  readonly value: string;
+  readonly location: readonly Step[];
+}
+
+export interface AppendTextTransform {
+  readonly type: 'append_text';
+  readonly value: string;
+}
+
+export interface AppendHeaderTransform {
+  readonly type: 'append_header';
+  readonly value: string;
+  /** The name of the header. */
+  readonly location: string;
+}
+
+export type RequestTransform = TokenizeTransform;
+export type ResponseTransform =
+  | TokenizeTransform
+  | MaskTransform
+  | AppendJsonTransform
+  | AppendTextTransform
+  | AppendHeaderTransform;
+
+/** Transforms of one list. */
+export const transformsMax = 20;
+
+type Read<T> = (given: JsonObject, reading: Reading) => T | undefined;
+
+interface Kind<T> {
+  readonly members: readonly string[];
+  readonly options: readonly string[];
+  readonly read: Read<T>;
+}
+
+/** The one place where transforms of type `code` are refused: their sandbox is a row like the others. */
+const code: Kind<never> = {
+  members: ['code', 'options'],
+  options: ['runtime'],
+  read: (_given, { findings, path }) => {
+    findings.add(`${path}.type`, 'code transforms are not supported yet');
+    return undefined;
+  },
+};
+
+const tokenize: Kind<TokenizeTransform> = {
+  members: ['options'],
+  options: ['token', 'identifier'],
+  read: (_given, reading) => {
+    const token = readToken(reading);
+    const identifier = readIdentifier(reading);
+    return token && { type: 'tokenize', token, identifier };
+  },
+};
+
+const mask: Kind<MaskTransform> = {
+  members: ['matcher', 'expression', 'replacement'],
+  options: [],
+  read: (given, { findings, path }) => {
+    const replacement = readReplacement(given['replacement'], findings, `${path}.replacement`);
+    if (!isRegex(given['matcher'], findings, `${path}.matcher`)) return undefined;
+    const pattern = readPattern(given['expression'], findings, `${path}.expression`);
+    if (pattern === undefined || replacement === undefined) return undefined;
+    return { type: 'mask', pattern, replacement };
+  },
+};
+
+const appendJson: Kind<AppendJsonTransform> = {
+  members: ['options'],
+  options: ['value', 'location'],
+  read: (_given, reading) => {
+    const value = readValue(reading, 'text');
+    const location = readPath(reading);
+    if (value === undefined || location === undefined) return undefined;
+    return { type: 'append_json', value, location };
+  },
+};
+
+const appendText: Kind<AppendTextTransform> = {
+  members: ['options'],
+  options: ['value', 'location'],
+  read: (_given, reading) => {
+    const value = readValue(reading, 'text');
+    return value === undefined ? undefined : { type: 'append_text', value };
+  },
+};
+
+const appendHeader: Kind<AppendHeaderTransform> = {
+  members: ['options'],
+  options: ['value', 'location'],
+  read: (_given, reading) => {
+    const value = readValue(reading, 'header');
+    const location = readHeaderName(reading);
+    if (value === undefined || location === undefined) return undefined;
+    return { type: 'append_header', value, location };
+  },
+};
+
+type Kinds<T> = Readonly<Record<string, Kind<T>>>;
+
+const requestKinds: Kinds<RequestTransform> = { code, tokenize };
+const responseKinds: Kinds<ResponseTransform> = {
+  code,
+  mask,
+  tokenize,
+  append_json: appendJson,
+  append_text: appendText,
+  append_header: appendHeader,
+};
+
+/** The valid ones of a list; what is wrong with the others is in the findings. No list is an empty one. */
+export function parseRequestTransforms(
+  given: Json | undefined,
+  findings: Findings,
+  path = 'request_transforms',
+): readonly RequestTransform[] {
+  return parseList(requestKinds, given, { findings, path });
+}
+
+/** The same of the transforms of responses. */
+export function parseResponseTransforms(
+  given: Json | undefined,
+  findings: Findings,
+  path = 'response_transforms',
+): readonly ResponseTransform[] {
+  return parseList(responseKinds, given, { findings, path });
+}
+
+function parseList<T>(
+  kinds: Kinds<T>,
+  given: Json | undefined,
+  { findings, path }: { readonly findings: Findings; readonly path: string },
+): readonly T[] {
+  if (given === undefined || given === null) return [];
+  if (!Array.isArray(given) || given.length > transformsMax) {
+    findings.add(path, `must be a list of at most ${transformsMax} transforms`);
+    return [];
+  }
+  const list: readonly Json[] = given;
+  const identifiers = new Set<string>();
+  if (list.filter((one) => isObject(one) && typeOf(one) === 'code').length > 1) {
+    findings.add(path, 'must have at most one transform of type code');
+  }
+  return list.flatMap((one, index) => {
+    const place = { findings, path: `${path}[${index}]`, identifiers };
+    return parseOne(kinds, one, place) ?? [];
+  });
+}
+
+function typeOf(given: JsonObject): Json {
+  return given['type'] ?? 'code';
+}
+
+function parseOne<T>(kinds: Kinds<T>, given: Json, place: Omit<Reading, 'options'>) {
+  const { findings, path } = place;
+  if (!isObject(given)) {
+    findings.add(path, 'must be an object');
+    return undefined;
+  }
+  const type = typeOf(given);
+  const kind = typeof type === 'string' && Object.hasOwn(kinds, type) ? kinds[type] : undefined;
+  if (kind === undefined) {
+    findings.add(`${path}.type`, `must be one of ${Object.keys(kinds).join(', ')}`);
+    return undefined;
+  }
+  refuseOthers(given, ['type', ...kind.members], { findings, path, type });
+  const options = given['options'] ?? {};
+  if (!isObject(options)) {
+    findings.add(`${path}.options`, 'must be an object');
+    return undefined;
+  }
+  refuseOthers(options, kind.options, { findings, path: `${path}.options`, type });
+  return kind.read(given, { ...place, options });
+}
+
+/** Members that every transform has in the product's models, and only some types use. */
+const knownMembers = new Set([
+  ...['type', 'code', 'matcher', 'expression', 'replacement', 'options'],
+  ...['token', 'identifier', 'value', 'location', 'runtime'],
+]);
+
+/** A name that is not ours is not repeated: it may be data that ended up as a name. */
+function refuseOthers(
+  given: JsonObject,
+  members: readonly string[],
+  { findings, path, type }: { findings: Findings; path: string; type: Json },
+): void {
+  for (const [name, value] of Object.entries(given)) {
+    if (value === null || members.includes(name)) continue;
+    if (knownMembers.has(name)) {
+      findings.add(`${path}.${name}`, `must be absent in a transform of type ${String(type)}`);
+    } else {
+      findings.add(path, 'has an unknown attribute');
+    }
+  }
+}

@@ -1,0 +1,196 @@
+/** Masking what a pattern finds in a text, in time that no pattern can make long. */
+import { MatcherInput, RE2JS, RE2JSSyntaxException } from 're2js';
+import { ExpressionError } from '../expressions/evaluation/error.ts';
+
+/** A pattern, in characters, and what it is compiled to, in instructions. */
+export const patternLengthMax = 500;
+export const programSizeMax = 1000;
+
+/**
+ * What masking one text may take: each character the engine looks at, multiplied by the instructions of
+ * the pattern. By measurement such a unit takes 5 to 45 nanoseconds.
+ */
+export const maskWorkMax = 32_000_000;
+
+/** Beginning a search takes as long as so many units. */
+const searchWork = 100;
+
+/** Characters that are compared, or copied, in the time of one unit. */
+const comparedPerUnit = 16;
+
+export interface Mask {
+  readonly pattern: RE2JS;
+  /** Exactly one character. */
+  readonly replacement: string;
+}
+
+/** Why a pattern is refused, for the caller. */
+export class PatternError extends Error {
+  override readonly name = 'PatternError';
+}
+
+/** @throws PatternError that says what the pattern must be, and repeats nothing of it. */
+export function compilePattern(text: string): RE2JS {
+  if (text.length > patternLengthMax) {
+    throw new PatternError(`must have at most ${patternLengthMax} characters`);
+  }
+  if (estimatedSize(text) > 10 * programSizeMax) throw tooLarge();
+  const pattern = compile(text);
+  if (pattern.programSize() > programSizeMax) throw tooLarge();
+  if (pattern.groupCount() > 0) return pattern;
+  throw new PatternError('must have at least one capture group, which says what is masked');
+}
+
+function tooLarge(): PatternError {
+  return new PatternError(
+    `must not compile to more than ${programSizeMax} instructions; repeat less often`,
+  );
+}
+
+function compile(text: string): RE2JS {
+  try {
+    return RE2JS.compile(text);
+  } catch (error) {
+    if (/\(\?(?:<?[=!]|>)|\\[1-9k]/.test(text)) {
+      throw new PatternError(
+        'must be a regular expression of RE2, which has neither lookaround nor backreferences',
+      );
+    }
+    const reason = error instanceof RE2JSSyntaxException ? error.getDescription() : 'not supported';
+    throw new PatternError(`must be a regular expression of RE2: ${reason}`);
+  }
+}
+
+const tokenPattern =
+  /\\[xpP]\{[^}]*\}|\\.|\[(?:\\.|[^\]\\])*\]|\(|\)|\{(?<least>\d+)(?:,(?<most>\d*))?\}|./gs;
+
+/** About how many instructions a pattern has once what it repeats is written out: compiling them takes seconds. */
+function estimatedSize(pattern: string): number {
+  const groups = [{ size: 0, last: 0 }];
+  for (const { 0: token, groups: named } of pattern.matchAll(tokenPattern)) {
+    const group = groups.at(-1) ?? { size: 0, last: 0 };
+    if (token === '(') {
+      groups.push({ size: 2, last: 0 });
+    } else if (token === ')' && groups.length > 1) {
+      groups.pop();
+      const outer = groups.at(-1) ?? group;
+      outer.last = group.size;
+      outer.size += group.size;
+    } else if (named?.['least'] !== undefined) {
+      const times = Math.max(Number(named['least']), Number(named['most'] ?? 0), 1);
+      group.size += group.last * (times - 1);
+      group.last *= times;
+    } else {
+      group.size += 1;
+      group.last = 1;
+    }
+  }
+  return groups.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** The work that is left of a mask. */
+class Allowance {
+  #left = maskWorkMax;
+
+  use(work: number): void {
+    this.#left -= work;
+    if (this.#left < 0) {
+      throw new ExpressionError(`a mask needs more than ${maskWorkMax} units of work`);
+    }
+  }
+}
+
+/** A text that is paid for as the engine reads it: a search may go through all of it once for each match. */
+class PaidText extends String {
+  readonly #text: string;
+  readonly #size: number;
+  readonly #allowance: Allowance;
+
+  constructor(text: string, size: number, allowance: Allowance) {
+    super(text);
+    this.#text = text;
+    this.#size = size;
+    this.#allowance = allowance;
+  }
+
+  override charCodeAt(index: number): number {
+    this.#allowance.use(this.#size);
+    return this.#text.charCodeAt(index);
+  }
+
+  override indexOf(searched: string, from = 0): number {
+    const found = this.#text.indexOf(searched, from);
+    const end = found < 0 ? this.#text.length : found;
+    this.#allowance.use((end - from) / comparedPerUnit + searchWork);
+    return found;
+  }
+}
+
+/**
+ * The text with every match masked: within it each occurrence of what a capture group found is replaced,
+ * one replacement for one character. Between two matches the caller may serve others.
+ *
+ * @throws ExpressionError when the mask is too much work for this text.
+ */
+export function* maskInParts(
+  text: string,
+  { pattern, replacement }: Mask,
+): Generator<void, string> {
+  const allowance = new Allowance();
+  const paid = new PaidText(text, pattern.programSize(), allowance);
+  const matcher = pattern.matcher(MatcherInput.utf16(paid));
+  let masked = '';
+  let kept = 0;
+  for (;;) {
+    allowance.use(searchWork);
+    if (!matcher.find()) return masked + text.slice(kept);
+    const [begin, end] = [matcher.start(), matcher.end()];
+    const values = new Set<string>();
+    for (let group = 1; group <= pattern.groupCount(); group += 1) {
+      if (matcher.start(group) < 0) continue;
+      values.add(text.slice(matcher.start(group), matcher.end(group)));
+    }
+    values.delete('');
+    if (values.size > 0) {
+      const match = text.slice(begin, end);
+      const hidden = hiddenIn(match, values, allowance);
+      masked += text.slice(kept, begin) + withHidden(match, hidden, replacement);
+      kept = end;
+    }
+    yield;
+  }
+}
+
+/** The same at once. */
+export function maskText(text: string, mask: Mask): string {
+  const parts = maskInParts(text, mask);
+  for (;;) {
+    const { done, value } = parts.next();
+    if (done) return value;
+  }
+}
+
+/** Which code units of the match belong to an occurrence of a value, overlapping ones included. */
+function hiddenIn(match: string, values: ReadonlySet<string>, allowance: Allowance): Uint8Array {
+  const hidden = new Uint8Array(match.length);
+  for (const value of values) {
+    const places = match.length - value.length + 1;
+    allowance.use(searchWork + (places * value.length) / comparedPerUnit);
+    let end = 0;
+    for (let at = match.indexOf(value); at >= 0; at = match.indexOf(value, at + 1)) {
+      allowance.use(2);
+      hidden.fill(1, Math.max(at, end), at + value.length);
+      end = at + value.length;
+    }
+  }
+  return hidden;
+}
+
+function withHidden(match: string, hidden: Uint8Array, replacement: string): string {
+  let masked = '';
+  for (let at = 0, next = at; at < match.length; at = next) {
+    next = at + ((match.codePointAt(at) ?? 0) > 0xffff ? 2 : 1);
+    masked += hidden[at] || hidden[next - 1] ? replacement : match.slice(at, next);
+  }
+  return masked;
+}

@@ -1,0 +1,74 @@
+/** A client's encryption key as it is stored: its private half sealed, the whole row proven. */
+import { type ClientKey, readClientKey } from '../../crypto/client-key.ts';
+import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
+import type { Instant } from '../../lib/clock.ts';
+import { formatTimestamp } from '../../lib/dates.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { type ClientKeyId, parseUuid } from '../../lib/ids.ts';
+import type { Random } from '../../lib/random.ts';
+import { proven, requireProven } from '../../rules/proven-row.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+
+export interface ClientKeySealing {
+  readonly tenant: Tenant;
+  /** PEM. */
+  readonly privateKey: string;
+  readonly random: Random;
+}
+
+type Unsealed = Omit<Row<'client_keys'>, 'private_key' | 'proof'>;
+
+export function clientKeyRow(
+  { tenant, privateKey, random }: ClientKeySealing,
+  row: Unsealed,
+): Row<'client_keys'> {
+  const keys = tenant.keyring.sealing('data');
+  const private_key = sealText(keys, bindingOf(row), privateKey, random);
+  return proven(tenant, 'client_keys', { ...row, private_key });
+}
+
+/** @throws VaultError `integrity` when the row was altered. */
+export function openClientKey(tenant: Tenant, row: Row<'client_keys'>): ClientKey {
+  const { private_key } = requireProven(tenant, 'client_keys', row);
+  const text = openText(tenant.keyring.sealing('data'), bindingOf(row), private_key);
+  return readClientKey(text.reveal());
+}
+
+function bindingOf({ tenant_id, client_key_id }: Unsealed): Binding {
+  return { tenant: tenant_id, id: client_key_id, field: 'client_key.private_key' };
+}
+
+/** The key, unless it has expired; `undefined` also for a text that is no id. */
+export async function findClientKey(
+  store: Store,
+  { id: tenant_id }: Tenant,
+  { id, now }: { readonly id: string; readonly now: Instant },
+): Promise<Row<'client_keys'> | undefined> {
+  const client_key_id = parseUuid<ClientKeyId>(id);
+  const row = client_key_id && (await store.get('client_keys', { tenant_id, client_key_id }));
+  return row && row.expires_at > now ? row : undefined;
+}
+
+/** @throws VaultError `not_found`, alike for one that is missing, has expired, or is another tenant's. */
+export async function clientKeyOf(
+  store: Store,
+  tenant: Tenant,
+  asked: { readonly id: string; readonly now: Instant },
+): Promise<Row<'client_keys'>> {
+  const row = await findClientKey(store, tenant, asked);
+  if (row) return row;
+  throw new VaultError('not_found', { public: 'There is no key with this id.' });
+}
+
+/** @param publicKey PEM; only the response to the creation has it. */
+export function viewClientKey(row: Row<'client_keys'>, publicKey?: string): object {
+  return {
+    id: row.client_key_id,
+    ...(publicKey !== undefined && { public_key_pem: publicKey }),
+    expires_at: formatTimestamp(row.expires_at),
+    created_by: row.created_by,
+    created_at: formatTimestamp(row.created_at),
+  };
+}

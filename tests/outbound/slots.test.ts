@@ -1,0 +1,65 @@
+/** The number of requests under way: its limits by place, by partition and in total. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Slots } from '../../src/outbound/slots.ts';
+
+const limits = { placeMax: 2, partitionMax: 3, totalMax: 4 };
+
+function taking() {
+  const slots = new Slots(limits);
+  const granted: string[] = [];
+  const take = async (name: string, signal = new AbortController().signal) => {
+    const [partition = '', place = ''] = name.split(' ');
+    const release = await slots.take({ partition, place: `${partition} ${place}`, signal });
+    granted.push(name);
+    return release;
+  };
+  return { granted, take };
+}
+
+const microtasks = async () => {
+  for (let count = 0; count < 10; count += 1) await undefined;
+};
+
+test('a place, a partition and the whole each have their limit', async () => {
+  for (const [names, last] of [
+    [['a x', 'a x'], 'a x'],
+    [['a x', 'a y', 'a z'], 'a w'],
+    [['a x', 'b x', 'c x', 'd x'], 'e x'],
+  ] as const) {
+    const { granted, take } = taking();
+    const releases = await Promise.all(names.map((name) => take(name)));
+    const waiting = take(last);
+    await microtasks();
+    assert.deepEqual(granted, names);
+    releases[0]?.();
+    await waiting;
+    assert.deepEqual(granted, [...names, last]);
+  }
+});
+
+test('whoever waits longest goes first, and a full place holds up no other', async () => {
+  const { granted, take } = taking();
+  const [release] = [await take('a x'), await take('a x')];
+  const waiting = [take('a x'), take('a x'), take('b y')];
+  await microtasks();
+  assert.deepEqual(granted, ['a x', 'a x', 'b y']);
+  release();
+  await waiting[0];
+  await microtasks();
+  assert.equal(granted.length, 4);
+});
+
+test('a request that is given up while it waits takes no slot', async () => {
+  const { granted, take } = taking();
+  const [release] = [await take('a x'), await take('a x')];
+  const caller = new AbortController();
+  const reason = new Error('gone');
+  const waiting = take('a x', caller.signal);
+  caller.abort(reason);
+  await assert.rejects(waiting, reason);
+  await assert.rejects(take('b x', caller.signal), reason);
+  release();
+  await take('a x');
+  assert.equal(granted.length, 3);
+});
