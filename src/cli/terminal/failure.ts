@@ -4,6 +4,7 @@ import { reasonOf, VaultError } from '../../lib/errors.ts';
 /** Failures whose message is written for the operator. That of another may hold a value. */
 const operatorErrors = new Set([
   'AnswerError',
+  'BackupError',
   'ConfigError',
   'DamagedFileError',
   'DatabaseTlsError',
