@@ -84,6 +84,7 @@ export async function createAnswering(
     ...shared,
     outbound: createOutbound(config.outbound),
     forward: createForward(config.outbound),
+    openEncrypted: createOpenEncrypted(process),
     pause,
     onMaskFailure: () => {
       metrics.count('mask_failures');
@@ -101,7 +102,6 @@ export async function createAnswering(
     ...tools,
     enrichments,
     proxies,
-    openEncrypted: createOpenEncrypted(process),
     ownHost,
     headerPrefix,
     version,

@@ -1,7 +1,7 @@
 /** Who acts where a proxy asks for no key: its application, with the rules that it has now. */
 import { type Clock, second } from '../lib/clock.ts';
 import { ExpiringMap } from '../lib/expiring-map.ts';
-import { type ApplicationId, parseUuid } from '../lib/ids.ts';
+import { type ApplicationId, noApplication } from '../lib/ids.ts';
 import { authenticated, type Caller, type Origin } from '../rules/caller.ts';
 import { type Policy, policyOf } from '../rules/policy.ts';
 import { requireProven } from '../rules/proven-row.ts';
@@ -25,8 +25,6 @@ const staleMsMax = second / 2;
 const policiesCached = 1_000;
 
 const nothing = policyOf({ permissions: [], rules: [] });
-/** The nil UUID (RFC 9562 section 5.9), which no application has. */
-const nobody = parseUuid<ApplicationId>('00000000-0000-0000-0000-000000000000') as ApplicationId;
 
 export function createCallerOfProxy({
   store,
@@ -56,7 +54,7 @@ export function createCallerOfProxy({
   return async ({ tenant, applicationId }, origin) =>
     authenticated({
       tenant,
-      application: applicationId ?? nobody,
+      application: applicationId ?? noApplication,
       session: undefined,
       kind: 'private',
       policy: applicationId === undefined ? nothing : await policyFor(tenant, applicationId),

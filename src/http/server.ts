@@ -3,10 +3,13 @@ import type { Authenticate } from '../gate/authenticate.ts';
 import type { Idempotency } from '../gate/idempotency.ts';
 import type { CallerOfProxy } from '../gate/proxy-caller.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Random } from '../lib/random.ts';
 import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
 import type { Forward } from '../outbound/forward.ts';
 import type { Store } from '../store/store.ts';
+import type { OnMaskFailure } from '../values/view.ts';
+import type { OpenEncrypted } from '../vault/client-keys/open-encrypted.ts';
 import type { ProxyFinder } from '../vault/proxies/find.ts';
 import { createBeginResponse } from './begin-response.ts';
 import { createHandling, openHandlerOf } from './handle-request.ts';
@@ -16,6 +19,7 @@ import { createCors } from './protocol/cors.ts';
 import { createServiceHeaders } from './protocol/headers.ts';
 import { otherMethods } from './protocol/methods.ts';
 import type { OpenRoute, Route } from './protocol/route.ts';
+import { readTokenRequest } from './protocol/token-request.ts';
 import { createCalling } from './proxy/handle-call.ts';
 import { type ConnectionOptions, createTransport, type HttpServer } from './transport.ts';
 
@@ -35,6 +39,9 @@ export interface ServerOptions extends ConnectionOptions {
   readonly proxies: ProxyFinder;
   readonly callerOfProxy: CallerOfProxy;
   readonly forward: Forward;
+  readonly openEncrypted: OpenEncrypted;
+  readonly random: Random;
+  readonly onMaskFailure: OnMaskFailure;
   readonly ownHost: string | undefined;
   /** What a `Location` begins with; without it, it is a path. */
   readonly publicUrl: string | undefined;
@@ -49,7 +56,9 @@ export function createServer(options: ServerOptions): HttpServer {
   const admission = createAdmission({ ...options, headers });
   const { streaming } = transport;
   const handlerOf = createHandling({ ...options, headers, admission, streaming });
-  transport.divert(createCalling({ ...options, headers, admission, streaming }));
+  transport.divert(
+    createCalling({ ...options, headers, admission, streaming, readRequest: readTokenRequest }),
+  );
   for (const route of routes) {
     transport.route(methodsOf(route), route.path, handlerOf(route));
   }

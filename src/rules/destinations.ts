@@ -1,5 +1,4 @@
 /** Which hosts the proxies of a tenant may send to: patterns with `*`, which stands for any characters. */
-import { matchesWildcard } from '../lib/wildcard.ts';
 
 const patternsMax = 100;
 const patternLengthMax = 253;
@@ -24,4 +23,21 @@ export function allowsDestination(text: string, host: string): boolean {
 
 function patternsOf(text: string): string[] {
   return text.split(',').map((one) => one.trim());
+}
+
+/** True when the whole text fits the pattern, in which `*` stands for any characters. */
+export function matchesWildcard(pattern: string, text: string): boolean {
+  const [first = '', ...others] = pattern.split('*');
+  const last = others.pop();
+  if (last === undefined) return text === pattern;
+  if (text.length < first.length + last.length) return false;
+  if (!text.startsWith(first) || !text.endsWith(last)) return false;
+  const end = text.length - last.length;
+  let at = first.length;
+  for (const part of others) {
+    const found = text.indexOf(part, at);
+    if (found < 0 || found + part.length > end) return false;
+    at = found + part.length;
+  }
+  return true;
 }

@@ -43,7 +43,7 @@ export const doors: Doors = {
   cli: ['cli/doctor', 'cli/logs', 'cli/terminal'],
   'vault/enrichments': ['vault/tokens'],
   'vault/logs': ['vault/token-intents'],
-  'vault/proxy-calls': ['vault/proxies', 'vault/tokenization', 'vault/tokens'],
+  'vault/proxy-calls': ['vault/client-keys', 'vault/proxies', 'vault/tokenization', 'vault/tokens'],
   'vault/sessions': ['vault/applications'],
   'vault/tenants': ['vault/applications', 'vault/logs'],
   'vault/tokenization': ['vault/token-intents', 'vault/tokens'],

@@ -34,7 +34,7 @@ export class Exchange {
   query: unknown;
   body: unknown;
   origin: Origin | undefined;
-  /** Whether failures of the vault have to be told apart from those of another host. */
+  /** Failures of the vault are then wrapped, so that nobody takes them for the destination's. */
   isProxyCall = false;
   caller: Caller | undefined;
   readonly #stopping: AbortSignal;

@@ -9,6 +9,7 @@ const names = [
   'proxy-url',
   'proxy-connection',
   'proxy-keep-alive',
+  'encrypted',
 ] as const;
 
 export type ServiceHeader = (typeof names)[number];

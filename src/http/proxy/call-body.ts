@@ -6,7 +6,7 @@ import {
   hasExpressions,
 } from '../../expressions/request-texts/forms.ts';
 import { VaultError } from '../../lib/errors.ts';
-import type { CallBody } from '../../vault/proxy-calls/call.ts';
+import type { CallBody } from '../../vault/proxy-calls/proxy-call.ts';
 import { bytesOf } from '../protocol/body.ts';
 import type { Exchange } from '../protocol/exchange.ts';
 import type { Streaming } from '../protocol/streaming.ts';

@@ -8,6 +8,8 @@ export interface CallHeaders {
   readonly headers: readonly string[];
   /** For the connection to the destination. */
   readonly hopHeaders: readonly string[];
+  /** What a browser encrypted for the vault, and the header that holds it. */
+  readonly encrypted: { readonly text: string; readonly header: string } | undefined;
 }
 
 export function headersOfCall({ request, headers }: Exchange, own: ServiceHeaders): CallHeaders {
@@ -17,7 +19,13 @@ export function headersOfCall({ request, headers }: Exchange, own: ServiceHeader
     const name = rawHeaders[at] ?? '';
     if (!own.isOwn(name.toLowerCase())) sent.push(name, rawHeaders[at + 1] ?? '');
   }
-  return { headers: sent, hopHeaders: hopHeadersOf(headers, { request, own }) };
+  const text = own.read(headers, 'encrypted');
+  return {
+    headers: sent,
+    hopHeaders: hopHeadersOf(headers, { request, own }),
+    encrypted:
+      text === undefined ? undefined : { text, header: own.nameAsSent(request, 'encrypted') },
+  };
 }
 
 /** What else there is of them changes how a connection is used, which is not a caller's to say. */

@@ -1,5 +1,5 @@
 /** The response to a call: the destination's, with what the vault adds to it. */
-import type { ProxyAnswer } from '../../vault/proxy-calls/call.ts';
+import type { ProxyAnswer } from '../../vault/proxy-calls/proxy-call.ts';
 import { type Exchange, originOf } from '../protocol/exchange.ts';
 
 /** Nothing of the destination's is lost: what the vault says beside it goes under names that are free. */

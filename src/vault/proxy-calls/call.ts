@@ -1,81 +1,135 @@
-/** Calling a proxy: the request is checked and completed, sent, and what came of it committed. */
-import type { Readable } from 'node:stream';
-import type { TextForm } from '../../expressions/request-texts/forms.ts';
+/** Calling a proxy: what the request refers to is put in, and logged before anything of it leaves. */
+import { type Evaluation, newEvaluation } from '../../expressions/evaluation/evaluation.ts';
+import type { RequestScope } from '../../expressions/request-texts/scope.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { VaultError } from '../../lib/errors.ts';
-import type { Metrics } from '../../lib/telemetry/metrics.ts';
-import { OutboundError } from '../../outbound/error.ts';
-import type { Forward, ForwardAnswer } from '../../outbound/forward.ts';
-import type { Caller } from '../../rules/caller.ts';
-import type { Decide, DecideOutcome } from '../../rules/operation.ts';
-import type { CalledProxy } from './called-proxy.ts';
-import { type CallPath, destinationOf } from './destination.ts';
-import { failedEntry, respondedEntry } from './entries.ts';
-import { failureOfCall } from './failures.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { Decide, Done, Effect, Refused } from '../../rules/operation.ts';
+import { holds } from '../../rules/policy.ts';
+import { refuse } from '../../rules/refusal.ts';
+import type { Change, Precondition } from '../../store/change.ts';
+import type { OpenEncrypted } from '../client-keys/open-encrypted.ts';
+import { transformsOf } from '../proxies/transforms.ts';
+import { type CallTexts, readCallTexts, textOf, type Writable } from './call-texts.ts';
+import { openEncryptedData } from './encrypted-data.ts';
+import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
+import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
+import { type Sending, send } from './send.ts';
+import { type UsedTokens, useTokens } from './use-tokens.ts';
 
-export interface ProxyCall extends CallPath {
-  readonly caller: Caller;
-  readonly proxy: CalledProxy;
-  readonly method: string;
-  /** Names and values in turn, without those that are for the vault. */
-  readonly headers: readonly string[];
-  readonly hopHeaders: readonly string[];
-  readonly body: CallBody;
-  /** Aborted when the caller has gone. */
-  readonly signal: AbortSignal;
-}
-
-export interface CallBody {
-  /** Whole, or as it arrives; a stream holds no expressions. */
-  readonly content: Uint8Array | Readable | undefined;
-  /** Of a whole body that is text. */
-  readonly form: TextForm | undefined;
-  /** Why a stream ended early, where its sender or its contents are the reason. */
-  readonly failure: () => VaultError | undefined;
-}
-
-export type ProxyAnswer = ForwardAnswer;
-
-export interface ProxyCalling {
+export interface ProxyCalling extends Sending, MakingTokens {
   readonly clock: Clock;
-  readonly forward: Forward;
-  readonly metrics: Pick<Metrics, 'proxyCall'>;
+  readonly openEncrypted: OpenEncrypted;
 }
 
-/** From the decision what {@link failureOfCall} says of a request that could not be sent. */
+const nothingMade: MadeTokens = new Map();
+
+/**
+ * From the decision `invalid_proxy_request` for expressions that cannot be read or evaluated, for tokens
+ * that do not exist or are too many; `forbidden` for tokens that the caller may not use; and what
+ * sending fails with.
+ */
 export function callProxy(tools: ProxyCalling, call: ProxyCall): Decide<ProxyAnswer> {
-  return async () => ({ reachOut: () => send(tools, call) });
+  const transforms = transformsOf(call.proxy);
+  const makes = [...transforms.request, ...transforms.response].some(
+    ({ type }) => type === 'tokenize',
+  );
+  let read: Promise<CallTexts | undefined> | undefined;
+  return async (conflict) => {
+    const { caller, proxy } = call;
+    if (makes && !holds(caller.policy, 'token:create')) {
+      const refusal = { entity: 'token', id: '*', permission: 'token:create' } as const;
+      return refuse(caller, tools.clock.now(), refusal);
+    }
+    read ??= proxy.disableDetokenization ? Promise.resolve(undefined) : readCallTexts(call);
+    const texts = await read;
+    if (texts === undefined && transforms.request.length === 0) {
+      return { reachOut: () => send(tools, { call, written: call, made: nothingMade }) };
+    }
+    return completed(tools, { call, texts, conflict });
+  };
 }
 
-async function send(
-  { clock, forward, metrics }: ProxyCalling,
-  call: ProxyCall,
-): Promise<DecideOutcome<ProxyAnswer>> {
-  const { proxy, body } = call;
-  const began = performance.now();
-  const ended = (status: number | undefined) => {
-    const milliseconds = Math.round(performance.now() - began);
-    metrics.proxyCall({ proxy: proxy.id, status, seconds: milliseconds / 1000 });
-    return { now: clock.now(), milliseconds };
+interface Completing {
+  readonly call: ProxyCall;
+  readonly texts: CallTexts | undefined;
+  readonly conflict: Precondition | undefined;
+}
+
+/** Everything that is sent, complete, and the entries that say so. */
+async function completed(
+  tools: ProxyCalling,
+  { call, texts, conflict }: Completing,
+): Promise<Effect<ProxyAnswer>> {
+  const evaluation = newEvaluation();
+  const scope = await scopeOf(tools, call);
+  const making = await madeFor(tools, call, { scope, evaluation, conflict });
+  if ('refusal' in making) return making;
+  const now = tools.clock.now();
+  const references = texts?.references ?? [];
+  const used = await useTokens(tools, call, { references, now, evaluation });
+  if ('refusal' in used) return used;
+  const seen = { ...scope, valueOf: used.valueOf, transforms: making.reply };
+  const outcome = attempt(() => texts?.write(seen, evaluation) ?? call);
+  if (outcome instanceof VaultError) return unsent(used, outcome);
+  const [first, ...others] = [...(making.change?.entries ?? []), ...used.entries];
+  return {
+    ...(first && { change: { ...making.change, entries: [first, ...others] } }),
+    reachOut: () => send(tools, { call, written: outcome, made: making.reply }),
   };
+}
+
+async function scopeOf(tools: ProxyCalling, call: ProxyCall): Promise<RequestScope> {
+  const { configuration, tenant } = call.proxy;
+  const body = textOf(call);
+  return {
+    valueOf: () => undefined,
+    request: { headers: namedHeaders(call.headers), ...(body !== undefined && { body }) },
+    ...(configuration && { config: Object.fromEntries(configuration.reveal()) }),
+    ...(call.encrypted && {
+      encrypted: await openEncryptedData(tools.openEncrypted, tenant, call.encrypted),
+    }),
+  };
+}
+
+/** By their names as they were sent; the first of several. */
+function namedHeaders(headers: readonly string[]): Readonly<Record<string, string>> {
+  const pairs = headers.flatMap((name, at) =>
+    at % 2 === 0 ? [[name, headers[at + 1] ?? ''] as const] : [],
+  );
+  return Object.fromEntries(pairs.reverse());
+}
+
+interface Making {
+  readonly scope: RequestScope;
+  readonly evaluation: Evaluation;
+  readonly conflict: Precondition | undefined;
+}
+
+type Made = Omit<Done<MadeTokens>, 'change'> & { readonly change?: Change };
+
+/** The tokens that the transforms of the request make, of what the caller sent. */
+async function madeFor(
+  tools: ProxyCalling,
+  { proxy, caller }: ProxyCall,
+  { scope, evaluation, conflict }: Making,
+): Promise<Made | Refused> {
+  const { request: transforms } = transformsOf(proxy);
+  if (transforms.length === 0) return { reply: nothingMade };
+  const part = 'request_transforms';
+  return makeTokens(tools, caller, { transforms, scope, evaluation, part })(conflict);
+}
+
+function attempt(write: () => Writable): Writable | VaultError {
   try {
-    const answer = await forward({
-      method: call.method,
-      ...destinationOf(proxy, call),
-      headers: call.headers,
-      hopHeaders: call.hopHeaders,
-      body: body.content,
-      timeoutMs: proxy.timeoutMs,
-      partition: proxy.tenant.id,
-      clientCertificate: proxy.clientCertificate?.reveal(),
-      signal: call.signal,
-    });
-    const entry = respondedEntry(call, ended(answer.status), answer.status);
-    return async () => ({ change: { entries: [entry] }, reply: answer });
+    return write();
   } catch (error) {
-    if (!(error instanceof OutboundError)) throw error;
-    const refusal = body.failure() ?? failureOfCall(error, proxy);
-    const entry = failedEntry(call, ended(undefined), error.message);
-    return async () => ({ change: { entries: [entry] }, refusal });
+    if (error instanceof VaultError) return error;
+    throw error;
   }
+}
+
+/** Whether an expression fails may depend on a value, so whoever tries that is seen in the log. */
+function unsent({ failures: [first, ...others] }: UsedTokens, refusal: VaultError): Refused {
+  if (first === undefined) throw refusal;
+  return { change: { entries: [first, ...others] }, refusal };
 }

@@ -1,8 +1,7 @@
 /** What a proxy and its tenant let through: methods, paths and destinations. */
 import type { Clock } from '../../lib/clock.ts';
-import { matchesWildcard } from '../../lib/wildcard.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { allowsDestination } from '../../rules/destinations.ts';
+import { allowsDestination, matchesWildcard } from '../../rules/destinations.ts';
 import type { Refused } from '../../rules/operation.ts';
 import { forbid } from '../../rules/refusal.ts';
 import { type CalledProxy, ephemeralId } from './called-proxy.ts';
