@@ -15,6 +15,7 @@ import type { Metrics } from './lib/telemetry/metrics.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
 import type { Process, Shared } from './process.ts';
+import { createMasking } from './transforms/masking.ts';
 import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
@@ -77,11 +78,13 @@ export async function createAnswering(
   { requestTimeoutMs }: AnsweringOptions = {},
 ): Promise<Answering> {
   const { random, metrics, log } = process;
+  const masking = createMasking();
   const tools = {
     ...process,
     ...shared,
     outbound: createOutbound(config.outbound),
     forward: createForward(config.outbound),
+    maskText: masking.maskText,
     pause,
     onMaskFailure: () => {
       metrics.count('mask_failures');
@@ -125,7 +128,10 @@ export async function createAnswering(
       await server.listen(place);
       return (server.server.address() as AddressInfo).port;
     },
-    close: () => server.close(),
+    close: async () => {
+      await server.close();
+      await masking.close();
+    },
   };
 }
 

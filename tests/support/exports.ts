@@ -29,7 +29,6 @@ const prepared = new Set([
   'formOf',
   'hasExpressions',
   'appendJson',
-  'maskText',
   'parseRequestTransforms',
   'parseResponseTransforms',
 ]);
