@@ -1,6 +1,6 @@
 /**
- * Where the values of a JSON text begin and end, without making them: parsing 5 MB of small objects takes a second
- * and a gigabyte, and a list in a list in a list a stack.
+ * Where the values of a JSON text begin and end, without making them: 5 MB of small values take JSON.parse
+ * two to three times as long, and this needs no stack for lists in lists.
  */
 import { ExpressionError } from '../expressions/evaluation/error.ts';
 

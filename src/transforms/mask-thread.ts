@@ -31,8 +31,8 @@ export interface MaskThreadOptions {
   readonly onEnd: () => void;
 }
 
-/** A text of 5 MB and what is made of it take up to 100 MB, compiled patterns up to 100. */
-const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16 };
+/** By measurement 32 MB suffice for the largest texts that can be masked; some more are for compiled patterns. */
+const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
 
 const threadFile = new URL(`./mask-worker${import.meta.url.slice(-3)}`, import.meta.url);
 

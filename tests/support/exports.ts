@@ -28,7 +28,6 @@ const prepared = new Set([
   'evaluateValue',
   'formOf',
   'hasExpressions',
-  'appendJson',
   'parseRequestTransforms',
   'parseResponseTransforms',
 ]);
