@@ -7,7 +7,8 @@ import { afterBlank, endsOfJson } from './json-positions.ts';
 /**
  * The JSON text with the value at a location, and otherwise byte for byte as it was: a parsed and serialized
  * one would lose digits of large numbers, the formatting and members that are named twice, of which the last
- * one counts. Of an empty text JSON is made. Members that are missing on the way are created, and so is the item after the last of a list.
+ * one counts. Of an empty text JSON is made. Members that are missing on the way are created, and so is the
+ * item after the last of a list.
  *
  * @throws ExpressionError when the text is not JSON, or has something else on the way.
  */
