@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { answer, chunked, large, withoutLength } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { createProxy } from '../support/proxies.ts';
 import { headerOf, proxyOf, startCalled } from '../support/proxy-calls.ts';
-import { beginRequest } from '../support/raw-request.ts';
+import { beginRequest, connectTo } from '../support/raw-request.ts';
 import { tenantsOf } from '../support/tenant.ts';
 
 const { destination, url, environment } = await startCalled({ after });
@@ -200,5 +201,71 @@ onBothEngines('Calling a proxy', (engine) => {
       new RegExp(`proxy_call_duration_seconds_count\\{proxy="${call.id}",status="4xx"\\} 1`),
     );
     assert.doesNotMatch(text, /metered|secret-path|localhost/);
+  });
+
+  test('closes the connection to the destination when the caller leaves before it responds', async () => {
+    const tenant = await newTenant();
+    const { key } = await proxyOf(tenant, { destination_url: url });
+    const closed = Promise.withResolvers<void>();
+    const reached = Promise.withResolvers<void>();
+    destination.behave(({ response }) => {
+      response.once('close', () => closed.resolve());
+      reached.resolve();
+    });
+    const { socket } = await connectTo(tenant.vault.url);
+    const own = [`SVC-API-KEY: ${tenant.key}`, `SVC-PROXY-KEY: ${key}`];
+    socket.write(`${['GET /proxy HTTP/1.1', 'Host: localhost', ...own].join('\r\n')}\r\n\r\n`);
+    await reached.promise;
+    socket.destroy();
+    await closed.promise;
+  });
+
+  test('reads from the destination no faster than its caller does', async () => {
+    const tenant = await newTenant();
+    const { key } = await proxyOf(tenant, { destination_url: url });
+    const bytes = 64 * 1024 * 1024;
+    let sent = 0;
+    destination.behave(
+      large(bytes, (more) => {
+        sent += more;
+      }),
+    );
+    const { socket } = await connectTo(tenant.vault.url);
+    const own = [`SVC-API-KEY: ${tenant.key}`, `SVC-PROXY-KEY: ${key}`];
+    socket.pause();
+    socket.write(`${['GET /proxy HTTP/1.1', 'Host: localhost', ...own].join('\r\n')}\r\n\r\n`);
+    // Once what is in between is full, nothing more is sent, however often this looks.
+    let seen = -1;
+    for (let same = 0; same < 20; same = sent > 0 && sent === seen ? same + 1 : 0) {
+      seen = sent;
+      assert.equal((await tenant.vault.send('GET', '/ping')).status, 200);
+    }
+    assert.ok(sent < bytes / 2, `${sent} bytes`);
+    socket.destroy();
+  });
+});
+
+onBothEngines('Calling a proxy under another prefix', (engine) => {
+  const prefixes = { STRONGROOM_HEADER_PREFIXES: 'SVC,BT' };
+  const newTenant = tenantsOf(engine, { environment: { ...environment, ...prefixes } });
+
+  test('takes its headers, answers with them and forwards none of either', async () => {
+    const tenant = await newTenant();
+    destination.behave(answer());
+    const { key } = await createProxy(tenant, { destination_url: url, require_auth: false });
+    for (const sent of [
+      { headers: { 'bt-api-key': tenant.key, 'bt-proxy-key': key, 'svc-x': '1' } },
+      { headers: { 'bt-proxy-key': key, 'bt-trace-id': 'trace' } },
+    ]) {
+      const received = await tenant.vault.send('GET', '/proxy/x', sent);
+      assert.equal(received.status, 200, received.text);
+      assert.equal(received.headers.get('bt-proxy-destination-status'), '200');
+      assert.ok(received.headers.get('bt-trace-id'));
+      assert.equal(received.headers.get('svc-proxy-destination-status'), null);
+      const own = last().headers.filter((name, at) => at % 2 === 0 && /^(?:svc|bt)-/i.test(name));
+      assert.deepEqual(own, []);
+    }
+    await tenant.vault.send('GET', `/proxy/y?bt-proxy-key=${key}&a`);
+    assert.equal(last().url, '/y?a');
   });
 });
