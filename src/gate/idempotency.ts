@@ -9,7 +9,7 @@ import type { ReplySlot } from '../rules/operation.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Key } from '../store/tables.ts';
 import type { TokenReading } from '../vault/tokens/read.ts';
-import { replyAsSeenNow } from './replayed-tokens.ts';
+import { readAgain, replyAsSeenNow } from './replayed-tokens.ts';
 import { replyKeyText, replyOf, replyRow } from './stored-reply.ts';
 
 const idempotencyKeyLengthMax = 255;
@@ -120,11 +120,12 @@ function createSlot(
       const current = row && replyOf(tenant, row, now);
       if (current === 'begun') throw outcomeUnknown();
       const reply = current && (await replyAsSeenNow(options, { caller, now, reply: current }));
-      if (reply === undefined) return undefined;
-      // The response may hold data, and no data leaves without an entry.
+      if (current === undefined || reply === undefined) return undefined;
+      // The response may hold data, and no data leaves without entries.
       const id = route.slice(0, loggedRouteLengthMax);
       const entry = entryOf(caller, now, { entity: 'idempotency_key', id, operation: 'read' });
-      await store.commit({ entries: [entry] });
+      const shown = readAgain({ caller, now, reply: current });
+      await store.commit({ entries: [entry, ...shown] });
       return reply;
     },
   };

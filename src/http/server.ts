@@ -65,8 +65,11 @@ export function createServer(options: ServerOptions): HttpServer {
   for (const route of openRoutes) {
     transport.route(['GET', 'HEAD'], route.path, openHandlerOf(route));
   }
-  const probes = openRoutes.map(({ path }) => ({ path, method: 'GET' }));
-  for (const { methods, path, refusal } of otherMethods([...routes, ...probes])) {
+  const known = [
+    ...routes.map((route) => ({ path: route.path, methods: methodsOf(route) })),
+    ...openRoutes.map(({ path }) => ({ path, methods: ['GET', 'HEAD'] })),
+  ];
+  for (const { methods, path, refusal } of otherMethods(known)) {
     transport.route(methods, path, () => Promise.reject(refusal));
   }
   return transport;

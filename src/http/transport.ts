@@ -14,6 +14,7 @@ import { createRefuseConnection } from './protocol/connection.ts';
 import { answerPreflight, type Cors } from './protocol/cors.ts';
 import { Exchange } from './protocol/exchange.ts';
 import { createFailures } from './protocol/failures.ts';
+import { anyOtherMethod } from './protocol/methods.ts';
 import { watchProgress } from './protocol/progress.ts';
 import { createStreaming, type Streaming } from './protocol/streaming.ts';
 
@@ -186,7 +187,8 @@ function createRoutes() {
       router.on([...methods], path, nothing, { path, handle } satisfies Target),
     find: (exchange: Exchange): Handle => {
       const { method, request } = exchange;
-      const found = router.find(method as HTTPMethod, request.url ?? '');
+      const url = request.url ?? '';
+      const found = router.find(method as HTTPMethod, url) ?? router.find(anyOtherMethod, url);
       if (found === null) throw new VaultError('not_found', { public: 'There is no such route.' });
       const target = found.store as Target | null;
       // Only what refuses a path has no target.

@@ -1,6 +1,7 @@
 /** What the audit log says: one message per entity and operation, one entry per fact. */
 import type { Instant } from '../lib/clock.ts';
 import type { TenantId } from '../lib/ids.ts';
+import { codeOf, type Disclosure } from '../lib/log-chain/disclosure.ts';
 import type { LogEntry } from '../lib/log-chain/entries.ts';
 import type { Actor, Caller } from './caller.ts';
 
@@ -125,6 +126,8 @@ export interface Fact<E extends Entity> {
   /** The entity's id. For a list, the id of the tenant. */
   readonly id: string;
   readonly operation: OperationOf<E> & string;
+  /** Of data that was shown. */
+  readonly disclosure?: Disclosure | undefined;
 }
 
 /** What a caller or the operator did. */
@@ -137,6 +140,7 @@ export function entryOf<E extends Entity>(actor: Actor, at: Instant, fact: Fact<
     operation: fact.operation.split(' ', 1)[0] ?? '',
     message: messages[fact.entity][fact.operation] as string,
     result: 'success',
+    disclosure: fact.disclosure ? codeOf(fact.disclosure) : null,
   };
 }
 
@@ -200,6 +204,7 @@ function attemptEntry(
     operation,
     message: `${name} ${operation} ${result}`,
     result,
+    disclosure: null,
   };
 }
 
@@ -239,6 +244,7 @@ export function systemEntry<E extends Entity>(
     operation: fact.operation.split(' ', 1)[0] ?? '',
     message: messages[fact.entity][fact.operation] as string,
     result: 'success',
+    disclosure: null,
     origin: null,
     trace_id: null,
   };

@@ -3,6 +3,7 @@ import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Reference } from '../../expressions/reading.ts';
 import type { Instant } from '../../lib/clock.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
+import type { Shown } from '../../lib/log-chain/disclosure.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Permission } from '../../rules/permissions.ts';
 import {
@@ -16,7 +17,7 @@ import {
 import type { Row } from '../../store/tables.ts';
 import { openData } from '../../values/sealed-row.ts';
 import { type TokenTypeName, tokenTypes } from '../../values/token-types.ts';
-import { shownData, viewToken } from '../../values/view.ts';
+import { shownAs, shownData, viewToken } from '../../values/view.ts';
 import { openIntent, viewTokenIntent } from '../token-intents/row.ts';
 import { liveIntent } from '../token-intents/token-intents.ts';
 import { findLiveToken } from '../tokens/queries.ts';
@@ -29,6 +30,8 @@ export interface Target {
   readonly grant: Grant | undefined;
   /** The permission that the caller would need and lacks. */
   readonly lacks: Permission | undefined;
+  /** How its data is shown, where it may be at all. */
+  readonly shown: Shown | undefined;
   /** The data as the caller may see it, `undefined` where it may not; the whole as an object. */
   readonly data: () => Json | undefined;
   readonly whole: () => Json;
@@ -89,6 +92,7 @@ async function tokenTarget(
     row,
     grant,
     lacks: grant ? undefined : access.permission,
+    shown: sight && shownAs(sight),
     data: () => sight && shownData(sight)['data'],
     whole: () => (sight ? (viewToken(sight) as JsonObject) : null),
   };
@@ -119,6 +123,7 @@ async function intentTarget(
     row,
     grant,
     lacks: lacks ?? (grant ? undefined : access.permission),
+    shown: sight && shownAs(sight),
     data: () => shown()['data'],
     whole: () => ({ ...viewTokenIntent(tenant, row, wanted.now), ...shown() }),
   };

@@ -3,6 +3,7 @@ import type { Reference } from '../../expressions/reading.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
+import type { Through } from '../../lib/log-chain/disclosure.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { denialOf, entryOf, failureOf } from '../../rules/log-entries.ts';
@@ -22,6 +23,7 @@ export interface Resolved {
 }
 
 export interface Resolving extends Omit<TargetWanted, 'access'> {
+  readonly through: Through;
   readonly references: readonly Reference[];
 }
 
@@ -29,7 +31,7 @@ export interface Resolving extends Omit<TargetWanted, 'access'> {
 export async function resolveReferences(
   tools: TokenReading,
   caller: Caller,
-  { references, now, evaluation }: Resolving,
+  { references, through, now, evaluation }: Resolving,
 ): Promise<Resolved | Effect> {
   const wanted = { references, now, evaluation, access: reading };
   const targets = await findTargets(tools, caller, wanted);
@@ -40,7 +42,7 @@ export async function resolveReferences(
   if (lacking?.lacks) return refuseAll(caller, now, { found, permission: lacking.lacks });
   return {
     valueFor,
-    entries: found.map(({ entity, id }) => entryOf(caller, now, { entity, id, operation: 'read' })),
+    entries: found.map((target) => entryOf(caller, now, readOf(target, through))),
     targets: found,
   };
 }
@@ -87,6 +89,10 @@ export async function findTargets(
 /** How many tokens and token intents the references lead to. */
 export function targetCount(references: readonly Reference[]): number {
   return new Set(references.map(targetKey)).size;
+}
+
+function readOf({ entity, id, shown }: Target, through: Through) {
+  return { entity, id, operation: 'read', disclosure: shown && { shown, through } } as const;
 }
 
 /** The data of a token and the token itself are one target. */
