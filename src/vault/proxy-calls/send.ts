@@ -2,7 +2,6 @@
 import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
-import type { Json } from '../../lib/json.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import { OutboundError } from '../../outbound/error.ts';
@@ -12,7 +11,7 @@ import type { ResponseTransform } from '../../transforms/definitions.ts';
 import type { Mask } from '../../transforms/mask.ts';
 import type { Masking } from '../../transforms/masking.ts';
 import { transformsOf } from '../proxies/transforms.ts';
-import type { Writable } from './call-texts.ts';
+import { jsonOrText, type Writable } from './call-texts.ts';
 import { destinationOf } from './destination.ts';
 import { failedEntry, respondedEntry } from './entries.ts';
 import { failureOfCall } from './failures.ts';
@@ -158,14 +157,6 @@ function refused(entry: LogEntry, refusal: VaultError): DecideOutcome<never> {
 
 function withEntry({ change, refusal }: Refused, entry: LogEntry): Refused {
   return { change: { ...change, entries: [entry, ...change.entries] }, refusal };
-}
-
-function jsonOrText(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return text;
-  }
 }
 
 function valuesOf(headers: readonly string[], wanted: string): string[] {
