@@ -6,8 +6,10 @@ import { wrongVariable } from './config/problems.ts';
 import type { Config } from './config.ts';
 import { type Authenticate, createAuthentication } from './gate/authenticate.ts';
 import { createIdempotency, type Idempotency } from './gate/idempotency.ts';
+import { createCallerOfProxy } from './gate/proxy-caller.ts';
 import { createRateLimits, unknownRoutes } from './http/limits/rate-limit.ts';
 import type { Route } from './http/protocol/route.ts';
+import { calls } from './http/proxy/methods.ts';
 import { routesOf } from './http/routes/all.ts';
 import { createServer } from './http/server.ts';
 import { newUuid } from './lib/ids.ts';
@@ -82,6 +84,7 @@ export async function createAnswering(
     ...shared,
     outbound: createOutbound(config.outbound),
     forward: createForward(config.outbound),
+    openEncrypted: createOpenEncrypted(process),
     pause,
     onMaskFailure: () => {
       metrics.count('mask_failures');
@@ -99,7 +102,6 @@ export async function createAnswering(
     ...tools,
     enrichments,
     proxies,
-    openEncrypted: createOpenEncrypted(process),
     ownHost,
     headerPrefix,
     version,
@@ -115,6 +117,9 @@ export async function createAnswering(
     tls: config.tls,
     rateLimits: createRateLimits({ ...tools, rules: config.rateLimits.rules }),
     trustedProxies: config.trustedProxies,
+    proxies,
+    callerOfProxy: createCallerOfProxy(tools),
+    ownHost,
     publicUrl: config.publicUrl,
     requestTimeoutMs,
   });
@@ -149,7 +154,7 @@ function createGate(
 }
 
 function requireKnownRoutes({ rateLimits }: AnsweringConfig, routes: readonly Route[]): void {
-  const unknown = unknownRoutes(rateLimits.rules, routes);
+  const unknown = unknownRoutes(rateLimits.rules, [...routes, ...calls]);
   if (unknown.length === 0) return;
   const problem = `names routes that do not exist: ${unknown.join(', ')}`;
   throw wrongVariable('STRONGROOM_RATE_LIMITS', problem);

@@ -14,6 +14,7 @@ import { createRefuseConnection } from './protocol/connection.ts';
 import { answerPreflight, type Cors } from './protocol/cors.ts';
 import { Exchange } from './protocol/exchange.ts';
 import { createFailures } from './protocol/failures.ts';
+import { anyOtherMethod } from './protocol/methods.ts';
 import { watchProgress } from './protocol/progress.ts';
 import { createStreaming, type Streaming } from './protocol/streaming.ts';
 
@@ -56,7 +57,14 @@ export interface HttpServer {
 export interface Transport extends HttpServer {
   readonly streaming: Streaming;
   route(methods: readonly HTTPMethod[], path: string, handle: Handle): void;
+  /** Asked before the routes, about every request. */
+  divert(handlerOf: HandlerBeforeRoutes): void;
 }
+
+/** `undefined` for what the routes are for; at once wherever it can be known. */
+export type HandlerBeforeRoutes = (
+  exchange: Exchange,
+) => Handle | Promise<Handle | undefined> | undefined;
 
 /** Where a request leads. */
 interface Target {
@@ -73,6 +81,7 @@ export function createTransport(options: TransportOptions): Transport {
   const stopping = new AbortController();
   const addressOf = createAddressOf(options);
   const routes = createRoutes();
+  let handlerBeforeRoutes: HandlerBeforeRoutes = () => undefined;
   const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) => {
     const address = addressOf(request);
     const exchange = new Exchange({ request, response, address, stopping: stopping.signal });
@@ -80,8 +89,12 @@ export function createTransport(options: TransportOptions): Transport {
     try {
       begin(exchange);
       if (answerPreflight(cors, exchange)) return;
-      const handle = routes.find(exchange);
-      handle(exchange).catch((error) => fail(error, exchange));
+      const diverted = handlerBeforeRoutes(exchange);
+      const handled =
+        diverted instanceof Promise
+          ? diverted.then((handle) => (handle ?? routes.find(exchange))(exchange))
+          : (diverted ?? routes.find(exchange))(exchange);
+      handled.catch((error) => fail(error, exchange));
     } catch (error) {
       fail(error, exchange);
     }
@@ -101,6 +114,9 @@ export function createTransport(options: TransportOptions): Transport {
     server,
     streaming,
     route: routes.add,
+    divert: (handlerOf) => {
+      handlerBeforeRoutes = handlerOf;
+    },
     listen: (where) =>
       new Promise((resolve, reject) => {
         server.once('error', reject);
@@ -171,7 +187,8 @@ function createRoutes() {
       router.on([...methods], path, nothing, { path, handle } satisfies Target),
     find: (exchange: Exchange): Handle => {
       const { method, request } = exchange;
-      const found = router.find(method as HTTPMethod, request.url ?? '');
+      const url = request.url ?? '';
+      const found = router.find(method as HTTPMethod, url) ?? router.find(anyOtherMethod, url);
       if (found === null) throw new VaultError('not_found', { public: 'There is no such route.' });
       const target = found.store as Target | null;
       // Only what refuses a path has no target.

@@ -26,11 +26,13 @@ export interface Identity {
   /** For a session, what the application holds that authorized it. */
   readonly authorizer?: Policy;
   readonly origin: Origin;
+  /** Set where no key was sent: whoever calls a proxy that asks for none acts with its application's rules. */
+  readonly anonymous?: true;
 }
 
 export type Caller = Brand<Identity, 'Caller'>;
 
-/** Called only by `authenticate`, once the key was found. */
+/** Called only where a key was found, or a proxy that asks for none. */
 export function authenticated(identity: Identity): Caller {
   return identity as Caller;
 }

@@ -21,15 +21,22 @@ const operatorErrors = new Set([
 /** PostgreSQL's about connecting, signing in, resources and the machine, which name no value. */
 const databaseErrors = /^(?:08|28|3D|53|57|58)[0-9A-Z]{3}$/;
 
+/** Node's code for what SQLite refuses. Its messages name tables and columns, and no value. */
+const sqliteError = 'ERR_SQLITE_ERROR';
+
+const takenAdvice = '; stop what listens there, or set STRONGROOM_PORT to a free port';
+
 export function explain(error: unknown): string {
   if (error instanceof VaultError) return explainAttributes(error) ?? error.public;
   // Of a name with several addresses; each of them failed.
   if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0]);
   if (!(error instanceof Error)) return reasonOf(error);
+  if ('code' in error && error.code === 'EADDRINUSE') return `${error.message}${takenAdvice}`;
   // What the operating system refuses, it says of a file or an address.
   if (operatorErrors.has(error.name) || 'syscall' in error) return error.message;
   const code = 'code' in error ? String(error.code) : '';
-  return databaseErrors.test(code) ? error.message : `${code} ${reasonOf(error)}`.trim();
+  const isOfDatabase = code === sqliteError || databaseErrors.test(code);
+  return isOfDatabase ? error.message : `${code} ${reasonOf(error)}`.trim();
 }
 
 function explainAttributes({ errors }: VaultError): string | undefined {

@@ -31,9 +31,18 @@ export interface RequestFacts {
   readonly seconds: number;
 }
 
+export interface ProxyCallFacts {
+  /** Its id; `ephemeral` for calls that name their destination themselves. */
+  readonly proxy: string;
+  /** Of the destination; `undefined` where it did not respond. */
+  readonly status: number | undefined;
+  readonly seconds: number;
+}
+
 export interface Metrics {
   count(name: CounterName): void;
   request(facts: RequestFacts): void;
+  proxyCall(facts: ProxyCallFacts): void;
   /** The exposition text, and the media type it is to be sent under. */
   expose(): Promise<{ readonly text: string; readonly mediaType: string }>;
 }
@@ -42,7 +51,7 @@ export interface Metrics {
 export type Counts = readonly MetricObjectWithValues<MetricValue<string>>[];
 
 /** Counts of one thread. */
-export interface ThreadMetrics extends Pick<Metrics, 'count' | 'request'> {
+export interface ThreadMetrics extends Pick<Metrics, 'count' | 'request' | 'proxyCall'> {
   counts(): Promise<Counts>;
 }
 
@@ -51,6 +60,9 @@ export interface ProcessMetrics extends Metrics {
   /** From now on exposes the sum of what itself and others count. */
   add(others: () => Promise<readonly Counts[]>): void;
 }
+
+/** Bounds in seconds for other hosts, up to the longest timeout of a proxy. */
+const callBuckets = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60];
 
 /** Bounds in seconds, from a read out of memory to a client that gives up. */
 const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
@@ -65,6 +77,13 @@ export function createThreadMetrics(): ThreadMetrics {
     buckets: durationBuckets,
     registers,
   });
+  const calls = new Histogram({
+    name: 'strongroom_proxy_call_duration_seconds',
+    help: 'Time from sending the request of a proxy to the head of the response of its destination',
+    labelNames: ['proxy', 'status'],
+    buckets: callBuckets,
+    registers,
+  });
   const byName = new Map<CounterName, Counter>();
   for (const [name, help] of Object.entries(counters)) {
     byName.set(
@@ -76,8 +95,15 @@ export function createThreadMetrics(): ThreadMetrics {
     count: (name) => byName.get(name)?.inc(),
     request: ({ method, route, status, seconds }) =>
       durations.observe({ method, route, status }, seconds),
+    proxyCall: ({ proxy, status, seconds }) =>
+      calls.observe({ proxy, status: classOf(status) }, seconds),
     counts: () => registry.getMetricsAsJSON(),
   };
+}
+
+/** Such as `2xx`; `none` where nobody responded. */
+function classOf(status: number | undefined): string {
+  return status === undefined ? 'none' : `${Math.floor(status / 100)}xx`;
 }
 
 export function createMetrics(): ProcessMetrics {
