@@ -60,6 +60,9 @@ export type AnsweringConfig = Pick<
   | 'tls'
   | 'trustedProxies'
   | 'publicUrl'
+  | 'accessLog'
+  | 'metricsAddress'
+  | 'otlpEndpoint'
 >;
 
 export interface AnsweringOptions {
@@ -101,6 +104,7 @@ export async function createAnswering(
     proxies,
     openEncrypted: createOpenEncrypted(process),
     ownHost,
+    showsMetrics: config.metricsAddress === undefined,
     headerPrefix,
     version,
   });
@@ -113,6 +117,7 @@ export async function createAnswering(
     newTraceId: () => newUuid(random),
     headerPrefixes: config.headerPrefixes,
     tls: config.tls,
+    accessLog: config.accessLog,
     rateLimits: createRateLimits({ ...tools, rules: config.rateLimits.rules }),
     trustedProxies: config.trustedProxies,
     publicUrl: config.publicUrl,
@@ -141,6 +146,7 @@ function createGate(
   const authenticate = createAuthentication({
     ...tools,
     onFailure: (origin, key, flaw) => {
+      tools.metrics.count('authentication_failures');
       if (flaw) tools.metrics.count('integrity_failures');
       return tools.onFailedAuthentication(origin, key, flaw);
     },

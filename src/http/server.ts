@@ -9,6 +9,7 @@ import { createBeginResponse } from './begin-response.ts';
 import { createHandling, openHandlerOf } from './handle-request.ts';
 import { createAdmission } from './limits/admission.ts';
 import type { RouteLimits } from './limits/rate-limit.ts';
+import { observingRequests } from './observe-requests.ts';
 import { createCors } from './protocol/cors.ts';
 import { createServiceHeaders } from './protocol/headers.ts';
 import { otherMethods } from './protocol/methods.ts';
@@ -30,6 +31,8 @@ export interface ServerOptions extends ConnectionOptions {
   readonly rateLimits: (route: Route) => RouteLimits;
   /** What a `Location` begins with; without it, it is a path. */
   readonly publicUrl: string | undefined;
+  /** Whether each request is a line of the log. */
+  readonly accessLog: boolean;
 }
 
 export function createServer(options: ServerOptions): HttpServer {
@@ -37,7 +40,7 @@ export function createServer(options: ServerOptions): HttpServer {
   const headers = createServiceHeaders(headerPrefixes);
   const cors = createCors(headerPrefixes);
   const begin = createBeginResponse({ headers, cors, newTraceId });
-  const transport = createTransport({ ...options, begin, cors });
+  const transport = createTransport({ ...options, begin, cors, onEnd: observingRequests(options) });
   const admission = createAdmission({ ...options, headers });
   const { streaming } = transport;
   const handlerOf = createHandling({ ...options, headers, admission, streaming });

@@ -1,0 +1,36 @@
+/** What the operator learns of every request once it is over: never its path, its query or its body. */
+import { second } from '../lib/clock.ts';
+import type { Log } from '../lib/telemetry/log.ts';
+import type { Metrics } from '../lib/telemetry/metrics.ts';
+import type { Exchange } from './protocol/exchange.ts';
+
+/** Called once for each request, when its response has ended or its connection is gone. */
+export type OnExchangeEnd = (exchange: Exchange, tookMs: number) => void;
+
+export interface ObservingOptions {
+  readonly metrics: Pick<Metrics, 'request'>;
+  readonly log: Log;
+  readonly accessLog: boolean;
+}
+
+/** Of a request that no route took. */
+const noRoute = 'none';
+
+export function observingRequests({ metrics, log, accessLog }: ObservingOptions): OnExchangeEnd {
+  return (exchange, tookMs) => {
+    const { method, route = noRoute, response } = exchange;
+    const status = response.statusCode;
+    metrics.request({ method, route, status, seconds: tookMs / second });
+    if (accessLog) log.info('request', { ...fieldsOf(exchange), duration_ms: Math.round(tookMs) });
+  };
+}
+
+function fieldsOf({ method, route = noRoute, response, origin, caller }: Exchange) {
+  return {
+    method,
+    route,
+    status: response.statusCode,
+    ...(origin && { trace_id: origin.traceId }),
+    ...(caller && { tenant_id: caller.tenant.id, application_id: caller.application }),
+  };
+}
