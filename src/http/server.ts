@@ -4,6 +4,7 @@ import type { Idempotency } from '../gate/idempotency.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
+import type { Tracing } from '../lib/telemetry/tracing.ts';
 import type { Store } from '../store/store.ts';
 import { createBeginResponse } from './begin-response.ts';
 import { createHandling, openHandlerOf } from './handle-request.ts';
@@ -33,13 +34,14 @@ export interface ServerOptions extends ConnectionOptions {
   readonly publicUrl: string | undefined;
   /** Whether each request is a line of the log. */
   readonly accessLog: boolean;
+  readonly tracing: Tracing;
 }
 
 export function createServer(options: ServerOptions): HttpServer {
-  const { routes, openRoutes, headerPrefixes, newTraceId } = options;
+  const { routes, openRoutes, headerPrefixes } = options;
   const headers = createServiceHeaders(headerPrefixes);
   const cors = createCors(headerPrefixes);
-  const begin = createBeginResponse({ headers, cors, newTraceId });
+  const begin = createBeginResponse({ ...options, headers, cors });
   const transport = createTransport({ ...options, begin, cors, onEnd: observingRequests(options) });
   const admission = createAdmission({ ...options, headers });
   const { streaming } = transport;
