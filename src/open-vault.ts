@@ -37,12 +37,12 @@ export class ForeignRootKeyError extends Error {
   }
 }
 
-export interface VaultOptions extends Pick<StoreOptions, 'onCommitted'> {
+export interface VaultOptions extends Pick<StoreOptions, 'onCommitted' | 'onGroup'> {
   readonly clock?: Clock;
 }
 
 export interface AttachedVaultOptions
-  extends Pick<AttachOptions, 'epochs' | 'threads' | 'owner' | 'onCommitted'> {
+  extends Pick<AttachOptions, 'epochs' | 'threads' | 'owner' | 'onCommitted' | 'onGroup'> {
   readonly rootKey: RootKey;
   readonly clock: Clock;
 }
@@ -63,7 +63,7 @@ export async function attachVault(
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */
 export async function openVault(
   config: Config,
-  { clock = systemClock, onCommitted }: VaultOptions = {},
+  { clock = systemClock, onCommitted, onGroup }: VaultOptions = {},
 ): Promise<Vault> {
   const random = pooledRandom();
   const store = await openStore({
@@ -71,6 +71,7 @@ export async function openVault(
     dataDir: config.dataDir,
     newStreamId: () => newUuid(random),
     onCommitted,
+    onGroup,
   });
   try {
     const stored = await store.select(anyTenant);

@@ -6,6 +6,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
 import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
+import type { Tracing } from '../lib/telemetry/tracing.ts';
 import type { Forward } from '../outbound/forward.ts';
 import type { Store } from '../store/store.ts';
 import type { Masking } from '../transforms/masking.ts';
@@ -16,6 +17,7 @@ import { createBeginResponse } from './begin-response.ts';
 import { createHandling, openHandlerOf } from './handle-request.ts';
 import { createAdmission } from './limits/admission.ts';
 import type { RouteLimits, RouteName } from './limits/rate-limit.ts';
+import { observingRequests } from './observe-requests.ts';
 import { createCors } from './protocol/cors.ts';
 import { createServiceHeaders } from './protocol/headers.ts';
 import { otherMethods } from './protocol/methods.ts';
@@ -47,14 +49,17 @@ export interface ServerOptions extends ConnectionOptions {
   readonly ownHost: string | undefined;
   /** What a `Location` begins with; without it, it is a path. */
   readonly publicUrl: string | undefined;
+  /** Whether each request is a line of the log. */
+  readonly accessLog: boolean;
+  readonly tracing: Tracing;
 }
 
 export function createServer(options: ServerOptions): HttpServer {
-  const { routes, openRoutes, headerPrefixes, newTraceId } = options;
+  const { routes, openRoutes, headerPrefixes } = options;
   const headers = createServiceHeaders(headerPrefixes);
   const cors = createCors(headerPrefixes);
-  const begin = createBeginResponse({ headers, cors, newTraceId });
-  const transport = createTransport({ ...options, begin, cors });
+  const begin = createBeginResponse({ ...options, headers, cors });
+  const transport = createTransport({ ...options, begin, cors, onEnd: observingRequests(options) });
   const admission = createAdmission({ ...options, headers });
   const { streaming } = transport;
   const handlerOf = createHandling({ ...options, headers, admission, streaming });

@@ -10,6 +10,7 @@ import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
 import type { BeginResponse } from './begin-response.ts';
 import type { Handle } from './handle-request.ts';
+import type { OnExchangeEnd } from './observe-requests.ts';
 import { createEarlyResponses, createRefuseConnection } from './protocol/connection.ts';
 import { answerPreflight, type Cors } from './protocol/cors.ts';
 import { Exchange } from './protocol/exchange.ts';
@@ -42,6 +43,7 @@ export interface TransportOptions extends ConnectionOptions {
   readonly cors: Cors;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly onEnd: OnExchangeEnd;
 }
 
 export interface HttpServer {
@@ -74,7 +76,7 @@ interface Target {
 
 /** A server without routes. */
 export function createTransport(options: TransportOptions): Transport {
-  const { begin, cors, log, metrics } = options;
+  const { begin, cors, log, metrics, onEnd } = options;
   const patienceMs = options.requestTimeoutMs ?? requestTimeoutMs;
   const checkMs = Math.min(timeoutCheckMs, patienceMs);
   const { logFailure, fail } = createFailures(log, metrics);
@@ -86,7 +88,7 @@ export function createTransport(options: TransportOptions): Transport {
   const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) => {
     const address = addressOf(request);
     const exchange = new Exchange({ request, response, address, stopping: stopping.signal });
-    countResponse(exchange, metrics);
+    observeResponse(exchange, onEnd);
     response.once('close', () => {
       if (!request.complete) early.note(request);
     });
@@ -225,15 +227,7 @@ function createAddressOf({ trustedProxies }: ConnectionOptions) {
   };
 }
 
-function countResponse(exchange: Exchange, metrics: Metrics): void {
-  const { method, response } = exchange;
+function observeResponse(exchange: Exchange, onEnd: OnExchangeEnd): void {
   const begun = performance.now();
-  response.once('close', () => {
-    metrics.request({
-      method,
-      route: exchange.route ?? 'none',
-      status: response.statusCode,
-      seconds: (performance.now() - begun) / second,
-    });
-  });
+  exchange.response.once('close', () => onEnd(exchange, performance.now() - begun));
 }

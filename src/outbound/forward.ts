@@ -4,6 +4,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
+import type { TraceContext } from '../lib/telemetry/trace-context.ts';
 import { type Admission, type AdmissionOptions, createAdmission, nameOf } from './admission.ts';
 import { AnswerBody } from './answer-body.ts';
 import { Connections, type PlacedOptions } from './connections.ts';
@@ -41,6 +42,8 @@ export interface ForwardRequest {
   readonly clientCertificate?: ClientCertificate | undefined;
   /** Aborted when the caller has gone, which closes the connection. */
   readonly signal?: AbortSignal | undefined;
+  /** Of the request that is forwarded; see `traced.ts`. */
+  readonly trace?: TraceContext | undefined;
 }
 
 export interface ForwardAnswer {

@@ -1,6 +1,7 @@
 /** The caller: proof that a request was authenticated, and all that its rules may ask about it. */
 import type { Brand } from '../lib/brand.ts';
 import type { ApplicationId, SessionId } from '../lib/ids.ts';
+import type { TraceContext } from '../lib/telemetry/trace-context.ts';
 import type { HolderKind } from './permissions.ts';
 import type { Policy } from './policy.ts';
 import type { Tenant } from './tenant.ts';
@@ -13,6 +14,8 @@ export interface Origin {
   readonly traceId: string;
   /** The header prefix that the caller uses, such as `SVC`; it selects the compatibility dialect. */
   readonly dialect: string;
+  /** Absent where the client sent no `traceparent` and no traces are recorded. */
+  readonly trace?: TraceContext | undefined;
 }
 
 /** What is known of whoever holds a key. */

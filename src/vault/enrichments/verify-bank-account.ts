@@ -62,7 +62,11 @@ export function verifyBankAccount(
     const routing = request.routing_number ?? undefined;
     if (contradicts(row, data, routing)) return wrongRouting(caller, now, row.token_id);
     const account = { country, ...numbersOf(row, data, routing) };
-    const verification = await tools.verifyAccount({ tenant: caller.tenant, account });
+    const verification = await tools.verifyAccount({
+      tenant: caller.tenant,
+      account,
+      trace: caller.origin.trace,
+    });
     const outcome = (verdict: AccountVerdict) =>
       outcomeOf(tools, caller, { id: row.token_id, verdict });
     if (!('request' in verification)) return outcome(verification);
