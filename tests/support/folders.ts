@@ -50,7 +50,8 @@ export const doors: Doors = {
   'http/protocol': ['http/schemas'],
   'http/limits': ['http/protocol', 'http/schemas'],
   http: ['http/limits', 'http/protocol'],
-  'http/routes': ['http', 'http/protocol', 'http/schemas'],
+  'http/description': ['http/description/operations', 'http/protocol', 'http/schemas'],
+  'http/routes': ['http/description', 'http/protocol', 'http/schemas'],
 };
 
 export const filesPerFolderMax = 20;

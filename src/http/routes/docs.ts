@@ -1,7 +1,7 @@
 /** Routes that describe the service: the OpenAPI document, a page for people, and its metrics. */
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
-import { docsPage } from '../docs-page.ts';
-import { openapiOf } from '../openapi.ts';
+import { docsPage } from '../description/docs-page.ts';
+import { openapiOf } from '../description/openapi.ts';
 import type { OpenRoute, Route } from '../protocol/route.ts';
 
 export interface Described {
@@ -16,10 +16,10 @@ export function docsRoutes({ metrics, ...described }: Described): OpenRoute[] {
   let document: object | undefined;
   let page: string | undefined;
   const describe = () => {
-    document ??= openapiOf(described);
+    document ??= openapiOf({ ...described, openRoutes: [...described.openRoutes, ...own] });
     return document;
   };
-  return [
+  const own: OpenRoute[] = [
     {
       path: '/openapi.json',
       summary: 'This interface as an OpenAPI document',
@@ -42,4 +42,5 @@ export function docsRoutes({ metrics, ...described }: Described): OpenRoute[] {
       },
     },
   ];
+  return own;
 }

@@ -51,10 +51,12 @@ ${articles.join('\n')}
 
 function articleOf(method: string, path: string, operation: DocumentedOperation): string {
   const { summary, description = '', parameters = [], requestBody } = operation;
-  const named = parameters.map(
-    ({ name, in: place, required }) =>
-      `<li><code>${escapeHtml(name)}</code> in the ${place}${required ? ', required' : ''}</li>`,
-  );
+  const named = parameters
+    .filter(({ name }) => name)
+    .map(
+      ({ name, in: place, required }) =>
+        `<li><code>${escapeHtml(name)}</code> in the ${place}${required ? ', required' : ''}</li>`,
+    );
   const bodies = Object.entries(requestBody?.content ?? {}).map(([mediaType, { schema }]) => {
     const shape = escapeHtml(JSON.stringify(schema, null, 2));
     return `<details><summary>Body, <code>${mediaType}</code></summary><pre>${shape}</pre></details>`;
