@@ -51,7 +51,8 @@ export const doors: Doors = {
   'http/limits': ['http/protocol', 'http/schemas'],
   http: ['http/limits', 'http/protocol'],
   'http/description': ['http/description/operations', 'http/protocol', 'http/schemas'],
-  'http/routes': ['http/description', 'http/protocol', 'http/schemas'],
+  'http/description/page': ['http/description', 'http/protocol', 'http/schemas'],
+  'http/routes': ['http/description', 'http/description/page', 'http/protocol', 'http/schemas'],
 };
 
 export const filesPerFolderMax = 20;

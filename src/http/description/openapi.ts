@@ -27,6 +27,8 @@ const overview =
   'what a response shows of a value. Failures are problem documents (RFC 9457) that name attributes and never repeat ' +
   'a value.';
 
+const bytes = bodyBytesMax.toLocaleString('en');
+
 interface Shared {
   readonly components: Components;
   readonly headers: Headers;
@@ -133,8 +135,8 @@ function requestBodyOf(operation: Operation, body: TSchema, { components }: Shar
   return {
     required: route.bodyMayBeEmpty !== true,
     description: isStream
-      ? `Lines of JSON, each of at most ${bodyBytesMax} bytes, and any number of them.`
-      : `JSON in UTF-8 of at most ${bodyBytesMax} bytes.`,
+      ? `Lines of JSON, each of at most ${bytes} bytes, and any number of them.`
+      : `JSON in UTF-8 of at most ${bytes} bytes.`,
     content: Object.fromEntries(types.map((type) => [type, content])),
   };
 }

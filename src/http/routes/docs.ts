@@ -1,7 +1,9 @@
 /** Routes that describe the service: the OpenAPI document, a page for people, and its metrics. */
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
-import { docsPage } from '../description/docs-page.ts';
 import { openapiOf } from '../description/openapi.ts';
+import { operationsOf } from '../description/operation.ts';
+import { docsPage } from '../description/page/page.ts';
+import { contentSecurityPolicy } from '../description/page/style.ts';
 import type { OpenRoute, Route } from '../protocol/route.ts';
 
 export interface Described {
@@ -29,8 +31,16 @@ export function docsRoutes({ metrics, ...described }: Described): OpenRoute[] {
       path: '/docs',
       summary: 'This interface as a page',
       handle: async () => {
-        page ??= docsPage(describe());
-        return { status: 200, body: page, mediaType: 'text/html; charset=utf-8' };
+        page ??= docsPage({
+          document: describe(),
+          operations: operationsOf(described.routes),
+        });
+        return {
+          status: 200,
+          body: page,
+          mediaType: 'text/html; charset=utf-8',
+          headers: { 'content-security-policy': contentSecurityPolicy },
+        };
       },
     },
     {
