@@ -68,6 +68,11 @@ function passOn(request: IncomingMessage, response: ServerResponse, onward: Onwa
     headers: { ...headers, host: onward.hostname },
   });
   outgoing.on('response', (answer) => {
+    // The load has ended and its client is gone.
+    if (response.destroyed) {
+      answer.destroy();
+      return;
+    }
     response.writeHead(answer.statusCode ?? 502, answer.headers);
     pipeline(answer, response, () => undefined);
   });

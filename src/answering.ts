@@ -17,6 +17,7 @@ import type { Metrics } from './lib/telemetry/metrics.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
 import type { Process, Shared } from './process.ts';
+import { createMasking } from './transforms/masking.ts';
 import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
@@ -79,11 +80,13 @@ export async function createAnswering(
   { requestTimeoutMs }: AnsweringOptions = {},
 ): Promise<Answering> {
   const { random, metrics, log } = process;
+  const masking = createMasking();
   const tools = {
     ...process,
     ...shared,
     outbound: createOutbound(config.outbound),
     forward: createForward(config.outbound),
+    maskText: masking.maskText,
     openEncrypted: createOpenEncrypted(process),
     pause,
     onMaskFailure: () => {
@@ -130,7 +133,10 @@ export async function createAnswering(
       await server.listen(place);
       return (server.server.address() as AddressInfo).port;
     },
-    close: () => server.close(),
+    close: async () => {
+      await server.close();
+      await masking.close();
+    },
   };
 }
 

@@ -8,6 +8,7 @@ import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
 import type { Forward } from '../outbound/forward.ts';
 import type { Store } from '../store/store.ts';
+import type { Masking } from '../transforms/masking.ts';
 import type { OnMaskFailure } from '../values/view.ts';
 import type { OpenEncrypted } from '../vault/client-keys/open-encrypted.ts';
 import type { ProxyFinder } from '../vault/proxies/find.ts';
@@ -39,6 +40,7 @@ export interface ServerOptions extends ConnectionOptions {
   readonly proxies: ProxyFinder;
   readonly callerOfProxy: CallerOfProxy;
   readonly forward: Forward;
+  readonly maskText: Masking['maskText'];
   readonly openEncrypted: OpenEncrypted;
   readonly random: Random;
   readonly onMaskFailure: OnMaskFailure;

@@ -10,7 +10,7 @@ import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
 import type { BeginResponse } from './begin-response.ts';
 import type { Handle } from './handle-request.ts';
-import { createRefuseConnection } from './protocol/connection.ts';
+import { createEarlyResponses, createRefuseConnection } from './protocol/connection.ts';
 import { answerPreflight, type Cors } from './protocol/cors.ts';
 import { Exchange } from './protocol/exchange.ts';
 import { createFailures } from './protocol/failures.ts';
@@ -81,11 +81,15 @@ export function createTransport(options: TransportOptions): Transport {
   const stopping = new AbortController();
   const addressOf = createAddressOf(options);
   const routes = createRoutes();
+  const early = createEarlyResponses();
   let handlerBeforeRoutes: HandlerBeforeRoutes = () => undefined;
   const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) => {
     const address = addressOf(request);
     const exchange = new Exchange({ request, response, address, stopping: stopping.signal });
     countResponse(exchange, metrics);
+    response.once('close', () => {
+      if (!request.complete) early.note(request);
+    });
     try {
       begin(exchange);
       if (answerPreflight(cors, exchange)) return;
@@ -108,7 +112,7 @@ export function createTransport(options: TransportOptions): Transport {
   });
   server.on(
     'clientError',
-    createRefuseConnection(log, (socket) => streaming.isStreaming(socket)),
+    createRefuseConnection(log, { ...early, isStreaming: streaming.isStreaming }),
   );
   return {
     server,

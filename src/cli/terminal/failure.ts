@@ -27,7 +27,7 @@ const sqliteError = 'ERR_SQLITE_ERROR';
 const takenAdvice = '; stop what listens there, or set STRONGROOM_PORT to a free port';
 
 export function explain(error: unknown): string {
-  if (error instanceof VaultError) return explainAttributes(error) ?? error.public;
+  if (error instanceof VaultError) return explainAttributes(error) ?? publicText(error);
   // Of a name with several addresses; each of them failed.
   if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0]);
   if (!(error instanceof Error)) return reasonOf(error);
@@ -37,6 +37,13 @@ export function explain(error: unknown): string {
   const code = 'code' in error ? String(error.code) : '';
   const isOfDatabase = code === sqliteError || databaseErrors.test(code);
   return isOfDatabase ? error.message : `${code} ${reasonOf(error)}`.trim();
+}
+
+/** Without the id, which may be derived from a value. */
+function publicText({ altered, public: text }: VaultError): string {
+  if (altered === undefined) return text;
+  const names = '"strongroom logs verify --state" names it';
+  return `${text} A row was altered outside the vault; ${names}.`;
 }
 
 function explainAttributes({ errors }: VaultError): string | undefined {

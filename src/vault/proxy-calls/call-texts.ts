@@ -10,6 +10,7 @@ import {
 } from '../../expressions/request-texts/compile.ts';
 import { hasExpressions, type TextForm } from '../../expressions/request-texts/forms.ts';
 import type { RequestScope } from '../../expressions/request-texts/scope.ts';
+import type { Json } from '../../lib/json.ts';
 import { createPause } from '../../lib/pauses.ts';
 import { invalidCall } from './called-proxy.ts';
 import type { ProxyCall } from './proxy-call.ts';
@@ -19,8 +20,6 @@ export type Writable = Pick<ProxyCall, 'path' | 'query' | 'headers' | 'body'>;
 
 export interface CallTexts {
   readonly references: readonly Reference[];
-  /** The whole body as it was sent, where it is text. */
-  readonly bodyText: string | undefined;
   /**
    * @param scope without the body, which headers, path and query may name as it is sent on.
    * @throws VaultError `invalid_proxy_request` naming the part and nothing of a value.
@@ -58,15 +57,15 @@ export async function readCallTexts(call: ProxyCall): Promise<CallTexts | undefi
   if (placed.length === 0) return undefined;
   return {
     references: placed.flatMap(({ text }) => text.references),
-    bodyText,
     write: (scope, evaluation) => {
       let written: Writable = call;
+      let seen: RequestScope | undefined;
       for (const { part, text, put } of placed) {
-        const sent = part === 'body' ? bodyText : textOf(written);
-        const seen = part === 'body' ? scope : withRequestBody(scope, sent);
+        // The body comes first, if it has expressions at all.
+        if (part !== 'body') seen ??= withRequestBody(scope, textOf(written));
         written = put(
           written,
-          at(part, () => evaluateText(text, seen, evaluation)),
+          at(part, () => evaluateText(text, seen ?? scope, evaluation)),
         );
       }
       return written;
@@ -104,6 +103,15 @@ const withBody: Put = (writable, text) => ({
 export function textOf({ body: { content, form } }: Pick<ProxyCall, 'body'>): string | undefined {
   if (form === undefined || !(content instanceof Uint8Array)) return undefined;
   return Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString('utf8');
+}
+
+/** As transforms see a body: its members where it is JSON. */
+export function jsonOrText(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return text;
+  }
 }
 
 function withRequestBody(scope: RequestScope, body: string | undefined): RequestScope {

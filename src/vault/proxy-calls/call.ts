@@ -9,7 +9,7 @@ import { refuse } from '../../rules/refusal.ts';
 import type { Change, Precondition } from '../../store/change.ts';
 import type { OpenEncrypted } from '../client-keys/open-encrypted.ts';
 import { transformsOf } from '../proxies/transforms.ts';
-import { type CallTexts, readCallTexts, textOf, type Writable } from './call-texts.ts';
+import { type CallTexts, jsonOrText, readCallTexts, textOf, type Writable } from './call-texts.ts';
 import { openEncryptedData } from './encrypted-data.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
@@ -80,10 +80,9 @@ async function completed(
 
 async function scopeOf(tools: ProxyCalling, call: ProxyCall): Promise<RequestScope> {
   const { configuration, tenant } = call.proxy;
-  const body = textOf(call);
   return {
     valueOf: () => undefined,
-    request: { headers: namedHeaders(call.headers), ...(body !== undefined && { body }) },
+    request: { headers: namedHeaders(call.headers) },
     ...(configuration && { config: Object.fromEntries(configuration.reveal()) }),
     ...(call.encrypted && {
       encrypted: await openEncryptedData(tools.openEncrypted, tenant, call.encrypted),
@@ -110,13 +109,17 @@ type Made = Omit<Done<MadeTokens>, 'change'> & { readonly change?: Change };
 /** The tokens that the transforms of the request make, of what the caller sent. */
 async function madeFor(
   tools: ProxyCalling,
-  { proxy, caller }: ProxyCall,
+  call: ProxyCall,
   { scope, evaluation, conflict }: Making,
 ): Promise<Made | Refused> {
-  const { request: transforms } = transformsOf(proxy);
+  const { request: transforms } = transformsOf(call.proxy);
   if (transforms.length === 0) return { reply: nothingMade };
+  const text = textOf(call);
+  const body = text === undefined ? {} : { body: jsonOrText(text) };
+  const headers = namedHeaders(call.headers);
+  const seen = { ...scope, request: { headers, ...body } };
   const part = 'request_transforms';
-  return makeTokens(tools, caller, { transforms, scope, evaluation, part })(conflict);
+  return makeTokens(tools, call.caller, { transforms, scope: seen, evaluation, part })(conflict);
 }
 
 function attempt(write: () => Writable): Writable | VaultError {

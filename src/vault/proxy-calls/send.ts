@@ -2,15 +2,16 @@
 import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
-import type { Json } from '../../lib/json.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import { OutboundError } from '../../outbound/error.ts';
 import type { Forward } from '../../outbound/forward.ts';
 import type { DecideOutcome, Refused } from '../../rules/operation.ts';
 import type { ResponseTransform } from '../../transforms/definitions.ts';
+import type { Mask } from '../../transforms/mask.ts';
+import type { Masking } from '../../transforms/masking.ts';
 import { transformsOf } from '../proxies/transforms.ts';
-import type { Writable } from './call-texts.ts';
+import { jsonOrText, type Writable } from './call-texts.ts';
 import { destinationOf } from './destination.ts';
 import { failedEntry, respondedEntry } from './entries.ts';
 import { failureOfCall } from './failures.ts';
@@ -22,6 +23,7 @@ import { answerOf, transformResponse, withoutHeaders } from './transform-respons
 export interface Sending extends MakingTokens {
   readonly clock: Clock;
   readonly forward: Forward;
+  readonly maskText: Masking['maskText'];
   readonly metrics: Pick<Metrics, 'proxyCall'>;
 }
 
@@ -92,7 +94,8 @@ async function transformed(
   { answer, entry }: Responded,
 ): Promise<DecideOutcome<ProxyAnswer>> {
   const transforms = transformsOf(call.proxy).response;
-  const { configuration } = call.proxy;
+  const { configuration, tenant } = call.proxy;
+  const masking = { partition: tenant.id, signal: call.signal };
   const evaluation = newEvaluation();
   const hasBody = call.method !== 'HEAD' && !bodiless.has(answer.status);
   const isPassed = hasBody && !transforms.some(readsBody);
@@ -111,7 +114,12 @@ async function transformed(
         ? makeTokens(tools, call.caller, { transforms: making, scope, evaluation, part })
         : undefined;
     const shape = async (tokens: MadeTokens) => {
-      const given = { transforms, scope: { ...scope, transforms: tokens }, evaluation };
+      const given = {
+        transforms,
+        scope: { ...scope, transforms: tokens },
+        evaluation,
+        maskText: (shown: string, mask: Mask) => tools.maskText(shown, mask, masking),
+      };
       const shaped = await transformResponse({ headers: answer.headers, text }, given);
       return isPassed ? { ...answer, headers: shaped.headers } : answerOf(answer, shaped);
     };
@@ -135,8 +143,10 @@ async function transformed(
   }
 }
 
-function failureOfResponse(error: unknown, { proxy }: ProxyCall): VaultError {
+function failureOfResponse(error: unknown, { proxy, signal }: ProxyCall): VaultError {
   if (error instanceof OutboundError) return failureOfCall(error, proxy);
+  // Nobody reads this, but the entry of the call is committed.
+  if (signal?.aborted && error === signal.reason) return untransformable('the caller has gone');
   if (!(error instanceof VaultError)) throw error;
   return error.code === 'bad_gateway' ? error : untransformable(error.public, error.errors);
 }
@@ -147,14 +157,6 @@ function refused(entry: LogEntry, refusal: VaultError): DecideOutcome<never> {
 
 function withEntry({ change, refusal }: Refused, entry: LogEntry): Refused {
   return { change: { ...change, entries: [entry, ...change.entries] }, refusal };
-}
-
-function jsonOrText(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return text;
-  }
 }
 
 function valuesOf(headers: readonly string[], wanted: string): string[] {

@@ -9,11 +9,9 @@ import {
   evaluateValue,
 } from '../../expressions/request-texts/compile.ts';
 import type { RequestScope } from '../../expressions/request-texts/scope.ts';
-import type { Json } from '../../lib/json.ts';
-import { createPause } from '../../lib/pauses.ts';
 import { appendJson } from '../../transforms/append.ts';
 import type { ResponseTransform } from '../../transforms/definitions.ts';
-import { maskInParts } from '../../transforms/mask.ts';
+import type { Mask } from '../../transforms/mask.ts';
 import type { ProxyAnswer } from './proxy-call.ts';
 import { untransformable } from './response-body.ts';
 
@@ -29,6 +27,8 @@ export interface Transforming {
   readonly transforms: readonly ResponseTransform[];
   readonly scope: RequestScope;
   readonly evaluation: Evaluation;
+  /** For the tenant of the proxy. */
+  readonly maskText: (text: string, mask: Mask) => Promise<string>;
 }
 
 type Apply<T extends ResponseTransform['type']> = (
@@ -40,22 +40,15 @@ type Apply<T extends ResponseTransform['type']> = (
 const rows: { readonly [T in ResponseTransform['type']]: Apply<T> } = {
   // Its token is made before, of what the destination sent.
   tokenize: (response) => response,
-  mask: async (response, mask) => {
+  mask: async (response, mask, { maskText }) => {
     const { text } = response;
     if (text === undefined) return response;
-    const pause = createPause();
-    const parts = maskInParts(text, mask);
-    for (;;) {
-      const { done, value } = parts.next();
-      if (done) return { ...response, text: value };
-      await pause();
-    }
+    return { ...response, text: await maskText(text, mask) };
   },
   append_json: (response, { location, value }, { scope, evaluation }) => {
     if (response.text === undefined) return response;
     const appended = evaluateValue(compileValue(value), scope, evaluation);
-    const json = response.text === '' ? undefined : parseExactly(response.text);
-    return { ...response, text: JSON.stringify(appendJson(json, location, appended)) };
+    return { ...response, text: appendJson(response.text, location, appended) };
   },
   append_text: (response, { value }, { scope, evaluation }) => {
     if (response.text === undefined) return response;
@@ -87,18 +80,6 @@ export async function transformResponse(
     }
   }
   return transformed;
-}
-
-/** Numbers stay as they are spelled, however many digits they have. */
-function parseExactly(text: string): Json {
-  const { rawJSON } = JSON as unknown as { readonly rawJSON: (source: string) => Json };
-  const exact = (_name: string, value: Json, { source }: { readonly source?: string }) =>
-    typeof value === 'number' && source !== String(value) ? rawJSON(source ?? '') : value;
-  try {
-    return (JSON.parse as (text: string, reviver: typeof exact) => Json)(text, exact);
-  } catch {
-    throw untransformable('it is not JSON');
-  }
 }
 
 /** What speaks of the bytes of a body that is another one now. */
