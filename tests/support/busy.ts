@@ -5,8 +5,8 @@ import { request } from './vault.ts';
 const firstTokens = 10;
 
 /**
- * Resolves once the first tokens exist, and creates more, one after another, until it is ended. `created` has those that
- * were acknowledged.
+ * Resolves once the first tokens exist, and creates more, one after another, until it is ended.
+ * `created` has those that were acknowledged.
  */
 export async function createTokens(url: string, key: string) {
   const created: string[] = [];
