@@ -6,8 +6,10 @@ import { wrongVariable } from './config/problems.ts';
 import type { Config } from './config.ts';
 import { type Authenticate, createAuthentication } from './gate/authenticate.ts';
 import { createIdempotency, type Idempotency } from './gate/idempotency.ts';
+import { createCallerOfProxy } from './gate/proxy-caller.ts';
 import { createRateLimits, unknownRoutes } from './http/limits/rate-limit.ts';
 import type { Route } from './http/protocol/route.ts';
+import { calls } from './http/proxy/methods.ts';
 import { routesOf } from './http/routes/all.ts';
 import { createServer } from './http/server.ts';
 import { newUuid } from './lib/ids.ts';
@@ -21,6 +23,7 @@ import { createForward } from './outbound/forward.ts';
 import { tracedForward, tracedOutbound } from './outbound/traced.ts';
 import type { Process, Shared } from './process.ts';
 import { tracedStore } from './store/traced.ts';
+import { createMasking } from './transforms/masking.ts';
 import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
@@ -89,11 +92,14 @@ export async function createAnswering(
   const spans = openSpans(untraced, config);
   const tracing = createTracing(random, spans);
   const process = { ...untraced, store: tracedStore(untraced.store, tracing) };
+  const masking = createMasking();
   const tools = {
     ...process,
     ...shared,
     outbound: tracedOutbound(createOutbound(config.outbound), tracing),
     forward: tracedForward(createForward(config.outbound), tracing),
+    maskText: masking.maskText,
+    openEncrypted: createOpenEncrypted(process),
     pause,
     onMaskFailure: () => {
       metrics.count('mask_failures');
@@ -111,7 +117,6 @@ export async function createAnswering(
     ...tools,
     enrichments,
     proxies,
-    openEncrypted: createOpenEncrypted(process),
     ownHost,
     showsMetrics: config.metricsAddress === undefined,
     headerPrefix,
@@ -130,6 +135,9 @@ export async function createAnswering(
     tracing,
     rateLimits: createRateLimits({ ...tools, rules: config.rateLimits.rules }),
     trustedProxies: config.trustedProxies,
+    proxies,
+    callerOfProxy: createCallerOfProxy(tools),
+    ownHost,
     publicUrl: config.publicUrl,
     requestTimeoutMs,
   });
@@ -142,6 +150,7 @@ export async function createAnswering(
     },
     close: async () => {
       await server.close();
+      await masking.close();
       await spans?.close();
     },
   };
@@ -185,7 +194,7 @@ function createGate(
 }
 
 function requireKnownRoutes({ rateLimits }: AnsweringConfig, routes: readonly Route[]): void {
-  const unknown = unknownRoutes(rateLimits.rules, routes);
+  const unknown = unknownRoutes(rateLimits.rules, [...routes, ...calls]);
   if (unknown.length === 0) return;
   const problem = `names routes that do not exist: ${unknown.join(', ')}`;
   throw wrongVariable('STRONGROOM_RATE_LIMITS', problem);

@@ -108,6 +108,8 @@ function createSlot(
   let version = 0;
   return {
     rowOf: (reply, begun) => {
+      // Of a list that is written item by item there is no response to store.
+      if (reply?.list) return undefined;
       const keeping = { tenant, key, now: clock.now(), random };
       return replyRow(keeping, reply, (begun?.version ?? version) + 1);
     },

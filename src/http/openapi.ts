@@ -2,6 +2,7 @@
 import type { TSchema } from 'typebox';
 import { errorKinds } from '../lib/errors.ts';
 import type { OpenRoute, Route } from './protocol/route.ts';
+import { callMethods, callPath } from './proxy/methods.ts';
 
 export interface OpenapiOptions {
   readonly routes: readonly Route[];
@@ -18,6 +19,9 @@ export function openapiOf(options: OpenapiOptions): object {
     paths.set(template, { ...paths.get(template), [method.toLowerCase()]: operation });
   };
   for (const route of options.routes) add(route.path, route.method, operationOf(route));
+  for (const [method, summary] of Object.entries(callMethods)) {
+    add(callPath, method, callOf(summary));
+  }
   for (const { path, summary } of options.openRoutes) {
     add(path, 'get', { summary, security: [], responses: { default: { description: summary } } });
   }
@@ -82,6 +86,16 @@ function operationOf(route: Route): object {
       },
       default: { $ref: '#/components/responses/Problem' },
     },
+  };
+}
+
+/** What is sent and what is received are the destination's business. */
+function callOf(summary: string): object {
+  return {
+    summary,
+    description:
+      'Also for every path below it. Needs the permission `proxy:invoke`, unless the proxy asks for no key.',
+    responses: { default: { description: "The destination's response, or a `proxy_error`" } },
   };
 }
 

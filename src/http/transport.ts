@@ -11,10 +11,11 @@ import type { Metrics } from '../lib/telemetry/metrics.ts';
 import type { BeginResponse } from './begin-response.ts';
 import type { Handle } from './handle-request.ts';
 import type { OnExchangeEnd } from './observe-requests.ts';
-import { createRefuseConnection } from './protocol/connection.ts';
+import { createEarlyResponses, createRefuseConnection } from './protocol/connection.ts';
 import { answerPreflight, type Cors } from './protocol/cors.ts';
 import { Exchange } from './protocol/exchange.ts';
 import { createFailures } from './protocol/failures.ts';
+import { anyOtherMethod } from './protocol/methods.ts';
 import { watchProgress } from './protocol/progress.ts';
 import { createStreaming, type Streaming } from './protocol/streaming.ts';
 
@@ -58,7 +59,14 @@ export interface HttpServer {
 export interface Transport extends HttpServer {
   readonly streaming: Streaming;
   route(methods: readonly HTTPMethod[], path: string, handle: Handle): void;
+  /** Asked before the routes, about every request. */
+  divert(handlerOf: HandlerBeforeRoutes): void;
 }
+
+/** `undefined` for what the routes are for; at once wherever it can be known. */
+export type HandlerBeforeRoutes = (
+  exchange: Exchange,
+) => Handle | Promise<Handle | undefined> | undefined;
 
 /** Where a request leads. */
 interface Target {
@@ -75,15 +83,24 @@ export function createTransport(options: TransportOptions): Transport {
   const stopping = new AbortController();
   const addressOf = createAddressOf(options);
   const routes = createRoutes();
+  const early = createEarlyResponses();
+  let handlerBeforeRoutes: HandlerBeforeRoutes = () => undefined;
   const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) => {
     const address = addressOf(request);
     const exchange = new Exchange({ request, response, address, stopping: stopping.signal });
     observeResponse(exchange, onEnd);
+    response.once('close', () => {
+      if (!request.complete) early.note(request);
+    });
     try {
       begin(exchange);
       if (answerPreflight(cors, exchange)) return;
-      const handle = routes.find(exchange);
-      handle(exchange).catch((error) => fail(error, exchange));
+      const diverted = handlerBeforeRoutes(exchange);
+      const handled =
+        diverted instanceof Promise
+          ? diverted.then((handle) => (handle ?? routes.find(exchange))(exchange))
+          : (diverted ?? routes.find(exchange))(exchange);
+      handled.catch((error) => fail(error, exchange));
     } catch (error) {
       fail(error, exchange);
     }
@@ -97,12 +114,15 @@ export function createTransport(options: TransportOptions): Transport {
   });
   server.on(
     'clientError',
-    createRefuseConnection(log, (socket) => streaming.isStreaming(socket)),
+    createRefuseConnection(log, { ...early, isStreaming: streaming.isStreaming }),
   );
   return {
     server,
     streaming,
     route: routes.add,
+    divert: (handlerOf) => {
+      handlerBeforeRoutes = handlerOf;
+    },
     listen: (where) =>
       new Promise((resolve, reject) => {
         server.once('error', reject);
@@ -173,7 +193,8 @@ function createRoutes() {
       router.on([...methods], path, nothing, { path, handle } satisfies Target),
     find: (exchange: Exchange): Handle => {
       const { method, request } = exchange;
-      const found = router.find(method as HTTPMethod, request.url ?? '');
+      const url = request.url ?? '';
+      const found = router.find(method as HTTPMethod, url) ?? router.find(anyOtherMethod, url);
       if (found === null) throw new VaultError('not_found', { public: 'There is no such route.' });
       const target = found.store as Target | null;
       // Only what refuses a path has no target.

@@ -23,6 +23,7 @@ const messages = {
     import: 'Nothing imported',
     export: 'Tokens exported',
     detokenize: 'Nothing detokenized',
+    'use proxy': 'Token used in a proxy call',
     'use bank service': 'Token sent to the bank verification service',
     verify: 'Bank account verified',
   },
@@ -31,6 +32,7 @@ const messages = {
     read: 'Token intent retrieved',
     delete: 'Token intent deleted',
     convert: 'Token intent converted',
+    'use proxy': 'Token intent used in a proxy call',
     expire: 'Token intent expired',
     'expire property': 'Token intent property expired',
   },
@@ -59,6 +61,7 @@ const messages = {
     update: 'Proxy updated',
     delete: 'Proxy deleted',
     list: 'Proxies listed',
+    invoke: 'Proxy invoked',
   },
   key: {
     create: 'Key created',
@@ -140,6 +143,13 @@ export function entryOf<E extends Entity>(actor: Actor, at: Instant, fact: Fact<
     disclosure: fact.disclosure ? codeOf(fact.disclosure) : null,
   };
 }
+
+/** The entry with more of what happened; its message stays within what the interface allows. */
+export function detailed(entry: LogEntry, detail: string): LogEntry {
+  return { ...entry, message: `${entry.message}: ${detail}`.slice(0, messageLengthMax) };
+}
+
+const messageLengthMax = 250;
 
 /** What was attempted, also on entities this release only knows by their permissions. */
 export interface Attempt {
@@ -258,12 +268,13 @@ function actorOf(actor: Actor) {
   if (actor.application === null) {
     return { tenant_id, actor_id: null, actor_type: 'operator', origin: null, trace_id: null };
   }
-  const { application, session, origin } = actor;
+  const { application, session, origin, anonymous } = actor;
+  const from = { origin: origin.address, trace_id: origin.traceId };
+  if (anonymous) return { tenant_id, actor_id: null, actor_type: 'anonymous', ...from };
   return {
     tenant_id,
     actor_id: session ?? application,
     actor_type: session === undefined ? 'application' : 'session',
-    origin: origin.address,
-    trace_id: origin.traceId,
+    ...from,
   };
 }

@@ -117,6 +117,50 @@ onBothEngines('GET /v2/tokens', (engine) => {
     assert.deepEqual((await walk(tenant, 'container=/m/7/', key)).ids, ['m-7']);
   });
 
+  test('200: by id, repeated, together with other filters', async () => {
+    const tenant = await tenants();
+    await mixed(tenant);
+    const queries: Record<string, string[]> = {
+      'id=c-1': ['c-1'],
+      'id=c-1&id=g-2&id=none': ['g-2', 'c-1'],
+      'id=c-1&id=g-2&type=token': ['g-2'],
+      'id=none': [],
+      'id=%00': [],
+    };
+    for (const [query, ids] of Object.entries(queries)) {
+      assert.deepEqual((await walk(tenant, `${query}&size=1`)).ids, ids, query);
+    }
+    const key = await tenant.holder({ container: '/general/', permissions: ['token:read'] });
+    assert.deepEqual((await walk(tenant, 'id=c-1&id=g-1', key)).ids, ['g-1']);
+    const { next } = (await tenant.send('GET', '/v2/tokens?id=c-1&id=g-1&size=1')).body.pagination;
+    const other = await tenant.send('GET', `/v2/tokens?id=c-2&size=1&start=${next}`);
+    assert.deepEqual(Object.keys(other.body.errors), ['start']);
+  });
+
+  test('200: a page by its number; one past the end is empty, and a cursor takes its place', async () => {
+    const tenant = await tenants();
+    await mixed(tenant);
+    const page = async (query: string) => {
+      const { body } = await tenant.send('GET', `/v2/tokens?${query}`);
+      return { ...body, data: body.data.map((token: { id: string }) => token.id) };
+    };
+    const first = await page('size=4&page=1');
+    assert.deepEqual(first.data, ['p-1', 'c-3', 'g-2', 'c-2']);
+    assert.equal(first.pagination.page_number, 1);
+    const last = await page('size=4&page=2');
+    assert.deepEqual(last, {
+      pagination: { page_size: 4, page_number: 2 },
+      data: ['g-1', 'c-1'],
+    });
+    assert.deepEqual((await page('type=token&size=1&page=3')).data, ['g-2']);
+    for (const number of [3, 2_147_483_647]) {
+      const past = await page(`size=4&page=${number}`);
+      assert.deepEqual(past, { pagination: { page_size: 4, page_number: number }, data: [] });
+    }
+    const byCursor = await page(`size=4&page=7&start=${first.pagination.next}`);
+    assert.deepEqual(byCursor, { pagination: { page_size: 4 }, data: ['g-1', 'c-1'] });
+  });
+
   test('200: the cursor of the longest id', async () => {
     const tenant = await tenants();
     const id = '\u{65e5}'.repeat(400);
@@ -137,8 +181,9 @@ onBothEngines('GET /v2/tokens', (engine) => {
       'type=crad': 'type',
       'fingerprint=a%00b': 'fingerprint',
       'size=1000': 'size',
-      'page=2': 'page',
-      'id=t-1': 'id',
+      'page=0': 'page',
+      'page=x': 'page',
+      [`id=a${'&id=b'.repeat(1000)}`]: 'id',
       [`start=${next}&type=token`]: 'start',
       [`start=${'A'.repeat(1701)}`]: 'start',
     };

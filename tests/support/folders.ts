@@ -43,13 +43,15 @@ export const doors: Doors = {
   cli: ['cli/doctor', 'cli/logs', 'cli/terminal'],
   'vault/enrichments': ['vault/tokens'],
   'vault/logs': ['vault/token-intents'],
+  'vault/proxy-calls': ['vault/client-keys', 'vault/proxies', 'vault/tokenization', 'vault/tokens'],
   'vault/sessions': ['vault/applications'],
   'vault/tenants': ['vault/applications', 'vault/logs'],
   'vault/tokenization': ['vault/token-intents', 'vault/tokens'],
   'vault/tokens': ['vault/logs', 'vault/token-intents', 'vault/token-search'],
   'http/protocol': ['http/schemas'],
   'http/limits': ['http/protocol', 'http/schemas'],
-  http: ['http/limits', 'http/protocol'],
+  'http/proxy': ['http/limits', 'http/protocol'],
+  http: ['http/limits', 'http/protocol', 'http/proxy'],
   'http/routes': ['http', 'http/protocol', 'http/schemas'],
 };
 

@@ -1,13 +1,9 @@
 /** `strongroom logs export`: the audit log as newline-delimited JSON that can be verified alone. */
 import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
-import { readConfig } from '../../config.ts';
-import { systemClock } from '../../lib/clock.ts';
-import { newUuid, type TenantId } from '../../lib/ids.ts';
+import type { TenantId } from '../../lib/ids.ts';
 import { shownWords, throughWords } from '../../lib/log-chain/disclosure.ts';
-import { pooledRandom } from '../../lib/random.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
-import { openStore } from '../../store/open/open.ts';
 import { isDisclosure } from '../../vault/logs/find.ts';
 import { countEntries, readLogs } from '../../vault/logs/read.ts';
 import { asLines, formatRecord, type LineRecord } from '../../vault/logs/records.ts';
@@ -18,6 +14,7 @@ import {
   summaryFlag,
   UsageError,
 } from '../terminal/command.ts';
+import { withVault } from '../terminal/operator.ts';
 import { createPrivateFile } from '../terminal/private-file.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { openLog, optionalText, placeFlags } from './place.ts';
@@ -25,7 +22,7 @@ import { openLog, optionalText, placeFlags } from './place.ts';
 export const logsExport: Command = {
   summary:
     'Write the audit log as newline-delimited JSON, with its hashes, checkpoints and removals. ' +
-    'Exporting the configured log is an entry in it. With --shown or --through only the entries are ' +
+    'Exporting the configured log is an entry in it and needs the root key. With --shown or --through only the entries are ' +
     'written that match: a list for people, which logs verify does not take.',
   flags: {
     ...placeFlags,
@@ -107,17 +104,16 @@ async function* filtered(
   }
 }
 
-/** Whoever takes a copy of the log is seen in it. The copy, being of the moment before, lacks that. */
+/**
+ * Whoever takes a copy of the log is seen in it. The copy, being of the moment before, lacks that. The vault writes the
+ * entry, with its proof: one without would be reported as forged.
+ */
 async function logExport(tenants: readonly TenantId[]): Promise<void> {
-  const { databaseUrl, dataDir } = readConfig();
-  const random = pooledRandom();
-  const store = await openStore({ databaseUrl, dataDir, newStreamId: () => newUuid(random) });
-  try {
+  await withVault(async ({ store, clock }) => {
     for (const tenant of tenants) {
       const fact = { entity: 'log', id: tenant, operation: 'export' } as const;
-      await store.commit({ entries: [systemEntry({ ...fact, tenant, at: systemClock.now() })] });
+      await store.commit({ entries: [systemEntry({ ...fact, tenant, at: clock.now() })] });
     }
-  } finally {
-    await store.close();
-  }
+    return 0;
+  });
 }

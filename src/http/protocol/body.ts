@@ -24,37 +24,51 @@ export async function readBody(route: Route, exchange: Exchange): Promise<void> 
   const { request, headers, method } = exchange;
   if (method === 'GET' || method === 'HEAD' || isEmpty(headers)) return;
   const mediaType = mediaTypeOf(headers['content-type']);
-  if ('stream' in route && mediaType === linesMediaType) return;
   try {
-    if (mediaType === undefined || !jsonMediaTypes.includes(mediaType)) {
-      throw new VaultError('unsupported_media_type', {
-        public: 'The media type is not supported.',
-      });
-    }
-    exchange.body = parseBody(await bytesOf(request));
+    refuseEncoded(headers);
+    if ('stream' in route && mediaType === linesMediaType) return;
+    const isJson = mediaType !== undefined && jsonMediaTypes.includes(mediaType);
+    // In chunks it may turn out to be empty, and then it has no media type.
+    if (!isJson && route.body) throw unsupported();
+    const bytes = await bytesOf(request, bodyBytesMax);
+    if (!isJson && bytes.length > 0) throw unsupported();
+    exchange.body = parseBody(bytes);
   } catch (error) {
     exchange.setHeader('connection', 'close');
     throw error;
   }
 }
 
-/** Where nothing says of what type a body is, and none comes. */
+/** Where no body comes. Clients send a media type all the same. */
 function isEmpty(headers: IncomingMessage['headers']): boolean {
-  const { 'content-type': type, 'content-length': length } = headers;
-  if (type !== undefined || headers['transfer-encoding'] !== undefined) return false;
-  return length === undefined || length === '0';
+  const length = headers['content-length'];
+  return headers['transfer-encoding'] === undefined && (length === undefined || length === '0');
 }
 
-function bytesOf(request: IncomingMessage): Promise<Buffer> {
+function unsupported(): VaultError {
+  return new VaultError('unsupported_media_type', { public: 'The media type is not supported.' });
+}
+
+/** A body that inflates could be a thousand times what was sent, past every limit on its way. */
+function refuseEncoded({ 'content-encoding': encoding }: IncomingMessage['headers']): void {
+  if (encoding === undefined || encoding.trim().toLowerCase() === 'identity') return;
+  throw new VaultError('unsupported_media_type', {
+    public: 'Content-Encoding is not supported; the body must be sent without it.',
+    headers: { 'accept-encoding': 'identity' },
+  });
+}
+
+/** The whole body. @throws VaultError `body_too_large`, and where the connection ends before the body does. */
+export function bytesOf(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    if (Number(request.headers['content-length']) > bodyBytesMax) throw tooLarge();
+    if (Number(request.headers['content-length']) > bytesMax) throw tooLarge();
     // Then none of the events below comes any more.
     if (request.destroyed) throw connectionEnded();
     const chunks: Buffer[] = [];
     let length = 0;
     const take = (chunk: Buffer) => {
       length += chunk.length;
-      if (length <= bodyBytesMax) {
+      if (length <= bytesMax) {
         chunks.push(chunk);
         return;
       }

@@ -3,7 +3,7 @@ import { type ErrorCode, errorKinds, type VaultError } from '../../lib/errors.ts
 import type { Log } from '../../lib/telemetry/log.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { CounterName } from '../../lib/telemetry/thread-metrics.ts';
-import type { Exchange } from './exchange.ts';
+import { type Exchange, jsonMediaType } from './exchange.ts';
 import { problemMediaType, problemOf, vaultErrorOf } from './problem.ts';
 
 export interface Failures {
@@ -50,7 +50,12 @@ export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failu
       const { status } = errorKinds[failure.code];
       try {
         exchange.setHeaders(failure.headers ?? {});
-        exchange.send(status, JSON.stringify(problemOf(failure)), problemMediaType);
+        const problem = problemOf(failure);
+        if (!exchange.isProxyCall) {
+          exchange.send(status, JSON.stringify(problem), problemMediaType);
+        } else {
+          exchange.send(status, JSON.stringify({ proxy_error: problem }), jsonMediaType);
+        }
       } catch {
         // Nobody is left who would catch it, and an uncaught error ends the process.
         exchange.response.destroy();

@@ -1,30 +1,39 @@
 /** A known path with a method it does not have is a 405 that says which it has. */
 import { VaultError } from '../../lib/errors.ts';
 
-const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
+
+/** Under this method the transport looks up whatever other method a path does not have: `PROPFIND`, `LOCK`. */
+export const anyOtherMethod = 'TRACE';
+
+/** Paths whose last segment callers choose: a token may be called `search`. */
+const namedByCallers: readonly string[] = ['/tokens/:id'];
 
 interface Known {
   /** Path pattern, for example `/tokens/:id`. */
   readonly path: string;
-  readonly method: string;
+  readonly methods: readonly string[];
 }
 
 export interface RefusedMethods {
   readonly path: string;
-  readonly methods: readonly (typeof methods)[number][];
+  readonly methods: readonly ((typeof methods)[number] | typeof anyOtherMethod)[];
   readonly refusal: VaultError;
 }
 
 /** For each path the methods that no route of it has. They are refused before a body is read, whatever its type. */
 export function otherMethods(known: readonly Known[]): RefusedMethods[] {
-  return [...new Set(known.map((route) => route.path))].map((path) => {
-    // A token may be called `search`, so `/tokens/search` also takes what `/tokens/:id` takes.
-    const allowed = known.filter((route) => covers(route.path, path)).map(({ method }) => method);
-    const head = allowed.includes('GET') ? ['HEAD'] : [];
-    const allow = [...new Set([...allowed, ...head])].sort().join(', ');
+  return [...Map.groupBy(known, ({ path }) => path)].map(([path, routes]) => {
+    const own = routes.flatMap((route) => route.methods);
+    // What it takes as the path of a token is left to that route.
+    const taken = known.filter((route) => isNameIn(route.path, path)).flatMap(methodsIn);
+    const allow = [...new Set(own)].sort().join(', ');
     return {
       path,
-      methods: methods.filter((method) => !allowed.includes(method)),
+      methods: [
+        ...methods.filter((method) => !own.includes(method) && !taken.includes(method)),
+        anyOtherMethod,
+      ],
       refusal: new VaultError('method_not_allowed', {
         public: `This path supports ${allow}.`,
         headers: { allow },
@@ -33,10 +42,13 @@ export function otherMethods(known: readonly Known[]): RefusedMethods[] {
   });
 }
 
-/** True when every path of `pattern` is one of `wider`, where `:name` matches any one segment. */
-function covers(wider: string, pattern: string): boolean {
-  const segments = pattern.split('/');
-  const others = wider.split('/');
-  if (others.length !== segments.length) return false;
-  return others.every((other, at) => other.startsWith(':') || other === segments[at]);
+function methodsIn(route: Known): readonly string[] {
+  return route.methods;
+}
+
+/** True when the path could be that of something whose name its creator chose. */
+function isNameIn(pattern: string, path: string): boolean {
+  if (!namedByCallers.includes(pattern)) return false;
+  const folder = pattern.slice(0, pattern.lastIndexOf('/'));
+  return path !== pattern && path.slice(0, path.lastIndexOf('/')) === folder;
 }

@@ -19,6 +19,7 @@ import {
   tokensCursorQuery,
   tokensQuery,
 } from '../schemas/token-list.ts';
+import type { exportQuery } from '../schemas/token-stream.ts';
 
 export function tokenListRoutes(reading: TokenReading): Route[] {
   const tools = { ...reading, inTurn: createSerial() };
@@ -35,7 +36,7 @@ export function tokenListRoutes(reading: TokenReading): Route[] {
           permission: 'token:read',
           route: 'GET /tokens',
           filter: {
-            ...(query.id && { ids: query.id.flatMap((id) => parseTokenId(id) ?? []) }),
+            ...idsOf(query),
             metadata: metadataOf(query),
             metadataCase: 'folded',
           },
@@ -53,7 +54,7 @@ export function tokenListRoutes(reading: TokenReading): Route[] {
         listByCursor(tools, caller, {
           permission: 'token:read',
           route: 'GET /v2/tokens',
-          filter: filterOf(query),
+          filter: { ...idsOf(query), ...filterOf(query) },
           ...placeOf(query),
         }),
     }),
@@ -90,8 +91,13 @@ export function tokenListRoutes(reading: TokenReading): Route[] {
   ];
 }
 
+/** A text that cannot be an id is the id of no token. */
+function idsOf({ id }: { readonly id?: readonly string[] }): Pick<TokenFilter, 'ids'> {
+  return id ? { ids: id.flatMap((text) => parseTokenId(text) ?? []) } : {};
+}
+
 /** @throws VaultError `validation_failed` for an invalid container or invalid metadata. */
-export function filterOf(query: Static<typeof tokensCursorQuery>): TokenFilter {
+export function filterOf(query: Static<typeof exportQuery>): TokenFilter {
   return {
     ...(query.container !== undefined && { container: readContainer(query.container) }),
     ...(query.type !== undefined && { type: query.type as TokenTypeName }),

@@ -25,7 +25,11 @@ export const nullable = <T extends TSchema>(schema: T) =>
 /** A page of a cursor list. */
 export const cursorPage = <T extends TSchema>(item: T) =>
   Type.Object({
-    pagination: Type.Object({ page_size: Type.Integer(), next: Type.Optional(text) }),
+    pagination: Type.Object({
+      page_size: Type.Integer(),
+      page_number: Type.Optional(Type.Integer()),
+      next: Type.Optional(text),
+    }),
     data: Type.Array(item),
   });
 

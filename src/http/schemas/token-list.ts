@@ -8,12 +8,12 @@ import { nullable, pageQuery, strict, text } from './shared.ts';
 
 const idsMax = 1000;
 
+const id = Type.Optional(Type.Array(text, { maxItems: idsMax }));
 const start = Type.String({ maxLength: cursorLengthMax });
-const { size } = pageQuery;
 
 export const tokensQuery = Type.Object(
   {
-    id: Type.Optional(Type.Array(text, { maxItems: idsMax })),
+    id,
     ...pageQuery,
     ...metadataProperties,
   },
@@ -22,11 +22,11 @@ export const tokensQuery = Type.Object(
 
 export const tokensCursorQuery = Type.Object(
   {
+    id,
     container: Type.Optional(text),
     type: Type.Optional(Type.Enum(Object.keys(tokenTypes))),
     fingerprint: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9]{1,100}$' })),
-    start: Type.Optional(start),
-    size,
+    ...pageQuery,
     ...metadataProperties,
   },
   { ...strict, ...metadataPatterns },

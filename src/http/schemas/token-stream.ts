@@ -40,6 +40,12 @@ export const exportedLine = Type.Object(
   },
 );
 
-const { start: _start, size: _size, ...filters } = tokensCursorQuery.properties;
+const {
+  id: _id,
+  start: _start,
+  page: _page,
+  size: _size,
+  ...filters
+} = tokensCursorQuery.properties;
 
 export const exportQuery = Type.Object(filters, { ...strict, ...metadataPatterns });

@@ -25,7 +25,7 @@ export interface Exposition {
   readonly mediaType: string;
 }
 
-export interface Metrics extends Pick<ThreadMetrics, 'count' | 'request'> {
+export interface Metrics extends Pick<ThreadMetrics, 'count' | 'request' | 'proxyCall'> {
   expose(): Promise<Exposition>;
 }
 

@@ -37,12 +37,21 @@ export interface RequestFacts {
   readonly seconds: number;
 }
 
+export interface ProxyCallFacts {
+  /** Its id; `ephemeral` for calls that name their destination themselves. */
+  readonly proxy: string;
+  /** Of the destination; `undefined` where it did not respond. */
+  readonly status: number | undefined;
+  readonly seconds: number;
+}
+
 /** All that was counted, as data that can cross to another thread. */
 export type Counts = readonly MetricObjectWithValues<MetricValue<string>>[];
 
 export interface ThreadMetrics {
   count(name: CounterName, times?: number): void;
   request(facts: RequestFacts): void;
+  proxyCall(facts: ProxyCallFacts): void;
   /** A group of changes was committed. */
   group(group: ObservedGroup): void;
   /** From now on also shows what waits in this store; none does once it is closed. */
@@ -52,6 +61,8 @@ export interface ThreadMetrics {
 
 /** Bounds in seconds, from a read out of memory to a client that gives up. */
 const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+/** Bounds in seconds for other hosts, up to the longest timeout of a proxy. */
+const callBuckets = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60];
 const groupBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 export function createThreadMetrics(): ThreadMetrics {
@@ -62,6 +73,13 @@ export function createThreadMetrics(): ThreadMetrics {
     help: 'Time from the first byte of a request to the end of its response',
     labelNames: ['method', 'route', 'status'],
     buckets: durationBuckets,
+    registers,
+  });
+  const calls = new Histogram({
+    name: 'strongroom_proxy_call_duration_seconds',
+    help: 'Time from sending the request of a proxy to the head of the response of its destination',
+    labelNames: ['proxy', 'status'],
+    buckets: callBuckets,
     registers,
   });
   const byName = new Map<CounterName, Counter>();
@@ -75,10 +93,17 @@ export function createThreadMetrics(): ThreadMetrics {
     count: (name, times) => byName.get(name)?.inc(times),
     request: ({ method, route, status, seconds }) =>
       durations.observe({ method, route, status }, seconds),
+    proxyCall: ({ proxy, status, seconds }) =>
+      calls.observe({ proxy, status: classOf(status) }, seconds),
     group: groupObserver(registers),
     watchStore: (state) => watchStore(registers, state),
     counts: () => registry.getMetricsAsJSON(),
   };
+}
+
+/** Such as `2xx`; `none` where nobody responded. */
+function classOf(status: number | undefined): string {
+  return status === undefined ? 'none' : `${Math.floor(status / 100)}xx`;
 }
 
 function groupObserver(registers: Registry[]): ThreadMetrics['group'] {

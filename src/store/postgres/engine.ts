@@ -19,6 +19,7 @@ const types: ColumnTypes = {
   integer: 'bigint',
   bytes: 'bytea',
   tenant: 'integer',
+  strict: '',
   scratchTable: 'unlogged table',
   keptByKey: '',
   keyCovers: (columns) => `include (${columns})`,

@@ -73,7 +73,10 @@ export function verifyBankAccount(
     const sent = { entity: 'token', id: row.token_id, operation: 'use bank service' } as const;
     return {
       change: { entries: [entryOf(caller, now, sent)] },
-      reachOut: async () => outcome(await verification.request()),
+      reachOut: async () => {
+        const verdict = await verification.request();
+        return async () => outcome(verdict);
+      },
     };
   };
 }

@@ -28,15 +28,24 @@ const patternsMax = 16;
 /** Terms are compared by how common they are up to here. */
 export const occurrencesMax = 1000;
 
-/** `limit` tokens that meet the conditions, newest first, from after a place. */
+export interface Stretch {
+  readonly after?: TokenPosition | undefined;
+  /** How many to skip. */
+  readonly offset?: number;
+  readonly limit: number;
+}
+
+/** `limit` tokens that meet the conditions, newest first, from after a place or an offset. */
 export async function findTokens(
   store: Store,
   conditions: TokenConditions,
-  { after, limit }: { readonly after?: TokenPosition | undefined; readonly limit: number },
+  { after, offset = 0, limit }: Stretch,
 ): Promise<ListedToken[]> {
   if (limit === 0 || isImpossible(conditions)) return [];
   const path = await pathOf(store, conditions);
-  return store.select(pageOf({ conditions, path, after, limit }));
+  const page = pageOf({ conditions, path, after, offset, limit });
+  // What is skipped is gone through all the same.
+  return offset === 0 ? store.select(page) : store.scan(page);
 }
 
 /** The token at a place with its data, if it still meets the conditions. */

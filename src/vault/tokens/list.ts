@@ -20,36 +20,42 @@ export interface TokenListing {
   readonly route: string;
   readonly filter: TokenFilter;
   readonly size?: number | undefined;
-  /** Cursor of an earlier response to the same query. */
+  /** Cursor of an earlier response to the same query; takes the place of `page`. */
   readonly start?: string | undefined;
+  /** From 1. */
+  readonly page?: number | undefined;
 }
-
-/** A page by its number, from 1; a cursor takes its place. */
-export type NumberedListing = TokenListing & { readonly page?: number | undefined };
 
 const pageSizeDefault = 20;
 
 /**
  * A walk along the cursors meets every token that is there from its beginning to its end exactly
- * once, whatever is created and deleted meanwhile.
+ * once, whatever is created and deleted meanwhile. A page by its number says which it is.
  *
  * @throws VaultError `validation_failed` for a cursor that was not made for this list.
  */
 export function listByCursor(tools: LargeTokens, caller: Caller, listing: TokenListing): Decide {
   const { size = pageSizeDefault } = listing;
-  const after = openTokenCursor(caller.tenant, listing);
+  const after = openTokenCursor(caller.tenant, listing)?.place;
+  const number = after ? undefined : listing.page;
   return deciding(tools, caller, listing, async (now) => {
     const conditions = conditionsOf(caller, listing.permission, { ...listing, now });
     const limit = size === 0 ? 0 : size + 1;
-    const rows = await findTokens(tools.store, conditions, { after: after?.place, limit });
+    const offset = ((number ?? 1) - 1) * size;
+    const rows = await findTokens(tools.store, conditions, { after, offset, limit });
     const page = rows.slice(0, size);
     const next = rows.length > size ? sealTokenCursor(caller.tenant, listing, page) : undefined;
-    return { page, pagination: { page_size: size, ...(next !== undefined && { next }) } };
+    const pagination = {
+      page_size: size,
+      ...(number !== undefined && { page_number: number }),
+      ...(next !== undefined && { next }),
+    };
+    return { page, pagination };
   });
 }
 
 /** @throws VaultError `validation_failed` for a cursor that was not made for this list. */
-export function listByPage(tools: LargeTokens, caller: Caller, listing: NumberedListing): Decide {
+export function listByPage(tools: LargeTokens, caller: Caller, listing: TokenListing): Decide {
   const { size = pageSizeDefault } = listing;
   const after = openTokenCursor(caller.tenant, listing);
   const number = after?.page ?? listing.page ?? 1;

@@ -119,7 +119,8 @@ function fingerprintAfter(caller: Caller, patched: Patched): string | null {
   const own = contents.fingerprintExpression?.includes('metadata') === true;
   const touched = data !== undefined || expression !== undefined || (own && metadata !== undefined);
   if (row.fingerprint !== null && !touched) return row.fingerprint;
-  if (row.fingerprint === null && !fingerprintsTokens(caller, contents)) return null;
+  const asked = expression ?? contents.fingerprintExpression;
+  if (row.fingerprint === null && !fingerprintsTokens(caller, asked)) return null;
   return fingerprintOfContents(caller.tenant, patched);
 }
 
