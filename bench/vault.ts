@@ -21,6 +21,7 @@ export interface Vault {
   readonly storage: Storage;
   /** Of private applications that may do everything with tokens, and see them transformed so. */
   readonly keys: Readonly<Record<Transform, string>>;
+  readonly managementKey: string;
   /** Stops, measures the stored bytes and starts again on the same data. */
   restart(): Promise<StoredBytes>;
   /** With the key that reveals unless another is given; the answer's text. */
@@ -84,6 +85,7 @@ export async function startVault(
     },
     storage,
     keys,
+    managementKey,
     async restart() {
       await server.stop();
       const stored = await storage.bytes();

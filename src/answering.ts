@@ -6,15 +6,24 @@ import { wrongVariable } from './config/problems.ts';
 import type { Config } from './config.ts';
 import { type Authenticate, createAuthentication } from './gate/authenticate.ts';
 import { createIdempotency, type Idempotency } from './gate/idempotency.ts';
+import { createCallerOfProxy } from './gate/proxy-caller.ts';
 import { createRateLimits, unknownRoutes } from './http/limits/rate-limit.ts';
 import type { Route } from './http/protocol/route.ts';
+import { calls } from './http/proxy/methods.ts';
 import { routesOf } from './http/routes/all.ts';
 import { createServer } from './http/server.ts';
 import { newUuid } from './lib/ids.ts';
 import type { Metrics } from './lib/telemetry/metrics.ts';
+import { createRareWarning } from './lib/telemetry/rare-warning.ts';
+import { createSpans, type Spans } from './lib/telemetry/spans.ts';
+import { createTracing } from './lib/telemetry/tracing.ts';
 import { createOutbound } from './outbound/call.ts';
+import { createCollector } from './outbound/collector.ts';
 import { createForward } from './outbound/forward.ts';
+import { tracedForward, tracedOutbound } from './outbound/traced.ts';
 import type { Process, Shared } from './process.ts';
+import { tracedStore } from './store/traced.ts';
+import { createMasking } from './transforms/masking.ts';
 import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
@@ -60,6 +69,9 @@ export type AnsweringConfig = Pick<
   | 'tls'
   | 'trustedProxies'
   | 'publicUrl'
+  | 'accessLog'
+  | 'metricsAddress'
+  | 'otlpEndpoint'
 >;
 
 export interface AnsweringOptions {
@@ -72,16 +84,22 @@ export interface AnsweringOptions {
  * that does not exist.
  */
 export async function createAnswering(
-  { shared, ...process }: AnsweringTools,
+  { shared, ...untraced }: AnsweringTools,
   config: AnsweringConfig,
   { requestTimeoutMs }: AnsweringOptions = {},
 ): Promise<Answering> {
-  const { random, metrics, log } = process;
+  const { random, metrics, log } = untraced;
+  const spans = openSpans(untraced, config);
+  const tracing = createTracing(random, spans);
+  const process = { ...untraced, store: tracedStore(untraced.store, tracing) };
+  const masking = createMasking();
   const tools = {
     ...process,
     ...shared,
-    outbound: createOutbound(config.outbound),
-    forward: createForward(config.outbound),
+    outbound: tracedOutbound(createOutbound(config.outbound), tracing),
+    forward: tracedForward(createForward(config.outbound), tracing),
+    maskText: masking.maskText,
+    openEncrypted: createOpenEncrypted(process),
     pause,
     onMaskFailure: () => {
       metrics.count('mask_failures');
@@ -99,8 +117,8 @@ export async function createAnswering(
     ...tools,
     enrichments,
     proxies,
-    openEncrypted: createOpenEncrypted(process),
     ownHost,
+    showsMetrics: config.metricsAddress === undefined,
     headerPrefix,
     version,
   });
@@ -113,8 +131,13 @@ export async function createAnswering(
     newTraceId: () => newUuid(random),
     headerPrefixes: config.headerPrefixes,
     tls: config.tls,
+    accessLog: config.accessLog,
+    tracing,
     rateLimits: createRateLimits({ ...tools, rules: config.rateLimits.rules }),
     trustedProxies: config.trustedProxies,
+    proxies,
+    callerOfProxy: createCallerOfProxy(tools),
+    ownHost,
     publicUrl: config.publicUrl,
     requestTimeoutMs,
   });
@@ -125,8 +148,29 @@ export async function createAnswering(
       await server.listen(place);
       return (server.server.address() as AddressInfo).port;
     },
-    close: () => server.close(),
+    close: async () => {
+      await server.close();
+      await masking.close();
+      await spans?.close();
+    },
   };
+}
+
+/** Where a collector is configured. It is never waited for, except a little at the end. */
+function openSpans(
+  { metrics, log, clock }: Pick<AnsweringTools, 'metrics' | 'log' | 'clock'>,
+  { otlpEndpoint, outbound }: AnsweringConfig,
+): Spans | undefined {
+  if (otlpEndpoint === undefined) return undefined;
+  const warn = createRareWarning('spans were not delivered to the collector', { log, clock });
+  return createSpans({
+    version,
+    send: createCollector(otlpEndpoint, outbound),
+    onLost: (count) => {
+      metrics.count('trace_spans_lost', count);
+      warn(count);
+    },
+  });
 }
 
 interface Gate {
@@ -141,6 +185,7 @@ function createGate(
   const authenticate = createAuthentication({
     ...tools,
     onFailure: (origin, key, flaw) => {
+      tools.metrics.count('authentication_failures');
       if (flaw) tools.metrics.count('integrity_failures');
       return tools.onFailedAuthentication(origin, key, flaw);
     },
@@ -149,7 +194,7 @@ function createGate(
 }
 
 function requireKnownRoutes({ rateLimits }: AnsweringConfig, routes: readonly Route[]): void {
-  const unknown = unknownRoutes(rateLimits.rules, routes);
+  const unknown = unknownRoutes(rateLimits.rules, [...routes, ...calls]);
   if (unknown.length === 0) return;
   const problem = `names routes that do not exist: ${unknown.join(', ')}`;
   throw wrongVariable('STRONGROOM_RATE_LIMITS', problem);

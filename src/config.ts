@@ -3,7 +3,16 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { readAll, wrongVariable } from './config/problems.ts';
 import { readTls, type TlsPair } from './config/tls.ts';
-import { oneOf, parsed, readFlag, readNumber, readPort, readText } from './config/values.ts';
+import {
+  type Address,
+  oneOf,
+  parsed,
+  readAddress,
+  readFlag,
+  readNumber,
+  readPort,
+  readText,
+} from './config/values.ts';
 import { type Environment, type Read, readerOf, refuseUnknown } from './config/variables.ts';
 import { isOperatorKey, operatorKeyForm } from './crypto/api-key.ts';
 import { parseAuthorities } from './crypto/authorities.ts';
@@ -50,6 +59,12 @@ export interface Config {
     readonly key: string | undefined;
   };
   readonly logLevel: LogLevel;
+  /** Whether each request is a line of the operator's log. */
+  readonly accessLog: boolean;
+  /** Where metrics are shown, and then nowhere else. */
+  readonly metricsAddress: Address | undefined;
+  /** The URL of a collector of OpenTelemetry traces, without a slash at its end. */
+  readonly otlpEndpoint: string | undefined;
   /** Where log entries are written as they commit: `stdout` or a file. */
   readonly logExport: string | undefined;
   /** Where checkpoints of the log are pushed as they are signed. */
@@ -98,6 +113,10 @@ export function readConfig(environment: Environment = process.env): Config {
     logExport: () => read('LOG_EXPORT'),
     checkpointSink: () =>
       parsed(read, 'CHECKPOINT_SINK', (text) => parseSink(text, outboundAllow())),
+    accessLog: () =>
+      oneOf('STRONGROOM_ACCESS_LOG', read('ACCESS_LOG') ?? 'off', ['on', 'off']) === 'on',
+    metricsAddress: () => readAddress(read, 'METRICS_ADDRESS'),
+    otlpEndpoint: () => readOtlpEndpoint(read('OTLP_ENDPOINT')),
     logLevel: () => oneOf('STRONGROOM_LOG_LEVEL', read('LOG_LEVEL') ?? 'info', logLevels),
     rateLimits: () => readRateLimits(read('RATE_LIMITS')),
     trustedProxies: () => readProxies(read('TRUSTED_PROXIES')),
@@ -195,6 +214,18 @@ function readProxies(text: string | undefined): readonly string[] {
   throw wrongVariable(
     'STRONGROOM_TRUSTED_PROXIES',
     'must be a list of addresses and networks such as 10.0.0.7,192.168.0.0/16',
+  );
+}
+
+/** In plaintext too: spans hold no values, and collectors are mostly on the same machine. */
+function readOtlpEndpoint(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const url = URL.parse(text);
+  const isPlain = url && !url.username && !url.password && !/[?#]/.test(text);
+  if (isPlain && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '');
+  throw wrongVariable(
+    'STRONGROOM_OTLP_ENDPOINT',
+    'must be a URL such as http://127.0.0.1:4318, without user, query or fragment',
   );
 }
 

@@ -1,5 +1,6 @@
 /** Opening a vault, for the server and for commands: the store, the root key and the tenants. */
 import { mkdirSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import type { Config } from './config.ts';
 import { loadRootKey, type RootKey } from './crypto/root-key.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
@@ -36,12 +37,12 @@ export class ForeignRootKeyError extends Error {
   }
 }
 
-export interface VaultOptions extends Pick<StoreOptions, 'onCommitted'> {
+export interface VaultOptions extends Pick<StoreOptions, 'onCommitted' | 'onGroup'> {
   readonly clock?: Clock;
 }
 
 export interface AttachedVaultOptions
-  extends Pick<AttachOptions, 'epochs' | 'threads' | 'owner' | 'onCommitted'> {
+  extends Pick<AttachOptions, 'epochs' | 'threads' | 'owner' | 'onCommitted' | 'onGroup'> {
   readonly rootKey: RootKey;
   readonly clock: Clock;
 }
@@ -62,18 +63,19 @@ export async function attachVault(
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */
 export async function openVault(
   config: Config,
-  { clock = systemClock, onCommitted }: VaultOptions = {},
+  { clock = systemClock, onCommitted, onGroup }: VaultOptions = {},
 ): Promise<Vault> {
   const random = pooledRandom();
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
   const store = await openStore({
     databaseUrl: config.databaseUrl,
     dataDir: config.dataDir,
     newStreamId: () => newUuid(random),
     onCommitted,
+    onGroup,
   });
   try {
     const stored = await store.select(anyTenant);
+    if (stored.length === 0) makePlaceOfRootKey(config);
     const rootKey = loadRootKey({
       text: config.rootKey,
       file: config.rootKeyFile,
@@ -88,6 +90,15 @@ export async function openVault(
     await store.close();
     throw error;
   }
+}
+
+/**
+ * The embedded engine has made the data directory by now. With PostgreSQL nothing else is stored there, and a
+ * directory that an operator named for the key is not made: its name may be misspelled.
+ */
+function makePlaceOfRootKey({ dataDir, rootKey, rootKeyFile }: Config): void {
+  if (rootKey !== undefined || resolve(dirname(rootKeyFile)) !== resolve(dataDir)) return;
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
 }
 
 /**

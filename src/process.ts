@@ -1,16 +1,19 @@
 /** What a process has once, however many threads answer requests: the vault, its exports and its jobs. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from './config.ts';
+import { endOfCertificate } from './crypto/tls-pair.ts';
 import {
   createFailedAuthentication,
   type OnFailedAuthentication,
 } from './gate/failed-authentication.ts';
 import { createFailedAttempts, type FailedAttempts } from './gate/failure-limit.ts';
+import { watchJobs } from './jobs/job-times.ts';
 import { jobsOf } from './jobs/jobs.ts';
 import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
-import { minute, systemClock } from './lib/clock.ts';
+import { minute, second, systemClock } from './lib/clock.ts';
 import { VaultError } from './lib/errors.ts';
 import type { TenantId } from './lib/ids.ts';
+import { diskSpaceOf } from './lib/telemetry/disk.ts';
 import { createLog, type Log } from './lib/telemetry/log.ts';
 import { createMetrics, type ProcessMetrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
@@ -62,9 +65,15 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   const { clock = systemClock, log = createLog(config.logLevel) } = options;
   const telemetry = { log, metrics: createMetrics() };
   const logExport = openLogExport(config, { ...telemetry, clock });
-  const opened = await openVault(config, { ...options, onCommitted: logExport?.take });
+  const { metrics } = telemetry;
+  const onCommitted = logExport?.take;
+  const opened = await openVault(config, { ...options, onCommitted, onGroup: metrics.group });
   const sink = openSink(config, { ...opened, ...telemetry });
   const refusals = createRefusals({ store: opened.store, clock, log });
+  watchPlaces(metrics, config);
+  metrics.watchStore(opened.store.state);
+  metrics.watch('log_export_waiting_characters', () => logExport?.waiting());
+  metrics.watch('checkpoint_sink_waiting', () => sink?.waiting());
   const close = async () => {
     await refusals.close();
     await sink?.close();
@@ -94,12 +103,21 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
         takeCheckpoints: sink?.take,
       },
       bootstrapped,
-      startJobs: (pause) => startJobs(jobs, log, { pause, onFailure }),
+      startJobs: (pause) =>
+        startJobs(jobs, log, { pause, onFailure, onSuccess: watchJobs(jobs, { metrics, clock }) }),
     };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** What fills up and what ends. */
+function watchPlaces(metrics: ProcessMetrics, { dataDir, tls }: Config): void {
+  metrics.watch('disk_free_bytes', async () => (await diskSpaceOf(dataDir))?.freeBytes);
+  metrics.watch('disk_size_bytes', async () => (await diskSpaceOf(dataDir))?.sizeBytes);
+  const end = tls && endOfCertificate(tls.cert) / second;
+  metrics.watch('certificate_end_timestamp_seconds', () => end);
 }
 
 /** Whoever can write to one row of the database stops one tenant, and not the start for all others. */

@@ -9,6 +9,7 @@ import {
   type LockedPackages,
   stalePaths,
 } from './support/documents.ts';
+import { deadLinks } from './support/links.ts';
 import { committedPaths, root } from './support/source.ts';
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -37,6 +38,20 @@ test('a file or folder that a document names is there: the rule can fail', () =>
   assert.equal(staleIn('`node src/a.ts`').length, 1);
   const right = '`src/vault/`, `row.ts`, `/tokens/`, `token.id`, [a](src/none.ts)';
   assert.deepEqual(staleIn(`${right}\n\`\`\`sh\n\`src/none.ts\`\n\`\`\``), []);
+});
+
+test('a link of a document leads to a file, and to a heading, that is there', () => {
+  const known = committedPaths();
+  const documents = known.filter((path) => path.endsWith('.md'));
+  const texts = new Map(documents.map((path) => [path, read(path)]));
+  assert.deepEqual(deadLinks(texts, new Set(known)), []);
+});
+
+test('each document of docs/ is in its index', () => {
+  const index = read('docs/README.md');
+  const guides = committedPaths().filter((path) => /^docs\/[^/]+\.md$/.test(path));
+  const missing = guides.filter((path) => !index.includes(`](${path.slice('docs/'.length)})`));
+  assert.deepEqual(missing, ['docs/README.md']);
 });
 
 test('the record of dependencies counts the packages of the lock file', () => {

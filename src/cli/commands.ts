@@ -13,6 +13,10 @@ export const commands: Table = {
     title: 'check the configuration, the root key, the database and the machine',
     load: async () => (await import('./doctor/doctor.ts')).doctorCommand,
   },
+  backup: {
+    title: 'copy the embedded database while the vault runs',
+    load: async () => (await import('./backup.ts')).backupCommand,
+  },
   'tenant create': {
     title: 'create a tenant and its management key',
     load: async () => (await import('./tenant.ts')).tenantCreate,

@@ -6,7 +6,7 @@ import type { Operator } from '../rules/caller.ts';
 import { perform } from '../rules/operation.ts';
 import { viewKey } from '../vault/applications/api-key-row.ts';
 import { createKey, deleteKey } from '../vault/applications/keys.ts';
-import { keyOfTenant, keysOf } from '../vault/applications/queries.ts';
+import { keyOfTenant, provenKeysOfAll } from '../vault/applications/queries.ts';
 import { createManagement } from '../vault/tenants/bootstrap.ts';
 import { type Command, type Flags, jsonFlag, print, required } from './terminal/command.ts';
 import { operatorOf, tenantFlag, withVault } from './terminal/operator.ts';
@@ -50,7 +50,7 @@ export const keyList: Command = {
     withVault(async (vault) => {
       const { tenant } = await operatorOf(vault, flags);
       printList(flags, {
-        rows: await keysOf(vault.store, tenant.id),
+        rows: await provenKeysOfAll(vault.store, tenant),
         json: viewKey,
         columns: {
           id: (row) => row.key_id,

@@ -7,6 +7,7 @@ import { createLog } from '../lib/telemetry/log.ts';
 import type { Process } from '../process.ts';
 import { serve } from '../serve/serve.ts';
 import type { Command } from './terminal/command.ts';
+import { say } from './terminal/say.ts';
 
 /**
  * A stop takes as long as requests may take to finish and a moment more. Where it hangs, because a database or a
@@ -27,6 +28,7 @@ export const serveCommand: Command = {
     const unlock = await lockData(config);
     const running = await serve(config, { onOpened: showFirstStart });
     collectEarly();
+    if (running.metricsUrl) say(`Metrics are at ${running.metricsUrl}`);
     say(`Strongroom listens on ${running.url}`);
     await stopped;
     const late = setTimeout(() => {
@@ -58,18 +60,14 @@ async function lockData({ databaseUrl, dataDir, logLevel }: Config): Promise<() 
 function showFirstStart({ rootKey, bootstrapped }: Process): void {
   if (rootKey.created) {
     say(
-      `Created the root key (${rootKey.origin}). Back it up separately from the database: without it`,
+      `Created the root key (${rootKey.origin}). Back it up separately from the database: ` +
+        'without it nothing in this vault can ever be read again.',
     );
-    say('nothing in this vault can ever be read again.');
   }
   if (bootstrapped === undefined) return;
   const { tenant, newKey } = bootstrapped;
   say(`Created the tenant "${tenant.name}" of type ${tenant.type}.`);
   if (newKey !== undefined) say(`Its management key, shown only once: ${newKey}`);
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
 }
 
 /**

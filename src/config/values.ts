@@ -56,6 +56,22 @@ export function readPort(text = '8080'): number {
   throw wrongVariable('STRONGROOM_PORT', `must be a port from 0 to 65535${link}`);
 }
 
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** An address to listen on, such as `127.0.0.1:9464` or `[::1]:9464`. */
+export function readAddress(read: Read, name: VariableName): Address | undefined {
+  const text = read(name);
+  if (text === undefined) return undefined;
+  const [, host = '', port = ''] = /^(\[[0-9A-Fa-f:.]+\]|[^\s:/[\]]+):(\d{1,5})$/.exec(text) ?? [];
+  if (host !== '' && Number(port) <= 65_535) {
+    return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) };
+  }
+  throw wrongVariable(`STRONGROOM_${name}`, 'must be an address such as 127.0.0.1:9464');
+}
+
 export function readText(variable: string, file: string): string {
   try {
     return readFileSync(file, 'utf8');

@@ -7,6 +7,7 @@ const prefix = 'STRONGROOM_';
 
 /** Without their prefix. A variable can be read only if it is in this list. */
 const variableNames = [
+  'ACCESS_LOG',
   'BANK_PROVIDER_ANSWER',
   'BANK_PROVIDER_ATTEMPTS',
   'BANK_PROVIDER_CACHE_SECONDS',
@@ -29,6 +30,8 @@ const variableNames = [
   'KEY',
   'LOG_EXPORT',
   'LOG_LEVEL',
+  'METRICS_ADDRESS',
+  'OTLP_ENDPOINT',
   'OUTBOUND_ALLOW',
   'OUTBOUND_CA',
   'PORT',

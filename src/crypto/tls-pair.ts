@@ -71,3 +71,8 @@ function privateKeyOf(text: string): KeyObject | undefined {
 function flaw(part: keyof PemPair, problem: string): PairFlaw {
   return { part, problem };
 }
+
+/** When a certificate in PEM ends, in milliseconds since 1970. */
+export function endOfCertificate(pem: string): number {
+  return new X509Certificate(pem).validToDate.getTime();
+}

@@ -9,7 +9,7 @@ import type { ReplySlot } from '../rules/operation.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Key } from '../store/tables.ts';
 import type { TokenReading } from '../vault/tokens/read.ts';
-import { replyAsSeenNow } from './replayed-tokens.ts';
+import { readAgain, replyAsSeenNow } from './replayed-tokens.ts';
 import { replyKeyText, replyOf, replyRow } from './stored-reply.ts';
 
 const idempotencyKeyLengthMax = 255;
@@ -108,6 +108,8 @@ function createSlot(
   let version = 0;
   return {
     rowOf: (reply, begun) => {
+      // Of a list that is written item by item there is no response to store.
+      if (reply?.list) return undefined;
       const keeping = { tenant, key, now: clock.now(), random };
       return replyRow(keeping, reply, (begun?.version ?? version) + 1);
     },
@@ -118,11 +120,12 @@ function createSlot(
       const current = row && replyOf(tenant, row, now);
       if (current === 'begun') throw outcomeUnknown();
       const reply = current && (await replyAsSeenNow(options, { caller, now, reply: current }));
-      if (reply === undefined) return undefined;
-      // The response may hold data, and no data leaves without an entry.
+      if (current === undefined || reply === undefined) return undefined;
+      // The response may hold data, and no data leaves without entries.
       const id = route.slice(0, loggedRouteLengthMax);
       const entry = entryOf(caller, now, { entity: 'idempotency_key', id, operation: 'read' });
-      await store.commit({ entries: [entry] });
+      const shown = readAgain({ caller, now, reply: current });
+      await store.commit({ entries: [entry, ...shown] });
       return reply;
     },
   };

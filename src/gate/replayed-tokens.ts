@@ -1,8 +1,10 @@
 /** The tokens of a stored response: what it may still show of them when it is sent again. */
 import { type Evaluation, newEvaluation } from '../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../lib/clock.ts';
+import type { LogEntry } from '../lib/log-chain/entries.ts';
 import { createPause } from '../lib/pauses.ts';
 import type { Caller } from '../rules/caller.ts';
+import { entryOf } from '../rules/log-entries.ts';
 import type { Permission } from '../rules/permissions.ts';
 import { decide, type Grant, holds, showsAsMuch, type Transform } from '../rules/policy.ts';
 import type { Reply, ReplyBody, ShownToken, ShownTokens, TokenBody } from '../rules/reply.ts';
@@ -108,6 +110,19 @@ export async function replyAsSeenNow(
   }
   return body === undefined ? answer : { ...answer, body };
 }
+
+/** An entry for each token that is shown again, unless its data was brought by the request itself. */
+export function readAgain({ caller, now, reply }: ReplyToReplay): LogEntry[] {
+  const { tokens = [] } = reply;
+  return tokens
+    .filter(({ permission }) => permission !== 'token:create')
+    .map(({ entity, id, transform }) => {
+      const disclosure = { shown: shownBy[transform], through: 'replay' } as const;
+      return entryOf(caller, now, { entity, id, operation: 'read', disclosure });
+    });
+}
+
+const shownBy = { reveal: 'revealed', mask: 'masked', redact: 'redacted' } as const;
 
 interface TokenSeenNow {
   readonly row: TokenState | Row<'token_intents'>;

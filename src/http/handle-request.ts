@@ -86,8 +86,7 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
       return run();
     }
     const header = () => headers.nameAsSent(exchange.request, 'idempotency-key');
-    const path = `${route.method} ${pathOf(exchange)}`;
-    return idempotency({ caller, route: path, key, header }, run);
+    return idempotency({ caller, route: scopeOf(route, exchange), key, header }, run);
   }
 
   function operationOf(route: WholeRoute, { caller, params, query, body }: Exchange): Run {
@@ -125,9 +124,13 @@ export function openHandlerOf({ handle }: OpenRoute): Handle {
   };
 }
 
-/** The path as it was sent; with and without a slash at its end it is the same. */
-function pathOf({ request }: Exchange): string {
-  return (request.url?.split('?', 1)[0] ?? '').replace(/\/$/, '');
+/**
+ * Method and path, the same for every way to write one path: the pattern with its parameters, each encoded in
+ * one way. What is encoded holds no line break, and nothing that a database would refuse.
+ */
+function scopeOf({ method, path }: WholeRoute, { params }: Exchange): string {
+  const values = params as Readonly<Record<string, string | undefined>>;
+  return `${method} ${path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(values[name] ?? ''))}`;
 }
 
 /** No response is stored of a stream, so its key would promise what is not so. */

@@ -1,18 +1,29 @@
 /** The HTTP server: a transport, the steps that requests pass on it, and the routes. */
 import type { Authenticate } from '../gate/authenticate.ts';
 import type { Idempotency } from '../gate/idempotency.ts';
+import type { CallerOfProxy } from '../gate/proxy-caller.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Random } from '../lib/random.ts';
 import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
+import type { Tracing } from '../lib/telemetry/tracing.ts';
+import type { Forward } from '../outbound/forward.ts';
 import type { Store } from '../store/store.ts';
+import type { Masking } from '../transforms/masking.ts';
+import type { OnMaskFailure } from '../values/view.ts';
+import type { OpenEncrypted } from '../vault/client-keys/open-encrypted.ts';
+import type { ProxyFinder } from '../vault/proxies/find.ts';
 import { createBeginResponse } from './begin-response.ts';
 import { createHandling, openHandlerOf } from './handle-request.ts';
 import { createAdmission } from './limits/admission.ts';
-import type { RouteLimits } from './limits/rate-limit.ts';
+import type { RouteLimits, RouteName } from './limits/rate-limit.ts';
+import { observingRequests } from './observe-requests.ts';
 import { createCors } from './protocol/cors.ts';
 import { createServiceHeaders } from './protocol/headers.ts';
 import { otherMethods } from './protocol/methods.ts';
 import type { OpenRoute, Route } from './protocol/route.ts';
+import { readTokenRequest } from './protocol/token-request.ts';
+import { createCalling } from './proxy/handle-call.ts';
 import { type ConnectionOptions, createTransport, type HttpServer } from './transport.ts';
 
 export interface ServerOptions extends ConnectionOptions {
@@ -27,20 +38,34 @@ export interface ServerOptions extends ConnectionOptions {
   readonly headerPrefixes: readonly string[];
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly rateLimits: (route: Route) => RouteLimits;
+  readonly rateLimits: (route: RouteName) => RouteLimits;
+  readonly proxies: ProxyFinder;
+  readonly callerOfProxy: CallerOfProxy;
+  readonly forward: Forward;
+  readonly maskText: Masking['maskText'];
+  readonly openEncrypted: OpenEncrypted;
+  readonly random: Random;
+  readonly onMaskFailure: OnMaskFailure;
+  readonly ownHost: string | undefined;
   /** What a `Location` begins with; without it, it is a path. */
   readonly publicUrl: string | undefined;
+  /** Whether each request is a line of the log. */
+  readonly accessLog: boolean;
+  readonly tracing: Tracing;
 }
 
 export function createServer(options: ServerOptions): HttpServer {
-  const { routes, openRoutes, headerPrefixes, newTraceId } = options;
+  const { routes, openRoutes, headerPrefixes } = options;
   const headers = createServiceHeaders(headerPrefixes);
   const cors = createCors(headerPrefixes);
-  const begin = createBeginResponse({ headers, cors, newTraceId });
-  const transport = createTransport({ ...options, begin, cors });
+  const begin = createBeginResponse({ ...options, headers, cors });
+  const transport = createTransport({ ...options, begin, cors, onEnd: observingRequests(options) });
   const admission = createAdmission({ ...options, headers });
   const { streaming } = transport;
   const handlerOf = createHandling({ ...options, headers, admission, streaming });
+  transport.divert(
+    createCalling({ ...options, headers, admission, streaming, readRequest: readTokenRequest }),
+  );
   for (const route of routes) {
     transport.route(methodsOf(route), route.path, handlerOf(route));
   }

@@ -10,7 +10,8 @@ import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
 import type { BeginResponse } from './begin-response.ts';
 import type { Handle } from './handle-request.ts';
-import { createRefuseConnection } from './protocol/connection.ts';
+import type { OnExchangeEnd } from './observe-requests.ts';
+import { createEarlyResponses, createRefuseConnection } from './protocol/connection.ts';
 import { answerPreflight, type Cors } from './protocol/cors.ts';
 import { Exchange } from './protocol/exchange.ts';
 import { createFailures } from './protocol/failures.ts';
@@ -42,6 +43,7 @@ export interface TransportOptions extends ConnectionOptions {
   readonly cors: Cors;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly onEnd: OnExchangeEnd;
 }
 
 export interface HttpServer {
@@ -57,7 +59,14 @@ export interface HttpServer {
 export interface Transport extends HttpServer {
   readonly streaming: Streaming;
   route(methods: readonly HTTPMethod[], path: string, handle: Handle): void;
+  /** Asked before the routes, about every request. */
+  divert(handlerOf: HandlerBeforeRoutes): void;
 }
+
+/** `undefined` for what the routes are for; at once wherever it can be known. */
+export type HandlerBeforeRoutes = (
+  exchange: Exchange,
+) => Handle | Promise<Handle | undefined> | undefined;
 
 /** Where a request leads. */
 interface Target {
@@ -67,22 +76,31 @@ interface Target {
 
 /** A server without routes. */
 export function createTransport(options: TransportOptions): Transport {
-  const { begin, cors, log, metrics } = options;
+  const { begin, cors, log, metrics, onEnd } = options;
   const patienceMs = options.requestTimeoutMs ?? requestTimeoutMs;
   const checkMs = Math.min(timeoutCheckMs, patienceMs);
   const { logFailure, fail } = createFailures(log, metrics);
   const stopping = new AbortController();
   const addressOf = createAddressOf(options);
   const routes = createRoutes();
+  const early = createEarlyResponses();
+  let handlerBeforeRoutes: HandlerBeforeRoutes = () => undefined;
   const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) => {
     const address = addressOf(request);
     const exchange = new Exchange({ request, response, address, stopping: stopping.signal });
-    countResponse(exchange, metrics);
+    observeResponse(exchange, onEnd);
+    response.once('close', () => {
+      if (!request.complete) early.note(request);
+    });
     try {
       begin(exchange);
       if (answerPreflight(cors, exchange)) return;
-      const handle = routes.find(exchange);
-      handle(exchange).catch((error) => fail(error, exchange));
+      const diverted = handlerBeforeRoutes(exchange);
+      const handled =
+        diverted instanceof Promise
+          ? diverted.then((handle) => (handle ?? routes.find(exchange))(exchange))
+          : (diverted ?? routes.find(exchange))(exchange);
+      handled.catch((error) => fail(error, exchange));
     } catch (error) {
       fail(error, exchange);
     }
@@ -96,12 +114,15 @@ export function createTransport(options: TransportOptions): Transport {
   });
   server.on(
     'clientError',
-    createRefuseConnection(log, (socket) => streaming.isStreaming(socket)),
+    createRefuseConnection(log, { ...early, isStreaming: streaming.isStreaming }),
   );
   return {
     server,
     streaming,
     route: routes.add,
+    divert: (handlerOf) => {
+      handlerBeforeRoutes = handlerOf;
+    },
     listen: (where) =>
       new Promise((resolve, reject) => {
         server.once('error', reject);
@@ -206,15 +227,7 @@ function createAddressOf({ trustedProxies }: ConnectionOptions) {
   };
 }
 
-function countResponse(exchange: Exchange, metrics: Metrics): void {
-  const { method, response } = exchange;
+function observeResponse(exchange: Exchange, onEnd: OnExchangeEnd): void {
   const begun = performance.now();
-  response.once('close', () => {
-    metrics.request({
-      method,
-      route: exchange.route ?? 'none',
-      status: response.statusCode,
-      seconds: (performance.now() - begun) / second,
-    });
-  });
+  exchange.response.once('close', () => onEnd(exchange, performance.now() - begun));
 }

@@ -12,6 +12,9 @@ import { forgetReplies } from './forget-replies.ts';
 import { removeTenants } from './purge.ts';
 import type { Job } from './runner.ts';
 
+/** The job that signs a checkpoint of every log that has grown. */
+export const checkpointJob = 'sign log checkpoints';
+
 const checkpointsEveryMsDefault = 15 * minute;
 
 /** What is gone for readers is off the disk within the hour: the waiting times here add up to far less. */
@@ -20,21 +23,38 @@ export function jobsOf(
   checkpointsEveryMs: number = checkpointsEveryMsDefault,
 ): readonly Job[] {
   return [
-    { name: 'expire tokens', everyMs: minute, run: (stopping) => expireTokens(tools, stopping) },
-    { name: 'expire card codes', everyMs: minute, run: (stopping) => expireCodes(tools, stopping) },
+    {
+      name: 'expire tokens',
+      everyMs: minute,
+      run: (stopping) => expireTokens(tools, stopping),
+      removesExpired: true,
+    },
+    {
+      name: 'expire card codes',
+      everyMs: minute,
+      run: (stopping) => expireCodes(tools, stopping),
+      removesExpired: true,
+    },
     {
       name: 'expire token intents',
       everyMs: minute,
       run: (stopping) => expireTokenIntents(tools, stopping),
+      removesExpired: true,
     },
     {
       name: 'expire card codes of token intents',
       everyMs: minute,
       run: (stopping) => expireIntentCodes(tools, stopping),
+      removesExpired: true,
     },
-    { name: 'forget replies', everyMs: minute, run: (stopping) => forgetReplies(tools, stopping) },
     {
-      name: 'sign log checkpoints',
+      name: 'forget replies',
+      everyMs: minute,
+      run: (stopping) => forgetReplies(tools, stopping),
+      removesExpired: true,
+    },
+    {
+      name: checkpointJob,
       everyMs: checkpointsEveryMs,
       run: (stopping) => writeCheckpoints(tools, stopping),
     },
@@ -47,11 +67,13 @@ export function jobsOf(
       name: 'remove sessions',
       everyMs: 10 * minute,
       run: (stopping) => expireSessions(tools, stopping),
+      removesExpired: true,
     },
     {
       name: 'remove expired encryption keys',
       everyMs: 10 * minute,
       run: (stopping) => expireClientKeys(tools, stopping),
+      removesExpired: true,
     },
     {
       name: 'remove deleted tenants',

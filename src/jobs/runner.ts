@@ -10,6 +10,8 @@ export interface Job {
   readonly everyMs: number;
   /** Gives how many things were done. Asked to stop, it ends after the step under way. */
   readonly run: (stopping: AbortSignal) => Promise<number>;
+  /** Takes off the disk what is gone for readers. */
+  readonly removesExpired?: true;
 }
 
 export interface RunningJobs {
@@ -25,16 +27,18 @@ export interface RunnerOptions {
   readonly pause?: JobPause | undefined;
   /** Called for each run that failed. */
   readonly onFailure?: (error: unknown) => void;
+  /** Called for each run that did not fail, with the name of the job. */
+  readonly onSuccess?: (job: string) => void;
 }
 
 /** Each job runs at once, for what became due while no server was up, and from then on by its time. */
 export function startJobs(
   jobs: readonly Job[],
   log: Log,
-  { pause = pauseByTimer, onFailure = () => undefined }: RunnerOptions = {},
+  { pause = pauseByTimer, onFailure = ignore, onSuccess = ignore }: RunnerOptions = {},
 ): RunningJobs {
   const stopping = new AbortController();
-  const reporting = { log, onFailure };
+  const reporting = { log, onFailure, onSuccess };
   const loops = jobs.map(async (job) => {
     await runOnce(job, reporting, stopping.signal);
     for (;;) {
@@ -51,9 +55,10 @@ export function startJobs(
   };
 }
 
-interface Reporting {
+const ignore = () => undefined;
+
+interface Reporting extends Required<Pick<RunnerOptions, 'onFailure' | 'onSuccess'>> {
   readonly log: Log;
-  readonly onFailure: (error: unknown) => void;
 }
 
 async function pauseByTimer(milliseconds: number, stopping: AbortSignal): Promise<void> {
@@ -64,11 +69,12 @@ async function pauseByTimer(milliseconds: number, stopping: AbortSignal): Promis
 /** A failure is logged for the operator; what was not done is still due at the next run. */
 async function runOnce(
   job: Job,
-  { log, onFailure }: Reporting,
+  { log, onFailure, onSuccess }: Reporting,
   stopping: AbortSignal,
 ): Promise<void> {
   try {
     const count = await job.run(stopping);
+    onSuccess(job.name);
     if (count > 0) log.info('a job did its work', { job: job.name, count });
   } catch (error) {
     onFailure(error);

@@ -7,7 +7,7 @@ const names = [
   'access',
   /** Commits that changed or ended a tenant. */
   'tenants',
-  /** Commits that changed or ended a proxy. */
+  /** Commits that made, changed or ended a proxy. */
   'proxies',
   /** Commits that ended an encryption key of a client. */
   'client_keys',

@@ -9,6 +9,7 @@ interface ErrorKind {
 export const errorKinds = {
   validation_failed: { status: 400, title: 'One or more validation errors occurred.' },
   malformed_request: { status: 400, title: 'Malformed request' },
+  invalid_proxy_request: { status: 400, title: 'Invalid proxy request' },
   unauthenticated: { status: 401, title: 'Unauthorized' },
   forbidden: { status: 403, title: 'Forbidden' },
   not_found: { status: 404, title: 'Not Found' },
@@ -23,6 +24,7 @@ export const errorKinds = {
   headers_too_large: { status: 431, title: 'Request Header Fields Too Large' },
   internal: { status: 500, title: 'Internal Server Error' },
   integrity: { status: 500, title: 'Stored data failed its integrity check' },
+  bad_gateway: { status: 502, title: 'Bad Gateway' },
   unavailable: { status: 503, title: 'Service Unavailable' },
   overloaded: { status: 503, title: 'Service Overloaded' },
 } as const satisfies Record<string, ErrorKind>;

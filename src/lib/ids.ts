@@ -41,6 +41,9 @@ export function parseUuid<
   return uuidPattern.test(text) ? (text.toLowerCase() as Id) : undefined;
 }
 
+/** The nil UUID (RFC 9562 section 5.9), which no application has. */
+export const noApplication = '00000000-0000-0000-0000-000000000000' as ApplicationId;
+
 /** A version 4 UUID (RFC 9562 section 5.4). */
 export function newUuid<
   Id extends

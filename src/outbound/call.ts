@@ -2,6 +2,7 @@
 import type { Agent, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { nodeHttp } from '../lib/node-http.ts';
+import type { TraceContext } from '../lib/telemetry/trace-context.ts';
 import { type AdmissionOptions, createAdmission } from './admission.ts';
 import { failureOf, OutboundError } from './error.ts';
 import { createTrust, type TrustOptions } from './trust.ts';
@@ -17,6 +18,8 @@ export interface OutboundRequest {
   readonly answerBytesMax: number;
   /** How many redirects are followed; with 0 a redirect is a response like any other. */
   readonly redirectsMax: number;
+  /** Of the request for which it is made; see `traced.ts`. */
+  readonly trace?: TraceContext | undefined;
 }
 
 export interface OutboundAnswer {

@@ -4,6 +4,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
+import type { TraceContext } from '../lib/telemetry/trace-context.ts';
 import { type Admission, type AdmissionOptions, createAdmission, nameOf } from './admission.ts';
 import { AnswerBody } from './answer-body.ts';
 import { Connections, type PlacedOptions } from './connections.ts';
@@ -23,8 +24,12 @@ export interface ForwardRequest {
   /** Any but CONNECT. */
   readonly method: string;
   readonly url: URL;
+  /** The path and query as they are sent, where the URL would spell them otherwise. ASCII without spaces. */
+  readonly target?: string | undefined;
   /** Names and values in turn, in the order they are sent; those of the hop are taken out, Host is set. */
   readonly headers: readonly string[];
+  /** Headers for the connection to the host, such as `Keep-Alive`. */
+  readonly hopHeaders?: readonly string[] | undefined;
   /** A stream is sent under its Content-Length where that is given, else in chunks, and never destroyed. */
   readonly body: Readable | Uint8Array | undefined;
   /**
@@ -37,6 +42,8 @@ export interface ForwardRequest {
   readonly clientCertificate?: ClientCertificate | undefined;
   /** Aborted when the caller has gone, which closes the connection. */
   readonly signal?: AbortSignal | undefined;
+  /** Of the request that is forwarded; see `traced.ts`. */
+  readonly trace?: TraceContext | undefined;
 }
 
 export interface ForwardAnswer {
@@ -143,7 +150,7 @@ export function createForward(options: AdmissionOptions & TrustOptions): Forward
 }
 
 function optionsOf(
-  { method, url, headers, body, partition }: ForwardRequest,
+  { method, url, target, headers, hopHeaders = [], body, partition }: ForwardRequest,
   { decision, host, lookup }: Admission,
   { id, context }: Credentials,
 ): PlacedOptions {
@@ -153,10 +160,11 @@ function optionsOf(
     method,
     host: name,
     port: Number(url.port || 443),
-    path: `${url.pathname}${url.search}`,
+    path: target ?? `${url.pathname}${url.search}`,
     headers: [
       ...['Host', url.host],
       ...endToEnd(headers, ['host', 'content-length', 'expect']),
+      ...hopHeaders,
       ...framingOf({ method, body, lengths }),
     ],
     maxHeaderSize: forwardHeaderBytesMax,

@@ -47,6 +47,7 @@ function anonymousDenial({ address, traceId }: Origin, at: Instant, about: About
     actor_id: null,
     actor_type: 'anonymous',
     result: 'denied',
+    disclosure: null,
     origin: address,
     trace_id: traceId,
   };

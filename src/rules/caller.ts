@@ -1,6 +1,7 @@
 /** The caller: proof that a request was authenticated, and all that its rules may ask about it. */
 import type { Brand } from '../lib/brand.ts';
 import type { ApplicationId, SessionId } from '../lib/ids.ts';
+import type { TraceContext } from '../lib/telemetry/trace-context.ts';
 import type { HolderKind } from './permissions.ts';
 import type { Policy } from './policy.ts';
 import type { Tenant } from './tenant.ts';
@@ -13,6 +14,8 @@ export interface Origin {
   readonly traceId: string;
   /** The header prefix that the caller uses, such as `SVC`; it selects the compatibility dialect. */
   readonly dialect: string;
+  /** Absent where the client sent no `traceparent` and no traces are recorded. */
+  readonly trace?: TraceContext | undefined;
 }
 
 /** What is known of whoever holds a key. */
@@ -26,13 +29,24 @@ export interface Identity {
   /** For a session, what the application holds that authorized it. */
   readonly authorizer?: Policy;
   readonly origin: Origin;
+  /** Set where no key was sent: whoever calls a proxy that asks for none acts with its application's rules. */
+  readonly anonymous?: true;
 }
 
 export type Caller = Brand<Identity, 'Caller'>;
 
-/** Called only by `authenticate`, once the key was found. */
+/** Called only where a key was found, or a proxy that asks for none. */
 export function authenticated(identity: Identity): Caller {
   return identity as Caller;
+}
+
+/**
+ * The same caller, whose entries in the log carry a mark behind the trace id. No trace id contains a space, so
+ * nobody who chooses one has the mark as well.
+ */
+export function markedAs(caller: Caller, mark: string): Caller {
+  const { origin } = caller;
+  return { ...caller, origin: { ...origin, traceId: `${origin.traceId} ${mark}` } };
 }
 
 /** Who acts on the command line, with the database and the root key at hand: no key, every right. */

@@ -1,6 +1,7 @@
 /** What the audit log says: one message per entity and operation, one entry per fact. */
 import type { Instant } from '../lib/clock.ts';
 import type { TenantId } from '../lib/ids.ts';
+import { codeOf, type Disclosure } from '../lib/log-chain/disclosure.ts';
 import type { LogEntry } from '../lib/log-chain/entries.ts';
 import type { Actor, Caller } from './caller.ts';
 
@@ -22,6 +23,7 @@ const messages = {
     import: 'Nothing imported',
     export: 'Tokens exported',
     detokenize: 'Nothing detokenized',
+    'use proxy': 'Token used in a proxy call',
     'use bank service': 'Token sent to the bank verification service',
     verify: 'Bank account verified',
   },
@@ -30,6 +32,7 @@ const messages = {
     read: 'Token intent retrieved',
     delete: 'Token intent deleted',
     convert: 'Token intent converted',
+    'use proxy': 'Token intent used in a proxy call',
     expire: 'Token intent expired',
     'expire property': 'Token intent property expired',
   },
@@ -58,6 +61,7 @@ const messages = {
     update: 'Proxy updated',
     delete: 'Proxy deleted',
     list: 'Proxies listed',
+    invoke: 'Proxy invoked',
   },
   key: {
     create: 'Key created',
@@ -122,6 +126,8 @@ export interface Fact<E extends Entity> {
   /** The entity's id. For a list, the id of the tenant. */
   readonly id: string;
   readonly operation: OperationOf<E> & string;
+  /** Of data that was shown. */
+  readonly disclosure?: Disclosure | undefined;
 }
 
 /** What a caller or the operator did. */
@@ -134,8 +140,16 @@ export function entryOf<E extends Entity>(actor: Actor, at: Instant, fact: Fact<
     operation: fact.operation.split(' ', 1)[0] ?? '',
     message: messages[fact.entity][fact.operation] as string,
     result: 'success',
+    disclosure: fact.disclosure ? codeOf(fact.disclosure) : null,
   };
 }
+
+/** The entry with more of what happened; its message stays within what the interface allows. */
+export function detailed(entry: LogEntry, detail: string): LogEntry {
+  return { ...entry, message: `${entry.message}: ${detail}`.slice(0, messageLengthMax) };
+}
+
+const messageLengthMax = 250;
 
 /** What was attempted, also on entities this release only knows by their permissions. */
 export interface Attempt {
@@ -190,6 +204,7 @@ function attemptEntry(
     operation,
     message: `${name} ${operation} ${result}`,
     result,
+    disclosure: null,
   };
 }
 
@@ -229,6 +244,7 @@ export function systemEntry<E extends Entity>(
     operation: fact.operation.split(' ', 1)[0] ?? '',
     message: messages[fact.entity][fact.operation] as string,
     result: 'success',
+    disclosure: null,
     origin: null,
     trace_id: null,
   };
@@ -252,12 +268,13 @@ function actorOf(actor: Actor) {
   if (actor.application === null) {
     return { tenant_id, actor_id: null, actor_type: 'operator', origin: null, trace_id: null };
   }
-  const { application, session, origin } = actor;
+  const { application, session, origin, anonymous } = actor;
+  const from = { origin: origin.address, trace_id: origin.traceId };
+  if (anonymous) return { tenant_id, actor_id: null, actor_type: 'anonymous', ...from };
   return {
     tenant_id,
     actor_id: session ?? application,
     actor_type: session === undefined ? 'application' : 'session',
-    origin: origin.address,
-    trace_id: origin.traceId,
+    ...from,
   };
 }

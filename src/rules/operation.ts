@@ -1,4 +1,5 @@
 /** Performing: a request decides, the store commits what it decided, and only then is the response sent. */
+import assert from 'node:assert/strict';
 import { setTimeout as timeout } from 'node:timers/promises';
 import { VaultError } from '../lib/errors.ts';
 import type { Change, Precondition } from '../store/change.ts';
@@ -7,11 +8,11 @@ import type { Row } from '../store/tables.ts';
 import type { Reply } from './reply.ts';
 
 /** What a request comes to. Its change is durable before anybody learns of it. */
-export type Effect = Done | Refused | Outreach;
+export type Effect<R = Reply> = Done<R> | Refused | Outreach<R>;
 
-export interface Done {
+export interface Done<R = Reply> {
   readonly change: Change;
-  readonly reply: Reply;
+  readonly reply: R;
 }
 
 export interface Refused {
@@ -20,34 +21,42 @@ export interface Refused {
 }
 
 /** A request that calls another host, between two commits. */
-export interface Outreach {
-  /** Committed first: its entries say that the call is going to be made, also where a crash follows. */
-  readonly change: Change;
+export interface Outreach<R = Reply> {
   /**
-   * Makes the call, once and never again for the same idempotency key, and says what came of it. That
-   * change alters nothing that others may have altered meanwhile.
+   * Committed first: its entries say that the call is going to be made, also where a crash follows. Absent
+   * where nothing that is stored is used in the call.
    */
-  readonly reachOut: () => Promise<Done | Refused>;
+  readonly change?: Change;
+  /**
+   * Makes the call, once and never again for the same idempotency key, and says how to decide what came of
+   * it. That is decided again, without another call, where its change meets a conflict.
+   */
+  readonly reachOut: () => Promise<DecideOutcome<R>>;
 }
+
+/** Says what came of a call. */
+export type DecideOutcome<R = Reply> = (
+  conflict: Precondition | undefined,
+) => Promise<Done<R> | Refused>;
 
 /**
  * Reads what it needs and decides, without altering anything. Called again, with the precondition
  * that failed, when what it had read was no longer so at the commit.
  */
-export type Decide = (conflict: Precondition | undefined) => Promise<Effect>;
+export type Decide<R = Reply> = (conflict: Precondition | undefined) => Promise<Effect<R>>;
 
 /** The place where the response of a request with an idempotency key is stored. */
-export interface ReplySlot {
+export interface ReplySlot<R = Reply> {
   /**
-   * What is stored for the reply; without one, that the request has begun to reach out.
+   * What is stored for the reply, if anything is; without a reply, that the request has begun to reach out.
    * @param begun what was stored when it had begun.
    */
-  rowOf(reply: Reply | undefined, begun?: Row<'replies'>): Row<'replies'>;
+  rowOf(reply: R | undefined, begun?: Row<'replies'>): Row<'replies'> | undefined;
   /**
    * The response that is stored by now; reading it has its entry in the log.
    * @throws VaultError `conflict` where a request has begun and its outcome is not known.
    */
-  stored(): Promise<Reply | undefined>;
+  stored(): Promise<R | undefined>;
 }
 
 /** Decisions lost to concurrent writers before the request gives up. */
@@ -63,7 +72,11 @@ const backoffMsMax = 64;
  * @throws VaultError what was decided as a refusal, after its entry is durable; `conflict` after
  * {@link decisionsMax} lost races; `unavailable` from the store. Nothing is done then.
  */
-export async function perform(store: Store, decide: Decide, slot?: ReplySlot): Promise<Reply> {
+export async function perform<R = Reply>(
+  store: Store,
+  decide: Decide<R>,
+  slot?: ReplySlot<R>,
+): Promise<R> {
   try {
     return await commitDecision(store, decide, slot);
   } catch (error) {
@@ -75,7 +88,7 @@ export async function perform(store: Store, decide: Decide, slot?: ReplySlot): P
   }
 }
 
-async function commitDecision(store: Store, decide: Decide, slot?: ReplySlot): Promise<Reply> {
+async function commitDecision<R>(store: Store, decide: Decide<R>, slot?: ReplySlot<R>): Promise<R> {
   let conflict: Precondition | undefined;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
     const effect = await decide(conflict);
@@ -86,16 +99,17 @@ async function commitDecision(store: Store, decide: Decide, slot?: ReplySlot): P
       await store.commit(effect.change);
       throw effect.refusal;
     }
-    const reply = 'reply' in effect ? effect.reply : undefined;
-    const row = reply?.list ? undefined : slot?.rowOf(reply);
-    const outcome = await store.commit(row ? withReply(effect.change, row) : effect.change);
+    const row = slot?.rowOf('reply' in effect ? effect.reply : undefined);
+    const { change } = effect;
+    assert(change || !row, 'a call under an idempotency key has a first commit');
+    const outcome = change ? await store.commit(row ? withReply(change, row) : change) : committed;
     if (outcome.conflict === undefined) {
       return 'reply' in effect ? effect.reply : reachOut(store, effect, { slot, begun: row });
     }
     conflict = outcome.conflict;
     const stored = await slot?.stored();
     if (stored) return stored;
-    if (decisions > 0) await timeout(Math.min(2 ** decisions, backoffMsMax));
+    await backOff(decisions);
   }
   throw new VaultError('conflict', {
     public: 'The resource is being changed by too many requests at once; try again.',
@@ -103,23 +117,38 @@ async function commitDecision(store: Store, decide: Decide, slot?: ReplySlot): P
   });
 }
 
-interface Begun {
-  readonly slot: ReplySlot | undefined;
+const committed = { conflict: undefined };
+
+async function backOff(decisions: number): Promise<void> {
+  if (decisions > 0) await timeout(Math.min(2 ** decisions, backoffMsMax));
+}
+
+interface Begun<R> {
+  readonly slot: ReplySlot<R> | undefined;
   readonly begun: Row<'replies'> | undefined;
 }
 
 /** The call and the second commit. Where that one fails, the key stays taken, so no retry calls again. */
-async function reachOut(store: Store, outreach: Outreach, { slot, begun }: Begun): Promise<Reply> {
-  const outcome = await outreach.reachOut();
-  const { change } = outcome;
-  if ('refusal' in outcome) {
-    const { remove } = change;
-    await store.commit(begun ? { ...change, remove: { ...remove, replies: [begun] } } : change);
-    throw outcome.refusal;
+async function reachOut<R>(
+  store: Store,
+  outreach: Outreach<R>,
+  { slot, begun }: Begun<R>,
+): Promise<R> {
+  const decide = await outreach.reachOut();
+  let conflict: Precondition | undefined;
+  for (let decisions = 0; decisions < decisionsMax; decisions++) {
+    const outcome = await decide(conflict);
+    const { change } = outcome;
+    if ('refusal' in outcome) {
+      const { remove } = change;
+      await store.commit(begun ? { ...change, remove: { ...remove, replies: [begun] } } : change);
+      throw outcome.refusal;
+    }
+    const row = slot?.rowOf(outcome.reply, begun);
+    ({ conflict } = await store.commit(row ? withReply(change, row) : change));
+    if (conflict === undefined) return outcome.reply;
+    await backOff(decisions);
   }
-  const row = slot?.rowOf(outcome.reply, begun);
-  const { conflict } = await store.commit(row ? withReply(change, row) : change);
-  if (conflict === undefined) return outcome.reply;
   throw new VaultError('conflict', {
     public: 'The call was made, but the tenant or the key changed before its outcome was stored.',
   });

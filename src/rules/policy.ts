@@ -108,6 +108,15 @@ export function decide(
   return policy.get(permission)?.find((step) => inScope(step.scope, subject))?.grant;
 }
 
+/**
+ * The same for sending a token to another host. Its caller is shown nothing of it, so the value goes whole,
+ * whatever a rule says of showing.
+ */
+export function decideUse(policy: Policy, subject: AccessSubject): Grant | undefined {
+  const grant = decide(policy, 'proxy:invoke', subject) ?? decide(policy, 'token:use', subject);
+  return grant && ({ ...grant, transform: 'reveal' } as Grant);
+}
+
 /** True when the caller holds any permission at all on the token. */
 export function reaches(policy: Policy, subject: AccessSubject): boolean {
   return policy.values().some((steps) => steps.some((step) => inScope(step.scope, subject)));

@@ -79,6 +79,13 @@ export const quotaRows = {
     unit: 'count',
     meaning: 'proxies of the tenant',
   },
+  proxy_token_limit: {
+    default: 100,
+    min: 1,
+    max: 1000,
+    unit: 'count',
+    meaning: 'tokens in one call of a proxy',
+  },
   log_retention: {
     default: 400 * day,
     min: day,

@@ -6,7 +6,7 @@ import { systemClock } from '../lib/clock.ts';
 import { createEpochs } from '../lib/epochs.ts';
 import { SharedClock } from '../lib/shared-clock.ts';
 import type { Log, LogFields } from '../lib/telemetry/log.ts';
-import { createThreadMetrics, type ThreadMetrics } from '../lib/telemetry/metrics.ts';
+import { createThreadMetrics, type ThreadMetrics } from '../lib/telemetry/thread-metrics.ts';
 import { attachVault } from '../open-vault.ts';
 import { countingRefusals } from '../vault/logs/refusals.ts';
 import type { Line } from './line.ts';
@@ -22,11 +22,13 @@ export interface Remote extends AnsweringTools {
 
 export async function openRemote(line: ProcessLine, data: ThreadData): Promise<Remote> {
   const { config, rootKey } = data;
+  const { counts, ...counted } = createThreadMetrics();
   const vault = await attachVault(config, {
     rootKey,
     clock: data.clock ? new SharedClock(data.clock) : systemClock,
     epochs: createEpochs(data.epochs),
     threads: config.threads,
+    onGroup: counted.group,
     onCommitted: (entries) => line.notify('takeEntries', entries),
     owner: {
       writerPort: () => line.call('writerPort', undefined),
@@ -39,7 +41,7 @@ export async function openRemote(line: ProcessLine, data: ThreadData): Promise<R
   vault.store.subscribe(({ insert }) => {
     if (insert?.checkpoints) line.notify('takeCheckpoints', insert.checkpoints);
   });
-  const { counts, ...counted } = createThreadMetrics();
+  counted.watchStore(vault.store.state);
   const isLimited = config.rateLimits.failedAuthentication !== undefined;
   return {
     ...vault,

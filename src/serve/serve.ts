@@ -5,10 +5,13 @@ import type { JobPause } from '../jobs/runner.ts';
 import { openProcess, type Process, type ProcessOptions } from '../process.ts';
 import type { Bootstrapped } from '../vault/tenants/bootstrap.ts';
 import { type HeldAddress, holdAddress } from './address.ts';
+import { type MetricsAddress, openMetricsAddress } from './metrics-address.ts';
 
 export interface Running {
   /** Where it listens, for example `http://127.0.0.1:8080`. */
   readonly url: string;
+  /** Where metrics are shown, if not there. */
+  readonly metricsUrl: string | undefined;
   readonly vault: Process;
   /** What the first start made, in an empty store; `undefined` on every later start. */
   readonly bootstrapped: Bootstrapped | undefined;
@@ -26,15 +29,21 @@ export interface ServeOptions extends ProcessOptions, AnsweringOptions {
 /** @throws the system's error, before anything is made, when the address cannot be listened on. */
 export async function serve(config: Config, options: ServeOptions = {}): Promise<Running> {
   const address = await holdAddress(config);
+  let metrics: MetricsAddress | undefined;
   try {
+    metrics = config.metricsAddress && (await openMetricsAddress(config.metricsAddress));
     const vault = await openProcess(config, options);
     try {
       options.onOpened?.(vault);
-      return await start(vault, { config, options, address });
+      metrics?.show(vault);
+      return await start(vault, { config, options, address, metrics });
     } catch (error) {
       await vault.close();
       throw error;
     }
+  } catch (error) {
+    await metrics?.close();
+    throw error;
   } finally {
     await address.release();
   }
@@ -44,18 +53,21 @@ interface Starting {
   readonly config: Config;
   readonly options: ServeOptions;
   readonly address: HeldAddress;
+  readonly metrics: MetricsAddress | undefined;
 }
 
 async function start(vault: Process, starting: Starting): Promise<Running> {
-  const { config, options } = starting;
+  const { config, options, metrics } = starting;
   const listening = await listen(vault, starting);
   const jobs = vault.startJobs(options.jobPause);
   return {
     url: urlOf(config, listening.port),
+    metricsUrl: metrics?.url,
     vault,
     bootstrapped: vault.bootstrapped,
     stop: async () => {
       await Promise.all([listening.close(), jobs.stop()]);
+      await metrics?.close();
       await vault.close();
     },
   };

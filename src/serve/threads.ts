@@ -6,7 +6,7 @@ import { finishMsMax } from '../http/transport.ts';
 import { second, systemClock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import { SharedClock } from '../lib/shared-clock.ts';
-import { addCounts, type Counts } from '../lib/telemetry/metrics.ts';
+import { addCounts, type Counts } from '../lib/telemetry/thread-metrics.ts';
 import type { Process } from '../process.ts';
 import type { HeldAddress } from './address.ts';
 import { type AnsweringThread, startThread } from './answering-thread.ts';

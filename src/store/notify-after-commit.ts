@@ -7,12 +7,13 @@ export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
   const listeners: CommitListener[] = [];
 
   /** The first use of a key and the authorization of a session give access; they take none. */
-  function advance({ replace, remove }: Change): void {
+  function advance({ insert, replace, remove }: Change): void {
     const hasChangedTenant = replace?.tenants ?? remove?.tenants;
     if (hasChangedTenant) epochs.advance('tenants');
     const hasChangedHolder = replace?.applications ?? remove?.applications ?? remove?.sessions;
     if (hasChangedTenant || hasChangedHolder || remove?.api_keys) epochs.advance('access');
-    if (replace?.proxies ?? remove?.proxies) epochs.advance('proxies');
+    // A new one may have a host that was found to be no proxy's.
+    if (insert?.proxies ?? replace?.proxies ?? remove?.proxies) epochs.advance('proxies');
     if (remove?.client_keys) epochs.advance('client_keys');
   }
 

@@ -3,6 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { Epochs } from '../lib/epochs.ts';
 import type { ChainedEntry } from '../lib/log-chain/entries.ts';
+import type { OnGroup, StoreState } from '../lib/telemetry/store-work.ts';
 import type { Change, Outcome } from './change.ts';
 import type { Limit, Limiter } from './limiter.ts';
 import type { Key, Row, Schema, Table } from './tables.ts';
@@ -37,6 +38,8 @@ export interface Store {
    * resolves. It neither throws nor waits.
    */
   subscribe(listener: CommitListener): void;
+  /** What waits at this moment. */
+  state(): StoreState;
   /** Rejects with `unavailable` when the engine cannot answer. */
   ping(): Promise<void>;
   /** Counts requests against a limit, on PostgreSQL together with all servers of the database. */
@@ -66,6 +69,8 @@ export interface StoreOptions {
   readonly dataDir: string;
   /** A fresh name for the log stream of each writer. */
   readonly newStreamId: () => string;
+  /** Called for each group of changes that was handed to the engine. */
+  readonly onGroup?: OnGroup | undefined;
   /** Called with log entries once they are durable, each stream's in its order. It neither throws nor waits. */
   readonly onCommitted?: ((entries: readonly ChainedEntry[]) => void) | undefined;
 }

@@ -1,41 +1,99 @@
 /** Adding to a response: a member of its JSON, text at its end, or a header. */
 import { ExpressionError } from '../expressions/evaluation/error.ts';
 import type { Step } from '../expressions/filters/json-path.ts';
-import { setMember } from '../expressions/template.ts';
-import { isObject, type Json } from '../lib/json.ts';
+import type { Json } from '../lib/json.ts';
+import { afterBlank, endsOfJson } from './json-positions.ts';
 
 /**
- * The JSON with the value at a location. Members that are missing on the way are created, and so is the
- * item after the last of a list. Nothing of what is given is altered.
+ * The JSON text with the value at a location, and otherwise byte for byte as it was: a parsed and serialized
+ * one would lose digits of large numbers, the formatting and members that are named twice, of which the last
+ * one counts. Of an empty text JSON is made. Members that are missing on the way are created, and so is the
+ * item after the last of a list.
  *
- * @throws ExpressionError when the JSON has something else on the way.
+ * @throws ExpressionError when the text is not JSON, or has something else on the way.
  */
-export function appendJson(
-  json: Json | undefined,
-  [step, ...steps]: readonly Step[],
-  value: Json,
-): Json {
-  if (step === undefined) return value;
-  const parent = json ?? (json === undefined ? emptyFor(step) : null);
-  if (typeof step === 'string' && isObject(parent)) {
-    const members: Record<string, Json> = { ...parent };
-    const member = Object.hasOwn(parent, step) ? parent[step] : undefined;
-    setMember(members, step, appendJson(member, steps, value));
-    return members;
-  }
-  if (typeof step === 'number' && Array.isArray(parent)) {
-    const index = step < 0 ? parent.length + step : step;
-    if (index >= 0 && index <= parent.length) {
-      const items: Json[] = [...(parent as readonly Json[])];
-      items[index] = appendJson(items[index], steps, value);
-      return items;
+export function appendJson(text: string, location: readonly Step[], value: Json): string {
+  if (text === '') return written(location, value);
+  const json = { text, ends: endsOfJson(text) };
+  let begin = afterBlank(text, 0);
+  for (const [index, step] of location.entries()) {
+    const place =
+      typeof step === 'string' ? memberOf(json, begin, step) : itemOf(json, begin, step);
+    if (place.valueBegin === undefined) {
+      const name = typeof step === 'string' ? `${JSON.stringify(step)}:` : '';
+      const added = name + written(location.slice(index + 1), value);
+      const comma = place.isFirst ? '' : ',';
+      return text.slice(0, place.freeAt) + comma + added + text.slice(place.freeAt);
     }
+    begin = place.valueBegin;
   }
-  throw new ExpressionError('the location of append_json does not fit the JSON of the response');
+  return text.slice(0, begin) + JSON.stringify(value) + text.slice(json.ends[begin]);
 }
 
-function emptyFor(step: Step): Json {
-  return typeof step === 'number' ? [] : {};
+interface JsonPositions {
+  readonly text: string;
+  /** Where the value or name ends that begins at an index. */
+  readonly ends: Uint32Array;
+}
+
+/** Where a value is, or where it can be written. */
+type Place =
+  | { readonly valueBegin: number }
+  | { readonly valueBegin: undefined; readonly freeAt: number; readonly isFirst: boolean };
+
+function memberOf({ text, ends }: JsonPositions, begin: number, name: string): Place {
+  if (text[begin] !== '{') throw unfit();
+  let valueBegin: number | undefined;
+  let freeAt = begin + 1;
+  for (let at = afterBlank(text, freeAt); text[at] !== '}'; at = afterBlank(text, freeAt)) {
+    if (text[at] === ',') at = afterBlank(text, at + 1);
+    const nameEnd = ends[at] ?? 0;
+    const from = afterBlank(text, afterBlank(text, nameEnd) + 1);
+    if (isName(text.slice(at, nameEnd), name)) valueBegin = from;
+    freeAt = ends[from] ?? 0;
+  }
+  return valueBegin === undefined
+    ? { valueBegin, freeAt, isFirst: freeAt === begin + 1 }
+    : { valueBegin };
+}
+
+function isName(spelled: string, name: string): boolean {
+  if (spelled.includes('\\')) return JSON.parse(spelled) === name;
+  return spelled.length === name.length + 2 && spelled.slice(1, -1) === name;
+}
+
+/** Negative indexes count from the end, RFC 9535. */
+function itemOf(json: JsonPositions, begin: number, index: number): Place {
+  if (json.text[begin] !== '[') throw unfit();
+  const found = itemAt(json, begin, index);
+  if (found.valueBegin !== undefined) return found;
+  const wanted = index < 0 ? found.count + index : index;
+  if (wanted < 0 || wanted > found.count) throw unfit();
+  return wanted < found.count ? itemAt(json, begin, wanted) : found;
+}
+
+function itemAt({ text, ends }: JsonPositions, begin: number, index: number) {
+  let count = 0;
+  let freeAt = begin + 1;
+  for (let at = afterBlank(text, freeAt); text[at] !== ']'; at = afterBlank(text, freeAt)) {
+    if (text[at] === ',') at = afterBlank(text, at + 1);
+    if (count === index) return { valueBegin: at } as const;
+    freeAt = ends[at] ?? 0;
+    count += 1;
+  }
+  return { valueBegin: undefined, freeAt, isFirst: count === 0, count } as const;
+}
+
+/** What is created for steps that lead to nothing yet. */
+function written([step, ...steps]: readonly Step[], value: Json): string {
+  if (step === undefined) return JSON.stringify(value);
+  if (typeof step === 'string') return `{${JSON.stringify(step)}:${written(steps, value)}}`;
+  if (step === 0) return `[${written(steps, value)}]`;
+  throw unfit();
+}
+
+function unfit(): ExpressionError {
+  return new ExpressionError('the location of append_json does not fit the JSON of the response');
 }
 
 const namePattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;

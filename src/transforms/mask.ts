@@ -1,6 +1,5 @@
 /** Masking what a pattern finds in a text, in time that no pattern can make long. */
 import { MatcherInput, RE2JS, RE2JSSyntaxException } from 're2js';
-import { ExpressionError } from '../expressions/evaluation/error.ts';
 
 /** A pattern, in characters, and what it is compiled to, in instructions. */
 export const patternLengthMax = 500;
@@ -88,15 +87,20 @@ function estimatedSize(pattern: string): number {
   return groups.reduce((sum, { size }) => sum + size, 0);
 }
 
+/** Ends a search from within the engine, which knows no limits. */
+class WorkSpentError extends Error {}
+
 /** The work that is left of a mask. */
 class Allowance {
-  #left = maskWorkMax;
+  #left: number;
+
+  constructor(workMax: number) {
+    this.#left = workMax;
+  }
 
   use(work: number): void {
     this.#left -= work;
-    if (this.#left < 0) {
-      throw new ExpressionError(`a mask needs more than ${maskWorkMax} units of work`);
-    }
+    if (this.#left < 0) throw new WorkSpentError();
   }
 }
 
@@ -128,15 +132,19 @@ class PaidText extends String {
 
 /**
  * The text with every match masked: within it each occurrence of what a capture group found is replaced,
- * one replacement for one character. Between two matches the caller may serve others.
- *
- * @throws ExpressionError when the mask is too much work for this text.
+ * one replacement for one character. `undefined` when that is more work than allowed. Nobody else is served
+ * before it is done, which takes up to seconds: see `masking.ts`.
  */
-export function* maskInParts(
-  text: string,
-  { pattern, replacement }: Mask,
-): Generator<void, string> {
-  const allowance = new Allowance();
+export function maskAtOnce(text: string, mask: Mask, workMax = maskWorkMax): string | undefined {
+  try {
+    return maskWithin(text, mask, new Allowance(workMax));
+  } catch (error) {
+    if (error instanceof WorkSpentError) return undefined;
+    throw error;
+  }
+}
+
+function maskWithin(text: string, { pattern, replacement }: Mask, allowance: Allowance): string {
   const paid = new PaidText(text, pattern.programSize(), allowance);
   const matcher = pattern.matcher(MatcherInput.utf16(paid));
   let masked = '';
@@ -157,16 +165,6 @@ export function* maskInParts(
       masked += text.slice(kept, begin) + withHidden(match, hidden, replacement);
       kept = end;
     }
-    yield;
-  }
-}
-
-/** The same at once. */
-export function maskText(text: string, mask: Mask): string {
-  const parts = maskInParts(text, mask);
-  for (;;) {
-    const { done, value } = parts.next();
-    if (done) return value;
   }
 }
 
@@ -186,11 +184,29 @@ function hiddenIn(match: string, values: ReadonlySet<string>, allowance: Allowan
   return hidden;
 }
 
+/** Run by run: adding single characters would keep an object in memory for each. */
 function withHidden(match: string, hidden: Uint8Array, replacement: string): string {
-  let masked = '';
-  for (let at = 0, next = at; at < match.length; at = next) {
-    next = at + ((match.codePointAt(at) ?? 0) > 0xffff ? 2 : 1);
-    masked += hidden[at] || hidden[next - 1] ? replacement : match.slice(at, next);
+  const pieces: string[] = [];
+  let kept = 0;
+  for (let at = hidden.indexOf(1); at >= 0; at = hidden.indexOf(1, kept)) {
+    const begin = isWithinCharacter(match, at) ? at - 1 : at;
+    const shown = hidden.indexOf(0, at);
+    const end = shown < 0 ? match.length : shown;
+    pieces.push(match.slice(kept, begin));
+    kept = isWithinCharacter(match, end) ? end + 1 : end;
+    pieces.push(replacement.repeat(charactersIn(match, begin, kept)));
   }
-  return masked;
+  pieces.push(match.slice(kept));
+  return pieces.join('');
+}
+
+/** Whether the code unit is the second of a character that has two. */
+function isWithinCharacter(text: string, at: number): boolean {
+  return at > 0 && (text.codePointAt(at - 1) ?? 0) > 0xffff;
+}
+
+function charactersIn(text: string, begin: number, end: number): number {
+  let count = 0;
+  for (let at = begin; at < end; at += 1) if (!isWithinCharacter(text, at)) count += 1;
+  return count;
 }

@@ -33,7 +33,7 @@ export interface Contents {
   readonly mask: Json | undefined;
   readonly metadata: Metadata | undefined;
   readonly searchIndexes: readonly string[];
-  /** `undefined` means the expression of the type. */
+  /** `undefined` means the expression of the type, also where a request wrote that out. */
   readonly fingerprintExpression: string | undefined;
   readonly expiry: Expiry | undefined;
   /** When the code among the data goes; `undefined` for one that is stored now, or none. */
@@ -85,7 +85,7 @@ export function contentsOfRequest(request: TokenRequest, clock: Clock): Contents
     mask: request.mask ?? undefined,
     metadata: request.metadata ?? undefined,
     searchIndexes: request.search_indexes ?? row.searchIndexes,
-    fingerprintExpression: request.fingerprint_expression ?? undefined,
+    fingerprintExpression: ownExpression(type, request.fingerprint_expression),
     expiry: checked.expiry,
     codeExpiresAt: undefined,
   };
@@ -136,10 +136,15 @@ export function patchContents(contents: Contents, patch: TokenPatch, clock: Cloc
     fingerprintExpression:
       patch.fingerprint_expression === undefined
         ? contents.fingerprintExpression
-        : (patch.fingerprint_expression ?? undefined),
+        : ownExpression(contents.type, patch.fingerprint_expression),
     expiry: patch.expires_at === undefined ? contents.expiry : checked.expiry,
     codeExpiresAt: hasCode(contents.type, patch.data) ? undefined : contents.codeExpiresAt,
   };
+}
+
+/** One stored form for what is equal: the unique index over equal tokens compares expressions as texts. */
+function ownExpression(type: TokenTypeName, text: string | null | undefined): string | undefined {
+  return text === tokenTypes[type].fingerprint ? undefined : (text ?? undefined);
 }
 
 function parseType(text: string | null | undefined, findings: Findings): TokenTypeName | undefined {

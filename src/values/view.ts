@@ -5,6 +5,7 @@ import { compileTemplate, evaluateTemplate } from '../expressions/template.ts';
 import type { Instant } from '../lib/clock.ts';
 import { formatInstant, formatTimestamp } from '../lib/dates.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
+import type { Shown } from '../lib/log-chain/disclosure.ts';
 import type { Secret } from '../lib/secret.ts';
 import type { Grant } from '../rules/policy.ts';
 import type { TokenBody } from '../rules/reply.ts';
@@ -114,6 +115,12 @@ export function withoutContents(body: TokenBody): TokenBody {
 export function shownAgain(body: TokenBody, sight: Sight): TokenBody {
   const { data, card, bank, network_token, ...others } = body;
   return { ...others, ...shownData(sight) } as TokenBody;
+}
+
+/** What the log says of data that was shown by {@link shownData}. */
+export function shownAs({ row, grant }: Pick<Sight, 'row' | 'grant'>): Shown {
+  if (grant.transform === 'reveal') return 'revealed';
+  return grant.transform === 'mask' && maskOf(row) !== undefined ? 'masked' : 'redacted';
 }
 
 /** The mask in force: the token's own, else that of its type; `undefined` when it has none. */

@@ -39,17 +39,14 @@ onBothEngines('doctor', (engine) => {
     await stop();
     const before = await contentOf(engine, place);
     const of = await examine(environmentOf(place));
-    for (const check of [
-      'configuration',
-      'database',
-      'durability',
-      'clock',
-      'schema',
-      'root key',
-    ]) {
+    for (const check of ['configuration', 'database', 'clock', 'schema', 'root key', 'files']) {
       assert.deepEqual(statuses(of(check)), ['ok'], `${check}: ${JSON.stringify(of(check))}`);
     }
-    assert.deepEqual(statuses(of('files')), ['ok']);
+    // The PostgreSQL of the tests runs without it, for the sake of speed.
+    const durability =
+      engine.name === 'sqlite' ? /^what is acknowledged survives/ : /^fsync is off/;
+    assert.equal(of('durability').length, 1);
+    assert.match(of('durability')[0]?.message ?? '', durability);
     assertUnchanged(before, await contentOf(engine, place));
   });
 
@@ -173,5 +170,5 @@ test('it finds a database that cannot be reached or read', async (t) => {
     'this is no database, whatever its name says',
   );
   const [broken] = (await examine(environmentOf(place)))('database');
-  assert.equal(broken?.status, 'problem');
+  assert.equal(broken?.message, 'it cannot be reached: file is not a database');
 });

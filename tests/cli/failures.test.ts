@@ -27,6 +27,15 @@ test('what the database refuses is said in its words', async (t) => {
   assert.match(stderr, /^strongroom tenant list: unable to open database file$/m);
 });
 
+test('a start that cannot lock its data directory says what SQLite says', async (t) => {
+  const directory = temporaryDirectory(t);
+  mkdirSync(join(directory, 'strongroom.lock'));
+  const environment = { STRONGROOM_DATA_DIR: directory, STRONGROOM_PORT: '0' };
+  const { code, stderr } = await runCommand(['serve'], environment);
+  assert.equal(code, 1);
+  assert.equal(stderr, 'strongroom serve: unable to open database file\n');
+});
+
 onBothEngines('what nobody foresaw', (engine) => {
   test('is reported by its place, because its message may quote what is stored', async (t) => {
     const { place } = await startVault(t, engine);

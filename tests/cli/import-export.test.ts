@@ -55,8 +55,14 @@ onBothEngines('strongroom import and export', (engine) => {
     const lines = read(one.file('out'));
     assert.deepEqual(lines.at(-1), { exported: tokens.length });
 
-    const again = await other.run(['import', one.file('out')]);
+    const again = await other.run(['import', one.file('out'), '--json']);
     assert.equal(again.code, 0, again.stderr);
+    assert.deepEqual(JSON.parse(again.stderr.trimEnd().split('\n').at(-1) ?? ''), {
+      created: 4,
+      deduplicated: 0,
+      repeated: 0,
+      failed: 0,
+    });
     for (const { id } of tokens) {
       const [was, is] = await Promise.all(
         [one, other].map(({ vault, key }) => vault.send('GET', `/tokens/${id}`, { key })),

@@ -185,7 +185,31 @@ onBothEngines('strongroom logs export', (engine) => {
     assert.equal(entry?.entity_type, 'log');
     assert.equal(entry?.entity_id, tenant?.tenant_id);
     // Beside the running vault, whose database it is.
-    const verified = await runCommand(['logs', 'verify'], environment);
+    const verified = await runCommand(['logs', 'verify', '--state'], environment);
     assert.equal(verified.code, 0, verified.stdout + verified.stderr);
+  });
+});
+
+onBothEngines('strongroom logs export, filtered', (engine) => {
+  test('writes only the entries of data that was shown so, and through that', async (t) => {
+    const { database } = await fixture(t, engine);
+    const run = (...flags: readonly string[]) =>
+      runCommand(['logs', 'export', '--database', database, ...flags], {});
+    const whole = (await run()).stdout.trimEnd().split('\n');
+    const shown = whole.filter((line) => line.includes('"shown":"revealed","through":"get"'));
+    assert.ok(shown.length > 0);
+    const filtered = await run('--shown', 'revealed', '--through', 'get', '--json');
+    assert.equal(filtered.code, 0, filtered.stderr);
+    assert.deepEqual(filtered.stdout.trimEnd().split('\n'), shown);
+    assert.match(filtered.stderr, new RegExp(`\\{"entries":${shown.length}\\}\n$`));
+    assert.equal((await run('--through', 'proxy')).stdout, '');
+  });
+
+  test('2: a word that no entry has', async () => {
+    for (const flag of ['--shown', '--through']) {
+      const { code, stderr } = await runCommand(['logs', 'export', flag, 'everything'], {});
+      assert.equal(code, 2);
+      assert.match(stderr, new RegExp(`${flag} must be one of `));
+    }
   });
 });

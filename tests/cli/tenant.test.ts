@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { entriesIn } from '../support/blocks.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
+import { insertion } from '../support/sql.ts';
 import { managementKey, startVault } from '../support/vault.ts';
 
 onBothEngines('the operator’s commands', (engine) => {
@@ -121,6 +122,28 @@ onBothEngines('the operator’s commands', (engine) => {
         'application_key delete',
       ],
     );
+  });
+
+  test('a list of keys names none that was put back after it was deleted, and fails on an altered one', async (t) => {
+    const { vault, run, json } = await besideServer(t);
+    const [made] = await json('key', 'create', '--tenant', 'default');
+    const { store } = vault.running.vault;
+    const rows = await store.select((db) => db.selectFrom('api_keys').selectAll());
+    const row = rows.find(({ key_id }) => key_id === made.id);
+    assert.ok(row);
+    const before = await json('key', 'list', '--tenant', 'default');
+    await json('key', 'delete', '--tenant', 'default', '--key', made.id);
+    await engine.run(vault.place, insertion(engine, 'api_keys', row));
+    const listed = await json('key', 'list', '--tenant', 'default');
+    assert.deepEqual(
+      listed.map(({ id }) => id),
+      before.map(({ id }) => id).filter((id) => id !== made.id),
+    );
+    await engine.run(vault.place, 'update api_keys set created_at = 1');
+    const refused = await run('key', 'list', '--tenant', 'default', '--json');
+    assert.equal(refused.code, 1);
+    assert.equal(refused.stdout, '');
+    assert.match(refused.stderr, /altered outside the vault; "strongroom logs verify --state"/);
   });
 
   test('a tenant that renames itself to another’s name gets nothing meant for that one', async (t) => {

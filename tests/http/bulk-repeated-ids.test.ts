@@ -1,9 +1,11 @@
 /** `POST /tokens/bulk`: two lines of one body with one id are a mistake, however far apart they are. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { test } from 'node:test';
 import { linesAtOnceMax } from '../../src/http/protocol/lines.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { bulk } from '../support/lines.ts';
+import { beginRequest } from '../support/raw-request.ts';
 import { tenantsOf } from '../support/tenant.ts';
 
 const token = (data: string, more: object = {}) => ({ type: 'token', data, ...more });
@@ -27,6 +29,36 @@ onBothEngines('POST /tokens/bulk, a line whose id an earlier line of the body ha
 
   const first = token('once', { id: 'line-1' });
   const others = { 'the same': first, another: { ...first, data: 'twice' } };
+
+  test('is none that another request made meanwhile, though it has the same trace id', async () => {
+    const tenant = await tenants();
+    const traced = { 'svc-trace-id': 'the-same', 'content-type': 'application/x-ndjson' };
+    const { socket, answer } = await beginRequest({
+      url: tenant.vault.url,
+      method: 'POST',
+      path: '/tokens/bulk',
+      headers: { ...traced, 'svc-api-key': tenant.key, connection: 'close' },
+    });
+    const send = (line: object) => {
+      const text = `${JSON.stringify(line)}\n`;
+      socket.write(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
+    };
+    send(token('begun', { id: 'begun' }));
+    await once(socket, 'data');
+    const other = await tenant.send('POST', '/tokens/bulk', {
+      body: `${JSON.stringify(first)}\n`,
+      headers: traced,
+    });
+    assert.match(other.text, /"status":201/);
+    send(first);
+    socket.write('0\r\n\r\n');
+    assert.match(await answer, /"line":2,"status":200/);
+    const marks = (await tenant.rows('logs'))
+      .filter(({ operation, entity_type }) => operation === 'create' && entity_type === 'token')
+      .map(({ trace_id }) => /^the-same ([\w-]{12})$/.exec(trace_id ?? '')?.[1]);
+    assert.equal(new Set(marks).size, 2);
+    assert.equal(marks.includes(undefined), false);
+  });
 
   for (const [what, again] of Object.entries(others)) {
     test(`is 400 with ${what} value`, () => assertRepeated([first, again]));

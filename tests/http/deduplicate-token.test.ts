@@ -99,6 +99,38 @@ onBothEngines('Deduplication', (engine) => {
     assert.equal((await tenant.token(card)).body.id, other.id);
   });
 
+  test('201: it is stored as the default is, so both at the same moment make one token', async () => {
+    const tenant = await tenants();
+    const written = { ...card, fingerprint_expression: '{{ data.number }}' };
+    const answers = await Promise.all(
+      [card, written, { ...card, fingerprint_expression: null }, written, card].map((body) =>
+        tenant.send('POST', '/tokens', { body }),
+      ),
+    );
+    assert.equal(new Set(answers.map(({ body }) => body.id)).size, 1);
+    const { id } = await tenant.token(written).then(({ body }) => body);
+    const body = { fingerprint_expression: '{{ data.number }}' };
+    const patched = await tenant.send('PATCH', `/tokens/${id}`, { body });
+    assert.equal(patched.body.fingerprint_expression, '{{ data.number }}');
+    const rows = await tenant.rows('tokens');
+    assert.deepEqual(
+      rows.map((row) => row.fingerprint_expression),
+      [null],
+    );
+  });
+
+  test('201: it is an order for a fingerprint where the tenant makes none', async () => {
+    const tenant = await tenants();
+    await tenant.set({ fingerprint_tokens: 'false' });
+    const expression = { fingerprint_expression: '{{ data.number }}' };
+    const { body: created } = await tenant.token({ type: 'card', data: visa, ...expression });
+    const { body: plain } = await tenant.token({ type: 'card', data: visa });
+    assert.equal(plain.fingerprint, undefined);
+    const patched = await tenant.send('PATCH', `/tokens/${plain.id}`, { body: expression });
+    assert.equal(patched.body.fingerprint, created.fingerprint);
+    assert.ok(created.fingerprint);
+  });
+
   test('201: however many planted tokens do not hide the token of a value', async () => {
     const tenant = await tenants();
     const planted = { type: 'card', data: mastercard, fingerprint_expression: visa.number };

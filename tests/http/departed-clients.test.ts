@@ -28,6 +28,7 @@ async function departed(t: TestContext, trustedProxies: readonly string[] = []):
     cors: createCors(['SVC']),
     log: { debug: nothing, info: nothing, warn: nothing, error: (text) => failures.push(text) },
     metrics: createMetrics(),
+    onEnd: nothing,
   });
   const handled = new Promise<Exchange>((resolve) => {
     transport.route(['POST'], '/', async (exchange) => {

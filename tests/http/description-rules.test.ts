@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { installed, reasonWithout } from '../support/installed.ts';
+import { installed, reasonWithout } from '../support/development-packages.ts';
 import { root } from '../support/source.ts';
 
 const names = [

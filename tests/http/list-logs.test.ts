@@ -49,6 +49,8 @@ onBothEngines('GET /logs', (engine) => {
       entity_id: 'token 0',
       operation: 'read',
       message: 'Token retrieved',
+      shown: 'revealed',
+      through: 'get',
       created_at: read.created_at,
     });
     assert.match(read.created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00$/);

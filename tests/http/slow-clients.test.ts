@@ -1,5 +1,6 @@
 /** Clients that make no progress, reading or sending, are cut off; slow ones that make it are not. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { connect as connectSecurely } from 'node:tls';
@@ -7,7 +8,7 @@ import { progressBytesMin } from '../../src/http/protocol/progress.ts';
 import { requestTimeoutMs } from '../../src/http/transport.ts';
 import { writeCertificate } from '../support/certificate.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
-import { beginRequest, type Connection } from '../support/raw-request.ts';
+import { beginRequest, type Connection, connectTo } from '../support/raw-request.ts';
 import type { Lender } from '../support/temporary.ts';
 import { untilCut } from '../support/unread.ts';
 import { request, startVault } from '../support/vault.ts';
@@ -133,6 +134,42 @@ onBothEngines('a client that sends lines', (engine) => {
     assert.match(await answer, /"status":201/);
     assert.ok(performance.now() - began > patienceMs);
     assert.equal((await request(`${vault.url}/tokens/slow`, 'GET', { key })).status, 200);
+  });
+});
+
+onBothEngines('a client whose body never comes', (engine) => {
+  test('gets one response, whatever was wrong with its request, and is then cut off', async (t) => {
+    const vault = await startVault(t, engine, { requestTimeoutMs: patienceMs });
+    const key = await vault.application();
+    const requests = [
+      { path: '/nowhere', headers: {}, status: 404 },
+      { path: '/tokens', headers: {}, status: 401 },
+      {
+        path: '/tokens',
+        headers: { 'svc-api-key': key, 'content-type': 'text/plain' },
+        status: 415,
+      },
+      { path: '/tokens', headers: { 'svc-api-key': key }, status: 408 },
+    ];
+    await Promise.all(
+      requests.map(async ({ path, headers, status }) => {
+        const sent = { url: vault.url, method: 'POST', path, headers, length: 10 };
+        const all = await (await beginRequest(sent)).answer;
+        const statuses = [...all.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, found]) => Number(found));
+        assert.deepEqual(statuses, [100, status], path);
+      }),
+    );
+  });
+
+  test('but in time goes on with its connection', async (t) => {
+    const vault = await startVault(t, engine, { requestTimeoutMs: patienceMs });
+    const { socket, answer } = await connectTo(vault.url);
+    socket.write('POST /nowhere HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\n\r\n');
+    await once(socket, 'data');
+    socket.write('1GET /ping HTTP/1.1\r\nhost: a\r\n\r\n');
+    await once(socket, 'data');
+    socket.end();
+    assert.deepEqual((await answer).match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 404', 'HTTP/1.1 200']);
   });
 });
 

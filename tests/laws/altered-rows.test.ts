@@ -181,14 +181,16 @@ onBothEngines('a row that was altered outside the vault', (engine) => {
     assert.ok(row);
     const where = `key_id = '${row.key_id}'`;
     const path = `/applications/${row.application_id}`;
-    const manage = (method: string, at: string) =>
-      tenant.send(method, at, { key: tenant.managementKey });
+    const update = { name: 'x', permissions: ['token:create'] };
+    const manage = (method: string, at: string, body?: unknown) =>
+      tenant.send(method, at, { key: tenant.managementKey, body });
     const paths = ['/applications', path, `${path}/keys`, `${path}/keys/${row.key_id}`];
     for (const sets of [{ created_at: row.created_at - 1000 }, { created_by: null }]) {
       await write(engine, vault, { table: 'api_keys', where, sets });
       for (const at of paths) {
         await assertRefused({ tenant, sets, status: 500, ask: () => manage('GET', at) });
       }
+      await assertRefused({ tenant, sets, status: 500, ask: () => manage('PUT', path, update) });
       const { created_at, created_by } = row;
       await write(engine, vault, { table: 'api_keys', where, sets: { created_at, created_by } });
       for (const at of paths) assert.equal((await manage('GET', at)).status, 200, at);
@@ -214,8 +216,13 @@ onBothEngines('a row that was altered outside the vault', (engine) => {
     await assertRefused({ tenant, sets: { row: 'put back' }, status: 401, ask });
     const manage = { key: tenant.managementKey };
     assert.equal((await tenant.send('GET', path, manage)).status, 404);
-    for (const at of ['/applications', `/applications/${row.application_id}/keys`]) {
-      const shown = await tenant.send('GET', at, manage);
+    const update = { name: 'x', permissions: ['token:create'] };
+    for (const [method, at, body] of [
+      ['GET', '/applications', undefined],
+      ['GET', `/applications/${row.application_id}/keys`, undefined],
+      ['PUT', `/applications/${row.application_id}`, update],
+    ] as const) {
+      const shown = await tenant.send(method, at, { ...manage, body });
       assert.equal(shown.status, 200);
       assert.equal(shown.text.includes(row.key_id), false, at);
     }

@@ -68,6 +68,7 @@ const entry: LogEntry = {
   operation: 'create',
   message: 'Token created',
   result: 'success',
+  disclosure: null,
   origin: null,
   trace_id: null,
 };

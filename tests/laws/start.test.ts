@@ -21,7 +21,7 @@ import { createApplication, managementKey, request } from '../support/vault.ts';
 /** An address that is not loopback and needs no network. */
 const everywhere = { STRONGROOM_HOST: '0.0.0.0' };
 const noBootstrapKey = { STRONGROOM_BOOTSTRAP_KEY: '' };
-const shownKey = /^Its management key, shown only once: (key_test_mgt_\w+)$/m;
+const shownKey = /"msg":"Its management key, shown only once: (key_test_mgt_\w+)"/;
 
 const refusals: readonly { title: string; environment: Environment; says: RegExp }[] = [
   {
@@ -210,4 +210,20 @@ test('of two servers with root keys of their own on one empty database one is re
   const refused = starts.filter((start) => start.status === 'rejected');
   assert.equal(refused.length, 1);
   assert.match(String(refused[0]?.reason), /does not open the keys stored in this database/);
+});
+
+test('what a start says is structured like all other lines where no terminal reads it', async (t) => {
+  const place = await engineOf('sqlite').place(t);
+  const silent = { STRONGROOM_LOG_LEVEL: 'silent', STRONGROOM_METRICS_ADDRESS: '127.0.0.1:0' };
+  const vault = await spawnVault(t, environmentOf(place, noBootstrapKey, silent));
+  const lines = vault.output().trimEnd().split('\n');
+  const said = lines.map((line) => JSON.parse(line));
+  assert.ok(said.every(({ level, time }) => level === 30 && !Number.isNaN(Date.parse(time))));
+  const messages = said.map(({ msg }) => msg);
+  assert.match(
+    messages[0],
+    /^Created the root key .* nothing in this vault can ever be read again\.$/,
+  );
+  assert.match(messages.at(-2), /^Metrics are at http:\/\/127\.0\.0\.1:\d+\/metrics$/);
+  assert.equal(messages.at(-1), `Strongroom listens on ${vault.url}`);
 });

@@ -41,6 +41,7 @@ const entry: StatedEntry = {
   operation: 'read',
   message: 'Token retrieved',
   result: 'success',
+  disclosure: null,
   origin: '127.0.0.1',
   trace_id: null,
   state: null,
@@ -72,7 +73,7 @@ test('the seed, the text and the hash are those that are documented', () => {
   const seed = sha256(`["strongroom log stream",1,"${tenant}","${stream}"]`);
   assert.equal(streamSeed(tenant, stream), seed);
   const expected =
-    '[null,"system","127.0.0.1","token","read","Token retrieved","success",1800000000000,' +
+    '[null,"system","127.0.0.1","token","read","Token retrieved","success",null,1800000000000,' +
     '"über \\"das\\" \\\\ ☃",null]';
   assert.equal(text(), expected);
   assert.equal(text({ state: '+1.AAECAw' }), `${expected.slice(0, -1)},"+1.AAECAw"]`);

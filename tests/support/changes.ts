@@ -20,6 +20,7 @@ export const entry = (id: string, operation = 'create'): LogEntry => ({
   operation,
   message: 'Token created',
   result: 'success',
+  disclosure: null,
   origin: '127.0.0.1',
   trace_id: null,
 });

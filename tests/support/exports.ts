@@ -28,8 +28,6 @@ const prepared = new Set([
   'evaluateValue',
   'formOf',
   'hasExpressions',
-  'appendJson',
-  'maskText',
   'parseRequestTransforms',
   'parseResponseTransforms',
 ]);

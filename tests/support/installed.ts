@@ -1,20 +1,27 @@
-/** Development packages that a test can do without: it skips, and says why. */
+/** What `npm ci` would install, from the packages of this checkout: no test asks a registry. */
+import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { LockedPackages } from './documents.ts';
+import { root } from './source.ts';
 
-/** Its exports; `undefined` where the package is not installed. */
-// biome-ignore lint/suspicious/noExplicitAny: without the package there are no types of it either
-export async function installed(name: string): Promise<any> {
-  try {
-    return await import(name);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') {
-      return undefined;
-    }
-    throw error;
+/** The packages of the lock file that a vault runs with, and no other. */
+export function installForProduction(directory: string): void {
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  for (const [path, { dev }] of Object.entries(lock.packages as LockedPackages)) {
+    if (path === '' || dev || path.lastIndexOf('node_modules/') > 0) continue;
+    const target = join(directory, path);
+    mkdirSync(dirname(target), { recursive: true });
+    cpSync(join(root, path), target, { recursive: true });
   }
 }
 
-/** The reason to skip a test that needs these packages, or false. */
-export function reasonWithout(packages: Readonly<Record<string, unknown>>): string | false {
-  const absent = Object.keys(packages).filter((name) => packages[name] === undefined);
-  return absent.length > 0 && `not installed: ${absent.join(', ')}`;
+/** All packages, as they are. */
+export function installForDevelopment(directory: string): void {
+  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
+}
+
+/** A folder for `PATH` in which this version of Node is, and nothing else. */
+export function writeNodeLink(directory: string): void {
+  mkdirSync(directory, { recursive: true });
+  symlinkSync(process.execPath, join(directory, 'node'));
 }

@@ -41,7 +41,7 @@ const inherited = {
 
 const pollMs = 20;
 const pollsMax = 250;
-const listening = /^Strongroom listens on (\S+)$/m;
+const listening = /"msg":"Strongroom listens on ([^"\s]+)"/;
 
 /** The variables under which a vault runs in a place; a later one overrides an earlier one. */
 export function environmentOf(place: Place, ...more: readonly Environment[]): Environment {

@@ -3,6 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Instant, instantAfter } from '../../src/lib/clock.ts';
 import { blockMax } from '../../src/lib/log-chain/block.ts';
+import {
+  codeOf,
+  disclosureOf,
+  shownWords,
+  throughWords,
+} from '../../src/lib/log-chain/disclosure.ts';
 import type { LogEntry, PlacedEntry } from '../../src/lib/log-chain/entries.ts';
 import type { Change } from '../../src/store/change.ts';
 import { findLogs, type LogFilter, logPositionOf } from '../../src/vault/logs/find.ts';
@@ -11,13 +17,18 @@ import { entry, now, tenant } from '../support/changes.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Below, seeded } from '../support/random.ts';
 
+const disclosed = ({ disclosure }: PlacedEntry) =>
+  disclosure === null ? undefined : disclosureOf(disclosure);
+
 /** The entries of a filter, newest first, without any block. */
 function expected(all: readonly PlacedEntry[], filter: LogFilter): PlacedEntry[] {
-  const { entity_type: type, entity_id: id, oldest, until } = filter;
+  const { entity_type: type, entity_id: id, shown, through, oldest, until } = filter;
   return all
     .filter((one) => one.tenant_id === filter.tenant)
     .filter((one) => type === undefined || one.entity_type === type)
     .filter((one) => id === undefined || one.entity_id === id)
+    .filter((one) => shown === undefined || disclosed(one)?.shown === shown)
+    .filter((one) => through === undefined || disclosed(one)?.through === through)
     .filter(({ created_at: at }) => at >= oldest && (until === undefined || at < until))
     .sort((one, two) => {
       const [a, b] = [logPositionOf(two), logPositionOf(one)];
@@ -30,6 +41,9 @@ const namesOf = (entries: readonly PlacedEntry[]) =>
     [created_at, stream_id, seq, entity_type, entity_id].join(' '),
   );
 
+const anyShown = (below: Below) => shownWords[below(shownWords.length)] ?? 'masked';
+const anyThrough = (below: Below) => throughWords[below(throughWords.length)] ?? 'get';
+
 const types = ['token', 'session', 'tenant'] as const;
 
 /** Dated within some seconds, sometimes long before; many at the same time. */
@@ -39,6 +53,8 @@ function anyEntry(below: Below): LogEntry {
     ...entry(`entity ${below(12)}`),
     tenant_id: below(8) === 0 ? (tenant.replace('1', '2') as typeof tenant) : tenant,
     entity_type: types[below(types.length)] ?? 'token',
+    disclosure:
+      below(2) === 0 ? null : codeOf({ shown: anyShown(below), through: anyThrough(below) }),
     created_at: instantAfter(now, -ago),
   };
 }
@@ -50,6 +66,8 @@ function anyFilter(below: Below): LogFilter {
     tenant,
     entity_type: maybe(types[below(types.length)] ?? 'token'),
     entity_id: maybe(`entity ${below(13)}`),
+    shown: below(3) === 0 ? anyShown(below) : undefined,
+    through: below(3) === 0 ? anyThrough(below) : undefined,
     oldest: maybe(time()) ?? (0 as Instant),
     until: maybe(time()),
   };

@@ -1,4 +1,4 @@
-/** The database: whether it can be reached and used by this release, keeps what it is given, and has its root key. */
+/** The database: reached, of this release, keeping what it acknowledges, and with the root key that opens it. */
 import { existsSync, statSync } from 'node:fs';
 import type { Config } from '../../config.ts';
 import { openKeyring } from '../../crypto/keyring.ts';

@@ -1,15 +1,20 @@
 /** `strongroom logs export`: the audit log as newline-delimited JSON that can be verified alone. */
 import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
-import { readConfig } from '../../config.ts';
-import { systemClock } from '../../lib/clock.ts';
-import { newUuid, type TenantId } from '../../lib/ids.ts';
-import { pooledRandom } from '../../lib/random.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import { shownWords, throughWords } from '../../lib/log-chain/disclosure.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
-import { openStore } from '../../store/open/open.ts';
+import { isDisclosure } from '../../vault/logs/find.ts';
 import { countEntries, readLogs } from '../../vault/logs/read.ts';
-import { asLines, formatRecord } from '../../vault/logs/records.ts';
-import { type Command, printSummary, summaryFlag } from '../terminal/command.ts';
+import { asLines, formatRecord, type LineRecord } from '../../vault/logs/records.ts';
+import {
+  type Command,
+  type Flags,
+  printSummary,
+  summaryFlag,
+  UsageError,
+} from '../terminal/command.ts';
+import { withVault } from '../terminal/operator.ts';
 import { createPrivateFile } from '../terminal/private-file.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { openLog, optionalText, placeFlags } from './place.ts';
@@ -17,7 +22,8 @@ import { openLog, optionalText, placeFlags } from './place.ts';
 export const logsExport: Command = {
   summary:
     'Write the audit log as newline-delimited JSON, with its hashes, checkpoints and removals. ' +
-    'Exporting the configured log is an entry in it.',
+    'Exporting the configured log is an entry in it and needs the root key. With --shown or --through ' +
+    'only the entries are written that match: a list for people, which logs verify does not take.',
   flags: {
     ...placeFlags,
     out: {
@@ -25,10 +31,25 @@ export const logsExport: Command = {
       value: 'FILE',
       meaning: 'file to write, mode 0600 (default: standard output)',
     },
+    shown: {
+      kind: 'string',
+      value: 'HOW',
+      meaning: `only entries of data shown so: ${shownWords.join(', ')}`,
+    },
+    through: {
+      kind: 'string',
+      value: 'OPERATION',
+      meaning: `only entries of data shown through: ${throughWords.join(', ')}`,
+    },
     json: summaryFlag,
   },
-  examples: ['--out audit.ndjson', '--tenant acme --out acme.ndjson --json'],
+  examples: [
+    '--out audit.ndjson',
+    '--tenant acme --out acme.ndjson --json',
+    '--shown revealed --through search',
+  ],
   run: async (flags) => {
+    const filter = filterOf(flags);
     const { store, tenants } = await openLog(flags);
     try {
       if (flags['database'] === undefined) await logExport(tenants);
@@ -36,7 +57,7 @@ export const logsExport: Command = {
       const out = file === undefined ? process.stdout : createPrivateFile(file);
       const progress = startProgress('entries', await countEntries(store, tenants));
       let count = 0;
-      for await (const record of asLines(readLogs(store, tenants))) {
+      for await (const record of filtered(asLines(readLogs(store, tenants)), filter)) {
         if (!out.write(formatRecord(record))) await once(out, 'drain');
         if (record.kind === 'entries') count += record.entries.length;
         progress.report(count);
@@ -51,17 +72,48 @@ export const logsExport: Command = {
   },
 };
 
-/** Whoever takes a copy of the log is seen in it. The copy, being of the moment before, lacks that. */
+type Filter = Parameters<typeof isDisclosure>[1];
+
+/** @throws UsageError for a word that no entry has. */
+function filterOf(flags: Flags): Filter {
+  return {
+    shown: wordOf(flags, 'shown', shownWords),
+    through: wordOf(flags, 'through', throughWords),
+  };
+}
+
+function wordOf<W extends string>(flags: Flags, name: string, words: readonly W[]): W | undefined {
+  const text = optionalText(flags, name);
+  const word = words.find((one) => one === text);
+  if (text === undefined || word) return word;
+  throw new UsageError(`--${name} must be one of ${words.join(', ')}`);
+}
+
+/** Without what only serves to verify a whole log, which this is not any more. */
+async function* filtered(
+  records: AsyncIterable<LineRecord>,
+  filter: Filter,
+): AsyncGenerator<LineRecord> {
+  const isWhole = filter.shown === undefined && filter.through === undefined;
+  for await (const record of records) {
+    if (isWhole) yield record;
+    else if (record.kind === 'entries') {
+      const entries = record.entries.filter((entry) => isDisclosure(entry, filter));
+      if (entries.length > 0) yield { kind: 'entries', entries };
+    }
+  }
+}
+
+/**
+ * Whoever takes a copy of the log is seen in it. The copy, being of the moment before, lacks that. The vault writes the
+ * entry, with its proof: one without would be reported as forged.
+ */
 async function logExport(tenants: readonly TenantId[]): Promise<void> {
-  const { databaseUrl, dataDir } = readConfig();
-  const random = pooledRandom();
-  const store = await openStore({ databaseUrl, dataDir, newStreamId: () => newUuid(random) });
-  try {
+  await withVault(async ({ store, clock }) => {
     for (const tenant of tenants) {
       const fact = { entity: 'log', id: tenant, operation: 'export' } as const;
-      await store.commit({ entries: [systemEntry({ ...fact, tenant, at: systemClock.now() })] });
+      await store.commit({ entries: [systemEntry({ ...fact, tenant, at: clock.now() })] });
     }
-  } finally {
-    await store.close();
-  }
+    return 0;
+  });
 }

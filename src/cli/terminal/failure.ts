@@ -4,6 +4,7 @@ import { reasonOf, VaultError } from '../../lib/errors.ts';
 /** Failures whose message is written for the operator. That of another may hold a value. */
 const operatorErrors = new Set([
   'AnswerError',
+  'BackupError',
   'ConfigError',
   'DamagedFileError',
   'DatabaseTlsError',
@@ -20,15 +21,29 @@ const operatorErrors = new Set([
 /** PostgreSQL's about connecting, signing in, resources and the machine, which name no value. */
 const databaseErrors = /^(?:08|28|3D|53|57|58)[0-9A-Z]{3}$/;
 
+/** Node's code for what SQLite refuses. Its messages name tables and columns, and no value. */
+const sqliteError = 'ERR_SQLITE_ERROR';
+
+const takenAdvice = '; stop what listens there, or set STRONGROOM_PORT to a free port';
+
 export function explain(error: unknown): string {
-  if (error instanceof VaultError) return explainAttributes(error) ?? error.public;
+  if (error instanceof VaultError) return explainAttributes(error) ?? publicText(error);
   // Of a name with several addresses; each of them failed.
   if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0]);
   if (!(error instanceof Error)) return reasonOf(error);
+  if ('code' in error && error.code === 'EADDRINUSE') return `${error.message}${takenAdvice}`;
   // What the operating system refuses, it says of a file or an address.
   if (operatorErrors.has(error.name) || 'syscall' in error) return error.message;
   const code = 'code' in error ? String(error.code) : '';
-  return databaseErrors.test(code) ? error.message : `${code} ${reasonOf(error)}`.trim();
+  const isOfDatabase = code === sqliteError || databaseErrors.test(code);
+  return isOfDatabase ? error.message : `${code} ${reasonOf(error)}`.trim();
+}
+
+/** Without the id, which may be derived from a value. */
+function publicText({ altered, public: text }: VaultError): string {
+  if (altered === undefined) return text;
+  const names = '"strongroom logs verify --state" names it';
+  return `${text} A row was altered outside the vault; ${names}.`;
 }
 
 function explainAttributes({ errors }: VaultError): string | undefined {

@@ -13,8 +13,8 @@ export interface RequestScope {
   readonly valueOf: (reference: Reference) => Json | undefined;
   /** Of the proxy: `config: NAME` and `proxy.config.NAME`. */
   readonly config?: Names;
-  /** `proxy.request`: headers by their names as they were sent, and the body as text. */
-  readonly request?: { readonly headers: Names; readonly body?: string };
+  /** `proxy.request`: headers by their names as they were sent, and the body: as text where it is sent. */
+  readonly request?: { readonly headers: Names; readonly body?: Json };
   /** What the caller sent encrypted, decrypted. */
   readonly encrypted?: Json;
   /** The tokens that transforms made, by the identifiers of the transforms. */

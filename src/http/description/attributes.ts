@@ -153,6 +153,7 @@ const more: Readonly<Record<string, string>> = {
   session: 'The session.',
   rule: 'The rule that decides.',
   shown: 'What is shown of the data.',
+  through: 'The operation that showed it.',
   reason: 'The decision in words.',
   verdict: 'What became of the rule.',
   funding: 'Credit, debit or prepaid.',

@@ -3,6 +3,7 @@ import type { TSchema } from 'typebox';
 import { type ErrorCode, errorKinds } from '../../lib/errors.ts';
 import { bodyBytesMax } from '../protocol/body.ts';
 import { linesMediaType, type OpenRoute, type Route } from '../protocol/route.ts';
+import { callMethods, callPath } from '../proxy/methods.ts';
 import { titleOf } from '../schemas/shared.ts';
 import { problem } from '../schemas/token-stream.ts';
 import { type Components, createComponents, type Schema } from './components.ts';
@@ -45,7 +46,8 @@ export function openapiOf(options: OpenapiOptions): object {
     paths[path] = { ...paths[path], [method.toLowerCase()]: describe(operation, shared) };
   }
   for (const operation of open) paths[operation.path] = { get: describeOpen(operation, shared) };
-  const used = new Set([...operations, ...open].map(({ tag }) => tag));
+  paths[callPath] = callsOf(shared);
+  const used = new Set([...operations, ...open].map(({ tag }) => tag)).add(callTag);
   components.refer(problem);
   return {
     openapi: '3.1.0',
@@ -101,6 +103,30 @@ function describe(operation: Operation, shared: Shared): object {
     ...(route.body && { requestBody: requestBodyOf(operation, route.body, shared) }),
     responses: { ...successOf(operation, shared), ...refusals(operation.problems.keys()) },
   };
+}
+
+const callTag = 'Proxies';
+
+/** What is sent and what is received are the destination's business. */
+function callsOf({ headers }: Shared): Record<string, object> {
+  const calls = Object.entries(callMethods).map(([method, summary]) => [
+    method.toLowerCase(),
+    {
+      operationId: `${method.toLowerCase()}ThroughProxy`,
+      tags: [callTag],
+      summary,
+      description:
+        'Also for every path below it. Needs the permission `proxy:invoke`, unless the proxy asks for no key.',
+      parameters: [{ $ref: '#/components/parameters/TraceId' }],
+      responses: {
+        default: {
+          description: "The destination's response, or a `proxy_error`",
+          headers: headers.of(200),
+        },
+      },
+    },
+  ]);
+  return Object.fromEntries(calls);
 }
 
 function describeOpen({ id, tag, summary, responses }: OpenOperation, { headers }: Shared): object {

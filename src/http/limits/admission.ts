@@ -4,6 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { attemptOf } from '../../rules/log-entries.ts';
 import { type Effect, perform } from '../../rules/operation.ts';
+import type { Permission } from '../../rules/permissions.ts';
 import { holds } from '../../rules/policy.ts';
 import { forbid, refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
@@ -19,6 +20,12 @@ export interface AdmissionOptions {
   readonly clock: Clock;
 }
 
+/** What is admitted: a route, or the call of a proxy. */
+export interface Admitted extends Pick<Route, 'method' | 'path' | 'permission' | 'kinds'> {
+  /** Serves as well as `permission`. */
+  readonly alternative?: Permission;
+}
+
 export interface Admission {
   /** Whom limits count, by the headers alone and by the caller once there is one. */
   senderOf(exchange: Exchange): Sender;
@@ -27,7 +34,7 @@ export interface Admission {
    * throws once the key is known to be valid or, logged, with `forbidden`.
    */
   admit(
-    route: Route,
+    route: Admitted,
     exchange: Exchange,
     count?: (holder: Holder) => Promise<void>,
   ): Promise<Caller>;
@@ -38,8 +45,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
 
   const keyOf = (exchange: Exchange) => headers.read(exchange.headers, 'api-key');
 
-  function refusalOf(route: Route, caller: Caller): Effect | undefined {
-    const { permission, kinds } = route;
+  function refusalOf(route: Admitted, caller: Caller): Effect | undefined {
+    const { permission, alternative, kinds } = route;
     const forbidding = (message: string) =>
       forbid(caller, clock.now(), { ...attemptOf(route), id: '*', message });
     if (caller.policy.size === 0) {
@@ -51,6 +58,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       return forbidding(`This request needs a ${kinds.join(' or ')} API key.`);
     }
     if (permission === 'any key' || holds(caller.policy, permission)) return undefined;
+    if (alternative && holds(caller.policy, alternative)) return undefined;
     const { entity } = attemptOf(route);
     return refuse(caller, clock.now(), { entity, id: '*', permission });
   }

@@ -8,9 +8,10 @@ import { strict } from '../schemas/shared.ts';
 
 /**
  * What is counted separately: each network address, each key, or each application with all its keys and
- * the sessions that they created; also two of them together, such as each key at each address.
+ * the sessions that they created; also two of them together, such as each key at each address. A proxy
+ * stands for the calls of it that need no key, which no limit of keys or applications counts.
  */
-const subjects = ['address', 'key', 'application'] as const;
+const subjects = ['address', 'key', 'application', 'proxy'] as const;
 export type LimitSubject = (typeof subjects)[number];
 
 export interface RateLimitRule {
@@ -113,8 +114,21 @@ const perVisitor: RateLimitRule = {
   blockMs: 0,
 };
 
+/** Anybody may call a proxy that asks for no key. */
+const perProxyVisitor: RateLimitRule = {
+  per: ['proxy', 'address'],
+  kinds: undefined,
+  routes: undefined,
+  requests: 50,
+  windowMs: 10 * second,
+  blockMs: 0,
+};
+
 /** What is in force unless the operator chooses otherwise. */
-export const rateLimitsDefault: RateLimits = { rules: [perVisitor], failedAuthentication };
+export const rateLimitsDefault: RateLimits = {
+  rules: [perVisitor, perProxyVisitor],
+  failedAuthentication,
+};
 
 /** Limits by name. */
 export const rateLimitPresets: Readonly<Record<string, RateLimits>> = {

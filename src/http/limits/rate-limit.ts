@@ -8,7 +8,7 @@ import type { Caller } from '../../rules/caller.ts';
 import type { Limiter, Standing } from '../../store/limiter.ts';
 import type { Store } from '../../store/store.ts';
 import type { Exchange } from '../protocol/exchange.ts';
-import type { CountParts, Route, WholeRoute } from '../protocol/route.ts';
+import type { CountParts, WholeRoute } from '../protocol/route.ts';
 import type { RateLimitRule } from './rate-limit-rules.ts';
 
 /** Who sends a request; of a key that is not known yet only its text. */
@@ -16,6 +16,8 @@ export interface Sender {
   readonly address: string;
   readonly key?: string | undefined;
   readonly holder?: Holder | undefined;
+  /** The proxy that is called without a key. */
+  readonly proxy?: string | undefined;
 }
 
 /** Who holds the key. */
@@ -27,7 +29,7 @@ type Check = (sender: Sender, exchange: Exchange) => Promise<void>;
 export interface RouteLimits {
   /** Before authentication, which costs a look-up, also for texts that are not keys. */
   readonly byAddress: Check;
-  /** After it, before anything is decided and the body is read. */
+  /** After it, or once the proxy is known that needs none, before anything is decided and the body is read. */
   readonly byKey: Check;
   /** For one request: it was counted already, and the first part of its body with it. */
   readonly ofBody: (sender: Sender) => CountParts;
@@ -37,6 +39,12 @@ export interface RateLimitOptions {
   readonly rules: readonly RateLimitRule[];
   readonly store: Store;
   readonly clock: Clock;
+}
+
+/** Of a route, or of the calls of proxies. */
+export interface RouteName {
+  readonly method: string;
+  readonly path: string;
 }
 
 interface RuleWithLimiter {
@@ -50,7 +58,7 @@ export function createRateLimits({ rules, store, clock }: RateLimitOptions) {
     const { requests, windowMs, blockMs } = rule;
     return { rule, limiter: store.limiter({ name: nameOf(rule), requests, windowMs, blockMs }) };
   });
-  return ({ method, path }: Pick<Route, 'method' | 'path'>): RouteLimits => {
+  return ({ method, path }: RouteName): RouteLimits => {
     const name = `${method} ${path}`;
     const own = counted.filter(({ rule }) => rule.routes?.includes(name) ?? true);
     const early = own.filter(({ rule }) => !needsKey(rule));
@@ -109,7 +117,7 @@ export async function countParts(
 /** Routes that rules name and that do not exist: a misspelled one would silently limit nothing. */
 export function unknownRoutes(
   rules: readonly RateLimitRule[],
-  routes: readonly Pick<Route, 'method' | 'path'>[],
+  routes: readonly RouteName[],
 ): string[] {
   const known = new Set(routes.map(({ method, path }) => `${method} ${path}`));
   return rules.flatMap((rule) => rule.routes ?? []).filter((name) => !known.has(name));
@@ -119,7 +127,8 @@ function needsKey({ per, kinds }: RateLimitRule): boolean {
   return kinds !== undefined || per.some((subject) => subject !== 'address');
 }
 
-function isMeant({ kinds }: RateLimitRule, { holder }: Sender): boolean {
+function isMeant({ kinds, per }: RateLimitRule, { holder, proxy }: Sender): boolean {
+  if (per.includes('proxy') !== (proxy !== undefined)) return false;
   return kinds === undefined || (holder !== undefined && kinds.includes(holder.kind));
 }
 
@@ -199,11 +208,15 @@ function headersOf(rule: RateLimitRule, standing: Standing, clock: Clock): Recor
 }
 
 /** Keys are counted by their hash: counters are in the database, where no key may be. */
-function subjectOf({ per }: RateLimitRule, { address, key = '', holder }: Sender): string {
+function subjectOf(
+  { per }: RateLimitRule,
+  { address, key = '', holder, proxy = '' }: Sender,
+): string {
   const parts = {
     address: () => networkOf(address),
     key: () => hashApiKey(key),
     application: () => holder?.application ?? '',
+    proxy: () => proxy,
   };
   return per.map((subject) => parts[subject]()).join(' ');
 }

@@ -30,7 +30,7 @@ export async function readBody(route: Route, exchange: Exchange): Promise<void> 
     const isJson = mediaType !== undefined && jsonMediaTypes.includes(mediaType);
     // In chunks it may turn out to be empty, and then it has no media type.
     if (!isJson && route.body) throw unsupported();
-    const bytes = await bytesOf(request);
+    const bytes = await bytesOf(request, bodyBytesMax);
     if (!isJson && bytes.length > 0) throw unsupported();
     exchange.body = parseBody(bytes);
   } catch (error) {
@@ -58,16 +58,17 @@ function refuseEncoded({ 'content-encoding': encoding }: IncomingMessage['header
   });
 }
 
-function bytesOf(request: IncomingMessage): Promise<Buffer> {
+/** The whole body. @throws VaultError `body_too_large`, and where the connection ends before the body does. */
+export function bytesOf(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    if (Number(request.headers['content-length']) > bodyBytesMax) throw tooLarge();
+    if (Number(request.headers['content-length']) > bytesMax) throw tooLarge();
     // Then none of the events below comes any more.
     if (request.destroyed) throw connectionEnded();
     const chunks: Buffer[] = [];
     let length = 0;
     const take = (chunk: Buffer) => {
       length += chunk.length;
-      if (length <= bodyBytesMax) {
+      if (length <= bytesMax) {
         chunks.push(chunk);
         return;
       }

@@ -28,7 +28,11 @@ export function createCors(prefixes: readonly string[]): Cors {
   return {
     headers: {
       'access-control-allow-origin': '*',
-      'access-control-expose-headers': [...under('trace-id'), ...exposed].join(', '),
+      'access-control-expose-headers': [
+        ...under('trace-id'),
+        ...prefixes.map((prefix) => `${prefix}-Proxy-Destination-Status`),
+        ...exposed,
+      ].join(', '),
     },
     preflightHeaders: {
       'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',

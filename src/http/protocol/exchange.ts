@@ -5,6 +5,14 @@ import type { Caller, Origin } from '../../rules/caller.ts';
 
 export const jsonMediaType = 'application/json; charset=utf-8';
 
+/** Headers and trailers are names and values in turn. */
+export interface PassedResponse {
+  readonly status: number;
+  readonly headers: readonly string[];
+  readonly body: Readable;
+  readonly trailers: () => readonly string[];
+}
+
 export interface ExchangeOptions {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -26,6 +34,8 @@ export class Exchange {
   query: unknown;
   body: unknown;
   origin: Origin | undefined;
+  /** Failures of the vault are then wrapped, so that nobody takes them for the destination's. */
+  isProxyCall = false;
   caller: Caller | undefined;
   readonly #stopping: AbortSignal;
   /** Names, in lower case, and values in turn, as they are written. */
@@ -49,6 +59,11 @@ export class Exchange {
 
   setHeaders(headers: Readonly<Record<string, string>>): void {
     for (const name in headers) this.setHeader(name, headers[name] as string);
+  }
+
+  /** Names and values in turn. */
+  get headersToSend(): readonly string[] {
+    return this.#headers;
   }
 
   headerToSend(name: string): string | undefined {
@@ -76,6 +91,25 @@ export class Exchange {
     pipeline(parts, this.response, () => undefined);
   }
 
+  /** Sends on what another host responded with: its headers, in place of ours, and its body as it comes. */
+  pass({ status, headers, body, trailers }: PassedResponse): void {
+    const { response } = this;
+    if (response.destroyed) {
+      body.destroy();
+      return;
+    }
+    this.#headers.splice(0, this.#headers.length, ...headers);
+    this.#writeHead(status);
+    // Before the end of the pipeline, which ends the response.
+    body.once('end', () => {
+      const pairs = trailers();
+      if (pairs.length > 0) response.addTrailers(pairsOf(pairs));
+    });
+    pipeline(body, response, () => undefined);
+    // With the first bytes of the body, unless the headers are all that comes for a while.
+    setImmediate(() => response.flushHeaders());
+  }
+
   #writeHead(status: number): void {
     // Else the connection would be kept alive, and the server with it.
     if (this.#stopping.aborted) this.setHeader('connection', 'close');
@@ -88,6 +122,10 @@ export class Exchange {
     }
     return -1;
   }
+}
+
+function pairsOf(flat: readonly string[]): [string, string][] {
+  return flat.flatMap((name, at) => (at % 2 === 0 ? [[name, flat[at + 1] ?? '']] : []));
 }
 
 export function originOf({ origin }: Exchange): Origin {

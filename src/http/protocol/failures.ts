@@ -1,8 +1,9 @@
 /** Failures of requests: logged for the operator, and sent as problem documents. */
-import { errorKinds, type VaultError } from '../../lib/errors.ts';
+import { type ErrorCode, errorKinds, type VaultError } from '../../lib/errors.ts';
 import type { Log } from '../../lib/telemetry/log.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
-import type { Exchange } from './exchange.ts';
+import type { CounterName } from '../../lib/telemetry/thread-metrics.ts';
+import { type Exchange, jsonMediaType } from './exchange.ts';
 import { problemMediaType, problemOf, vaultErrorOf } from './problem.ts';
 
 export interface Failures {
@@ -11,6 +12,12 @@ export interface Failures {
   /** Logs the failure and responds with it, or cuts the connection where a response has begun. */
   fail(error: unknown, exchange: Exchange): void;
 }
+
+const countedAs: Partial<Record<ErrorCode, CounterName>> = {
+  integrity: 'integrity_failures',
+  overloaded: 'overloaded',
+  too_many_requests: 'rate_limited',
+};
 
 export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failures {
   function logFailure(error: unknown, exchange: Exchange): VaultError {
@@ -25,7 +32,8 @@ export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failu
       ...(exchange.origin && { trace_id: exchange.origin.traceId }),
       ...(exchange.caller && { tenant_id: exchange.caller.tenant.id }),
     };
-    if (failure.code === 'integrity') metrics.count('integrity_failures');
+    const counter = countedAs[failure.code];
+    if (counter) metrics.count(counter);
     if (status >= 500) log.error('request failed', fields);
     else log.debug('request refused', fields);
     return failure;
@@ -42,7 +50,12 @@ export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failu
       const { status } = errorKinds[failure.code];
       try {
         exchange.setHeaders(failure.headers ?? {});
-        exchange.send(status, JSON.stringify(problemOf(failure)), problemMediaType);
+        const problem = problemOf(failure);
+        if (!exchange.isProxyCall) {
+          exchange.send(status, JSON.stringify(problem), problemMediaType);
+        } else {
+          exchange.send(status, JSON.stringify({ proxy_error: problem }), jsonMediaType);
+        }
       } catch {
         // Nobody is left who would catch it, and an uncaught error ends the process.
         exchange.response.destroy();

@@ -1,30 +1,46 @@
 /** The service's own headers, which clients may send under more than one prefix. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
-export type ServiceHeader = 'api-key' | 'idempotency-key' | 'trace-id';
+const names = [
+  'api-key',
+  'idempotency-key',
+  'trace-id',
+  'proxy-key',
+  'proxy-url',
+  'proxy-connection',
+  'proxy-keep-alive',
+  'encrypted',
+] as const;
+
+export type ServiceHeader = (typeof names)[number];
+
+/** Those that say under which prefix a caller speaks; the first that is there decides. */
+const spoken = ['api-key', 'proxy-key', 'proxy-url'] as const;
 
 export interface ServiceHeaders {
   /** The header under the first prefix that carries it. */
   read(headers: IncomingHttpHeaders, name: ServiceHeader): string | undefined;
   /** What the caller calls that header, for messages to the caller. */
   nameAsSent(message: IncomingMessage, name: ServiceHeader): string;
-  /** The prefix under which a request authenticates: its dialect. */
+  /** The prefix under which a request authenticates or, without a key, names a proxy: its dialect. */
   dialectOf(headers: IncomingHttpHeaders): string;
+  /** True for that header's name under any prefix. @param full in lower case. */
+  isNamed(full: string, name: ServiceHeader): boolean;
+  /** True for every header that is for the service alone. @param name in lower case. */
+  isOwn(name: string): boolean;
 }
 
 /** @param prefixes such as `SVC`; the first is the service's own. */
 export function createServiceHeaders(prefixes: readonly string[]): ServiceHeaders {
   const own = prefixes[0] ?? 'SVC';
-  const under = (name: ServiceHeader) =>
-    prefixes.map((prefix) => `${prefix.toLowerCase()}-${name}`);
+  const lowerPrefixes = prefixes.map((prefix) => `${prefix.toLowerCase()}-`);
   /** In lower case, as Node gives them; made once, since every request is asked for them. */
-  const names: Readonly<Record<ServiceHeader, readonly string[]>> = {
-    'api-key': under('api-key'),
-    'idempotency-key': under('idempotency-key'),
-    'trace-id': under('trace-id'),
-  };
+  const fullNames = new Map(
+    names.map((name) => [name, lowerPrefixes.map((prefix) => prefix + name)] as const),
+  );
+  const under = (name: ServiceHeader) => fullNames.get(name) ?? [];
   const nameIn = (headers: IncomingHttpHeaders, name: ServiceHeader) =>
-    names[name].find((full) => headers[full] !== undefined);
+    under(name).find((full) => headers[full] !== undefined);
   return {
     read: (headers, name) => {
       const found = nameIn(headers, name);
@@ -38,7 +54,14 @@ export function createServiceHeaders(prefixes: readonly string[]): ServiceHeader
         `${own}-${name}`.toUpperCase()
       );
     },
-    dialectOf: (headers) =>
-      prefixes.find((_, index) => headers[names['api-key'][index] ?? ''] !== undefined) ?? own,
+    dialectOf: (headers) => {
+      for (const name of spoken) {
+        const place = under(name).findIndex((full) => headers[full] !== undefined);
+        if (place >= 0) return prefixes[place] ?? own;
+      }
+      return own;
+    },
+    isNamed: (full, name) => under(name).includes(full),
+    isOwn: (name) => lowerPrefixes.some((prefix) => name.startsWith(prefix)),
   };
 }

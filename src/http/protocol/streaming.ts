@@ -46,6 +46,13 @@ export interface Streaming {
   ended(): Promise<void>;
   /** Fails like any other request while nothing of the response has left. */
   answer(answer: StreamAnswer): Promise<void>;
+  /**
+   * The response of another host is going to be passed on, and perhaps the request to it. `end` is called
+   * when the response has ended or its client has gone.
+   */
+  passOn(exchange: Exchange, end: () => void): void;
+  /** The body as it arrives, from a client that is cut off when it sends too slowly. */
+  received(exchange: Exchange): AsyncGenerator<Buffer>;
   /** The same for a list that is written item by item. What fails later cuts the connection. */
   answerList(answer: ListAnswer): Promise<void>;
 }
@@ -55,7 +62,7 @@ export function createStreaming(options: StreamingOptions): Streaming {
   const sockets = new WeakSet<Duplex>();
   const underWay = new Set<Promise<unknown>>();
 
-  function begin({ request, response }: Exchange, parts: AsyncIterator<unknown>): void {
+  function begin({ request, response }: Exchange, end: () => unknown): void {
     const { socket } = request;
     // Its end, by which the work for it ends, has passed already, and does not come again.
     if (response.destroyed) throw connectionEnded();
@@ -67,7 +74,7 @@ export function createStreaming(options: StreamingOptions): Streaming {
         // It was not known when the headers left that this connection would not be kept.
         else if (stopping.aborted) socket.destroySoon();
         // Work in progress ends before this resolves, and none begins after it.
-        resolve(parts.return?.());
+        resolve(end());
       });
     }).catch(() => undefined);
     underWay.add(ended);
@@ -94,10 +101,19 @@ export function createStreaming(options: StreamingOptions): Streaming {
     ended: async () => {
       await Promise.all(underWay);
     },
+    passOn: (exchange, end) => {
+      if (exchange.response.destroyed) end();
+      begin(exchange, end);
+    },
+    received: (exchange) =>
+      progress.sentBy(
+        exchange.request.socket,
+        exchange.request.iterator({ destroyOnReturn: false }),
+      ),
     answer: async (answer) => {
       const { route, exchange, serialize } = answer;
       const lines = linesOf(answer);
-      begin(exchange, lines);
+      begin(exchange, () => lines.return?.(undefined));
       const first = await lines.next().catch((error) => {
         throw failureOf(error, exchange);
       });
@@ -114,7 +130,7 @@ export function createStreaming(options: StreamingOptions): Streaming {
         return;
       }
       const parts = textOfList(answer);
-      begin(exchange, parts);
+      begin(exchange, () => parts.return?.(undefined));
       const first = await parts.next().catch((error) => {
         throw failureOf(error, exchange);
       });

@@ -30,6 +30,7 @@ export interface RouteTools extends TokenReading {
   readonly random: Random;
   readonly tenants: Tenants;
   readonly metrics: Metrics;
+  readonly showsMetrics: boolean;
   readonly enrichments: Enrichments;
   readonly pageEnds: PageEnds;
   readonly proxies: ProxyFinder;

@@ -12,9 +12,11 @@ export interface Described {
   readonly headerPrefix: string;
   readonly version: string;
   readonly metrics: Metrics;
+  /** Whether metrics are shown here; otherwise they have an address of their own. */
+  readonly showsMetrics: boolean;
 }
 
-export function docsRoutes({ metrics, ...described }: Described): OpenRoute[] {
+export function docsRoutes({ metrics, showsMetrics, ...described }: Described): OpenRoute[] {
   let document: object | undefined;
   let page: string | undefined;
   const describe = () => {
@@ -43,14 +45,18 @@ export function docsRoutes({ metrics, ...described }: Described): OpenRoute[] {
         };
       },
     },
-    {
-      path: '/metrics',
-      summary: 'Metrics in the format of Prometheus',
-      handle: async () => {
-        const { text, mediaType } = await metrics.expose();
-        return { status: 200, body: text, mediaType };
-      },
-    },
+    ...(showsMetrics ? [metricsRoute(metrics)] : []),
   ];
   return own;
+}
+
+function metricsRoute(metrics: Metrics): OpenRoute {
+  return {
+    path: '/metrics',
+    summary: 'Metrics in the format of Prometheus',
+    handle: async () => {
+      const { text, mediaType } = await metrics.expose();
+      return { status: 200, body: text, mediaType };
+    },
+  };
 }

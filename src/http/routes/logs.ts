@@ -3,13 +3,15 @@ import Type from 'typebox';
 import { type Checkpointing, readCheckpoint } from '../../vault/logs/checkpoints.ts';
 import { type LogReading, listEntityTypes, listLogs } from '../../vault/logs/list.ts';
 import { type Route, route } from '../protocol/route.ts';
-import { checkpoint, entityTypes, logPage } from '../schemas/log.ts';
+import { checkpoint, entityTypes, logPage, shown, through } from '../schemas/log.ts';
 import { line, pageQuery, strict } from '../schemas/shared.ts';
 
 const query = Type.Object(
   {
     entity_type: Type.Optional(line({ maxLength: 50 })),
     entity_id: Type.Optional(line({ maxLength: 400 })),
+    shown: Type.Optional(shown),
+    through: Type.Optional(through),
     start_date: Type.Optional(line({ maxLength: 40 })),
     end_date: Type.Optional(line({ maxLength: 40 })),
     ...pageQuery,

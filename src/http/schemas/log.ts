@@ -1,6 +1,11 @@
 /** Shapes of the audit log. */
 import Type from 'typebox';
+import { shownWords, throughWords } from '../../lib/log-chain/disclosure.ts';
 import { cursorPage, text, timestamp, uuid } from './shared.ts';
+
+/** How a read showed data, and the operation that showed it. */
+export const shown = Type.Enum([...shownWords]);
+export const through = Type.Enum([...throughWords]);
 
 const log = Type.Object(
   {
@@ -11,6 +16,8 @@ const log = Type.Object(
     entity_id: text,
     operation: text,
     message: text,
+    shown: Type.Optional(shown),
+    through: Type.Optional(through),
     created_at: timestamp,
   },
   { title: 'LogEntry' },

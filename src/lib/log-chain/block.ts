@@ -1,6 +1,7 @@
 /** Blocks of the log: the entries that one commit adds to a tenant's stream, as one row. */
 import { type Instant, second } from '../clock.ts';
 import type { TenantId } from '../ids.ts';
+import { codeOf, type Shown, shownWords, type Through, throughWords } from './disclosure.ts';
 import {
   type ChainedEntry,
   type EntryFacts,
@@ -43,7 +44,7 @@ export interface WrittenEntry {
   readonly tenant_id: TenantId;
   readonly created_at: Instant;
   readonly text: string;
-  /** The terms of its entity, by id and by type. */
+  /** The terms of its entity, by id and by type, and of its disclosure. */
   readonly terms: string;
 }
 
@@ -52,11 +53,12 @@ export function writtenEntry(entry: LogEntry, state: string | null): WrittenEntr
   return { tenant_id, created_at, text: textOf(entry, state), terms: termsOf(entry) };
 }
 
-function termsOf({ entity_id, entity_type }: EntityNames): string {
-  return termOfId(entity_id) + termOfType(entity_type);
+function termsOf({ entity_id, entity_type, disclosure }: SearchedFacts): string {
+  const ofEntity = termOfId(entity_id) + termOfType(entity_type);
+  return disclosure === null ? ofEntity : ofEntity + termsOfDisclosure.get(disclosure);
 }
 
-type EntityNames = Pick<LogEntry, 'entity_id' | 'entity_type'>;
+type SearchedFacts = Pick<LogEntry, 'entity_id' | 'entity_type' | 'disclosure'>;
 
 const termCharacters = 4;
 
@@ -72,8 +74,19 @@ export function termOfType(entityType: string): string {
   return termOf(typeBasis, entityType);
 }
 
+/** Of how data was shown. */
+export function termOfShown(shown: Shown): string {
+  return termOf(shownBasis, shown);
+}
+
+/** Of the operation through which it was shown. */
+export function termOfThrough(through: Through): string {
+  return termOf(throughBasis, through);
+}
+
 /** FNV-1a begins with the first. Another beginning makes other terms of the same text. */
 const [idBasis, typeBasis] = [0x811c9dc5, 0x2f0b4a17];
+const [shownBasis, throughBasis] = [0x5bd1e995, 0x1b873593];
 const fnvPrime = 0x01000193;
 const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
@@ -89,6 +102,16 @@ function termOf(basis: number, text: string): string {
 function digitAt(bits: number): string {
   return digits[bits & 63] as string;
 }
+
+/** Computed once: nearly every read has one. */
+const termsOfDisclosure: ReadonlyMap<string, string> = new Map(
+  shownWords.flatMap((shown) =>
+    throughWords.map(
+      (through) =>
+        [codeOf({ shown, through }), termOfShown(shown) + termOfThrough(through)] as const,
+    ),
+  ),
+);
 
 /** All terms of some entries, each once. One that is found across two others need not be there itself. */
 export function entitiesOf(terms: readonly string[]): string {

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import { type Instant, latestInstant, parseInstant } from '../clock.ts';
 import type { TenantId } from '../ids.ts';
+import { type DisclosureCode, disclosureOf } from './disclosure.ts';
 
 /** One audited fact, as decided by the rules. It names things; it never holds a value. */
 export interface LogEntry {
@@ -15,6 +16,8 @@ export interface LogEntry {
   readonly message: string;
   /** `success` or `denied`. */
   readonly result: string;
+  /** Of data that the request showed and had not brought itself; null where it showed none. */
+  readonly disclosure: DisclosureCode | null;
   /** The caller's network address. */
   readonly origin: string | null;
   readonly trace_id: string | null;
@@ -55,6 +58,7 @@ export function textOf(entry: LogEntry, state: string | null): string {
     entry.operation,
     entry.message,
     entry.result,
+    entry.disclosure,
     entry.created_at,
     entry.entity_id,
     entry.trace_id,
@@ -68,7 +72,7 @@ export function factsOf(text: string): EntryFacts | undefined {
   const facts = parseArray(text);
   if (facts === undefined || !hasShape(facts)) return undefined;
   const [actor_id, actor_type, origin, entity_type, operation, message, result] = facts;
-  const [created_at, entity_id, trace_id, state = null] = facts.slice(7);
+  const [disclosure, created_at, entity_id, trace_id, state = null] = facts.slice(7);
   return {
     created_at: parseInstant(Number(created_at)),
     actor_id,
@@ -78,6 +82,7 @@ export function factsOf(text: string): EntryFacts | undefined {
     operation,
     message,
     result,
+    disclosure,
     origin,
     trace_id,
     state,
@@ -93,10 +98,11 @@ function parseArray(text: string): readonly unknown[] | undefined {
   }
 }
 
-const factCount = 10;
-const createdAt = 7;
+const factCount = 11;
+const disclosure = 7;
+const createdAt = 8;
 /** The places of facts that may be absent. */
-const optional: ReadonlySet<number> = new Set([0, 2, 9]);
+const optional: ReadonlySet<number> = new Set([0, 2, disclosure, 10]);
 
 function hasShape(facts: readonly unknown[]): boolean {
   if (facts.length !== factCount && facts.length !== factCount + 1) return false;
@@ -104,6 +110,7 @@ function hasShape(facts: readonly unknown[]): boolean {
     if (place === createdAt) {
       return Number.isInteger(fact) && Number(fact) >= 0 && Number(fact) <= latestInstant;
     }
+    if (place === disclosure && typeof fact === 'string') return disclosureOf(fact) !== undefined;
     return typeof fact === 'string' || (fact === null && optional.has(place));
   });
 }

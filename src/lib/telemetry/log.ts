@@ -10,6 +10,7 @@ export interface LogFields {
   readonly duration_ms?: number;
   readonly trace_id?: string;
   readonly tenant_id?: string;
+  readonly application_id?: string;
   readonly code?: string;
   /** Words of our own about what failed, with the places in our code that it passed. */
   readonly reason?: string;
@@ -35,6 +36,7 @@ const allowed: readonly (keyof LogFields)[] = [
   'duration_ms',
   'trace_id',
   'tenant_id',
+  'application_id',
   'code',
   'reason',
   'address',

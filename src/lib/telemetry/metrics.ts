@@ -1,108 +1,78 @@
-/** What is counted for the operator, in the format of Prometheus. Labels are ours, never a caller's. */
-import {
-  AggregatorRegistry,
-  Counter,
-  collectDefaultMetrics,
-  Histogram,
-  type MetricObjectWithValues,
-  type MetricValue,
-  Registry,
-} from 'prom-client';
+/** What is measured for the operator, in the format of Prometheus: the sum of all threads, and the process. */
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { second } from '../clock.ts';
+import { type Counts, createThreadMetrics, sumOf, type ThreadMetrics } from './thread-metrics.ts';
 
-/** Things that went wrong without failing a request: one row each. */
-const counters = {
-  mask_failures: 'Stored masks that could not be evaluated, so that data was left out',
-  log_export_failures: 'Log entries that could not be written to the export',
-  bank_provider_failures: 'Bank verifications without a status because the provider failed',
-  checkpoint_sink_failures:
-    'Attempts to push a log checkpoint that failed, or found the queue full',
-  integrity_failures: 'Refusals because of stored rows that are not as the vault wrote them',
-  job_failures: 'Runs of background jobs that failed and will be tried again',
-  thread_restarts: 'Answering threads that ended unasked and were replaced',
+export type { Counts } from './thread-metrics.ts';
+
+/** What the process has once: one row each. */
+const gauges = {
+  checkpoint_age_seconds:
+    'Time since a run ended that signed a checkpoint of every log that had grown',
+  expiry_lag_seconds: 'Time since a run ended that removed all that had expired, of the latest job',
+  log_export_waiting_characters: 'Log entries that wait to be written to the export',
+  checkpoint_sink_waiting: 'Checkpoints that wait to be pushed',
+  disk_free_bytes: 'Room for the data directory, as far as the process may use it',
+  disk_size_bytes: 'Size of the file system of the data directory',
+  certificate_end_timestamp_seconds: 'When the TLS certificate ends, as a Unix time',
 } as const;
 
-export type CounterName = keyof typeof counters;
+export type GaugeName = keyof typeof gauges;
 
-export interface RequestFacts {
-  readonly method: string;
-  /** The pattern, such as `/tokens/:id`; `none` where no route matched. */
-  readonly route: string;
-  readonly status: number;
-  readonly seconds: number;
+export interface Exposition {
+  readonly text: string;
+  /** Under which the text is to be sent. */
+  readonly mediaType: string;
 }
 
-export interface Metrics {
-  count(name: CounterName): void;
-  request(facts: RequestFacts): void;
-  /** The exposition text, and the media type it is to be sent under. */
-  expose(): Promise<{ readonly text: string; readonly mediaType: string }>;
-}
-
-/** All that was counted, as data that can cross to another thread. */
-export type Counts = readonly MetricObjectWithValues<MetricValue<string>>[];
-
-/** Counts of one thread. */
-export interface ThreadMetrics extends Pick<Metrics, 'count' | 'request'> {
-  counts(): Promise<Counts>;
+export interface Metrics extends Pick<ThreadMetrics, 'count' | 'request' | 'proxyCall'> {
+  expose(): Promise<Exposition>;
 }
 
 /** Counts of a process. */
-export interface ProcessMetrics extends Metrics {
+export interface ProcessMetrics extends Metrics, ThreadMetrics {
   /** From now on exposes the sum of what itself and others count. */
   add(others: () => Promise<readonly Counts[]>): void;
-}
-
-/** Bounds in seconds, from a read out of memory to a client that gives up. */
-const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
-
-export function createThreadMetrics(): ThreadMetrics {
-  const registry = new Registry();
-  const registers = [registry];
-  const durations = new Histogram({
-    name: 'strongroom_request_duration_seconds',
-    help: 'Time from the first byte of a request to the end of its response',
-    labelNames: ['method', 'route', 'status'],
-    buckets: durationBuckets,
-    registers,
-  });
-  const byName = new Map<CounterName, Counter>();
-  for (const [name, help] of Object.entries(counters)) {
-    byName.set(
-      name as CounterName,
-      new Counter({ name: `strongroom_${name}_total`, help, registers }),
-    );
-  }
-  return {
-    count: (name) => byName.get(name)?.inc(),
-    request: ({ method, route, status, seconds }) =>
-      durations.observe({ method, route, status }, seconds),
-    counts: () => registry.getMetricsAsJSON(),
-  };
+  /** Shown from now on where `read` gives a number; it is asked for each exposition. */
+  watch(name: GaugeName, read: () => number | undefined | Promise<number | undefined>): void;
+  /** @param at in milliseconds since 1970. */
+  jobSucceeded(job: string, at: number): void;
 }
 
 export function createMetrics(): ProcessMetrics {
   const ofProcess = new Registry();
+  const registers = [ofProcess];
   collectDefaultMetrics({ register: ofProcess });
   const own = createThreadMetrics();
+  const successes = new Gauge({
+    name: 'strongroom_job_last_success_timestamp_seconds',
+    help: 'When a background job last ended without a failure, as a Unix time',
+    labelNames: ['job'],
+    registers,
+  });
   let others = async (): Promise<readonly Counts[]> => [];
   return {
     ...own,
     add: (more) => {
       others = more;
     },
+    watch: (name, read) => {
+      new Gauge({
+        name: `strongroom_${name}`,
+        help: gauges[name],
+        registers,
+        async collect() {
+          const value = await read();
+          if (value === undefined) this.remove();
+          else this.set(value);
+        },
+      });
+    },
+    jobSucceeded: (job, at) => successes.set({ job }, at / second),
     expose: async () => {
       const counted = sumOf([await own.counts(), ...(await others())]);
       const texts = [await ofProcess.metrics(), await counted.metrics()];
       return { text: texts.join(''), mediaType: ofProcess.contentType };
     },
   };
-}
-
-/** Prometheus takes a count that has become smaller for a restart, so what threads that ended counted stays in it. */
-export async function addCounts(all: readonly Counts[]): Promise<Counts> {
-  return sumOf(all).getMetricsAsJSON();
-}
-
-function sumOf(all: readonly Counts[]): Registry {
-  return AggregatorRegistry.aggregate([...all]);
 }

@@ -1,7 +1,9 @@
 /** A lane: turns the changes of concurrent requests into groups, one commit each. */
+
+import type { Backlog, OnGroup } from '../../lib/telemetry/store-work.ts';
 import { type Change, type FlatChange, flatten, type Outcome } from '../change.ts';
 import { unavailable } from '../unavailable.ts';
-import { monotonicMs, type Pending, Queue, waitMsMax, weightOf } from './queue.ts';
+import { monotonicMs, type Pending, Queue, waitedMs, waitMsMax, weightOf } from './queue.ts';
 
 /**
  * Commits all changes it is given: an outcome or an error for each, in their order.
@@ -15,16 +17,26 @@ export type CommitGroup = (
 export interface Lane {
   /** Rejects with `overloaded` when too much waits already, with `unavailable` once closed. */
   commit(change: Change): Promise<Outcome>;
+  readonly backlog: Backlog;
   /** Accepts nothing more, and resolves once nothing accepted is waiting. */
   close(): Promise<void>;
+}
+
+export interface LaneOptions {
+  /** That have a lane each. */
+  readonly threads?: number;
+  readonly onGroup?: OnGroup | undefined;
 }
 
 /**
  * `width` groups are under way at once; what arrives meanwhile becomes the next group. An idle lane
  * commits at the end of the current turn of the event loop; there is no timer to wait for.
- * @param threads that have a lane each.
  */
-export function createLane(width: number, commitGroup: CommitGroup, threads = 1): Lane {
+export function createLane(
+  width: number,
+  commitGroup: CommitGroup,
+  { threads = 1, onGroup }: LaneOptions = {},
+): Lane {
   const queue = new Queue(threads);
   let running = 0;
   let scheduled = false;
@@ -33,18 +45,21 @@ export function createLane(width: number, commitGroup: CommitGroup, threads = 1)
 
   async function run(group: readonly Pending[]): Promise<void> {
     running++;
+    const observe = onGroup && observing(group, onGroup);
     try {
       const giveUpAt = group[0]?.giveUpAt ?? 0;
       const outcomes = await commitGroup(
         group.map((pending) => pending.change),
         giveUpAt,
       );
+      observe?.(outcomes);
       group.forEach((pending, index) => {
         const outcome = outcomes[index];
         if (outcome === undefined || outcome instanceof Error) pending.reject(outcome);
         else pending.resolve(outcome);
       });
     } catch (error) {
+      observe?.([]);
       for (const pending of group) pending.reject(error);
     } finally {
       running--;
@@ -69,6 +84,9 @@ export function createLane(width: number, commitGroup: CommitGroup, threads = 1)
   }
 
   return {
+    get backlog() {
+      return queue.backlog;
+    },
     commit: (change) =>
       new Promise((resolve, reject) => {
         if (closed) throw unavailable('the store is closed');
@@ -81,5 +99,21 @@ export function createLane(width: number, commitGroup: CommitGroup, threads = 1)
       if (queue.isEmpty && running === 0) return;
       await new Promise<void>((resolve) => onDrained.push(resolve));
     },
+  };
+}
+
+/** Begins when the group does; what it returns is called with its outcomes, or none where all of it failed. */
+function observing(group: readonly Pending[], onGroup: OnGroup) {
+  const [first] = group;
+  const waited = first ? waitedMs(first) : 0;
+  const begun = performance.now();
+  return (outcomes: readonly (Outcome | Error)[]) => {
+    let [conflicts, failures] = [0, group.length - outcomes.length];
+    for (const outcome of outcomes) {
+      if (outcome instanceof Error) failures++;
+      else if (outcome.conflict !== undefined) conflicts++;
+    }
+    const tookMs = performance.now() - begun;
+    onGroup({ changes: group.length, conflicts, failures, waitedMs: waited, tookMs });
   };
 }

@@ -1,4 +1,6 @@
 /** Changes that wait to be committed: bounded in number, in bytes and in time, and handed out in groups. */
+
+import type { Backlog } from '../../lib/telemetry/store-work.ts';
 import type { FlatChange, Outcome } from '../change.ts';
 import type { SqlValue } from '../tables.ts';
 import { overloaded, unavailable } from '../unavailable.ts';
@@ -32,6 +34,11 @@ interface Weight {
   readonly bytes: number;
 }
 
+/** How long it has waited by now. */
+export function waitedMs({ giveUpAt }: Pick<Pending, 'giveUpAt'>): number {
+  return monotonicMs() - (giveUpAt - waitMsMax);
+}
+
 /** Milliseconds of a clock that nobody can set and that is the same on every thread. */
 export function monotonicMs(): number {
   return Number(process.hrtime.bigint() / 1_000_000n);
@@ -53,6 +60,12 @@ export class Queue {
 
   get isEmpty(): boolean {
     return this.#waiting.length === 0;
+  }
+
+  get backlog(): Backlog {
+    const [oldest] = this.#waiting;
+    const oldestMs = oldest ? Math.max(0, waitedMs(oldest)) : 0;
+    return { changes: this.#waiting.length, oldestMs };
   }
 
   /** Rejects the change at once where too much waits already. */

@@ -2,7 +2,7 @@
 import type { ColumnTypes } from './column-types.ts';
 
 export function vault(types: ColumnTypes): string[] {
-  const { text, integer, bytes, tenant, scratchTable, keptByKey, keyCovers } = types;
+  const { text, integer, bytes, tenant, strict, scratchTable, keptByKey, keyCovers } = types;
   return [
     `create table tenants (
       tenant_id ${text} not null,
@@ -19,7 +19,7 @@ export function vault(types: ColumnTypes): string[] {
       deleted_at ${integer},
       proof ${text} not null,
       constraint tenants_key primary key (tenant_id)
-    )`,
+    ) ${strict}`,
     'create unique index tenants_name on tenants (name)',
     // The number by which rows name their tenant; see stored-form.ts.
     'create unique index tenants_number on tenants (substr(tenant_id, 1, 8))',
@@ -38,7 +38,7 @@ export function vault(types: ColumnTypes): string[] {
       modified_at ${integer},
       proof ${text} not null,
       constraint applications_key primary key (tenant_id, application_id)
-    )`,
+    ) ${strict}`,
     `create table api_keys (
       key_hash ${text} not null,
       version ${integer} not null,
@@ -51,7 +51,7 @@ export function vault(types: ColumnTypes): string[] {
       last_used_at ${integer},
       proof ${text} not null,
       constraint api_keys_key primary key (key_hash)
-    )`,
+    ) ${strict}`,
     'create unique index api_keys_id on api_keys (tenant_id, key_id)',
     'create index api_keys_application on api_keys (tenant_id, application_id) where session_id is null',
     `create table sessions (
@@ -69,7 +69,7 @@ export function vault(types: ColumnTypes): string[] {
       expires_at ${integer} not null,
       proof ${text} not null,
       constraint sessions_key primary key (tenant_id, session_id)
-    )`,
+    ) ${strict}`,
     'create unique index sessions_nonce on sessions (tenant_id, nonce_hash)',
     'create index sessions_by_expiry on sessions (tenant_id, expires_at)',
     `create table proxies (
@@ -86,13 +86,13 @@ export function vault(types: ColumnTypes): string[] {
       modified_at ${integer},
       proof ${text} not null,
       constraint proxies_key primary key (tenant_id, proxy_id)
-    )`,
+    ) ${strict}`,
     `create table proxy_addresses (
       address ${text} not null,
       tenant_id ${text} not null,
       proxy_id ${text} not null,
       constraint proxy_addresses_key primary key (address)
-    )`,
+    ) ${strict}`,
     'create index proxy_addresses_by_owner on proxy_addresses (tenant_id, proxy_id)',
     `create table client_keys (
       tenant_id ${text} not null,
@@ -104,7 +104,7 @@ export function vault(types: ColumnTypes): string[] {
       expires_at ${integer} not null,
       proof ${text} not null,
       constraint client_keys_key primary key (tenant_id, client_key_id)
-    )`,
+    ) ${strict}`,
     'create index client_keys_by_expiry on client_keys (tenant_id, expires_at)',
     `create table tokens (
       tenant_id ${tenant} not null,
@@ -127,7 +127,7 @@ export function vault(types: ColumnTypes): string[] {
       modified_by ${bytes},
       modified_at ${integer},
       constraint tokens_key primary key (tenant_id, token_id)
-    )`,
+    ) ${strict}`,
     // A token created without deduplication may share its fingerprint; one that answers for it may not,
     // unless the fingerprint came about by another expression: creators choose it, and so the fingerprint.
     `create unique index tokens_fingerprint on tokens
@@ -164,7 +164,7 @@ export function vault(types: ColumnTypes): string[] {
       created_at ${integer} not null,
       expires_at ${integer} not null,
       constraint token_intents_key primary key (tenant_id, token_intent_id)
-    )`,
+    ) ${strict}`,
     'create index token_intents_by_expiry on token_intents (tenant_id, expires_at)',
     `create index token_intents_by_code_expiry on token_intents (tenant_id, code_expires_at)
       where code_expires_at is not null`,
@@ -178,7 +178,7 @@ export function vault(types: ColumnTypes): string[] {
       next_expiry_at ${integer} not null,
       created_at ${integer} not null,
       constraint replies_key primary key (tenant_id, application_id, route, key_digest)
-    )`,
+    ) ${strict}`,
     'create index replies_by_next_expiry on replies (tenant_id, next_expiry_at)',
     // The body is the last column: what is searched is found without the pages that a long one overflows into.
     `create table logs (
@@ -203,7 +203,7 @@ export function vault(types: ColumnTypes): string[] {
       points ${integer} not null,
       expire ${integer} not null,
       constraint rate_limits_key primary key (key)
-    )`,
+    ) ${strict}`,
     `create table checkpoints (
       tenant_id ${text} not null,
       seq ${integer} not null,
@@ -212,7 +212,7 @@ export function vault(types: ColumnTypes): string[] {
       public_key ${text} not null,
       signature ${text} not null,
       constraint checkpoints_key primary key (tenant_id, seq)
-    )`,
+    ) ${strict}`,
     `create table log_removals (
       tenant_id ${text} not null,
       stream_id ${text} not null,
@@ -222,6 +222,6 @@ export function vault(types: ColumnTypes): string[] {
       public_key ${text} not null,
       signature ${text} not null,
       constraint log_removals_key primary key (tenant_id, stream_id)
-    )`,
+    ) ${strict}`,
   ];
 }

@@ -5,9 +5,11 @@ export interface ColumnTypes {
   readonly bytes: string;
   /** A signed integer of 32 bits. */
   readonly tenant: string;
+  /** After every table: that its columns hold values of their types alone. Only SQLite has to be asked. */
+  readonly strict: string;
   /** A table whose content need not survive a crash. */
   readonly scratchTable: string;
-  /** After a table whose rows are stored in its primary key. */
+  /** The same of a table whose rows are stored in its primary key. */
   readonly keptByKey: string;
   /** After a primary key: what its index holds as well, where rows are stored elsewhere. */
   readonly keyCovers: (columns: string) => string;

@@ -35,4 +35,4 @@ export function pendingStatements(found: number, types: ColumnTypes): string[] {
 }
 
 export const createVersionTable = (types: ColumnTypes): string =>
-  `create table if not exists schema_version (version ${types.integer} not null)`;
+  `create table if not exists schema_version (version ${types.integer} not null) ${types.strict}`;

@@ -19,6 +19,7 @@ const types: ColumnTypes = {
   integer: 'bigint',
   bytes: 'bytea',
   tenant: 'integer',
+  strict: '',
   scratchTable: 'unlogged table',
   keptByKey: '',
   keyCovers: (columns) => `include (${columns})`,
@@ -130,7 +131,7 @@ function createEngine(
       committers.push(free);
     }
   };
-  const lane = createLane(lanes, commitGroup, threads);
+  const lane = createLane(lanes, commitGroup, { threads, onGroup: options.onGroup });
   const select = async <R>(build: Query<R>): Promise<R[]> => {
     const { sql, parameters } = build(postgresBuilder).compile();
     return readRows(await query(sql, [...parameters]));
@@ -141,6 +142,10 @@ function createEngine(
     select,
     scan: select,
     commit: (change) => lane.commit(change),
+    state: () => {
+      const { totalCount, idleCount: idle, waitingCount: waiting } = pool;
+      return { backlog: lane.backlog, pool: { busy: totalCount - idle, idle, waiting } };
+    },
     ping: async () => {
       await query(probeSql, []);
     },

@@ -62,6 +62,10 @@ export function applicationPage({
   };
 }
 
+export function applicationsOf(tenant: TenantId): Query<Row<'applications'>> {
+  return (db) => db.selectFrom('applications').selectAll().where('tenant_id', '=', tenant);
+}
+
 /** Keys of applications, oldest first; of all applications when none are named. No keys of sessions. */
 export function applicationKeys(
   tenant: TenantId,

@@ -10,8 +10,9 @@ const types: ColumnTypes = {
   integer: 'integer',
   bytes: 'blob',
   tenant: 'integer',
+  strict: 'strict',
   scratchTable: 'table',
-  keptByKey: 'without rowid',
+  keptByKey: 'strict, without rowid',
   keyCovers: () => '',
 };
 

@@ -1,6 +1,7 @@
 /** The embedded engine: short reads on this thread, long ones and writes on threads of their own. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Epochs } from '../../lib/epochs.ts';
+import type { OnGroup } from '../../lib/telemetry/store-work.ts';
 import type { Outcome } from '../change.ts';
 import { type CommitGroup, createLane } from '../commit/lane.ts';
 import { memoryLimiter } from '../limiter.ts';
@@ -26,18 +27,25 @@ interface Access extends Pick<Writer, 'commit' | 'probe' | 'scrub' | 'close'> {
   readonly dataDir: string;
   readonly epochs: Epochs;
   readonly threads: number;
+  readonly onGroup: OnGroup | undefined;
   readonly limiter: StoreEngine['limiter'];
 }
 
 export async function openSqlite(options: StoreOptions, epochs: Epochs): Promise<StoreEngine> {
-  const { dataDir } = options;
+  const { dataDir, onGroup } = options;
   const writer = await startWriter({ ...options, epochs });
-  const access = { ...writer, dataDir, epochs, threads: 1, limiter: memoryLimiter };
+  const access = { ...writer, dataDir, epochs, threads: 1, onGroup, limiter: memoryLimiter };
   return { ...createEngine(access), writerPort: writer.port };
 }
 
 /** The engine on another thread of the process that opened it. It creates and migrates nothing. */
-export function attachSqlite({ dataDir, epochs, threads, owner }: AttachOptions): StoreEngine {
+export function attachSqlite({
+  dataDir,
+  epochs,
+  threads,
+  onGroup,
+  owner,
+}: AttachOptions): StoreEngine {
   let line: Promise<WriterLine> | undefined;
 
   /** A line that ended is opened again for the next group. */
@@ -55,6 +63,7 @@ export function attachSqlite({ dataDir, epochs, threads, owner }: AttachOptions)
     dataDir,
     epochs,
     threads,
+    onGroup,
     limiter: owner.limiter,
     commit: async (group) => (await (line ?? open())).commit(group),
     probe: owner.ping,
@@ -63,12 +72,19 @@ export function attachSqlite({ dataDir, epochs, threads, owner }: AttachOptions)
   });
 }
 
-function createEngine({ dataDir, epochs, threads, limiter, ...writer }: Access): StoreEngine {
+function createEngine({
+  dataDir,
+  epochs,
+  threads,
+  limiter,
+  onGroup,
+  ...writer
+}: Access): StoreEngine {
   const reader = openReader(dataDir);
   const snapshots = createSnapshots(reader, () => epochs.now('commits'));
   const commitGroup: CommitGroup = async (changes, giveUpAt) =>
     (await writer.commit({ changes, giveUpAt })).map(toOutcome);
-  const lane = createLane(groupsInFlight, commitGroup, threads);
+  const lane = createLane(groupsInFlight, commitGroup, { threads, onGroup });
   const statementOf = createStatementCache(reader);
   const scanner = createScanner(dataDir);
   const rowOf = createRowLookup(reader);
@@ -88,6 +104,7 @@ function createEngine({ dataDir, epochs, threads, limiter, ...writer }: Access):
       return readRows((await scanner.scan({ sql, parameters: parameters as SqlValue[] })) as R[]);
     },
     commit: (change) => lane.commit(change),
+    state: () => ({ backlog: lane.backlog }),
     ping: async () => {
       snapshots.read(() => statementOf('select 1').get());
       await writer.probe();

@@ -3,7 +3,7 @@ import { VaultError } from '../../lib/errors.ts';
 import { type ApplicationId, type KeyId, parseUuid, type TenantId } from '../../lib/ids.ts';
 import { requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
-import { applicationKeys, keyWithId } from '../../store/queries/applications.ts';
+import { applicationKeys, applicationsOf, keyWithId } from '../../store/queries/applications.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { keyIdsOf } from './row.ts';
@@ -58,9 +58,24 @@ export async function provenKeysOf(
   applications: readonly Row<'applications'>[],
 ): Promise<Row<'api_keys'>[]> {
   const ids = applications.map(({ application_id }) => application_id);
-  const rows = await keysOf(store, tenant.id, ids);
+  return namedKeys(tenant, applications, await keysOf(store, tenant.id, ids));
+}
+
+/** The same of all applications. A key of an application that does not exist is left out as well. */
+export async function provenKeysOfAll(store: Store, tenant: Tenant): Promise<Row<'api_keys'>[]> {
+  const rows = await keysOf(store, tenant.id);
+  const applications = await store.select(applicationsOf(tenant.id));
+  const proven = applications.map((row) => requireProven(tenant, 'applications', row));
+  return namedKeys(tenant, proven, rows);
+}
+
+function namedKeys(
+  tenant: Tenant,
+  applications: readonly Row<'applications'>[],
+  keys: readonly Row<'api_keys'>[],
+): Row<'api_keys'>[] {
   const named = new Set(applications.flatMap(keyIdsOf));
-  return rows
+  return keys
     .map((row) => requireProven(tenant, 'api_keys', row))
     .filter(({ key_id }) => named.has(key_id));
 }

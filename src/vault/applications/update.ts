@@ -4,7 +4,7 @@ import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { proven } from '../../rules/proven-row.ts';
 import type { ApplicationWriting } from './create.ts';
-import { keysOf, provenApplicationOf } from './queries.ts';
+import { provenApplicationOf, provenKeysOf } from './queries.ts';
 import { type AccessRequest, readAccess, storedAccess } from './row.ts';
 import { viewApplication } from './view.ts';
 
@@ -12,7 +12,10 @@ export interface ApplicationUpdate extends AccessRequest {
   readonly name: string;
 }
 
-/** From the decision `not_found`, or `validation_failed` by the kind of the application. */
+/**
+ * From the decision `not_found`, `validation_failed` by the kind of the application, or `integrity` when it or
+ * one of its keys was altered.
+ */
 export function updateApplication(
   { store, clock }: ApplicationWriting,
   caller: Caller,
@@ -21,7 +24,7 @@ export function updateApplication(
   return async () => {
     const now = clock.now();
     const row = await provenApplicationOf(store, caller.tenant, id);
-    const keys = await keysOf(store, caller.tenant.id, [row.application_id]);
+    const keys = await provenKeysOf(store, caller.tenant, [row]);
     const updated = proven(caller.tenant, 'applications', {
       ...row,
       version: row.version + 1,

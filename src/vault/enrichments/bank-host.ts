@@ -11,7 +11,7 @@ import { isUnreachable, OutboundError } from '../../outbound/error.ts';
 import type { BankHostConfig } from './bank-host-config.ts';
 import {
   type AccountVerdict,
-  type BankAccount,
+  type Inquiry,
   parseBankStatus,
   type VerifyAccount,
 } from './bank-verification.ts';
@@ -33,6 +33,8 @@ const retryAfterMs = 1000;
 /** Answers that say nothing of the account: too slow, too many requests, and the service's own faults. */
 const saysNothing = (status: number) => status === 408 || status === 429 || status >= 500;
 
+type Asked = Pick<Inquiry, 'account' | 'trace'>;
+
 export function createBankHost(
   { outbound, clock, random, pause }: BankHostTools,
   { url, headers, request: body, answer, timeoutMs, attemptsMax }: BankHostConfig,
@@ -41,7 +43,7 @@ export function createBankHost(
   const template = compileTemplate(body, 'request');
   const expression = compileExpression(answer, 'answer');
 
-  function ask(account: BankAccount, deadline: number): Promise<OutboundAnswer> {
+  function ask({ account, trace }: Asked, deadline: number): Promise<OutboundAnswer> {
     const { routingNumber: routing_number, accountNumber, country: country_code } = account;
     const scope = { routing_number, country_code, account_number: accountNumber.reveal() };
     return outbound({
@@ -52,13 +54,14 @@ export function createBankHost(
       timeoutMs: Math.max(1, deadline - clock.now()),
       answerBytesMax,
       redirectsMax,
+      trace,
     });
   }
 
   /** The status, or why there is none and whether it is worth another attempt. */
-  async function attempt(account: BankAccount, deadline: number) {
+  async function attempt(asked: Asked, deadline: number) {
     try {
-      const received = await ask(account, deadline);
+      const received = await ask(asked, deadline);
       const { status } = received;
       if (saysNothing(status)) return { failure: `it returned ${status}`, again: true };
       const value = evaluateExpression(expression, { status, body: jsonOf(received.body) });
@@ -72,10 +75,10 @@ export function createBankHost(
     }
   }
 
-  async function request(account: BankAccount): Promise<AccountVerdict> {
+  async function request(asked: Asked): Promise<AccountVerdict> {
     const deadline = clock.now() + timeoutMs;
     for (let attempts = 1; ; attempts += 1) {
-      const result = await attempt(account, deadline);
+      const result = await attempt(asked, deadline);
       if (result.status !== undefined) {
         breaker.succeeded();
         return { status: result.status };
@@ -90,10 +93,10 @@ export function createBankHost(
     }
   }
 
-  return async ({ account }) => {
+  return async (asked) => {
     const waitMs = breaker.admit();
     if (waitMs > 0) return { failure: 'it failed too often recently', retryAfterMs: waitMs };
-    return { request: () => request(account) };
+    return { request: () => request(asked) };
   };
 }
 

@@ -6,6 +6,7 @@ import type { RoutingDirectory } from '../../lib/directories/routing-directory.t
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Secret } from '../../lib/secret.ts';
+import type { TraceContext } from '../../lib/telemetry/trace-context.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 
 const bankStatuses = ['enabled', 'disabled', 'inconclusive'] as const;
@@ -21,6 +22,7 @@ export interface BankAccount {
 export interface Inquiry {
   readonly tenant: Tenant;
   readonly account: BankAccount;
+  readonly trace: TraceContext | undefined;
 }
 
 /** A status, or why there is none at the moment. */

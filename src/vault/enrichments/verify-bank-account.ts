@@ -62,14 +62,21 @@ export function verifyBankAccount(
     const routing = request.routing_number ?? undefined;
     if (contradicts(row, data, routing)) return wrongRouting(caller, now, row.token_id);
     const account = { country, ...numbersOf(row, data, routing) };
-    const verification = await tools.verifyAccount({ tenant: caller.tenant, account });
+    const verification = await tools.verifyAccount({
+      tenant: caller.tenant,
+      account,
+      trace: caller.origin.trace,
+    });
     const outcome = (verdict: AccountVerdict) =>
       outcomeOf(tools, caller, { id: row.token_id, verdict });
     if (!('request' in verification)) return outcome(verification);
     const sent = { entity: 'token', id: row.token_id, operation: 'use bank service' } as const;
     return {
       change: { entries: [entryOf(caller, now, sent)] },
-      reachOut: async () => outcome(await verification.request()),
+      reachOut: async () => {
+        const verdict = await verification.request();
+        return async () => outcome(verdict);
+      },
     };
   };
 }

@@ -24,6 +24,8 @@ export type Deliver = (checkpoint: string) => Promise<void>;
 export interface CheckpointSink {
   /** Takes the checkpoints of a change that is durable. Returns at once, whatever becomes of them. */
   readonly take: (change: Pick<Change, 'insert'>) => void;
+  /** Checkpoints that wait to be pushed. */
+  readonly waiting: () => number;
   /** Tries what waits once more and gives up after a little while; it stays in the database. */
   close(): Promise<void>;
 }
@@ -133,6 +135,7 @@ export function createCheckpointSink(options: CheckpointSinkOptions): Checkpoint
       }
       if (queue.length > 0) running ??= run();
     },
+    waiting: () => queue.length,
     close: async () => {
       closing.abort();
       await Promise.race([running, pause(closeMsMax)]);

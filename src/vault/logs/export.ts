@@ -13,6 +13,8 @@ export type WriteLines = (lines: string) => Promise<void>;
 export interface LogExport {
   /** Takes entries that are durable. Returns at once, whatever becomes of the lines. */
   readonly take: (entries: readonly ChainedEntry[]) => void;
+  /** Characters that wait to be written. */
+  readonly waiting: () => number;
   /** Waits a little for what is queued; what cannot be written by then is lost to the export. */
   close(): Promise<void>;
 }
@@ -71,6 +73,7 @@ export function createLogExport({ write, onLost, pause }: LogExportOptions): Log
       if (lost > 0) onLost(lost);
       running ??= run();
     },
+    waiting: () => characters,
     close: async () => {
       closing = true;
       await Promise.race([running, pause(closeMsMax)]);

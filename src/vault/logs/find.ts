@@ -7,8 +7,11 @@ import {
   type LogBlock,
   openBlock,
   termOfId,
+  termOfShown,
+  termOfThrough,
   termOfType,
 } from '../../lib/log-chain/block.ts';
+import { disclosureOf, type Shown, type Through } from '../../lib/log-chain/disclosure.ts';
 import type { PlacedEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
 import { type BlockPosition, type BlockSearch, blocksMatching } from '../../store/queries/logs.ts';
@@ -21,6 +24,8 @@ export interface LogFilter {
   readonly tenant: TenantId;
   readonly entity_type: string | undefined;
   readonly entity_id: string | undefined;
+  readonly shown?: Shown | undefined;
+  readonly through?: Through | undefined;
   /** Inclusive. */
   readonly oldest: Instant;
   /** Exclusive. */
@@ -82,10 +87,13 @@ export async function findLogs(
 type Range = Omit<BlockSearch, 'after' | 'limit'>;
 
 /** The blocks that may hold what is searched for. */
-function rangeOf({ tenant, entity_type, entity_id, oldest, until, after }: LogSearch): Range {
+function rangeOf(search: LogSearch): Range {
+  const { tenant, entity_type, entity_id, shown, through, oldest, until, after } = search;
   const terms = [
     ...(entity_id === undefined ? [] : [termOfId(entity_id)]),
     ...(entity_type === undefined ? [] : [termOfType(entity_type)]),
+    ...(shown === undefined ? [] : [termOfShown(shown)]),
+    ...(through === undefined ? [] : [termOfThrough(through)]),
   ];
   const newest = Math.min(after?.[0] ?? latestInstant, (until ?? latestInstant) - 1);
   if (newest >= latestInstant - 1) {
@@ -112,7 +120,22 @@ function matches(entry: PlacedEntry, search: LogSearch): boolean {
     (until === undefined || entry.created_at < until) &&
     (entity_type === undefined || entry.entity_type === entity_type) &&
     (entity_id === undefined || entry.entity_id === entity_id) &&
+    isDisclosure(entry, search) &&
     (after === undefined || compare(logPositionOf(entry), after) < 0)
+  );
+}
+
+/** True for an entry that was shown so and through that; of what is not asked for anything will do. */
+export function isDisclosure(
+  { disclosure }: Pick<PlacedEntry, 'disclosure'>,
+  { shown, through }: Pick<LogFilter, 'shown' | 'through'>,
+): boolean {
+  if (shown === undefined && through === undefined) return true;
+  const found = disclosure === null ? undefined : disclosureOf(disclosure);
+  return (
+    found !== undefined &&
+    (shown === undefined || found.shown === shown) &&
+    (through === undefined || found.through === through)
   );
 }
 

@@ -4,6 +4,7 @@ import { type Clock, type Instant, minute, parseInstant } from '../../lib/clock.
 import { formatTimestamp, parseExpiry } from '../../lib/dates.ts';
 import { invalid } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
+import { disclosureOf, type Shown, type Through } from '../../lib/log-chain/disclosure.ts';
 import type { PlacedEntry } from '../../lib/log-chain/entries.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { displayNames, entryOf } from '../../rules/log-entries.ts';
@@ -15,6 +16,8 @@ import { findLogs, type LogPosition, logPositionOf } from './find.ts';
 export interface LogQuery {
   readonly entity_type?: string;
   readonly entity_id?: string;
+  readonly shown?: Shown;
+  readonly through?: Through;
   /** Inclusive. */
   readonly start_date?: string;
   /** Exclusive. */
@@ -60,11 +63,11 @@ export function createPageEnds(clock: Clock): PageEnds {
 export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): Decide {
   const { store, clock, pageEnds } = tools;
   const { tenant } = caller;
-  const { entity_type, entity_id, start_date, end_date, size = sizeDefault } = query;
-  const from = readDate(start_date, 'start_date');
-  const until = readDate(end_date, 'end_date');
+  const { entity_type, entity_id, shown, through, size = sizeDefault } = query;
+  const from = readDate(query.start_date, 'start_date');
+  const until = readDate(query.end_date, 'end_date');
   const cursorKey = tenant.keyring.secret('cursor');
-  const list = `GET /logs ${JSON.stringify([entity_type, entity_id, from, until])}`;
+  const list = `GET /logs ${JSON.stringify([entity_type, entity_id, from, until, shown, through])}`;
   const cursor = query.start === undefined ? undefined : readCursor(cursorKey, list, query.start);
   const page = cursor ? undefined : (query.page ?? 1);
   const pageKey = (number: number) => `${caller.application} ${size} ${number} ${list}`;
@@ -73,10 +76,10 @@ export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): De
     const oldest = parseInstant(Math.max(from ?? 0, oldestReadable(tenant, now)));
     const after = cursor ?? (page && page > 1 ? await pageEnds.get(pageKey(page)) : undefined);
     const skip = after || page === undefined ? 0 : (page - 1) * size;
-    const filter = { tenant: tenant.id, entity_type, entity_id, oldest, until };
+    const filter = { tenant: tenant.id, entity_type, entity_id, shown, through, oldest, until };
     const entries = await findLogs(store, { ...filter, after, skip, limit: size + 1 });
-    const shown = entries.slice(0, size);
-    const last = shown.at(-1);
+    const listed = entries.slice(0, size);
+    const last = listed.at(-1);
     if (page !== undefined && last) await pageEnds.set(pageKey(page + 1), logPositionOf(last));
     const next = entries.length > size && last && sealCursor(cursorKey, list, logPositionOf(last));
     return {
@@ -91,7 +94,7 @@ export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): De
             ...(page !== undefined && { page_number: page }),
             ...(next && { next }),
           },
-          data: shown.map(viewLog),
+          data: listed.map(viewLog),
         },
       },
     };
@@ -137,6 +140,7 @@ function readDate(text: string | undefined, path: string): Instant | undefined {
 
 function viewLog(entry: PlacedEntry): object {
   const { tenant_id, actor_id, actor_type, entity_type, entity_id, operation, message } = entry;
+  const { disclosure } = entry;
   return {
     tenant_id,
     ...(actor_id !== null && { actor_id }),
@@ -145,6 +149,7 @@ function viewLog(entry: PlacedEntry): object {
     entity_id,
     operation,
     message,
+    ...(disclosure !== null && disclosureOf(disclosure)),
     created_at: formatTimestamp(entry.created_at),
   };
 }

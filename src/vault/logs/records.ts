@@ -2,6 +2,7 @@
 import { parseUuid, type TenantId } from '../../lib/ids.ts';
 import { isObject } from '../../lib/json.ts';
 import { chainBlock, type LogBlock } from '../../lib/log-chain/block.ts';
+import { codeOf, type Disclosure, disclosureOf } from '../../lib/log-chain/disclosure.ts';
 import { type ChainedEntry, streamSeed } from '../../lib/log-chain/entries.ts';
 import { openRemoval, type Signed } from './statements.ts';
 
@@ -66,6 +67,7 @@ export function formatEntry(entry: ChainedEntry): string {
     operation: entry.operation,
     message: entry.message,
     result: entry.result,
+    ...(entry.disclosure !== null && disclosureOf(entry.disclosure)),
     origin: entry.origin,
     trace_id: entry.trace_id,
     ...(entry.state !== null && { state: entry.state }),
@@ -74,6 +76,7 @@ export function formatEntry(entry: ChainedEntry): string {
 }
 
 const lineMembers = 15;
+const disclosureMembers = 2;
 
 /**
  * Reads one line. It must be the very text that {@link formatRecord} writes: anything else in it
@@ -95,9 +98,12 @@ export function parseLine(text: string, line: number): LineRecord {
 function recordOf(value: Readonly<Record<string, unknown>>): LineRecord | undefined {
   const { kind } = value;
   if (kind === 'entry') {
-    const { state = null } = value;
-    const whole = Object.keys(value).length === lineMembers + (state === null ? 0 : 1);
-    const entry = { ...value, state } as unknown as ChainedEntry;
+    const { state = null, shown, through } = value;
+    const isShown = shown !== undefined || through !== undefined;
+    const members = lineMembers + (state === null ? 0 : 1) + (isShown ? disclosureMembers : 0);
+    const whole = Object.keys(value).length === members;
+    const disclosure = isShown ? codeOf({ shown, through } as Disclosure) : null;
+    const entry = { ...value, disclosure, state } as unknown as ChainedEntry;
     return whole ? { kind: 'entries', entries: [entry] } : undefined;
   }
   if (kind === 'removal' || kind === 'checkpoint') {

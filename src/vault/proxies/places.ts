@@ -20,7 +20,8 @@ export function readDestination(text: string, findings: Findings): string {
   return text;
 }
 
-function flawOfDestination(text: string): string | undefined {
+/** What is wrong with a base URL; `undefined` for a valid one. */
+export function flawOfDestination(text: string): string | undefined {
   if (text.length > destinationLengthMax) {
     return `must have at most ${destinationLengthMax} characters`;
   }

@@ -5,7 +5,7 @@ import { type ApplicationId, parseUuid } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import { type ProxyMethod, type ProxySettings, proxyMethods } from './definition.ts';
 import { readDestination, readHost, readPaths } from './places.ts';
-import { parseTransforms } from './transforms.ts';
+import { checkTransforms } from './transforms.ts';
 
 const timeoutSecondsDefault = 25;
 const timeoutSecondsMin = 1;
@@ -82,11 +82,11 @@ function readTransforms(
 ): readonly Json[] {
   const [one, path] = [given[`${side}_transform`] ?? null, `${side}_transforms`] as const;
   const list = given[`${side}_transforms`] ?? null;
-  if (one === null) return parseTransforms(list ?? [], { path, findings });
+  if (one === null) return checkTransforms(list ?? [], { side, findings });
   if (list !== null && JSON.stringify(list) !== JSON.stringify([one])) {
     findings.add(`${side}_transform`, `cannot be combined with ${path}`);
   }
-  return parseTransforms([one], { path, findings });
+  return checkTransforms([one], { side, findings });
 }
 
 function readApplication(

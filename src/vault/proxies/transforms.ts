@@ -1,12 +1,69 @@
-/** Transforms of a proxy as a request gives them. */
-import type { Findings } from '../../lib/findings.ts';
+/** Transforms of a proxy: checked as a request gives them, and read from a proxy that is called. */
+import { compileValue } from '../../expressions/request-texts/compile.ts';
+import { createFindings, type Findings } from '../../lib/findings.ts';
 import type { Json } from '../../lib/json.ts';
+import {
+  parseRequestTransforms,
+  parseResponseTransforms,
+  type RequestTransform,
+  type ResponseTransform,
+} from '../../transforms/definitions.ts';
 
-/** No type of transform is known yet: every one is refused. */
-export function parseTransforms(
+export type TransformSide = 'request' | 'response';
+
+/** The list as it was given; what is wrong with it is in the findings. */
+export function checkTransforms(
   given: readonly Json[],
-  { path, findings }: { readonly path: string; readonly findings: Findings },
+  { side, findings }: { readonly side: TransformSide; readonly findings: Findings },
 ): readonly Json[] {
-  for (const index of given.keys()) findings.add(`${path}[${index}].type`, 'is not known');
+  const path = `${side}_transforms`;
+  const parse = side === 'request' ? parseRequestTransforms : parseResponseTransforms;
+  const parsed: readonly ResponseTransform[] = parse(given as Json, findings, path);
+  if (parsed.length < given.length) return given;
+  for (const [index, transform] of parsed.entries()) {
+    if (refersToTokens(transform)) {
+      findings.add(`${path}[${index}].options`, 'must not refer to tokens by their ids');
+    }
+  }
   return given;
+}
+
+/**
+ * What a transform writes may come back to the caller, or become a token that the caller can read: it must
+ * not hold what the caller could not read itself.
+ */
+function refersToTokens(transform: ResponseTransform): boolean {
+  if (transform.type === 'mask') return false;
+  if (transform.type !== 'tokenize') return compileValue(transform.value).references.length > 0;
+  const { mask, fingerprint_expression, search_indexes, ...evaluated } = transform.token;
+  return compileValue(evaluated).references.length > 0;
+}
+
+interface Transforms {
+  readonly request: readonly RequestTransform[];
+  readonly response: readonly ResponseTransform[];
+}
+
+interface StoredTransforms {
+  readonly requestTransforms: readonly Json[];
+  readonly responseTransforms: readonly Json[];
+}
+
+/** As long as a proxy is remembered: patterns are compiled once. */
+const remembered = new WeakMap<readonly Json[], Transforms>();
+
+export function transformsOf({
+  requestTransforms,
+  responseTransforms,
+}: StoredTransforms): Transforms {
+  const known = remembered.get(responseTransforms);
+  if (known) return known;
+  const findings = createFindings();
+  const transforms = {
+    request: parseRequestTransforms(requestTransforms as Json, findings),
+    response: parseResponseTransforms(responseTransforms as Json, findings),
+  };
+  findings.settle();
+  remembered.set(responseTransforms, transforms);
+  return transforms;
 }

@@ -38,11 +38,12 @@ export function detokenize(tools: TokenReading, caller: Caller, body: Json): Dec
     }
     const now = tools.clock.now();
     const evaluation = newEvaluation();
-    const wanted = { references: template.references, now, evaluation };
+    const { references } = template;
+    const wanted = { references, through: 'detokenize', now, evaluation } as const;
     const resolved = await resolveReferences(tools, caller, wanted);
     if (!('targets' in resolved)) return resolved;
     const values = new Map<Reference, Json>();
-    for (const reference of template.references) {
+    for (const reference of references) {
       await pause();
       values.set(reference, resolved.valueFor(reference));
     }

@@ -3,13 +3,21 @@ import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Reference } from '../../expressions/reading.ts';
 import type { Instant } from '../../lib/clock.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
+import type { Shown } from '../../lib/log-chain/disclosure.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Permission } from '../../rules/permissions.ts';
-import { decide, type Grant, holds } from '../../rules/policy.ts';
+import {
+  type AccessSubject,
+  decide,
+  decideUse,
+  type Grant,
+  holds,
+  type Policy,
+} from '../../rules/policy.ts';
 import type { Row } from '../../store/tables.ts';
 import { openData } from '../../values/sealed-row.ts';
 import { type TokenTypeName, tokenTypes } from '../../values/token-types.ts';
-import { shownData, viewToken } from '../../values/view.ts';
+import { shownAs, shownData, viewToken } from '../../values/view.ts';
 import { openIntent, viewTokenIntent } from '../token-intents/row.ts';
 import { liveIntent } from '../token-intents/token-intents.ts';
 import { findLiveToken } from '../tokens/queries.ts';
@@ -22,6 +30,8 @@ export interface Target {
   readonly grant: Grant | undefined;
   /** The permission that the caller would need and lacks. */
   readonly lacks: Permission | undefined;
+  /** How its data is shown, where it may be at all. */
+  readonly shown: Shown | undefined;
   /** The data as the caller may see it, `undefined` where it may not; the whole as an object. */
   readonly data: () => Json | undefined;
   readonly whole: () => Json;
@@ -41,19 +51,39 @@ export interface TargetWanted {
   readonly now: Instant;
   /** For all that is shown of the targets of one request. */
   readonly evaluation: Evaluation;
+  readonly access: TargetAccess;
 }
+
+/** What targets are looked up for, and what that takes. */
+export interface TargetAccess {
+  readonly grant: (policy: Policy, subject: AccessSubject) => Grant | undefined;
+  /** Named where there is no grant. */
+  readonly permission: Permission;
+  /** Needed for token intents besides. */
+  readonly intents?: Permission;
+}
+
+/** Showing them to the caller. */
+export const reading: TargetAccess = {
+  grant: (policy, subject) => decide(policy, 'token:read', subject),
+  permission: 'token:read',
+  intents: 'token-intent:read',
+};
+
+/** Sending them to another host. */
+export const using: TargetAccess = { grant: decideUse, permission: 'proxy:invoke' };
 
 type TargetQuery = TargetWanted & { readonly id: string };
 
 async function tokenTarget(
   { store, onMaskFailure }: TokenReading,
   caller: Caller,
-  { id, now, evaluation }: TargetQuery,
+  { id, now, evaluation, access }: TargetQuery,
 ): Promise<Target | undefined> {
   const { tenant, policy } = caller;
   const row = await findLiveToken(store, { tenant: tenant.id, id, now });
   if (!row) return undefined;
-  const grant = decide(policy, 'token:read', { id: row.token_id, container: row.container });
+  const grant = access.grant(policy, { id: row.token_id, container: row.container });
   const open = () => openData(tenant, row, now);
   const sight = grant && { row, open, grant, evaluation, onMaskFailure };
   return {
@@ -61,7 +91,8 @@ async function tokenTarget(
     id: row.token_id,
     row,
     grant,
-    lacks: grant ? undefined : 'token:read',
+    lacks: grant ? undefined : access.permission,
+    shown: sight && shownAs(sight),
     data: () => sight && shownData(sight)['data'],
     whole: () => (sight ? (viewToken(sight) as JsonObject) : null),
   };
@@ -80,10 +111,10 @@ async function intentTarget(
   const row = await liveIntent(store, caller, wanted);
   if (!row) return undefined;
   const { container } = tokenTypes[row.type as TokenTypeName];
-  const grant = decide(policy, 'token:read', { id: undefined, container });
-  const mayRead = holds(policy, 'token-intent:read');
+  const { evaluation, access } = wanted;
+  const grant = access.grant(policy, { id: undefined, container });
+  const lacks = access.intents && !holds(policy, access.intents) ? access.intents : undefined;
   const open = () => openIntent(tenant, row, wanted.now);
-  const { evaluation } = wanted;
   const sight = grant && { row: { ...row, mask: null }, open, grant, evaluation, onMaskFailure };
   const shown = () => (sight ? shownData(sight) : {});
   return {
@@ -91,7 +122,8 @@ async function intentTarget(
     id: row.token_intent_id,
     row,
     grant,
-    lacks: mayRead ? (grant ? undefined : 'token:read') : 'token-intent:read',
+    lacks: lacks ?? (grant ? undefined : access.permission),
+    shown: sight && shownAs(sight),
     data: () => shown()['data'],
     whole: () => ({ ...viewTokenIntent(tenant, row, wanted.now), ...shown() }),
   };

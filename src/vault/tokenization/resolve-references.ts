@@ -3,6 +3,7 @@ import type { Reference } from '../../expressions/reading.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
+import type { Through } from '../../lib/log-chain/disclosure.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { denialOf, entryOf, failureOf } from '../../rules/log-entries.ts';
@@ -12,7 +13,7 @@ import { refuse } from '../../rules/refusal.ts';
 import { dataLengthMax } from '../../values/contents.ts';
 import type { TokenReading } from '../tokens/read.ts';
 import { referencedBytes, referencedBytesMax } from './reference-sizes.ts';
-import { findTarget, type Target, type TargetWanted } from './reference-targets.ts';
+import { findTarget, reading, type Target, type TargetWanted } from './reference-targets.ts';
 
 export interface Resolved {
   readonly valueFor: (reference: Reference) => Json;
@@ -21,7 +22,8 @@ export interface Resolved {
   readonly targets: readonly Target[];
 }
 
-export interface Resolving extends TargetWanted {
+export interface Resolving extends Omit<TargetWanted, 'access'> {
+  readonly through: Through;
   readonly references: readonly Reference[];
 }
 
@@ -29,11 +31,39 @@ export interface Resolving extends TargetWanted {
 export async function resolveReferences(
   tools: TokenReading,
   caller: Caller,
-  { references, now, evaluation }: Resolving,
+  { references, through, now, evaluation }: Resolving,
 ): Promise<Resolved | Effect> {
+  const wanted = { references, now, evaluation, access: reading };
+  const targets = await findTargets(tools, caller, wanted);
+  if (targets === undefined) return refuseLarge(caller, now);
+  const { found, unknown, valueFor } = targets;
+  if (unknown.length > 0) return refuseUnknown(caller, now, { unknown, found });
+  const lacking = found.find(({ lacks }) => lacks !== undefined);
+  if (lacking?.lacks) return refuseAll(caller, now, { found, permission: lacking.lacks });
+  return {
+    valueFor,
+    entries: found.map((target) => entryOf(caller, now, readOf(target, through))),
+    targets: found,
+  };
+}
+
+export interface FoundTargets {
+  readonly found: readonly Target[];
+  /** Ids of no token and no intent. */
+  readonly unknown: readonly string[];
+  /** As far as the caller may have it. */
+  readonly valueFor: (reference: Reference) => Json;
+}
+
+/** All of them in one read; `undefined` where they are larger than {@link referencedBytesMax} together. */
+export async function findTargets(
+  tools: TokenReading,
+  caller: Caller,
+  { references, ...query }: TargetWanted & { readonly references: readonly Reference[] },
+): Promise<FoundTargets | undefined> {
   if (references.length > wholeTargetsMax) {
     const bytes = await referencedBytes(tools.store, caller.tenant.id, references);
-    if (bytes > referencedBytesMax) return refuseLarge(caller, now);
+    if (bytes > referencedBytesMax) return undefined;
   }
   const wanted = new Map(references.map((reference) => [targetKey(reference), reference]));
   const targets = new Map<string, Target>();
@@ -41,23 +71,28 @@ export async function resolveReferences(
   // Reads that begin in one turn of the event loop are one query.
   await Promise.all(
     Array.from(wanted, async ([key, reference]) => {
-      const target = await findTarget(tools, caller, { reference, now, evaluation });
+      const target = await findTarget(tools, caller, { reference, ...query });
       if (target) targets.set(key, target);
       else unknown.push(reference.id);
     }),
   );
-  const found = [...targets.values()];
-  if (unknown.length > 0) return refuseUnknown(caller, now, { unknown, found });
-  const lacking = found.find(({ lacks }) => lacks !== undefined);
-  if (lacking?.lacks) return refuseAll(caller, now, { found, permission: lacking.lacks });
   return {
+    found: [...targets.values()],
+    unknown,
     valueFor: (reference) => {
       const target = targets.get(targetKey(reference));
       return (reference.kind === 'data' ? target?.data() : target?.whole()) ?? null;
     },
-    entries: found.map(({ entity, id }) => entryOf(caller, now, { entity, id, operation: 'read' })),
-    targets: found,
   };
+}
+
+/** How many tokens and token intents the references lead to. */
+export function targetCount(references: readonly Reference[]): number {
+  return new Set(references.map(targetKey)).size;
+}
+
+function readOf({ entity, id, shown }: Target, through: Through) {
+  return { entity, id, operation: 'read', disclosure: shown && { shown, through } } as const;
 }
 
 /** The data of a token and the token itself are one target. */
@@ -81,6 +116,12 @@ function refuseLarge(caller: Caller, now: Instant): Effect {
 /** Ids that a message lists. */
 const idsListedMax = 100;
 
+/** For messages to the caller, who sent them. */
+export function listIds(ids: readonly string[]): string {
+  const listed = ids.slice(0, idsListedMax).join(', ');
+  return ids.length > idsListedMax ? `${listed} and ${ids.length - idsListedMax} more` : listed;
+}
+
 /**
  * Whoever tries ids that do not exist is seen in the log, but not the ids, which may be values. Tokens
  * that the caller may not read are named there: the response says that they exist.
@@ -90,14 +131,12 @@ function refuseUnknown(
   now: Instant,
   { unknown, found }: { readonly unknown: readonly string[]; readonly found: readonly Target[] },
 ): Effect {
-  const listed = unknown.slice(0, idsListedMax).join(', ');
-  const more = unknown.length > idsListedMax ? ` and ${unknown.length - idsListedMax} more` : '';
   const failure = failureOf(caller, now, { entity: 'token', operation: 'read' });
   const others = unknown.slice(1).map(() => failure);
   return {
     change: { entries: [failure, ...others, ...denialsOf(caller, now, found)] },
     refusal: new VaultError('validation_failed', {
-      public: `Failed to detokenize some tokens: ${listed}${more}. They were not found.`,
+      public: `Failed to detokenize some tokens: ${listIds(unknown)}. They were not found.`,
       internal: `${unknown.length} ids to detokenize were not found`,
       errors: { body: ['must refer to tokens that exist'] },
     }),

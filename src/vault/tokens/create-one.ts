@@ -4,6 +4,7 @@ import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import { attemptAt } from '../../lib/findings.ts';
 import type { TokenId } from '../../lib/ids.ts';
+import type { Disclosure } from '../../lib/log-chain/disclosure.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -19,6 +20,7 @@ import { idRepeated } from '../../values/token-id.ts';
 import {
   type Extras,
   type OnMaskFailure,
+  shownAs,
   viewDeduplicated,
   viewOverTime,
   viewUnread,
@@ -116,6 +118,7 @@ function makeNew(
   const extras = { deduplicated: false };
   // What an intent holds was brought by an earlier request, perhaps by somebody else.
   const grant = intent ? readGrant(policy, subject) : created;
+  const disclosure = intent && grant && createdAs(row, grant);
   const viewAt = grant
     ? viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, (at) =>
         stillThere(row, data, at),
@@ -123,7 +126,7 @@ function makeNew(
     : () => viewUnread(row, extras);
   return {
     created: { row, grant, viewAt },
-    entry: entryOf(caller, now, { entity: 'token', id, operation: 'create' }),
+    entry: entryOf(caller, now, { entity: 'token', id, operation: 'create', disclosure }),
   };
 }
 
@@ -202,10 +205,16 @@ function useExisting(
       )
     : () => viewDeduplicated(row, { extras, reachable: reaches(policy, place) });
   const operation = updates ? 'update' : 'read';
+  const disclosure = grant && createdAs(row, grant);
   return {
     created: { row, grant, viewAt },
-    entry: entryOf(caller, now, { entity: 'token', id: row.token_id, operation }),
+    entry: entryOf(caller, now, { entity: 'token', id: row.token_id, operation, disclosure }),
   };
+}
+
+/** What a creation shows that its request did not bring. */
+function createdAs(row: Row<'tokens'>, grant: Grant): Disclosure {
+  return { shown: shownAs({ row, grant }), through: 'create' };
 }
 
 /** The container that a request names says nothing about the container of the existing token. */

@@ -6,12 +6,12 @@ import { findLogs } from '../logs/find.ts';
 import type { Holder } from './holders.ts';
 
 export interface RequestTokens {
-  /** When the request began; what is older is not its own, also when it repeats a trace id. */
+  /** When the request began; what is older is not its own, and is not looked for. */
   readonly since: Instant;
   readonly tokens: readonly Holder[];
 }
 
-/** Those of the tokens whose creation is in the log under the trace id of this request. */
+/** Those of the tokens whose creation is in the log under the trace id and the mark of this request. */
 export async function createdByRequest(
   store: Store,
   { tenant, application, origin }: Caller,

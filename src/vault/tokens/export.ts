@@ -75,7 +75,7 @@ async function exportBatch(
   const wanted = { after, tokensMax: batchTokensMax, bytesMax: batchBytesMax };
   const { rows, next } = await findBatch(store, conditions, wanted);
   const evaluationFor = () => newEvaluation();
-  const showing = { rows, permission, now, evaluationFor };
+  const showing = { rows, permission, through: 'export', now, evaluationFor } as const;
   let bodies: readonly TokenBody[] = [];
   const show: Decide = async () => {
     const shown = await showTokens(tools, caller, showing);

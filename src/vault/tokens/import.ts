@@ -4,7 +4,7 @@ import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
-import type { Caller } from '../../rules/caller.ts';
+import { type Caller, markedAs } from '../../rules/caller.ts';
 import { alteredEntry, entryOf } from '../../rules/log-entries.ts';
 import { type Effect, perform, type Refused } from '../../rules/operation.ts';
 import type { TokenBody } from '../../rules/reply.ts';
@@ -48,6 +48,9 @@ export type Import = (
 /** A conversion is prepared again for each decision: its intent may be gone by then. */
 type Prepared = PreparedToken | RequestedToken | VaultError;
 
+/** Of an import: by it the log tells apart what was created under one trace id, which callers choose. */
+const markBytes = 9;
+
 /**
  * A line fails by itself, without effect on other lines. Where the commit itself fails, all lines do
  * that would have been part of it. Lines that arrive before the previous ones are durable
@@ -55,6 +58,7 @@ type Prepared = PreparedToken | RequestedToken | VaultError;
  */
 export function createImport(tools: TokenWriting): Import {
   const since = tools.clock.now();
+  const mark = tools.random(markBytes).toString('base64url');
   /** Ids are looked for before they are tried once some were found to be taken. */
   let idsAreTaken = false;
   let before: Promise<unknown> = Promise.resolve();
@@ -83,7 +87,7 @@ export function createImport(tools: TokenWriting): Import {
   }
 
   return (caller, lines) => {
-    const results = run(caller, lines, before);
+    const results = run(markedAs(caller, mark), lines, before);
     before = results.catch(() => undefined);
     return results;
   };

@@ -16,7 +16,7 @@ export interface LargeTokens extends TokenReading {
   readonly inTurn: Serial;
 }
 
-export interface PageToWrite extends Pick<Showing, 'permission'> {
+export interface PageToWrite extends Pick<Showing, 'permission' | 'through'> {
   readonly page: readonly ListedToken[];
   /** Those of the page that are not large, as far as the caller sees them. */
   readonly bodies: readonly TokenBody[];
@@ -56,14 +56,14 @@ interface LargeWanted extends Omit<PageToWrite, 'page' | 'bodies'> {
 /** As the caller may see it by now: while a client reads, its key may be revoked and its rules changed. */
 async function readLarge(
   tools: LargeTokens,
-  { asking, large, permission, filter, evaluation }: LargeWanted,
+  { asking, large, permission, through, filter, evaluation }: LargeWanted,
 ): Promise<TokenBody | undefined> {
   const caller = await asking();
   const now = tools.clock.now();
   const conditions = conditionsOf(caller, permission, { filter, now });
   const row = await findTokenAt(tools.store, conditions, large);
   if (row === undefined) return undefined;
-  const showing = { rows: [row], permission, now, evaluationFor: () => evaluation };
+  const showing = { rows: [row], permission, through, now, evaluationFor: () => evaluation };
   const { bodies, reads } = await showTokens(tools, caller, showing);
   const [entry] = reads;
   if (entry) await tools.store.commit({ entries: [entry] });

@@ -99,7 +99,7 @@ function deciding(
   { permission, filter }: TokenListing,
   find: (now: Instant) => Promise<ListedTokens>,
 ): Decide {
-  const operation = permission === 'token:search' ? 'search' : 'list';
+  const operation = permission === 'token:search' ? ('search' as const) : ('list' as const);
   return async () => {
     const now = tools.clock.now();
     if (!containerAllowed(caller, permission, filter)) {
@@ -108,7 +108,7 @@ function deciding(
     const { page, pagination } = await find(now);
     const evaluation = newEvaluation();
     const rows = page.filter(isWhole);
-    const showing = { rows, permission, now, evaluationFor: () => evaluation };
+    const showing = { rows, permission, through: operation, now, evaluationFor: () => evaluation };
     const { bodies, reads, shown } = await showTokens(tools, caller, showing);
     const listed = entryOf(caller, now, { entity: 'token', id: caller.tenant.id, operation });
     const change = { entries: [listed, ...reads] } as const;
@@ -116,7 +116,7 @@ function deciding(
       const body = { pagination, data: bodies };
       return { change, reply: { status: 200, body, ...readTokens(shown) } };
     }
-    const items = itemsOf(tools, { page, bodies, permission, filter, evaluation });
+    const items = itemsOf(tools, { ...showing, page, bodies, filter, evaluation });
     return { change, reply: { status: 200, list: { pagination, items } } };
   };
 }

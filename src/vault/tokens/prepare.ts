@@ -84,7 +84,7 @@ export function prepareToken(
     const evaluated = { contents, evaluation };
     const deduplicates = deduplicatesTokens(caller, request.deduplicate_token);
     const fingerprint =
-      deduplicates || fingerprintsTokens(caller, contents)
+      deduplicates || fingerprintsTokens(caller, request.fingerprint_expression)
         ? fingerprintOfContents(caller.tenant, evaluated)
         : null;
     const ids = drawTokenIds(request.id ?? undefined, evaluated, random);
@@ -109,11 +109,9 @@ export function deduplicatesTokens(caller: Caller, requested: boolean | null | u
   return requested ?? caller.tenant.settings.deduplicate_tokens === 'true';
 }
 
-export function fingerprintsTokens(caller: Caller, contents: Contents): boolean {
-  return (
-    contents.fingerprintExpression !== undefined ||
-    caller.tenant.settings.fingerprint_tokens === 'true'
-  );
+/** An expression is an order for a fingerprint, also that of the type. */
+export function fingerprintsTokens(caller: Caller, expression: string | null | undefined): boolean {
+  return typeof expression === 'string' || caller.tenant.settings.fingerprint_tokens === 'true';
 }
 
 type Fingerprinted = Pick<Row<'tokens'>, 'type' | 'fingerprint' | 'fingerprint_expression'>;

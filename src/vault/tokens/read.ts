@@ -8,7 +8,7 @@ import { decide } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
 import { openData } from '../../values/sealed-row.ts';
-import { type OnMaskFailure, viewToken } from '../../values/view.ts';
+import { type OnMaskFailure, shownAs, viewToken } from '../../values/view.ts';
 import { liveToken } from './queries.ts';
 
 export interface TokenReading {
@@ -30,10 +30,10 @@ export function readToken(tools: TokenReading, caller: Caller, id: string): Deci
       return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:read' });
     }
     const open = () => openData(tenant, row, now);
+    const disclosure = { shown: shownAs({ row, grant }), through: 'get' } as const;
+    const fact = { entity: 'token', id: row.token_id, operation: 'read', disclosure } as const;
     return {
-      change: {
-        entries: [entryOf(caller, now, { entity: 'token', id: row.token_id, operation: 'read' })],
-      },
+      change: { entries: [entryOf(caller, now, fact)] },
       reply: {
         status: 200,
         body: viewToken({ row, open, grant, evaluation: newEvaluation(), onMaskFailure }),

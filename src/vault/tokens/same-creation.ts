@@ -48,13 +48,14 @@ export async function repeatCreation(
   const open = (at: Instant) => openData(tenant, row, at);
   if (!isSame(contents, contentsOfRow(row, open(now).reveal()), now)) return undefined;
   const extras = { deduplicated: true };
+  const disclosure = { shown: 'revealed', through: 'create' } as const;
   return {
     created: {
       row,
       grant,
       viewAt: viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, open),
     },
-    entry: entryOf(caller, now, { entity: 'token', id, operation: 'read' }),
+    entry: entryOf(caller, now, { entity: 'token', id, operation: 'read', disclosure }),
   };
 }
 

@@ -1,6 +1,7 @@
 /** Showing stored tokens: what a caller sees of each, and the entries in the log for what it sees. */
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
+import type { Through } from '../../lib/log-chain/disclosure.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -9,13 +10,14 @@ import { decide } from '../../rules/policy.ts';
 import type { ShownToken, TokenBody } from '../../rules/reply.ts';
 import type { Row } from '../../store/tables.ts';
 import { openData } from '../../values/sealed-row.ts';
-import { viewToken } from '../../values/view.ts';
+import { shownAs, viewToken } from '../../values/view.ts';
 import type { TokenReading } from './read.ts';
 
 export interface Showing {
   readonly rows: readonly Row<'tokens'>[];
   readonly permission: 'token:read' | 'token:search';
   readonly now: Instant;
+  readonly through: Through;
   /** For each token: one for them all, unless there is no end to them. */
   readonly evaluationFor: () => Evaluation;
 }
@@ -31,7 +33,7 @@ export interface Shown {
 export async function showTokens(
   { onMaskFailure }: TokenReading,
   caller: Caller,
-  { rows, permission, now, evaluationFor }: Showing,
+  { rows, permission, through, now, evaluationFor }: Showing,
 ): Promise<Shown> {
   const shown = rows.flatMap((row) => {
     const subject = { id: row.token_id, container: row.container };
@@ -40,13 +42,16 @@ export async function showTokens(
   });
   const pause = createPause();
   const bodies: TokenBody[] = [];
+  const reads: LogEntry[] = [];
   for (const one of shown) {
     await pause();
     const open = () => openData(caller.tenant, one.row, now);
-    bodies.push(viewToken({ ...one, open, evaluation: evaluationFor(), onMaskFailure }));
+    const body = viewToken({ ...one, open, evaluation: evaluationFor(), onMaskFailure });
+    bodies.push(body);
+    if (body['data'] === undefined) continue;
+    const disclosure = { shown: shownAs(one), through };
+    const fact = { entity: 'token', id: body.id, operation: 'read', disclosure } as const;
+    reads.push(entryOf(caller, now, fact));
   }
-  const reads = bodies
-    .filter((body) => body['data'] !== undefined)
-    .map(({ id }) => entryOf(caller, now, { entity: 'token', id, operation: 'read' }));
   return { bodies, reads, shown };
 }

@@ -25,7 +25,7 @@ import {
   stillThere,
 } from '../../values/sealed-row.ts';
 import { searchTerms } from '../../values/search-terms.ts';
-import { viewOverTime, viewUnread, withoutContents } from '../../values/view.ts';
+import { shownAs, viewOverTime, viewUnread, withoutContents } from '../../values/view.ts';
 import type { TokenWriting } from './create.ts';
 import { deduplicatesTokens, fingerprintsTokens } from './prepare.ts';
 import { liveToken, placesWithFingerprint, replacementOf } from './queries.ts';
@@ -90,11 +90,13 @@ export function updateToken(
       deduplicatesTokens(caller, patch.deduplicate_token) && fingerprint !== row.fingerprint;
     const hidden = became && (await equalsUnreadable(store, caller, updated, now));
     await pause();
+    const seen = grant && !hidden ? shownAs({ row: updated, grant }) : undefined;
+    const disclosure = seen && ({ shown: seen, through: 'update' } as const);
     const viewAt = (at: Instant) => (hidden ? withoutContents(viewOf(at)) : viewOf(at));
     return {
       change: {
         ...(await replacementOf(store, { row, updated, terms })),
-        entries: [entryOf(caller, now, attempt)],
+        entries: [entryOf(caller, now, { ...attempt, disclosure })],
       },
       reply: {
         status: 200,
@@ -117,7 +119,8 @@ function fingerprintAfter(caller: Caller, patched: Patched): string | null {
   const own = contents.fingerprintExpression?.includes('metadata') === true;
   const touched = data !== undefined || expression !== undefined || (own && metadata !== undefined);
   if (row.fingerprint !== null && !touched) return row.fingerprint;
-  if (row.fingerprint === null && !fingerprintsTokens(caller, contents)) return null;
+  const asked = expression ?? contents.fingerprintExpression;
+  if (row.fingerprint === null && !fingerprintsTokens(caller, asked)) return null;
   return fingerprintOfContents(caller.tenant, patched);
 }
 

@@ -1,0 +1,126 @@
+/** The body of a call: read whole where it is small or holds expressions, else sent on as it arrives. */
+import { Readable } from 'node:stream';
+import {
+  bodyWithExpressionsBytesMax,
+  formOf,
+  hasExpressions,
+} from '../../expressions/request-texts/forms.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { CallBody } from '../../vault/proxy-calls/proxy-call.ts';
+import { bytesOf } from '../protocol/body.ts';
+import type { Exchange } from '../protocol/exchange.ts';
+import type { Streaming } from '../protocol/streaming.ts';
+
+/** So little is read whole: the request can then be sent again where a kept connection has been closed. */
+const heldBytesMax = 65_536;
+
+const whole = { failure: () => undefined };
+
+export interface CallBodyOptions {
+  readonly streaming: Pick<Streaming, 'received'>;
+  /** Expressions in it are the destination's. */
+  readonly literal: boolean;
+}
+
+/**
+ * @throws VaultError `body_too_large` for a body with expressions. Where the first of them comes after
+ * {@link bodyWithExpressionsBytesMax} bytes, the stream fails with that.
+ */
+export async function readCallBody(
+  exchange: Exchange,
+  { streaming, literal }: CallBodyOptions,
+): Promise<CallBody> {
+  const { request, headers } = exchange;
+  if (!hasBody(headers)) return { content: undefined, form: undefined, ...whole };
+  const form = literal || isEncoded(headers) ? undefined : formOf(headers['content-type']);
+  const length = Number(headers['content-length']);
+  const wholeMax = form === undefined ? heldBytesMax : bodyWithExpressionsBytesMax;
+  if (length <= wholeMax) return { content: await bytesOf(request, wholeMax), form, ...whole };
+  const source = streaming.received(exchange);
+  if (form === undefined) return { ...streamOf(source), form };
+  try {
+    const heldMax = Number.isNaN(length) ? bodyWithExpressionsBytesMax : heldBytesMax;
+    return await readText(source, heldMax, form);
+  } catch (error) {
+    await source.return(undefined);
+    exchange.setHeader('connection', 'close');
+    throw error;
+  }
+}
+
+function hasBody(headers: Exchange['headers']): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
+}
+
+/** A compressed text is no text. */
+function isEncoded({ 'content-encoding': encoding = 'identity' }: Exchange['headers']): boolean {
+  return encoding.trim().toLowerCase() !== 'identity';
+}
+
+type Source = AsyncGenerator<Buffer>;
+
+/** Holds the beginning, since nothing is to be sent of a text that turns out to be too large. */
+async function readText(
+  source: Source,
+  heldMax: number,
+  form: CallBody['form'],
+): Promise<CallBody> {
+  const scan = createScan();
+  const held: Buffer[] = [];
+  let bytes = 0;
+  let found = false;
+  for (let next = await source.next(); next.done !== true; next = await source.next()) {
+    held.push(next.value);
+    bytes += next.value.length;
+    found ||= scan(next.value);
+    if (bytes <= heldMax) continue;
+    if (found) throw tooLarge();
+    return { ...streamOf(source, { held, scan }), form: undefined };
+  }
+  return { content: Buffer.concat(held, bytes), form, ...whole };
+}
+
+interface Begun {
+  readonly held: readonly Buffer[];
+  readonly scan: (chunk: Buffer) => boolean;
+}
+
+/** Ends with its source, also when it is destroyed. */
+function streamOf(source: Source, begun?: Begun): Pick<CallBody, 'content' | 'failure'> {
+  let failure: VaultError | undefined;
+  async function* parts(): AsyncGenerator<Buffer> {
+    try {
+      if (begun) yield* begun.held;
+      for await (const chunk of source) {
+        if (begun?.scan(chunk)) throw tooLarge();
+        yield chunk;
+      }
+    } catch (error) {
+      if (error instanceof VaultError) failure = error;
+      throw error;
+    }
+  }
+  const content = Readable.from(parts(), { objectMode: false });
+  // Whoever sends it on learns of its failure; before that nobody listens.
+  content.on('error', () => undefined);
+  return { content, failure: () => failure };
+}
+
+/** The longest beginning of an expression, `%7B%7B`, may be parted between two chunks. */
+const overlapBytes = 5;
+
+/** True once a chunk, with what came before it, holds the beginning of an expression. */
+function createScan(): (chunk: Buffer) => boolean {
+  let tail = '';
+  return (chunk) => {
+    const text = tail + chunk.toString('latin1');
+    tail = text.slice(-overlapBytes);
+    return hasExpressions(text);
+  };
+}
+
+function tooLarge(): VaultError {
+  return new VaultError('body_too_large', {
+    public: `A body with expressions must have at most ${bodyWithExpressionsBytesMax} bytes.`,
+  });
+}

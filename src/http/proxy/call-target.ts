@@ -1,0 +1,61 @@
+/** What a request says of the proxy that it calls: by the address, byte for byte, and by headers. */
+import type { CallPath } from '../../vault/proxy-calls/destination.ts';
+import type { Exchange } from '../protocol/exchange.ts';
+import type { ServiceHeaders } from '../protocol/headers.ts';
+import { callPath } from './methods.ts';
+
+export interface CallTarget extends CallPath {
+  /** The proxy's key, from a header or the query. */
+  readonly key: string | undefined;
+  /** Where an ephemeral proxy is to send; a key comes first. */
+  readonly url: string | undefined;
+}
+
+/** True for `/proxy` and everything below it. */
+export function isCallAddress(url: string): boolean {
+  if (!url.startsWith(callPath)) return false;
+  const next = url[callPath.length];
+  return next === undefined || next === '/' || next === '?';
+}
+
+export function targetBelowProxy(exchange: Exchange, headers: ServiceHeaders): CallTarget {
+  const { path, query } = splitAddress((exchange.request.url ?? '').slice(callPath.length));
+  const { key, rest } = takeKey(query, headers);
+  return {
+    path,
+    query: rest,
+    key: headers.read(exchange.headers, 'proxy-key') ?? key,
+    url: headers.read(exchange.headers, 'proxy-url'),
+  };
+}
+
+/** Where the Host names the proxy, the whole path is the destination's. */
+export function targetOfHost(exchange: Exchange, headers: ServiceHeaders): CallPath {
+  const { path, query } = splitAddress(exchange.request.url ?? '');
+  return { path: path === '/' ? '' : path, query: takeKey(query, headers).rest };
+}
+
+function splitAddress(address: string): CallPath {
+  const at = address.indexOf('?');
+  if (at < 0) return { path: address, query: undefined };
+  return { path: address.slice(0, at), query: address.slice(at + 1) };
+}
+
+interface TakenKey {
+  readonly key: string | undefined;
+  /** What is left of the query, as it was sent. */
+  readonly rest: string | undefined;
+}
+
+function takeKey(query: string | undefined, headers: ServiceHeaders): TakenKey {
+  const isKey = (parameter: string) =>
+    headers.isNamed(parameter.split('=', 1)[0] ?? '', 'proxy-key');
+  const parameters = query?.split('&') ?? [];
+  const keys = parameters.filter(isKey);
+  if (keys.length === 0) return { key: undefined, rest: query };
+  const rest = parameters.filter((parameter) => !isKey(parameter));
+  return {
+    key: keys[0]?.slice(keys[0].indexOf('=') + 1),
+    rest: rest.length === 0 ? undefined : rest.join('&'),
+  };
+}

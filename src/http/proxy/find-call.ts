@@ -1,0 +1,107 @@
+/** Whose call it is, and of which proxy: as of now, however often this is asked. */
+import type { CallerOfProxy } from '../../gate/proxy-caller.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { perform } from '../../rules/operation.ts';
+import { loggingFailures } from '../../rules/refusal.ts';
+import type { Store } from '../../store/store.ts';
+import type { FoundProxy, ProxyFinder } from '../../vault/proxies/find.ts';
+import { type CalledProxy, ephemeralProxy } from '../../vault/proxy-calls/called-proxy.ts';
+import type { Admission, Admitted } from '../limits/admission.ts';
+import type { Holder, RouteLimits } from '../limits/rate-limit.ts';
+import { type Exchange, originOf } from '../protocol/exchange.ts';
+import type { ServiceHeaders } from '../protocol/headers.ts';
+import type { CallTarget } from './call-target.ts';
+import { callPath } from './methods.ts';
+
+export interface FindingCalls {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly headers: ServiceHeaders;
+  readonly admission: Admission;
+  readonly proxies: ProxyFinder;
+  readonly callerOfProxy: CallerOfProxy;
+}
+
+export interface CallParties {
+  readonly caller: Caller;
+  readonly proxy: CalledProxy;
+}
+
+export interface CallSought {
+  readonly exchange: Exchange;
+  /** How the proxy is found, where the call is not for one that it describes itself. */
+  readonly find: (() => Promise<FoundProxy | undefined>) | undefined;
+  readonly url: CallTarget['url'];
+  /** Of the first time; a call is counted once. */
+  readonly limits: RouteLimits | undefined;
+}
+
+const ephemeral = { method: 'POST', path: callPath, permission: 'proxy:invoke' } as const;
+/** The older permission still serves for proxies that were set up before. */
+const configured: Admitted = { ...ephemeral, alternative: 'token:use' };
+
+/** Rejects with `not_found`, alike for a proxy that is missing and for another tenant's, and as admission does. */
+export function createFindCall(
+  options: FindingCalls,
+): (sought: CallSought) => Promise<CallParties> {
+  const { store, clock, headers, admission, callerOfProxy } = options;
+
+  function admit(route: Admitted, { exchange, limits }: CallSought): Promise<Caller> {
+    if (!limits) return admission.admit(route, exchange);
+    const count = (holder: Holder) =>
+      limits.byKey({ ...admission.senderOf(exchange), holder }, exchange);
+    return admission.admit(route, exchange, count);
+  }
+
+  /** Whoever tries keys of proxies with a key of its own is seen in the log. */
+  async function unknown(caller: Caller): Promise<never> {
+    const decide = () => Promise.reject(unknownProxy());
+    await perform(store, loggingFailures(decide, { caller, clock, route: configured }));
+    throw unknownProxy();
+  }
+
+  /** A key that is sent to a proxy that asks for none is not looked at: everybody acts alike. */
+  async function anonymous(
+    proxy: CalledProxy,
+    { exchange, limits }: CallSought,
+  ): Promise<CallParties> {
+    await limits?.byKey({ address: exchange.address, proxy: proxy.id }, exchange);
+    return { proxy, caller: await callerOfProxy(proxy, originOf(exchange)) };
+  }
+
+  async function described(sought: CallSought): Promise<CallParties> {
+    const { exchange, url } = sought;
+    const caller = await admit(ephemeral, sought);
+    if (url === undefined)
+      throw nothingNamed(
+        headers.nameAsSent(exchange.request, 'proxy-key'),
+        headers.nameAsSent(exchange.request, 'proxy-url'),
+      );
+    const header = headers.nameAsSent(exchange.request, 'proxy-url');
+    return { caller, proxy: ephemeralProxy(caller.tenant, { url, header }) };
+  }
+
+  return async (sought) => {
+    const { exchange, find } = sought;
+    if (!find) return described(sought);
+    const found = await find();
+    const proxy = found && 'proxy' in found ? found.proxy : undefined;
+    if (proxy && !proxy.requireAuth) return anonymous(proxy, sought);
+    const hasKey = headers.read(exchange.headers, 'api-key') !== undefined;
+    if (!proxy && !hasKey) throw unknownProxy();
+    const caller = await admit(configured, sought);
+    return proxy?.tenant.id === caller.tenant.id ? { caller, proxy } : unknown(caller);
+  };
+}
+
+function unknownProxy(): VaultError {
+  return new VaultError('not_found', { public: 'There is no such proxy.' });
+}
+
+function nothingNamed(key: string, url: string): VaultError {
+  return new VaultError('invalid_proxy_request', {
+    public: `Name a proxy in ${key}, or a destination in ${url}.`,
+  });
+}

@@ -1,0 +1,125 @@
+/** The order in which every call of a proxy is handled. */
+import { Readable } from 'node:stream';
+import type { CallerOfProxy } from '../../gate/proxy-caller.ts';
+import { second } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { perform } from '../../rules/operation.ts';
+import type { Store } from '../../store/store.ts';
+import type { ProxyFinder } from '../../vault/proxies/find.ts';
+import { callProxy, type ProxyCalling } from '../../vault/proxy-calls/call.ts';
+import { invalidCall } from '../../vault/proxy-calls/called-proxy.ts';
+import { type CallPath, checkPath } from '../../vault/proxy-calls/destination.ts';
+import { refusalOfCall } from '../../vault/proxy-calls/permitted.ts';
+import type { Admission } from '../limits/admission.ts';
+import type { RouteLimits, RouteName } from '../limits/rate-limit.ts';
+import { type Exchange, originOf } from '../protocol/exchange.ts';
+import type { ServiceHeaders } from '../protocol/headers.ts';
+import type { Streaming } from '../protocol/streaming.ts';
+import { readCallBody } from './call-body.ts';
+import { headersOfCall } from './call-headers.ts';
+import { isCallAddress, targetBelowProxy, targetOfHost } from './call-target.ts';
+import { type CallSought, createFindCall } from './find-call.ts';
+import { createProxyHosts } from './hosts.ts';
+import { callMethods, callPath, isCallMethod } from './methods.ts';
+import { passOn } from './pass-on.ts';
+
+/** As for routes: what was admitted earlier than that is admitted again. */
+const admissionMs = second / 2;
+
+export interface CallingOptions extends ProxyCalling {
+  readonly store: Store;
+  readonly headers: ServiceHeaders;
+  readonly admission: Admission;
+  readonly proxies: ProxyFinder;
+  readonly callerOfProxy: CallerOfProxy;
+  readonly streaming: Streaming;
+  readonly rateLimits: (route: RouteName) => RouteLimits;
+  /** Of the vault itself, where it is known. */
+  readonly ownHost: string | undefined;
+}
+
+type HandleCall = (exchange: Exchange) => Promise<void>;
+
+/** `undefined` at once where a request surely calls no proxy. Where that depends on its Host, it is found out. */
+export type HandlerOfCall = (
+  exchange: Exchange,
+) => HandleCall | Promise<HandleCall | undefined> | undefined;
+
+interface Addressed extends CallPath, Pick<CallSought, 'find' | 'url'> {}
+
+export function createCalling(options: CallingOptions): HandlerOfCall {
+  const { store, clock, headers, admission, proxies, streaming } = options;
+  const hosts = createProxyHosts(options);
+  const findCall = createFindCall(options);
+  const limits = new Map(
+    Object.keys(callMethods).map((method) => [
+      method,
+      options.rateLimits({ method, path: callPath }),
+    ]),
+  );
+
+  async function handle(exchange: Exchange, addressed: Addressed): Promise<void> {
+    exchange.isProxyCall = true;
+    exchange.route = callPath;
+    const { method } = exchange;
+    requireCallMethod(method);
+    const sender = admission.senderOf(exchange);
+    await limits.get(method)?.byAddress(sender, exchange);
+    const admittedAt = clock.now();
+    const sought = { ...addressed, exchange };
+    let parties = await findCall({ ...sought, limits: limits.get(method) });
+    exchange.caller = parties.caller;
+    refuseIdempotencyKey(exchange, headers);
+    const { path, query } = addressed;
+    checkPath(path);
+    const refused = refusalOfCall({ clock }, { ...parties, method, path });
+    if (refused) await perform(store, async () => refused);
+    const sent = headersOfCall(exchange, headers);
+    const literal = parties.proxy.disableDetokenization;
+    const body = await readCallBody(exchange, { streaming, literal });
+    const gone = new AbortController();
+    streaming.passOn(exchange, () => {
+      gone.abort();
+      if (body.content instanceof Readable) body.content.destroy();
+    });
+    // While a body arrives slowly, a key may be revoked and a proxy deleted.
+    if (clock.now() - admittedAt >= admissionMs) {
+      parties = await findCall({ ...sought, limits: undefined });
+    }
+    const call = { ...parties, method, path, query, ...sent, body, signal: gone.signal };
+    passOn(exchange, await perform(store, callProxy(options, call)));
+  }
+
+  async function byHost(host: string, exchange: Exchange): Promise<HandleCall | undefined> {
+    const find = () => hosts.find(host, exchange);
+    if ((await find()) === undefined) return undefined;
+    return () => handle(exchange, { ...targetOfHost(exchange, headers), url: undefined, find });
+  }
+
+  return (exchange) => {
+    const host = hosts.candidateOf(exchange);
+    const below = () => {
+      if (!isCallAddress(exchange.request.url ?? '')) return undefined;
+      const { key, ...target } = targetBelowProxy(exchange, headers);
+      const find = key === undefined ? undefined : () => proxies.byKey(key, originOf(exchange));
+      return () => handle(exchange, { ...target, find });
+    };
+    if (host === undefined) return below();
+    return byHost(host, exchange).then((handler) => handler ?? below());
+  };
+}
+
+function requireCallMethod(method: string): void {
+  if (isCallMethod(method)) return;
+  const allow = Object.keys(callMethods).join(', ');
+  throw new VaultError('method_not_allowed', {
+    public: `A proxy is called with ${allow}.`,
+    headers: { allow },
+  });
+}
+
+/** Nobody can know whether the destination acted when a call broke off, so no response is stored. */
+function refuseIdempotencyKey({ headers, request }: Exchange, own: ServiceHeaders): void {
+  if (own.read(headers, 'idempotency-key') === undefined) return;
+  throw invalidCall(own.nameAsSent(request, 'idempotency-key'), 'is not supported for proxies');
+}

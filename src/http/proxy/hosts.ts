@@ -1,0 +1,52 @@
+/** Which requests are for a proxy by their Host alone. */
+import { type Clock, second } from '../../lib/clock.ts';
+import { ExpiringMap } from '../../lib/expiring-map.ts';
+import type { Store } from '../../store/store.ts';
+import type { FoundProxy, ProxyFinder } from '../../vault/proxies/find.ts';
+import { type Exchange, originOf } from '../protocol/exchange.ts';
+
+export interface ProxyHosts {
+  /** `undefined` where the Host cannot be a proxy's, or was not a proxy's a moment ago. */
+  candidateOf(exchange: Exchange): string | undefined;
+  find(host: string, exchange: Exchange): Promise<FoundProxy | undefined>;
+}
+
+export interface ProxyHostsOptions {
+  readonly proxies: ProxyFinder;
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Of the vault itself, where it is known. */
+  readonly ownHost: string | undefined;
+}
+
+const staleMsMax = second / 2;
+const hostsCached = 1_000;
+
+/** A DNS name with a dot and without a port; an address ends in digits or a bracket. */
+const hostForm = /^((?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*)\.?(?::[0-9]+)?$/i;
+
+/** Every request asks, so the hosts that are no proxy's are remembered; of made-up ones the latest. */
+export function createProxyHosts(options: ProxyHostsOptions): ProxyHosts {
+  const { proxies, store, clock, ownHost } = options;
+  const others = new ExpiringMap<string, true>({
+    clock,
+    ageMsMax: staleMsMax,
+    entriesMax: hostsCached,
+    epoch: () => store.epochs.now('proxies'),
+  });
+  return {
+    candidateOf: ({ headers }) => {
+      const { host } = headers;
+      if (host === undefined || others.get(host)) return undefined;
+      const name = hostForm.exec(host)?.[1]?.toLowerCase();
+      return name === ownHost ? undefined : name;
+    },
+    find: async (name, exchange) => {
+      const reading = others.reading();
+      const found = await proxies.byHost(name, originOf(exchange));
+      const { host } = exchange.headers;
+      if (found === undefined && host !== undefined) others.set(host, true, reading);
+      return found;
+    },
+  };
+}

@@ -1,0 +1,38 @@
+/** The response to a call: the destination's, with what the vault adds to it. */
+import type { ProxyAnswer } from '../../vault/proxy-calls/proxy-call.ts';
+import { type Exchange, originOf } from '../protocol/exchange.ts';
+
+/** Nothing of the destination's is lost: what the vault says beside it goes under names that are free. */
+export function passOn(exchange: Exchange, answer: ProxyAnswer): void {
+  exchange.pass({ ...answer, headers: headersOf(exchange, answer) });
+}
+
+function headersOf(exchange: Exchange, { status, headers }: ProxyAnswer): string[] {
+  const { dialect, traceId } = originOf(exchange);
+  const prefix = dialect.toLowerCase();
+  const statusName = `${prefix}-proxy-destination-status`;
+  const passed = without(headers, statusName);
+  const names = new Set(passed.flatMap((name, at) => (at % 2 === 0 ? name.toLowerCase() : [])));
+  const traceName = `${prefix}-trace-id`;
+  const added = [
+    names.has(traceName) ? `${prefix}-proxy-trace-id` : traceName,
+    traceId,
+    statusName,
+    String(status),
+  ];
+  const crossesOrigins = names.values().some((name) => name.startsWith('access-control-'));
+  const own = exchange.headersToSend;
+  for (let at = 0; at + 1 < own.length; at += 2) {
+    const name = own[at] ?? '';
+    if (name === traceName || names.has(name)) continue;
+    // Of two hosts that say which pages may read it, the destination decides.
+    if (crossesOrigins && name.startsWith('access-control-')) continue;
+    added.push(name, own[at + 1] ?? '');
+  }
+  return [...passed, ...added];
+}
+
+/** No destination can claim that the vault says so. */
+function without(headers: readonly string[], dropped: string): string[] {
+  return headers.filter((_, at) => headers[at - (at % 2)]?.toLowerCase() !== dropped);
+}

@@ -1,0 +1,35 @@
+/** What a store shows of its work, for the operator's metrics: numbers and times, nothing of what is stored. */
+
+/** One group of changes that went to the engine together. */
+export interface ObservedGroup {
+  readonly changes: number;
+  /** Changes that met a conflict, and changes that failed. */
+  readonly conflicts: number;
+  readonly failures: number;
+  /** How long the first of them had waited, and how long the commit then took. */
+  readonly waitedMs: number;
+  readonly tookMs: number;
+}
+
+/** Called for each group; it neither throws nor waits. */
+export type OnGroup = (group: ObservedGroup) => void;
+
+/** What waits at this moment. */
+export interface Backlog {
+  /** Changes whose commit has not begun. */
+  readonly changes: number;
+  readonly oldestMs: number;
+}
+
+/** Connections that queries share; only PostgreSQL has them. */
+export interface PoolState {
+  readonly busy: number;
+  readonly idle: number;
+  /** Queries that wait for one. */
+  readonly waiting: number;
+}
+
+export interface StoreState {
+  readonly backlog: Backlog;
+  readonly pool?: PoolState;
+}

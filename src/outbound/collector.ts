@@ -1,0 +1,27 @@
+/** The operator's collector of traces: batches of spans as JSON over HTTP (OTLP). */
+import { hostAndPort } from './allow-list.ts';
+import { createOutbound, type OutboundOptions } from './call.ts';
+
+const timeoutMs = 5_000;
+const answerBytesMax = 65_536;
+
+/** @param endpoint without `/v1/traces`. The operator named the host, so it may be one of our own network. */
+export function createCollector(
+  endpoint: string,
+  options: OutboundOptions,
+): (batch: string) => Promise<void> {
+  const url = new URL(`${endpoint}/v1/traces`);
+  const outbound = createOutbound({ ...options, allow: new Set([hostAndPort(url)]) });
+  return async (batch) => {
+    const { status } = await outbound({
+      method: 'POST',
+      url,
+      headers: { 'content-type': 'application/json' },
+      body: batch,
+      timeoutMs,
+      answerBytesMax,
+      redirectsMax: 0,
+    });
+    if (status < 200 || status > 299) throw new Error('the collector did not accept the spans');
+  };
+}

@@ -1,0 +1,118 @@
+/** A copy of the embedded database as of one moment, made while servers and commands write to it. */
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { backup, DatabaseSync } from 'node:sqlite';
+import { busyTimeoutMs, databaseFile } from './database.ts';
+
+/** The copy was not made. What was there before is as it was. */
+export class BackupError extends Error {
+  override readonly name = 'BackupError';
+}
+
+export interface BackupOptions {
+  readonly dataDir: string;
+  /** Where the copy goes, a directory that may serve as a data directory afterwards. */
+  readonly directory: string;
+  /** Called after each part that was copied. */
+  readonly onPart?: (copied: number, total: number) => void;
+}
+
+const pagesAtOnce = 1_000;
+
+/**
+ * Resolves when the copy is on the disk under its name, and complete: with 0600 from its first byte on, and never
+ * in the place of another file. It holds no root key.
+ * @returns the number of its pages.
+ * @throws BackupError when the place is taken, or when the database is damaged.
+ */
+export async function backUpSqlite(options: BackupOptions): Promise<number> {
+  const { dataDir, directory, onPart } = options;
+  const source = databaseFile(dataDir);
+  const file = databaseFile(directory);
+  if (!existsSync(source)) throw new BackupError(`There is no database ${source}.`);
+  if (existsSync(file)) throw new BackupError(`${file} exists. Name another directory.`);
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const partial = join(directory, 'strongroom.db.partial');
+  createEmpty(partial);
+  try {
+    const pages = await copyPages({ source, partial, onPart });
+    checkPages(partial);
+    syncFile(partial);
+    // Unlike a rename, a link does not replace what somebody else put there meanwhile.
+    linkSync(partial, file);
+    rmSync(partial);
+    syncFile(dirname(file));
+    return pages;
+  } catch (error) {
+    for (const suffix of ['', '-journal', '-wal', '-shm']) {
+      rmSync(`${partial}${suffix}`, { force: true });
+    }
+    throw error;
+  }
+}
+
+/** SQLite takes an empty file for an empty database, and keeps its mode. */
+function createEmpty(partial: string): void {
+  try {
+    closeSync(openSync(partial, 'wx', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    const message = `${partial} exists: a backup is being written there, or was interrupted.`;
+    throw new BackupError(`${message} Remove it, or name another directory.`);
+  }
+  chmodSync(partial, 0o600);
+}
+
+interface Copying {
+  readonly source: string;
+  readonly partial: string;
+  readonly onPart: BackupOptions['onPart'];
+}
+
+async function copyPages({ source, partial, onPart }: Copying): Promise<number> {
+  const reader = new DatabaseSync(source, { readOnly: true, timeout: busyTimeoutMs });
+  try {
+    // Without a snapshot SQLite begins again whenever another connection has committed, so that the copy of a busy
+    // vault would never end.
+    reader.exec('begin');
+    reader.prepare('select version from schema_version').get();
+    return await backup(reader, partial, {
+      rate: pagesAtOnce,
+      progress: ({ totalPages, remainingPages }) => {
+        onPart?.(totalPages - remainingPages, totalPages);
+      },
+    });
+  } finally {
+    reader.close();
+  }
+}
+
+/** Finds pages that the disk has damaged, in time: while an older backup still exists. */
+function checkPages(partial: string): void {
+  const copy = new DatabaseSync(partial);
+  try {
+    const row = copy.prepare('pragma quick_check(1)').get();
+    if (row?.['quick_check'] === 'ok') return;
+    throw new BackupError('The database is damaged, so no backup was written. Keep the last one.');
+  } finally {
+    copy.close();
+  }
+}
+
+function syncFile(path: string): void {
+  const fd = openSync(path, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

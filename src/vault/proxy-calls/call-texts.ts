@@ -1,0 +1,140 @@
+/** The texts of a call that hold expressions: read once, and written with values. */
+import { isUtf8 } from 'node:buffer';
+import { ExpressionError } from '../../expressions/evaluation/error.ts';
+import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
+import type { Reference } from '../../expressions/reading.ts';
+import {
+  type CompiledText,
+  evaluateText,
+  readText,
+} from '../../expressions/request-texts/compile.ts';
+import { hasExpressions, type TextForm } from '../../expressions/request-texts/forms.ts';
+import type { RequestScope } from '../../expressions/request-texts/scope.ts';
+import type { Json } from '../../lib/json.ts';
+import { createPause } from '../../lib/pauses.ts';
+import { invalidCall } from './called-proxy.ts';
+import type { ProxyCall } from './proxy-call.ts';
+
+/** What of a call is text. */
+export type Writable = Pick<ProxyCall, 'path' | 'query' | 'headers' | 'body'>;
+
+export interface CallTexts {
+  readonly references: readonly Reference[];
+  /**
+   * @param scope without the body, which headers, path and query may name as it is sent on.
+   * @throws VaultError `invalid_proxy_request` naming the part and nothing of a value.
+   */
+  write(scope: RequestScope, evaluation: Evaluation): Writable;
+}
+
+/** A text at its place. */
+interface Placed {
+  readonly part: string;
+  readonly text: CompiledText;
+  readonly put: (writable: Writable, written: string) => Writable;
+}
+
+/**
+ * `undefined` where nothing of a call holds an expression.
+ * @throws VaultError `invalid_proxy_request` naming the part that is not an expression.
+ */
+export async function readCallTexts(call: ProxyCall): Promise<CallTexts | undefined> {
+  const { path, query = '', headers, body } = call;
+  const read = createReader();
+  const bodyText = textOf(call);
+  if (bodyText !== undefined && body.form && hasExpressions(bodyText)) {
+    requireUtf8(call);
+    await read('body', { text: bodyText, form: body.form }, withBody);
+  }
+  if (hasExpressions(path)) await read('path', { text: path, form: 'path' }, withPath);
+  if (hasExpressions(query)) await read('query', { text: query, form: 'query' }, withQuery);
+  for (let at = 1; at < headers.length; at += 2) {
+    const text = headers[at] ?? '';
+    if (!text.includes('{{')) continue;
+    await read(`header ${headers[at - 1]}`, { text, form: 'header' }, withHeader(at));
+  }
+  const { placed } = read;
+  if (placed.length === 0) return undefined;
+  return {
+    references: placed.flatMap(({ text }) => text.references),
+    write: (scope, evaluation) => {
+      let written: Writable = call;
+      let seen: RequestScope | undefined;
+      for (const { part, text, put } of placed) {
+        // The body comes first, if it has expressions at all.
+        if (part !== 'body') seen ??= withRequestBody(scope, textOf(written));
+        written = put(
+          written,
+          at(part, () => evaluateText(text, seen ?? scope, evaluation)),
+        );
+      }
+      return written;
+    },
+  };
+}
+
+type Put = Placed['put'];
+
+function createReader() {
+  const placed: Placed[] = [];
+  const pause = createPause();
+  const read = async (part: string, given: { text: string; form: TextForm }, put: Put) => {
+    const { text, uncompiled } = at(part, () => readText(given.text, given.form));
+    for (const compile of uncompiled) {
+      await pause();
+      at(part, compile);
+    }
+    placed.push({ part, text, put });
+  };
+  return Object.assign(read, { placed });
+}
+
+const withPath: Put = (writable, path) => ({ ...writable, path });
+const withQuery: Put = (writable, query) => ({ ...writable, query });
+const withHeader =
+  (at: number): Put =>
+  (writable, value) => ({ ...writable, headers: writable.headers.with(at, value) });
+const withBody: Put = (writable, text) => ({
+  ...writable,
+  body: { ...writable.body, content: Buffer.from(text) },
+});
+
+/** Only of a body that was read whole. */
+export function textOf({ body: { content, form } }: Pick<ProxyCall, 'body'>): string | undefined {
+  if (form === undefined || !(content instanceof Uint8Array)) return undefined;
+  return Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString('utf8');
+}
+
+/** As transforms see a body: its members where it is JSON. */
+export function jsonOrText(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return text;
+  }
+}
+
+function withRequestBody(scope: RequestScope, body: string | undefined): RequestScope {
+  if (scope.request === undefined || body === undefined) return scope;
+  return { ...scope, request: { ...scope.request, body } };
+}
+
+/** A value is written as UTF-8, and bytes that are not would be replaced. */
+function requireUtf8({ body, headers }: ProxyCall): void {
+  const type = headers.findIndex((name, at) => at % 2 === 0 && /^content-type$/i.test(name));
+  const [, charset = 'utf-8'] = /charset="?([^";\s]+)/i.exec(headers[type + 1] ?? '') ?? [];
+  const isText = body.content instanceof Uint8Array && isUtf8(body.content);
+  if (isText && /^(?:utf-?8|us-ascii)$/i.test(charset)) return;
+  throw invalidCall('body', 'must be UTF-8 to hold expressions');
+}
+
+/** @throws VaultError naming the part, in place of an error of its expressions. */
+export function at<T>(part: string, evaluate: () => T): T {
+  try {
+    return evaluate();
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    const place = error.path ? ` (${error.path})` : '';
+    throw invalidCall(part, `has an expression that fails: ${error.public}${place}`);
+  }
+}

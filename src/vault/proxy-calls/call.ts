@@ -1,0 +1,138 @@
+/** Calling a proxy: what the request refers to is put in, and logged before anything of it leaves. */
+import { type Evaluation, newEvaluation } from '../../expressions/evaluation/evaluation.ts';
+import type { RequestScope } from '../../expressions/request-texts/scope.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { Decide, Done, Effect, Refused } from '../../rules/operation.ts';
+import { holds } from '../../rules/policy.ts';
+import { refuse } from '../../rules/refusal.ts';
+import type { Change, Precondition } from '../../store/change.ts';
+import type { OpenEncrypted } from '../client-keys/open-encrypted.ts';
+import { transformsOf } from '../proxies/transforms.ts';
+import { type CallTexts, jsonOrText, readCallTexts, textOf, type Writable } from './call-texts.ts';
+import { openEncryptedData } from './encrypted-data.ts';
+import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
+import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
+import { type Sending, send } from './send.ts';
+import { type UsedTokens, useTokens } from './use-tokens.ts';
+
+export interface ProxyCalling extends Sending, MakingTokens {
+  readonly clock: Clock;
+  readonly openEncrypted: OpenEncrypted;
+}
+
+const nothingMade: MadeTokens = new Map();
+
+/**
+ * From the decision `invalid_proxy_request` for expressions that cannot be read or evaluated, for tokens
+ * that do not exist or are too many; `forbidden` for tokens that the caller may not use; and what
+ * sending fails with.
+ */
+export function callProxy(tools: ProxyCalling, call: ProxyCall): Decide<ProxyAnswer> {
+  const transforms = transformsOf(call.proxy);
+  const makes = [...transforms.request, ...transforms.response].some(
+    ({ type }) => type === 'tokenize',
+  );
+  let read: Promise<CallTexts | undefined> | undefined;
+  return async (conflict) => {
+    const { caller, proxy } = call;
+    if (makes && !holds(caller.policy, 'token:create')) {
+      const refusal = { entity: 'token', id: '*', permission: 'token:create' } as const;
+      return refuse(caller, tools.clock.now(), refusal);
+    }
+    read ??= proxy.disableDetokenization ? Promise.resolve(undefined) : readCallTexts(call);
+    const texts = await read;
+    if (texts === undefined && transforms.request.length === 0) {
+      return { reachOut: () => send(tools, { call, written: call, made: nothingMade }) };
+    }
+    return completed(tools, { call, texts, conflict });
+  };
+}
+
+interface Completing {
+  readonly call: ProxyCall;
+  readonly texts: CallTexts | undefined;
+  readonly conflict: Precondition | undefined;
+}
+
+/** Everything that is sent, complete, and the entries that say so. */
+async function completed(
+  tools: ProxyCalling,
+  { call, texts, conflict }: Completing,
+): Promise<Effect<ProxyAnswer>> {
+  const evaluation = newEvaluation();
+  const scope = await scopeOf(tools, call);
+  const making = await madeFor(tools, call, { scope, evaluation, conflict });
+  if ('refusal' in making) return making;
+  const now = tools.clock.now();
+  const references = texts?.references ?? [];
+  const used = await useTokens(tools, call, { references, now, evaluation });
+  if ('refusal' in used) return used;
+  const seen = { ...scope, valueOf: used.valueOf, transforms: making.reply };
+  const outcome = attempt(() => texts?.write(seen, evaluation) ?? call);
+  if (outcome instanceof VaultError) return unsent(used, outcome);
+  const [first, ...others] = [...(making.change?.entries ?? []), ...used.entries];
+  return {
+    ...(first && { change: { ...making.change, entries: [first, ...others] } }),
+    reachOut: () => send(tools, { call, written: outcome, made: making.reply }),
+  };
+}
+
+async function scopeOf(tools: ProxyCalling, call: ProxyCall): Promise<RequestScope> {
+  const { configuration, tenant } = call.proxy;
+  return {
+    valueOf: () => undefined,
+    request: { headers: namedHeaders(call.headers) },
+    ...(configuration && { config: Object.fromEntries(configuration.reveal()) }),
+    ...(call.encrypted && {
+      encrypted: await openEncryptedData(tools.openEncrypted, tenant, call.encrypted),
+    }),
+  };
+}
+
+/** By their names as they were sent; the first of several. */
+function namedHeaders(headers: readonly string[]): Readonly<Record<string, string>> {
+  const pairs = headers.flatMap((name, at) =>
+    at % 2 === 0 ? [[name, headers[at + 1] ?? ''] as const] : [],
+  );
+  return Object.fromEntries(pairs.reverse());
+}
+
+interface Making {
+  readonly scope: RequestScope;
+  readonly evaluation: Evaluation;
+  readonly conflict: Precondition | undefined;
+}
+
+type Made = Omit<Done<MadeTokens>, 'change'> & { readonly change?: Change };
+
+/** The tokens that the transforms of the request make, of what the caller sent. */
+async function madeFor(
+  tools: ProxyCalling,
+  call: ProxyCall,
+  { scope, evaluation, conflict }: Making,
+): Promise<Made | Refused> {
+  const { request: transforms } = transformsOf(call.proxy);
+  if (transforms.length === 0) return { reply: nothingMade };
+  const text = textOf(call);
+  const body = text === undefined ? {} : { body: jsonOrText(text) };
+  const headers = namedHeaders(call.headers);
+  const seen = { ...scope, request: { headers, ...body } };
+  const part = 'request_transforms';
+  return makeTokens(tools, call.caller, { transforms, scope: seen, evaluation, part })(conflict);
+}
+
+function attempt(write: () => Writable): Writable | VaultError {
+  try {
+    return write();
+  } catch (error) {
+    if (error instanceof VaultError) return error;
+    throw error;
+  }
+}
+
+/** Whether an expression fails may depend on a value, so whoever tries that is seen in the log. */
+function unsent({ failures: [first, ...others] }: UsedTokens, refusal: VaultError): Refused {
+  if (first === undefined) throw refusal;
+  return { change: { entries: [first, ...others] }, refusal };
+}

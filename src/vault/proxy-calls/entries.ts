@@ -1,0 +1,64 @@
+/** What the log says of a call: which tokens were sent where, before it, and what came of it, after it. */
+import type { Instant } from '../../lib/clock.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { detailed, entryOf, failureOf } from '../../rules/log-entries.ts';
+import type { CalledProxy } from './called-proxy.ts';
+
+export interface LoggedCall {
+  readonly caller: Caller;
+  readonly proxy: Pick<CalledProxy, 'id' | 'destinationUrl'>;
+  readonly method: string;
+}
+
+export interface UsedTarget {
+  readonly entity: 'token' | 'token_intent';
+  readonly id: string;
+}
+
+/** A host has up to 253 characters, and a message up to 250. */
+const hostLengthMax = 120;
+
+/** That a token is going to be sent: never more of the address than its host. */
+export function useEntry(
+  { caller, proxy, method }: LoggedCall,
+  now: Instant,
+  { entity, id }: UsedTarget,
+): LogEntry {
+  const entry =
+    entity === 'token'
+      ? entryOf(caller, now, { entity, id, operation: 'use proxy' })
+      : entryOf(caller, now, { entity, id, operation: 'use proxy' });
+  return detailed(entry, `${method} to ${hostOf(proxy)}, proxy ${proxy.id}`);
+}
+
+function hostOf({ destinationUrl }: Pick<CalledProxy, 'destinationUrl'>): string {
+  const { host } = new URL(destinationUrl);
+  return host.length > hostLengthMax ? `${host.slice(0, hostLengthMax)}…` : host;
+}
+
+export interface CallOutcome {
+  readonly now: Instant;
+  readonly milliseconds: number;
+}
+
+export function respondedEntry(
+  { caller, proxy, method }: LoggedCall,
+  { now, milliseconds }: CallOutcome,
+  status: number,
+): LogEntry {
+  const entry = entryOf(caller, now, { entity: 'proxy', id: proxy.id, operation: 'invoke' });
+  const what = `${method}, the destination responded with ${status}`;
+  return detailed(entry, `${what} after ${milliseconds} ms`);
+}
+
+/** @param reason holds nothing of the request or the response. */
+export function failedEntry(
+  { caller, proxy, method }: LoggedCall,
+  { now, milliseconds }: CallOutcome,
+  reason: string,
+): LogEntry {
+  const attempt = { entity: 'proxy', id: proxy.id, operation: 'invoke' };
+  const entry = failureOf(caller, now, attempt);
+  return detailed(entry, `${method}, ${reason}, after ${milliseconds} ms`);
+}

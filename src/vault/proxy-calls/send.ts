@@ -1,0 +1,164 @@
+/** Sending a completed call, once, and deciding what came of it. */
+import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import type { Metrics } from '../../lib/telemetry/metrics.ts';
+import { OutboundError } from '../../outbound/error.ts';
+import type { Forward } from '../../outbound/forward.ts';
+import type { DecideOutcome, Refused } from '../../rules/operation.ts';
+import type { ResponseTransform } from '../../transforms/definitions.ts';
+import type { Mask } from '../../transforms/mask.ts';
+import type { Masking } from '../../transforms/masking.ts';
+import { transformsOf } from '../proxies/transforms.ts';
+import { jsonOrText, type Writable } from './call-texts.ts';
+import { destinationOf } from './destination.ts';
+import { failedEntry, respondedEntry } from './entries.ts';
+import { failureOfCall } from './failures.ts';
+import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
+import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
+import { readResponseText, untransformable } from './response-body.ts';
+import { answerOf, transformResponse, withoutHeaders } from './transform-response.ts';
+
+export interface Sending extends MakingTokens {
+  readonly clock: Clock;
+  readonly forward: Forward;
+  readonly maskText: Masking['maskText'];
+  readonly metrics: Pick<Metrics, 'proxyCall'>;
+}
+
+export interface Sent {
+  readonly call: ProxyCall;
+  /** What of it goes out in place of what the caller wrote. */
+  readonly written: Writable;
+  /** By the transforms of the request. */
+  readonly made: MadeTokens;
+}
+
+/** Fails in the outcome, with the entry that says so. */
+export async function send(tools: Sending, sent: Sent): Promise<DecideOutcome<ProxyAnswer>> {
+  const { clock, forward, metrics } = tools;
+  const { call, written } = sent;
+  const { proxy } = call;
+  const transforms = transformsOf(proxy).response;
+  const began = performance.now();
+  const ended = (status: number | undefined) => {
+    const milliseconds = Math.round(performance.now() - began);
+    metrics.proxyCall({ proxy: proxy.id, status, seconds: milliseconds / 1000 });
+    return { now: clock.now(), milliseconds };
+  };
+  try {
+    const answer = await forward({
+      method: call.method,
+      ...destinationOf(proxy, written),
+      headers: transforms.some(readsBody) ? readable(written.headers) : written.headers,
+      hopHeaders: call.hopHeaders,
+      body: written.body.content,
+      timeoutMs: proxy.timeoutMs,
+      partition: proxy.tenant.id,
+      clientCertificate: proxy.clientCertificate?.reveal(),
+      signal: call.signal,
+    });
+    const entry = respondedEntry(call, ended(answer.status), answer.status);
+    const isSuccess = answer.status >= 200 && answer.status < 300;
+    if (isSuccess && transforms.length > 0) return transformed(tools, sent, { answer, entry });
+    return async () => ({ change: { entries: [entry] }, reply: answer });
+  } catch (error) {
+    if (!(error instanceof OutboundError)) throw error;
+    const entry = failedEntry(call, ended(undefined), error.message);
+    return refused(entry, call.body.failure() ?? failureOfCall(error, proxy));
+  }
+}
+
+/** A header that says nothing of the body can be added to one of any size. */
+function readsBody(transform: ResponseTransform): boolean {
+  return transform.type !== 'append_header' || /\bres\b/.test(transform.value);
+}
+
+/** Of a part of a body a mask would miss what begins before it. */
+function readable(headers: readonly string[]): string[] {
+  const whole = withoutHeaders(headers, ['accept-encoding', 'range', 'if-range']);
+  return [...whole, 'Accept-Encoding', 'identity'];
+}
+
+interface Responded {
+  readonly answer: ProxyAnswer;
+  readonly entry: LogEntry;
+}
+
+const bodiless: ReadonlySet<number> = new Set([204, 205]);
+
+async function transformed(
+  tools: Sending,
+  { call, made }: Sent,
+  { answer, entry }: Responded,
+): Promise<DecideOutcome<ProxyAnswer>> {
+  const transforms = transformsOf(call.proxy).response;
+  const { configuration, tenant } = call.proxy;
+  const masking = { partition: tenant.id, signal: call.signal };
+  const evaluation = newEvaluation();
+  const hasBody = call.method !== 'HEAD' && !bodiless.has(answer.status);
+  const isPassed = hasBody && !transforms.some(readsBody);
+  try {
+    const encodings = valuesOf(answer.headers, 'content-encoding');
+    const text = hasBody && !isPassed ? await readResponseText(answer.body, encodings) : undefined;
+    const scope = {
+      valueOf: () => undefined,
+      ...(configuration && { config: Object.fromEntries(configuration.reveal()) }),
+      ...(text !== undefined && { res: jsonOrText(text) }),
+    };
+    const making = transforms.flatMap((one) => (one.type === 'tokenize' ? [one] : []));
+    const part = 'response_transforms';
+    const make =
+      making.length > 0 && text !== undefined
+        ? makeTokens(tools, call.caller, { transforms: making, scope, evaluation, part })
+        : undefined;
+    const shape = async (tokens: MadeTokens) => {
+      const given = {
+        transforms,
+        scope: { ...scope, transforms: tokens },
+        evaluation,
+        maskText: (shown: string, mask: Mask) => tools.maskText(shown, mask, masking),
+      };
+      const shaped = await transformResponse({ headers: answer.headers, text }, given);
+      return isPassed ? { ...answer, headers: shaped.headers } : answerOf(answer, shaped);
+    };
+    return async (conflict) => {
+      try {
+        const outcome = await make?.(conflict);
+        if (outcome && 'refusal' in outcome) return withEntry(outcome, entry);
+        const { change, reply = [] } = outcome ?? {};
+        const shaped = await shape(new Map([...made, ...reply]));
+        return {
+          change: { ...change, entries: [entry, ...(change?.entries ?? [])] },
+          reply: shaped,
+        };
+      } catch (error) {
+        return { change: { entries: [entry] }, refusal: failureOfResponse(error, call) };
+      }
+    };
+  } catch (error) {
+    answer.body.destroy();
+    return refused(entry, failureOfResponse(error, call));
+  }
+}
+
+function failureOfResponse(error: unknown, { proxy, signal }: ProxyCall): VaultError {
+  if (error instanceof OutboundError) return failureOfCall(error, proxy);
+  // Nobody reads this, but the entry of the call is committed.
+  if (signal?.aborted && error === signal.reason) return untransformable('the caller has gone');
+  if (!(error instanceof VaultError)) throw error;
+  return error.code === 'bad_gateway' ? error : untransformable(error.public, error.errors);
+}
+
+function refused(entry: LogEntry, refusal: VaultError): DecideOutcome<never> {
+  return async () => ({ change: { entries: [entry] }, refusal });
+}
+
+function withEntry({ change, refusal }: Refused, entry: LogEntry): Refused {
+  return { change: { ...change, entries: [entry, ...change.entries] }, refusal };
+}
+
+function valuesOf(headers: readonly string[], wanted: string): string[] {
+  return headers.filter((_, at) => at % 2 === 1 && headers[at - 1]?.toLowerCase() === wanted);
+}

@@ -1,0 +1,47 @@
+/** One line for each request where the operator asks for it: never a path, a query or a body. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { onBothEngines } from '../support/engines.ts';
+import { startVault, type TestVault } from '../support/vault.ts';
+
+const on = { STRONGROOM_ACCESS_LOG: 'on' };
+
+const linesOf = ({ logged }: TestVault) => logged.filter(({ message }) => message === 'request');
+
+async function until(check: () => boolean): Promise<void> {
+  while (!check()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+onBothEngines('the access log', (engine) => {
+  test('has a line for each request, with its route, its caller and its trace', async (t) => {
+    const vault = await startVault(t, engine, { environment: on });
+    const key = await vault.application();
+    await until(() => linesOf(vault).length > 0);
+    vault.logged.length = 0;
+    const headers = { 'svc-trace-id': 'trace-7' };
+    await vault.send('GET', '/tokens/4242424242424242?xyzzy=1', { key, headers });
+    await vault.send('GET', '/4242424242424242', { headers });
+    await vault.send('POST', '/tokens', { key: 'no key', body: { data: 'xyzzy' }, headers });
+    await until(() => linesOf(vault).length === 3);
+    const lines = linesOf(vault).map(({ fields }) => fields ?? {});
+    const find = (status: number, route: string) =>
+      lines.find((line) => line.status === status && line.route === route);
+    const read = find(400, '/tokens/:id') ?? find(404, '/tokens/:id');
+    assert.equal(read?.method, 'GET');
+    assert.equal(read?.trace_id, 'trace-7');
+    assert.match(read?.tenant_id ?? '', /^[0-9a-f-]{36}$/);
+    assert.match(read?.application_id ?? '', /^[0-9a-f-]{36}$/);
+    assert.ok(Number.isInteger(read?.duration_ms));
+    const { duration_ms: _, ...nowhere } = find(404, 'none') ?? {};
+    assert.deepEqual(nowhere, { method: 'GET', route: 'none', status: 404, trace_id: 'trace-7' });
+    assert.equal(find(401, '/tokens')?.tenant_id, undefined);
+    assert.doesNotMatch(JSON.stringify(lines), /4242|xyzzy|no key/);
+  });
+
+  test('is off unless it is asked for', async (t) => {
+    const vault = await startVault(t, engine);
+    await vault.send('GET', '/ping');
+    await vault.stop();
+    assert.deepEqual(linesOf(vault), []);
+  });
+});

@@ -1,0 +1,138 @@
+/** What operators measure: the store, refusals, jobs and places; on an address of their own where configured. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { writeCertificate } from '../support/certificate.ts';
+import { onBothEngines } from '../support/engines.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
+import { newTenant } from '../support/tenant.ts';
+import { request, startVault, type TestVault } from '../support/vault.ts';
+
+/** The values of a metric by its labels. */
+function valuesIn(text: string, name: string): Map<string, number> {
+  const lines = text.split('\n').filter((line) => new RegExp(`^${name}[{ ]`).test(line));
+  return new Map(
+    lines.map((line) => {
+      const at = line.lastIndexOf(' ');
+      return [line.slice(name.length, at), Number(line.slice(at + 1))];
+    }),
+  );
+}
+
+const metricsAt = async (url: string) => (await request(url, 'GET')).text;
+const exposed = (vault: TestVault) => metricsAt(`${vault.url}/metrics`);
+
+const ownAddress = { STRONGROOM_METRICS_ADDRESS: '127.0.0.1:0' };
+
+onBothEngines('metrics', (engine) => {
+  test('count what was committed, in which groups, and how long it waited and took', async (t) => {
+    const vault = await startVault(t, engine);
+    const key = await vault.application();
+    const before = valuesIn(await exposed(vault), 'strongroom_commits_total');
+    const created = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        vault.send('POST', '/tokens', { key, body: { type: 'token', data: `value ${index}` } }),
+      ),
+    );
+    assert.ok(created.every(({ status }) => status === 201));
+    const text = await exposed(vault);
+    const committed = '{outcome="committed"}';
+    const commits = valuesIn(text, 'strongroom_commits_total');
+    // The first use of a key may be among them.
+    const count = (commits.get(committed) ?? 0) - (before.get(committed) ?? 0);
+    assert.ok(count >= 20 && count <= 21, `${count}`);
+    const [sum] = valuesIn(text, 'strongroom_commit_group_changes_sum').values();
+    assert.equal(
+      sum,
+      [...commits.values()].reduce((a, b) => a + b, 0),
+    );
+    const [groups] = valuesIn(text, 'strongroom_commit_group_changes_count').values();
+    for (const name of ['strongroom_commit_wait_seconds', 'strongroom_commit_duration_seconds']) {
+      assert.deepEqual([...valuesIn(text, `${name}_count`).values()], [groups]);
+    }
+    assert.deepEqual([...valuesIn(text, 'strongroom_queue_changes').values()], [0]);
+    assert.deepEqual([...valuesIn(text, 'strongroom_queue_oldest_seconds').values()], [0]);
+    const pool = valuesIn(text, 'strongroom_pool_waiting');
+    assert.equal(pool.size, engine.name === 'postgres' ? 1 : 0);
+  });
+
+  test('count refusals for keys and limits', async (t) => {
+    const limited = { STRONGROOM_RATE_LIMITS: 'legacy-2024' };
+    const vault = await startVault(t, engine, { environment: limited });
+    await vault.send('GET', '/tokens/x', { key: 'key_test_pvt_nonsense' });
+    const tenant = await newTenant(vault);
+    let status = 0;
+    for (let sent = 0; sent < 2_000 && status !== 429; sent += 50) {
+      const all = await Promise.all(
+        Array.from({ length: 50 }, () => tenant.send('GET', '/tokens')),
+      );
+      status = all.find((one) => one.status === 429)?.status ?? 0;
+    }
+    assert.equal(status, 429);
+    const text = await exposed(vault);
+    assert.deepEqual([...valuesIn(text, 'strongroom_authentication_failures_total').values()], [1]);
+    const [refused = 0] = valuesIn(text, 'strongroom_rate_limited_total').values();
+    assert.ok(refused > 0);
+  });
+
+  test('say how old checkpoints are, how late expiry is, and what room is left', async (t) => {
+    const vault = await startVault(t, engine);
+    const age = async (name: string) => [...valuesIn(await exposed(vault), name).values()];
+    const names = ['strongroom_checkpoint_age_seconds', 'strongroom_expiry_lag_seconds'];
+    for (const name of names) {
+      const [young = -1] = await age(name);
+      assert.ok(young >= 0 && young < 600, `${name} ${young}`);
+    }
+    vault.clock.advance(3_600_000);
+    for (const name of names) {
+      const [old = -1] = await age(name);
+      assert.ok(old >= 3_600, `${name} ${old}`);
+    }
+    const text = await exposed(vault);
+    const done = valuesIn(text, 'strongroom_job_last_success_timestamp_seconds');
+    assert.ok(done.has('{job="expire tokens"}') && done.has('{job="sign log checkpoints"}'));
+    const [free = 0] = valuesIn(text, 'strongroom_disk_free_bytes').values();
+    const [size = 0] = valuesIn(text, 'strongroom_disk_size_bytes').values();
+    assert.ok(free > 0 && free <= size);
+    for (const absent of ['log_export_waiting_characters', 'certificate_end_timestamp_seconds']) {
+      assert.equal(valuesIn(text, `strongroom_${absent}`).size, 0, absent);
+    }
+  });
+
+  test('are on their own address alone where there is one, with the tokens of each tenant when asked', async (t) => {
+    const vault = await startVault(t, engine, { environment: ownAddress });
+    const url = vault.running.metricsUrl ?? '';
+    assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
+    assert.equal((await vault.send('GET', '/metrics')).status, 404);
+    const { paths } = (await vault.send('GET', '/openapi.json')).body;
+    assert.equal('/metrics' in paths, false);
+    const one = await newTenant(vault);
+    const other = await newTenant(vault);
+    await one.token({ type: 'token', data: 'first' });
+    await one.token({ type: 'token', data: 'second' });
+    await other.token({ type: 'card', data: { number: '4242424242424242' } });
+    const plain = await request(url, 'GET');
+    assert.equal(plain.status, 200);
+    assert.match(plain.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
+    assert.equal(valuesIn(plain.text, 'strongroom_tokens').size, 0);
+    const counts = valuesIn(await metricsAt(`${url}?tokens=by-tenant`), 'strongroom_tokens');
+    assert.equal(counts.get(`{tenant="${one.id}"}`), 2);
+    assert.equal(counts.get(`{tenant="${other.id}"}`), 1);
+    const origin = new URL(url).origin;
+    assert.equal((await request(`${origin}/tokens`, 'GET')).status, 404);
+    assert.equal((await request(url, 'POST')).status, 405);
+    await vault.stop();
+    await assert.rejects(request(url, 'GET'));
+  });
+});
+
+onBothEngines('metrics of a vault with TLS', (engine) => {
+  test('say when its certificate ends', async (t) => {
+    const { certFile, keyFile } = writeCertificate(temporaryDirectory(t));
+    const tls = { STRONGROOM_TLS_CERT: certFile, STRONGROOM_TLS_KEY: keyFile };
+    const environment = { ...ownAddress, ...tls };
+    const vault = await startVault(t, engine, { environment });
+    const text = await metricsAt(vault.running.metricsUrl ?? '');
+    const [end = 0] = valuesIn(text, 'strongroom_certificate_end_timestamp_seconds').values();
+    assert.ok(end * 1000 > Date.now());
+  });
+});

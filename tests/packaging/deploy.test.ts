@@ -1,0 +1,79 @@
+/** The files of `deploy/` and the Dockerfile agree with the program: variables, options, limits and times. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { refuseUnknown } from '../../src/config/variables.ts';
+import { bodyBytesMax } from '../../src/http/protocol/body.ts';
+import { requestTimeoutMs } from '../../src/http/transport.ts';
+import { committedPaths, root } from '../support/source.ts';
+
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const { scripts, version } = JSON.parse(read('package.json'));
+
+test('every variable that a file for deployment names is known', () => {
+  const paths = committedPaths().filter((path) => /^(?:deploy\/|Dockerfile$)/.test(path));
+  assert.ok(paths.length > 5);
+  for (const path of paths) {
+    const names = read(path).match(/\bSTRONGROOM_[A-Z_]*[A-Z]\b/g) ?? [];
+    refuseUnknown(Object.fromEntries(names.map((name) => [name, 'x'])));
+  }
+  assert.throws(() => refuseUnknown({ STRONGROOM_ROOT_KEYS: 'x' }), /did you mean/);
+});
+
+test('the container and the systemd unit start Node with the options of npm start', () => {
+  const options = /node ((?:--\S+ )+)bin/.exec(scripts.start)?.[1]?.trim() ?? '';
+  assert.match(options, /^--disable-sigusr1 /);
+  const unit = read('deploy/systemd/strongroom.service');
+  assert.ok(unit.includes(`/usr/bin/node ${options} /opt/strongroom/bin/strongroom.js serve\n`));
+  const words = options.split(' ').map((option) => `"${option}"`);
+  assert.ok(read('Dockerfile').includes(`ENTRYPOINT ["node", ${words.join(', ')}, `));
+  for (const path of ['deploy/systemd/strongroom.service', 'Dockerfile']) {
+    assert.match(read(path), /\bMALLOC_ARENA_MAX=1\b/);
+  }
+  assert.match(unit, /^LimitCORE=0$/m);
+});
+
+test('the manifests run this version as a user without rights, on a file system it cannot write', () => {
+  for (const path of ['embedded', 'postgresql'].map((name) => `deploy/kubernetes/${name}.yaml`)) {
+    const text = read(path);
+    const needed = [
+      `image: strongroom:${version}\n`,
+      'runAsNonRoot: true',
+      'runAsUser: 10001',
+      'seccompProfile: {type: RuntimeDefault}',
+      'allowPrivilegeEscalation: false',
+      'readOnlyRootFilesystem: true',
+      'capabilities: {drop: [ALL]}',
+      'automountServiceAccountToken: false',
+      'enableServiceLinks: false',
+    ];
+    assert.deepEqual(
+      needed.filter((line) => !text.includes(line)),
+      [],
+      path,
+    );
+    for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
+      assert.match(
+        text,
+        new RegExp(`${probe}:\n +httpGet: \\{path: /(?:healthz|readyz), port: https,`),
+      );
+    }
+  }
+});
+
+test('the proxies let through what the vault accepts, and wait longer than it does', () => {
+  const nginx = read('deploy/proxies/nginx.conf');
+  assert.equal(bodyBytesMax, 1024 * 1024);
+  assert.match(nginx, /^ {2}client_max_body_size 1m;$/m);
+  for (const name of ['proxy_request_buffering', 'proxy_buffering']) {
+    assert.match(nginx, new RegExp(`^ {2}${name} +off;$`, 'm'));
+  }
+  const seconds = (text: string, pattern: RegExp) => Number(pattern.exec(text)?.[1]) * 1000;
+  assert.ok(seconds(nginx, /client_body_timeout +(\d+)s/) > requestTimeoutMs);
+  assert.ok(seconds(nginx, /proxy_read_timeout +(\d+)s/) > 2 * requestTimeoutMs);
+  const haproxy = read('deploy/proxies/haproxy.cfg');
+  assert.ok(seconds(haproxy, /timeout server +(\d+)s/) > 2 * requestTimeoutMs);
+  assert.ok(nginx.includes('proxy_set_header X-Forwarded-For $remote_addr;'));
+  assert.ok(haproxy.includes('http-request set-header X-Forwarded-For %[src]'));
+});
