@@ -41,8 +41,8 @@ ${vectorsTable(name)}
 ${prose(
   'An expression is a text with `{{ … }}` in it. It picks a value, changes it with filters, and gives the result. ' +
     'A text that is exactly one `{{ … }}` gives the value with its type; any other gives text. The language is ' +
-    'Liquid with the filters below. Masks, search indexes, fingerprint expressions, ids and bodies of detokenize consist of ' +
-    'expressions.',
+    'Liquid with the filters below. Masks, search indexes, fingerprint expressions, ids and bodies of detokenize ' +
+    'consist of expressions.',
 )}
 ${heading(3, 'standard-filters', 'Standard filters of Liquid')}
 <p>${list(standard.map(code))}</p>

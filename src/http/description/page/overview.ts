@@ -76,7 +76,8 @@ ${prose(
 ${heading(3, 'problems', 'Problems')}
 ${prose(
   'What is refused or fails is a problem document (RFC 9457) of the media type `application/problem+json`. Its ' +
-    '`type` is for programs, its `detail` for people, and `errors` has messages by attribute. It never repeats a value.',
+    '`type` is for programs, its `detail` for people, and `errors` has messages by attribute. It never repeats a ' +
+    'value.',
 )}
 ${problemsTable()}`;
 }
