@@ -30,6 +30,8 @@ export interface Batch {
   readonly entries: readonly LogEntry[];
   /** Rows processed. */
   readonly count: number;
+  /** Rows that were not there any more when they were read, and are looked for again. */
+  readonly absent?: number;
   readonly damage?: VaultError | undefined;
 }
 
@@ -119,8 +121,10 @@ async function workOffTenant<R>(
     if (conflict) {
       all = false;
     } else {
+      const { absent = 0 } = batch;
+      if (absent > 0) all = false;
       count += batch.count;
-      skip += rows.length - batch.count;
+      skip += rows.length - batch.count - absent;
     }
     await pace.rest(batch.count);
   }

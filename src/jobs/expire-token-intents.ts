@@ -4,25 +4,26 @@ import { rowsDue, sizedDue } from '../store/queries/tenant-rows.ts';
 import type { Row } from '../store/tables.ts';
 import { intentWithoutCode } from '../vault/token-intents/row.ts';
 import { type JobTools, keysMax, undamaged, workOff } from './batches.ts';
-import { openedRows } from './opened-rows.ts';
+import { createRowOpening } from './opened-rows.ts';
 import { batchMax } from './pace.ts';
 
 /** Each intent that goes has its own `expire` entry in the same commit. One that was altered stays. */
 export function expireTokenIntents(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store } = tools;
+  const openRows = createRowOpening(store);
   return workOff(tools, stopping, {
     rowsMax: keysMax,
     find: (due) => store.scan(sizedDue('token_intents', 'expires_at', due)),
     decide: async (found, tenant, at) => {
-      const opened = await openedRows(store, tenant, { table: 'token_intents', found });
-      const { done: token_intents, damage } = opened;
+      const opened = await openRows(tenant, { table: 'token_intents', found });
+      const { done: token_intents, ...others } = opened;
       return {
         change: { remove: { token_intents } },
         entries: token_intents.map(({ token_intent_id: id }) =>
           systemEntry({ tenant: tenant.id, at, entity: 'token_intent', id, operation: 'expire' }),
         ),
         count: token_intents.length,
-        damage,
+        ...others,
       };
     },
   });

@@ -2,23 +2,24 @@
 import { systemEntry } from '../rules/log-entries.ts';
 import { sizedDue } from '../store/queries/tenant-rows.ts';
 import { type JobTools, keysMax, workOff } from './batches.ts';
-import { openedRows } from './opened-rows.ts';
+import { createRowOpening } from './opened-rows.ts';
 
 /** Each token that goes has its own `expire` entry in the same commit. One that was altered stays. */
 export function expireTokens(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store } = tools;
+  const openRows = createRowOpening(store);
   return workOff(tools, stopping, {
     rowsMax: keysMax,
     find: (due) => store.scan(sizedDue('tokens', 'expires_at', due)),
     decide: async (found, tenant, at) => {
-      const { done: tokens, damage } = await openedRows(store, tenant, { table: 'tokens', found });
+      const { done: tokens, ...others } = await openRows(tenant, { table: 'tokens', found });
       return {
         change: { remove: { tokens } },
         entries: tokens.map(({ token_id: id }) =>
           systemEntry({ tenant: tenant.id, at, entity: 'token', id, operation: 'expire' }),
         ),
         count: tokens.length,
-        damage,
+        ...others,
       };
     },
   });

@@ -1,6 +1,8 @@
 /** What is due is removed only where it opens: an expiry that was altered would let the vault itself destroy data. */
+import { VaultError } from '../lib/errors.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import { rowsWithIds, type SizedDue } from '../store/queries/tenant-rows.ts';
+import { explainedTables } from '../store/row-states.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { requireBound } from '../values/sealed-row.ts';
@@ -20,32 +22,74 @@ const openings: {
   token_intents: { id: 'token_intent_id', require: requireBoundIntent },
 };
 
+interface Found<T extends OpenedTable> {
+  readonly table: T;
+  readonly found: readonly SizedDue<T>[];
+}
+
+type OpenedTable = keyof typeof openings;
+
+export interface Opened<T extends OpenedTable> {
+  readonly done: readonly SizedDue<T>[];
+  /** Rows that were not there when they were looked up. */
+  readonly absent: number;
+  readonly damage: VaultError | undefined;
+}
+
+/** Opens what one run of a job finds, batch by batch. */
+export type OpenRows = <T extends OpenedTable>(
+  tenant: Tenant,
+  found: Found<T>,
+) => Promise<Opened<T>>;
+
 /**
  * The rows that are as the vault wrote them, in the version in which they were found: one that was changed
- * since is a conflict when it is removed.
+ * since is a conflict when it is removed. One that is gone was removed by somebody else. If it is found
+ * again nevertheless, its id is not stored as the vault stores ids, and it is damage: nobody could remove it.
  */
-export async function openedRows<T extends keyof typeof openings>(
-  store: Store,
-  tenant: Tenant,
-  { table, found }: { readonly table: T; readonly found: readonly SizedDue<T>[] },
-): Promise<ReturnType<typeof undamaged<SizedDue<T>, SizedDue<T>>>> {
-  const { id, require } = openings[table];
-  const nameOf = (row: object) => String((row as Readonly<Record<string, unknown>>)[id]);
-  const done: SizedDue<T>[] = [];
-  let damage: ReturnType<typeof undamaged>['damage'];
-  for (const part of partsOf(found)) {
-    const query = { tenant: tenant.id, column: id, ids: part.map(nameOf) };
-    const rows = await store.select(rowsWithIds<T>(table, query));
-    const stored = new Map(rows.map((row) => [nameOf(row), row]));
-    const opened = undamaged(part, (one) => {
-      const row = stored.get(nameOf(one));
-      if (row) require(tenant, row);
-      return one;
-    });
-    done.push(...opened.done);
-    damage ??= opened.damage;
+export function createRowOpening(store: Pick<Store, 'select'>): OpenRows {
+  const absentBefore = new Set<string>();
+
+  /** Throws the second time. */
+  function noteAbsent(tenant: Tenant, entity: string, id: string): void {
+    const name = `${tenant.id} ${id}`;
+    if (absentBefore.has(name)) throw notAsStored(entity, id);
+    absentBefore.add(name);
   }
-  return { done, damage };
+
+  return async (tenant, { table, found }) => {
+    const { id, require } = openings[table];
+    const { entity } = explainedTables[table];
+    const nameOf = (row: object) => String((row as Readonly<Record<string, unknown>>)[id]);
+    const done: (typeof found)[number][] = [];
+    let absent = 0;
+    let damage: VaultError | undefined;
+    for (const part of partsOf(found)) {
+      const query = { tenant: tenant.id, column: id, ids: part.map(nameOf) };
+      const rows = await store.select(rowsWithIds(table, query));
+      const stored = new Map(rows.map((row) => [nameOf(row), row]));
+      const opened = undamaged(part, (one) => {
+        const row = stored.get(nameOf(one));
+        if (row) require(tenant, row as never);
+        else noteAbsent(tenant, entity, nameOf(one));
+        return { one, isThere: row !== undefined };
+      });
+      for (const { one, isThere } of opened.done) {
+        if (isThere) done.push(one);
+        else absent++;
+      }
+      damage ??= opened.damage;
+    }
+    return { done, absent, damage };
+  };
+}
+
+function notAsStored(entity: string, id: string): VaultError {
+  return new VaultError('integrity', {
+    public: 'A stored value failed its integrity check.',
+    internal: `the id of a ${entity} was altered outside the vault`,
+    altered: { entity, id },
+  });
 }
 
 function partsOf<R extends { readonly bytes: number }>(rows: readonly R[]): readonly R[][] {

@@ -1,7 +1,11 @@
 /** Who can write to the database cannot make the vault destroy data by itself: what jobs remove is checked. */
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
-import { type Engine, onBothEngines } from '../support/engines.ts';
+import { jobsOf } from '../../src/jobs/jobs.ts';
+import type { Store } from '../../src/store/store.ts';
+import { type Engine, engineOf, onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { having } from '../support/sql.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -114,6 +118,54 @@ onBothEngines('An end that was altered in the database', (engine) => {
     assert.equal(reason?.includes('a-secret-id'), false);
     assert.equal(await failuresOf(vault), 1);
   });
+});
+
+onBothEngines('A token that is due', (engine) => {
+  test('and that somebody else removes meanwhile, is no damage and keeps no other back', async (t) => {
+    const { vault, tenant } = await prepare(t, engine);
+    const expires_at = new Date(vault.clock.now() + hour).toISOString();
+    const ids = ['a-1', 'b-1', 'c-1'];
+    for (const id of ids) await tenant.token({ id, type: 'token', data: id, expires_at });
+    vault.clock.advance(2 * hour);
+    const { store } = vault.running.vault;
+    const remove = `delete from tokens where ${having(engine, 'tokens', { token_id: 'b-1' })}`;
+    /** As another server would, between what this one finds and what it reads. */
+    const scan: Store['scan'] = async (query) => {
+      const found = await store.scan(query);
+      await engine.run(vault.place, remove);
+      return found;
+    };
+    const jobs = jobsOf({ ...vault.running.vault, store: { ...store, scan } });
+    const job = jobs.find(({ name }) => name === 'expire tokens');
+    assert.equal(await job?.run(new AbortController().signal), 2);
+    assert.deepEqual(await tenant.rows('tokens'), []);
+    assert.equal((await tenant.logged()).filter((one) => one === 'expire').length, 2);
+  });
+});
+
+test('A token whose id is not even of its type is damage, and the rest of its batch is removed', async (t) => {
+  const engine = engineOf('sqlite');
+  const { vault, tenant } = await prepare(t, engine);
+  const expires_at = new Date(vault.clock.now() + hour).toISOString();
+  for (const id of ['due-1', 'due-2']) {
+    await tenant.token({ id, type: 'token', data: id, expires_at });
+  }
+  const file = join(vault.place.dataDir, 'strongroom.db');
+  const open = () => new DatabaseSync(file, { timeout: 5000, defensive: false });
+  const schema = open();
+  schema.exec('pragma writable_schema = on');
+  schema.exec("update sqlite_schema set sql = replace(sql, ') strict', ')') where name = 'tokens'");
+  schema.close();
+  const planting = open();
+  const columns = planting.prepare('select * from tokens').columns();
+  const names = columns.map(({ name }) => name);
+  const values = names.map((name) => (name === 'token_id' ? '5' : name));
+  planting.exec(`insert into tokens (${names}) select ${values} from tokens limit 1`);
+  planting.close();
+  vault.clock.advance(2 * hour);
+  await assert.rejects(runJob(vault, 'expire tokens'), altered);
+  assert.equal((await tenant.rows('tokens')).length, 1);
+  assert.equal((await tenant.logged()).filter((one) => one === 'expire').length, 2);
 });
 
 async function prepare(t: TestContext, engine: Engine) {

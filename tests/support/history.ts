@@ -138,10 +138,12 @@ function remembered(): Remembered {
   };
 }
 
+const lost: readonly unknown[] = ['ECONNRESET', 'ECONNREFUSED', 'EPIPE'];
+
 /** A server that dies takes the connection with it, before the answer or in the middle of it. */
 function answered(answer: Promise<Received>): Promise<Received | undefined> {
   return answer.catch((error: unknown) => {
-    if (error instanceof TypeError) return undefined;
+    if (error instanceof Error && 'code' in error && lost.includes(error.code)) return undefined;
     throw error;
   });
 }

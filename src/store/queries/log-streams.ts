@@ -5,6 +5,7 @@ import type { TenantId } from '../../lib/ids.ts';
 import { blockMax } from '../../lib/log-chain/block.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
+import { hasExactIntegers } from './logs.ts';
 
 export interface LogStream {
   readonly stream_id: string;
@@ -45,9 +46,11 @@ export function logStreams({ tenant, after, streamsMax }: LogStreamPage): Query<
       last.last_seq, last.hash as last_hash, last.last_at
     from streams s
     join logs first on first.tenant_id = ${tenant} and first.stream_id = s.stream_id and first.first_seq =
-      (select min(first_seq) from logs l where l.tenant_id = ${tenant} and l.stream_id = s.stream_id)
+      (select min(first_seq) from logs l
+        where l.tenant_id = ${tenant} and l.stream_id = s.stream_id and ${hasExactIntegers})
     join logs last on last.tenant_id = ${tenant} and last.stream_id = s.stream_id and last.first_seq =
-      (select max(first_seq) from logs l where l.tenant_id = ${tenant} and l.stream_id = s.stream_id)
+      (select max(first_seq) from logs l
+        where l.tenant_id = ${tenant} and l.stream_id = s.stream_id and ${hasExactIntegers})
     order by s.stream_id`;
   return (db) => ({ compile: () => query.compile(db) });
 }
@@ -71,6 +74,7 @@ export function blocksBeyond({
       .select(['first_seq', 'body'])
       .where('tenant_id', '=', tenant)
       .where('stream_id', '=', stream_id)
+      .where(hasExactIntegers)
       // The key knows beginnings, and a block that ends later begins no earlier than this.
       .where('first_seq', '>', after - blockMax.entries)
       .where('last_seq', '>', after)

@@ -1,4 +1,5 @@
 /** Queries about blocks of the log: by time and what they are about, and by their stream. */
+import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
@@ -22,6 +23,42 @@ export interface BlockSearch {
   readonly limit: number;
 }
 
+/**
+ * All integers of a block are ones that JavaScript holds exactly. Somebody else wrote any other: rounded, it would
+ * be another place, and who goes on after it would never come to an end. Such blocks are found by
+ * {@link alteredBlocks} alone.
+ */
+export const hasExactIntegers = sql<boolean>`${sql.raw(
+  ['first_seq', 'last_seq', 'first_at', 'last_at']
+    .map((name) => `${name} between ${Number.MIN_SAFE_INTEGER} and ${Number.MAX_SAFE_INTEGER}`)
+    .join(' and '),
+)}`;
+
+/** A block that cannot be read; `seq` is where it says that it begins, if that is a number at all. */
+export interface AlteredBlock {
+  readonly tenant_id: TenantId;
+  readonly stream_id: string;
+  readonly seq: number;
+}
+
+/** As many of a tenant's blocks that no other query here gives. Goes through all of its log. */
+export function alteredBlocks(tenant: TenantId, limit: number): Query<AlteredBlock> {
+  const { MIN_SAFE_INTEGER: min, MAX_SAFE_INTEGER: max } = Number;
+  const bounds = sql.raw(`${min} and ${max}`);
+  return (db) =>
+    db
+      .selectFrom('logs')
+      .select(['tenant_id', 'stream_id'])
+      .select(
+        sql<number>`case when first_seq between ${bounds} then first_seq else 0 end`.as('seq'),
+      )
+      .where('tenant_id', '=', tenant)
+      .where(sql<boolean>`not (${hasExactIntegers})`)
+      .orderBy('stream_id')
+      .orderBy('first_seq')
+      .limit(limit);
+}
+
 /** Newest first, by when they end. */
 export function blocksMatching(search: BlockSearch): Query<Row<'logs'>> {
   const { tenant, from, to, endBy, terms, after, limit } = search;
@@ -30,6 +67,7 @@ export function blocksMatching(search: BlockSearch): Query<Row<'logs'>> {
       .selectFrom('logs')
       .selectAll()
       .where('tenant_id', '=', tenant)
+      .where(hasExactIntegers)
       .where('last_at', '>=', from)
       .orderBy('last_at', 'desc')
       .orderBy('stream_id', 'desc')
@@ -71,6 +109,7 @@ export function streamBeginning({
       .selectAll()
       .where('tenant_id', '=', tenant)
       .where('stream_id', '=', stream_id)
+      .where(hasExactIntegers)
       .orderBy('first_seq')
       .limit(limit);
 }
@@ -89,6 +128,7 @@ export function blocksAfter({ tenant, after, limit }: WalkPage<Row<'logs'>>): Qu
       .selectFrom('logs')
       .selectAll()
       .where('tenant_id', '=', tenant)
+      .where(hasExactIntegers)
       .orderBy('stream_id')
       .orderBy('first_seq')
       .limit(limit);

@@ -2,7 +2,7 @@
 import type { TenantId } from '../../lib/ids.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { checkpointsAfter, removalsAfter } from '../../store/queries/log-statements.ts';
-import { blocksAfter } from '../../store/queries/logs.ts';
+import { alteredBlocks, blocksAfter } from '../../store/queries/logs.ts';
 import { nextTenantWithLogs } from '../../store/queries/tenants.ts';
 import type { Row } from '../../store/tables.ts';
 import { streamsOf } from './checkpoints.ts';
@@ -12,6 +12,9 @@ import type { LogRecord } from './records.ts';
 const pageRowsMax = 1_000;
 /** Blocks fetched at a time, each of which has up to 500 entries. */
 export const pageBlocksMax = 200;
+
+/** Blocks that cannot be read, and are named one by one. */
+const alteredBlocksMax = 100;
 
 /** Every record of the tenants' logs. */
 export async function* readLogs(
@@ -23,6 +26,8 @@ export async function* readLogs(
     for await (const signed of removalsOf(store, tenant_id)) yield { kind: 'removal', signed };
     for await (const signed of checkpointsOf(store, tenant_id))
       yield { kind: 'checkpoint', signed };
+    for (const block of await store.select(alteredBlocks(tenant_id, alteredBlocksMax)))
+      yield { kind: 'altered', ...block };
     yield* blocksOf(store, tenant_id);
     yield { kind: 'end', tenant_id };
   }

@@ -4,6 +4,7 @@ import { isObject } from '../../lib/json.ts';
 import { chainBlock, type LogBlock } from '../../lib/log-chain/block.ts';
 import { codeOf, type Disclosure, disclosureOf } from '../../lib/log-chain/disclosure.ts';
 import { type ChainedEntry, streamSeed } from '../../lib/log-chain/entries.ts';
+import type { AlteredBlock } from '../../store/queries/logs.ts';
 import { openRemoval, type Signed } from './statements.ts';
 
 /**
@@ -16,6 +17,8 @@ export type LogRecord =
   | { readonly kind: 'entries'; readonly entries: readonly ChainedEntry[] }
   /** The entries as a database holds them. */
   | { readonly kind: 'blocks'; readonly blocks: readonly LogBlock[] }
+  /** A block that was altered so that it cannot be read, and is left out; `seq` as in {@link AlteredBlock}. */
+  | ({ readonly kind: 'altered' } & AlteredBlock)
   /** A line that is not exactly what an export writes. */
   | { readonly kind: 'unreadable'; readonly line: number };
 
@@ -46,6 +49,10 @@ export function formatRecord(record: LineRecord): string {
   const { kind } = record;
   if (kind === 'entries') return record.entries.map(formatEntry).join('');
   if (kind === 'unreadable') return '';
+  if (kind === 'altered') {
+    const { tenant_id, stream_id, seq } = record;
+    return `${JSON.stringify({ kind, tenant_id, stream_id, seq })}\n`;
+  }
   if (!('signed' in record)) return `${JSON.stringify({ kind, tenant_id: record.tenant_id })}\n`;
   const { statement, public_key, signature } = record.signed;
   return `${JSON.stringify({ kind, statement, public_key, signature })}\n`;
@@ -110,5 +117,10 @@ function recordOf(value: Readonly<Record<string, unknown>>): LineRecord | undefi
     return { kind, signed: value as unknown as Signed };
   }
   const tenant_id = parseUuid<TenantId>(String(value['tenant_id']));
+  if (kind === 'altered') {
+    const { stream_id, seq } = value;
+    if (tenant_id === undefined || typeof stream_id !== 'string') return undefined;
+    return Number.isSafeInteger(seq) ? { kind, tenant_id, stream_id, seq: Number(seq) } : undefined;
+  }
   return tenant_id && (kind === 'begin' || kind === 'end') ? { kind, tenant_id } : undefined;
 }

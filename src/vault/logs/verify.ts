@@ -81,6 +81,13 @@ export class LogVerifier {
       case 'removal':
         this.#takeRemoval(record.signed);
         break;
+      case 'altered': {
+        const { kind: _, ...place } = record;
+        const message =
+          'a block was altered so that its place or time is no number that the vault writes';
+        this.#findings.push({ kind: 'edited', ...place, message });
+        break;
+      }
       case 'unreadable': {
         const message = `line ${record.line} is not as an export writes it`;
         this.#findings.push({ kind: 'unreadable', seq: record.line, message });
