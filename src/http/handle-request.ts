@@ -116,7 +116,8 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
 /** A route that needs no key. */
 export function openHandlerOf({ handle }: OpenRoute): Handle {
   return async (exchange) => {
-    const { status, body, mediaType } = await handle();
+    const { status, body, mediaType, headers = {} } = await handle();
+    exchange.setHeaders(headers);
     if (typeof body === 'string') exchange.send(status, body, mediaType);
     else if (body === undefined) exchange.send(status);
     else exchange.send(status, JSON.stringify(body), jsonMediaType);

@@ -22,11 +22,13 @@ interface Vector {
 }
 
 function vectorsOf(name: string): Vector[] {
-  return JSON.parse(readFileSync(new URL(`../vectors/${name}`, import.meta.url), 'utf8'));
+  return JSON.parse(
+    readFileSync(new URL(`../../src/expressions/vectors/${name}`, import.meta.url), 'utf8'),
+  );
 }
 
-const published = vectorsOf('expressions.json');
-const own = vectorsOf('expressions-filters.json');
+const published = vectorsOf('published.json');
+const own = vectorsOf('filters.json');
 
 describe('published vectors', () => {
   for (const vector of published) it(nameOf(vector), () => check(vector));

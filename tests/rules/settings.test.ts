@@ -45,7 +45,7 @@ suite('quotas', () => {
       ['token_intent_retention', '49h'],
     ] as const) {
       const errors = errorsOf(() => parseQuota(name, text));
-      assert.match(errors?.[name]?.[0] ?? '', /90s, 15m, 2h, 7d/);
+      assert.match(errors?.[name]?.[0] ?? '', /90s, 15m, 2h or 7d/);
     }
   });
 

@@ -52,7 +52,14 @@ export const doors: Doors = {
   'http/limits': ['http/protocol', 'http/schemas'],
   'http/proxy': ['http/limits', 'http/protocol'],
   http: ['http/limits', 'http/protocol', 'http/proxy'],
-  'http/routes': ['http', 'http/protocol', 'http/schemas'],
+  'http/description': [
+    'http/description/operations',
+    'http/protocol',
+    'http/proxy',
+    'http/schemas',
+  ],
+  'http/description/page': ['http/description', 'http/protocol', 'http/schemas'],
+  'http/routes': ['http/description', 'http/description/page', 'http/protocol', 'http/schemas'],
 };
 
 export const filesPerFolderMax = 20;

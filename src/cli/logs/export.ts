@@ -22,9 +22,8 @@ import { openLog, optionalText, placeFlags } from './place.ts';
 export const logsExport: Command = {
   summary:
     'Write the audit log as newline-delimited JSON, with its hashes, checkpoints and removals. ' +
-    'Exporting the configured log is an entry in it and needs the root key. With --shown or ' +
-    '--through only the entries are written that match: a list for people, which logs verify ' +
-    'does not take.',
+    'Exporting the configured log is an entry in it and needs the root key. With --shown or --through ' +
+    'only the entries are written that match: a list for people, which logs verify does not take.',
   flags: {
     ...placeFlags,
     out: {

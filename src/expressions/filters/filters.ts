@@ -28,6 +28,8 @@ export type Applied = (input: unknown, evaluation: Evaluation) => unknown;
 
 export interface ExpressionFilter {
   readonly argumentsMax: number;
+  /** In their order, for the reference. */
+  readonly arguments: readonly Pick<Argument<unknown>, 'name' | 'form' | 'fallback'>[];
   /** How many times the length of an argument is charged when it is only known at the evaluation. */
   readonly argumentWeight: number;
   /** @throws ExpressionError naming the argument that is missing or of the wrong kind. */
@@ -48,6 +50,7 @@ function filter<T, const Arguments extends readonly Argument<unknown>[]>(
 ) {
   return (name: string): ExpressionFilter => ({
     argumentsMax: expected.length,
+    arguments: expected,
     argumentWeight: Math.max(1, ...expected.map(({ weight = 1 }) => weight)),
     apply(given) {
       const values = valuesOf(name, expected, given) as ArgumentValues<Arguments>;

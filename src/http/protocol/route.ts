@@ -135,4 +135,5 @@ export interface OpenReply {
   /** An object is sent as JSON, a text under its media type. */
   readonly body?: object | string;
   readonly mediaType?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }

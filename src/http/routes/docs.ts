@@ -1,7 +1,9 @@
 /** Routes that describe the service: the OpenAPI document, a page for people, and its metrics. */
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
-import { docsPage } from '../docs-page.ts';
-import { openapiOf } from '../openapi.ts';
+import { openapiOf } from '../description/openapi.ts';
+import { operationsOf } from '../description/operation.ts';
+import { docsPage } from '../description/page/page.ts';
+import { contentSecurityPolicy } from '../description/page/style.ts';
 import type { OpenRoute, Route } from '../protocol/route.ts';
 
 export interface Described {
@@ -18,10 +20,10 @@ export function docsRoutes({ metrics, showsMetrics, ...described }: Described): 
   let document: object | undefined;
   let page: string | undefined;
   const describe = () => {
-    document ??= openapiOf(described);
+    document ??= openapiOf({ ...described, openRoutes: [...described.openRoutes, ...own] });
     return document;
   };
-  return [
+  const own: OpenRoute[] = [
     {
       path: '/openapi.json',
       summary: 'This interface as an OpenAPI document',
@@ -31,12 +33,21 @@ export function docsRoutes({ metrics, showsMetrics, ...described }: Described): 
       path: '/docs',
       summary: 'This interface as a page',
       handle: async () => {
-        page ??= docsPage(describe());
-        return { status: 200, body: page, mediaType: 'text/html; charset=utf-8' };
+        page ??= docsPage({
+          document: describe(),
+          operations: operationsOf(described.routes),
+        });
+        return {
+          status: 200,
+          body: page,
+          mediaType: 'text/html; charset=utf-8',
+          headers: { 'content-security-policy': contentSecurityPolicy },
+        };
       },
     },
     ...(showsMetrics ? [metricsRoute(metrics)] : []),
   ];
+  return own;
 }
 
 function metricsRoute(metrics: Metrics): OpenRoute {

@@ -8,19 +8,25 @@ const kind = Type.Enum(['public', 'private', 'management']);
 export const permissionQuery = Type.Object({ application_type: Type.Optional(kind) }, strict);
 
 export const permissionList = Type.Array(
-  Type.Object({ type: text, description: text, application_types: Type.Array(kind) }),
+  Type.Object(
+    { type: text, description: text, application_types: Type.Array(kind) },
+    { title: 'Permission' },
+  ),
 );
 
-export const applicationTemplate = Type.Object({
-  id: uuid,
-  name: text,
-  description: text,
-  application_type: kind,
-  template_type: text,
-  is_starter: Type.Boolean(),
-  rules: accessRules,
-  permissions: Type.Array(text),
-});
+export const applicationTemplate = Type.Object(
+  {
+    id: uuid,
+    name: text,
+    description: text,
+    application_type: kind,
+    template_type: text,
+    is_starter: Type.Boolean(),
+    rules: accessRules,
+    permissions: Type.Array(text),
+  },
+  { title: 'ApplicationTemplate' },
+);
 
 export const accessQuestion = Type.Object(
   {
@@ -30,7 +36,7 @@ export const accessQuestion = Type.Object(
     token_id: nullable(text),
     container: nullable(text),
   },
-  strict,
+  { ...strict, title: 'AccessQuestion' },
 );
 
 const rule = accessRules.items;
@@ -49,11 +55,23 @@ export const accessExplanation = Type.Object(
     shown: Type.Enum(['plaintext', 'masked', 'nothing']),
     reason: text,
     rules: Type.Array(
-      Type.Object({
-        ...rule.properties,
-        verdict: Type.Enum(['decides', 'other_permission', 'other_tokens', 'not_reached', 'void']),
-      }),
+      Type.Object(
+        {
+          ...rule.properties,
+          verdict: Type.Enum([
+            'decides',
+            'other_permission',
+            'other_tokens',
+            'not_reached',
+            'void',
+          ]),
+        },
+        { title: 'ExplainedRule' },
+      ),
     ),
   },
-  { description: 'What a key may do, and which rule decides it. No data of the token is shown.' },
+  {
+    title: 'AccessExplanation',
+    description: 'What a key may do, and which rule decides it. No data of the token is shown.',
+  },
 );

@@ -8,7 +8,7 @@ const condition = Type.Object(
     operator: Type.Enum(['equals', 'starts_with']),
     value: text,
   },
-  strict,
+  { ...strict, title: 'AccessCondition' },
 );
 
 const accessRule = Type.Object(
@@ -20,7 +20,7 @@ const accessRule = Type.Object(
     permissions: Type.Array(text),
     transform: Type.Enum(['redact', 'mask', 'reveal']),
   },
-  strict,
+  { ...strict, title: 'AccessRuleRequest' },
 );
 
 /** What a request may give: to an application, or to a session. */
@@ -29,7 +29,9 @@ export const accessRequest = {
   rules: nullable(Type.Array(accessRule)),
 };
 
-export const accessRules = Type.Array(Type.Object({ ...accessRule.properties }));
+export const accessRules = Type.Array(
+  Type.Object({ ...accessRule.properties }, { title: 'AccessRule' }),
+);
 
 export const applicationName = line({ minLength: 1, maxLength: 200 });
 const applicationType = Type.Enum(['public', 'private', 'management']);
@@ -41,10 +43,13 @@ export const applicationRequest = Type.Object(
     ...accessRequest,
     create_key: nullable(Type.Boolean()),
   },
-  strict,
+  { ...strict, title: 'ApplicationRequest' },
 );
 
-export const applicationUpdate = Type.Object({ name: applicationName, ...accessRequest }, strict);
+export const applicationUpdate = Type.Object(
+  { name: applicationName, ...accessRequest },
+  { ...strict, title: 'ApplicationUpdate' },
+);
 
 export const applicationKey = Type.Object(
   {
@@ -58,24 +63,28 @@ export const applicationKey = Type.Object(
     last_used_at: Type.Optional(timestamp),
   },
   {
+    title: 'ApplicationKey',
     description: 'A key of an application. Only the response to its creation has the text, `key`.',
   },
 );
 
-export const application = Type.Object({
-  id: uuid,
-  tenant_id: uuid,
-  name: text,
-  type: text,
-  key: Type.Optional(text),
-  keys: Type.Array(applicationKey),
-  permissions: Type.Array(text),
-  rules: accessRules,
-  created_by: Type.Optional(uuid),
-  created_at: timestamp,
-  modified_by: Type.Optional(uuid),
-  modified_at: Type.Optional(timestamp),
-});
+export const application = Type.Object(
+  {
+    id: uuid,
+    tenant_id: uuid,
+    name: text,
+    type: text,
+    key: Type.Optional(text),
+    keys: Type.Array(applicationKey),
+    permissions: Type.Array(text),
+    rules: accessRules,
+    created_by: Type.Optional(uuid),
+    created_at: timestamp,
+    modified_by: Type.Optional(uuid),
+    modified_at: Type.Optional(timestamp),
+  },
+  { title: 'Application' },
+);
 
 export const applicationPage = offsetPage(application);
 

@@ -2,7 +2,10 @@
 import Type from 'typebox';
 import { nullable, strict, text, timestamp, uuid } from './shared.ts';
 
-export const clientKeyRequest = Type.Object({ expires_at: nullable(text) }, strict);
+export const clientKeyRequest = Type.Object(
+  { expires_at: nullable(text) },
+  { ...strict, title: 'EncryptionKeyRequest' },
+);
 
 export const clientKey = Type.Object(
   {
@@ -13,6 +16,7 @@ export const clientKey = Type.Object(
     created_at: timestamp,
   },
   {
+    title: 'EncryptionKey',
     description:
       'A key by which clients encrypt for the vault. Only the response to its creation has the public key.',
   },

@@ -8,12 +8,13 @@ export const bankVerificationRequest = Type.Object(
     country_code: nullable(line({ maxLength: 2 })),
     routing_number: nullable(line({ maxLength: 9 })),
   },
-  strict,
+  { ...strict, title: 'BankVerificationRequest' },
 );
 
-export const bankVerification = Type.Object({
-  status: Type.Enum(['enabled', 'disabled', 'inconclusive']),
-});
+export const bankVerification = Type.Object(
+  { status: Type.Enum(['enabled', 'disabled', 'inconclusive']) },
+  { title: 'BankVerification' },
+);
 
 export const cardDetailsQuery = Type.Object(
   { bin: Type.String({ description: 'The first 6 to 8 digits of a card number, never more.' }) },
@@ -22,15 +23,18 @@ export const cardDetailsQuery = Type.Object(
 
 const known = Type.Union([text, Type.Null()]);
 
-const network = Type.Object({
-  brand: known,
-  funding: known,
-  segment: known,
-  issuer: Type.Object({ country: known, name: known }),
-  bin_range: Type.Array(Type.Object({ bin_min: text, bin_max: text })),
-});
+const network = Type.Object(
+  {
+    brand: known,
+    funding: known,
+    segment: known,
+    issuer: Type.Object({ country: known, name: known }, { title: 'CardIssuer' }),
+    bin_range: Type.Array(Type.Object({ bin_min: text, bin_max: text }, { title: 'BinRange' })),
+  },
+  { title: 'CardNetwork' },
+);
 
-export const cardDetails = Type.Object({
-  ...network.properties,
-  additional: Type.Array(network),
-});
+export const cardDetails = Type.Object(
+  { ...network.properties, additional: Type.Array(network) },
+  { title: 'CardDetails' },
+);

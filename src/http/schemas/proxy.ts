@@ -22,7 +22,7 @@ const optional = {
   response_transform: Type.Optional(anyJson),
   request_transforms: nullable(transforms),
   response_transforms: nullable(transforms),
-  application: nullable(Type.Object({ id: text }, strict)),
+  application: nullable(Type.Object({ id: text }, { ...strict, title: 'ProxyApplication' })),
   configuration: nullable(entries),
   require_auth: nullable(Type.Boolean()),
   disable_detokenization: nullable(Type.Boolean()),
@@ -38,13 +38,13 @@ const optional = {
 
 export const proxyRequest = Type.Object(
   { name: proxyName, destination_url: text, ...optional },
-  strict,
+  { ...strict, title: 'ProxyRequest' },
 );
 
 /** Without null where a proxy cannot be without it. */
 export const proxyPatch = Type.Object(
   { name: Type.Optional(proxyName), destination_url: Type.Optional(text), ...optional },
-  strict,
+  { ...strict, title: 'ProxyPatch' },
 );
 
 const withoutValue = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
@@ -68,7 +68,9 @@ export const proxy = Type.Object(
     proxy_host: withoutValue(text),
     allowed_paths: Type.Optional(Type.Array(text)),
     allowed_methods: Type.Optional(Type.Array(text)),
-    client_certificate: Type.Optional(Type.Object({ subject: text, expires_at: timestamp })),
+    client_certificate: Type.Optional(
+      Type.Object({ subject: text, expires_at: timestamp }, { title: 'ClientCertificate' }),
+    ),
     state: text,
     created_by: uuid,
     created_at: timestamp,
@@ -76,6 +78,7 @@ export const proxy = Type.Object(
     modified_at: Type.Optional(timestamp),
   },
   {
+    title: 'Proxy',
     description:
       'A proxy. The values of its configuration are null for keys without proxy:update. Its key is for ' +
       'those who call it.',

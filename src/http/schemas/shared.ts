@@ -24,14 +24,20 @@ export const nullable = <T extends TSchema>(schema: T) =>
 
 /** A page of a cursor list. */
 export const cursorPage = <T extends TSchema>(item: T) =>
-  Type.Object({
-    pagination: Type.Object({
-      page_size: Type.Integer(),
-      page_number: Type.Optional(Type.Integer()),
-      next: Type.Optional(text),
-    }),
-    data: Type.Array(item),
-  });
+  Type.Object(
+    {
+      pagination: Type.Object(
+        {
+          page_size: Type.Integer(),
+          page_number: Type.Optional(Type.Integer()),
+          next: Type.Optional(text),
+        },
+        { title: 'CursorPagination' },
+      ),
+      data: Type.Array(item),
+    },
+    { title: `${titleOf(item)}List` },
+  );
 
 /** What the query of an offset list may have in addition to its filters. */
 export const pageQuery = {
@@ -42,13 +48,24 @@ export const pageQuery = {
 
 /** A page of an offset list, which can also be followed by its cursor. */
 export const offsetPage = <T extends TSchema>(item: T) =>
-  Type.Object({
-    pagination: Type.Object({
-      total_items: Type.Integer(),
-      page_number: Type.Integer(),
-      page_size: Type.Integer(),
-      total_pages: Type.Integer(),
-      next: Type.Optional(text),
-    }),
-    data: Type.Array(item),
-  });
+  Type.Object(
+    {
+      pagination: Type.Object(
+        {
+          total_items: Type.Integer(),
+          page_number: Type.Integer(),
+          page_size: Type.Integer(),
+          total_pages: Type.Integer(),
+          next: Type.Optional(text),
+        },
+        { title: 'PagePagination' },
+      ),
+      data: Type.Array(item),
+    },
+    { title: `${titleOf(item)}Page` },
+  );
+
+/** The name of a schema in the description; what has none is written where it is used. */
+export function titleOf(schema: object): string | undefined {
+  return 'title' in schema ? String(schema.title) : undefined;
+}

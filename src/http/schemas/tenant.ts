@@ -3,34 +3,40 @@ import Type from 'typebox';
 import { applicationName } from './application.ts';
 import { nullable, strict, text, textMap, timestamp, uuid } from './shared.ts';
 
-export const tenant = Type.Object({
-  id: uuid,
-  name: text,
-  type: text,
-  settings: textMap,
-  quotas: Type.Record(Type.String(), Type.Integer(), {
-    description: 'Set by the operator. Durations are milliseconds.',
-  }),
-  created_at: timestamp,
-  modified_by: Type.Optional(uuid),
-  modified_at: Type.Optional(timestamp),
-});
+export const tenant = Type.Object(
+  {
+    id: uuid,
+    name: text,
+    type: text,
+    settings: textMap,
+    quotas: Type.Record(Type.String(), Type.Integer(), {
+      description: 'Set by the operator. Durations are milliseconds.',
+    }),
+    created_at: timestamp,
+    modified_by: Type.Optional(uuid),
+    modified_at: Type.Optional(timestamp),
+  },
+  { title: 'Tenant' },
+);
 
 export const tenantUpdate = Type.Object(
   { name: applicationName, settings: nullable(textMap) },
-  strict,
+  { ...strict, title: 'TenantUpdate' },
 );
 
-export const usageReport = Type.Object({
-  total_tokens: Type.Integer(),
-  token_report: Type.Object({
+export const usageReport = Type.Object(
+  {
     total_tokens: Type.Integer(),
-    monthly_active_tokens: Type.Integer({
-      description: 'Tokens created since the month began, in UTC.',
+    token_report: Type.Object({
+      total_tokens: Type.Integer(),
+      monthly_active_tokens: Type.Integer({
+        description: 'Tokens created since the month began, in UTC.',
+      }),
+      metrics_by_type: Type.Record(
+        Type.String(),
+        Type.Object({ count: Type.Integer(), last_created_at: timestamp }),
+      ),
     }),
-    metrics_by_type: Type.Record(
-      Type.String(),
-      Type.Object({ count: Type.Integer(), last_created_at: timestamp }),
-    ),
-  }),
-});
+  },
+  { title: 'UsageReport' },
+);

@@ -41,10 +41,10 @@ export const tokenSearch = Type.Object(
     size: nullable(Type.Integer({ minimum: 0, maximum: 100 })),
     start: nullable(start),
   },
-  strict,
+  { ...strict, title: 'TokenPageSearch' },
 );
 
 export const tokenCursorSearch = Type.Object(
   { query, size: tokenSearch.properties.size, start: tokenSearch.properties.start },
-  strict,
+  { ...strict, title: 'TokenSearch' },
 );

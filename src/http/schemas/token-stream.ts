@@ -5,13 +5,16 @@ import { strict, text } from './shared.ts';
 import { token } from './token.ts';
 import { tokensCursorQuery } from './token-list.ts';
 
-const problem = Type.Object({
-  type: text,
-  title: text,
-  status: Type.Integer(),
-  detail: text,
-  errors: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
-});
+export const problem = Type.Object(
+  {
+    type: text,
+    title: text,
+    status: Type.Integer(),
+    detail: text,
+    errors: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
+  },
+  { title: 'Problem', description: 'Why a request was refused, or failed (RFC 9457).' },
+);
 
 export const createdLine = Type.Object(
   {
@@ -21,6 +24,7 @@ export const createdLine = Type.Object(
     problem: Type.Optional(problem),
   },
   {
+    title: 'CreatedLine',
     description:
       'The result of one line of the request: the token, or the problem. A line that has only a problem ' +
       'ends a response that could not continue; the lines after the last numbered one were not processed.',
@@ -34,6 +38,7 @@ export const exportedLine = Type.Object(
     problem: Type.Optional(problem),
   },
   {
+    title: 'ExportedLine',
     description:
       'A token. Only the last line is different: the number of tokens exported, or the problem that ' +
       'ended the export early.',

@@ -2,13 +2,16 @@
 import Type from 'typebox';
 import { anyJson, nullable, strict, text, textMap, timestamp, uuid } from './shared.ts';
 
-const cardDetails = Type.Object({
-  bin: Type.Optional(text),
-  last4: Type.Optional(text),
-  expiration_month: Type.Optional(Type.Integer()),
-  expiration_year: Type.Optional(Type.Integer()),
-  brand: Type.Optional(text),
-});
+const cardDetails = Type.Object(
+  {
+    bin: Type.Optional(text),
+    last4: Type.Optional(text),
+    expiration_month: Type.Optional(Type.Integer()),
+    expiration_year: Type.Optional(Type.Integer()),
+    brand: Type.Optional(text),
+  },
+  { title: 'CardSummary' },
+);
 
 /** A token as it leaves. What is not listed here is dropped, whatever a handler gave. */
 export const token = Type.Object(
@@ -19,10 +22,13 @@ export const token = Type.Object(
     data: Type.Optional(anyJson),
     card: Type.Optional(cardDetails),
     bank: Type.Optional(
-      Type.Object({
-        routing_number: Type.Optional(text),
-        account_number_last4: Type.Optional(text),
-      }),
+      Type.Object(
+        {
+          routing_number: Type.Optional(text),
+          account_number_last4: Type.Optional(text),
+        },
+        { title: 'BankSummary' },
+      ),
     ),
     network_token: Type.Optional(cardDetails),
     mask: Type.Optional(anyJson),
@@ -37,13 +43,17 @@ export const token = Type.Object(
     modified_by: Type.Optional(uuid),
     modified_at: Type.Optional(timestamp),
     _extras: Type.Optional(
-      Type.Object({
-        deduplicated: Type.Boolean(),
-        deduplication_behavior: Type.Optional(text),
-      }),
+      Type.Object(
+        {
+          deduplicated: Type.Boolean(),
+          deduplication_behavior: Type.Optional(text),
+        },
+        { title: 'TokenExtras' },
+      ),
     ),
   },
   {
+    title: 'Token',
     description:
       'A token. The transform of the access rule that applies decides how its data is shown.',
   },
@@ -67,7 +77,7 @@ export const tokenRequest = Type.Object(
     expires_at: nullable(text),
     privacy,
   },
-  strict,
+  { ...strict, title: 'TokenRequest' },
 );
 
 export const tokenPatch = Type.Object(
@@ -82,5 +92,5 @@ export const tokenPatch = Type.Object(
     expires_at: nullable(text),
     privacy,
   },
-  strict,
+  { ...strict, title: 'TokenPatch' },
 );

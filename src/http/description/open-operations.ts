@@ -1,0 +1,44 @@
+/** What is said about the routes that need no key. */
+import type { OpenRoute } from '../protocol/route.ts';
+import type { Schema } from './components.ts';
+
+export interface OpenOperation {
+  readonly id: string;
+  readonly tag: string;
+  readonly path: string;
+  readonly summary: string;
+  /** By status; of a response without a body `undefined`. */
+  readonly responses: Readonly<Record<number, Content | undefined>>;
+}
+
+interface Content {
+  readonly mediaType: string;
+  readonly schema: Schema;
+}
+
+const text = (mediaType: string): Content => ({ mediaType, schema: { type: 'string' } });
+const json = (schema: Schema): Content => ({ mediaType: 'application/json', schema });
+const status = json({
+  type: 'object',
+  required: ['status'],
+  properties: { status: { type: 'string', description: 'The state in words.' } },
+});
+
+interface Row extends Pick<OpenOperation, 'id' | 'responses'> {}
+
+const rows: Readonly<Record<string, Row>> = {
+  '/ping': { id: 'ping', responses: { 200: undefined } },
+  '/healthz': { id: 'getHealth', responses: { 200: status } },
+  '/readyz': { id: 'getReadiness', responses: { 200: status, 503: status } },
+  '/openapi.json': { id: 'getDescription', responses: { 200: json({ type: 'object' }) } },
+  '/docs': { id: 'getReference', responses: { 200: text('text/html') } },
+  '/metrics': { id: 'getMetrics', responses: { 200: text('text/plain') } },
+};
+
+export function openOperationsOf(routes: readonly OpenRoute[]): readonly OpenOperation[] {
+  return routes.map(({ path, summary }) => {
+    const id = `get${path.replaceAll(/\W+(\w)/g, (_, letter: string) => letter.toUpperCase())}`;
+    const { [path]: row = { id, responses: { 200: undefined } } } = rows;
+    return { ...row, tag: 'Service', path, summary };
+  });
+}

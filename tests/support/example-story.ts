@@ -1,0 +1,115 @@
+/** Sends the examples of the description in their order, as one story about a tenant. */
+import assert from 'node:assert/strict';
+import type { Operation } from '../../src/http/description/operation.ts';
+import { tokenTypeNames } from '../../src/http/description/token-requests.ts';
+import { tokenData } from '../../src/http/schemas/token-data.ts';
+import type { TestTenant } from './tenant.ts';
+import { type Received, revealEverything } from './vault.ts';
+
+/** What the vault makes up itself: what stands for it in an example becomes what it really was. */
+const madeUp = /^(?:.f3a1c2e-8b4d-|key_test_|Nonce0|20\d\d-|-----BEGIN)/;
+
+export interface Step {
+  readonly operation: Operation;
+  readonly received: Received;
+}
+
+/** @throws AssertionError for an example that the vault does not answer as it says. */
+export async function runExamples(
+  tenant: TestTenant,
+  operations: readonly Operation[],
+): Promise<readonly Step[]> {
+  const keys = await keysOf(tenant);
+  await storeExamples(tenant);
+  const real = new Map<string, string>();
+  const story: Step[] = [];
+  for (const operation of operations) {
+    const { row, route, method, path, isStream } = operation;
+    assert.ok(row, `${method} ${path} has no example`);
+    const { params = {}, query, body, reply, status = route.reply.status } = row.example;
+    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
+      const value = params[name];
+      assert.ok(value !== undefined, `${method} ${path}: ${name}`);
+      return encodeURIComponent(substitute(value, real));
+    });
+    const search = new URLSearchParams(JSON.parse(substitute(JSON.stringify(query ?? {}), real)));
+    const kind = (['private', 'public', 'management'] as const).find((one) =>
+      operation.kinds.includes(one),
+    );
+    const sent = substitute(isStream ? linesOf(body) : JSON.stringify(body ?? null), real);
+    const received = await tenant.vault.send(method, `${filled}?${search}`, {
+      key: keys[kind ?? 'private'],
+      ...(body !== undefined && { body: sent }),
+      headers: body === undefined ? {} : { 'content-type': route.mediaType ?? 'application/json' },
+    });
+    assert.equal(received.status, status, `${method} ${path}: ${received.text}`);
+    const answered = isStream
+      ? received.text
+          .trimEnd()
+          .split('\n')
+          .map((line) => JSON.parse(line))
+      : received.body;
+    if (reply !== undefined) assertShows(answered, reply, real, `${method} ${path}`);
+    story.push({ operation, received });
+  }
+  return story;
+}
+
+/** The examples of the types of tokens, which others refer to. */
+async function storeExamples(tenant: TestTenant): Promise<void> {
+  for (const type of tokenTypeNames) {
+    const { examples: [data] = [] } = tokenData[type] as { readonly examples?: readonly unknown[] };
+    assert.ok(data !== undefined, type);
+    const id = `example-${type}`;
+    // Elsewhere than lists that the story shows.
+    const { body } = await tenant.token({ id, type, data, containers: ['/examples/'] });
+    const read = await tenant.send('GET', `/tokens/${body.id}`);
+    assert.deepEqual(read.body.data, data, type);
+  }
+}
+
+async function keysOf(tenant: TestTenant) {
+  const intents = ['create', 'read', 'delete'].map((verb) => `token-intent:${verb}`);
+  const held = { rules: [revealEverything], permissions: intents };
+  return {
+    private: await tenant.application({ type: 'private', ...held }),
+    public: await tenant.application({ type: 'public', permissions: ['token:create'] }),
+    management: tenant.managementKey,
+  };
+}
+
+function linesOf(body: unknown): string {
+  return [body]
+    .flat()
+    .map((line) => `${JSON.stringify(line)}\n`)
+    .join('');
+}
+
+function substitute(text: string, real: ReadonlyMap<string, string>): string {
+  return [...real].reduce((all, [from, to]) => all.replaceAll(from, to), text);
+}
+
+/** Everything that the example shows is there; what the vault makes up may differ, and is remembered. */
+function assertShows(
+  actual: unknown,
+  example: unknown,
+  real: Map<string, string>,
+  place: string,
+): void {
+  if (typeof example === 'string' && madeUp.test(example)) {
+    assert.equal(typeof actual, 'string', place);
+    real.set(example, real.get(example) ?? String(actual));
+    return;
+  }
+  if (typeof example !== 'object' || example === null) {
+    assert.deepEqual(actual, example, place);
+    return;
+  }
+  assert.ok(typeof actual === 'object' && actual !== null, place);
+  assert.equal(Array.isArray(actual), Array.isArray(example), place);
+  if (Array.isArray(example)) assert.equal((actual as unknown[]).length, example.length, place);
+  for (const [name, value] of Object.entries(example)) {
+    const member = (actual as Readonly<Record<string, unknown>>)[name];
+    assertShows(member, value, real, `${place} ${name}`);
+  }
+}
