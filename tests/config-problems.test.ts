@@ -32,15 +32,21 @@ test('every problem is named at once, each by its variable, and none twice', () 
     STRONGROOM_BANK_PROVIDER_URL: 'https://bank.example/',
     STRONGROOM_BANK_PROVIDER_ATTEMPTS: '9',
     STRONGROOM_PROT: '80',
+    STRONGROOM_ACCESS_LOG: 'true',
+    STRONGROOM_METRICS_ADDRESS: '9464',
+    STRONGROOM_OTLP_ENDPOINT: 'http://user@collector.example:4318',
   });
   const named = problems.slice(1).map((line) => line.split(' ')[0]);
   assert.equal(problems[0], `${named.length} problems in the configuration:`);
   assert.deepEqual(named.sort(), [
+    'STRONGROOM_ACCESS_LOG',
     'STRONGROOM_BANK_PROVIDER_ATTEMPTS',
     'STRONGROOM_BOOTSTRAP_KEY',
     'STRONGROOM_BOOTSTRAP_TENANT_TYPE',
     'STRONGROOM_HOST',
     'STRONGROOM_LOG_LEVEL',
+    'STRONGROOM_METRICS_ADDRESS',
+    'STRONGROOM_OTLP_ENDPOINT',
     'STRONGROOM_OUTBOUND_ALLOW',
     'STRONGROOM_PORT',
     'STRONGROOM_PROT',

@@ -193,3 +193,15 @@ test('requests are answered by one thread to sixty-four', () => {
   const spare = process.platform === 'linux' ? availableParallelism() - 2 : 1;
   assert.equal(read({}).threads, Math.min(threadsMax, Math.max(1, spare)));
 });
+
+test('metrics have an address of a host and a port', () => {
+  const addressOf = (text: string) => read({ METRICS_ADDRESS: text }).metricsAddress;
+  assert.equal(read({}).metricsAddress, undefined);
+  assert.deepEqual(addressOf('127.0.0.1:9464'), { host: '127.0.0.1', port: 9464 });
+  assert.deepEqual(addressOf('[::1]:65535'), { host: '::1', port: 65_535 });
+  assert.deepEqual(addressOf('metrics.internal:0'), { host: 'metrics.internal', port: 0 });
+  for (const wrong of ['9464', ':9464', '127.0.0.1', '::1:9464', '127.0.0.1:65536', 'a b:1']) {
+    const message = /^STRONGROOM_METRICS_ADDRESS must be an address such as 127\.0\.0\.1:9464/;
+    assert.throws(() => addressOf(wrong), { name: 'ConfigError', message }, wrong);
+  }
+});

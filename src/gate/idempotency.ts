@@ -9,7 +9,7 @@ import type { ReplySlot } from '../rules/operation.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Key } from '../store/tables.ts';
 import type { TokenReading } from '../vault/tokens/read.ts';
-import { readAgain, replyAsSeenNow } from './replayed-tokens.ts';
+import { replyAsSeenNow } from './replayed-tokens.ts';
 import { replyKeyText, replyOf, replyRow } from './stored-reply.ts';
 
 const idempotencyKeyLengthMax = 255;
@@ -119,14 +119,13 @@ function createSlot(
       const now = clock.now();
       const current = row && replyOf(tenant, row, now);
       if (current === 'begun') throw outcomeUnknown();
-      const reply = current && (await replyAsSeenNow(options, { caller, now, reply: current }));
-      if (current === undefined || reply === undefined) return undefined;
+      const replay = current && (await replyAsSeenNow(options, { caller, now, reply: current }));
+      if (replay === undefined) return undefined;
       // The response may hold data, and no data leaves without entries.
       const id = route.slice(0, loggedRouteLengthMax);
       const entry = entryOf(caller, now, { entity: 'idempotency_key', id, operation: 'read' });
-      const shown = readAgain({ caller, now, reply: current });
-      await store.commit({ entries: [entry, ...shown] });
-      return reply;
+      await store.commit({ entries: [entry, ...replay.reads] });
+      return replay.reply;
     },
   };
 }

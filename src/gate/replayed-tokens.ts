@@ -69,6 +69,12 @@ function pathsOf(part: unknown, path: BodyPath): (readonly [unknown, BodyPath])[
   return [[part, path], ...below];
 }
 
+export interface Replay {
+  readonly reply: Reply;
+  /** What the log says of the tokens in it. */
+  readonly reads: readonly LogEntry[];
+}
+
 export interface ReplyToReplay {
   readonly caller: Caller;
   readonly now: Instant;
@@ -82,10 +88,10 @@ export interface ReplyToReplay {
 export async function replyAsSeenNow(
   tools: TokenReading,
   { caller, now, reply }: ReplyToReplay,
-): Promise<Reply | undefined> {
+): Promise<Replay | undefined> {
   const { tokens = [], narrower, ...answer } = reply;
   if (narrower && !holds(caller.policy, narrower.permission)) {
-    return { ...answer, body: narrower.body };
+    return { reply: { ...answer, body: narrower.body }, reads: [] };
   }
   const evaluation = newEvaluation();
   const ids = tokens.flatMap(({ entity, id }) => (entity === 'token' ? [id] : []));
@@ -95,31 +101,43 @@ export async function replyAsSeenNow(
     tokens.map((stored) => targetSeenNow(tools, { caller, now, stored, states })),
   );
   const pause = createPause();
+  const reads: LogEntry[] = [];
   let { body } = answer;
   for (const [index, stored] of tokens.entries()) {
     const token = seen[index];
-    if (isAsBefore(stored, token)) continue;
+    if (isAsBefore(stored, token)) {
+      reads.push(...readAgain({ caller, now }, { stored, transform: stored.transform }));
+      continue;
+    }
     if (stored.path === undefined || body === undefined) return undefined;
     const row = await rowSeenNow(tools, { caller, now, stored, token });
     await pause();
+    if (row && token) {
+      reads.push(...readAgain({ caller, now }, { stored, transform: token.grant.transform }));
+    }
     body = replacedAt(body, stored.path, (part) =>
       row && token
         ? seenNow(tools, { caller, now, evaluation, part, row, grant: token.grant })
         : withoutContents(part),
     );
   }
-  return body === undefined ? answer : { ...answer, body };
+  return { reply: body === undefined ? answer : { ...answer, body }, reads };
 }
 
-/** An entry for each token that is shown again, unless its data was brought by the request itself. */
-export function readAgain({ caller, now, reply }: ReplyToReplay): LogEntry[] {
-  const { tokens = [] } = reply;
-  return tokens
-    .filter(({ permission }) => permission !== 'token:create')
-    .map(({ entity, id, transform }) => {
-      const disclosure = { shown: shownBy[transform], through: 'replay' } as const;
-      return entryOf(caller, now, { entity, id, operation: 'read', disclosure });
-    });
+/** An entry for a token that is shown again, unless its data was brought by the request itself. */
+function readAgain(
+  { caller, now }: Pick<ReplyToReplay, 'caller' | 'now'>,
+  { stored, transform }: Again,
+) {
+  if (stored.permission === 'token:create') return [];
+  const { entity, id } = stored;
+  const disclosure = { shown: shownBy[transform], through: 'replay' } as const;
+  return [entryOf(caller, now, { entity, id, operation: 'read', disclosure })];
+}
+
+interface Again {
+  readonly stored: StoredToken;
+  readonly transform: Transform;
 }
 
 const shownBy = { reveal: 'revealed', mask: 'masked', redact: 'redacted' } as const;

@@ -262,7 +262,8 @@ onBothEngines('Idempotency', (engine) => {
       assert.ok(answer.status < 300, answer.text);
       assert.equal(answer.text, (await send(vault, index)).text);
     }
-    assert.deepEqual(await tenant.logged(), before);
+    // Of the conversion alone: its data came from an earlier request, and the updated token is gone.
+    assert.deepEqual(await tenant.logged(), [...before, 'read', 'read'].sort());
     assert.equal((await tenant.counts())['tokens'], 2);
   });
 });

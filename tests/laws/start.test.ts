@@ -137,6 +137,10 @@ onBothEngines('a port that is taken', (engine) => {
       assert.match(refused.stderr, /^strongroom serve: .*127\.0\.0\.1:\d+.*\n$/);
       assert.equal(refused.stdout, '');
     }
+    const metrics = { STRONGROOM_METRICS_ADDRESS: taken.name };
+    const refused = await runCommand(['serve'], { ...environment, ...metrics });
+    assert.equal(refused.code, 1, refused.stdout);
+    assert.match(refused.stderr, /^strongroom serve: .*127\.0\.0\.1:\d+.*\n$/);
     assert.equal(existsSync(join(place.dataDir, 'strongroom.db')), false);
     assert.equal(existsSync(join(place.dataDir, 'root.key')), false);
     const vault = await spawnVault(t, environment);
