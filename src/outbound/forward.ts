@@ -113,7 +113,8 @@ export function createForward(options: AdmissionOptions & TrustOptions): Forward
       reject(new OutboundError('invalid_response'));
     });
     client.once('response', (incoming) => {
-      if (!hasKnownFraming(incoming)) return stop(new OutboundError('invalid_response'));
+      if (!isFinal(incoming) || !hasKnownFraming(incoming))
+        return stop(new OutboundError('invalid_response'));
       limitSilence(client, request.timeoutMs, () => stop(new OutboundError('timeout')));
       body = new AnswerBody(incoming);
       resolve(answerOf(incoming, body));
@@ -221,6 +222,11 @@ function watch(client: ClientRequest) {
       return isHandshaking && isBroken(error) ? new OutboundError('tls', error) : failureOf(error);
     },
   };
+}
+
+/** The parser takes any three digits for a status, also those that no server can send on. */
+function isFinal({ statusCode = 0 }: IncomingMessage): boolean {
+  return statusCode >= 200;
 }
 
 /** Codings other than chunked were not asked for, and would be lost with their header. */

@@ -1,7 +1,7 @@
 /** Callers and destinations that mean harm: what they send leads nowhere that it should not. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { answer } from '../support/destination.ts';
+import { answer, raw } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { createProxy } from '../support/proxies.ts';
 import { startCalled } from '../support/proxy-calls.ts';
@@ -50,5 +50,17 @@ onBothEngines('Hostile callers of proxies', (engine) => {
     );
     assert.match(text, /^HTTP\/1\.1 200 /);
     assert.equal(destination.requests.at(-1)?.url, '/base/charges/{{x}}/a%20b%2Fc');
+  });
+
+  test('no destination chooses the framing of a failure of the vault', async () => {
+    const tenant = await newTenant();
+    const { key } = await createProxy(tenant, { destination_url: url });
+    for (const status of ['000', '099']) {
+      destination.behave(raw(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\nX-A: b\r\n\r\n`));
+      const text = await sendRaw(tenant, '/proxy', key);
+      assert.match(text, /^HTTP\/1\.1 502 /);
+      assert.equal(text.match(/content-length/gi)?.length, 1, text);
+      assert.doesNotMatch(text, /x-a/i);
+    }
   });
 });
