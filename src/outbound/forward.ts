@@ -61,7 +61,13 @@ export type Forward = (request: ForwardRequest) => Promise<ForwardAnswer>;
 
 export const forwardHeaderBytesMax = 16_384;
 /** Under way at once; further requests wait within their time limit. A place is a host of a partition. */
-export const slotLimits = { placeMax: 64, partitionMax: 256, totalMax: 512 };
+export const slotLimits = {
+  placeMax: 64,
+  partitionMax: 256,
+  totalMax: 512,
+  waitingMax: 1_024,
+  waitingOfPartitionMax: 256,
+};
 
 /** Once more is no more than once (RFC 9110, section 9.2.2). */
 const idempotent: ReadonlySet<string> = new Set([
