@@ -14,6 +14,7 @@ const reasons = {
   invalid_response: 'the host sent something other than a valid HTTP response within the limits',
   invalid_request: 'the method or a header is not valid in HTTP',
   aborted: 'the caller closed the connection, or sent a body of another length than announced',
+  busy: 'too many requests wait to be sent',
   timeout: 'the host took longer than the time limit',
   too_large: 'the response exceeds the size limit',
 } as const;

@@ -61,7 +61,13 @@ export type Forward = (request: ForwardRequest) => Promise<ForwardAnswer>;
 
 export const forwardHeaderBytesMax = 16_384;
 /** Under way at once; further requests wait within their time limit. A place is a host of a partition. */
-export const slotLimits = { placeMax: 64, partitionMax: 256, totalMax: 512 };
+export const slotLimits = {
+  placeMax: 64,
+  partitionMax: 256,
+  totalMax: 512,
+  waitingMax: 1_024,
+  waitingOfPartitionMax: 256,
+};
 
 /** Once more is no more than once (RFC 9110, section 9.2.2). */
 const idempotent: ReadonlySet<string> = new Set([
@@ -113,7 +119,8 @@ export function createForward(options: AdmissionOptions & TrustOptions): Forward
       reject(new OutboundError('invalid_response'));
     });
     client.once('response', (incoming) => {
-      if (!hasKnownFraming(incoming)) return stop(new OutboundError('invalid_response'));
+      if (!isFinal(incoming) || !hasKnownFraming(incoming))
+        return stop(new OutboundError('invalid_response'));
       limitSilence(client, request.timeoutMs, () => stop(new OutboundError('timeout')));
       body = new AnswerBody(incoming);
       resolve(answerOf(incoming, body));
@@ -221,6 +228,11 @@ function watch(client: ClientRequest) {
       return isHandshaking && isBroken(error) ? new OutboundError('tls', error) : failureOf(error);
     },
   };
+}
+
+/** The parser takes any three digits for a status, also those that no server can send on. */
+function isFinal({ statusCode = 0 }: IncomingMessage): boolean {
+  return statusCode >= 200;
 }
 
 /** Codings other than chunked were not asked for, and would be lost with their header. */

@@ -1,9 +1,13 @@
-/** How many requests are under way at once: to one place, for one partition, and in total. */
+/** How many requests are under way at once: to one place, for one partition, and in total; and how many wait. */
+import { OutboundError } from './error.ts';
 
 export interface SlotLimits {
   readonly placeMax: number;
   readonly partitionMax: number;
   readonly totalMax: number;
+  /** Each may hold a body of some megabytes while it waits. */
+  readonly waitingMax: number;
+  readonly waitingOfPartitionMax: number;
 }
 
 export interface SlotRequest {
@@ -25,13 +29,19 @@ export class Slots {
   readonly #limits: SlotLimits;
   readonly #taken = new Map<string, number>();
   readonly #waiting = new Set<Waiting>();
+  /** By partition. */
+  readonly #waitingOf = new Map<string, number>();
   #total = 0;
 
   constructor(limits: SlotLimits) {
     this.#limits = limits;
   }
 
-  /** Gives what has to be called when the request is over, once. */
+  /**
+   * Gives what has to be called when the request is over, once.
+   *
+   * @throws OutboundError `busy` when too many wait already, the reason of the signal when that is aborted.
+   */
   async take(request: SlotRequest): Promise<() => void> {
     request.signal.throwIfAborted();
     if (!this.#hasRoom(request)) await this.#wait(request);
@@ -43,8 +53,13 @@ export class Slots {
   }
 
   #wait(request: SlotRequest): Promise<void> {
+    const { signal, partition } = request;
+    const { waitingMax, waitingOfPartitionMax } = this.#limits;
+    const ofPartition = this.#waitingOf.get(partition) ?? 0;
+    if (this.#waiting.size >= waitingMax || ofPartition >= waitingOfPartitionMax) {
+      return Promise.reject(new OutboundError('busy'));
+    }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const { signal } = request;
     const waiting: Waiting = {
       ...request,
       grant: () => {
@@ -53,12 +68,20 @@ export class Slots {
       },
     };
     const giveUp = () => {
-      this.#waiting.delete(waiting);
+      this.#leave(waiting);
       reject(signal.reason);
     };
     signal.addEventListener('abort', giveUp, { once: true });
     this.#waiting.add(waiting);
+    this.#waitingOf.set(partition, ofPartition + 1);
     return promise;
+  }
+
+  #leave(waiting: Waiting): void {
+    this.#waiting.delete(waiting);
+    const left = (this.#waitingOf.get(waiting.partition) ?? 0) - 1;
+    if (left > 0) this.#waitingOf.set(waiting.partition, left);
+    else this.#waitingOf.delete(waiting.partition);
   }
 
   /** Whoever waits longest goes first, unless its place or partition is full. */
@@ -66,7 +89,7 @@ export class Slots {
     for (const waiting of this.#waiting) {
       if (this.#total >= this.#limits.totalMax) return;
       if (!this.#hasRoom(waiting)) continue;
-      this.#waiting.delete(waiting);
+      this.#leave(waiting);
       this.#count(waiting, 1);
       waiting.grant();
     }

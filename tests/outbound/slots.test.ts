@@ -3,7 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Slots } from '../../src/outbound/slots.ts';
 
-const limits = { placeMax: 2, partitionMax: 3, totalMax: 4 };
+const limits = {
+  placeMax: 2,
+  partitionMax: 3,
+  totalMax: 4,
+  waitingMax: 5,
+  waitingOfPartitionMax: 3,
+};
 
 function taking() {
   const slots = new Slots(limits);
@@ -62,4 +68,23 @@ test('a request that is given up while it waits takes no slot', async () => {
   release();
   await take('a x');
   assert.equal(granted.length, 3);
+});
+
+test('no more wait than the limits say, and whoever leaves makes room', async () => {
+  const { granted, take } = taking();
+  const releases = [await take('a x'), await take('a x'), await take('b y'), await take('b y')];
+  const caller = new AbortController();
+  const waiting = [take('a x'), take('a x'), take('a x', caller.signal)];
+  await assert.rejects(take('a z'), { name: 'OutboundError', reason: 'busy' });
+  const others = [take('b y'), take('b y')];
+  await assert.rejects(take('c x'), { reason: 'busy' });
+  const [, , leaving] = waiting;
+  caller.abort(new Error('gone'));
+  await assert.rejects(leaving as Promise<unknown>, /gone/);
+  others.push(take('c x'));
+  await assert.rejects(take('b y'), { reason: 'busy' });
+  for (const release of releases) release();
+  for (const one of [...waiting.slice(0, 2), ...others]) (await one)();
+  assert.equal(granted.length, 9);
+  await Promise.all([take('a x'), take('a x')]);
 });

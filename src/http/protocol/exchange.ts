@@ -98,8 +98,15 @@ export class Exchange {
       body.destroy();
       return;
     }
-    this.#headers.splice(0, this.#headers.length, ...headers);
-    this.#writeHead(status);
+    const own = this.#headers.splice(0, this.#headers.length, ...headers);
+    try {
+      this.#writeHead(status);
+    } catch (error) {
+      body.destroy();
+      // Else the failure would leave under the other host's headers, its length among them.
+      this.#headers.splice(0, this.#headers.length, ...own);
+      throw error;
+    }
     // Before the end of the pipeline, which ends the response.
     body.once('end', () => {
       const pairs = trailers();

@@ -13,6 +13,7 @@ import type { RequestScope } from '../../expressions/request-texts/scope.ts';
 import type { Json } from '../../lib/json.ts';
 import { createPause } from '../../lib/pauses.ts';
 import { invalidCall } from './called-proxy.ts';
+import { checkSegments } from './destination.ts';
 import type { ProxyCall } from './proxy-call.ts';
 
 /** What of a call is text. */
@@ -68,6 +69,8 @@ export async function readCallTexts(call: ProxyCall): Promise<CallTexts | undefi
           at(part, () => evaluateText(text, seen ?? scope, evaluation)),
         );
       }
+      // Neither a value nor what `raw` takes literally was in the path when it was first looked at.
+      if (written.path !== path) checkSegments(written.path);
       return written;
     },
   };

@@ -38,6 +38,14 @@ export function checkPath(path: string): void {
     throw invalidCall('path', 'must begin with / and hold only printable ASCII characters');
   }
   if (/\\|%5c/i.test(path)) throw invalidCall('path', 'must not hold a backslash');
+  checkSegments(path);
+}
+
+/**
+ * Of a path into which values were written, which may hold any character, encoded.
+ * @throws VaultError `invalid_proxy_request`
+ */
+export function checkSegments(path: string): void {
   if (path.includes('//')) throw invalidCall('path', 'must not have an empty segment');
   let spelled = path;
   for (let round = 0; round < decodingsMax; round++) {

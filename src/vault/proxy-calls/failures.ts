@@ -6,6 +6,7 @@ import type { OutboundError, OutboundFailure } from '../../outbound/error.ts';
 /** What is not listed is the destination's failure. */
 const codes: Readonly<Partial<Record<OutboundFailure, ErrorCode>>> = {
   timeout: 'request_timeout',
+  busy: 'overloaded',
   forbidden_url: 'forbidden',
   forbidden_address: 'forbidden',
   invalid_request: 'invalid_proxy_request',
