@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { sendProxy } from '../support/proxies.ts';
 import { proxyOf, startCalled } from '../support/proxy-calls.ts';
+import { beginRequest } from '../support/raw-request.ts';
 import { tenantsOf } from '../support/tenant.ts';
 
 const { destination, url, environment } = await startCalled({ after });
@@ -47,5 +49,35 @@ onBothEngines('Authority of calls of proxies', (engine) => {
       /permission proxy:invoke for these tokens: in-use/,
     );
     assert.equal(destination.requests.length, count);
+  });
+
+  test('a proxy that changes while a body arrives lets through what it allows then', async () => {
+    for (const change of [
+      { allowed_methods: ['GET'] },
+      { allowed_paths: ['/elsewhere'] },
+      { destination_url: 'https://elsewhere.example.com' },
+    ]) {
+      const tenant = await newTenant();
+      await tenant.set({ proxy_destinations: 'local*' });
+      const call = await proxyOf(tenant, { destination_url: url });
+      const sent = '{"a":1}';
+      const begun = await beginRequest({
+        url: tenant.vault.url,
+        method: 'POST',
+        path: '/proxy/charges',
+        headers: {
+          'svc-api-key': tenant.key,
+          'svc-proxy-key': call.key,
+          connection: 'close',
+        },
+        length: sent.length,
+      });
+      assert.equal((await sendProxy(tenant, 'PATCH', `/${call.id}`, { body: change })).status, 204);
+      tenant.vault.clock.advance(1001);
+      const count = destination.requests.length;
+      begun.socket.write(sent);
+      assert.match(await begun.answer, /HTTP\/1\.1 403 /, JSON.stringify(change));
+      assert.equal(destination.requests.length, count);
+    }
   });
 });

@@ -18,7 +18,7 @@ import type { Streaming } from '../protocol/streaming.ts';
 import { readCallBody } from './call-body.ts';
 import { headersOfCall } from './call-headers.ts';
 import { isCallAddress, targetBelowProxy, targetOfHost } from './call-target.ts';
-import { type CallSought, createFindCall } from './find-call.ts';
+import { type CallParties, type CallSought, createFindCall } from './find-call.ts';
 import { createProxyHosts } from './hosts.ts';
 import { callMethods, callPath, isCallMethod } from './methods.ts';
 import { passOn } from './pass-on.ts';
@@ -72,8 +72,7 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     refuseIdempotencyKey(exchange, headers);
     const { path, query } = addressed;
     checkPath(path);
-    const refused = refusalOfCall({ clock }, { ...parties, method, path });
-    if (refused) await perform(store, async () => refused);
+    await requireAllowed(parties, { method, path });
     const sent = headersOfCall(exchange, headers);
     const literal = parties.proxy.disableDetokenization;
     const body = await readCallBody(exchange, { streaming, literal });
@@ -82,12 +81,22 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       gone.abort();
       if (body.content instanceof Readable) body.content.destroy();
     });
-    // While a body arrives slowly, a key may be revoked and a proxy deleted.
+    // While a body arrives slowly, a key may be revoked, and a proxy or its tenant changed.
     if (clock.now() - admittedAt >= admissionMs) {
       parties = await findCall({ ...sought, limits: undefined });
+      exchange.caller = parties.caller;
+      await requireAllowed(parties, { method, path });
     }
     const call = { ...parties, method, path, query, ...sent, body, signal: gone.signal };
     passOn(exchange, await perform(store, callProxy(options, call)));
+  }
+
+  async function requireAllowed(
+    parties: CallParties,
+    sent: { readonly method: string; readonly path: string },
+  ): Promise<void> {
+    const refused = refusalOfCall({ clock }, { ...parties, ...sent });
+    if (refused) await perform(store, async () => refused);
   }
 
   async function byHost(host: string, exchange: Exchange): Promise<HandleCall | undefined> {
