@@ -6,7 +6,8 @@ import { onBothEngines } from '../support/engines.ts';
 import { sendProxy } from '../support/proxies.ts';
 import { proxyOf, startCalled } from '../support/proxy-calls.ts';
 import { beginRequest } from '../support/raw-request.ts';
-import { tenantsOf } from '../support/tenant.ts';
+import { having } from '../support/sql.ts';
+import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 
 const { destination, url, environment } = await startCalled({ after });
 destination.behave(answer());
@@ -17,6 +18,12 @@ const rule = (container: string, permission: string, priority: number) => ({
   priority,
   transform: 'redact',
 });
+
+/** What the log says was altered outside the vault. */
+async function alertsOf(tenant: TestTenant): Promise<readonly string[]> {
+  const alerts = (await tenant.rows('logs')).filter(({ message }) => message.includes('altered'));
+  return alerts.map(({ entity_type, entity_id }) => `${entity_type} ${entity_id}`);
+}
 
 onBothEngines('Authority of calls of proxies', (engine) => {
   const newTenant = tenantsOf(engine, { environment });
@@ -79,5 +86,34 @@ onBothEngines('Authority of calls of proxies', (engine) => {
       assert.match(await begun.answer, /HTTP\/1\.1 403 /, JSON.stringify(change));
       assert.equal(destination.requests.length, count);
     }
+  });
+
+  test('what was altered outside the vault is named in the log where a call meets it', async () => {
+    const tenant = await newTenant();
+    await tenant.token({ id: 'moved', type: 'token', data: 'value', containers: ['/a/'] });
+    const made = await tenant.send('POST', '/applications', {
+      key: tenant.managementKey,
+      body: { name: 'inbound', type: 'private', permissions: ['token:use'] },
+    });
+    const application = { id: made.body.id };
+    const open = { destination_url: url, require_auth: false, application };
+    const [call, anonymous] = [
+      await proxyOf(tenant, { destination_url: url }),
+      await proxyOf(tenant, open),
+    ];
+    const alter = async (table: 'tokens' | 'applications', sets: string, key: object) => {
+      const where = having(engine, table, { tenant_id: tenant.id, ...key });
+      await engine.run(tenant.vault.place, `update ${table} set ${sets} where ${where}`);
+      tenant.vault.clock.advance(4000);
+    };
+    const count = destination.requests.length;
+    await alter('tokens', "container = '/b/'", { token_id: 'moved' });
+    const body = { a: '{{ moved }}' };
+    assert.equal((await call('POST', '', { body })).status, 500);
+    assert.deepEqual(await alertsOf(tenant), ['token moved']);
+    await alter('applications', "name = 'altered'", { application_id: application.id });
+    assert.equal((await anonymous('POST', '', { body: { a: 1 } })).status, 500);
+    assert.deepEqual(await alertsOf(tenant), ['token moved', `application ${application.id}`]);
+    assert.equal(destination.requests.length, count);
   });
 });

@@ -4,6 +4,7 @@ import type { CallerOfProxy } from '../../gate/proxy-caller.ts';
 import { second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { perform } from '../../rules/operation.ts';
+import { loggingFailures } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
 import type { ProxyFinder } from '../../vault/proxies/find.ts';
 import { callProxy, type ProxyCalling } from '../../vault/proxy-calls/call.ts';
@@ -37,6 +38,8 @@ export interface CallingOptions extends ProxyCalling {
   /** Of the vault itself, where it is known. */
   readonly ownHost: string | undefined;
 }
+
+const calling = { permission: 'proxy:invoke', path: callPath };
 
 type HandleCall = (exchange: Exchange) => Promise<void>;
 
@@ -88,7 +91,8 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       await requireAllowed(parties, { method, path });
     }
     const call = { ...parties, method, path, query, ...sent, body, signal: gone.signal };
-    passOn(exchange, await perform(store, callProxy(options, call)));
+    const logged = { caller: call.caller, clock, route: { ...calling, method } };
+    passOn(exchange, await perform(store, loggingFailures(callProxy(options, call), logged)));
   }
 
   async function requireAllowed(

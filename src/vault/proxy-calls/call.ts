@@ -126,7 +126,8 @@ function attempt(write: () => Writable): Writable | VaultError {
   try {
     return write();
   } catch (error) {
-    if (error instanceof VaultError) return error;
+    // What was altered outside the vault has an entry of its own.
+    if (error instanceof VaultError && !error.altered) return error;
     throw error;
   }
 }
