@@ -25,10 +25,7 @@ export function useEntry(
   now: Instant,
   { entity, id }: UsedTarget,
 ): LogEntry {
-  const entry =
-    entity === 'token'
-      ? entryOf(caller, now, { entity, id, operation: 'use proxy' })
-      : entryOf(caller, now, { entity, id, operation: 'use proxy' });
+  const entry = entryOf(caller, now, { entity, id, operation: 'use proxy' });
   return detailed(entry, `${method} to ${hostOf(proxy)}, proxy ${proxy.id}`);
 }
 
