@@ -116,4 +116,21 @@ onBothEngines('Authority of calls of proxies', (engine) => {
     assert.deepEqual(await alertsOf(tenant), ['token moved', `application ${application.id}`]);
     assert.equal(destination.requests.length, count);
   });
+
+  test('an expression that fails on the configuration is in the log, as one on a token is', async () => {
+    const tenant = await newTenant();
+    const configuration = { SECRET: 'sk_live_1' };
+    const call = await proxyOf(tenant, { destination_url: url, configuration });
+    const key = await tenant.application({ permissions: ['proxy:invoke'] });
+    const count = destination.requests.length;
+    const guess = "{{ config: SECRET | slice: 0 | replace: 'a', '0' | to_number }}";
+    const received = await call('POST', '', { key, body: { guess } });
+    assert.equal(received.status, 400);
+    assert.equal(destination.requests.length, count);
+    const failed = (await tenant.rows('logs')).filter(({ result }) => result === 'failed');
+    assert.deepEqual(
+      failed.map(({ entity_type, entity_id, operation }) => [entity_type, entity_id, operation]),
+      [['proxy', call.id, 'invoke']],
+    );
+  });
 });
