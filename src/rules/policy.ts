@@ -109,11 +109,19 @@ export function decide(
 }
 
 /**
- * The same for sending a token to another host. Its caller is shown nothing of it, so the value goes whole,
- * whatever a rule says of showing.
+ * The same for sending a token to a host that an administrator chose. Its caller is shown nothing of it, so
+ * the value goes whole, whatever a rule says of showing.
  */
 export function decideUse(policy: Policy, subject: AccessSubject): Grant | undefined {
-  const grant = decide(policy, 'proxy:invoke', subject) ?? decide(policy, 'token:use', subject);
+  return decideSending(policy, subject) ?? whole(decide(policy, 'token:use', subject));
+}
+
+/** The same for a host that the caller chose, which may be its own. */
+export function decideSending(policy: Policy, subject: AccessSubject): Grant | undefined {
+  return whole(decide(policy, 'proxy:invoke', subject));
+}
+
+function whole(grant: Grant | undefined): Grant | undefined {
   return grant && ({ ...grant, transform: 'reveal' } as Grant);
 }
 

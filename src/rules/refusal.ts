@@ -12,6 +12,7 @@ import {
 } from './log-entries.ts';
 import type { Decide, Refused } from './operation.ts';
 import type { Permission } from './permissions.ts';
+import type { Reply } from './reply.ts';
 
 export interface Refusal {
   readonly entity: string;
@@ -51,10 +52,10 @@ export function lacksPermission(permission: Permission): VaultError {
  * seen in the log. What was asked for is left out, because it may be a value in the wrong place. A row
  * that was altered outside the vault is named: it exists, and somebody has to look at it.
  */
-export function loggingFailures(
-  decide: Decide,
+export function loggingFailures<R = Reply>(
+  decide: Decide<R>,
   { caller, clock, route }: { caller: Caller; clock: Clock; route: AttemptedRoute },
-): Decide {
+): Decide<R> {
   return async (conflict) => {
     try {
       return await decide(conflict);

@@ -2,7 +2,7 @@
 import type { CallerOfProxy } from '../../gate/proxy-caller.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
-import type { Caller } from '../../rules/caller.ts';
+import type { Caller, Origin } from '../../rules/caller.ts';
 import { perform } from '../../rules/operation.ts';
 import { loggingFailures } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
@@ -55,11 +55,21 @@ export function createFindCall(
     return admission.admit(route, exchange, count);
   }
 
-  /** Whoever tries keys of proxies with a key of its own is seen in the log. */
-  async function unknown(caller: Caller): Promise<never> {
-    const decide = () => Promise.reject(unknownProxy());
+  /** Fails with this, which the log says: whoever tries keys of proxies with a key of its own is seen there. */
+  async function failed(caller: Caller, error: unknown): Promise<never> {
+    const decide = () => Promise.reject(error);
     await perform(store, loggingFailures(decide, { caller, clock, route: configured }));
-    throw unknownProxy();
+    throw error;
+  }
+
+  /** The application may have been altered outside the vault, and then nobody acts with its rules. */
+  async function actorOf(proxy: CalledProxy, origin: Origin): Promise<Caller> {
+    try {
+      return await callerOfProxy(proxy, origin);
+    } catch (error) {
+      const nobody = { tenant: proxy.tenant, applicationId: undefined };
+      return failed(await callerOfProxy(nobody, origin), error);
+    }
   }
 
   /** A key that is sent to a proxy that asks for none is not looked at: everybody acts alike. */
@@ -68,7 +78,7 @@ export function createFindCall(
     { exchange, limits }: CallSought,
   ): Promise<CallParties> {
     await limits?.byKey({ address: exchange.address, proxy: proxy.id }, exchange);
-    return { proxy, caller: await callerOfProxy(proxy, originOf(exchange)) };
+    return { proxy, caller: await actorOf(proxy, originOf(exchange)) };
   }
 
   async function described(sought: CallSought): Promise<CallParties> {
@@ -92,7 +102,9 @@ export function createFindCall(
     const hasKey = headers.read(exchange.headers, 'api-key') !== undefined;
     if (!proxy && !hasKey) throw unknownProxy();
     const caller = await admit(configured, sought);
-    return proxy?.tenant.id === caller.tenant.id ? { caller, proxy } : unknown(caller);
+    return proxy?.tenant.id === caller.tenant.id
+      ? { caller, proxy }
+      : failed(caller, unknownProxy());
   };
 }
 

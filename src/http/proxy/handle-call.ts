@@ -4,6 +4,7 @@ import type { CallerOfProxy } from '../../gate/proxy-caller.ts';
 import { second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { perform } from '../../rules/operation.ts';
+import { loggingFailures } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
 import type { ProxyFinder } from '../../vault/proxies/find.ts';
 import { callProxy, type ProxyCalling } from '../../vault/proxy-calls/call.ts';
@@ -18,7 +19,7 @@ import type { Streaming } from '../protocol/streaming.ts';
 import { readCallBody } from './call-body.ts';
 import { headersOfCall } from './call-headers.ts';
 import { isCallAddress, targetBelowProxy, targetOfHost } from './call-target.ts';
-import { type CallSought, createFindCall } from './find-call.ts';
+import { type CallParties, type CallSought, createFindCall } from './find-call.ts';
 import { createProxyHosts } from './hosts.ts';
 import { callMethods, callPath, isCallMethod } from './methods.ts';
 import { passOn } from './pass-on.ts';
@@ -37,6 +38,8 @@ export interface CallingOptions extends ProxyCalling {
   /** Of the vault itself, where it is known. */
   readonly ownHost: string | undefined;
 }
+
+const calling = { permission: 'proxy:invoke', path: callPath };
 
 type HandleCall = (exchange: Exchange) => Promise<void>;
 
@@ -72,8 +75,7 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     refuseIdempotencyKey(exchange, headers);
     const { path, query } = addressed;
     checkPath(path);
-    const refused = refusalOfCall({ clock }, { ...parties, method, path });
-    if (refused) await perform(store, async () => refused);
+    await requireAllowed(parties, { method, path });
     const sent = headersOfCall(exchange, headers);
     const literal = parties.proxy.disableDetokenization;
     const body = await readCallBody(exchange, { streaming, literal });
@@ -82,12 +84,23 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       gone.abort();
       if (body.content instanceof Readable) body.content.destroy();
     });
-    // While a body arrives slowly, a key may be revoked and a proxy deleted.
+    // While a body arrives slowly, a key may be revoked, and a proxy or its tenant changed.
     if (clock.now() - admittedAt >= admissionMs) {
       parties = await findCall({ ...sought, limits: undefined });
+      exchange.caller = parties.caller;
+      await requireAllowed(parties, { method, path });
     }
     const call = { ...parties, method, path, query, ...sent, body, signal: gone.signal };
-    passOn(exchange, await perform(store, callProxy(options, call)));
+    const logged = { caller: call.caller, clock, route: { ...calling, method } };
+    passOn(exchange, await perform(store, loggingFailures(callProxy(options, call), logged)));
+  }
+
+  async function requireAllowed(
+    parties: CallParties,
+    sent: { readonly method: string; readonly path: string },
+  ): Promise<void> {
+    const refused = refusalOfCall({ clock }, { ...parties, ...sent });
+    if (refused) await perform(store, async () => refused);
   }
 
   async function byHost(host: string, exchange: Exchange): Promise<HandleCall | undefined> {

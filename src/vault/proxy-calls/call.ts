@@ -1,8 +1,9 @@
 /** Calling a proxy: what the request refers to is put in, and logged before anything of it leaves. */
 import { type Evaluation, newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { RequestScope } from '../../expressions/request-texts/scope.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock, Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
+import { failureOf } from '../../rules/log-entries.ts';
 import type { Decide, Done, Effect, Refused } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
@@ -70,7 +71,7 @@ async function completed(
   if ('refusal' in used) return used;
   const seen = { ...scope, valueOf: used.valueOf, transforms: making.reply };
   const outcome = attempt(() => texts?.write(seen, evaluation) ?? call);
-  if (outcome instanceof VaultError) return unsent(used, outcome);
+  if (outcome instanceof VaultError) return unsent({ call, now, used }, outcome);
   const [first, ...others] = [...(making.change?.entries ?? []), ...used.entries];
   return {
     ...(first && { change: { ...making.change, entries: [first, ...others] } }),
@@ -126,13 +127,26 @@ function attempt(write: () => Writable): Writable | VaultError {
   try {
     return write();
   } catch (error) {
-    if (error instanceof VaultError) return error;
+    // What was altered outside the vault has an entry of its own.
+    if (error instanceof VaultError && !error.altered) return error;
     throw error;
   }
 }
 
-/** Whether an expression fails may depend on a value, so whoever tries that is seen in the log. */
-function unsent({ failures: [first, ...others] }: UsedTokens, refusal: VaultError): Refused {
-  if (first === undefined) throw refusal;
-  return { change: { entries: [first, ...others] }, refusal };
+interface Unsent {
+  readonly call: ProxyCall;
+  readonly now: Instant;
+  readonly used: UsedTokens;
+}
+
+/**
+ * Whether an expression fails may depend on a token or on the configuration of the proxy, so whoever tries
+ * that is seen in the log.
+ */
+function unsent({ call, now, used }: Unsent, refusal: VaultError): Refused {
+  const { caller, proxy } = call;
+  const [first, ...others] = used.failures;
+  const attempt = { entity: 'proxy', id: proxy.id, operation: 'invoke' };
+  const entries = [first ?? failureOf(caller, now, attempt), ...others] as const;
+  return { change: { entries }, refusal };
 }

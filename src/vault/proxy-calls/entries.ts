@@ -29,10 +29,7 @@ export function useEntry(
   { entity, id, shown }: UsedTarget,
 ): LogEntry {
   const disclosure = shown && ({ shown, through: 'proxy' } as const);
-  const entry =
-    entity === 'token'
-      ? entryOf(caller, now, { entity, id, operation: 'use proxy', disclosure })
-      : entryOf(caller, now, { entity, id, operation: 'use proxy', disclosure });
+  const entry = entryOf(caller, now, { entity, id, operation: 'use proxy', disclosure });
   return detailed(entry, `${method} to ${hostOf(proxy)}, proxy ${proxy.id}`);
 }
 

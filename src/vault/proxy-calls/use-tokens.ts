@@ -8,11 +8,10 @@ import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { denialOf, failureOf } from '../../rules/log-entries.ts';
 import type { Refused } from '../../rules/operation.ts';
 import { referencedBytesMax } from '../tokenization/reference-sizes.ts';
-import { type Target, using } from '../tokenization/reference-targets.ts';
+import { sending, type Target, using } from '../tokenization/reference-targets.ts';
 import { findTargets, listIds, targetCount } from '../tokenization/resolve-references.ts';
 import type { TokenReading } from '../tokens/read.ts';
-
-import { invalidCall } from './called-proxy.ts';
+import { ephemeralId, invalidCall } from './called-proxy.ts';
 import { useEntry } from './entries.ts';
 import type { ProxyCall } from './proxy-call.ts';
 
@@ -39,13 +38,14 @@ export async function useTokens(
   call: ProxyCall,
   { references, now, evaluation }: Using,
 ): Promise<UsedTokens | Refused> {
-  const { caller } = call;
+  const { caller, proxy } = call;
+  const isDescribed = proxy.id === ephemeralId;
   const max = caller.tenant.quotas.proxy_token_limit;
   if (targetCount(references) > max) {
     const quota = `must refer to at most ${max} tokens (quota proxy_token_limit)`;
     throw invalidCall('the request', quota);
   }
-  const wanted = { references, now, evaluation, access: using };
+  const wanted = { references, now, evaluation, access: isDescribed ? sending : using };
   const targets = await findTargets(tools, caller, wanted);
   const failure = failureOf(caller, now, { entity: 'token', operation: 'use' });
   if (targets === undefined) {
@@ -63,7 +63,10 @@ export async function useTokens(
     return { change, refusal: unknownTokens(unknown) };
   }
   const [first, ...others] = denials;
-  if (first) return { change: { entries: [first, ...others] }, refusal: forbidden(lacking) };
+  if (first) {
+    const permission = isDescribed ? 'proxy:invoke' : 'proxy:invoke or token:use';
+    return { change: { entries: [first, ...others] }, refusal: forbidden(lacking, permission) };
+  }
   const values = new Map<string, Json>();
   return {
     valueOf: (reference) => {
@@ -88,10 +91,10 @@ function unknownTokens(ids: readonly string[]): VaultError {
 }
 
 /** The ids are those that the caller sent, and of tokens that exist. */
-function forbidden(targets: readonly Target[]): VaultError {
+function forbidden(targets: readonly Target[], permission: string): VaultError {
   const ids = listIds(targets.map(({ id }) => id));
   return new VaultError('forbidden', {
-    public: `The caller lacks the permission proxy:invoke or token:use for these tokens: ${ids}.`,
+    public: `The caller lacks the permission ${permission} for these tokens: ${ids}.`,
     internal: `the caller may not use ${targets.length} tokens`,
   });
 }

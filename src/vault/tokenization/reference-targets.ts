@@ -9,6 +9,7 @@ import type { Permission } from '../../rules/permissions.ts';
 import {
   type AccessSubject,
   decide,
+  decideSending,
   decideUse,
   type Grant,
   holds,
@@ -70,8 +71,11 @@ export const reading: TargetAccess = {
   intents: 'token-intent:read',
 };
 
-/** Sending them to another host. */
+/** Sending them to the host of a proxy that was set up. */
 export const using: TargetAccess = { grant: decideUse, permission: 'proxy:invoke' };
+
+/** Sending them to a host that the caller names. */
+export const sending: TargetAccess = { grant: decideSending, permission: 'proxy:invoke' };
 
 type TargetQuery = TargetWanted & { readonly id: string };
 
