@@ -1,8 +1,8 @@
 /** Clients of the public product, as they are published, over every resource that the vault has. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { installed, reasonWithout } from '../support/development-packages.ts';
 import { onBothEngines } from '../support/engines.ts';
-import { installed, reasonWithout } from '../support/installed.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
 import { revealEverything } from '../support/vault.ts';
