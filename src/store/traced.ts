@@ -11,7 +11,9 @@ export function tracedStore(store: Store, tracing: Tracing): Store {
   return {
     ...store,
     commit: async (change) => {
-      const parent = underWay.get(change.entries[0].trace_id ?? '');
+      // A caller may be marked behind the trace id; see `markedAs`.
+      const [traceId = ''] = change.entries[0].trace_id?.split(' ', 1) ?? [];
+      const parent = underWay.get(traceId);
       if (parent === undefined) return store.commit(change);
       const begun = performance.now();
       let failed = true;

@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { backUpSqlite } from '../../src/store/sqlite/backup.ts';
+import { createTokens } from '../support/busy.ts';
 import { engineOf } from '../support/engines.ts';
 import { environmentOf, runCommand, spawnVault } from '../support/process.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
@@ -21,31 +22,11 @@ import { createApplication, request, startVault } from '../support/vault.ts';
 
 const sqlite = engineOf('sqlite');
 
-/** Creates tokens one after another until it is ended; `created` has those that were acknowledged. */
-function createTokens(url: string, key: string) {
-  const created: string[] = [];
-  const state = { ended: false };
-  const loop = async () => {
-    while (!state.ended) {
-      const body = { type: 'token', data: { order: created.length }, metadata: { kind: 'order' } };
-      const response = await request(`${url}/tokens`, 'POST', { key, body });
-      assert.equal(response.status, 201);
-      created.push(response.body.id);
-    }
-  };
-  const running = loop();
-  const end = async () => {
-    state.ended = true;
-    await running;
-  };
-  return { created, end };
-}
-
 test('a backup of a busy vault restores to the same reads, with a log that explains them', async (t) => {
   const place = await sqlite.place(t);
   const vault = await spawnVault(t, environmentOf(place));
   const key = await createApplication(vault.url, {});
-  const { created, end } = createTokens(vault.url, key);
+  const { created, end } = await createTokens(vault.url, key);
   const directory = join(temporaryDirectory(t), 'copies', 'today');
   const before = [...created];
   const { code, stdout, stderr } = await runCommand(

@@ -89,7 +89,7 @@ onBothEngines('metrics', (engine) => {
     }
     const text = await exposed(vault);
     const done = valuesIn(text, 'strongroom_job_last_success_timestamp_seconds');
-    assert.ok(done.has('{job="expire tokens"}') && done.has('{job="sign log checkpoints"}'));
+    assert.ok(done.has('{name="expire tokens"}') && done.has('{name="sign log checkpoints"}'));
     const [free = 0] = valuesIn(text, 'strongroom_disk_free_bytes').values();
     const [size = 0] = valuesIn(text, 'strongroom_disk_size_bytes').values();
     assert.ok(free > 0 && free <= size);

@@ -107,8 +107,34 @@ function describe(operation: Operation, shared: Shared): object {
 
 const callTag = 'Proxies';
 
+/** Of failures of the vault itself; any other status is the destination's. */
+const callFailures: Readonly<Record<string, string>> = {
+  400: 'The call, an expression or a reference in it is not valid',
+  401: 'The API key is missing or not valid',
+  403: 'The caller, the proxy or the tenant does not allow it',
+  404: 'There is no such proxy',
+  408: 'The destination took too long',
+  413: 'The body is too large for the expressions in it',
+  429: 'Too many requests',
+  502: 'The destination was not reached, or did not respond as it should',
+};
+
 /** What is sent and what is received are the destination's business. */
-function callsOf({ headers }: Shared): Record<string, object> {
+function callsOf({ headers, components }: Shared): Record<string, object> {
+  const schema = {
+    type: 'object',
+    title: 'ProxyError',
+    required: ['proxy_error'],
+    properties: { proxy_error: components.refer(problem) },
+  };
+  const failures = Object.entries(callFailures).map(([status, description]) => [
+    status,
+    {
+      description,
+      headers: headers.of(Number(status)),
+      content: { 'application/json': { schema } },
+    },
+  ]);
   const calls = Object.entries(callMethods).map(([method, summary]) => [
     method.toLowerCase(),
     {
@@ -119,10 +145,8 @@ function callsOf({ headers }: Shared): Record<string, object> {
         'Also for every path below it. Needs the permission `proxy:invoke`, unless the proxy asks for no key.',
       parameters: [{ $ref: '#/components/parameters/TraceId' }],
       responses: {
-        default: {
-          description: "The destination's response, or a `proxy_error`",
-          headers: headers.of(200),
-        },
+        ...Object.fromEntries(failures),
+        default: { description: "The destination's response", headers: headers.of(200) },
       },
     },
   ]);

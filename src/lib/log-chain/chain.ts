@@ -23,10 +23,16 @@ export interface Logged {
   readonly provers: readonly Prover[];
 }
 
+interface Stream {
+  readonly id: string;
+  readonly head: ChainHead;
+}
+
 /** The heads of one stream per tenant, held by the one writer that owns the stream. */
 export class LogChain {
   readonly #streamId: string;
-  readonly #heads = new Map<TenantId, ChainHead>();
+  /** Of the tenants that have entries, or whose stream is another. */
+  readonly #streams = new Map<TenantId, Stream>();
 
   constructor(streamId: string) {
     this.#streamId = streamId;
@@ -47,9 +53,10 @@ export class LogChain {
     const blocks: ChainedBlock[] = [];
     const heads = new Map<TenantId, ChainHead>();
     for (const [tenant, entries] of entriesByTenant) {
-      let head = this.#heads.get(tenant) ?? seedHead(tenant, this.#streamId);
+      const stream = this.#streamOf(tenant);
+      let { head } = stream;
       for (const piece of pieces(entries)) {
-        const block = this.#blockOf(head, piece, provers.get(tenant));
+        const block = blockOf({ ...stream, head }, piece, provers.get(tenant));
         blocks.push({ block, previous: head.hash });
         head = { seq: block.last_seq, hash: block.hash };
       }
@@ -60,35 +67,52 @@ export class LogChain {
 
   /** The commit is durable. */
   adopt({ heads }: Continuation): void {
-    for (const [tenant, head] of heads) this.#heads.set(tenant, head);
+    for (const [tenant, head] of heads) {
+      this.#streams.set(tenant, { id: this.#streamOf(tenant).id, head });
+    }
   }
 
-  #blockOf(
-    head: ChainHead,
-    { entries, first_at, last_at }: Piece,
-    prover: Prover | undefined,
-  ): LogBlock {
-    let { seq, hash } = head;
-    let body = '';
-    let before = '';
-    for (const { text } of entries) {
-      hash = entryHash(hash, ++seq, text);
-      body += (before === '' ? '' : '\n') + lineOf(text, before);
-      before = text;
+  /**
+   * The tenants' entries go on in another stream, as after a start: somebody else wrote where the old one was
+   * to go on. What they wrote stays, for whoever verifies the log.
+   */
+  leave(tenants: Iterable<TenantId>, streamId: string): void {
+    for (const tenant of tenants) {
+      this.#streams.set(tenant, { id: streamId, head: seedHead(tenant, streamId) });
     }
-    const block = {
-      tenant_id: entries[0].tenant_id,
-      stream_id: this.#streamId,
-      first_seq: head.seq + 1,
-      last_seq: seq,
-      first_at,
-      last_at,
-      hash,
-      entities: entitiesOf(entries.map(({ terms }) => terms)),
-      body,
-    };
-    return { ...block, proof: prover ? proveBlock(prover, block) : null };
   }
+
+  #streamOf(tenant: TenantId): Stream {
+    const id = this.#streamId;
+    return this.#streams.get(tenant) ?? { id, head: seedHead(tenant, id) };
+  }
+}
+
+function blockOf(
+  { id: stream_id, head }: Stream,
+  { entries, first_at, last_at }: Piece,
+  prover: Prover | undefined,
+): LogBlock {
+  let { seq, hash } = head;
+  let body = '';
+  let before = '';
+  for (const { text } of entries) {
+    hash = entryHash(hash, ++seq, text);
+    body += (before === '' ? '' : '\n') + lineOf(text, before);
+    before = text;
+  }
+  const block = {
+    tenant_id: entries[0].tenant_id,
+    stream_id,
+    first_seq: head.seq + 1,
+    last_seq: seq,
+    first_at,
+    last_at,
+    hash,
+    entities: entitiesOf(entries.map(({ terms }) => terms)),
+    body,
+  };
+  return { ...block, proof: prover ? proveBlock(prover, block) : null };
 }
 
 interface Piece {

@@ -47,7 +47,7 @@ export function createMetrics(): ProcessMetrics {
   const successes = new Gauge({
     name: 'strongroom_job_last_success_timestamp_seconds',
     help: 'When a background job last ended without a failure, as a Unix time',
-    labelNames: ['job'],
+    labelNames: ['name'],
     registers,
   });
   let others = async (): Promise<readonly Counts[]> => [];
@@ -68,7 +68,7 @@ export function createMetrics(): ProcessMetrics {
         },
       });
     },
-    jobSucceeded: (job, at) => successes.set({ job }, at / second),
+    jobSucceeded: (job, at) => successes.set({ name: job }, at / second),
     expose: async () => {
       const counted = sumOf([await own.counts(), ...(await others())]);
       const texts = [await ofProcess.metrics(), await counted.metrics()];

@@ -1,5 +1,6 @@
 /** A commit lane on PostgreSQL: one connection, one statement per group, one log stream. */
 import pg from 'pg';
+import type { TenantId } from '../../lib/ids.ts';
 import { chainBlock } from '../../lib/log-chain/block.ts';
 import { LogChain } from '../../lib/log-chain/chain.ts';
 import type { FlatChange, Outcome, RowOperation } from '../change.ts';
@@ -12,6 +13,7 @@ import {
   failureOf,
   isExpected,
   isLockLost,
+  isLogTaken,
   mayBeOfOne,
 } from './failure.ts';
 import { createStatements } from './statement.ts';
@@ -76,14 +78,22 @@ export function createPostgresCommitter(
 
   /**
    * By halves, so that one failing change does not fail the others and is found with few statements.
-   * Only a failure that says that nothing was done may be tried again: a lost connection does not.
+   * Only a failure that says that nothing was done may be tried again: a lost connection does not. Where
+   * somebody else wrote to the log in the lane's place, its tenants' entries go on in a new stream, whose name
+   * nobody can know.
    */
   async function commitGroup(group: readonly FlatChange[]): Promise<(Outcome | Error)[]> {
+    let hasLeft = false;
     for (let tries = 1; ; tries++) {
       try {
         await attempt(group);
         return group.map(() => ({}));
       } catch (error) {
+        if (isLogTaken(error) && !hasLeft) {
+          chain.leave(tenantsOf(group), newStreamId());
+          hasLeft = true;
+          continue;
+        }
         if (group.length > 1 && mayBeOfOne(error)) {
           const half = Math.ceil(group.length / 2);
           const first = await commitGroup(group.slice(0, half));
@@ -115,6 +125,10 @@ export function createPostgresCommitter(
       await open?.end();
     },
   };
+}
+
+function tenantsOf(group: readonly FlatChange[]): ReadonlySet<TenantId> {
+  return new Set(group.flatMap(({ entries }) => entries.map(({ tenant_id }) => tenant_id)));
 }
 
 /**

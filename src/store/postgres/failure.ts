@@ -35,6 +35,12 @@ export function mayBeOfOne(error: unknown): boolean {
   return error instanceof pg.DatabaseError && !ofTheServer.test(error.code ?? '');
 }
 
+/** True where another block of the log has the place of one that was to be written: nothing was done. */
+export function isLogTaken(error: unknown): boolean {
+  if (!(error instanceof pg.DatabaseError)) return false;
+  return error.code === uniqueViolation && error.constraint === 'logs_key';
+}
+
 /** The precondition of the change that did not hold, if that is what the error says. */
 export function conflictOf(error: unknown, change: FlatChange): Precondition | undefined {
   if (!(error instanceof pg.DatabaseError)) return undefined;

@@ -2,14 +2,17 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { createEpochs } from '../../lib/epochs.ts';
-import { chainBlock } from '../../lib/log-chain/block.ts';
+import { newUuid, type TenantId } from '../../lib/ids.ts';
+import { chainBlock, type LogBlock } from '../../lib/log-chain/block.ts';
 import { type Continuation, LogChain } from '../../lib/log-chain/chain.ts';
 import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
+import { pooledRandom } from '../../lib/random.ts';
 import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
 import { storedValues } from '../stored-form.ts';
 import { type SqlValue, shapes, type Table } from '../tables.ts';
 import { busyTimeoutMs, openWriter } from './database.ts';
+import { describe, failureOf, preconditionOf } from './failure.ts';
 import { servePorts } from './ports.ts';
 import type { WriterMessage, WriterOptions, WriterRequest } from './thread.ts';
 import type { WireGroup, WireOutcome } from './wire.ts';
@@ -20,6 +23,16 @@ class ConflictError extends Error {
   constructor(precondition: Precondition) {
     super(precondition);
     this.precondition = precondition;
+  }
+}
+
+/** In the streams of these tenants somebody else wrote where they were to go on. */
+class StreamsTakenError extends Error {
+  readonly tenants: readonly TenantId[];
+
+  constructor(tenants: readonly TenantId[]) {
+    super('the log goes on where another block is stored');
+    this.tenants = tenants;
   }
 }
 
@@ -61,28 +74,15 @@ interface Committed {
   readonly entries: readonly ChainedEntry[];
 }
 
-const constraintFailures = new Set([1555, 2067]); // SQLITE_CONSTRAINT_PRIMARYKEY, _UNIQUE
-
-/**
- * SQLite names the columns of the constraint, not the constraint: `tokens.tenant_id, tokens.token_id`.
- * Only an index over an expression is named itself: `index 'tokens_fingerprint'`.
- */
-function preconditionOf(error: unknown, table: Table): Precondition | undefined {
-  const { errcode, message } = error as { errcode?: number; message?: string };
-  if (errcode === undefined || !constraintFailures.has(errcode)) return undefined;
-  const index = /: index '(\w+)'$/.exec(message ?? '')?.[1];
-  if (index !== undefined) return `${table}.${index.slice(table.length + 1)}`;
-  const columns = (message ?? '')
-    .slice((message ?? '').indexOf(': ') + 2)
-    .split(', ')
-    .map((column) => column.slice(column.indexOf('.') + 1))
-    .join();
-  const { unique } = shapes[table];
-  const name = Object.keys(unique).find((candidate) => unique[candidate]?.join() === columns);
-  return `${table}.${name ?? 'key'}`;
+interface CommitterOptions extends Pick<WriterOptions, 'streamId' | 'returnsEntries'> {
+  /** For streams after the first. */
+  readonly newStreamId: () => string;
 }
 
-function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: WriterOptions) {
+function createCommitter(
+  database: DatabaseSync,
+  { streamId, newStreamId, returnsEntries }: CommitterOptions,
+) {
   const statementOf = createStatements(database);
   const insertLog = statementOf({ table: 'logs', action: 'insert', values: [] });
   const logColumns = shapes.logs.columns;
@@ -134,32 +134,58 @@ function createCommitter(database: DatabaseSync, { streamId, returnsEntries }: W
   /** The entries of what was done, which follow all rows of the group. */
   function writeLog(done: readonly FlatChange[], provers: WireGroup['provers']): Continuation {
     const continuation = chain.continue([...done, { entries: [], provers }]);
-    for (const { block } of continuation.blocks) {
-      const row: Readonly<Record<string, SqlValue>> = { ...block };
-      insertLog.run(...logColumns.map((column) => row[column] ?? null));
-    }
+    const taken = continuation.blocks.filter(({ block }) => !isInserted(block));
+    if (taken.length > 0) throw new StreamsTakenError(taken.map(({ block }) => block.tenant_id));
     return continuation;
   }
 
-  return ({ changes, provers, giveUpAt }: WireGroup): Committed => {
+  /** False where another block has its place. */
+  function isInserted(block: LogBlock): boolean {
+    const row: Readonly<Record<string, SqlValue>> = { ...block };
     try {
-      // Other processes were waited for by the group before as well.
-      const patienceMs = giveUpAt - monotonicMs();
-      if (patienceMs <= 0) throw expired();
-      database.exec(`pragma busy_timeout = ${patienceMs}; begin immediate`);
-      const together = changes.length > 1 ? applyAll(changes) : undefined;
-      const outcomes = together ?? changes.map(applyOne);
-      const done = together ? changes : changes.filter((_, index) => isDone(outcomes[index]));
-      const continuation = writeLog(done, provers);
-      database.exec('commit');
-      chain.adopt(continuation);
-      const wanted = returnsEntries ? continuation.blocks : [];
-      const entries = wanted.flatMap(({ previous, block }) => chainBlock(previous, block));
-      return { outcomes, entries };
+      insertLog.run(...logColumns.map((column) => row[column] ?? null));
+      return true;
+    } catch (error) {
+      if (preconditionOf(error, 'logs') === undefined) throw error;
+      return false;
+    }
+  }
+
+  function commit({ changes, provers, giveUpAt }: WireGroup): Committed {
+    // Other processes were waited for by the group before as well.
+    const patienceMs = giveUpAt - monotonicMs();
+    if (patienceMs <= 0) throw expired();
+    database.exec(`pragma busy_timeout = ${patienceMs}; begin immediate`);
+    const together = changes.length > 1 ? applyAll(changes) : undefined;
+    const outcomes = together ?? changes.map(applyOne);
+    const done = together ? changes : changes.filter((_, index) => isDone(outcomes[index]));
+    const continuation = writeLog(done, provers);
+    database.exec('commit');
+    chain.adopt(continuation);
+    const wanted = returnsEntries ? continuation.blocks : [];
+    const entries = wanted.flatMap(({ previous, block }) => chainBlock(previous, block));
+    return { outcomes, entries };
+  }
+
+  /** Once more in new streams where the old ones are taken: nobody can know the names of those. */
+  function commitAnywhere(group: WireGroup): Committed {
+    try {
+      return commit(group);
+    } catch (error) {
+      if (!(error instanceof StreamsTakenError)) throw error;
+      database.exec('rollback');
+      chain.leave(error.tenants, newStreamId());
+      return commit(group);
+    }
+  }
+
+  return (group: WireGroup): Committed => {
+    try {
+      return commitAnywhere(group);
     } catch (error) {
       if (database.isTransaction) database.exec('rollback');
       const unavailable = describe(error);
-      return { outcomes: changes.map(() => ({ unavailable })), entries: [] };
+      return { outcomes: group.changes.map(() => ({ unavailable })), entries: [] };
     }
   };
 }
@@ -207,22 +233,6 @@ function scrub(database: DatabaseSync): WireOutcome {
   }
 }
 
-const ofTheValue = new Set([18, 19, 20, 25]); // SQLITE_TOOBIG, _CONSTRAINT, _MISMATCH, _RANGE
-
-/** What SQLite had no part in is a mistake of ours; such a message may quote the value. */
-function failureOf(error: unknown): WireOutcome {
-  const { errcode, code } = error as { errcode?: number; code?: string };
-  if (errcode === undefined) return { unstorable: code ?? 'the writer failed' };
-  return ofTheValue.has(errcode & 0xff)
-    ? { unstorable: describe(error) }
-    : { unavailable: describe(error) };
-}
-
-/** SQLite's messages name tables, columns and files; bound values never appear in them. */
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : 'unknown failure';
-}
-
 function serve(options: WriterOptions): void {
   const control = parentPort;
   if (!control) throw new Error('sqlite-writer runs in a worker thread');
@@ -238,7 +248,9 @@ function serve(options: WriterOptions): void {
     return;
   }
   const epochs = createEpochs(options.epochs);
-  const commitGroup = createCommitter(database, options);
+  const random = pooledRandom();
+  const newStreamId = () => newUuid(random);
+  const commitGroup = createCommitter(database, { ...options, newStreamId });
   const ports = servePorts((group) => {
     const { outcomes, entries } = commitGroup(group);
     epochs.advance('commits');

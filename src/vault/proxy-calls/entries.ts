@@ -1,5 +1,6 @@
 /** What the log says of a call: which tokens were sent where, before it, and what came of it, after it. */
 import type { Instant } from '../../lib/clock.ts';
+import type { Shown } from '../../lib/log-chain/disclosure.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { detailed, entryOf, failureOf } from '../../rules/log-entries.ts';
@@ -14,6 +15,8 @@ export interface LoggedCall {
 export interface UsedTarget {
   readonly entity: 'token' | 'token_intent';
   readonly id: string;
+  /** How the destination sees it. */
+  readonly shown: Shown | undefined;
 }
 
 /** A host has up to 253 characters, and a message up to 250. */
@@ -23,12 +26,13 @@ const hostLengthMax = 120;
 export function useEntry(
   { caller, proxy, method }: LoggedCall,
   now: Instant,
-  { entity, id }: UsedTarget,
+  { entity, id, shown }: UsedTarget,
 ): LogEntry {
+  const disclosure = shown && ({ shown, through: 'proxy' } as const);
   const entry =
     entity === 'token'
-      ? entryOf(caller, now, { entity, id, operation: 'use proxy' })
-      : entryOf(caller, now, { entity, id, operation: 'use proxy' });
+      ? entryOf(caller, now, { entity, id, operation: 'use proxy', disclosure })
+      : entryOf(caller, now, { entity, id, operation: 'use proxy', disclosure });
   return detailed(entry, `${method} to ${hostOf(proxy)}, proxy ${proxy.id}`);
 }
 

@@ -58,6 +58,7 @@ export async function send(tools: Sending, sent: Sent): Promise<DecideOutcome<Pr
       partition: proxy.tenant.id,
       clientCertificate: proxy.clientCertificate?.reveal(),
       signal: call.signal,
+      trace: call.caller.origin.trace,
     });
     const entry = respondedEntry(call, ended(answer.status), answer.status);
     const isSuccess = answer.status >= 200 && answer.status < 300;
