@@ -12,7 +12,7 @@ import type { TokenReading } from '../vault/tokens/read.ts';
 import { replyAsSeenNow } from './replayed-tokens.ts';
 import { replyKeyText, replyOf, replyRow } from './stored-reply.ts';
 
-const idempotencyKeyLengthMax = 255;
+export const idempotencyKeyLengthMax = 255;
 
 /**
  * All who hold a public key share its responses, and one of them may be a key that is shown once. A

@@ -1,4 +1,5 @@
 /** The headers of requests and responses, as components. */
+import { idempotencyKeyLengthMax } from '../../gate/idempotency.ts';
 import type { Schema } from './components.ts';
 
 export interface Headers {
@@ -55,15 +56,23 @@ export function headersOf(prefix: string): Headers {
         in: 'header',
         description:
           'A text of the caller’s choice, best a UUID. A request with a key that succeeded in the last 24 hours ' +
-          'has no second effect and gets the response of the first; 409 while the first is still processed.',
-        schema: { type: 'string', minLength: 1, maxLength: 400 },
+          'has no second effect and gets the response of the first; 409 while the first is still processed. With a ' +
+          'public key it is a UUID, or has at least 22 characters.',
+        schema: {
+          type: 'string',
+          minLength: 1,
+          maxLength: idempotencyKeyLengthMax,
+          pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]+$',
+        },
         example: '7c1f7a52-3a0e-4f3b-9f4e-5d1a2b3c4d5e',
       },
       TraceId: {
         name: trace,
         in: 'header',
-        description: 'An id of the caller’s choice; the response and the log carry it.',
-        schema: { type: 'string', minLength: 1, maxLength: 100, pattern: '^[!-~]+$' },
+        description:
+          'An id of the caller’s choice, of 1 to 100 visible characters of ASCII; the response carries it. Another ' +
+          'text is ignored.',
+        schema: { type: 'string' },
         example: 'checkout-4711',
       },
     },

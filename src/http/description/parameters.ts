@@ -32,6 +32,11 @@ const ofQueries: Readonly<Record<string, string>> = {
   bin: 'The first 6 to 8 digits of a card number, never more.',
 };
 
+/** What is checked behind the schema, in whose place another message says what is wrong. */
+const forms: Readonly<Record<string, Schema>> = {
+  bin: { pattern: '^[0-9]{6,8}$' },
+};
+
 const metadata = {
   description:
     'Only with these metadata. Also understood: `metadata.<name>=<text>`, and `metadata` as a JSON object.',
@@ -66,7 +71,7 @@ function partOf(
     const base = { name, in: place, required: place === 'path' || required.includes(name) };
     if (name === 'metadata') return { ...base, ...metadata };
     const description = known[name] ?? meaningOf(undefined, name) ?? '';
-    const plain = components.refer(parameter);
+    const plain = { ...components.refer(parameter), ...forms[name] };
     const example = exampleOf(plain, examples?.[name]);
     return { ...base, description, schema: plain, ...(example !== undefined && { example }) };
   });
