@@ -1,5 +1,6 @@
 /** Holds a vault to what a client was promised: nothing lost, nothing invented, each effect logged once. */
 import assert from 'node:assert/strict';
+import { disclosureOf } from '../../src/lib/log-chain/disclosure.ts';
 import type { Row } from '../../src/store/tables.ts';
 import type { Engine, Place } from './engines.ts';
 import { dataOf, type History, type Remembered } from './history.ts';
@@ -85,8 +86,12 @@ async function settle(
 
 /** Every token that ever was has one entry for its creation, one for each later effect, and no other. */
 async function checkEntries(engine: Engine, place: Place, history: History): Promise<void> {
+  // What is answered again is logged as shown again, and is no effect of its own.
   const entries = (await verifyLog(engine, place)).filter(
-    ({ entity_type, result }) => entity_type === 'token' && result === 'success',
+    ({ entity_type, result, disclosure }) =>
+      entity_type === 'token' &&
+      result === 'success' &&
+      disclosureOf(disclosure ?? '')?.through !== 'replay',
   );
   const counts = new Map<string, number>();
   for (const { entity_id, operation } of entries) {
