@@ -2,23 +2,31 @@
 import { ExpressionError } from '../expressions/evaluation/error.ts';
 import type { Step } from '../expressions/filters/json-path.ts';
 import type { Json } from '../lib/json.ts';
-import { afterBlank, endsOfJson } from './json-positions.ts';
+import { createPause } from '../lib/pauses.ts';
+import { afterBlank, endsOfJson, type Pause, stepsOfPart } from './json-positions.ts';
 
 /**
  * The JSON text with the value at a location, and otherwise byte for byte as it was: a parsed and serialized
  * one would lose digits of large numbers, the formatting and members that are named twice, of which the last
  * one counts. Of an empty text JSON is made. Members that are missing on the way are created, and so is the
- * item after the last of a list.
+ * item after the last of a list. A large text is read in parts, between which others are served.
  *
  * @throws ExpressionError when the text is not JSON, or has something else on the way.
  */
-export function appendJson(text: string, location: readonly Step[], value: Json): string {
+export async function appendJson(
+  text: string,
+  location: readonly Step[],
+  value: Json,
+): Promise<string> {
   if (text === '') return written(location, value);
-  const json = { text, ends: endsOfJson(text) };
+  const pause = createPause();
+  const json = { text, ends: await endsOfJson(text, pause), pause };
   let begin = afterBlank(text, 0);
   for (const [index, step] of location.entries()) {
     const place =
-      typeof step === 'string' ? memberOf(json, begin, step) : itemOf(json, begin, step);
+      typeof step === 'string'
+        ? await memberOf(json, begin, step)
+        : await itemOf(json, begin, step);
     if (place.valueBegin === undefined) {
       const name = typeof step === 'string' ? `${JSON.stringify(step)}:` : '';
       const added = name + written(location.slice(index + 1), value);
@@ -34,6 +42,7 @@ interface JsonPositions {
   readonly text: string;
   /** Where the value or name ends that begins at an index. */
   readonly ends: Uint32Array;
+  readonly pause: Pause;
 }
 
 /** Where a value is, or where it can be written. */
@@ -41,11 +50,18 @@ type Place =
   | { readonly valueBegin: number }
   | { readonly valueBegin: undefined; readonly freeAt: number; readonly isFirst: boolean };
 
-function memberOf({ text, ends }: JsonPositions, begin: number, name: string): Place {
+async function memberOf(
+  { text, ends, pause }: JsonPositions,
+  begin: number,
+  name: string,
+): Promise<Place> {
   if (text[begin] !== '{') throw unfit();
   let valueBegin: number | undefined;
   let freeAt = begin + 1;
+  let steps = 0;
   for (let at = afterBlank(text, freeAt); text[at] !== '}'; at = afterBlank(text, freeAt)) {
+    steps += 1;
+    if (steps % stepsOfPart === 0) await pause();
     if (text[at] === ',') at = afterBlank(text, at + 1);
     const nameEnd = ends[at] ?? 0;
     const from = afterBlank(text, afterBlank(text, nameEnd) + 1);
@@ -63,16 +79,16 @@ function isName(spelled: string, name: string): boolean {
 }
 
 /** Negative indexes count from the end, RFC 9535. */
-function itemOf(json: JsonPositions, begin: number, index: number): Place {
+async function itemOf(json: JsonPositions, begin: number, index: number): Promise<Place> {
   if (json.text[begin] !== '[') throw unfit();
-  const found = itemAt(json, begin, index);
+  const found = await itemAt(json, begin, index);
   if (found.valueBegin !== undefined) return found;
   const wanted = index < 0 ? found.count + index : index;
   if (wanted < 0 || wanted > found.count) throw unfit();
   return wanted < found.count ? itemAt(json, begin, wanted) : found;
 }
 
-function itemAt({ text, ends }: JsonPositions, begin: number, index: number) {
+async function itemAt({ text, ends, pause }: JsonPositions, begin: number, index: number) {
   let count = 0;
   let freeAt = begin + 1;
   for (let at = afterBlank(text, freeAt); text[at] !== ']'; at = afterBlank(text, freeAt)) {
@@ -80,6 +96,7 @@ function itemAt({ text, ends }: JsonPositions, begin: number, index: number) {
     if (count === index) return { valueBegin: at } as const;
     freeAt = ends[at] ?? 0;
     count += 1;
+    if (count % stepsOfPart === 0) await pause();
   }
   return { valueBegin: undefined, freeAt, isFirst: count === 0, count } as const;
 }

@@ -1,6 +1,7 @@
 /** Large responses of destinations, whose masks run in threads: what is appended changes nothing else. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { jsonValuesMax } from '../../src/vault/proxy-calls/json-body.ts';
 import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { proxyOf, startCalled } from '../support/proxy-calls.ts';
@@ -42,5 +43,50 @@ onBothEngines('A large response', (engine) => {
     assert.equal(received.status, 502);
     assert.match(received.text, /needs more than 32000000 units of work/);
     assert.doesNotMatch(received.text, /aa/);
+  });
+
+  test('is read by transforms up to 50,000 values, of which nobody else waits for more', async () => {
+    const tenant = await newTenant();
+    const key = await tenant.application({ permissions: ['proxy:invoke', 'token:create'] });
+    const value = '{{ res[0] }}';
+    const append = { type: 'append_header', options: { value, location: 'X-First' } };
+    const text = (values: number, first = '"a"') =>
+      `[${first}${',{}'.repeat(values - 2)}]${' '.repeat(100_000)}`;
+    const call = await proxyOf(tenant, { destination_url: url, response_transforms: [append] });
+    destination.behave(answer(200, json, text(jsonValuesMax)));
+    assert.equal((await call('GET', '', { key })).headers.get('x-first'), 'a');
+    destination.behave(answer(200, json, text(jsonValuesMax + 1, '"4242424242424242"')));
+    const refused = await call('GET', '', { key });
+    assert.equal(refused.status, 502);
+    assert.match(refused.text, /more than 50000 values/);
+    assert.doesNotMatch(refused.text, /4242/);
+    const unread = await proxyOf(tenant, {
+      destination_url: url,
+      response_transforms: [{ type: 'append_json', options: { value: 'x', location: '$[0]' } }],
+    });
+    assert.equal((await unread('GET', '', { key })).text, text(jsonValuesMax + 1, '"x"'));
+    destination.behave(answer(200, [], `${text(jsonValuesMax)}}`));
+    assert.equal((await call('GET', '', { key })).status, 200, 'what is no JSON is a text');
+  });
+
+  test('and so is a request', async () => {
+    const tenant = await newTenant();
+    const key = await tenant.application({ permissions: ['proxy:invoke', 'token:create'] });
+    const token = { type: 'token', data: '{{ proxy.request.body[0] }}' };
+    const call = await proxyOf(tenant, {
+      destination_url: url,
+      request_transforms: [{ type: 'tokenize', options: { identifier: 'a', token } }],
+    });
+    destination.behave(answer());
+    const send = (values: number) =>
+      call('POST', '', {
+        key,
+        headers: { 'content-type': 'application/json' },
+        body: `["a"${',{}'.repeat(values - 2)}]`,
+      });
+    assert.equal((await send(jsonValuesMax)).status, 200);
+    const refused = await send(jsonValuesMax + 1);
+    assert.equal(refused.status, 400);
+    assert.match(refused.text, /body has more than 50000 values/);
   });
 });

@@ -80,9 +80,13 @@ function escaped(unit: string): string {
 }
 
 /** Undefined for a text that is refused. */
-function attempt(text: string, location: readonly Step[], value: Json): string | undefined {
+async function attempt(
+  text: string,
+  location: readonly Step[],
+  value: Json,
+): Promise<string | undefined> {
   try {
-    return appendJson(text, location, value);
+    return await appendJson(text, location, value);
   } catch (error) {
     assert.ok(error instanceof ExpressionError, String(error));
     return undefined;
@@ -117,8 +121,8 @@ describe('append_json', () => {
     ['{}', '$.constructor.y', 1, '{"constructor":{"y":1}}'],
   ];
   for (const [text, location, value, result] of expected) {
-    it(`${location} of ${text} gives ${result}`, () =>
-      assert.equal(append(text, location, value), result));
+    it(`${location} of ${text} gives ${result}`, async () =>
+      assert.equal(await append(text, location, value), result));
   }
 
   const unfit: readonly (readonly [string, string])[] = [
@@ -134,18 +138,18 @@ describe('append_json', () => {
     ['"text"', '$.a'],
   ];
   for (const [text, location] of unfit) {
-    it(`${location} does not fit ${text}`, () => {
-      assert.throws(() => append(text, location, 1), {
+    it(`${location} does not fit ${text}`, async () => {
+      await assert.rejects(() => append(text, location, 1), {
         name: 'ExpressionError',
         message: /does not fit/,
       });
     });
   }
 
-  it('parsed again is what appending to the parsed value gives', () => {
-    fc.assert(
-      fc.property(jsonText, locations, values, (text, location, value) => {
-        const result = attempt(text, location, value);
+  it('parsed again is what appending to the parsed value gives', async () => {
+    await fc.assert(
+      fc.asyncProperty(jsonText, locations, values, async (text, location, value) => {
+        const result = await attempt(text, location, value);
         const model = appended(JSON.parse(text), location, value);
         assert.equal(result === undefined, model === undefined);
         // As text: a comparison of objects would not see a member called __proto__.
@@ -157,11 +161,11 @@ describe('append_json', () => {
     );
   });
 
-  it('leaves every byte outside of one inserted or replaced part', () => {
+  it('leaves every byte outside of one inserted or replaced part', async () => {
     const marker = 'Here it is, 7f1c';
-    fc.assert(
-      fc.property(jsonText, locations, (text, location) => {
-        const result = attempt(text, location, marker);
+    await fc.assert(
+      fc.asyncProperty(jsonText, locations, async (text, location) => {
+        const result = await attempt(text, location, marker);
         if (result === undefined) return;
         // A value that is replaced is all that may be missing.
         const [before, after, ...others] = result.split(JSON.stringify(marker));
@@ -184,7 +188,7 @@ describe('append_json', () => {
     );
   });
 
-  it('accepts what JSON.parse accepts, and nothing else', () => {
+  it('accepts what JSON.parse accepts, and nothing else', async () => {
     const anything = fc.string({ unit: fc.constantFrom(...'[]{},:"\\ue1+-.0 a\n'), maxLength: 12 });
     const damaged = fc
       .tuple(jsonText, fc.nat(), fc.constantFrom('', ',', '"', '\\', '0', '\u0001', ']', '}', ' '))
@@ -192,21 +196,58 @@ describe('append_json', () => {
         const place = at % (text.length + 1);
         return text.slice(0, place) + piece + text.slice(place + 1);
       });
-    fc.assert(
-      fc.property(fc.oneof(anything, damaged), (text) => {
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(anything, damaged), async (text) => {
         fc.pre(text !== '');
-        assert.equal(attempt(text, [], 1) !== undefined, parsed(text) !== undefined, text);
+        assert.equal((await attempt(text, [], 1)) !== undefined, parsed(text) !== undefined, text);
       }),
       { numRuns: 10_000 },
     );
     for (const text of [' ', '\ufeff{}', '01', '1.', '.5', '+1', '"\t"', '"\\x"', 'nul', '[1,]'])
-      assert.equal(attempt(text, [], 1), undefined, text);
+      assert.equal(await attempt(text, [], 1), undefined, text);
   });
 
-  it('goes through a text that is nested a million levels deep', () => {
+  it('reads strings of any length, and finds what is wrong in them', async () => {
+    for (const length of [30, 31, 32, 33, 34, 100]) {
+      const long = 'é'.repeat(length);
+      for (const text of [
+        `${long}`,
+        `${long}\\n${long}\\"${long}`,
+        `\\\\${long}\\u0041`,
+        '[1]"'.slice(0, 3),
+      ]) {
+        assert.equal(await append(`["${text}"]`, '$[1]', 'x'), `["${text}","x"]`);
+      }
+      for (const text of [
+        `${long}\n`,
+        `${long}\\x${long}`,
+        `\\n${long}\u001f${long}`,
+        `${long}\\`,
+      ]) {
+        assert.equal(await attempt(`["${text}"]`, [1], 'x'), undefined);
+      }
+    }
+  });
+
+  it('lets others run while it goes through a large text', async () => {
+    const text = `[${'1,'.repeat(2_000_000)}1]`;
+    let isDone = false;
+    let turns = 0;
+    const count = () => {
+      turns += 1;
+      if (!isDone) setImmediate(count);
+    };
+    setImmediate(count);
+    const appended = await append(text, '$[-1]', 2);
+    isDone = true;
+    assert.equal(appended, `${text.slice(0, -2)}2]`);
+    assert.ok(turns > 1);
+  });
+
+  it('goes through a text that is nested a million levels deep', async () => {
     const text = '['.repeat(1_000_000) + ']'.repeat(1_000_000);
-    assert.equal(append(text, '$[1]', 'x'), `${text.slice(0, -1)},"x"]`);
-    assert.equal(attempt(text.slice(0, -1), [1], 'x'), undefined);
+    assert.equal(await append(text, '$[1]', 'x'), `${text.slice(0, -1)},"x"]`);
+    assert.equal(await attempt(text.slice(0, -1), [1], 'x'), undefined);
   });
 });
 

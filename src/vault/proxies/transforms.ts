@@ -39,6 +39,13 @@ function refersToTokens(transform: ResponseTransform): boolean {
   return compileValue(evaluated).references.length > 0;
 }
 
+/** Whether a transform may read a variable. Within an expression its name is always written out. */
+export function names(transform: ResponseTransform, variable: 'proxy' | 'res'): boolean {
+  if (transform.type === 'mask') return false;
+  const text = transform.type === 'tokenize' ? JSON.stringify(transform.token) : transform.value;
+  return new RegExp(`\\b${variable}\\b`).test(text);
+}
+
 interface Transforms {
   readonly request: readonly RequestTransform[];
   readonly response: readonly ResponseTransform[];

@@ -10,7 +10,6 @@ import {
 } from '../../expressions/request-texts/compile.ts';
 import { hasExpressions, type TextForm } from '../../expressions/request-texts/forms.ts';
 import type { RequestScope } from '../../expressions/request-texts/scope.ts';
-import type { Json } from '../../lib/json.ts';
 import { createPause } from '../../lib/pauses.ts';
 import { invalidCall } from './called-proxy.ts';
 import { checkSegments } from './destination.ts';
@@ -106,15 +105,6 @@ const withBody: Put = (writable, text) => ({
 export function textOf({ body: { content, form } }: Pick<ProxyCall, 'body'>): string | undefined {
   if (form === undefined || !(content instanceof Uint8Array)) return undefined;
   return Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString('utf8');
-}
-
-/** As transforms see a body: its members where it is JSON. */
-export function jsonOrText(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return text;
-  }
 }
 
 function withRequestBody(scope: RequestScope, body: string | undefined): RequestScope {

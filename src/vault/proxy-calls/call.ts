@@ -9,9 +9,11 @@ import { holds } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Change, Precondition } from '../../store/change.ts';
 import type { OpenEncrypted } from '../client-keys/open-encrypted.ts';
-import { transformsOf } from '../proxies/transforms.ts';
-import { type CallTexts, jsonOrText, readCallTexts, textOf, type Writable } from './call-texts.ts';
+import { names, transformsOf } from '../proxies/transforms.ts';
+import { type CallTexts, readCallTexts, textOf, type Writable } from './call-texts.ts';
+import { invalidCall } from './called-proxy.ts';
 import { openEncryptedData } from './encrypted-data.ts';
+import { jsonOrText } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
 import { type Sending, send } from './send.ts';
@@ -115,8 +117,9 @@ async function madeFor(
 ): Promise<Made | Refused> {
   const { request: transforms } = transformsOf(call.proxy);
   if (transforms.length === 0) return { reply: nothingMade };
-  const text = textOf(call);
-  const body = text === undefined ? {} : { body: jsonOrText(text) };
+  const text = transforms.some((one) => names(one, 'proxy')) ? textOf(call) : undefined;
+  const tooMany = (reason: string) => invalidCall('body', reason);
+  const body = text === undefined ? {} : { body: await jsonOrText(text, tooMany) };
   const headers = namedHeaders(call.headers);
   const seen = { ...scope, request: { headers, ...body } };
   const part = 'request_transforms';

@@ -10,11 +10,12 @@ import type { DecideOutcome, Refused } from '../../rules/operation.ts';
 import type { ResponseTransform } from '../../transforms/definitions.ts';
 import type { Mask } from '../../transforms/mask.ts';
 import type { Masking } from '../../transforms/masking.ts';
-import { transformsOf } from '../proxies/transforms.ts';
-import { jsonOrText, type Writable } from './call-texts.ts';
+import { names, transformsOf } from '../proxies/transforms.ts';
+import type { Writable } from './call-texts.ts';
 import { destinationOf } from './destination.ts';
 import { failedEntry, respondedEntry } from './entries.ts';
 import { failureOfCall } from './failures.ts';
+import { jsonOrText } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
 import { readResponseText, untransformable } from './response-body.ts';
@@ -73,7 +74,7 @@ export async function send(tools: Sending, sent: Sent): Promise<DecideOutcome<Pr
 
 /** A header that says nothing of the body can be added to one of any size. */
 function readsBody(transform: ResponseTransform): boolean {
-  return transform.type !== 'append_header' || /\bres\b/.test(transform.value);
+  return transform.type !== 'append_header' || names(transform, 'res');
 }
 
 /** Of a part of a body a mask would miss what begins before it. */
@@ -103,10 +104,13 @@ async function transformed(
   try {
     const encodings = valuesOf(answer.headers, 'content-encoding');
     const text = hasBody && !isPassed ? await readResponseText(answer.body, encodings) : undefined;
+    const isNamed = transforms.some((one) => names(one, 'res'));
+    const tooMany = (reason: string) => untransformable(`it ${reason}`);
+    const res = text !== undefined && isNamed ? await jsonOrText(text, tooMany) : undefined;
     const scope = {
       valueOf: () => undefined,
       ...(configuration && { config: Object.fromEntries(configuration.reveal()) }),
-      ...(text !== undefined && { res: jsonOrText(text) }),
+      ...(res !== undefined && { res }),
     };
     const making = transforms.flatMap((one) => (one.type === 'tokenize' ? [one] : []));
     const part = 'response_transforms';

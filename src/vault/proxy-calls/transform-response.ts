@@ -45,10 +45,10 @@ const rows: { readonly [T in ResponseTransform['type']]: Apply<T> } = {
     if (text === undefined) return response;
     return { ...response, text: await maskText(text, mask) };
   },
-  append_json: (response, { location, value }, { scope, evaluation }) => {
+  append_json: async (response, { location, value }, { scope, evaluation }) => {
     if (response.text === undefined) return response;
     const appended = evaluateValue(compileValue(value), scope, evaluation);
-    return { ...response, text: appendJson(response.text, location, appended) };
+    return { ...response, text: await appendJson(response.text, location, appended) };
   },
   append_text: (response, { value }, { scope, evaluation }) => {
     if (response.text === undefined) return response;
