@@ -133,4 +133,36 @@ onBothEngines('Authority of calls of proxies', (engine) => {
       [['proxy', call.id, 'invoke']],
     );
   });
+
+  test('a mask meets no text that it cannot read, whatever the caller asks the destination for', async () => {
+    const tenant = await newTenant();
+    const mask = {
+      type: 'mask',
+      matcher: 'regex',
+      expression: 'number=([0-9]+)',
+      replacement: '*',
+    };
+    const call = await proxyOf(tenant, { destination_url: url, response_transforms: [mask] });
+    const text = 'number=4242424242424242';
+    destination.behave(answer(200, [], text));
+    assert.equal((await call('GET', '', { headers: { 'accept-charset': 'utf-16' } })).status, 200);
+    const { headers } = destination.requests.at(-1) ?? { headers: [] };
+    assert.ok(!headers.some((name) => name.toLowerCase() === 'accept-charset'));
+    for (const [type, body] of [
+      ['text/plain', Buffer.from(text, 'utf16le')],
+      ['text/plain', Buffer.from(text, 'utf16le').swap16()],
+      ['text/plain; charset=utf-7', Buffer.from(text)],
+      ['text/plain; charset="UTF-16"', Buffer.from(text)],
+    ] as const) {
+      destination.behave(answer(200, ['Content-Type', type], body));
+      const received = await call('GET', '');
+      assert.equal(received.status, 502, received.text);
+      assert.match(received.body.proxy_error.detail, /not text in UTF-8/);
+    }
+    for (const type of ['text/plain; charset=UTF-8', 'text/plain; charset="us-ascii"']) {
+      destination.behave(answer(200, ['Content-Type', type], text));
+      assert.match((await call('GET', '')).text, /number=\*{16}$/);
+    }
+    destination.behave(answer());
+  });
 });

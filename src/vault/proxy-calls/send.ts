@@ -75,9 +75,10 @@ function readsBody(transform: ResponseTransform): boolean {
   return transform.type !== 'append_header' || /\bres\b/.test(transform.value);
 }
 
-/** Of a part of a body a mask would miss what begins before it. */
+/** Of a part of a body a mask would miss what begins before it, and of UTF-16 everything. */
 function readable(headers: readonly string[]): string[] {
-  const whole = withoutHeaders(headers, ['accept-encoding', 'range', 'if-range']);
+  const unread = ['accept-encoding', 'accept-charset', 'range', 'if-range'];
+  const whole = withoutHeaders(headers, unread);
   return [...whole, 'Accept-Encoding', 'identity'];
 }
 
@@ -100,8 +101,12 @@ async function transformed(
   const hasBody = call.method !== 'HEAD' && !bodiless.has(answer.status);
   const isPassed = hasBody && !transforms.some(readsBody);
   try {
-    const encodings = valuesOf(answer.headers, 'content-encoding');
-    const text = hasBody && !isPassed ? await readResponseText(answer.body, encodings) : undefined;
+    const representation = {
+      encodings: valuesOf(answer.headers, 'content-encoding'),
+      mediaTypes: valuesOf(answer.headers, 'content-type'),
+    };
+    const text =
+      hasBody && !isPassed ? await readResponseText(answer.body, representation) : undefined;
     const scope = {
       valueOf: () => undefined,
       ...(configuration && { config: Object.fromEntries(configuration.reveal()) }),
