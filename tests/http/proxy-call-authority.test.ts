@@ -165,4 +165,36 @@ onBothEngines('Authority of calls of proxies', (engine) => {
     }
     destination.behave(answer());
   });
+
+  test('502: a token that a response does not become, and nothing of the response, not even names in it', async () => {
+    const tenant = await newTenant();
+    const rules = [
+      {
+        container: '/a/',
+        permissions: ['token:create', 'proxy:invoke'],
+        priority: 1,
+        transform: 'redact',
+      },
+    ];
+    const key = await tenant.application({ rules });
+    const name = '4242424242424242';
+    const type = ['Content-Type', 'application/json'];
+    destination.behave(answer(200, type, JSON.stringify({ v: 1, meta: { [name]: 5 } })));
+    for (const [token, errors] of [
+      [{ containers: ['/b/'] }, undefined],
+      [{ containers: ['/a/'], metadata: '{{ res.meta }}' }, { metadata: ['must be a string'] }],
+    ] as const) {
+      const options = { identifier: 'x', token: { type: 'token', data: '{{ res.v }}', ...token } };
+      const response_transforms = [{ type: 'tokenize', options }];
+      const call = await proxyOf(tenant, { destination_url: url, response_transforms });
+      const received = await call('GET', '', { key });
+      assert.equal(received.status, 502, received.text);
+      assert.ok(!received.text.includes(name), received.text);
+      assert.match(received.body.proxy_error.detail, /^The destination responded/);
+      assert.deepEqual(received.body.proxy_error.errors, errors);
+    }
+    destination.behave(answer());
+    assert.deepEqual(await tenant.rows('tokens'), []);
+    assert.deepEqual(await tenant.logged(), ['create denied']);
+  });
 });

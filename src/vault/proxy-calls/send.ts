@@ -18,6 +18,7 @@ import { failureOfCall } from './failures.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
 import { readResponseText, untransformable } from './response-body.ts';
+import { errorsByNames } from './response-errors.ts';
 import { answerOf, transformResponse, withoutHeaders } from './transform-response.ts';
 
 export interface Sending extends MakingTokens {
@@ -131,7 +132,10 @@ async function transformed(
     return async (conflict) => {
       try {
         const outcome = await make?.(conflict);
-        if (outcome && 'refusal' in outcome) return withEntry(outcome, entry);
+        if (outcome && 'refusal' in outcome) {
+          const refusal = failureOfResponse(outcome.refusal, call);
+          return withEntry({ ...outcome, refusal }, entry);
+        }
         const { change, reply = [] } = outcome ?? {};
         const shaped = await shape(new Map([...made, ...reply]));
         return {
@@ -153,7 +157,8 @@ function failureOfResponse(error: unknown, { proxy, signal }: ProxyCall): VaultE
   // Nobody reads this, but the entry of the call is committed.
   if (signal?.aborted && error === signal.reason) return untransformable('the caller has gone');
   if (!(error instanceof VaultError)) throw error;
-  return error.code === 'bad_gateway' ? error : untransformable(error.public, error.errors);
+  if (error.code === 'bad_gateway') return error;
+  return untransformable(error.public, error.errors && errorsByNames(error.errors, proxy));
 }
 
 function refused(entry: LogEntry, refusal: VaultError): DecideOutcome<never> {
