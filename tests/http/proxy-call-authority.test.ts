@@ -133,4 +133,68 @@ onBothEngines('Authority of calls of proxies', (engine) => {
       [['proxy', call.id, 'invoke']],
     );
   });
+
+  test('a mask meets no text that it cannot read, whatever the caller asks the destination for', async () => {
+    const tenant = await newTenant();
+    const mask = {
+      type: 'mask',
+      matcher: 'regex',
+      expression: 'number=([0-9]+)',
+      replacement: '*',
+    };
+    const call = await proxyOf(tenant, { destination_url: url, response_transforms: [mask] });
+    const text = 'number=4242424242424242';
+    destination.behave(answer(200, [], text));
+    assert.equal((await call('GET', '', { headers: { 'accept-charset': 'utf-16' } })).status, 200);
+    const { headers } = destination.requests.at(-1) ?? { headers: [] };
+    assert.ok(!headers.some((name) => name.toLowerCase() === 'accept-charset'));
+    for (const [type, body] of [
+      ['text/plain', Buffer.from(text, 'utf16le')],
+      ['text/plain', Buffer.from(text, 'utf16le').swap16()],
+      ['text/plain; charset=utf-7', Buffer.from(text)],
+      ['text/plain; charset="UTF-16"', Buffer.from(text)],
+    ] as const) {
+      destination.behave(answer(200, ['Content-Type', type], body));
+      const received = await call('GET', '');
+      assert.equal(received.status, 502, received.text);
+      assert.match(received.body.proxy_error.detail, /not text in UTF-8/);
+    }
+    for (const type of ['text/plain; charset=UTF-8', 'text/plain; charset="us-ascii"']) {
+      destination.behave(answer(200, ['Content-Type', type], text));
+      assert.match((await call('GET', '')).text, /number=\*{16}$/);
+    }
+    destination.behave(answer());
+  });
+
+  test('502: a token that a response does not become, and nothing of the response, not even names in it', async () => {
+    const tenant = await newTenant();
+    const rules = [
+      {
+        container: '/a/',
+        permissions: ['token:create', 'proxy:invoke'],
+        priority: 1,
+        transform: 'redact',
+      },
+    ];
+    const key = await tenant.application({ rules });
+    const name = '4242424242424242';
+    const type = ['Content-Type', 'application/json'];
+    destination.behave(answer(200, type, JSON.stringify({ v: 1, meta: { [name]: 5 } })));
+    for (const [token, errors] of [
+      [{ containers: ['/b/'] }, undefined],
+      [{ containers: ['/a/'], metadata: '{{ res.meta }}' }, { metadata: ['must be a string'] }],
+    ] as const) {
+      const options = { identifier: 'x', token: { type: 'token', data: '{{ res.v }}', ...token } };
+      const response_transforms = [{ type: 'tokenize', options }];
+      const call = await proxyOf(tenant, { destination_url: url, response_transforms });
+      const received = await call('GET', '', { key });
+      assert.equal(received.status, 502, received.text);
+      assert.ok(!received.text.includes(name), received.text);
+      assert.match(received.body.proxy_error.detail, /^The destination responded/);
+      assert.deepEqual(received.body.proxy_error.errors, errors);
+    }
+    destination.behave(answer());
+    assert.deepEqual(await tenant.rows('tokens'), []);
+    assert.deepEqual(await tenant.logged(), ['create denied']);
+  });
 });

@@ -18,17 +18,33 @@ const unpackers: Readonly<Record<string, Unpack>> = {
   br: promisify(brotliDecompress),
 };
 
+export interface Representation {
+  /** The values of Content-Encoding. */
+  readonly encodings: readonly string[];
+  /** The values of Content-Type. */
+  readonly mediaTypes: readonly string[];
+}
+
+/** Of a text in any other, its bytes are not what its reader sees, and a mask would find nothing in them. */
+const charsetPattern = /^(?:utf-?8|(?:us-)?ascii|iso-8859-\d{1,2}|windows-125\d)$/i;
+
 /**
- * @param encodings the values of Content-Encoding.
  * @throws VaultError `bad_gateway` for a body that is too large, or is not text in UTF-8; what the body
  * fails with.
  */
 export async function readResponseText(
   body: Readable,
-  encodings: readonly string[],
+  { encodings, mediaTypes }: Representation,
 ): Promise<string> {
   const unpacked = await unpack(await collect(body), encodings);
-  if (!isUtf8(unpacked)) throw untransformable('it is not text in UTF-8');
+  const charsets = mediaTypes.flatMap((type) =>
+    Array.from(type.matchAll(/charset\s*=\s*["']?([^"';,\s]*)/gi), ([, charset = '']) => charset),
+  );
+  const isKnown = charsets.every((charset) => charsetPattern.test(charset));
+  // UTF-16 and UTF-32 have a zero byte for every digit, and are UTF-8 by their bytes nevertheless.
+  if (!isKnown || !isUtf8(unpacked) || unpacked.includes(0)) {
+    throw untransformable('it is not text in UTF-8');
+  }
   return unpacked.toString('utf8');
 }
 

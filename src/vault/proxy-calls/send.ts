@@ -19,6 +19,7 @@ import { jsonOrText } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
 import { readResponseText, untransformable } from './response-body.ts';
+import { errorsByNames } from './response-errors.ts';
 import { answerOf, transformResponse, withoutHeaders } from './transform-response.ts';
 
 export interface Sending extends MakingTokens {
@@ -77,9 +78,10 @@ function readsBody(transform: ResponseTransform): boolean {
   return transform.type !== 'append_header' || names(transform, 'res');
 }
 
-/** Of a part of a body a mask would miss what begins before it. */
+/** Of a part of a body a mask would miss what begins before it, and of UTF-16 everything. */
 function readable(headers: readonly string[]): string[] {
-  const whole = withoutHeaders(headers, ['accept-encoding', 'range', 'if-range']);
+  const unread = ['accept-encoding', 'accept-charset', 'range', 'if-range'];
+  const whole = withoutHeaders(headers, unread);
   return [...whole, 'Accept-Encoding', 'identity'];
 }
 
@@ -102,8 +104,12 @@ async function transformed(
   const hasBody = call.method !== 'HEAD' && !bodiless.has(answer.status);
   const isPassed = hasBody && !transforms.some(readsBody);
   try {
-    const encodings = valuesOf(answer.headers, 'content-encoding');
-    const text = hasBody && !isPassed ? await readResponseText(answer.body, encodings) : undefined;
+    const representation = {
+      encodings: valuesOf(answer.headers, 'content-encoding'),
+      mediaTypes: valuesOf(answer.headers, 'content-type'),
+    };
+    const text =
+      hasBody && !isPassed ? await readResponseText(answer.body, representation) : undefined;
     const isNamed = transforms.some((one) => names(one, 'res'));
     const tooMany = (reason: string) => untransformable(`it ${reason}`);
     const res = text !== undefined && isNamed ? await jsonOrText(text, tooMany) : undefined;
@@ -131,7 +137,10 @@ async function transformed(
     return async (conflict) => {
       try {
         const outcome = await make?.(conflict);
-        if (outcome && 'refusal' in outcome) return withEntry(outcome, entry);
+        if (outcome && 'refusal' in outcome) {
+          const refusal = failureOfResponse(outcome.refusal, call);
+          return withEntry({ ...outcome, refusal }, entry);
+        }
         const { change, reply = [] } = outcome ?? {};
         const shaped = await shape(new Map([...made, ...reply]));
         return {
@@ -153,7 +162,8 @@ function failureOfResponse(error: unknown, { proxy, signal }: ProxyCall): VaultE
   // Nobody reads this, but the entry of the call is committed.
   if (signal?.aborted && error === signal.reason) return untransformable('the caller has gone');
   if (!(error instanceof VaultError)) throw error;
-  return error.code === 'bad_gateway' ? error : untransformable(error.public, error.errors);
+  if (error.code === 'bad_gateway') return error;
+  return untransformable(error.public, error.errors && errorsByNames(error.errors, proxy));
 }
 
 function refused(entry: LogEntry, refusal: VaultError): DecideOutcome<never> {
