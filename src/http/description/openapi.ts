@@ -146,7 +146,8 @@ function callsOf({ headers, components }: Shared): Record<string, object> {
       parameters: [{ $ref: '#/components/parameters/TraceId' }],
       responses: {
         ...Object.fromEntries(failures),
-        default: { description: "The destination's response", headers: headers.of(200) },
+        200: { description: "The destination's response", headers: headers.of(200) },
+        default: { description: "The destination's response, with another status" },
       },
     },
   ]);
