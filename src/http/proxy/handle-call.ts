@@ -9,6 +9,7 @@ import type { ProxyFinder } from '../../vault/proxies/find.ts';
 import { callProxy, type ProxyCalling } from '../../vault/proxy-calls/call.ts';
 import { invalidCall } from '../../vault/proxy-calls/called-proxy.ts';
 import { type CallPath, checkPath } from '../../vault/proxy-calls/destination.ts';
+import { createHeldBytes } from '../../vault/proxy-calls/held-bytes.ts';
 import { refusalOfCall } from '../../vault/proxy-calls/permitted.ts';
 import type { Admission } from '../limits/admission.ts';
 import type { RouteLimits, RouteName } from '../limits/rate-limit.ts';
@@ -51,6 +52,7 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
   const { store, clock, headers, admission, proxies, streaming } = options;
   const hosts = createProxyHosts(options);
   const findCall = createFindCall(options);
+  const shareOf = createHeldBytes();
   const limits = new Map(
     Object.keys(callMethods).map((method) => [
       method,
@@ -76,17 +78,22 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     if (refused) await perform(store, async () => refused);
     const sent = headersOfCall(exchange, headers);
     const literal = parties.proxy.disableDetokenization;
-    const body = await readCallBody(exchange, { streaming, literal });
+    const { hold, release } = shareOf(parties.proxy.tenant.id);
+    const body = await readCallBody(exchange, { streaming, literal, hold }).catch((error) => {
+      release();
+      throw error;
+    });
     const gone = new AbortController();
     streaming.passOn(exchange, () => {
       gone.abort();
+      release();
       if (body.content instanceof Readable) body.content.destroy();
     });
     // While a body arrives slowly, a key may be revoked and a proxy deleted.
     if (clock.now() - admittedAt >= admissionMs) {
       parties = await findCall({ ...sought, limits: undefined });
     }
-    const call = { ...parties, method, path, query, ...sent, body, signal: gone.signal };
+    const call = { ...parties, method, path, query, ...sent, body, hold, signal: gone.signal };
     passOn(exchange, await perform(store, callProxy(options, call)));
   }
 

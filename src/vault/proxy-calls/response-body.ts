@@ -8,6 +8,8 @@ import { type AttributeErrors, VaultError } from '../../lib/errors.ts';
 /** Packed and unpacked. */
 const transformedBytesMax = 5 * 1024 * 1024;
 
+type Hold = (bytes: number) => void;
+
 type Unpack = (bytes: Buffer, limits: { readonly maxOutputLength: number }) => Promise<Buffer>;
 
 /** A destination may pack what it was asked not to. */
@@ -21,23 +23,26 @@ const unpackers: Readonly<Record<string, Unpack>> = {
 /**
  * @param encodings the values of Content-Encoding.
  * @throws VaultError `bad_gateway` for a body that is too large, or is not text in UTF-8; what the body
- * fails with.
+ * fails with; `overloaded` from `hold`.
  */
 export async function readResponseText(
   body: Readable,
-  encodings: readonly string[],
+  { encodings, hold }: { readonly encodings: readonly string[]; readonly hold: Hold },
 ): Promise<string> {
-  const unpacked = await unpack(await collect(body), encodings);
+  const sent = await collect(body, hold);
+  const unpacked = await unpack(sent, encodings);
+  if (unpacked !== sent) hold(unpacked.length);
   if (!isUtf8(unpacked)) throw untransformable('it is not text in UTF-8');
   return unpacked.toString('utf8');
 }
 
-async function collect(body: Readable): Promise<Buffer> {
+async function collect(body: Readable, hold: Hold): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes > transformedBytesMax) throw tooLarge();
+    hold(chunk.length);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, bytes);

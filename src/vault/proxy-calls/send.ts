@@ -102,7 +102,10 @@ async function transformed(
   const isPassed = hasBody && !transforms.some(readsBody);
   try {
     const encodings = valuesOf(answer.headers, 'content-encoding');
-    const text = hasBody && !isPassed ? await readResponseText(answer.body, encodings) : undefined;
+    const text =
+      hasBody && !isPassed
+        ? await readResponseText(answer.body, { encodings, hold: call.hold })
+        : undefined;
     const isNamed = transforms.some((one) => names(one, 'res'));
     const tooMany = (reason: string) => untransformable(`it ${reason}`);
     const res = text !== undefined && isNamed ? await jsonOrText(text, tooMany) : undefined;
@@ -152,7 +155,8 @@ function failureOfResponse(error: unknown, { proxy, signal }: ProxyCall): VaultE
   // Nobody reads this, but the entry of the call is committed.
   if (signal?.aborted && error === signal.reason) return untransformable('the caller has gone');
   if (!(error instanceof VaultError)) throw error;
-  return error.code === 'bad_gateway' ? error : untransformable(error.public, error.errors);
+  const isSaid = error.code === 'bad_gateway' || error.code === 'overloaded';
+  return isSaid ? error : untransformable(error.public, error.errors);
 }
 
 function refused(entry: LogEntry, refusal: VaultError): DecideOutcome<never> {
