@@ -6,7 +6,7 @@ import { heldBytesMax } from '../../src/vault/proxy-calls/held-bytes.ts';
 import { answer, raw } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { createProxy } from '../support/proxies.ts';
-import { startCalled } from '../support/proxy-calls.ts';
+import { proxyOf, startCalled } from '../support/proxy-calls.ts';
 import { beginRequest, connectTo } from '../support/raw-request.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 
@@ -90,5 +90,33 @@ onBothEngines('Hostile callers of proxies', (engine) => {
       status = received?.status;
     }
     assert.equal(status, 200);
+  });
+
+  test('a destination says nothing for the host of the vault, only for that of its proxy', async () => {
+    const tenant = await newTenant();
+    const host = `p${tenant.id.toLowerCase()}.example.com`;
+    const call = await proxyOf(tenant, { destination_url: url, proxy_host: host });
+    const ofHost = [
+      ...['Strict-Transport-Security', 'max-age=1', 'Clear-Site-Data', '"*"', 'Alt-Svc', 'h3=":1"'],
+      ...['Service-Worker-Allowed', '/', 'Cache-Control', 'public, max-age=60', 'Expires', '0'],
+    ];
+    const cookie = ['Set-Cookie', 'a=b'];
+    const policy = ['Content-Security-Policy', "default-src 'none'"];
+    destination.behave(answer(200, [...ofHost, ...cookie, ...policy], '<script></script>'));
+    const below = await call('GET', '');
+    for (let at = 0; at < ofHost.length; at += 2) {
+      const expected = ofHost[at] === 'Cache-Control' ? 'no-store' : null;
+      assert.equal(below.headers.get(ofHost[at] as string), expected);
+    }
+    assert.equal(below.headers.get('content-security-policy'), "default-src 'none', sandbox");
+    assert.equal(below.headers.get('set-cookie'), 'a=b');
+    const browser = await call('GET', '', { headers: { 'sec-fetch-site': 'cross-site' } });
+    assert.equal(browser.headers.get('set-cookie'), null);
+    const own = await tenant.send('GET', '/', { headers: { host, 'sec-fetch-site': 'none' } });
+    for (let at = 0; at < ofHost.length; at += 2) {
+      assert.equal(own.headers.get(ofHost[at] as string), ofHost[at + 1]);
+    }
+    assert.equal(own.headers.get('set-cookie'), 'a=b');
+    assert.equal(own.headers.get('content-security-policy'), "default-src 'none'");
   });
 });

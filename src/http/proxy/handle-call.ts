@@ -46,7 +46,10 @@ export type HandlerOfCall = (
   exchange: Exchange,
 ) => HandleCall | Promise<HandleCall | undefined> | undefined;
 
-interface Addressed extends CallPath, Pick<CallSought, 'find' | 'url'> {}
+interface Addressed extends CallPath, Pick<CallSought, 'find' | 'url'> {
+  /** False where the host is the proxy's. */
+  readonly isOnOwnHost: boolean;
+}
 
 export function createCalling(options: CallingOptions): HandlerOfCall {
   const { store, clock, headers, admission, proxies, streaming } = options;
@@ -94,13 +97,14 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       parties = await findCall({ ...sought, limits: undefined });
     }
     const call = { ...parties, method, path, query, ...sent, body, hold, signal: gone.signal };
-    passOn(exchange, await perform(store, callProxy(options, call)));
+    passOn(exchange, await perform(store, callProxy(options, call)), addressed.isOnOwnHost);
   }
 
   async function byHost(host: string, exchange: Exchange): Promise<HandleCall | undefined> {
     const find = () => hosts.find(host, exchange);
     if ((await find()) === undefined) return undefined;
-    return () => handle(exchange, { ...targetOfHost(exchange, headers), url: undefined, find });
+    const target = { ...targetOfHost(exchange, headers), url: undefined, isOnOwnHost: false };
+    return () => handle(exchange, { ...target, find });
   }
 
   return (exchange) => {
@@ -109,7 +113,7 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       if (!isCallAddress(exchange.request.url ?? '')) return undefined;
       const { key, ...target } = targetBelowProxy(exchange, headers);
       const find = key === undefined ? undefined : () => proxies.byKey(key, originOf(exchange));
-      return () => handle(exchange, { ...target, find });
+      return () => handle(exchange, { ...target, find, isOnOwnHost: true });
     };
     if (host === undefined) return below();
     return byHost(host, exchange).then((handler) => handler ?? below());
