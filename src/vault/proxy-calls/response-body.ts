@@ -20,15 +20,29 @@ const unpackers: Readonly<Record<string, Unpack>> = {
   br: promisify(brotliDecompress),
 };
 
+interface ResponseReading {
+  /** The values of Content-Encoding. */
+  readonly encodings: readonly string[];
+  /** The values of Content-Type. */
+  readonly mediaTypes: readonly string[];
+  readonly hold: Hold;
+}
+
+/** Digits in UTF-16 are valid UTF-8 with zeros in between, in which a mask would not find them. */
+function isUtf8Type(mediaType: string): boolean {
+  const [, charset = 'utf-8'] = /;\s*charset\s*=\s*["']?([^"';,\s]+)/i.exec(mediaType) ?? [];
+  return /^(?:utf-?8|us-ascii|ascii|iso-8859-1|windows-1252)$/i.test(charset);
+}
+
 /**
- * @param encodings the values of Content-Encoding.
  * @throws VaultError `bad_gateway` for a body that is too large, or is not text in UTF-8; what the body
  * fails with; `overloaded` from `hold`.
  */
 export async function readResponseText(
   body: Readable,
-  { encodings, hold }: { readonly encodings: readonly string[]; readonly hold: Hold },
+  { encodings, mediaTypes, hold }: ResponseReading,
 ): Promise<string> {
+  if (!mediaTypes.every(isUtf8Type)) throw untransformable('it is not text in UTF-8');
   const sent = await collect(body, hold);
   const unpacked = await unpack(sent, encodings);
   if (unpacked !== sent) hold(unpacked.length);

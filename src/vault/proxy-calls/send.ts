@@ -101,11 +101,12 @@ async function transformed(
   const hasBody = call.method !== 'HEAD' && !bodiless.has(answer.status);
   const isPassed = hasBody && !transforms.some(readsBody);
   try {
-    const encodings = valuesOf(answer.headers, 'content-encoding');
-    const text =
-      hasBody && !isPassed
-        ? await readResponseText(answer.body, { encodings, hold: call.hold })
-        : undefined;
+    const reading = {
+      encodings: valuesOf(answer.headers, 'content-encoding'),
+      mediaTypes: valuesOf(answer.headers, 'content-type'),
+      hold: call.hold,
+    };
+    const text = hasBody && !isPassed ? await readResponseText(answer.body, reading) : undefined;
     const isNamed = transforms.some((one) => names(one, 'res'));
     const tooMany = (reason: string) => untransformable(`it ${reason}`);
     const res = text !== undefined && isNamed ? await jsonOrText(text, tooMany) : undefined;
