@@ -1,11 +1,13 @@
 /** Callers and destinations that mean harm: what they send leads nowhere that it should not. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { after, test } from 'node:test';
+import { heldBytesMax } from '../../src/vault/proxy-calls/held-bytes.ts';
 import { answer, raw } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { createProxy } from '../support/proxies.ts';
-import { startCalled } from '../support/proxy-calls.ts';
-import { connectTo } from '../support/raw-request.ts';
+import { proxyOf, startCalled } from '../support/proxy-calls.ts';
+import { beginRequest, connectTo } from '../support/raw-request.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 
 const { destination, url, environment } = await startCalled({ after });
@@ -62,5 +64,59 @@ onBothEngines('Hostile callers of proxies', (engine) => {
       assert.equal(text.match(/content-length/gi)?.length, 1, text);
       assert.doesNotMatch(text, /x-a/i);
     }
+  });
+
+  test('503: large texts of one tenant fill no more than its share of the memory', async () => {
+    const tenant = await newTenant();
+    const { key } = await createProxy(tenant, { destination_url: url, require_auth: false });
+    destination.behave(answer());
+    const headers = { 'svc-proxy-key': key, 'content-type': 'text/plain' };
+    const open = { url: tenant.vault.url, method: 'POST', path: '/proxy', headers };
+    const megabyte = 1024 * 1024;
+    const chunk = `${(4 * megabyte).toString(16)}\r\n${'x'.repeat(4 * megabyte)}\r\n`;
+    // One more than fit.
+    const count = heldBytesMax.ofPartition / megabyte / 4 + 1;
+    const callers = await Promise.all(Array.from({ length: count }, () => beginRequest(open)));
+    const first = Promise.race(callers.map(({ socket }) => once(socket, 'data')));
+    for (const { socket } of callers) socket.write(chunk);
+    const [refusal] = await first;
+    assert.match(String(refusal), /^HTTP\/1\.1 503 [\s\S]*proxy_error[\s\S]*large texts/);
+    const call = (body: string) => tenant.vault.send('POST', '/proxy', { headers, body });
+    assert.equal((await call('small')).status, 200);
+    for (const { socket } of callers) socket.destroy();
+    let status: number | undefined;
+    for (let tries = 0; tries < 500 && status !== 200; tries += 1) {
+      const received = await call('x'.repeat(4 * megabyte)).catch(() => undefined);
+      status = received?.status;
+    }
+    assert.equal(status, 200);
+  });
+
+  test('a destination says nothing for the host of the vault, only for that of its proxy', async () => {
+    const tenant = await newTenant();
+    const host = `p${tenant.id.toLowerCase()}.example.com`;
+    const call = await proxyOf(tenant, { destination_url: url, proxy_host: host });
+    const ofHost = [
+      ...['Strict-Transport-Security', 'max-age=1', 'Clear-Site-Data', '"*"', 'Alt-Svc', 'h3=":1"'],
+      ...['Service-Worker-Allowed', '/', 'Cache-Control', 'public, max-age=60', 'Expires', '0'],
+    ];
+    const cookie = ['Set-Cookie', 'a=b'];
+    const policy = ['Content-Security-Policy', "default-src 'none'"];
+    destination.behave(answer(200, [...ofHost, ...cookie, ...policy], '<script></script>'));
+    const below = await call('GET', '');
+    for (let at = 0; at < ofHost.length; at += 2) {
+      const expected = ofHost[at] === 'Cache-Control' ? 'no-store' : null;
+      assert.equal(below.headers.get(ofHost[at] as string), expected);
+    }
+    assert.equal(below.headers.get('content-security-policy'), "default-src 'none', sandbox");
+    assert.equal(below.headers.get('set-cookie'), 'a=b');
+    const browser = await call('GET', '', { headers: { 'sec-fetch-site': 'cross-site' } });
+    assert.equal(browser.headers.get('set-cookie'), null);
+    const own = await tenant.send('GET', '/', { headers: { host, 'sec-fetch-site': 'none' } });
+    for (let at = 0; at < ofHost.length; at += 2) {
+      assert.equal(own.headers.get(ofHost[at] as string), ofHost[at + 1]);
+    }
+    assert.equal(own.headers.get('set-cookie'), 'a=b');
+    assert.equal(own.headers.get('content-security-policy'), "default-src 'none'");
   });
 });

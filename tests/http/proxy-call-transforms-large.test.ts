@@ -89,4 +89,22 @@ onBothEngines('A large response', (engine) => {
     assert.equal(refused.status, 400);
     assert.match(refused.text, /body has more than 50000 values/);
   });
+
+  test('in UTF-16, where a mask would find nothing, is refused', async () => {
+    const call = await proxyOf(await newTenant(), {
+      destination_url: url,
+      response_transforms: [
+        { type: 'mask', matcher: 'regex', expression: '([0-9]{16})', replacement: '*' },
+      ],
+    });
+    const body = Buffer.from('4242424242424242', 'utf16le');
+    for (const charset of ['utf-16le', '"UTF-16"', ' utf-32']) {
+      destination.behave(answer(200, ['Content-Type', `text/plain; charset=${charset}`], body));
+      const received = await call('GET', '');
+      assert.equal(received.status, 502, received.text);
+      assert.match(received.text, /not text in UTF-8/);
+    }
+    destination.behave(answer(200, ['Content-Type', 'text/plain; charset=UTF-8'], '4'.repeat(16)));
+    assert.equal((await call('GET', '')).text, '*'.repeat(16));
+  });
 });

@@ -7,7 +7,7 @@ import {
 } from '../../expressions/request-texts/forms.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { CallBody } from '../../vault/proxy-calls/proxy-call.ts';
-import { bytesOf } from '../protocol/body.ts';
+import { bytesOf, connectionEnded } from '../protocol/body.ts';
 import type { Exchange } from '../protocol/exchange.ts';
 import type { Streaming } from '../protocol/streaming.ts';
 
@@ -20,31 +20,35 @@ export interface CallBodyOptions {
   readonly streaming: Pick<Streaming, 'received'>;
   /** Expressions in it are the destination's. */
   readonly literal: boolean;
+  /** Called with the bytes of a large body that are kept, before they are. */
+  readonly hold: (bytes: number) => void;
 }
 
 /**
- * @throws VaultError `body_too_large` for a body with expressions. Where the first of them comes after
+ * @throws VaultError `overloaded` from `hold`, `body_too_large` for a body with expressions. Where the first of them comes after
  * {@link bodyWithExpressionsBytesMax} bytes, the stream fails with that.
  */
 export async function readCallBody(
   exchange: Exchange,
-  { streaming, literal }: CallBodyOptions,
+  { streaming, literal, hold }: CallBodyOptions,
 ): Promise<CallBody> {
   const { request, headers } = exchange;
   if (!hasBody(headers)) return { content: undefined, form: undefined, ...whole };
   const form = literal || isEncoded(headers) ? undefined : formOf(headers['content-type']);
   const length = Number(headers['content-length']);
-  const wholeMax = form === undefined ? heldBytesMax : bodyWithExpressionsBytesMax;
-  if (length <= wholeMax) return { content: await bytesOf(request, wholeMax), form, ...whole };
+  if (length <= heldBytesMax) {
+    return { content: await bytesOf(request, heldBytesMax), form, ...whole };
+  }
   const source = streaming.received(exchange);
   if (form === undefined) return { ...streamOf(source), form };
   try {
-    const heldMax = Number.isNaN(length) ? bodyWithExpressionsBytesMax : heldBytesMax;
-    return await readText(source, heldMax, form);
+    const heldMax =
+      length > bodyWithExpressionsBytesMax ? heldBytesMax : bodyWithExpressionsBytesMax;
+    return await readText(source, { heldMax, form, hold });
   } catch (error) {
     await source.return(undefined);
     exchange.setHeader('connection', 'close');
-    throw error;
+    throw error instanceof VaultError ? error : connectionEnded();
   }
 }
 
@@ -59,17 +63,19 @@ function isEncoded({ 'content-encoding': encoding = 'identity' }: Exchange['head
 
 type Source = AsyncGenerator<Buffer>;
 
+interface Reading extends Pick<CallBodyOptions, 'hold'> {
+  readonly heldMax: number;
+  readonly form: CallBody['form'];
+}
+
 /** Holds the beginning, since nothing is to be sent of a text that turns out to be too large. */
-async function readText(
-  source: Source,
-  heldMax: number,
-  form: CallBody['form'],
-): Promise<CallBody> {
+async function readText(source: Source, { heldMax, form, hold }: Reading): Promise<CallBody> {
   const scan = createScan();
   const held: Buffer[] = [];
   let bytes = 0;
   let found = false;
   for (let next = await source.next(); next.done !== true; next = await source.next()) {
+    hold(next.value.length);
     held.push(next.value);
     bytes += next.value.length;
     found ||= scan(next.value);

@@ -10,6 +10,7 @@ import type { ProxyFinder } from '../../vault/proxies/find.ts';
 import { callProxy, type ProxyCalling } from '../../vault/proxy-calls/call.ts';
 import { invalidCall } from '../../vault/proxy-calls/called-proxy.ts';
 import { type CallPath, checkPath } from '../../vault/proxy-calls/destination.ts';
+import { createHeldBytes } from '../../vault/proxy-calls/held-bytes.ts';
 import { refusalOfCall } from '../../vault/proxy-calls/permitted.ts';
 import type { Admission } from '../limits/admission.ts';
 import type { RouteLimits, RouteName } from '../limits/rate-limit.ts';
@@ -48,12 +49,16 @@ export type HandlerOfCall = (
   exchange: Exchange,
 ) => HandleCall | Promise<HandleCall | undefined> | undefined;
 
-interface Addressed extends CallPath, Pick<CallSought, 'find' | 'url'> {}
+interface Addressed extends CallPath, Pick<CallSought, 'find' | 'url'> {
+  /** False where the host is the proxy's. */
+  readonly isOnOwnHost: boolean;
+}
 
 export function createCalling(options: CallingOptions): HandlerOfCall {
   const { store, clock, headers, admission, proxies, streaming } = options;
   const hosts = createProxyHosts(options);
   const findCall = createFindCall(options);
+  const shareOf = createHeldBytes();
   const limits = new Map(
     Object.keys(callMethods).map((method) => [
       method,
@@ -78,10 +83,15 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     await requireAllowed(parties, { method, path });
     const sent = headersOfCall(exchange, headers);
     const literal = parties.proxy.disableDetokenization;
-    const body = await readCallBody(exchange, { streaming, literal });
+    const { hold, release } = shareOf(parties.proxy.tenant.id);
+    const body = await readCallBody(exchange, { streaming, literal, hold }).catch((error) => {
+      release();
+      throw error;
+    });
     const gone = new AbortController();
     streaming.passOn(exchange, () => {
       gone.abort();
+      release();
       if (body.content instanceof Readable) body.content.destroy();
     });
     // While a body arrives slowly, a key may be revoked, and a proxy or its tenant changed.
@@ -90,9 +100,10 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       exchange.caller = parties.caller;
       await requireAllowed(parties, { method, path });
     }
-    const call = { ...parties, method, path, query, ...sent, body, signal: gone.signal };
+    const call = { ...parties, method, path, query, ...sent, body, hold, signal: gone.signal };
     const logged = { caller: call.caller, clock, route: { ...calling, method } };
-    passOn(exchange, await perform(store, loggingFailures(callProxy(options, call), logged)));
+    const answer = await perform(store, loggingFailures(callProxy(options, call), logged));
+    passOn(exchange, answer, addressed.isOnOwnHost);
   }
 
   async function requireAllowed(
@@ -106,7 +117,8 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
   async function byHost(host: string, exchange: Exchange): Promise<HandleCall | undefined> {
     const find = () => hosts.find(host, exchange);
     if ((await find()) === undefined) return undefined;
-    return () => handle(exchange, { ...targetOfHost(exchange, headers), url: undefined, find });
+    const target = { ...targetOfHost(exchange, headers), url: undefined, isOnOwnHost: false };
+    return () => handle(exchange, { ...target, find });
   }
 
   return (exchange) => {
@@ -115,7 +127,7 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       if (!isCallAddress(exchange.request.url ?? '')) return undefined;
       const { key, ...target } = targetBelowProxy(exchange, headers);
       const find = key === undefined ? undefined : () => proxies.byKey(key, originOf(exchange));
-      return () => handle(exchange, { ...target, find });
+      return () => handle(exchange, { ...target, find, isOnOwnHost: true });
     };
     if (host === undefined) return below();
     return byHost(host, exchange).then((handler) => handler ?? below());

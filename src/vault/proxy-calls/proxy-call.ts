@@ -18,6 +18,8 @@ export interface ProxyCall extends CallPath {
   /** What the caller sent encrypted, as it was sent, and the header in which it was. */
   readonly encrypted: { readonly text: string; readonly header: string } | undefined;
   readonly body: CallBody;
+  /** Called with the bytes of a response that are kept. @throws VaultError `overloaded` */
+  readonly hold: (bytes: number) => void;
   /** Aborted when the caller has gone. */
   readonly signal: AbortSignal;
 }

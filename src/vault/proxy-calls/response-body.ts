@@ -8,6 +8,8 @@ import { type AttributeErrors, VaultError } from '../../lib/errors.ts';
 /** Packed and unpacked. */
 const transformedBytesMax = 5 * 1024 * 1024;
 
+type Hold = (bytes: number) => void;
+
 type Unpack = (bytes: Buffer, limits: { readonly maxOutputLength: number }) => Promise<Buffer>;
 
 /** A destination may pack what it was asked not to. */
@@ -18,11 +20,12 @@ const unpackers: Readonly<Record<string, Unpack>> = {
   br: promisify(brotliDecompress),
 };
 
-export interface Representation {
+export interface ResponseReading {
   /** The values of Content-Encoding. */
   readonly encodings: readonly string[];
   /** The values of Content-Type. */
   readonly mediaTypes: readonly string[];
+  readonly hold: Hold;
 }
 
 /** Of a text in any other, its bytes are not what its reader sees, and a mask would find nothing in them. */
@@ -30,30 +33,34 @@ const charsetPattern = /^(?:utf-?8|(?:us-)?ascii|iso-8859-\d{1,2}|windows-125\d)
 
 /**
  * @throws VaultError `bad_gateway` for a body that is too large, or is not text in UTF-8; what the body
- * fails with.
+ * fails with; `overloaded` from `hold`.
  */
 export async function readResponseText(
   body: Readable,
-  { encodings, mediaTypes }: Representation,
+  { encodings, mediaTypes, hold }: ResponseReading,
 ): Promise<string> {
-  const unpacked = await unpack(await collect(body), encodings);
   const charsets = mediaTypes.flatMap((type) =>
     Array.from(type.matchAll(/charset\s*=\s*["']?([^"';,\s]*)/gi), ([, charset = '']) => charset),
   );
   const isKnown = charsets.every((charset) => charsetPattern.test(charset));
+  if (!isKnown) throw untransformable('it is not text in UTF-8');
+  const sent = await collect(body, hold);
+  const unpacked = await unpack(sent, encodings);
+  if (unpacked !== sent) hold(unpacked.length);
   // UTF-16 and UTF-32 have a zero byte for every digit, and are UTF-8 by their bytes nevertheless.
-  if (!isKnown || !isUtf8(unpacked) || unpacked.includes(0)) {
+  if (!isUtf8(unpacked) || unpacked.includes(0)) {
     throw untransformable('it is not text in UTF-8');
   }
   return unpacked.toString('utf8');
 }
 
-async function collect(body: Readable): Promise<Buffer> {
+async function collect(body: Readable, hold: Hold): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes > transformedBytesMax) throw tooLarge();
+    hold(chunk.length);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, bytes);

@@ -104,12 +104,12 @@ async function transformed(
   const hasBody = call.method !== 'HEAD' && !bodiless.has(answer.status);
   const isPassed = hasBody && !transforms.some(readsBody);
   try {
-    const representation = {
+    const reading = {
       encodings: valuesOf(answer.headers, 'content-encoding'),
       mediaTypes: valuesOf(answer.headers, 'content-type'),
+      hold: call.hold,
     };
-    const text =
-      hasBody && !isPassed ? await readResponseText(answer.body, representation) : undefined;
+    const text = hasBody && !isPassed ? await readResponseText(answer.body, reading) : undefined;
     const isNamed = transforms.some((one) => names(one, 'res'));
     const tooMany = (reason: string) => untransformable(`it ${reason}`);
     const res = text !== undefined && isNamed ? await jsonOrText(text, tooMany) : undefined;
@@ -162,7 +162,8 @@ function failureOfResponse(error: unknown, { proxy, signal }: ProxyCall): VaultE
   // Nobody reads this, but the entry of the call is committed.
   if (signal?.aborted && error === signal.reason) return untransformable('the caller has gone');
   if (!(error instanceof VaultError)) throw error;
-  if (error.code === 'bad_gateway') return error;
+  const isSaid = error.code === 'bad_gateway' || error.code === 'overloaded';
+  if (isSaid) return error;
   return untransformable(error.public, error.errors && errorsByNames(error.errors, proxy));
 }
 
