@@ -1,21 +1,27 @@
-/** Update, move, convert, deduplicate and repeat answer as the model of access says, on random policies. */
+/** Update, move, convert, deduplicate, repeat and send answer as the model of access says, on random policies. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import {
   predictConversion,
   predictDeduplication,
   predictRepetition,
+  predictSending,
   predictUpdate,
   transformOf,
 } from '../support/access-model.ts';
+import { answer as answering } from '../support/destination.ts';
 import { type EngineName, onBothEngines } from '../support/engines.ts';
 import { linesOfAnswer, linesSent } from '../support/lines.ts';
+import { createProxy } from '../support/proxies.ts';
+import { startCalled } from '../support/proxy-calls.ts';
 import { type Below, numbersFrom, seeded } from '../support/random.ts';
 import { containers, pick, type RandomPolicy, randomPolicy } from '../support/random-policy.ts';
 import { type Given, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { mastercard, visa } from '../support/values.ts';
 import type { Received } from '../support/vault.ts';
+
+const { destination, url, environment } = await startCalled({ after });
 
 const callersMax: Readonly<Record<EngineName, number>> = { sqlite: 60, postgres: 30 };
 
@@ -37,6 +43,8 @@ interface World extends RandomPolicy {
   readonly key: string;
   /** Of an application that makes token intents. */
   readonly intentKey: string;
+  /** Of a proxy whose destination keeps what it receives. */
+  readonly proxyKey: string;
   /** How often an operation was allowed and refused. */
   readonly seen: Map<string, number>;
 }
@@ -272,6 +280,39 @@ const guess: Operation = async (world) => {
   if (!reads) assert.deepEqual(await statuses(world, [line]), [status]);
 };
 
+const approved = '{"approved":true}';
+
+destination.behave(answering(200, ['Content-Type', 'application/json'], approved));
+
+/** Through a proxy whose destination keeps what it receives. */
+const send: Operation = async (world) => {
+  const { tenant, key, below, words, proxyKey } = world;
+  const { id, container, isCard, body } = await victim(world);
+  const described = below(2) === 0;
+  const { allowed, names } = predictSending(words, { token: { id, container }, described });
+  const path = `/${id}`;
+  const answer = await tenant.send('POST', `/proxy${path}`, {
+    key,
+    headers: described ? { 'svc-proxy-url': url } : { 'svc-proxy-key': proxyKey },
+    body: { value: `{{ ${id} | json: '$.${isCard ? 'number' : 'secret'}' }}` },
+  });
+  count(world, `send ${allowed ? 'allowed' : 'refused'}`);
+  const value: string = isCard ? body.data.number : body.data.secret;
+  assert.equal(answer.text.includes(value), false);
+  assert.equal(JSON.stringify([...answer.headers]).includes(value), false);
+  const received = destination.requests.filter((request) => request.url === path);
+  if (!allowed) {
+    assertRefused(answer, names);
+    return assert.deepEqual(received, []);
+  }
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(answer.text, approved);
+  assert.deepEqual(
+    received.map((request) => JSON.parse(request.body.toString())),
+    [{ value }],
+  );
+};
+
 interface Subject {
   readonly operation: Operation;
   /** How often each caller does it. */
@@ -288,6 +329,7 @@ const subjects: Readonly<Record<string, Subject>> = {
   convert: { operation: convert, rounds: 2, outcomes: allowedAndRefused },
   deduplicate: { operation: deduplicate, rounds: 2, outcomes: [...allowedAndRefused, 'blindly'] },
   repeat: { operation: repeat, rounds: 1, outcomes: ['200', '409'] },
+  send: { operation: send, rounds: 2, outcomes: allowedAndRefused },
   guess: { operation: guess, rounds: 1, outcomes: ['403', '409'] },
 };
 
@@ -295,20 +337,21 @@ const subjects: Readonly<Record<string, Subject>> = {
 const callersAtOnce = 10;
 
 onBothEngines('A caller with any policy', (engine) => {
-  const tenants = tenantsOf(engine);
+  const tenants = tenantsOf(engine, { environment });
 
   for (const [name, { operation, rounds, outcomes }] of Object.entries(subjects)) {
     test(`${name}: is answered with the status and the attributes that the rules give`, async (t) => {
       const tenant = await tenants();
       const seeds = seeded(t);
       const intentKey = await tenant.application({ permissions: ['token-intent:create'] });
+      const { key: proxyKey } = await createProxy(tenant, { destination_url: url });
       const seen: World['seen'] = new Map();
       const differences: string[] = [];
       const act = async (seed: number) => {
         const below = numbersFrom(seed);
         const policy = randomPolicy(below);
         const key = await tenant.application({ type: policy.type, ...policy.words });
-        const world: World = { ...policy, tenant, below, key, intentKey, seen };
+        const world: World = { ...policy, tenant, below, key, intentKey, proxyKey, seen };
         for (let round = 0; round < rounds; round += 1) {
           await operation(world).catch((error: unknown) => {
             differences.push(`${error} with ${JSON.stringify(policy)}`);

@@ -20,6 +20,7 @@ export const impliedTransforms: Readonly<Record<string, Transform>> = {
   'token:search': 'mask',
   'token:delete': 'redact',
   'token:use': 'reveal',
+  'proxy:invoke': 'reveal',
 };
 
 /** The transform of the permission on the token; `undefined` where it is not held. */
@@ -93,7 +94,7 @@ export function predictUpdate(
   const [to = token.container] = (patch['containers'] ?? []) as string[];
   const places = [token, { ...token, container: to }] as const;
   const [before, after] = places.map((place) => transformOf(words, 'token:read', place));
-  const gained = ['token:read', 'token:search', 'token:use'].find((permission) => {
+  const gained = ['token:read', 'token:search', 'token:use', 'proxy:invoke'].find((permission) => {
     const [here, there] = places.map((place) => sightOf(transformOf(words, permission, place)));
     return (there ?? 0) > (here ?? 0);
   });
@@ -148,4 +149,19 @@ export function predictRepetition(
 ): 200 | 403 | 409 {
   if (transformOf(words, 'token:create', token) === undefined) return 403;
   return sameValue && transformOf(words, 'token:read', token) === 'reveal' ? 200 : 409;
+}
+
+/** A call of a proxy with the token in it, to a host that an administrator chose or that the caller names. */
+export function predictSending(
+  words: PolicyWords,
+  { token, described }: { readonly token: ModelToken; readonly described: boolean },
+): Prediction {
+  const serving = described ? ['proxy:invoke'] : ['proxy:invoke', 'token:use'];
+  const isHeld = (permission: string) =>
+    words.permissions.includes(permission) ||
+    words.rules.some(({ permissions }) => permissions.includes(permission));
+  if (!serving.some(isHeld)) return refused('proxy:invoke');
+  const covers = (permission: string) => transformOf(words, permission, token) !== undefined;
+  if (!serving.some(covers)) return refused('proxy:invoke', token.id ?? '');
+  return { allowed: true, names: [], sight: undefined };
 }

@@ -22,6 +22,7 @@ const held = {
     'token:search',
     'token:delete',
     'token:use',
+    'proxy:invoke',
   ],
 };
 
