@@ -74,8 +74,8 @@ onBothEngines('Hostile callers of proxies', (engine) => {
     const open = { url: tenant.vault.url, method: 'POST', path: '/proxy', headers };
     const megabyte = 1024 * 1024;
     const chunk = `${(4 * megabyte).toString(16)}\r\n${'x'.repeat(4 * megabyte)}\r\n`;
-    // One more than fit.
-    const count = heldBytesMax.ofPartition / megabyte / 4 + 1;
+    // One more than fit, on up to two threads.
+    const count = (heldBytesMax.ofPartition / megabyte / 4) * 2 + 1;
     const callers = await Promise.all(Array.from({ length: count }, () => beginRequest(open)));
     const first = Promise.race(callers.map(({ socket }) => once(socket, 'data')));
     for (const { socket } of callers) socket.write(chunk);

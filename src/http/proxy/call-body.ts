@@ -25,7 +25,8 @@ export interface CallBodyOptions {
 }
 
 /**
- * @throws VaultError `overloaded` from `hold`, `body_too_large` for a body with expressions. Where the first of them comes after
+ * @throws VaultError `overloaded` from `hold`,
+ * `body_too_large` for a body with expressions. Where the first of them comes after
  * {@link bodyWithExpressionsBytesMax} bytes, the stream fails with that.
  */
 export async function readCallBody(
