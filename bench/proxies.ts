@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { parseArgs } from 'node:util';
-import { newAuthority } from '../tests/support/certificate.ts';
+import { newAuthority } from '../src/crypto/temporary-authority.ts';
 import { freePort } from '../tests/support/temporary.ts';
 import type { LoadResult } from './job.ts';
 import { defaultGenerator, loadBy } from './load.ts';

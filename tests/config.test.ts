@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readConfig, threadsMax } from '../src/config.ts';
-import { newAuthority } from './support/certificate.ts';
+import { newAuthority } from '../src/crypto/temporary-authority.ts';
 import { temporaryDirectory } from './support/temporary.ts';
 
 const read = (given: Readonly<Record<string, string>>) =>

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { readConfig } from '../config.ts';
 import { pooledRandom } from '../lib/random.ts';
 import { type Running, serve } from '../serve/serve.ts';
+import { type DemoDestination, startDemoDestination } from './demo-destination.ts';
 import type { Command } from './terminal/command.ts';
 
 /** Published by the card networks for testing; they belong to nobody. */
@@ -33,18 +34,22 @@ export const demo: Command = {
       process.once('SIGTERM', () => resolve('interrupted'));
     });
     let running: Running | undefined;
+    let destination: DemoDestination | undefined;
     try {
+      destination = await startDemoDestination(dataDir);
       running = await serve(
         readConfig({
           STRONGROOM_PORT: '0',
           STRONGROOM_DATA_DIR: dataDir,
           STRONGROOM_BOOTSTRAP_KEY: managementKey,
+          ...destination.environment,
         }),
       );
-      const shown = show(createClient(running.url), managementKey);
+      const shown = show(createClient(running.url), managementKey, destination.url);
       return (await Promise.race([shown, interrupted])) === 'interrupted' ? interruptedExit : 0;
     } finally {
       await running?.stop();
+      destination?.close();
       if (flags['keep'] === true) say(`\nThe vault has stopped. Its data is in ${dataDir}`);
       else rmSync(dataDir, { recursive: true, force: true });
     }
@@ -72,7 +77,7 @@ function createClient(url: string): Call {
 }
 
 /** The demo, which uses only the public interface. It never prints a number that went in. */
-async function show(call: Call, management: string): Promise<void> {
+async function show(call: Call, management: string, provider: string): Promise<void> {
   title('1. Two applications with the least privilege they need');
   const support = await application(call, management, 'support', ['token:read'], 'mask');
   const payments = await application(call, management, 'payments', everyTokenPermission, 'reveal');
@@ -118,11 +123,20 @@ async function show(call: Call, management: string): Promise<void> {
   const problem = await call(payments, 'POST', '/tokens', { type: 'card', data: typo });
   say(`   ${problem.status} ${JSON.stringify(problem.body['errors'])}`);
 
-  title('8. Who saw what: the audit log, newest first');
+  title('8. checkout charges the card at a payment provider, and never holds the number');
+  const checkout = await application(call, management, 'checkout', ['proxy:invoke'], 'redact');
+  const proxy = { name: 'provider', destination_url: provider };
+  const { key } = (await call(management, 'POST', '/proxies', proxy)).body;
+  const charge = { card: `{{ ${tokens[0]?.id} | json: '$.number' }}`, amount: 1200 };
+  say(`   sent      ${JSON.stringify(charge)}`);
+  const charged = await call(checkout, 'POST', `/proxy/charges?svc-proxy-key=${key}`, charge);
+  say(`   received  ${JSON.stringify(charged.body)}`);
+
+  title('9. Who saw what: the audit log, newest first');
   const logs = await call(management, 'GET', '/logs?size=8');
   const entries = logs.body['data'] as readonly Readonly<Record<string, string>>[];
   for (const { created_at, message, entity_id } of entries)
-    say(`   ${created_at}  ${message?.padEnd(20)} ${entity_id}`);
+    say(`   ${created_at}  ${entity_id?.padEnd(36)}  ${message}`);
 }
 
 async function application(

@@ -10,7 +10,8 @@ test('the demonstration ends by itself and removes its data', async (t) => {
   const directory = temporaryDirectory(t);
   const { code, stdout, stderr } = await runCommand(['demo'], { TMPDIR: directory });
   assert.equal(code, 0, stderr);
-  assert.match(stdout, /8\. Who saw what/);
+  assert.match(stdout, /"approved":true,"ending":"4242"/);
+  assert.match(stdout, /9\. Who saw what/);
   assert.equal(/4242424242424242|5555555555554444|378282246310005/.test(stdout), false);
   assert.deepEqual(readdirSync(directory), []);
 });

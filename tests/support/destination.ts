@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket, TlsOptions } from 'node:tls';
-import { type Authority, type Issued, newAuthority } from './certificate.ts';
+import { type Authority, type Issued, newAuthority } from '../../src/crypto/temporary-authority.ts';
 import type { Lender } from './temporary.ts';
 
 export interface DestinationRequest {
