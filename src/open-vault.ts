@@ -66,6 +66,8 @@ export async function openVault(
   { clock = systemClock, onCommitted, onGroup }: VaultOptions = {},
 ): Promise<Vault> {
   const random = pooledRandom();
+  // Here, where what the system refuses is still known as that.
+  if (config.databaseUrl === undefined) makeDirectory(config.dataDir);
   const store = await openStore({
     databaseUrl: config.databaseUrl,
     dataDir: config.dataDir,
@@ -93,11 +95,15 @@ export async function openVault(
 }
 
 /**
- * The embedded engine has made the data directory by now. With PostgreSQL nothing else is stored there, and a
+ * The embedded engine has its data directory by now. With PostgreSQL nothing else is stored there, and a
  * directory that an operator named for the key is not made: its name may be misspelled.
  */
 function makePlaceOfRootKey({ dataDir, rootKey, rootKeyFile }: Config): void {
   if (rootKey !== undefined || resolve(dirname(rootKeyFile)) !== resolve(dataDir)) return;
+  makeDirectory(dataDir);
+}
+
+function makeDirectory(dataDir: string): void {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
 }
 
