@@ -117,10 +117,18 @@ export function shownAgain(body: TokenBody, sight: Sight): TokenBody {
   return { ...others, ...shownData(sight) } as TokenBody;
 }
 
-/** What the log says of data that was shown by {@link shownData}. */
+/**
+ * What the log says of data that was shown by {@link shownData}. The mask is not read: it may be asked before
+ * it is known whether the row is as the vault wrote it.
+ */
 export function shownAs({ row, grant }: Pick<Sight, 'row' | 'grant'>): Shown {
   if (grant.transform === 'reveal') return 'revealed';
-  return grant.transform === 'mask' && maskOf(row) !== undefined ? 'masked' : 'redacted';
+  return grant.transform === 'mask' && hasMask(row) ? 'masked' : 'redacted';
+}
+
+function hasMask({ type, mask }: Pick<Row<'tokens'>, 'type' | 'mask'>): boolean {
+  if (mask !== null) return mask !== 'null';
+  return tokenTypes[type as TokenTypeName]?.mask !== undefined;
 }
 
 /** The mask in force: the token's own, else that of its type; `undefined` when it has none. */

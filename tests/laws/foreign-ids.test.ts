@@ -18,12 +18,16 @@ onBothEngines('the id of a token, written in another way outside the vault', (en
     const { body } = await tenant.token({ type: 'token', data: secret });
     const id = String(body.id);
     const forms: SqlValue[] = [Buffer.from(`\u0002${id}`), Buffer.from(`\u0003${id}`)];
-    if (engine.name === 'sqlite') forms.push(id);
     let stored: SqlValue = idBytes(id);
-    for (const form of forms) {
+    const write = async (form: SqlValue) => {
       const [from, to] = [literal(engine, stored), literal(engine, form)];
       await engine.run(vault.place, `update tokens set token_id = ${to} where token_id = ${from}`);
       stored = form;
+    };
+    // As text, no engine takes it: PostgreSQL reads it as bytes, and the tables of SQLite are strict.
+    if (engine.name === 'sqlite') await assert.rejects(write(id), /BLOB column tokens.token_id/);
+    for (const form of forms) {
+      await write(form);
 
       assert.equal((await tenant.send('GET', `/tokens/${id}`)).status, 404);
       for (const path of ['/tokens', '/v2/tokens', '/tokens/export']) {
