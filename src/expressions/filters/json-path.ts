@@ -188,7 +188,8 @@ function widthOf(value: unknown, selector: Selector): number {
   if (selector instanceof selectors.NameSelector) return 1;
   if (selector instanceof selectors.IndexSelector) return 1;
   if (typeof value !== 'object' || value === null) return 1;
-  return 1 + (Array.isArray(value) ? value.length : Object.keys(value).length * namedFactor);
+  // Listing the names of an object takes as much when it has none.
+  return Array.isArray(value) ? 1 + value.length : (1 + Object.keys(value).length) * namedFactor;
 }
 
 function take<T>(items: Iterable<T>, count: number): T[] {
