@@ -88,9 +88,10 @@ export function createTransport(options: TransportOptions): Transport {
   const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) => {
     const address = addressOf(request);
     const exchange = new Exchange({ request, response, address, stopping: stopping.signal });
-    observeResponse(exchange, onEnd);
+    const begun = performance.now();
     response.once('close', () => {
       if (!request.complete) early.note(request);
+      onEnd(exchange, performance.now() - begun);
     });
     try {
       begin(exchange);
@@ -225,9 +226,4 @@ function createAddressOf({ trustedProxies }: ConnectionOptions) {
     const said = proxyAddress(request, trust);
     return isIP(said) === 0 ? peerOf(request) : said;
   };
-}
-
-function observeResponse(exchange: Exchange, onEnd: OnExchangeEnd): void {
-  const begun = performance.now();
-  exchange.response.once('close', () => onEnd(exchange, performance.now() - begun));
 }

@@ -34,12 +34,15 @@ export function createProxyHosts(options: ProxyHostsOptions): ProxyHosts {
     entriesMax: hostsCached,
     epoch: () => store.epochs.now('proxies'),
   });
+  // Nearly every request names the host of the one before.
+  let last: { readonly host: string; readonly name: string | undefined } | undefined;
   return {
     candidateOf: ({ headers }) => {
       const { host } = headers;
-      if (host === undefined || others.get(host)) return undefined;
-      const name = hostForm.exec(host)?.[1]?.toLowerCase();
-      return name === ownHost ? undefined : name;
+      if (host === undefined) return undefined;
+      if (last?.host !== host) last = { host, name: hostForm.exec(host)?.[1]?.toLowerCase() };
+      const { name } = last;
+      return name === undefined || name === ownHost || others.get(host) ? undefined : name;
     },
     find: async (name, exchange) => {
       const reading = others.reading();
