@@ -1,9 +1,9 @@
 /** Listing applications, newest first. */
-import { openCursor, sealCursor } from '../../crypto/cursor.ts';
-import { invalid } from '../../lib/errors.ts';
+import { sealCursor } from '../../crypto/cursor.ts';
 import { type ApplicationId, parseUuid } from '../../lib/ids.ts';
 import type { Actor } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
+import { paginationOf, positionOfCursor } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { ApplicationKind } from '../../rules/permissions.ts';
 import { requireProven } from '../../rules/proven-row.ts';
@@ -48,7 +48,7 @@ export function listApplications(
     ids: query.id?.flatMap((id) => parseUuid<ApplicationId>(id) ?? []),
     kinds: query.type,
   };
-  const after = query.start === undefined ? undefined : readCursor(cursorKey, query.start);
+  const after = positionOfCursor<ApplicationPosition>(cursorKey, route, query.start);
   return async () => {
     const isEmpty = filter.ids?.length === 0;
     const [counted] = isEmpty ? [] : await store.select(applicationCount(filter));
@@ -69,13 +69,7 @@ export function listApplications(
       reply: {
         status: 200,
         body: {
-          pagination: {
-            total_items: total,
-            page_number: page,
-            page_size: size,
-            total_pages: size === 0 ? 0 : Math.ceil(total / size),
-            ...(next && { next }),
-          },
+          pagination: paginationOf({ total, page, size, next }),
           data: shown.map((row) => viewApplication(row, keys)),
         },
       },
@@ -85,10 +79,4 @@ export function listApplications(
 
 function positionOf(row: Row<'applications'>): ApplicationPosition {
   return [row.created_at, row.application_id];
-}
-
-function readCursor(key: Parameters<typeof openCursor>[0], text: string): ApplicationPosition {
-  const position = openCursor(key, route, text);
-  if (position === undefined) throw invalid('start', 'must be the cursor of an earlier response');
-  return position as unknown as ApplicationPosition;
 }

@@ -1,9 +1,9 @@
 /** Listing proxies, newest first. */
-import { openCursor, sealCursor } from '../../crypto/cursor.ts';
-import { invalid } from '../../lib/errors.ts';
+import { sealCursor } from '../../crypto/cursor.ts';
 import { type ProxyId, parseUuid } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
+import { paginationOf, positionOfCursor } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
 import {
   type ProxyFilter,
@@ -45,7 +45,7 @@ export function listProxies(
     ids: query.id?.flatMap((id) => parseUuid<ProxyId>(id) ?? []),
     name: query.name,
   };
-  const after = query.start === undefined ? undefined : readCursor(cursorKey, query.start);
+  const after = positionOfCursor<ProxyPosition>(cursorKey, route, query.start);
   return async () => {
     const isEmpty = filter.ids?.length === 0;
     const [counted] = isEmpty ? [] : await store.select(proxyCount(filter));
@@ -63,22 +63,10 @@ export function listProxies(
       reply: {
         status: 200,
         body: {
-          pagination: {
-            total_items: total,
-            page_number: page,
-            page_size: size,
-            total_pages: size === 0 ? 0 : Math.ceil(total / size),
-            ...(next && { next }),
-          },
+          pagination: paginationOf({ total, page, size, next }),
           data: shown.map((row) => viewProxy(caller, row)),
         },
       },
     };
   };
-}
-
-function readCursor(key: Parameters<typeof openCursor>[0], text: string): ProxyPosition {
-  const position = openCursor(key, route, text);
-  if (position === undefined) throw invalid('start', 'must be the cursor of an earlier response');
-  return position as unknown as ProxyPosition;
 }
