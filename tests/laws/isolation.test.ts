@@ -38,7 +38,18 @@ const intentPermissions = ['token-intent:create', 'token-intent:read', 'token-in
 const methods = ['GET', 'DELETE', 'PATCH', 'PUT', 'POST'];
 
 /** Tables whose rows a tenant does not have for the asking, or at all; all others have ids to try. */
-const withoutIds: readonly string[] = ['tenants', 'search_terms', 'replies', 'log_removals'];
+const withoutIds: readonly string[] = [
+  'tenants',
+  'search_terms',
+  'replies',
+  'log_removals',
+  'webhook_failures',
+  'event_sequences',
+  'leases',
+  'webhooks',
+  'events',
+  'deliveries',
+];
 
 interface Victim {
   readonly tenant: TestTenant;
