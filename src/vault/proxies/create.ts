@@ -9,7 +9,7 @@ import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { proxyCount } from '../../store/queries/proxies.ts';
 import type { Store } from '../../store/store.ts';
-import { addressesToChange, requireApplication } from './queries.ts';
+import { addressesToChange, requireApplication, requireHostAllowed } from './queries.ts';
 import { type ProxyRequest, parseProxy } from './request.ts';
 import { proxyRow } from './row.ts';
 import { configurationPermission, viewProxy, viewWithoutValues } from './view.ts';
@@ -57,6 +57,7 @@ export function createProxy(
         modified_at: null,
       },
     );
+    await requireHostAllowed(store, ownHost, row);
     const { insert } = await addressesToChange(store, { after: row });
     return {
       change: {

@@ -3,6 +3,7 @@ import { invalid, VaultError } from '../../lib/errors.ts';
 import { type ApplicationId, type ProxyId, parseUuid, type TenantId } from '../../lib/ids.ts';
 import { requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
+import { firstTenant } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { unknownApplication } from './request.ts';
@@ -26,6 +27,22 @@ export async function requireApplication(
   const row = await store.get('applications', { tenant_id: tenant.id, application_id });
   const isUsable = row && requireProven(tenant, 'applications', row).type !== 'management';
   if (!isUsable) throw invalid('application.id', unknownApplication);
+}
+
+/**
+ * A host of the vault itself as a proxy's would send that tenant what all others ask of the vault. Where the vault
+ * does not know its host, only its first tenant, which is the operator's, can give a proxy a host.
+ * @throws VaultError `validation_failed` for other tenants.
+ */
+export async function requireHostAllowed(
+  store: Store,
+  ownHost: string | undefined,
+  { tenant_id, host }: Pick<Row<'proxies'>, 'tenant_id' | 'host'>,
+): Promise<void> {
+  if (host === null || ownHost !== undefined) return;
+  const [first] = await store.select(firstTenant);
+  if (first?.tenant_id === tenant_id) return;
+  throw invalid('proxy_host', 'cannot be set before the operator has set STRONGROOM_PUBLIC_URL');
 }
 
 /** The rows of the directory that a new proxy needs, or one that gets another host. */

@@ -7,7 +7,7 @@ import type { Decide, Done } from '../../rules/operation.ts';
 import type { Row } from '../../store/tables.ts';
 import type { ProxyWriting } from './create.ts';
 import type { ProxySettings } from './definition.ts';
-import { addressesToChange, proxyOf, requireApplication } from './queries.ts';
+import { addressesToChange, proxyOf, requireApplication, requireHostAllowed } from './queries.ts';
 import { type ProxyRequest, parseProxy } from './request.ts';
 import { openProxy, type ProxyBody, proxyRow } from './row.ts';
 import { viewProxy } from './view.ts';
@@ -77,7 +77,7 @@ interface Replacing {
 }
 
 async function replacement(
-  { store, clock, random }: ProxyWriting,
+  { store, clock, random, ownHost }: ProxyWriting,
   caller: Caller,
   { row, key, settings: { name, host, definition } }: Replacing,
 ): Promise<Pick<Done, 'change'> & { readonly updated: Row<'proxies'> }> {
@@ -96,6 +96,7 @@ async function replacement(
     },
   );
   const fact = { entity: 'proxy', id: row.proxy_id, operation: 'update' } as const;
+  if (updated.host !== row.host) await requireHostAllowed(store, ownHost, updated);
   const addresses = await addressesToChange(store, { before: row, after: updated });
   const change = {
     replace: { proxies: [updated] },
