@@ -4,6 +4,7 @@ import type { Random } from '../../lib/random.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { OpenEncrypted } from '../../vault/client-keys/open-encrypted.ts';
+import type { CodeEngine } from '../../vault/code/engine.ts';
 import type { Enrichments } from '../../vault/enrichments/enrichments.ts';
 import type { PageEnds } from '../../vault/logs/list.ts';
 import type { ProxyFinder } from '../../vault/proxies/find.ts';
@@ -18,6 +19,7 @@ import { enrichmentRoutes } from './enrichments.ts';
 import { healthRoutes } from './health.ts';
 import { logRoutes } from './logs.ts';
 import { proxyRoutes } from './proxies.ts';
+import { reactorRoutes } from './reactors.ts';
 import { sessionRoutes } from './sessions.ts';
 import { tenantRoutes } from './tenants.ts';
 import { tokenIntentRoutes } from './token-intents.ts';
@@ -35,6 +37,7 @@ export interface RouteTools extends TokenReading {
   readonly pageEnds: PageEnds;
   readonly proxies: ProxyFinder;
   readonly openEncrypted: OpenEncrypted;
+  readonly code: CodeEngine;
   /** The vault's own, as clients call it, where the operator says it. */
   readonly ownHost: string | undefined;
   /** The service's own, for the description of the interface. */
@@ -57,6 +60,7 @@ export function routesOf(tools: RouteTools): Routes {
     ...applicationRoutes(tools),
     ...applicationKeyRoutes(tools),
     ...proxyRoutes(tools),
+    ...reactorRoutes(tools),
     ...clientKeyRoutes(tools),
     ...accessRoutes(tools),
     ...sessionRoutes(tools),

@@ -5,11 +5,12 @@ import { VaultError } from '../../lib/errors.ts';
 import { newUuid, type ProxyId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { proxyCount } from '../../store/queries/proxies.ts';
 import type { Store } from '../../store/store.ts';
-import { addressesToChange, requireApplication } from './queries.ts';
+import { addressesToChange } from './queries.ts';
 import { type ProxyRequest, parseProxy } from './request.ts';
 import { proxyRow } from './row.ts';
 import { configurationPermission, viewProxy, viewWithoutValues } from './view.ts';
@@ -39,7 +40,7 @@ export function createProxy(
   const { tenant, application: by } = caller;
   return async () => {
     const now = clock.now();
-    await requireApplication(store, tenant, definition.application_id);
+    await requireLinkedApplication(store, tenant, definition.application_id);
     await requireRoom(store, caller);
     const [key, id] = [newProxyKey(random), newUuid<ProxyId>(random)];
     const row = proxyRow(

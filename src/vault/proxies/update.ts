@@ -2,12 +2,13 @@
 import type { Json, JsonObject } from '../../lib/json.ts';
 import { mergePatch } from '../../lib/merge-patch.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide, Done } from '../../rules/operation.ts';
 import type { Row } from '../../store/tables.ts';
 import type { ProxyWriting } from './create.ts';
 import type { ProxySettings } from './definition.ts';
-import { addressesToChange, proxyOf, requireApplication } from './queries.ts';
+import { addressesToChange, proxyOf } from './queries.ts';
 import { type ProxyRequest, parseProxy } from './request.ts';
 import { openProxy, type ProxyBody, proxyRow } from './row.ts';
 import { viewProxy } from './view.ts';
@@ -83,7 +84,7 @@ async function replacement(
 ): Promise<Pick<Done, 'change'> & { readonly updated: Row<'proxies'> }> {
   const { tenant } = caller;
   const now = clock.now();
-  await requireApplication(store, tenant, definition.application_id);
+  await requireLinkedApplication(store, tenant, definition.application_id);
   const updated = proxyRow(
     { tenant, body: { key, definition }, random },
     {
