@@ -28,6 +28,7 @@ import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
 import { openCode } from './vault/code/engine.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
+import { createAdmitLog } from './vault/reactor-calls/stored-logs.ts';
 
 /** The release; its number stands in the package alone. */
 const { version } = JSON.parse(
@@ -103,6 +104,7 @@ export async function createAnswering(
     forward: tracedForward(createForward(config.outbound), tracing),
     maskText: masking.maskText,
     code,
+    admitLog: createAdmitLog(untraced.clock),
     openEncrypted: createOpenEncrypted(process),
     pause,
     onMaskFailure: () => {

@@ -101,11 +101,11 @@ export const quotaRows = {
     meaning: 'tokens in one call of a reactor',
   },
   reactor_run_limit: {
-    default: 10_000,
+    default: 1000,
     min: 0,
-    max: 1_000_000,
+    max: 100_000,
     unit: 'count',
-    meaning: 'asynchronous calls of reactors that wait, or whose results are stored',
+    meaning: 'asynchronous calls of reactors that have not ended',
   },
   log_retention: {
     default: 400 * day,

@@ -2,6 +2,7 @@
 import Type from 'typebox';
 import {
   anyJson,
+  cursorPage,
   line,
   nullable,
   offsetPage,
@@ -72,6 +73,47 @@ export const reactor = Type.Object(
 );
 
 export const reactorPage = offsetPage(reactor);
+
+/** What the code gets under the name `args`, or as a whole; it depends on the image of the reactor. */
+export const reactRequest = anyJson;
+
+export const reactResponse = Type.Object(
+  {
+    tokens: Type.Optional(anyJson),
+    raw: Type.Optional(anyJson),
+    body: Type.Optional(anyJson),
+    headers: Type.Optional(anyJson),
+  },
+  { title: 'ReactResponse' },
+);
+
+export const asyncReactResponse = Type.Object(
+  { asyncReactorRequestId: uuid },
+  { title: 'AsyncReactResponse' },
+);
+
+export const byRequestId = Type.Object({ id: text, requestId: text });
+
+const reactorLog = Type.Object(
+  {
+    request_id: uuid,
+    invocation_type: text,
+    outcome: text,
+    trace_id: text,
+    created_at: timestamp,
+    lines: Type.Array(
+      Type.Object({ level: text, at: timestamp, text }, { title: 'ReactorLogLine' }),
+    ),
+  },
+  { title: 'ReactorLog', description: 'What the code wrote to its log in one call.' },
+);
+
+export const reactorLogs = cursorPage(reactorLog);
+
+export const reactorLogsQuery = Type.Object(
+  { size: pageQuery.size, start: pageQuery.start },
+  strict,
+);
 
 export const reactorQuery = Type.Object(
   {

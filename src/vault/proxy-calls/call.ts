@@ -10,6 +10,7 @@ import { refuse } from '../../rules/refusal.ts';
 import type { Change, Precondition } from '../../store/change.ts';
 import type { OpenEncrypted } from '../client-keys/open-encrypted.ts';
 import { names, transformsOf } from '../proxies/transforms.ts';
+import type { UsedReferences } from '../tokenization/use-references.ts';
 import { type CallTexts, readCallTexts, textOf, type Writable } from './call-texts.ts';
 import { invalidCall } from './called-proxy.ts';
 import { openEncryptedData } from './encrypted-data.ts';
@@ -17,7 +18,7 @@ import { jsonOrText } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
 import { type Sending, send } from './send.ts';
-import { type UsedTokens, useTokens } from './use-tokens.ts';
+import { useTokens } from './use-tokens.ts';
 
 export interface ProxyCalling extends Sending, MakingTokens {
   readonly clock: Clock;
@@ -139,7 +140,7 @@ function attempt(write: () => Writable): Writable | VaultError {
 interface Unsent {
   readonly call: ProxyCall;
   readonly now: Instant;
-  readonly used: UsedTokens;
+  readonly used: UsedReferences;
 }
 
 /**
