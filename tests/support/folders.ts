@@ -34,6 +34,7 @@ export const doors: Doors = {
   'expressions/filters': ['expressions/evaluation'],
   expressions: ['expressions/evaluation', 'expressions/filters'],
   'expressions/request-texts': ['expressions', 'expressions/evaluation'],
+  'sandbox/child': ['sandbox', 'sandbox/guest'],
   'store/commit': ['store'],
   'store/queries': ['store'],
   'store/sqlite': storeEngine,
