@@ -75,7 +75,10 @@ export const reactor = Type.Object(
 export const reactorPage = offsetPage(reactor);
 
 /** What the code gets under the name `args`, or as a whole; it depends on the image of the reactor. */
-export const reactRequest = anyJson;
+export const reactRequest = Type.Object(
+  { args: Type.Optional(anyJson) },
+  { additionalProperties: true, title: 'ReactRequest' },
+);
 
 export const reactResponse = Type.Object(
   {

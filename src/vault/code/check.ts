@@ -1,5 +1,5 @@
 /** Code of the tenant before it is stored: whether it may run here at all, and whether it can. */
-import { type Clock, second } from '../../lib/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { ApplicationId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -7,7 +7,7 @@ import type { CodeRuntime } from '../../rules/code-runtime.ts';
 import type { Refused } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
 import { forbid } from '../../rules/refusal.ts';
-import type { CodeProblem } from '../../sandbox/sandbox.ts';
+import { isBuiltModule } from '../../sandbox/modules.ts';
 import type { CodeEngine } from './engine.ts';
 
 export interface CodeTools {
@@ -65,12 +65,6 @@ export interface CodeToStore {
   readonly runtimePath: string;
 }
 
-/** What code can require wherever it runs. */
-const builtIn: ReadonlySet<string> = new Set([
-  ...['buffer', 'crypto', 'querystring', 'url', 'uuid'],
-  '@basis-theory/basis-theory-reactor-formulas-sdk-js',
-]);
-
 /**
  * @throws VaultError `unprocessable` where the code does not compile, exports no function, or needs what is
  * not here; `overloaded` where there is no process to find that out.
@@ -81,18 +75,14 @@ export async function requireRunnable(
   { code, runtime, path, runtimePath }: CodeToStore,
 ): Promise<void> {
   const missing = Object.keys(runtime.dependencies).filter(
-    (name) => !builtIn.has(name) && !modules.has(name),
+    (name) => !isBuiltModule(name) && !modules.has(name),
   );
   if (missing.length > 0) {
     const message = `names modules that are not installed here: ${missing.join(', ')}`;
     throw unrunnable(`${runtimePath}.dependencies`, message);
   }
   const problem = await sandbox?.check({ tenant, code, modules });
-  if (problem) throw problem.kind === 'busy' ? busy() : unrunnable(path, messageOf(problem));
-}
-
-function messageOf({ kind, message }: CodeProblem): string {
-  return kind === 'fails' ? 'must not fail when it is loaded' : message;
+  if (problem) throw problem.kind === 'busy' ? busy() : unrunnable(path, problem.message);
 }
 
 function unrunnable(path: string, message: string): VaultError {
@@ -110,6 +100,3 @@ function busy(): VaultError {
     headers: retryAfter,
   });
 }
-
-export const callTimeoutMs = ({ timeout }: CodeRuntime, secondsDefault: number): number =>
-  (timeout ?? secondsDefault) * second;

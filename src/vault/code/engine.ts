@@ -1,4 +1,5 @@
 /** What runs the code of tenants, for all that holds code. */
+import { openSandbox } from '../../sandbox/open.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 
 export interface CodeEngine {
@@ -10,11 +11,11 @@ export interface CodeEngine {
 
 /** No process is started before the first code. */
 export function openCode({
-  isOn: _isOn,
+  isOn,
   modules,
 }: {
   readonly isOn: boolean;
   readonly modules: ReadonlyMap<string, string>;
 }): CodeEngine {
-  return { sandbox: undefined, modules };
+  return { sandbox: isOn ? openSandbox() : undefined, modules };
 }
