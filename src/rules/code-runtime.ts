@@ -37,6 +37,7 @@ export const timeoutSecondsDefault = 10;
 export const timeoutSecondsMin = 1;
 export const timeoutSecondsMax = 30;
 const timeoutSecondsMaxAsync = 900;
+const codeLengthMax = 50_000;
 const dependenciesMax = 50;
 const permissionsMax = 50;
 const resources = ['standard', 'large', 'xlarge'];
@@ -44,6 +45,13 @@ const resources = ['standard', 'large', 'xlarge'];
 const names = new Set(Object.keys(runtimeDefault));
 /** What code of the older image has as well. */
 const ofEveryImage = new Set(['image', 'timeout']);
+
+/** What {@link isCode} accepts. */
+export const codeForm = `must have 1 to ${codeLengthMax} valid Unicode characters`;
+
+export function isCode(text: string): boolean {
+  return text !== '' && text.length <= codeLengthMax && text.isWellFormed();
+}
 
 export interface RuntimePlace {
   readonly findings: Findings;

@@ -19,7 +19,8 @@ function forOwnHost({ headers: sent }: Exchange, headers: readonly string[]): st
   return [...passed, 'content-security-policy', 'sandbox'];
 }
 
-function headersOf(exchange: Exchange, { status, headers }: ProxyAnswer): string[] {
+function headersOf(exchange: Exchange, answer: ProxyAnswer): string[] {
+  const { headers, destinationStatus = answer.status } = answer;
   const { dialect, traceId } = originOf(exchange);
   const prefix = dialect.toLowerCase();
   const statusName = `${prefix}-proxy-destination-status`;
@@ -29,8 +30,7 @@ function headersOf(exchange: Exchange, { status, headers }: ProxyAnswer): string
   const added = [
     names.has(traceName) ? `${prefix}-proxy-trace-id` : traceName,
     traceId,
-    statusName,
-    String(status),
+    ...(destinationStatus === null ? [] : [statusName, String(destinationStatus)]),
   ];
   const crossesOrigins = names.values().some((name) => name.startsWith('access-control-'));
   const own = exchange.headersToSend;

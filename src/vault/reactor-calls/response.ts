@@ -2,6 +2,7 @@
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
 import type { MadeReply } from '../../rules/reply.ts';
 import { type CodeFailure, type CodeResponse, failure } from '../code/outcome.ts';
+import { headersOfCode } from '../code/response-headers.ts';
 import type { CalledReactor } from './called-reactor.ts';
 
 /** What is to be sent, before anything of it is made into tokens. */
@@ -34,7 +35,7 @@ function madeBy(value: Json): Shaped {
   if (!isStatus(statusCode)) {
     return { failure: failure('the statusCode of its response must be from 200 to 599') };
   }
-  const named = headersOf(headers);
+  const named = headersOfCode(headers);
   if (named === undefined) return { failure: failure('the headers of its response must be texts') };
   return { made: { status: statusCode, headers: named, ...(body !== undefined && { body }) } };
 }
@@ -43,31 +44,9 @@ function isStatus(status: Json): status is number {
   return typeof status === 'number' && Number.isInteger(status) && status >= 200 && status <= 599;
 }
 
-const nameForm = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
-/** Visible ASCII and spaces; what else there is parsers read differently. */
-const valueForm = /^[\t\x20-\x7e]{0,8000}$/;
-
-/** `undefined` unless all of them can be headers of a response. */
-export function headersOf(given: Json): Readonly<Record<string, string>> | undefined {
-  if (given === null) return {};
-  if (!isObject(given)) return undefined;
-  const entries = Object.entries(given).map(([name, value]) => [name, textOf(value)] as const);
-  const isSendable = entries.every(
-    ([name, value]) => nameForm.test(name) && value !== undefined && valueForm.test(value),
-  );
-  return isSendable ? (Object.fromEntries(entries) as Record<string, string>) : undefined;
-}
-
-function textOf(value: Json): string | undefined {
-  if (Array.isArray(value)) return value.every(isText) ? value.join(', ') : undefined;
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
-}
-
-const isText = (value: Json): boolean => typeof value === 'string';
-
 /** A response that the code threw. */
 export function madeByError({ status, headers, body }: CodeResponse): Shaped {
-  const named = headersOf(headers);
+  const named = headersOfCode(headers);
   if (named === undefined) return { failure: failure('the headers of its response must be texts') };
   return { made: { status, headers: named, ...(body !== undefined && { body }) } };
 }

@@ -1,13 +1,12 @@
 /** A reactor as a request words it, parsed: what POST and PUT give, and what a patch leads to. */
 import { createFindings, type Findings } from '../../lib/findings.ts';
 import type { Json } from '../../lib/json.ts';
-import { readRuntime } from '../../rules/code-runtime.ts';
+import { codeForm, isCode, readRuntime } from '../../rules/code-runtime.ts';
 import { readConfiguration } from '../../rules/configuration.ts';
 import { flawOfDestinations } from '../../rules/destinations.ts';
 import { readLinkedApplication } from '../../rules/linked-application.ts';
 import type { ReactorDefinition, ReactorSettings } from './definition.ts';
 
-const codeLengthMax = 50_000;
 const hostsMax = 100;
 
 /** As the wire schema lets it through; null means absent. */
@@ -26,8 +25,10 @@ export function parseReactor(given: ReactorRequest): ReactorSettings {
   const findings = createFindings();
   if ((given.formula ?? null) !== null) findings.add('formula', 'is removed; use code instead');
   const runtime = readRuntime(given.runtime, { findings, path: 'runtime', mayBeAsync: true });
+  const code = given.code ?? '';
+  if (!isCode(code)) findings.add('code', codeForm);
   const definition: ReactorDefinition = {
-    code: readCode(given.code ?? '', findings, 'code'),
+    code,
     configuration: readConfiguration(given.configuration ?? {}, findings),
     application_id: readLinkedApplication(given.application ?? null, findings),
     runtime,
@@ -41,13 +42,6 @@ export function parseReactor(given: ReactorRequest): ReactorSettings {
   }
   findings.settle();
   return { name: given.name, definition };
-}
-
-function readCode(code: string, findings: Findings, path: string): string {
-  if (code === '' || code.length > codeLengthMax || !code.isWellFormed()) {
-    findings.add(path, `must have 1 to ${codeLengthMax} valid Unicode characters`);
-  }
-  return code;
 }
 
 /** In lower case. */
