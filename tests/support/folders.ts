@@ -35,6 +35,7 @@ export const doors: Doors = {
   expressions: ['expressions/evaluation', 'expressions/filters'],
   'expressions/request-texts': ['expressions', 'expressions/evaluation'],
   'sandbox/child': ['sandbox', 'sandbox/guest'],
+  'sandbox/guest': ['sandbox'],
   'store/commit': ['store'],
   'store/queries': ['store'],
   'store/sqlite': storeEngine,
