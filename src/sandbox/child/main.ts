@@ -49,6 +49,7 @@ class Room {
     let next = receive();
     for (; next.kind !== frameKinds.call; next = receive()) {
       if (next.kind === frameKinds.modules) this.#modules = JSON.parse(next.payload.toString());
+      if (next.kind === frameKinds.rest) globalThis.gc?.();
     }
     this.#pending = new Set();
     this.#isDone = false;
