@@ -26,6 +26,8 @@ export interface CodeProcess {
   ready(): Promise<void>;
   /** Only when it is ready. Once it resolves without a result, no process is left. */
   run(call: ProcessCall): Promise<ProcessEnd>;
+  /** Gives memory back, before the next call. */
+  rest(): void;
   /** Resolves when the process is no more. */
   kill(): Promise<void>;
   readonly isAlive: boolean;
@@ -136,6 +138,10 @@ class StartedProcess implements CodeProcess {
 
   #write(bytes: Buffer): void {
     if (this.#child.stdin?.writable) this.#child.stdin.write(bytes);
+  }
+
+  rest(): void {
+    this.#write(frame(frameKinds.rest, ''));
   }
 
   kill(): Promise<void> {

@@ -6,6 +6,8 @@ export const frameKinds = {
   modules: 1,
   call: 2,
   reply: 3,
+  /** Nobody calls at the moment: memory that is not needed goes back to the system. */
+  rest: 4,
   /** From the child. */
   ready: 11,
   log: 12,

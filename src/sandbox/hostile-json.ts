@@ -1,5 +1,5 @@
 /** JSON from a process that may belong to an attacker. */
-import { isNestedDeeper } from '../lib/json-bytes.ts';
+import { isNestedDeeper } from '../lib/json.ts';
 import { nestingMax } from './limits.ts';
 
 /** Of a result within the message that carries it, and of a body within a request. */

@@ -54,6 +54,7 @@ function nodeWords(): Words {
     '--no-warnings',
     '--max-old-space-size=128',
     '--max-semi-space-size=1',
+    '--expose-gc',
     // Of 64 KiB each: what an engine may not get by any way around its own limit.
     '--wasm-max-mem-pages=1088',
     childFile,

@@ -7,6 +7,7 @@ export interface ChildCall {
   readonly bt: boolean;
   readonly code: string;
   readonly input: object;
+  /** Only evaluates the code, and says what is wrong with it. */
   readonly isCheck: boolean;
   /** After it the child stops by itself where it can, in case that nobody is there to kill it. */
   readonly timeoutMs: number;
@@ -15,4 +16,16 @@ export interface ChildCall {
 /** Of `frameKinds.result`, besides what the guest gives: `{ value }` or `{ error }`. */
 export interface ChildResult {
   readonly ended: 'memory' | 'crashed' | 'result too large' | 'result not JSON' | 'never settles';
+}
+
+/** A call as the engine gets it. */
+export interface GuestCall extends Omit<ChildCall, 'timeoutMs'> {
+  readonly moduleNames: readonly string[];
+}
+
+/** Of `frameKinds.reply`. */
+export interface GuestReply {
+  readonly id: number;
+  readonly value?: unknown;
+  readonly error?: { readonly name: string; readonly message: string; readonly more?: object };
 }

@@ -30,6 +30,9 @@ export interface Pool {
   state(): SandboxState;
 }
 
+/** Between a call and the collection of its garbage, which the next call should not wait for. */
+const restMs = 500;
+
 interface Member {
   readonly tenant: string;
   readonly process: CodeProcess;
@@ -160,10 +163,16 @@ class StartedPool implements Pool {
       this.#remove(member);
     } else if (this.#members.delete(member)) {
       this.#members.add(member);
-      member.idle = setTimeout(() => this.#remove(member), this.#bounds.idleMsMax);
-      member.idle.unref();
+      this.#watchIdle(member);
     }
     this.#serveWaiting();
+  }
+
+  #watchIdle(member: Member): void {
+    member.idle = setTimeout(() => {
+      member.process.rest();
+      member.idle = setTimeout(() => this.#remove(member), this.#bounds.idleMsMax).unref();
+    }, restMs).unref();
   }
 
   #remove(member: Member): void {

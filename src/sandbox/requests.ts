@@ -2,9 +2,9 @@
 
 import { errorKinds, VaultError } from '../lib/errors.ts';
 import { isObject } from '../lib/json.ts';
-import type { GuestReply } from './guest/entry.ts';
 import { parseHostile } from './hostile-json.ts';
 import * as limits from './limits.ts';
+import type { GuestReply } from './messages.ts';
 import type { BtInput, BtOperation, FetchInput, SandboxCall, ServeRequest } from './sandbox.ts';
 
 type GuestError = NonNullable<GuestReply['error']>;

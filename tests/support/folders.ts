@@ -36,6 +36,7 @@ export const doors: Doors = {
   'expressions/request-texts': ['expressions', 'expressions/evaluation'],
   transforms: ['rules'],
   'sandbox/child': ['sandbox', 'sandbox/guest'],
+  'sandbox/guest': ['sandbox'],
   'store/commit': ['store'],
   'store/queries': ['store'],
   'store/sqlite': storeEngine,

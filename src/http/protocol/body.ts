@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { invalid, VaultError } from '../../lib/errors.ts';
-import { isNestedDeeper } from '../../lib/json-bytes.ts';
+import { isNestedDeeper } from '../../lib/json.ts';
 import type { Exchange } from './exchange.ts';
 import { bodyNestingMax, deepAttributeOf } from './nesting.ts';
 import { linesMediaType, type Route } from './route.ts';

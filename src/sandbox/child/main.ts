@@ -2,11 +2,10 @@
  * The process in which tenants' code runs, one call after another. It has no environment, no files but its
  * own, no network, and no event loop while code runs: it reads and writes the channel as it needs to.
  */
-import { randomBytes } from 'node:crypto';
+import { pooledRandom } from '../../lib/random.ts';
 import { type Frame, type FrameKind, frame, frameHeaderBytes, frameKinds } from '../frames.ts';
-import type { GuestCall, GuestReply } from '../guest/entry.ts';
 import * as limits from '../limits.ts';
-import type { ChildCall, ChildResult } from '../messages.ts';
+import type { ChildCall, ChildResult, GuestCall, GuestReply } from '../messages.ts';
 import { readFully, writeFully } from './channel.ts';
 import { compute } from './crypto.ts';
 import { type Engine, EngineError, type EngineImage } from './engine.ts';
@@ -17,6 +16,7 @@ import { bytesOfText, textOfBytes, textWithOptions } from './texts.ts';
 /** A refusal that the code can read; any other error shows only its message. */
 class Refusal extends Error {}
 
+const randomBytes = pooledRandom();
 const randomBytesMax = 1024 * 1024;
 /** After calls that used so much memory, a new process costs less than it would hold. */
 const engineBytesKeptMax = 24 * 1024 * 1024;
@@ -49,6 +49,7 @@ class Room {
     let next = receive();
     for (; next.kind !== frameKinds.call; next = receive()) {
       if (next.kind === frameKinds.modules) this.#modules = JSON.parse(next.payload.toString());
+      if (next.kind === frameKinds.rest) globalThis.gc?.();
     }
     this.#pending = new Set();
     this.#isDone = false;

@@ -1,7 +1,8 @@
 /** Node's Buffer, as far as code that signs and encodes uses it; texts are converted by the host. */
 import type { Host } from './host.ts';
+import type { BufferClass, BufferPart } from './parts.ts';
 
-export function buffer(host: Host) {
+export function buffer(host: Host): BufferPart {
   const encodings = ['utf8', 'hex', 'base64', 'base64url', 'latin1', 'ascii', 'utf16le'];
   const aliases: Record<string, string> = {
     'utf-8': 'utf8',
@@ -210,7 +211,5 @@ export function buffer(host: Host) {
   for (const [name, value] of Object.entries(methods)) {
     Object.defineProperty(Buffer.prototype, name, { value, writable: true, configurable: true });
   }
-  return { Buffer, encode, decode, bytesOf };
+  return { Buffer: Buffer as unknown as BufferClass, encode, bytesOf };
 }
-
-export type BufferPart = ReturnType<typeof buffer>;

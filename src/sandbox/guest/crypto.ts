@@ -1,9 +1,14 @@
 /** Node's crypto module: the host computes, with bytes in base64. */
-import type { BufferPart } from './buffer.ts';
 import type { Host } from './host.ts';
+import type { BufferPart, Bytes, CryptoPart, RandomPart } from './parts.ts';
 
-export function crypto(host: Host, { Buffer, bytesOf }: BufferPart) {
-  type Bytes = InstanceType<typeof Buffer>;
+interface Parts {
+  readonly host: Host;
+  readonly buffer: BufferPart;
+  readonly random: RandomPart;
+}
+
+export function crypto({ host, buffer: { Buffer, bytesOf }, random }: Parts): CryptoPart {
   interface Key {
     readonly kind: string;
     readonly text: string;
@@ -210,41 +215,16 @@ export function crypto(host: Host, { Buffer, bytesOf }: BufferPart) {
     return compute('verify', input) === true;
   }
 
-  function randomBytes(
-    size: number,
-    done?: (error: null, bytes: Bytes) => void,
-  ): Bytes | undefined {
-    const bytes = Buffer.from(host.ask('random', String(size)), 'base64');
-    if (done === undefined) return bytes;
-    queueMicrotask(() => done(null, bytes));
-    return undefined;
-  }
-
-  function randomFillSync<T extends ArrayBufferView>(target: T): T {
-    const view = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
-    view.set(Uint8Array.fromBase64(host.ask('random', String(view.length))));
-    return target;
-  }
-
-  function randomUUID(): string {
-    const bytes = Uint8Array.fromBase64(host.ask('random', '16'));
-    bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
-    bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-    return bytes.toHex().replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
-  }
-
   const derive = (input: Record<string, unknown>) => bytesFrom('derive', input);
 
-  return {
+  const all = {
     KeyObject,
     createHash: (algorithm: unknown) => new Hash({ algorithm }),
     createHmac: (algorithm: unknown, key: unknown) =>
       new Hash({ algorithm, key: keyOf(key, 'secret') }),
     hash: (algorithm: unknown, data: unknown, encoding = 'hex') =>
       new Hash({ algorithm }).update(data).digest(encoding),
-    randomBytes,
-    randomFillSync,
-    randomUUID,
+    ...random,
     randomInt: (low: number, high?: number) =>
       Number(compute('randomInt', high === undefined ? { low: 0, high: low } : { low, high })),
     timingSafeEqual: (one: unknown, other: unknown) =>
@@ -302,6 +282,5 @@ export function crypto(host: Host, { Buffer, bytesOf }: BufferPart) {
       RSA_PSS_SALTLEN_AUTO: -2,
     },
   };
+  return all;
 }
-
-export type CryptoPart = ReturnType<typeof crypto>;

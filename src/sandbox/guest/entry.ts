@@ -1,31 +1,15 @@
 /** What the parent's messages do inside the engine: one call, and the replies to what it asked for. */
-import type { BufferPart } from './buffer.ts';
-import type { CryptoPart } from './crypto.ts';
-import type { ErrorsPart } from './errors.ts';
-import type { HostAnswer } from './host.ts';
-import type { LoggingPart } from './logging.ts';
-import type { ModulesPart } from './modules.ts';
-import type { WebPart } from './web.ts';
-import type { WebCryptoPart } from './webcrypto.ts';
+import type { GuestCall, GuestReply } from '../messages.ts';
+import type { Host, HostAnswer } from './host.ts';
+import type { BufferPart, CryptoPart, ErrorsPart, LoggingPart, Names } from './parts.ts';
 
-export interface GuestCall {
-  readonly contract: string;
-  readonly bt: boolean;
-  readonly code: string;
-  readonly input: object;
-  readonly moduleNames: readonly string[];
-  /** Only evaluates the code, and says what it exports. */
-  readonly isCheck: boolean;
-}
-
-export interface GuestReply {
-  readonly id: number;
-  readonly value?: unknown;
-  readonly error?: { readonly name: string; readonly message: string; readonly more?: object };
+interface HostPart {
+  readonly host: Host;
+  reply(given: GuestReply): void;
 }
 
 /** The first part: how the others ask. `ask` is the function that the host gave. */
-export function hostPart(call: (operation: string, text: string) => string) {
+export function hostPart(call: (operation: string, text: string) => string): HostPart {
   const { stringify, parse } = JSON;
   interface Pending {
     resolve(value: unknown): void;
@@ -72,20 +56,25 @@ export function hostPart(call: (operation: string, text: string) => string) {
 }
 
 interface Parts {
-  readonly host: ReturnType<typeof hostPart>;
+  readonly host: HostPart;
   readonly buffer: BufferPart;
   readonly logging: LoggingPart;
   readonly crypto: CryptoPart;
   readonly errors: ErrorsPart;
-  readonly modules: ModulesPart;
-  readonly web: WebPart;
-  readonly webcrypto: WebCryptoPart;
+  readonly modules: Names;
+  readonly web: Names;
+  readonly webcrypto: Names;
 }
 
 type Loaded = { exports: unknown };
 
+type Receive = (kind: string, text: string) => void;
+
 /** The last part: gives the function that takes the parent's messages. */
-export function entry({ host: { host, reply }, ...parts }: Parts, errorModules: readonly string[]) {
+export function entry(
+  { host: { host, reply }, ...parts }: Parts,
+  errorModules: readonly string[],
+): Receive {
   const { stringify, parse } = JSON;
   // biome-ignore lint/security/noGlobalEval: it is the engine's, inside the engine
   const evaluate = eval;
@@ -99,7 +88,7 @@ export function entry({ host: { host, reply }, ...parts }: Parts, errorModules: 
   const { Buffer } = parts.buffer;
   const built: Record<string, unknown> = {
     buffer: { Buffer, constants: { MAX_LENGTH: 2 ** 31 } },
-    crypto: { ...parts.crypto, webcrypto: parts.webcrypto, subtle: parts.webcrypto.subtle },
+    crypto: { ...parts.crypto, webcrypto: parts.webcrypto, subtle: parts.webcrypto['subtle'] },
     ...parts.modules,
   };
   for (const name of errorModules) built[name] = parts.errors.classes;

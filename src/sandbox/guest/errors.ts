@@ -1,23 +1,14 @@
 /** The error classes that code throws to choose a response, and how any thrown value is reported. */
 
-/** What crosses to the parent, which checks it again. */
-export interface ReportedError {
-  readonly name: string;
-  readonly errors: Record<string, string[]>;
-  readonly response?: {
-    readonly status: unknown;
-    readonly headers: unknown;
-    readonly body: unknown;
-  };
-}
+import type { ErrorsPart, Reported } from './parts.ts';
 
-export function errors() {
+export function errors(): ErrorsPart {
   const { stringify } = JSON;
-  const reports = new WeakMap<object, ReportedError>();
+  const reports = new WeakMap<object, Reported>();
   const getReport = WeakMap.prototype.get.call.bind(WeakMap.prototype.get) as unknown as (
     map: typeof reports,
     key: object,
-  ) => ReportedError | undefined;
+  ) => Reported | undefined;
   const textLengthMax = 2_000;
   const propertiesMax = 50;
   const supportText = 'An unexpected error occurred. If the problem persists, contact support.';
@@ -95,7 +86,7 @@ export function errors() {
   };
 
   /** Runs code of whoever threw: an object may have getters. */
-  function report(thrown: unknown): ReportedError {
+  function report(thrown: unknown): Reported {
     try {
       const known =
         typeof thrown === 'object' && thrown !== null ? getReport(reports, thrown) : undefined;
@@ -110,5 +101,3 @@ export function errors() {
 
   return { classes, report };
 }
-
-export type ErrorsPart = ReturnType<typeof errors>;

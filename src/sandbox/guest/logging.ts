@@ -1,7 +1,8 @@
 /** `console` and `logger`: lines of text for the log of the call. */
 import type { Host } from './host.ts';
+import type { LoggingPart } from './parts.ts';
 
-export function logging(host: Host) {
+export function logging(host: Host): LoggingPart {
   const { stringify } = JSON;
   const lengthMax = 8_000;
 
@@ -35,5 +36,3 @@ export function logging(host: Host) {
     logger: { ...logger, fatal: logger.error },
   };
 }
-
-export type LoggingPart = ReturnType<typeof logging>;

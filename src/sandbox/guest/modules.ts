@@ -1,8 +1,7 @@
 /** The small modules that code may require: querystring, url, uuid. */
-import type { BufferPart } from './buffer.ts';
-import type { CryptoPart } from './crypto.ts';
+import type { BufferPart, CryptoPart, Names } from './parts.ts';
 
-export function modules(crypto: CryptoPart, { bytesOf, Buffer }: BufferPart) {
+export function modules(crypto: CryptoPart, { bytesOf, Buffer }: BufferPart): Names {
   type Fields = Record<string, unknown>;
 
   const escaped = (text: unknown) =>
@@ -131,5 +130,3 @@ export function modules(crypto: CryptoPart, { bytesOf, Buffer }: BufferPart) {
   };
   return { querystring, url, uuid };
 }
-
-export type ModulesPart = ReturnType<typeof modules>;

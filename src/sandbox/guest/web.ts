@@ -1,8 +1,8 @@
 /** What browsers and Node have as globals, and the engine lacks: fetch and its classes, timers, text encoding. */
-import type { BufferPart } from './buffer.ts';
 import type { Host } from './host.ts';
+import type { BufferPart, Bytes, Names } from './parts.ts';
 
-export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart) {
+export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names {
   type Pairs = Iterable<readonly [unknown, unknown]> | Record<string, unknown>;
 
   class TextEncoder {
@@ -90,7 +90,7 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart) {
   }
 
   class Response {
-    readonly #body: InstanceType<typeof Buffer>;
+    readonly #body: Bytes;
     readonly status: number;
     readonly statusText: string;
     readonly ok: boolean;
@@ -284,5 +284,3 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart) {
     structuredClone,
   };
 }
-
-export type WebPart = ReturnType<typeof web>;

@@ -1,8 +1,7 @@
 /** A subset of the Web Cryptography API, over the same host as the crypto module. */
-import type { BufferPart } from './buffer.ts';
-import type { CryptoPart } from './crypto.ts';
+import type { BufferPart, CryptoPart, NodeKey as Key, Names } from './parts.ts';
 
-export function webcrypto(node: CryptoPart, { Buffer, bytesOf }: BufferPart) {
+export function webcrypto(node: CryptoPart, { Buffer, bytesOf }: BufferPart): Names {
   interface Algorithm {
     readonly name: string;
     readonly hash?: string | { readonly name: string };
@@ -13,7 +12,6 @@ export function webcrypto(node: CryptoPart, { Buffer, bytesOf }: BufferPart) {
     readonly label?: unknown;
     readonly namedCurve?: string;
   }
-  type Key = InstanceType<typeof node.KeyObject>;
 
   class CryptoKey {
     readonly #key: Key;
@@ -77,14 +75,18 @@ export function webcrypto(node: CryptoPart, { Buffer, bytesOf }: BufferPart) {
 
   function signatureOptions(options: Algorithm, key: Key) {
     if (options.name === 'RSA-PSS') {
-      return { key, padding: node.constants.RSA_PKCS1_PSS_PADDING, saltLength: options.saltLength };
+      return {
+        key,
+        padding: node.constants['RSA_PKCS1_PSS_PADDING'],
+        saltLength: options.saltLength,
+      };
     }
     return options.name === 'ECDSA' ? { key, dsaEncoding: 'ieee-p1363' } : key;
   }
 
   function oaep(options: Algorithm, given: CryptoKey, key: Key) {
     const oaepHash = hashOf(given.algorithm.hash);
-    const padding = node.constants.RSA_PKCS1_OAEP_PADDING;
+    const padding = node.constants['RSA_PKCS1_OAEP_PADDING'];
     return {
       key,
       padding,
@@ -167,5 +169,3 @@ export function webcrypto(node: CryptoPart, { Buffer, bytesOf }: BufferPart) {
     getRandomValues: node.randomFillSync,
   };
 }
-
-export type WebCryptoPart = ReturnType<typeof webcrypto>;
