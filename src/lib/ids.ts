@@ -10,6 +10,8 @@ export type TokenId = Brand<string, 'TokenId'>;
 export type TokenIntentId = Brand<string, 'TokenIntentId'>;
 export type ProxyId = Brand<string, 'ProxyId'>;
 export type ClientKeyId = Brand<string, 'ClientKeyId'>;
+export type ReactorId = Brand<string, 'ReactorId'>;
+export type ReactorRunId = Brand<string, 'ReactorRunId'>;
 
 const tokenIdLengthMin = 3;
 export const tokenIdLengthMax = 400;
@@ -36,7 +38,15 @@ export function mayBeginTokenId(text: string): boolean {
 
 /** Reads a UUID in either case and gives it in lower case; `undefined` when it is not one. */
 export function parseUuid<
-  Id extends TenantId | ApplicationId | KeyId | TokenIntentId | ProxyId | ClientKeyId,
+  Id extends
+    | TenantId
+    | ApplicationId
+    | KeyId
+    | TokenIntentId
+    | ProxyId
+    | ClientKeyId
+    | ReactorId
+    | ReactorRunId,
 >(text: string): Id | undefined {
   return uuidPattern.test(text) ? (text.toLowerCase() as Id) : undefined;
 }
@@ -54,7 +64,9 @@ export function newUuid<
     | TokenId
     | TokenIntentId
     | ProxyId
-    | ClientKeyId,
+    | ClientKeyId
+    | ReactorId
+    | ReactorRunId,
 >(random: Random): Id {
   const bytes = random(16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;

@@ -1,12 +1,9 @@
 /** What is asked of stored proxies. */
 import { invalid, VaultError } from '../../lib/errors.ts';
-import { type ApplicationId, type ProxyId, parseUuid, type TenantId } from '../../lib/ids.ts';
-import { requireProven } from '../../rules/proven-row.ts';
-import type { Tenant } from '../../rules/tenant.ts';
+import { type ProxyId, parseUuid, type TenantId } from '../../lib/ids.ts';
 import { firstTenant } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { unknownApplication } from './request.ts';
 import { addressesOf, addressRow, hostAddress } from './row.ts';
 
 /** @throws VaultError `not_found`, alike for one that is missing and for another tenant's. */
@@ -15,18 +12,6 @@ export async function proxyOf(store: Store, tenant: TenantId, id: string): Promi
   const row = proxy_id && (await store.get('proxies', { tenant_id: tenant, proxy_id }));
   if (row) return row;
   throw new VaultError('not_found', { public: 'There is no proxy with this id.' });
-}
-
-/** @throws VaultError `validation_failed` unless it is an application of the tenant that tokens can be used with. */
-export async function requireApplication(
-  store: Store,
-  tenant: Tenant,
-  application_id: ApplicationId | null,
-): Promise<void> {
-  if (application_id === null) return;
-  const row = await store.get('applications', { tenant_id: tenant.id, application_id });
-  const isUsable = row && requireProven(tenant, 'applications', row).type !== 'management';
-  if (!isUsable) throw invalid('application.id', unknownApplication);
 }
 
 /**
