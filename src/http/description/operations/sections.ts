@@ -2,6 +2,7 @@
 import { applications, clientKeys, sessions } from './access.ts';
 import { logs, proxies, tenant } from './administration.ts';
 import type { Section } from './operation-row.ts';
+import { reactors } from './reactors.ts';
 import { enrichments, tokenIntents, tokenization, tokens } from './tokens.ts';
 
 export const sections: readonly Section[] = [
@@ -12,6 +13,7 @@ export const sections: readonly Section[] = [
   applications,
   sessions,
   proxies,
+  reactors,
   clientKeys,
   logs,
   tenant,
