@@ -137,7 +137,10 @@ class StartedProcess implements CodeProcess {
   }
 
   #write(bytes: Buffer): void {
-    if (this.#child.stdin?.writable) this.#child.stdin.write(bytes);
+    const { stdin } = this.#child;
+    if (!stdin?.writable) return;
+    stdin.write(bytes);
+    if (stdin.writableLength > limits.unreadBytesMax) this.#fail('crashed');
   }
 
   rest(): void {

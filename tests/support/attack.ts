@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test, { after } from 'node:test';
 import { openSandbox } from '../../src/sandbox/open.ts';
 import type { FetchOutput } from '../../src/sandbox/sandbox.ts';
-import { callOf, descendants, endOf, moduleOf, valueOf } from './code-calls.ts';
+import { callOf, descendants, endOf, moduleOf, returnedBy } from './code-calls.ts';
 import type { HostileProgram } from './hostile-programs.ts';
 
 const timeoutMs = 1_000;
@@ -35,7 +35,7 @@ export function attack(programs: readonly HostileProgram[]): void {
         // It was resolved by the end of the process: those that are left belong to the pool.
         assert.ok(sandbox.state().processes <= 1);
       }
-      assert.deepEqual(await valueOf(sandbox, victim), unharmed);
+      assert.deepEqual(await returnedBy(sandbox, victim), unharmed);
       assert.ok(sandbox.state().processes <= 2);
     });
   }

@@ -24,7 +24,7 @@ export function moduleOf(body: string): string {
   return `module.exports = async function (req) { ${body} }`;
 }
 
-export async function valueOf(sandbox: Sandbox, call: SandboxCall): Promise<unknown> {
+export async function returnedBy(sandbox: Sandbox, call: SandboxCall): Promise<unknown> {
   const result = await sandbox.run(call);
   if (result.kind === 'returned') return result.value;
   throw new Error(`it did not return: ${JSON.stringify(result)}`);
