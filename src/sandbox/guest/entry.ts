@@ -231,6 +231,10 @@ export function entry(
       functionOf(given);
       done({ value: null });
     } catch (thrown) {
+      if (isOutOfMemory(thrown)) {
+        done({ ended: 'memory' });
+        return;
+      }
       const { name, errors } = parts.errors.report(thrown);
       const { stack } = Object(thrown) as Error;
       const [, line = ''] = /:(\d+)(?::\d+)?\)?\s*$/m.exec(String(stack)) ?? [];
