@@ -32,6 +32,8 @@ export interface CodeProcess {
   kill(): Promise<void>;
   readonly isAlive: boolean;
   readonly calls: number;
+  /** Whether the last call had any message of the process: without one it can have had no effect. */
+  readonly wasHeard: boolean;
 }
 
 const envelopeBytes = 1024;
@@ -81,6 +83,7 @@ class StartedProcess implements CodeProcess {
   #endReason: EndReason | undefined;
   isAlive = true;
   calls = 0;
+  wasHeard = false;
 
   constructor(child: ChildProcess, onEnd: () => void) {
     this.#child = child;
@@ -114,6 +117,7 @@ class StartedProcess implements CodeProcess {
   run(call: ProcessCall): Promise<ProcessEnd> {
     const { promise, resolve } = Promise.withResolvers<ProcessEnd>();
     this.calls += 1;
+    this.wasHeard = false;
     this.#ready = Promise.withResolvers();
     this.#ready.promise.catch(() => undefined);
     const timer = setTimeout(() => this.#fail('timeout'), call.timeoutMs);
@@ -137,7 +141,10 @@ class StartedProcess implements CodeProcess {
   }
 
   #write(bytes: Buffer): void {
-    if (this.#child.stdin?.writable) this.#child.stdin.write(bytes);
+    const { stdin } = this.#child;
+    if (!stdin?.writable) return;
+    stdin.write(bytes);
+    if (stdin.writableLength > limits.unreadBytesMax) this.#fail('crashed');
   }
 
   rest(): void {
@@ -145,6 +152,7 @@ class StartedProcess implements CodeProcess {
   }
 
   kill(): Promise<void> {
+    this.#endReason ??= 'stopped';
     this.#killGroup();
     return this.#exited.promise;
   }
@@ -181,6 +189,7 @@ class StartedProcess implements CodeProcess {
   }
 
   #take({ kind, payload }: Frame): void {
+    this.wasHeard = true;
     if (kind === frameKinds.ready && this.#running === undefined) {
       clearTimeout(this.#settling);
       this.#ready.resolve();

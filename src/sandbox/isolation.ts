@@ -82,7 +82,8 @@ const noPrivileges: Words = ['--no-new-privs', '--bounding-set=-all', '--inh-cap
  * this process with its parent's, also by SIGKILL. A change of user would undo the last, were it later.
  */
 function limited(words: Words, privileges: Words = []): Words {
-  const rules = 'ulimit -c 0; ulimit -f 0; ulimit -n 64; ulimit -d 1048576; exec "$@"';
+  const rules =
+    'ulimit -c 0; ulimit -f 0; ulimit -n 64; ulimit -d 1048576; exec /usr/bin/env -i "$@"';
   return [...script(rules), 'sh', setpriv, '--pdeathsig', 'KILL', ...privileges, ...words];
 }
 

@@ -32,11 +32,15 @@ export const fetchesMax = 20;
 /** Of `bt` and `vault`. */
 export const vaultCallsMax = 100;
 export const timersMax = 100;
+/** Of all kinds; those that were refused count, too. More are an attack. */
+export const requestsMax = 1_000;
 /** At one time. */
 export const pendingRequestsMax = 20;
 /** A body in base64 and its headers. */
 export const requestBytesMax = 2 * mebibyte;
-export const replyBytesMax = 8 * mebibyte;
+export const replyBytesMax = 4 * mebibyte;
+/** What waits for a process to read it. */
+export const unreadBytesMax = 16 * mebibyte;
 
 /** A process that served so many calls is replaced. */
 export const callsPerProcessMax = 1_000;

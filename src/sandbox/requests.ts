@@ -44,6 +44,7 @@ export function requestsOf({ serve, bt }: Pick<SandboxCall, 'serve' | 'bt'>): Re
   const counts: Record<string, number> = { fetch: 0, bt: 0, timer: 0 };
   const aborting = new AbortController();
   const timers = new Set<NodeJS.Timeout>();
+  let asking = 0;
   let pending = 0;
 
   function count(kind: string, most: number): void {
@@ -81,8 +82,10 @@ export function requestsOf({ serve, bt }: Pick<SandboxCall, 'serve' | 'bt'>): Re
 
   async function reply(payload: Buffer): Promise<string> {
     const asked = askedFrom(payload);
+    asking += 1;
     pending += 1;
-    if (pending > limits.pendingRequestsMax) throw new ProtocolError('too many requests at a time');
+    const isFlood = asking > limits.requestsMax || pending > limits.pendingRequestsMax;
+    if (isFlood) throw new ProtocolError('too many requests');
     try {
       const value = (await perform(asked)) ?? null;
       const text = JSON.stringify({ id: asked.id, value } satisfies GuestReply);

@@ -94,7 +94,7 @@ function describe(operation: Operation, shared: Shared): object {
     description: operation.description,
     'x-permission': route.permission,
     'x-key-kinds': operation.kinds,
-    ...(row?.example.status !== undefined && { deprecated: true }),
+    ...(row?.problems?.includes('gone') && { deprecated: true }),
     parameters: [
       ...parametersOf(operation, shared.components),
       ...(takesIdempotencyKey ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
