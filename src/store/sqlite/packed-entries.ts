@@ -25,12 +25,12 @@ export function packEntries(entries: readonly WrittenEntry[]): PackedEntries[] {
   );
 }
 
-export function unpackEntries({ tenant_id, times, texts, terms }: PackedEntries): WrittenEntry[] {
-  const termsByPlace = terms.split('\n');
-  return texts.split('\n').map((text, place) => ({
+export function unpackEntries({ tenant_id, times, ...packed }: PackedEntries): WrittenEntry[] {
+  const [texts, terms] = [packed.texts.split('\n'), packed.terms.split('\n')];
+  return times.map((created_at, at) => ({
     tenant_id,
-    created_at: times[place] as Instant,
-    text,
-    terms: termsByPlace[place] as string,
+    created_at,
+    text: texts[at] ?? '',
+    terms: terms[at] ?? '',
   }));
 }
