@@ -124,6 +124,7 @@ export async function createAnswering(
     enrichments,
     proxies,
     ownHost,
+    allowedHosts: config.outbound.allow,
     showsMetrics: config.metricsAddress === undefined,
     headerPrefix,
     version,

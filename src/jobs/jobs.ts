@@ -14,6 +14,7 @@ import { forgetReplies } from './forget-replies.ts';
 import { removeTenants } from './purge.ts';
 import { runReactors } from './run-reactors.ts';
 import type { Job } from './runner.ts';
+import { scrubStore } from './scrub.ts';
 
 /** The job that signs a checkpoint of every log that has grown. */
 export const checkpointJob = 'sign log checkpoints';
@@ -94,10 +95,7 @@ export function jobsOf(
     {
       name: 'scrub the store',
       everyMs: 5 * minute,
-      run: async () => {
-        await tools.store.scrub();
-        return 0;
-      },
+      run: (stopping) => scrubStore(tools, stopping),
     },
   ];
 }

@@ -13,6 +13,8 @@ const names = [
   'reactor_runs',
   /** Commits that ended an encryption key of a client. */
   'client_keys',
+  /** Commits that made, changed or ended a webhook. */
+  'webhooks',
 ] as const;
 
 export type EpochName = (typeof names)[number];

@@ -51,6 +51,7 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
   proxies: ['proof'],
   reactors: ['proof'],
   client_keys: ['proof'],
+  webhooks: ['proof'],
 };
 
 /** The columns in the order of the schema. JSON keeps apart what is null and what is text. */

@@ -107,6 +107,13 @@ export const quotaRows = {
     unit: 'count',
     meaning: 'asynchronous calls of reactors that have not ended',
   },
+  webhook_limit: {
+    default: 20,
+    min: 0,
+    max: 100,
+    unit: 'count',
+    meaning: 'webhooks of the tenant',
+  },
   log_retention: {
     default: 400 * day,
     min: day,

@@ -31,6 +31,8 @@ export interface CodeProcess {
   /** Resolves when the process is no more. */
   kill(): Promise<void>;
   readonly isAlive: boolean;
+  /** It ended by itself before it was ready: this machine does not permit such a start. A kill is no refusal. */
+  readonly isRefused: boolean;
   readonly calls: number;
   /** Whether the last call had any message of the process: without one it can have had no effect. */
   readonly wasHeard: boolean;
@@ -82,6 +84,8 @@ class StartedProcess implements CodeProcess {
   #sentModules: ReadonlyMap<string, string> | undefined;
   #endReason: EndReason | undefined;
   isAlive = true;
+  isRefused = false;
+  #wasReady = false;
   calls = 0;
   wasHeard = false;
 
@@ -96,7 +100,10 @@ class StartedProcess implements CodeProcess {
       this.#end();
       onEnd();
     };
-    child.on('error', end);
+    child.on('error', () => {
+      this.isRefused = !this.#wasReady;
+      end();
+    });
     // In namespaces this is the end of what started the child; the pipe's is the end of the child itself.
     child.on('close', end);
     child.on('exit', () => setTimeout(end, pipeMsMax).unref());
@@ -192,6 +199,7 @@ class StartedProcess implements CodeProcess {
     this.wasHeard = true;
     if (kind === frameKinds.ready && this.#running === undefined) {
       clearTimeout(this.#settling);
+      this.#wasReady = true;
       this.#ready.resolve();
       return;
     }
@@ -233,6 +241,7 @@ class StartedProcess implements CodeProcess {
 
   #end(): void {
     this.isAlive = false;
+    if (!this.#wasReady && this.#child.exitCode !== null) this.isRefused = true;
     clearTimeout(this.#settling);
     this.#ready.reject(new Error('the process ended'));
     this.#finish({ ended: this.#endReason ?? 'crashed' });

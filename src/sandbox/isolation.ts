@@ -3,12 +3,13 @@ import { existsSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { IsolationName } from './sandbox.ts';
 
 /** A command line, in front of which more may be put. */
 type Words = readonly string[];
 
 export interface Isolation {
-  readonly name: 'namespaces and user' | 'namespaces' | 'user' | 'limits' | 'none';
+  readonly name: IsolationName;
   /** Of the child, which the parent starts without an environment. */
   readonly words: Words;
 }

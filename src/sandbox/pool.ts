@@ -137,7 +137,7 @@ class StartedPool implements Pool {
           if (this.#ways[0] === way) this.#ways = [way];
         },
         () => {
-          if (this.#ways[0] === way && !this.#isClosed) this.#ways = weaker;
+          if (this.#ways[0] === way && process.isRefused) this.#ways = weaker;
         },
       );
     }
@@ -206,6 +206,7 @@ class StartedPool implements Pool {
 
   state(): SandboxState {
     return {
+      isolation: this.#ways.length === 1 ? this.#ways[0]?.name : undefined,
       processes: this.#members.size,
       running: this.#running(),
       waiting: this.#waiting.size,

@@ -10,6 +10,7 @@ import { createReactor, invoker, sendReactor } from '../support/reactors.ts';
 import { rowsOf } from '../support/rows.ts';
 import { newTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
+import { createWebhook } from '../support/webhooks.ts';
 
 /** Of a sealed value: the format version and the key version come before it (docs/crypto.md). */
 const nonceAt = { from: 5, to: 29 };
@@ -28,6 +29,8 @@ onBothEngines('sealed values', (engine) => {
       }
       const proxy = await createProxy(tenant);
       await sendProxy(tenant, 'PATCH', `/${proxy.id}`, { body: { timeout: 1 } });
+      await createWebhook(tenant);
+      await tenant.token({ type: 'token', data: 'with an event' });
       await tenant.send('POST', '/keys', { key: tenant.managementKey });
       const reactor = await createReactor(tenant);
       await sendReactor(tenant, 'PATCH', `/${reactor.id}`, { body: { name: 'n' } });
@@ -53,6 +56,7 @@ onBothEngines('sealed values', (engine) => {
     }
     assert.deepEqual([...tables].sort(), [
       'client_keys',
+      'events',
       'proxies',
       'reactor_runs',
       'reactors',
@@ -60,6 +64,7 @@ onBothEngines('sealed values', (engine) => {
       'tenants',
       'token_intents',
       'tokens',
+      'webhooks',
     ]);
     assert.ok(nonces.length > 1000);
     assert.equal(new Set(nonces).size, nonces.length);

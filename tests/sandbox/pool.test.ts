@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import test from 'node:test';
+import { isolations } from '../../src/sandbox/isolation.ts';
 import { openSandbox } from '../../src/sandbox/open.ts';
 import type { PoolLimits } from '../../src/sandbox/pool.ts';
 import type { Sandbox, SandboxCall } from '../../src/sandbox/sandbox.ts';
@@ -15,7 +16,22 @@ async function open(bounds: Partial<PoolLimits>, use: (sandbox: Sandbox) => Prom
     await sandbox.close();
   }
   assert.deepEqual(descendants(), []);
-  assert.deepEqual(sandbox.state(), { processes: 0, running: 0, waiting: 0 });
+  assert.deepEqual(counts(sandbox), { processes: 0, running: 0, waiting: 0 });
+}
+
+/** On this machine. */
+const strongest = await (async () => {
+  const sandbox = openSandbox();
+  await sandbox.run(callOf('module.exports = () => 1'));
+  const { isolation } = sandbox.state();
+  await sandbox.close();
+  assert.ok(isolations().some(({ name }) => name === isolation));
+  return isolation;
+})();
+
+function counts(sandbox: Sandbox) {
+  const { processes, running, waiting } = sandbox.state();
+  return { processes, running, waiting };
 }
 
 /** Calls that run until they are let go. */
@@ -36,10 +52,10 @@ const one = (tenant: string) => callOf(moduleOf('return 1'), { tenant });
 
 test('there is no process before the first call, and none after the end', async () => {
   await open({}, async (sandbox) => {
-    assert.deepEqual(sandbox.state(), { processes: 0, running: 0, waiting: 0 });
+    assert.deepEqual(counts(sandbox), { processes: 0, running: 0, waiting: 0 });
     assert.deepEqual(descendants(), []);
     assert.equal(await returnedBy(sandbox, one('a')), 1);
-    assert.deepEqual(sandbox.state(), { processes: 1, running: 0, waiting: 0 });
+    assert.deepEqual(counts(sandbox), { processes: 1, running: 0, waiting: 0 });
   });
 });
 
@@ -72,7 +88,7 @@ test('what a tenant may run at once is bounded, and so is what it may have waiti
     const first = sandbox.run(call('a'));
     await started;
     const second = sandbox.run(call('a'));
-    assert.deepEqual(sandbox.state(), { processes: 1, running: 1, waiting: 1 });
+    assert.deepEqual(counts(sandbox), { processes: 1, running: 1, waiting: 1 });
     assert.equal(endOf(await sandbox.run(one('a'))), 'tenant busy');
     assert.equal(await returnedBy(sandbox, one('b')), 1);
     letGo();
@@ -147,4 +163,14 @@ test('closing ends what runs and what waits', async () => {
   assert.equal(endOf(await waiting), 'stopped');
   assert.equal(endOf(await running), 'stopped');
   assert.equal(endOf(await sandbox.run(one('a'))), 'stopped');
+});
+
+test('a start that is killed does not weaken the next', async () => {
+  await open({}, async (sandbox) => {
+    const first = sandbox.run(one('a'));
+    while (descendants().length === 0) await new Promise((turn) => setImmediate(turn));
+    for (const pid of descendants()) if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
+    assert.equal(endOf(await first), 'returned');
+    assert.equal(sandbox.state().isolation, strongest);
+  });
 });

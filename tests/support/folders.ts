@@ -66,6 +66,8 @@ export const doors: Doors = {
   ],
   'vault/sessions': ['vault/applications'],
   'vault/tenants': ['vault/applications', 'vault/logs'],
+  'vault/events': ['vault/applications', 'vault/proxies'],
+  'vault/webhooks': ['vault/events'],
   'vault/tokenization': ['vault/token-intents', 'vault/tokens'],
   'vault/tokens': ['vault/logs', 'vault/token-intents', 'vault/token-search'],
   'http/protocol': ['http/schemas'],

@@ -2,6 +2,7 @@
 
 import type { Random } from '../../lib/random.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
+import type { AllowList } from '../../outbound/allow-list.ts';
 import type { Forward } from '../../outbound/forward.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { OpenEncrypted } from '../../vault/client-keys/open-encrypted.ts';
@@ -31,6 +32,7 @@ import { tokenListRoutes } from './token-lists.ts';
 import { tokenStreamRoutes } from './token-streams.ts';
 import { tokenizationRoutes } from './tokenization.ts';
 import { tokenRoutes } from './tokens.ts';
+import { webhookRoutes } from './webhooks.ts';
 
 export interface RouteTools extends TokenReading {
   readonly random: Random;
@@ -46,6 +48,8 @@ export interface RouteTools extends TokenReading {
   readonly admitLog: AdmitLog;
   /** The vault's own, as clients call it, where the operator says it. */
   readonly ownHost: string | undefined;
+  /** The operator's own hosts, to which the vault may send. */
+  readonly allowedHosts: AllowList;
   /** The service's own, for the description of the interface. */
   readonly headerPrefix: string;
   readonly version: string;
@@ -69,6 +73,7 @@ export function routesOf(tools: RouteTools): Routes {
     ...reactorRoutes(tools),
     ...reactorCallRoutes({ ...tools, readRequest: readTokenRequest, readPatch: readTokenPatch }),
     ...clientKeyRoutes(tools),
+    ...webhookRoutes(tools),
     ...accessRoutes(tools),
     ...sessionRoutes(tools),
     ...tenantRoutes(tools),

@@ -2,8 +2,9 @@
 import { VaultError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import { attemptOf } from '../../rules/attempted-route.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { attemptOf, detailed } from '../../rules/log-entries.ts';
+import { detailed } from '../../rules/log-entries.ts';
 import { type Decide, type Effect, perform } from '../../rules/operation.ts';
 import type { Permission } from '../../rules/permissions.ts';
 import { holds } from '../../rules/policy.ts';

@@ -12,7 +12,7 @@ import { proxyCount } from '../../store/queries/proxies.ts';
 import type { Store } from '../../store/store.ts';
 import type { CodeTools } from '../code/check.ts';
 import { refusalOfCode } from './check-code.ts';
-import { addressesToChange } from './queries.ts';
+import { addressesToChange, requireHostAllowed } from './queries.ts';
 import { type ProxyRequest, parseProxy } from './request.ts';
 import { proxyRow } from './row.ts';
 import { configurationPermission, viewProxy, viewWithoutValues } from './view.ts';
@@ -60,6 +60,7 @@ export function createProxy(tools: ProxyWriting, caller: Caller, request: ProxyR
         modified_at: null,
       },
     );
+    await requireHostAllowed(store, ownHost, row);
     const { insert } = await addressesToChange(store, { after: row });
     return {
       change: {

@@ -1,6 +1,7 @@
 /** What is asked of stored proxies. */
-import { VaultError } from '../../lib/errors.ts';
+import { invalid, VaultError } from '../../lib/errors.ts';
 import { type ProxyId, parseUuid, type TenantId } from '../../lib/ids.ts';
+import { firstTenant } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { addressesOf, addressRow, hostAddress } from './row.ts';
@@ -11,6 +12,22 @@ export async function proxyOf(store: Store, tenant: TenantId, id: string): Promi
   const row = proxy_id && (await store.get('proxies', { tenant_id: tenant, proxy_id }));
   if (row) return row;
   throw new VaultError('not_found', { public: 'There is no proxy with this id.' });
+}
+
+/**
+ * A host of the vault itself as a proxy's would send that tenant what all others ask of the vault. Where the vault
+ * does not know its host, only its first tenant, which is the operator's, can give a proxy a host.
+ * @throws VaultError `validation_failed` for other tenants.
+ */
+export async function requireHostAllowed(
+  store: Store,
+  ownHost: string | undefined,
+  { tenant_id, host }: Pick<Row<'proxies'>, 'tenant_id' | 'host'>,
+): Promise<void> {
+  if (host === null || ownHost !== undefined) return;
+  const [first] = await store.select(firstTenant);
+  if (first?.tenant_id === tenant_id) return;
+  throw invalid('proxy_host', 'cannot be set before the operator has set STRONGROOM_PUBLIC_URL');
 }
 
 /** The rows of the directory that a new proxy needs, or one that gets another host. */

@@ -10,7 +10,7 @@ import type { Row } from '../../store/tables.ts';
 import { refusalOfCode } from './check-code.ts';
 import type { ProxyWriting } from './create.ts';
 import type { ProxySettings } from './definition.ts';
-import { addressesToChange, proxyOf } from './queries.ts';
+import { addressesToChange, proxyOf, requireHostAllowed } from './queries.ts';
 import { type ProxyRequest, parseProxy } from './request.ts';
 import { openProxy, type ProxyBody, proxyRow } from './row.ts';
 import { viewProxy } from './view.ts';
@@ -87,7 +87,7 @@ async function replacement(
   caller: Caller,
   { row, before, settings: { name, host, definition } }: Replacing,
 ): Promise<(Pick<Done, 'change'> & { readonly updated: Row<'proxies'> }) | Refused> {
-  const { store, clock, random } = tools;
+  const { store, clock, random, ownHost } = tools;
   const { tenant } = caller;
   const { key } = before;
   if (!isDeepStrictEqual(before.definition, definition)) {
@@ -109,6 +109,7 @@ async function replacement(
     },
   );
   const fact = { entity: 'proxy', id: row.proxy_id, operation: 'update' } as const;
+  if (updated.host !== row.host) await requireHostAllowed(store, ownHost, updated);
   const addresses = await addressesToChange(store, { before: row, after: updated });
   const change = {
     replace: { proxies: [updated] },

@@ -4,6 +4,7 @@ import { logs, proxies, tenant } from './administration.ts';
 import type { Section } from './operation-row.ts';
 import { reactors } from './reactors.ts';
 import { enrichments, tokenIntents, tokenization, tokens } from './tokens.ts';
+import { webhooks } from './webhooks.ts';
 
 export const sections: readonly Section[] = [
   tokens,
@@ -15,6 +16,7 @@ export const sections: readonly Section[] = [
   proxies,
   reactors,
   clientKeys,
+  webhooks,
   logs,
   tenant,
 ];
