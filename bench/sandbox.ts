@@ -20,6 +20,8 @@ const { values: flags } = parseArgs({
   },
 });
 const calls = Number(flags.calls);
+/** By then an idle process has collected its garbage. */
+const restMs = 3_000;
 /** Processes count as warm from here on. */
 const warmCalls = 20;
 const goals = { cpuMs: 5, rate: 150, idleMb: 80 } as const;
@@ -149,9 +151,6 @@ function ranMs(pids: readonly number[]): number {
   );
   return times.reduce((sum, ms) => sum + ms, 0);
 }
-
-/** By then an idle process has collected its garbage. */
-const restMs = 3_000;
 
 /** Of the pool with one process, once it rests. */
 async function idleMemory() {
