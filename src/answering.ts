@@ -25,8 +25,10 @@ import type { Process, Shared } from './process.ts';
 import { tracedStore } from './store/traced.ts';
 import { createMasking } from './transforms/masking.ts';
 import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
+import { openCode } from './vault/code/engine.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
+import { createAdmitLog } from './vault/reactor-calls/stored-logs.ts';
 
 /** The release; its number stands in the package alone. */
 const { version } = JSON.parse(
@@ -64,6 +66,7 @@ export type AnsweringConfig = Pick<
   Config,
   | 'outbound'
   | 'enrichments'
+  | 'reactors'
   | 'headerPrefixes'
   | 'rateLimits'
   | 'tls'
@@ -93,12 +96,15 @@ export async function createAnswering(
   const tracing = createTracing(random, spans);
   const process = { ...untraced, store: tracedStore(untraced.store, tracing) };
   const masking = createMasking();
+  const code = openCode(config.reactors);
   const tools = {
     ...process,
     ...shared,
     outbound: tracedOutbound(createOutbound(config.outbound), tracing),
     forward: tracedForward(createForward(config.outbound), tracing),
     maskText: masking.maskText,
+    code,
+    admitLog: createAdmitLog(untraced.clock),
     openEncrypted: createOpenEncrypted(process),
     pause,
     onMaskFailure: () => {
@@ -118,6 +124,7 @@ export async function createAnswering(
     enrichments,
     proxies,
     ownHost,
+    allowedHosts: config.outbound.allow,
     showsMetrics: config.metricsAddress === undefined,
     headerPrefix,
     version,
@@ -151,6 +158,7 @@ export async function createAnswering(
     close: async () => {
       await server.close();
       await masking.close();
+      await code.sandbox?.close();
       await spans?.close();
     },
   };

@@ -1,18 +1,20 @@
 /** Opening a vault, for the server and for commands: the store, the root key and the tenants. */
-import { mkdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Config } from './config.ts';
 import { loadRootKey, type RootKey } from './crypto/root-key.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { VaultError } from './lib/errors.ts';
 import { newUuid, type TenantId } from './lib/ids.ts';
+import { makePrivateDirectory } from './lib/private-directory.ts';
 import { pooledRandom, type Random } from './lib/random.ts';
 import type { Tenants } from './rules/tenant.ts';
 import { attachStore, openStore } from './store/open/open.ts';
 import { anyTenant } from './store/queries/tenants.ts';
 import type { AttachOptions, Store, StoreOptions } from './store/store.ts';
+import { derivingEvents } from './vault/events/derive.ts';
 import { proving } from './vault/logs/proving.ts';
 import { createTenants } from './vault/tenants/tenants.ts';
+import { createWantedEvents } from './vault/webhooks/wanted.ts';
 
 /** The parts that the server and the command line share, over one store. */
 export interface Vault {
@@ -56,8 +58,7 @@ export async function attachVault(
   const newStreamId = () => newUuid(random);
   const store = await attachStore({ ...attaching, databaseUrl, dataDir, newStreamId });
   const tenants = createTenants({ store, rootKey, clock, random });
-  const proven = proving(store, tenants);
-  return { store: proven, tenants, rootKey, clock, random, close: () => store.close() };
+  return vaultOf({ store, tenants, rootKey, clock, random });
 }
 
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */
@@ -67,7 +68,7 @@ export async function openVault(
 ): Promise<Vault> {
   const random = pooledRandom();
   // Here, where what the system refuses is still known as that.
-  if (config.databaseUrl === undefined) makeDirectory(config.dataDir);
+  if (config.databaseUrl === undefined) makePrivateDirectory(config.dataDir);
   const store = await openStore({
     databaseUrl: config.databaseUrl,
     dataDir: config.dataDir,
@@ -86,12 +87,19 @@ export async function openVault(
     });
     const tenants = createTenants({ store, rootKey, clock, random });
     await proveRootKey({ tenants, rootKey });
-    const proven = proving(store, tenants);
-    return { store: proven, tenants, rootKey, clock, random, close: () => store.close() };
+    return vaultOf({ store, tenants, rootKey, clock, random });
   } catch (error) {
     await store.close();
     throw error;
   }
+}
+
+/** Whatever commits, its events are derived first, and then its log is proven. */
+function vaultOf({ store, tenants, clock, random, ...parts }: Omit<Vault, 'close'>): Vault {
+  const wanted = createWantedEvents({ store, tenants, clock });
+  const proven = proving(store, tenants);
+  const deriving = derivingEvents({ store: proven, tenants, wanted, random });
+  return { ...parts, store: deriving, tenants, clock, random, close: () => store.close() };
 }
 
 /**
@@ -100,11 +108,7 @@ export async function openVault(
  */
 function makePlaceOfRootKey({ dataDir, rootKey, rootKeyFile }: Config): void {
   if (rootKey !== undefined || resolve(dirname(rootKeyFile)) !== resolve(dataDir)) return;
-  makeDirectory(dataDir);
-}
-
-function makeDirectory(dataDir: string): void {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makePrivateDirectory(dataDir);
 }
 
 /**

@@ -9,8 +9,12 @@ const names = [
   'tenants',
   /** Commits that made, changed or ended a proxy. */
   'proxies',
+  /** Commits that asked for asynchronous calls of reactors. */
+  'reactor_runs',
   /** Commits that ended an encryption key of a client. */
   'client_keys',
+  /** Commits that made, changed or ended a webhook. */
+  'webhooks',
 ] as const;
 
 export type EpochName = (typeof names)[number];

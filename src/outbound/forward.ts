@@ -112,7 +112,7 @@ export function createForward(options: AdmissionOptions & TrustOptions): Forward
     client.once('close', () => {
       signal.removeEventListener('abort', giveUp);
       release();
-      reject(new OutboundError('reset'));
+      if (body === undefined) reject(new OutboundError('reset'));
     });
     client.once('upgrade', (_, socket) => {
       socket.destroy();

@@ -29,6 +29,7 @@ const rows = {
   'token:delete': onTokens('Delete tokens', server, undefined),
   'token:use': onTokens('Use tokens in bank verification', server, 'reveal'),
   'proxy:invoke': onTokens('Send requests through proxies, with tokens in them', server, 'reveal'),
+  'reactor:invoke': onTokens('Call reactors, with tokens in what they are given', server, 'reveal'),
   'token-intent:create': elsewhere('Create token intents', client),
   'token-intent:read': elsewhere('Read token intents', server),
   'token-intent:delete': elsewhere('Delete token intents', server),
@@ -40,6 +41,14 @@ const rows = {
   'proxy:create': elsewhere('Create proxies', management),
   'proxy:update': elsewhere('Update proxies, and read their configuration', management),
   'proxy:delete': elsewhere('Delete proxies', management),
+  'reactor:read': elsewhere('Read reactors, and the logs of their calls', management),
+  'reactor:create': elsewhere('Create reactors', management),
+  'reactor:update': elsewhere('Update reactors, and read their configuration', management),
+  'reactor:delete': elsewhere('Delete reactors', management),
+  'webhook:read': elsewhere('Read webhooks and their deliveries', management),
+  'webhook:create': elsewhere('Create webhooks', management),
+  'webhook:update': elsewhere('Update webhooks, and send events again', management),
+  'webhook:delete': elsewhere('Delete webhooks', management),
   'keys:read': elsewhere('Read the keys by which clients encrypt', management),
   'keys:create': elsewhere('Create keys by which clients encrypt', management),
   'keys:delete': elsewhere('Delete keys by which clients encrypt', management),
@@ -67,9 +76,13 @@ function elsewhere(description: string, kinds: readonly ApplicationKind[]): Perm
   return { description, kinds, token: false, impliedTransform: undefined };
 }
 
-/** Reads a permission; `undefined` when there is none of that name. */
+/**
+ * Reads a permission; `undefined` when there is none of that name. Those of webhooks have two spellings in
+ * what is published about the interface.
+ */
 export function parsePermission(text: string): Permission | undefined {
-  return Object.hasOwn(rows, text) ? (text as Permission) : undefined;
+  const name = text.replace(/^webhooks:/, 'webhook:');
+  return Object.hasOwn(rows, name) ? (name as Permission) : undefined;
 }
 
 /**

@@ -49,7 +49,9 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
   api_keys: ['proof', 'version', 'last_used_at'],
   sessions: ['proof'],
   proxies: ['proof'],
+  reactors: ['proof'],
   client_keys: ['proof'],
+  webhooks: ['proof'],
 };
 
 /** The columns in the order of the schema. JSON keeps apart what is null and what is text. */

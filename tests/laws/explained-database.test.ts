@@ -104,6 +104,14 @@ async function live(tenant: TestTenant): Promise<void> {
   await tenant.send('DELETE', `/token-intents/${await intent()}`, { key: intents });
   await tenant.token({ token_intent_id: await intent() });
   await intent();
+  const webhook = { name: 'one', url: 'https://receiver.invalid/', events: ['token.created'] };
+  const { id: hook } = (await manage('POST', '/webhooks', webhook)).body;
+  await manage('PUT', `/webhooks/${hook}`, { ...webhook, ordered: true });
+  await manage('POST', `/webhooks/${hook}/secret/rotate`);
+  await tenant.token({ type: 'token', data: 'with an event' });
+  await manage('POST', `/webhooks/${hook}/test`);
+  const { id: gone } = (await manage('POST', '/webhooks', webhook)).body;
+  await manage('DELETE', `/webhooks/${gone}`);
   const made = await manage('POST', '/applications', {
     name: 'one',
     type: 'private',
@@ -125,8 +133,8 @@ async function live(tenant: TestTenant): Promise<void> {
   await tenant.send('POST', '/sessions', { key: open });
   const grant = { nonce: session.body.nonce, permissions: ['token:create'] };
   assert.equal((await tenant.send('POST', '/sessions/authorize', { body: grant })).status, 200);
-  const proxy = await createProxy(tenant, { proxy_host: 'lived.example.com' });
-  await sendProxy(tenant, 'PATCH', `/${proxy.id}`, { body: { proxy_host: null } });
+  const proxy = await createProxy(tenant, { name: 'lived' });
+  await sendProxy(tenant, 'PATCH', `/${proxy.id}`, { body: { timeout: 5 } });
   await createProxy(tenant, { name: 'altered' });
   await sendProxy(tenant, 'DELETE', `/${(await createProxy(tenant)).id}`);
   await setQuota(vault, tenant, { cvc_retention: minute });

@@ -11,6 +11,7 @@ const documented = {
     'token:delete',
     'token:use',
     'proxy:invoke',
+    'reactor:invoke',
     'token-intent:read',
     'token-intent:delete',
   ],
@@ -28,9 +29,17 @@ const documented = {
     'proxy:create',
     'proxy:update',
     'proxy:delete',
+    'reactor:read',
+    'reactor:create',
+    'reactor:update',
+    'reactor:delete',
     'keys:read',
     'keys:create',
     'keys:delete',
+    'webhook:read',
+    'webhook:create',
+    'webhook:update',
+    'webhook:delete',
   ],
 };
 const names = Object.values(documented).flat();
@@ -53,6 +62,15 @@ suite('permissions', () => {
     });
   }
 
+  test('takes the permissions of webhooks in both spellings, and gives one', () => {
+    for (const verb of ['read', 'create', 'update', 'delete']) {
+      assert.equal(parsePermission(`webhooks:${verb}`), `webhook:${verb}`);
+    }
+    assert.equal(parsePermission('webhooks:'), undefined);
+    assert.equal(parsePermission('webhooks:invoke'), undefined);
+    assert.equal(parsePermission('proxys:read'), undefined);
+  });
+
   test('gives a session what a private application may hold', () => {
     for (const [permission, { kinds }] of Object.entries(permissions)) {
       const name = parsePermission(permission);
@@ -71,6 +89,7 @@ suite('permissions', () => {
       'token:delete': undefined,
       'token:use': 'reveal',
       'proxy:invoke': 'reveal',
+      'reactor:invoke': 'reveal',
     });
   });
 

@@ -7,22 +7,32 @@ import type { TestTenant } from './tenant.ts';
 import { type Received, revealEverything } from './vault.ts';
 
 /** What the vault makes up itself: what stands for it in an example becomes what it really was. */
-const madeUp = /^(?:.f3a1c2e-8b4d-|key_test_|Nonce0|20\d\d-|-----BEGIN)/;
+const madeUp = /^(?:.f3a1c2e-8b4d-|key_test_|Nonce0|whsec_|20\d\d-|-----BEGIN)/;
+
+const betweenMs = 10;
 
 export interface Step {
   readonly operation: Operation;
   readonly received: Received;
+  /** Its body; of a stream, its lines. */
+  readonly answered: unknown;
+}
+
+export interface Story {
+  readonly steps: readonly Step[];
+  /** What the vault made up, by what stands for it in the examples. */
+  readonly real: ReadonlyMap<string, string>;
 }
 
 /** @throws AssertionError for an example that the vault does not answer as it says. */
 export async function runExamples(
   tenant: TestTenant,
   operations: readonly Operation[],
-): Promise<readonly Step[]> {
+): Promise<Story> {
   const keys = await keysOf(tenant);
   await storeExamples(tenant);
   const real = new Map<string, string>();
-  const story: Step[] = [];
+  const steps: Step[] = [];
   for (const operation of operations) {
     const { row, route, method, path, isStream } = operation;
     assert.ok(row, `${method} ${path} has no example`);
@@ -50,9 +60,11 @@ export async function runExamples(
           .map((line) => JSON.parse(line))
       : received.body;
     if (reply !== undefined) assertShows(answered, reply, real, `${method} ${path}`);
-    story.push({ operation, received });
+    steps.push({ operation, received, answered });
+    // Lists are sorted by time, so that no two things are of one moment.
+    tenant.vault.clock.advance(betweenMs);
   }
-  return story;
+  return { steps, real };
 }
 
 /** The examples of the types of tokens, which others refer to. */

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import { type Instant, latestInstant, parseInstant } from '../clock.ts';
 import type { TenantId } from '../ids.ts';
+import type { JsonObject } from '../json.ts';
 import { type DisclosureCode, disclosureOf } from './disclosure.ts';
 
 /** One audited fact, as decided by the rules. It names things; it never holds a value. */
@@ -21,6 +22,8 @@ export interface LogEntry {
   /** The caller's network address. */
   readonly origin: string | null;
   readonly trace_id: string | null;
+  /** What an event says besides what is in the rows of the change. It is no part of the log. */
+  readonly event?: JsonObject;
 }
 
 /** An entry, and the rows of which it is the last word. */
@@ -42,7 +45,7 @@ export interface ChainedEntry extends PlacedEntry {
 }
 
 /** What a text says; tenant and stream are those of the block that holds it. */
-export type EntryFacts = Omit<StatedEntry, 'tenant_id'>;
+export type EntryFacts = Omit<StatedEntry, 'tenant_id' | 'event'>;
 
 /**
  * The entry's facts as one JSON array, which is what is stored and hashed. What neighbours have in common
@@ -50,21 +53,37 @@ export type EntryFacts = Omit<StatedEntry, 'tenant_id'>;
  * an integer or null. Most entries change nothing, and have no last element.
  */
 export function textOf(entry: LogEntry, state: string | null): string {
-  const facts = [
-    entry.actor_id,
-    entry.actor_type,
-    entry.origin,
-    entry.entity_type,
-    entry.operation,
-    entry.message,
-    entry.result,
-    entry.disclosure,
-    entry.created_at,
-    entry.entity_id,
-    entry.trace_id,
-  ];
-  if (state !== null) facts.push(state);
-  return JSON.stringify(facts);
+  const { created_at, entity_id, trace_id } = entry;
+  const rest = state === null ? [entity_id, trace_id] : [entity_id, trace_id, state];
+  return `${beginningOf(entry)},${created_at},${JSON.stringify(rest).slice(1)}`;
+}
+
+type RepeatedFacts = Omit<LogEntry, 'tenant_id' | 'created_at' | 'entity_id' | 'trace_id'>;
+
+let latest: { readonly facts: RepeatedFacts; readonly text: string } | undefined;
+
+/** What one caller does again and again differs in the last facts alone. */
+function beginningOf(facts: RepeatedFacts): string {
+  if (latest === undefined || !isAlike(latest.facts, facts)) {
+    const { actor_id, actor_type, origin, entity_type } = facts;
+    const { operation, message, result, disclosure } = facts;
+    const all = [actor_id, actor_type, origin, entity_type, operation, message, result, disclosure];
+    latest = { facts, text: JSON.stringify(all).slice(0, -1) };
+  }
+  return latest.text;
+}
+
+function isAlike(one: RepeatedFacts, other: RepeatedFacts): boolean {
+  return (
+    one.actor_id === other.actor_id &&
+    one.operation === other.operation &&
+    one.entity_type === other.entity_type &&
+    one.disclosure === other.disclosure &&
+    one.message === other.message &&
+    one.result === other.result &&
+    one.origin === other.origin &&
+    one.actor_type === other.actor_type
+  );
 }
 
 /** Reads {@link textOf}; `undefined` for anything that it would not have written. */

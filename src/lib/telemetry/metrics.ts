@@ -25,7 +25,8 @@ export interface Exposition {
   readonly mediaType: string;
 }
 
-export interface Metrics extends Pick<ThreadMetrics, 'count' | 'request' | 'proxyCall'> {
+export interface Metrics
+  extends Pick<ThreadMetrics, 'count' | 'request' | 'proxyCall' | 'reactorCall'> {
   expose(): Promise<Exposition>;
 }
 

@@ -1,8 +1,9 @@
 /** The one statement that commits a group on PostgreSQL: the rows of all its changes by table and action. */
 import type { Continuation } from '../../lib/log-chain/chain.ts';
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
+import type { ColumnKind } from '../columns.ts';
 import { kindsOf, storedForm } from '../stored-form.ts';
-import { type ColumnKind, type SqlValue, shapes, type Table } from '../tables.ts';
+import { type SqlValue, shapes, type Table } from '../tables.ts';
 import { arrayTypes } from './array-types.ts';
 
 type RowValues = readonly SqlValue[];

@@ -2,7 +2,9 @@
 import { applications, clientKeys, sessions } from './access.ts';
 import { logs, proxies, tenant } from './administration.ts';
 import type { Section } from './operation-row.ts';
+import { reactors } from './reactors.ts';
 import { enrichments, tokenIntents, tokenization, tokens } from './tokens.ts';
+import { webhooks } from './webhooks.ts';
 
 export const sections: readonly Section[] = [
   tokens,
@@ -12,7 +14,9 @@ export const sections: readonly Section[] = [
   applications,
   sessions,
   proxies,
+  reactors,
   clientKeys,
+  webhooks,
   logs,
   tenant,
 ];

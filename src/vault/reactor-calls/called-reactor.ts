@@ -1,0 +1,39 @@
+/** The reactor of a call, as it is now. */
+import { minute } from '../../lib/clock.ts';
+import type { ReactorId } from '../../lib/ids.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import type { Store } from '../../store/store.ts';
+import { timeoutMsOf } from '../../transforms/code-runtime.ts';
+import type { ReactorDefinition } from '../reactors/definition.ts';
+import { reactorOf } from '../reactors/queries.ts';
+import { openReactor } from '../reactors/row.ts';
+
+export interface CalledReactor {
+  readonly id: ReactorId;
+  readonly definition: ReactorDefinition;
+}
+
+/** @throws VaultError `not_found`, or `integrity` when the reactor was altered. */
+export async function calledReactor(
+  store: Store,
+  tenant: Tenant,
+  id: string,
+): Promise<CalledReactor> {
+  const row = await reactorOf(store, tenant.id, id);
+  return { id: row.reactor_id, definition: openReactor(tenant, row).reveal() };
+}
+
+/** What nobody waits for may take longer, unless the runtime says otherwise. */
+const asyncTimeoutMsDefault = 5 * minute;
+
+export function timeoutMsOfCall(
+  { definition: { runtime } }: CalledReactor,
+  kind: 'sync' | 'async',
+): number {
+  const isLong = kind === 'async' && runtime.image === 'node-bt';
+  return isLong ? timeoutMsOf(runtime, asyncTimeoutMsDefault) : timeoutMsOf(runtime);
+}
+
+/** How entries and messages of what the code itself does name their source. */
+export const sourceOf = ({ id }: Pick<CalledReactor, 'id'>): string =>
+  `by the code of reactor ${id}`;
