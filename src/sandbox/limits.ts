@@ -38,9 +38,9 @@ export const requestsMax = 1_000;
 export const pendingRequestsMax = 20;
 /** A body in base64 and its headers. */
 export const requestBytesMax = 2 * mebibyte;
-export const replyBytesMax = 4 * mebibyte;
+export const replyBytesMax = 6 * mebibyte;
 /** What waits for a process to read it. */
-export const unreadBytesMax = 16 * mebibyte;
+export const unreadBytesMax = 32 * mebibyte;
 
 /** A process that served so many calls is replaced. */
 export const callsPerProcessMax = 1_000;

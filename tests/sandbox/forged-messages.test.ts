@@ -19,7 +19,8 @@ const frame = (kind, text, length) => {
   head.writeUInt8(kind, 4);
   return Buffer.concat([head, payload]);
 };
-const send = (...given) => { const bytes = frame(...given); let at = 0; while (at < bytes.length) try { at += writeSync(1, bytes, at) } catch {} };
+const send = (...given) => { const bytes = frame(...given); let at = 0;
+  while (at < bytes.length) try { at += writeSync(1, bytes, at) } catch {} };
 const wait = () => readSync(0, Buffer.alloc(65536));
 const kinds = ${JSON.stringify(frameKinds)};
 `;
@@ -69,8 +70,11 @@ const forged: Readonly<Record<string, string>> = {
   'a request without a number': `send(kinds.request, '{"request":{"operation":"fetch","input":{}}}');`,
   'a request for something else': `send(kinds.request, '{"id":1,"request":{"operation":"constructor","input":{}}}');`,
   'a request for __proto__': `send(kinds.request, '{"id":1,"request":{"operation":"__proto__","input":{}}}');`,
-  'a body that is no text': `send(kinds.request, '{"id":1,"request":{"operation":"fetch","input":{"url":"a","method":"GET","headers":[],"body":{}}}}');`,
-  'more requests at one time than a call may have': `for (let id = 1; id < 100; id += 1) send(kinds.request, JSON.stringify({ id, request: { operation: 'timer', input: { ms: 1e9 } } }));`,
+  'a body that is no text': `send(kinds.request,
+    '{"id":1,"request":{"operation":"fetch","input":{"url":"a","method":"GET","headers":[],"body":{}}}}');`,
+  'more requests at one time than a call may have': `for (let id = 1; id < 100;
+    id += 1) send(kinds.request, JSON.stringify({ id, request: { operation: 'timer',
+    input: { ms: 1e9 } } }));`,
   'ready while a call runs': ready,
   'more of a log than anybody reads':
     "for (let i = 0; i < 1e4; i += 1) send(kinds.log, 'x'.repeat(60000));",
