@@ -25,6 +25,7 @@ import type { Process, Shared } from './process.ts';
 import { tracedStore } from './store/traced.ts';
 import { createMasking } from './transforms/masking.ts';
 import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
+import { createSigningKey } from './vault/deliveries/signing-key.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
 
@@ -54,7 +55,7 @@ export interface Answering {
 
 /** What it needs of the process, or of a thread's side of it. */
 export interface AnsweringTools
-  extends Pick<Process, 'store' | 'tenants' | 'clock' | 'random' | 'log'> {
+  extends Pick<Process, 'store' | 'tenants' | 'rootKey' | 'clock' | 'random' | 'log'> {
   readonly metrics: Metrics;
   readonly shared: Pick<Shared, 'attempts' | 'onFailedAuthentication' | 'pageEnds'>;
 }
@@ -100,6 +101,7 @@ export async function createAnswering(
     forward: tracedForward(createForward(config.outbound), tracing),
     maskText: masking.maskText,
     openEncrypted: createOpenEncrypted(process),
+    signingKey: createSigningKey(process),
     pause,
     onMaskFailure: () => {
       metrics.count('mask_failures');

@@ -1,5 +1,6 @@
 /** Identifiers: what each looks like and how it is read. */
 import type { Brand } from './brand.ts';
+import type { Instant } from './clock.ts';
 import type { Random } from './random.ts';
 
 export type TenantId = Brand<string, 'TenantId'>;
@@ -10,6 +11,9 @@ export type TokenId = Brand<string, 'TokenId'>;
 export type TokenIntentId = Brand<string, 'TokenIntentId'>;
 export type ProxyId = Brand<string, 'ProxyId'>;
 export type ClientKeyId = Brand<string, 'ClientKeyId'>;
+export type WebhookId = Brand<string, 'WebhookId'>;
+export type EventId = Brand<string, 'EventId'>;
+export type DeliveryId = Brand<string, 'DeliveryId'>;
 
 const tokenIdLengthMin = 3;
 export const tokenIdLengthMax = 400;
@@ -36,7 +40,16 @@ export function mayBeginTokenId(text: string): boolean {
 
 /** Reads a UUID in either case and gives it in lower case; `undefined` when it is not one. */
 export function parseUuid<
-  Id extends TenantId | ApplicationId | KeyId | TokenIntentId | ProxyId | ClientKeyId,
+  Id extends
+    | TenantId
+    | ApplicationId
+    | KeyId
+    | TokenIntentId
+    | ProxyId
+    | ClientKeyId
+    | WebhookId
+    | EventId
+    | DeliveryId,
 >(text: string): Id | undefined {
   return uuidPattern.test(text) ? (text.toLowerCase() as Id) : undefined;
 }
@@ -54,12 +67,37 @@ export function newUuid<
     | TokenId
     | TokenIntentId
     | ProxyId
-    | ClientKeyId,
+    | ClientKeyId
+    | WebhookId,
 >(random: Random): Id {
   const bytes = random(16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
   return formatUuid(bytes.toString('hex')) as Id;
+}
+
+/**
+ * Makes version 7 UUIDs (RFC 9562 section 5.7) of given times. Those of one time ascend: a counter of 32 bits
+ * comes after the time, and 42 random bits keep the ids of several makers apart.
+ */
+export function createTimedUuids(
+  random: Random,
+): <Id extends EventId | DeliveryId>(at: Instant) => Id {
+  let counter = 0;
+  return <Id extends EventId | DeliveryId>(at: Instant) => {
+    counter = (counter + 1) >>> 0;
+    const bytes = random(16);
+    bytes.writeUIntBE(at, 0, 6);
+    bytes.writeUInt16BE(0x7000 | (counter >>> 20), 6);
+    bytes.writeUInt16BE(0x8000 | ((counter >>> 6) & 0x3fff), 8);
+    bytes[10] = ((counter & 0x3f) << 2) | ((bytes[10] ?? 0) & 0x03);
+    return formatUuid(bytes.toString('hex')) as Id;
+  };
+}
+
+/** Below the ids of that time and later, as {@link createTimedUuids} makes them. */
+export function firstTimedUuid<Id extends EventId | DeliveryId>(at: Instant): Id {
+  return formatUuid(`${at.toString(16).padStart(12, '0')}${'0'.repeat(20)}`) as Id;
 }
 
 /** @param hex 32 digits. */

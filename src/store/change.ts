@@ -29,6 +29,19 @@ export interface Change {
   readonly provers?: readonly Prover[];
 }
 
+/**
+ * What the vault keeps for its own work: rows that no caller sees, whose effects are no effects on data, and which
+ * therefore have no entry in the log. All of it is committed, or nothing.
+ */
+export interface Bookkeeping {
+  readonly insert?: { readonly [T in BookkeptTable]?: readonly Row<T>[] };
+  readonly replace?: { readonly [T in BookkeptTable & VersionedTable]?: readonly Row<T>[] };
+  readonly remove?: { readonly [T in BookkeptTable]?: readonly RemovedRow<T>[] };
+}
+
+/** No other table is written without an entry. */
+export type BookkeptTable = 'vault_keys';
+
 /** Of a key also the id by which the log knows it. */
 export type RemovedRow<T extends Table> = T extends VersionedTable
   ? Key<T> & { version: number } & (T extends 'api_keys' ? { key_id: KeyId } : unknown)
@@ -60,6 +73,10 @@ export function flatten(change: Change): FlatChange {
   return { operations: operationsOf(change), entries: statedEntries(change), provers };
 }
 
+export function flattenBookkeeping(work: Bookkeeping): FlatChange {
+  return { operations: operationsOf(work), entries: [], provers: [] };
+}
+
 type Rows = Readonly<Record<string, readonly Readonly<Record<string, SqlValue>>[] | undefined>>;
 
 const tablesInOrder = Object.keys(shapes) as readonly Table[];
@@ -68,7 +85,7 @@ const tablesInOrder = Object.keys(shapes) as readonly Table[];
  * Lists what a change does, in the order it must happen: removals first, so that a key can be handed
  * from one row to another, and then by table as the schema lists them, not as the change does.
  */
-function operationsOf(change: Change): RowOperation[] {
+function operationsOf(change: Change | Bookkeeping): RowOperation[] {
   const operations: RowOperation[] = [];
   for (const action of ['remove', 'replace', 'insert'] as const) {
     const rowsByTable = change[action] as Rows | undefined;

@@ -288,6 +288,18 @@ export const tables = {
       created_at: integer<Instant>(),
     },
   },
+  /** Key pairs of the vault itself, whatever the tenant: each made once. */
+  vault_keys: {
+    key: ['name'],
+    unique: {},
+    columns: {
+      /** What it is for, for example `webhooks.v1`. */
+      name: text(),
+      /** PEM, sealed by the root key. The public key is made of it. */
+      private_key: bytes(),
+      created_at: integer<Instant>(),
+    },
+  },
   /** Blocks of log entries: see `lib/log-chain/block.ts`. */
   logs: {
     key: ['tenant_id', 'stream_id', 'first_seq'],

@@ -38,7 +38,13 @@ const intentPermissions = ['token-intent:create', 'token-intent:read', 'token-in
 const methods = ['GET', 'DELETE', 'PATCH', 'PUT', 'POST'];
 
 /** Tables whose rows a tenant does not have for the asking, or at all; all others have ids to try. */
-const withoutIds: readonly string[] = ['tenants', 'search_terms', 'replies', 'log_removals'];
+const withoutIds: readonly string[] = [
+  'tenants',
+  'search_terms',
+  'replies',
+  'log_removals',
+  'vault_keys',
+];
 
 interface Victim {
   readonly tenant: TestTenant;

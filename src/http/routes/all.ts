@@ -1,5 +1,6 @@
 /** Every route of the service: those that ask for a key, and those that do not. */
 
+import type { WebhookKey } from '../../crypto/webhook-signatures.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { Tenants } from '../../rules/tenant.ts';
@@ -25,6 +26,7 @@ import { tokenListRoutes } from './token-lists.ts';
 import { tokenStreamRoutes } from './token-streams.ts';
 import { tokenizationRoutes } from './tokenization.ts';
 import { tokenRoutes } from './tokens.ts';
+import { webhookKeyRoutes } from './webhook-key.ts';
 
 export interface RouteTools extends TokenReading {
   readonly random: Random;
@@ -35,6 +37,7 @@ export interface RouteTools extends TokenReading {
   readonly pageEnds: PageEnds;
   readonly proxies: ProxyFinder;
   readonly openEncrypted: OpenEncrypted;
+  readonly signingKey: () => Promise<WebhookKey>;
   /** The vault's own, as clients call it, where the operator says it. */
   readonly ownHost: string | undefined;
   /** The service's own, for the description of the interface. */
@@ -64,9 +67,9 @@ export function routesOf(tools: RouteTools): Routes {
     ...logRoutes(tools),
     ...enrichmentRoutes({ ...tools, ...tools.enrichments }),
   ];
-  const probes = healthRoutes(tools);
+  const open = [...healthRoutes(tools), ...webhookKeyRoutes(tools)];
   return {
     routes,
-    openRoutes: [...probes, ...docsRoutes({ ...tools, routes, openRoutes: probes })],
+    openRoutes: [...open, ...docsRoutes({ ...tools, routes, openRoutes: open })],
   };
 }

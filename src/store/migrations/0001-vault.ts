@@ -180,6 +180,12 @@ export function vault(types: ColumnTypes): string[] {
       constraint replies_key primary key (tenant_id, application_id, route, key_digest)
     ) ${strict}`,
     'create index replies_by_next_expiry on replies (tenant_id, next_expiry_at)',
+    `create table vault_keys (
+      name ${text} not null,
+      private_key ${bytes} not null,
+      created_at ${integer} not null,
+      constraint vault_keys_key primary key (name)
+    ) ${strict}`,
     // The body is the last column: what is searched is found without the pages that a long one overflows into.
     `create table logs (
       tenant_id ${text} not null,
