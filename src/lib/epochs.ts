@@ -11,6 +11,8 @@ const names = [
   'proxies',
   /** Commits that ended an encryption key of a client. */
   'client_keys',
+  /** Commits that made, changed or ended a webhook. */
+  'webhooks',
 ] as const;
 
 export type EpochName = (typeof names)[number];

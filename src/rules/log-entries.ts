@@ -63,6 +63,20 @@ const messages = {
     list: 'Proxies listed',
     invoke: 'Proxy invoked',
   },
+  webhook: {
+    create: 'Webhook created',
+    read: 'Webhook retrieved',
+    update: 'Webhook updated',
+    delete: 'Webhook deleted',
+    list: 'Webhooks listed',
+    'list event types': 'Webhook event types listed',
+    'list deliveries': 'Webhook deliveries listed',
+    'rotate secret': 'Webhook secret rotated',
+    test: 'Webhook tested',
+    redeliver: 'Webhook delivery repeated',
+    replay: 'Webhook events replayed',
+    disable: 'Webhook disabled',
+  },
   key: {
     create: 'Key created',
     read: 'Key retrieved',
@@ -114,6 +128,7 @@ export const displayNames: Readonly<Record<Entity | ForeignEntity, string>> = {
   tenant: 'Tenant',
   token: 'Token',
   token_intent: 'Token Intent',
+  webhook: 'Webhook',
 };
 
 /** Named by the interface that clients know; here nothing succeeds on them yet. */

@@ -40,6 +40,10 @@ const rows = {
   'proxy:create': elsewhere('Create proxies', management),
   'proxy:update': elsewhere('Update proxies, and read their configuration', management),
   'proxy:delete': elsewhere('Delete proxies', management),
+  'webhook:read': elsewhere('Read webhooks and their deliveries', management),
+  'webhook:create': elsewhere('Create webhooks', management),
+  'webhook:update': elsewhere('Update webhooks, and send events again', management),
+  'webhook:delete': elsewhere('Delete webhooks', management),
   'keys:read': elsewhere('Read the keys by which clients encrypt', management),
   'keys:create': elsewhere('Create keys by which clients encrypt', management),
   'keys:delete': elsewhere('Delete keys by which clients encrypt', management),
@@ -67,9 +71,13 @@ function elsewhere(description: string, kinds: readonly ApplicationKind[]): Perm
   return { description, kinds, token: false, impliedTransform: undefined };
 }
 
-/** Reads a permission; `undefined` when there is none of that name. */
+/**
+ * Reads a permission; `undefined` when there is none of that name. Those of webhooks have two spellings in
+ * what is published about the interface.
+ */
 export function parsePermission(text: string): Permission | undefined {
-  return Object.hasOwn(rows, text) ? (text as Permission) : undefined;
+  const name = text.replace(/^webhooks:/, 'webhook:');
+  return Object.hasOwn(rows, name) ? (name as Permission) : undefined;
 }
 
 /**

@@ -50,6 +50,7 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
   sessions: ['proof'],
   proxies: ['proof'],
   client_keys: ['proof'],
+  webhooks: ['proof'],
 };
 
 /** The columns in the order of the schema. JSON keeps apart what is null and what is text. */

@@ -3,7 +3,8 @@
 import { formatUuid } from '../lib/ids.ts';
 import { columnOfValue } from './amendments.ts';
 import { columnsOf, type RowOperation } from './change.ts';
-import { type ColumnKind, kindOf, type SqlValue, shapes, type Table } from './tables.ts';
+import type { ColumnKind } from './columns.ts';
+import { kindOf, type SqlValue, shapes, type Table } from './tables.ts';
 
 /** The value of a column as the database holds it. Null is null in every form. */
 export function storedForm(kind: ColumnKind, value: SqlValue): SqlValue {

@@ -44,6 +44,12 @@ const withoutIds: readonly string[] = [
   'replies',
   'log_removals',
   'vault_keys',
+  'webhook_failures',
+  'event_sequences',
+  'leases',
+  'webhooks',
+  'events',
+  'deliveries',
 ];
 
 interface Victim {

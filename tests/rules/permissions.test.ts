@@ -31,6 +31,10 @@ const documented = {
     'keys:read',
     'keys:create',
     'keys:delete',
+    'webhook:read',
+    'webhook:create',
+    'webhook:update',
+    'webhook:delete',
   ],
 };
 const names = Object.values(documented).flat();
@@ -52,6 +56,15 @@ suite('permissions', () => {
       }
     });
   }
+
+  test('takes the permissions of webhooks in both spellings, and gives one', () => {
+    for (const verb of ['read', 'create', 'update', 'delete']) {
+      assert.equal(parsePermission(`webhooks:${verb}`), `webhook:${verb}`);
+    }
+    assert.equal(parsePermission('webhooks:'), undefined);
+    assert.equal(parsePermission('webhooks:invoke'), undefined);
+    assert.equal(parsePermission('proxys:read'), undefined);
+  });
 
   test('gives a session what a private application may hold', () => {
     for (const [permission, { kinds }] of Object.entries(permissions)) {

@@ -46,6 +46,7 @@ export const doors: Doors = {
   'vault/proxy-calls': ['vault/client-keys', 'vault/proxies', 'vault/tokenization', 'vault/tokens'],
   'vault/sessions': ['vault/applications'],
   'vault/tenants': ['vault/applications', 'vault/logs'],
+  'vault/webhooks': ['vault/events'],
   'vault/tokenization': ['vault/token-intents', 'vault/tokens'],
   'vault/tokens': ['vault/logs', 'vault/token-intents', 'vault/token-search'],
   'http/protocol': ['http/schemas'],

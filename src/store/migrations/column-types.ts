@@ -5,6 +5,10 @@ export interface ColumnTypes {
   readonly bytes: string;
   /** A signed integer of 32 bits. */
   readonly tenant: string;
+  /** A column `rowid` that orders rows as they were inserted, where tables have none by themselves. */
+  readonly rowid: string;
+  /** The same in an index, as its last column. */
+  readonly byRowid: string;
   /** After every table: that its columns hold values of their types alone. Only SQLite has to be asked. */
   readonly strict: string;
   /** A table whose content need not survive a crash. */

@@ -1,5 +1,5 @@
 /** What PostgreSQL calls a list of values of each kind of column. */
-import type { ColumnKind } from '../tables.ts';
+import type { ColumnKind } from '../columns.ts';
 
 export const arrayTypes: Readonly<Record<ColumnKind, string>> = {
   text: 'text[]',

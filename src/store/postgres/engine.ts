@@ -19,6 +19,9 @@ const types: ColumnTypes = {
   integer: 'bigint',
   bytes: 'bytea',
   tenant: 'integer',
+  // By the clock of the one machine that has the tenant's rows. Sequences would be shared by all machines.
+  rowid: 'rowid bigint not null default (extract(epoch from clock_timestamp()) * 1000000),',
+  byRowid: ', rowid',
   strict: '',
   scratchTable: 'unlogged table',
   keptByKey: '',

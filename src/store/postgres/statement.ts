@@ -2,8 +2,9 @@
 import type { Continuation } from '../../lib/log-chain/chain.ts';
 import { amendedParts } from '../amendments.ts';
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
+import type { ColumnKind } from '../columns.ts';
 import { kindsOf, storedForm } from '../stored-form.ts';
-import { type ColumnKind, type SqlValue, shapes, type Table } from '../tables.ts';
+import { type SqlValue, shapes, type Table } from '../tables.ts';
 import { arrayTypes } from './array-types.ts';
 
 type RowValues = readonly SqlValue[];

@@ -10,6 +10,10 @@ import { storedIn, storedTenant } from './stored.ts';
 export const tenantsWithWebhooks: Query<{ readonly tenant_id: TenantId }> = (db) =>
   db.selectFrom('webhooks').select('tenant_id').distinct();
 
+export function webhooksOf(tenant: TenantId): Query<Row<'webhooks'>> {
+  return (db) => db.selectFrom('webhooks').selectAll().where('tenant_id', '=', tenant);
+}
+
 /** Whether there is any webhook. */
 export const anyWebhook: Query<{ readonly webhook_id: WebhookId }> = (db) =>
   db.selectFrom('webhooks').select('webhook_id').limit(1);
@@ -30,7 +34,9 @@ export interface Waiting {
   readonly due_at: Instant;
 }
 
-const nextOf = (column: string) => sql`(select ${sql.ref(column)} from deliveries where state = 'waiting'
+const nextOf = (
+  column: string,
+) => sql`(select ${sql.ref(column)} from deliveries where state = 'waiting'
   and (tenant_id, webhook_id) > (w.tenant_id, w.webhook_id)
   order by tenant_id, webhook_id, due_at limit 1)`;
 

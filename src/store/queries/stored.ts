@@ -4,7 +4,7 @@ import type { TenantId } from '../../lib/ids.ts';
 import { storedForm, tenantNumber } from '../stored-form.ts';
 import { kindOf, type SqlValue, type Table } from '../tables.ts';
 
-/** Of tokens, token intents, search terms and stored responses. */
+/** Of tokens, token intents, search terms, stored responses and events. */
 export function storedTenant(tenant: TenantId): RawBuilder<TenantId> {
   return sql`${tenantNumber(tenant)}`;
 }

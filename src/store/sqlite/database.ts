@@ -10,6 +10,8 @@ const types: ColumnTypes = {
   integer: 'integer',
   bytes: 'blob',
   tenant: 'integer',
+  rowid: '',
+  byRowid: '',
   strict: 'strict',
   scratchTable: 'table',
   keptByKey: 'strict, without rowid',

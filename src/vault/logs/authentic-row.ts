@@ -20,6 +20,7 @@ const checks: { readonly [T in ExplainedName]: (keys: Keys, row: Row<T>) => bool
   sessions: (keys, row) => isProven(keys, 'sessions', row),
   proxies: (keys, row) => isProven(keys, 'proxies', row),
   client_keys: (keys, row) => isProven(keys, 'client_keys', row),
+  webhooks: (keys, row) => isProven(keys, 'webhooks', row),
   tokens: (keys, row) => opens(() => openData(keys, row, beginning)),
   token_intents: (keys, row) => opens(() => openIntent(keys, row, beginning)),
 };

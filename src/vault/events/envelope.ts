@@ -1,0 +1,58 @@
+/** An event as receivers see it, except for the time of its delivery. */
+import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import type { Row } from '../../store/tables.ts';
+import { type EventBody, openEvent, sequenceOf } from './event-row.ts';
+
+/** The name of an application by its id; `undefined` where there is none any more. */
+export type NameOf = (application: string) => string | undefined;
+
+/**
+ * The member `event` of what is sent.
+ * @throws VaultError `integrity` unless all of it is as the vault wrote it.
+ */
+export function envelopeOf(
+  tenant: Pick<Tenant, 'id' | 'keyring'>,
+  row: Row<'events'>,
+  nameOf: NameOf,
+): JsonObject {
+  const { data, actor, trace_id } = openEvent(tenant, row);
+  return {
+    id: row.event_id,
+    type: row.type,
+    timestamp: new Date(row.created_at).toISOString(),
+    tenant_id: row.tenant_id,
+    ...(trace_id !== null && { trace_id }),
+    sequence: sequenceOf(tenant, row),
+    data: {
+      ...withNames(data, nameOf),
+      ...(actor && { actor: named({ ...actor }, nameOf) }),
+    },
+  };
+}
+
+/** The applications whose names {@link envelopeOf} asks for. */
+export function applicationsIn({ data, actor }: EventBody): string[] {
+  const ids = [actor?.type === 'application' ? actor.id : undefined, issuedTo(data)?.['id']];
+  return ids.filter((id) => typeof id === 'string');
+}
+
+function issuedTo({ session }: JsonObject): JsonObject | undefined {
+  const application: Json | undefined = isObject(session)
+    ? session['issued_to_application']
+    : undefined;
+  return isObject(application) ? application : undefined;
+}
+
+function withNames(data: JsonObject, nameOf: NameOf): JsonObject {
+  const application = issuedTo(data);
+  if (application === undefined) return data;
+  const session = data['session'] as JsonObject;
+  return { ...data, session: { ...session, issued_to_application: named(application, nameOf) } };
+}
+
+function named(subject: JsonObject, nameOf: NameOf): JsonObject {
+  const { id } = subject;
+  const name = typeof id === 'string' ? nameOf(id) : undefined;
+  return name === undefined ? subject : { ...subject, name };
+}

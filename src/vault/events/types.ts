@@ -1,0 +1,58 @@
+/** The types of events: which entry of the log each belongs to. */
+
+interface EventTypeRow {
+  /** As the log calls it, and the object in the event's data. Its events are numbered together. */
+  readonly entity: string;
+  /** As the log calls it; a further word names the part of the entity. */
+  readonly operation: string;
+  /** The entity is gone afterwards. */
+  readonly ends?: true;
+}
+
+const rows = {
+  'application.created': { entity: 'application', operation: 'create' },
+  'application.updated': { entity: 'application', operation: 'update' },
+  'application.deleted': { entity: 'application', operation: 'delete', ends: true },
+  'application.key.created': { entity: 'application_key', operation: 'create' },
+  'application.key.deleted': { entity: 'application_key', operation: 'delete', ends: true },
+  'proxy.created': { entity: 'proxy', operation: 'create' },
+  'proxy.updated': { entity: 'proxy', operation: 'update' },
+  'proxy.deleted': { entity: 'proxy', operation: 'delete', ends: true },
+  'proxy.invoked': { entity: 'proxy', operation: 'invoke' },
+  'reactor.created': { entity: 'reactor', operation: 'create' },
+  'reactor.updated': { entity: 'reactor', operation: 'update' },
+  'reactor.deleted': { entity: 'reactor', operation: 'delete', ends: true },
+  'reactor.invoked': { entity: 'reactor', operation: 'invoke' },
+  'reactor.completed': { entity: 'reactor', operation: 'complete' },
+  'reactor.failed': { entity: 'reactor', operation: 'fail' },
+  'session.created': { entity: 'session', operation: 'create' },
+  'session.authorized': { entity: 'session', operation: 'authorize' },
+  'tenant.created': { entity: 'tenant', operation: 'create' },
+  'tenant.updated': { entity: 'tenant', operation: 'update' },
+  'tenant.deleted': { entity: 'tenant', operation: 'delete', ends: true },
+  'token.created': { entity: 'token', operation: 'create' },
+  'token.updated': { entity: 'token', operation: 'update' },
+  'token.read': { entity: 'token', operation: 'read' },
+  'token.deleted': { entity: 'token', operation: 'delete', ends: true },
+  'token.expired': { entity: 'token', operation: 'expire', ends: true },
+  'token.property.expired': { entity: 'token', operation: 'expire property' },
+  'token-intent.created': { entity: 'token_intent', operation: 'create' },
+  'token-intent.deleted': { entity: 'token_intent', operation: 'delete', ends: true },
+  'token-intent.converted': { entity: 'token_intent', operation: 'convert', ends: true },
+} as const satisfies Record<string, EventTypeRow>;
+
+/** Of the event that a test sends to one webhook. No webhook can ask for it. */
+export const testType = 'webhook.test';
+
+/** What webhooks can ask for. */
+export type EventType = keyof typeof rows;
+
+export const eventTypes: Readonly<Record<EventType, EventTypeRow>> = rows;
+
+/** Every type, in the order in which types are listed. */
+export const eventTypeNames = Object.keys(rows) as readonly EventType[];
+
+/** Reads a type; `undefined` when there is none of that name. */
+export function parseEventType(text: string): EventType | undefined {
+  return Object.hasOwn(rows, text) ? (text as EventType) : undefined;
+}
