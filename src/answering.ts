@@ -1,5 +1,4 @@
 /** What each thread that answers requests has of its own: outbound calls, enrichments, the gate, the server. */
-import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { wrongVariable } from './config/problems.ts';
@@ -17,6 +16,7 @@ import type { Metrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { createSpans, type Spans } from './lib/telemetry/spans.ts';
 import { createTracing } from './lib/telemetry/tracing.ts';
+import { version } from './lib/version.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createCollector } from './outbound/collector.ts';
 import { createForward } from './outbound/forward.ts';
@@ -28,11 +28,6 @@ import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
 import { createSigningKey } from './vault/deliveries/signing-key.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
-
-/** The release; its number stands in the package alone. */
-const { version } = JSON.parse(
-  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
-) as { readonly version: string };
 
 /** Connections that wait to be accepted; more than a system keeps are reset. */
 const backlog = 4_096;

@@ -16,6 +16,8 @@ export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
     if (insert?.proxies ?? replace?.proxies ?? remove?.proxies) epochs.advance('proxies');
     if (insert?.webhooks ?? replace?.webhooks ?? remove?.webhooks) epochs.advance('webhooks');
     if (remove?.client_keys) epochs.advance('client_keys');
+    if (insert?.deliveries) epochs.advance('deliveries');
+    if (insert?.events ?? insert?.deliveries) epochs.advance('events');
   }
 
   return {

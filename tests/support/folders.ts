@@ -19,6 +19,7 @@ export const ranks: Ranks = {
   'open-vault.ts': 8,
   'process.ts': 9,
   'answering.ts': 10,
+  'delivering.ts': 10,
   serve: 11,
   cli: 12,
 };
@@ -47,6 +48,7 @@ export const doors: Doors = {
   'vault/sessions': ['vault/applications'],
   'vault/tenants': ['vault/applications', 'vault/logs'],
   'vault/webhooks': ['vault/events'],
+  'vault/deliveries': ['vault/events', 'vault/webhooks'],
   'vault/tokenization': ['vault/token-intents', 'vault/tokens'],
   'vault/tokens': ['vault/logs', 'vault/token-intents', 'vault/token-search'],
   'http/protocol': ['http/schemas'],

@@ -15,8 +15,8 @@ const name = 'deliveries';
 export interface Leases {
   /** Whether the tenant's events are this server's to deliver, for some seconds at least. */
   hold(tenant: TenantId): Promise<boolean>;
-  /** The tenants that are this server's at this moment. */
-  held(): readonly TenantId[];
+  /** The same without a look at the database. */
+  isHeld(tenant: TenantId): boolean;
   /** Ends all leases, so that another server need not wait. */
   release(): Promise<void>;
 }
@@ -57,14 +57,13 @@ export function createLeases({ store, clock, holder }: LeaseTools): Leases {
     hold: async (tenant) => {
       const now = clock.now();
       const known = own.get(tenant);
-      if (known && known.until - now > leaseMs - renewalMs) return true;
+      if (known && known.until - now > renewalMs) return true;
+      if (known && (await write({ ...known, until: instantAfter(now, leaseMs) }, known)))
+        return true;
       own.delete(tenant);
       return take(tenant, now);
     },
-    held: () => {
-      const now = clock.now();
-      return [...own.values()].filter(({ until }) => until > now).map((row) => row.tenant_id);
-    },
+    isHeld: (tenant) => (own.get(tenant)?.until ?? 0) > clock.now(),
     release: async () => {
       const ended = clock.now();
       const rows = [...own.values()];
