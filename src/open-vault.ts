@@ -11,8 +11,10 @@ import type { Tenants } from './rules/tenant.ts';
 import { attachStore, openStore } from './store/open/open.ts';
 import { anyTenant } from './store/queries/tenants.ts';
 import type { AttachOptions, Store, StoreOptions } from './store/store.ts';
+import { derivingEvents } from './vault/events/derive.ts';
 import { proving } from './vault/logs/proving.ts';
 import { createTenants } from './vault/tenants/tenants.ts';
+import { createWantedEvents } from './vault/webhooks/wanted.ts';
 
 /** The parts that the server and the command line share, over one store. */
 export interface Vault {
@@ -56,8 +58,7 @@ export async function attachVault(
   const newStreamId = () => newUuid(random);
   const store = await attachStore({ ...attaching, databaseUrl, dataDir, newStreamId });
   const tenants = createTenants({ store, rootKey, clock, random });
-  const proven = proving(store, tenants);
-  return { store: proven, tenants, rootKey, clock, random, close: () => store.close() };
+  return vaultOf({ store, tenants, rootKey, clock, random });
 }
 
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */
@@ -86,12 +87,19 @@ export async function openVault(
     });
     const tenants = createTenants({ store, rootKey, clock, random });
     await proveRootKey({ tenants, rootKey });
-    const proven = proving(store, tenants);
-    return { store: proven, tenants, rootKey, clock, random, close: () => store.close() };
+    return vaultOf({ store, tenants, rootKey, clock, random });
   } catch (error) {
     await store.close();
     throw error;
   }
+}
+
+/** Whatever commits, its events are derived first, and then its log is proven. */
+function vaultOf({ store, tenants, clock, random, ...parts }: Omit<Vault, 'close'>): Vault {
+  const wanted = createWantedEvents({ store, tenants, clock });
+  const proven = proving(store, tenants);
+  const deriving = derivingEvents({ store: proven, tenants, wanted, random });
+  return { ...parts, store: deriving, tenants, clock, random, close: () => store.close() };
 }
 
 /**

@@ -105,15 +105,17 @@ export async function replyAsSeenNow(
   let { body } = answer;
   for (const [index, stored] of tokens.entries()) {
     const token = seen[index];
-    if (isAsBefore(stored, token)) {
-      reads.push(...readAgain({ caller, now }, { stored, transform: stored.transform }));
+    if (token && isAsBefore(stored, token)) {
+      const { type } = token.row;
+      reads.push(...readAgain({ caller, now }, { stored, type, transform: stored.transform }));
       continue;
     }
     if (stored.path === undefined || body === undefined) return undefined;
     const row = await rowSeenNow(tools, { caller, now, stored, token });
     await pause();
     if (row && token) {
-      reads.push(...readAgain({ caller, now }, { stored, transform: token.grant.transform }));
+      const { type } = row;
+      reads.push(...readAgain({ caller, now }, { stored, type, transform: token.grant.transform }));
     }
     body = replacedAt(body, stored.path, (part) =>
       row && token
@@ -127,16 +129,18 @@ export async function replyAsSeenNow(
 /** An entry for a token that is shown again, unless its data was brought by the request itself. */
 function readAgain(
   { caller, now }: Pick<ReplyToReplay, 'caller' | 'now'>,
-  { stored, transform }: Again,
+  { stored, type, transform }: Again,
 ) {
   if (stored.permission === 'token:create') return [];
   const { entity, id } = stored;
   const disclosure = { shown: shownBy[transform], through: 'replay' } as const;
-  return [entryOf(caller, now, { entity, id, operation: 'read', disclosure })];
+  const event = { [entity]: { type } };
+  return [entryOf(caller, now, { entity, id, operation: 'read', disclosure, event })];
 }
 
 interface Again {
   readonly stored: StoredToken;
+  readonly type: string;
   readonly transform: Transform;
 }
 
@@ -195,8 +199,8 @@ function isForeign({ permission }: StoredToken, { modified_at }: TokenState): bo
 }
 
 /** A mask gives the same result only for an unchanged token; who sees everything may see the past too. */
-function isAsBefore(stored: StoredToken, seen: TokenSeenNow | undefined): boolean {
-  if (seen === undefined || seen.row.created_at !== stored.created_at) return false;
+function isAsBefore(stored: StoredToken, seen: TokenSeenNow): boolean {
+  if (seen.row.created_at !== stored.created_at) return false;
   const { row, grant } = seen;
   if (!showsAsMuch(grant.transform, stored.transform)) return false;
   return grant.transform !== 'mask' || row.version === stored.version;

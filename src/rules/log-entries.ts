@@ -1,8 +1,10 @@
 /** What the audit log says: one message per entity and operation, one entry per fact. */
 import type { Instant } from '../lib/clock.ts';
 import type { TenantId } from '../lib/ids.ts';
+import type { JsonObject } from '../lib/json.ts';
 import { codeOf, type Disclosure } from '../lib/log-chain/disclosure.ts';
 import type { LogEntry } from '../lib/log-chain/entries.ts';
+import type { Row } from '../store/tables.ts';
 import type { Actor, Caller } from './caller.ts';
 
 /**
@@ -143,6 +145,8 @@ export interface Fact<E extends Entity> {
   readonly operation: OperationOf<E> & string;
   /** Of data that was shown. */
   readonly disclosure?: Disclosure | undefined;
+  /** Objects of the event that follows, such as `{token: {type: 'card'}}`: never data, never a value. */
+  readonly event?: JsonObject | undefined;
 }
 
 /** What a caller or the operator did. */
@@ -156,7 +160,20 @@ export function entryOf<E extends Entity>(actor: Actor, at: Instant, fact: Fact<
     message: messages[fact.entity][fact.operation] as string,
     result: 'success',
     disclosure: fact.disclosure ? codeOf(fact.disclosure) : null,
+    ...(fact.event && { event: fact.event }),
   };
+}
+
+export interface ReadToken {
+  readonly row: Pick<Row<'tokens'>, 'token_id' | 'type'>;
+  readonly disclosure: Disclosure | undefined;
+}
+
+/** That a token was read. */
+export function readEntry(actor: Actor, at: Instant, { row, disclosure }: ReadToken): LogEntry {
+  const event = { token: { type: row.type } };
+  const fact = { entity: 'token', id: row.token_id, operation: 'read', disclosure, event } as const;
+  return entryOf(actor, at, fact);
 }
 
 /** The entry with more of what happened; its message stays within what the interface allows. */
@@ -221,28 +238,6 @@ function attemptEntry(
     result,
     disclosure: null,
   };
-}
-
-export interface AttemptedRoute {
-  readonly permission: string;
-  readonly method: string;
-  readonly path: string;
-}
-
-const verbs: Readonly<Record<string, string>> = {
-  POST: 'create',
-  PUT: 'update',
-  PATCH: 'update',
-  DELETE: 'delete',
-};
-
-/** What a request attempts, as far as its route shows: by its permission, else by method and path. */
-export function attemptOf({ permission, method, path }: AttemptedRoute): Omit<Attempt, 'id'> {
-  const [noun = '', verb] = /^[a-z-]+(?::[a-z-]+)+$/.test(permission)
-    ? permission.split(/:(?=[^:]*$)/)
-    : path.split('/').slice(1);
-  const operation = verb && /^[a-z]+$/.test(verb) ? verb : (verbs[method] ?? 'read');
-  return { entity: noun.replaceAll(/[-:]/g, '_').replace(/s$/, ''), operation };
 }
 
 /** What the service or its operator did, without a caller. */

@@ -1,15 +1,9 @@
 /** Refusals: the effect of a request that may not do what it asks, or names what does not exist. */
 import type { Clock, Instant } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
+import { type AttemptedRoute, attemptOf } from './attempted-route.ts';
 import type { Caller } from './caller.ts';
-import {
-  type Attempt,
-  type AttemptedRoute,
-  alteredEntry,
-  attemptOf,
-  denialOf,
-  failureOf,
-} from './log-entries.ts';
+import { type Attempt, alteredEntry, denialOf, failureOf } from './log-entries.ts';
 import type { Decide, Refused } from './operation.ts';
 import type { Permission } from './permissions.ts';
 import type { Reply } from './reply.ts';

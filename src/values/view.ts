@@ -67,8 +67,22 @@ export function viewUnread(row: Row<'tokens'>, extras?: Extras): TokenBody {
   };
 }
 
+/** What an event says of a token that was made or changed: never its data, nor how that is masked. */
+export function viewInEvent(row: Row<'tokens'>): JsonObject {
+  const { mask: _mask, ...definition } = definitionOf(row);
+  return {
+    id: row.token_id,
+    type: row.type,
+    ...(row.metadata !== null && { metadata: JSON.parse(row.metadata) }),
+    containers: [row.container],
+    ...(row.fingerprint !== null && { fingerprint: row.fingerprint }),
+    ...definition,
+    ...historyOf(row),
+  };
+}
+
 /**
- * The same over time. Only data can go while nothing changes the token, so all else is made once:
+ * {@link viewToken} over time. Only data can go while nothing changes the token, so all else is made once:
  * of two such views the parts that are equal are mostly the same objects.
  */
 export function viewOverTime(

@@ -47,6 +47,7 @@ export const doors: Doors = {
   'vault/proxy-calls': ['vault/client-keys', 'vault/proxies', 'vault/tokenization', 'vault/tokens'],
   'vault/sessions': ['vault/applications'],
   'vault/tenants': ['vault/applications', 'vault/logs'],
+  'vault/events': ['vault/applications', 'vault/proxies'],
   'vault/webhooks': ['vault/events'],
   'vault/deliveries': ['vault/events', 'vault/webhooks'],
   'vault/tokenization': ['vault/token-intents', 'vault/tokens'],

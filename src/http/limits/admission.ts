@@ -1,8 +1,8 @@
 /** Admission: who sends a request, and whether the key holds the route's permission at all. */
 import type { Authenticate } from '../../gate/authenticate.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { attemptOf } from '../../rules/attempted-route.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { attemptOf } from '../../rules/log-entries.ts';
 import { type Effect, perform } from '../../rules/operation.ts';
 import type { Permission } from '../../rules/permissions.ts';
 import { holds } from '../../rules/policy.ts';

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import { type Instant, latestInstant, parseInstant } from '../clock.ts';
 import type { TenantId } from '../ids.ts';
+import type { JsonObject } from '../json.ts';
 import { type DisclosureCode, disclosureOf } from './disclosure.ts';
 
 /** One audited fact, as decided by the rules. It names things; it never holds a value. */
@@ -21,6 +22,8 @@ export interface LogEntry {
   /** The caller's network address. */
   readonly origin: string | null;
   readonly trace_id: string | null;
+  /** What an event says besides what is in the rows of the change. It is no part of the log. */
+  readonly event?: JsonObject;
 }
 
 /** An entry, and the rows of which it is the last word. */
@@ -42,7 +45,7 @@ export interface ChainedEntry extends PlacedEntry {
 }
 
 /** What a text says; tenant and stream are those of the block that holds it. */
-export type EntryFacts = Omit<StatedEntry, 'tenant_id'>;
+export type EntryFacts = Omit<StatedEntry, 'tenant_id' | 'event'>;
 
 /**
  * The entry's facts as one JSON array, which is what is stored and hashed. What neighbours have in common

@@ -137,6 +137,7 @@ const stateColumns = [
   'tenant_id',
   'token_id',
   'version',
+  'type',
   'container',
   'expires_at',
   'created_by',

@@ -32,6 +32,7 @@ export function deleteApplication(
               entity: 'application_key',
               id: key.key_id,
               operation: 'delete',
+              event: { application_key: { application_id } },
             }),
           ),
         ],

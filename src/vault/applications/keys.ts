@@ -121,7 +121,8 @@ export function deleteKey(
     const { tenant } = actor;
     const application = await provenApplicationOf(store, tenant, path.id);
     const { key_hash, version, key_id } = await keyOf(store, application, path.keyId);
-    const fact = { entity: 'application_key', id: key_id, operation: 'delete' } as const;
+    const event = { application_key: { application_id: application.application_id } };
+    const fact = { entity: 'application_key', id: key_id, operation: 'delete', event } as const;
     const ids = keyIdsOf(application).filter((id) => id !== key_id);
     return {
       change: {

@@ -32,7 +32,7 @@ export function proxyRow({ tenant, body, random }: ProxySealing, row: Unsealed):
  * The settings of a proxy, from a row that is as the vault wrote it.
  * @throws VaultError `integrity`, which names the row, when anything of it was altered.
  */
-export function openProxy(tenant: Tenant, row: Row<'proxies'>): Secret<ProxyBody> {
+export function openProxy(tenant: Pick<Tenant, 'keyring'>, row: Row<'proxies'>): Secret<ProxyBody> {
   const { body } = requireProven(tenant, 'proxies', row);
   try {
     const text = openText(tenant.keyring.sealing('data'), bindingOf(row), body);

@@ -10,6 +10,8 @@ type Configured = Extract<FoundProxy, { readonly proxy: unknown }>['proxy'];
 
 export type CalledProxy = Omit<Configured, 'id' | 'name' | 'configuration'> & {
   readonly id: ProxyId | typeof ephemeralId;
+  /** An ephemeral proxy has none. */
+  readonly name?: string;
   /** What expressions can name of it; an ephemeral proxy has none. */
   readonly configuration: Configured['configuration'] | undefined;
 };

@@ -1,5 +1,6 @@
 /** What the log says of a call: which tokens were sent where, before it, and what came of it, after it. */
 import type { Instant } from '../../lib/clock.ts';
+import type { JsonObject } from '../../lib/json.ts';
 import type { Shown } from '../../lib/log-chain/disclosure.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -8,7 +9,7 @@ import type { CalledProxy } from './called-proxy.ts';
 
 export interface LoggedCall {
   readonly caller: Caller;
-  readonly proxy: Pick<CalledProxy, 'id' | 'destinationUrl'>;
+  readonly proxy: Pick<CalledProxy, 'id' | 'name' | 'destinationUrl'>;
   readonly method: string;
 }
 
@@ -44,22 +45,36 @@ export interface CallOutcome {
 }
 
 export function respondedEntry(
-  { caller, proxy, method }: LoggedCall,
+  call: LoggedCall,
   { now, milliseconds }: CallOutcome,
   status: number,
 ): LogEntry {
-  const entry = entryOf(caller, now, { entity: 'proxy', id: proxy.id, operation: 'invoke' });
+  const { caller, proxy, method } = call;
+  const event = invokedEvent(call, { status, elapsed_ms: milliseconds });
+  const fact = { entity: 'proxy', id: proxy.id, operation: 'invoke', event } as const;
+  const entry = entryOf(caller, now, fact);
   const what = `${method}, the destination responded with ${status}`;
   return detailed(entry, `${what} after ${milliseconds} ms`);
 }
 
 /** @param reason holds nothing of the request or the response. */
 export function failedEntry(
-  { caller, proxy, method }: LoggedCall,
+  call: LoggedCall,
   { now, milliseconds }: CallOutcome,
   reason: string,
 ): LogEntry {
+  const { caller, proxy, method } = call;
   const attempt = { entity: 'proxy', id: proxy.id, operation: 'invoke' };
   const entry = failureOf(caller, now, attempt);
-  return detailed(entry, `${method}, ${reason}, after ${milliseconds} ms`);
+  const event = invokedEvent(call, { error: reason, elapsed_ms: milliseconds });
+  return detailed({ ...entry, event }, `${method}, ${reason}, after ${milliseconds} ms`);
+}
+
+/** What receivers of events learn of a call: no body, no header, and of the address no more than its host. */
+function invokedEvent({ proxy, method }: LoggedCall, response: JsonObject): JsonObject {
+  const { name } = proxy;
+  return {
+    proxy: { ...(name !== undefined && { name }), response },
+    destination: { request: { method, host: hostOf(proxy) }, response },
+  };
 }

@@ -91,8 +91,10 @@ export function targetCount(references: readonly Reference[]): number {
   return new Set(references.map(targetKey)).size;
 }
 
-function readOf({ entity, id, shown }: Target, through: Through) {
-  return { entity, id, operation: 'read', disclosure: shown && { shown, through } } as const;
+function readOf({ entity, id, shown, row }: Target, through: Through) {
+  const disclosure = shown && { shown, through };
+  const event = { [entity]: { type: row.type } };
+  return { entity, id, operation: 'read', disclosure, event } as const;
 }
 
 /** The data of a token and the token itself are one target. */

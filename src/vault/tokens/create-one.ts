@@ -8,7 +8,7 @@ import type { Disclosure } from '../../lib/log-chain/disclosure.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { entryOf } from '../../rules/log-entries.ts';
+import { entryOf, readEntry } from '../../rules/log-entries.ts';
 import { decide, type Grant, type Policy, reaches } from '../../rules/policy.ts';
 import type { TokenBody } from '../../rules/reply.ts';
 import type { Row } from '../../store/tables.ts';
@@ -115,6 +115,7 @@ function makeNew(
   );
   const terms = searchTerms(tenant, row, { contents, evaluation });
   pending.put({ stored: undefined, row, terms });
+  if (intent) pending.convert(intent, row);
   const extras = { deduplicated: false };
   // What an intent holds was brought by an earlier request, perhaps by somebody else.
   const grant = intent ? readGrant(policy, subject) : created;
@@ -196,6 +197,7 @@ function useExisting(
   const current = updates ? mergedToken(creation, prepared, existing) : existing;
   if (updates) pending.put(current);
   const { row } = current;
+  if (prepared.intent) pending.convert(prepared.intent, row);
   const extras: Extras = { deduplicated: true, deduplication_behavior: behavior };
   const place = { id: row.token_id, container: row.container };
   const grant = readGrant(policy, place);
@@ -204,11 +206,11 @@ function useExisting(
         openData(tenant, row, at),
       )
     : () => viewDeduplicated(row, { extras, reachable: reaches(policy, place) });
-  const operation = updates ? 'update' : 'read';
   const disclosure = grant && createdAs(row, grant);
+  const fact = { entity: 'token', id: row.token_id, operation: 'update', disclosure } as const;
   return {
     created: { row, grant, viewAt },
-    entry: entryOf(caller, now, { entity: 'token', id: row.token_id, operation, disclosure }),
+    entry: updates ? entryOf(caller, now, fact) : readEntry(caller, now, { row, disclosure }),
   };
 }
 

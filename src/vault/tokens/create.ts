@@ -227,6 +227,18 @@ function requireDistinctIntents(all: readonly PreparedToken[]): void {
   }
 }
 
+function convertedEntry(
+  { caller, now, pending }: CreatedTokens,
+  { token_intent_id: id, type }: Row<'token_intents'>,
+): LogEntry {
+  const token = pending.convertedInto(id);
+  const event = {
+    token_intent: { type },
+    ...(token && { token: { id: token.token_id, type: token.type } }),
+  };
+  return entryOf(caller, now, { entity: 'token_intent', id, operation: 'convert', event });
+}
+
 export interface CreatedTokens {
   readonly caller: Caller;
   readonly now: Instant;
@@ -241,9 +253,7 @@ export async function changeOf(store: Store, outcome: CreatedTokens): Promise<Ch
   const intents = all.flatMap(({ intent }) => intent ?? []);
   const [first, ...others] = [
     ...counted(entries),
-    ...intents.map(({ token_intent_id: id }) =>
-      entryOf(caller, now, { entity: 'token_intent', id, operation: 'convert' }),
-    ),
+    ...intents.map((intent) => convertedEntry(outcome, intent)),
     ...pending.removed.map(({ token_id: id }) =>
       entryOf(caller, now, { entity: 'token', id, operation: 'expire' }),
     ),

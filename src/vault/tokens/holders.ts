@@ -43,9 +43,10 @@ async function judged(
 ): Promise<Holder | undefined> {
   const row = await store.get('tokens', { tenant_id: tenant.id, token_id });
   if (row === undefined) return undefined;
-  const { tenant_id, version, container, expires_at, created_by, created_at, modified_at } = row;
+  const { tenant_id, version, type, container, created_by } = row;
+  const { expires_at, created_at, modified_at } = row;
   const times = { expires_at, created_at, modified_at };
-  const state = { tenant_id, token_id, version, container, created_by, ...times };
+  const state = { tenant_id, token_id, version, type, container, created_by, ...times };
   try {
     requireBound(tenant, row);
     return state;

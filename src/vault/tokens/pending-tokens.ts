@@ -1,5 +1,5 @@
 /** The tokens a change is going to make or alter, so that what comes later in a request finds what came before. */
-import type { TokenId } from '../../lib/ids.ts';
+import type { TokenId, TokenIntentId } from '../../lib/ids.ts';
 import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -22,6 +22,7 @@ export class PendingTokens {
   readonly #byId = new Map<TokenId, PendingToken>();
   readonly #byEquality = new Map<string, TokenId[]>();
   readonly #gone = new Map<TokenId, RemovedToken>();
+  readonly #converted = new Map<TokenIntentId, Row<'tokens'>>();
 
   put(token: PendingToken): void {
     const { token_id: id } = token.row;
@@ -47,6 +48,16 @@ export class PendingTokens {
   /** A stored token that makes way. */
   remove(row: RemovedToken): void {
     this.#gone.set(row.token_id, row);
+  }
+
+  /** The token holds from now on what the intent held. */
+  convert({ token_intent_id: id }: Row<'token_intents'>, row: Row<'tokens'>): void {
+    this.#converted.set(id, row);
+  }
+
+  /** The token that an intent was converted into. */
+  convertedInto(intent: TokenIntentId): Row<'tokens'> | undefined {
+    return this.#converted.get(intent);
   }
 
   get removed(): readonly RemovedToken[] {

@@ -2,7 +2,7 @@
 import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { entryOf } from '../../rules/log-entries.ts';
+import { readEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { decide } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
@@ -31,9 +31,9 @@ export function readToken(tools: TokenReading, caller: Caller, id: string): Deci
     }
     const open = () => openData(tenant, row, now);
     const disclosure = { shown: shownAs({ row, grant }), through: 'get' } as const;
-    const fact = { entity: 'token', id: row.token_id, operation: 'read', disclosure } as const;
+    const entry = readEntry(caller, now, { row, disclosure });
     return {
-      change: { entries: [entryOf(caller, now, fact)] },
+      change: { entries: [entry] },
       reply: {
         status: 200,
         body: viewToken({ row, open, grant, evaluation: newEvaluation(), onMaskFailure }),

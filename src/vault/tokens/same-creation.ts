@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Instant } from '../../lib/clock.ts';
 import type { Json } from '../../lib/json.ts';
-import { entryOf } from '../../rules/log-entries.ts';
+import { readEntry } from '../../rules/log-entries.ts';
 import type { Store } from '../../store/store.ts';
 import { withoutCode } from '../../values/card-code.ts';
 import { type Contents, contentsOfRow, hasExpired } from '../../values/contents.ts';
@@ -55,7 +55,7 @@ export async function repeatCreation(
       grant,
       viewAt: viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, open),
     },
-    entry: entryOf(caller, now, { entity: 'token', id, operation: 'read', disclosure }),
+    entry: readEntry(caller, now, { row, disclosure }),
   };
 }
 

@@ -5,7 +5,7 @@ import type { Through } from '../../lib/log-chain/disclosure.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { entryOf } from '../../rules/log-entries.ts';
+import { readEntry } from '../../rules/log-entries.ts';
 import { decide } from '../../rules/policy.ts';
 import type { ShownToken, TokenBody } from '../../rules/reply.ts';
 import type { Row } from '../../store/tables.ts';
@@ -50,8 +50,7 @@ export async function showTokens(
     bodies.push(body);
     if (body['data'] === undefined) continue;
     const disclosure = { shown: shownAs(one), through };
-    const fact = { entity: 'token', id: body.id, operation: 'read', disclosure } as const;
-    reads.push(entryOf(caller, now, fact));
+    reads.push(readEntry(caller, now, { row: one.row, disclosure }));
   }
   return { bodies, reads, shown };
 }

@@ -1,0 +1,194 @@
+/** Events follow from changes: the row of each event is committed with the change that caused it, or not at all. */
+import { createTimedUuids, type EventId, type TenantId } from '../../lib/ids.ts';
+import type { JsonObject } from '../../lib/json.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import type { Random } from '../../lib/random.ts';
+import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import type { Change } from '../../store/change.ts';
+import { type ExplainedName, explainedNames, explainedTables } from '../../store/row-states.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { viewOfRow } from './data.ts';
+import { type EventActor, eventRow } from './event-row.ts';
+import { type EventType, eventTypeNames, eventTypes } from './types.ts';
+
+/** The types of which a tenant's enabled webhooks ask for some. */
+export type WantedTypes = ReadonlySet<EventType>;
+
+export interface WantedEvents {
+  /** As they were a moment ago; `undefined` where they have to be read. */
+  known(tenant: TenantId): WantedTypes | undefined;
+  read(tenant: TenantId): Promise<WantedTypes>;
+}
+
+export interface Deriving {
+  readonly store: Store;
+  readonly tenants: Pick<Tenants, 'find'>;
+  readonly wanted: WantedEvents;
+  readonly random: Random;
+}
+
+/** For a tenant without webhooks a commit costs one look-up more. */
+export function derivingEvents({ store, tenants, wanted, random }: Deriving): Store {
+  const newEventId = createTimedUuids(random);
+
+  async function withEvents(change: Change, ids: readonly TenantId[]): Promise<Change> {
+    const events: Row<'events'>[] = [];
+    for (const id of ids) {
+      const types = wanted.known(id) ?? (await wanted.read(id));
+      if (types.size === 0) continue;
+      const tenant = await tenants.find(id);
+      if (tenant) events.push(...eventsOf(tenant, { change, types }));
+    }
+    return events.length === 0 ? change : { ...change, insert: { ...change.insert, events } };
+  }
+
+  function eventsOf(tenant: Tenant, { change, types }: Wanted): Row<'events'>[] {
+    const written = rowsOf(change);
+    const derived = change.entries.flatMap((entry) => {
+      if (entry.tenant_id !== tenant.id) return [];
+      const type = typeOf(entry, written);
+      return type !== undefined && types.has(type) ? [{ type, entry }] : [];
+    });
+    // An expired token makes way for another with its id.
+    const inOrder = derived.toSorted((one, other) => rankOf(one.type) - rankOf(other.type));
+    return inOrder.map(({ type, entry }) => {
+      const actor = actorOf(entry);
+      return eventRow(
+        tenant,
+        {
+          event_id: newEventId<EventId>(entry.created_at),
+          type,
+          entity_id: entry.entity_id,
+          created_at: entry.created_at,
+          body: {
+            data: dataOf(type, { entry, written, tenant }),
+            ...(actor && { actor }),
+            trace_id: traceOf(entry),
+          },
+        },
+        random,
+      );
+    });
+  }
+
+  return {
+    ...store,
+    commit: async (change) => {
+      const ids = tenantsOf(change);
+      const isUnwanted = ids.every((id) => wanted.known(id)?.size === 0);
+      return store.commit(isUnwanted ? change : await withEvents(change, ids));
+    },
+  };
+}
+
+interface Wanted {
+  readonly change: Change;
+  readonly types: WantedTypes;
+}
+
+function tenantsOf({ entries }: Change): readonly TenantId[] {
+  const [{ tenant_id: first }] = entries;
+  if (entries.every(({ tenant_id }) => tenant_id === first)) return [first];
+  return [...new Set(entries.map(({ tenant_id }) => tenant_id))];
+}
+
+const typesByEntry: ReadonlyMap<string, EventType> = new Map(
+  eventTypeNames.map((name) => [`${eventTypes[name].entity} ${eventTypes[name].operation}`, name]),
+);
+
+/** With the keys of a deleted tenant nothing can be signed, so nobody ever learns of its end by an event. */
+const unsendable: ReadonlySet<EventType> = new Set(['tenant.deleted']);
+
+/** The type of the event that an entry means; `undefined` where none follows from it. */
+function typeOf(entry: LogEntry, written: WrittenRows): EventType | undefined {
+  const { entity_type, operation, result, event } = entry;
+  // What failed is an event only where somebody said what of it may be known.
+  if (result !== 'success' && event === undefined) return undefined;
+  const isOfPart = operation === 'expire' && written.replaced(entry) !== undefined;
+  const type = typesByEntry.get(`${entity_type} ${operation}${isOfPart ? ' property' : ''}`);
+  return type === undefined || unsendable.has(type) ? undefined : type;
+}
+
+function rankOf(type: EventType): number {
+  return type === 'token.expired' ? 0 : 1;
+}
+
+interface Described {
+  readonly entry: LogEntry;
+  readonly written: WrittenRows;
+  readonly tenant: Tenant;
+}
+
+function dataOf(type: EventType, { entry, written, tenant }: Described): JsonObject {
+  const { entity } = eventTypes[type];
+  const { [entity]: said, ...others } = entry.event ?? {};
+  const row = showsRow.has(type) ? written.find(entry) : undefined;
+  const own = {
+    id: entry.entity_id,
+    ...(row && viewOfRow(row.table, row.row, tenant)),
+    ...(said as JsonObject | undefined),
+    ...(type === 'token.property.expired' && { property_name: 'cvc' }),
+  };
+  return { [entity]: own, ...others };
+}
+
+/** Those by which a receiver can know the entity as it is then. */
+const showsRow: ReadonlySet<EventType> = new Set(
+  eventTypeNames.filter((name) => /\.(?:created|updated|authorized)$/.test(name)),
+);
+
+const actorTypes: Readonly<Record<string, string>> = {
+  application: 'application',
+  session: 'session',
+  operator: 'admin',
+  system: 'system',
+};
+
+function actorOf({ actor_id, actor_type }: LogEntry): EventActor | undefined {
+  const type = actorTypes[actor_type];
+  return type === undefined ? undefined : { ...(actor_id !== null && { id: actor_id }), type };
+}
+
+/** Without the mark of an import, which follows a space. */
+function traceOf({ trace_id }: LogEntry): string | null {
+  return trace_id?.split(' ', 1)[0] ?? null;
+}
+
+interface WrittenRow {
+  readonly table: ExplainedName;
+  readonly row: never;
+}
+
+/** The rows of a change by the entries about them. */
+interface WrittenRows {
+  find(entry: LogEntry): WrittenRow | undefined;
+  replaced(entry: LogEntry): WrittenRow | undefined;
+}
+
+const tableOfEntity: ReadonlyMap<string, ExplainedName> = new Map(
+  explainedNames.map((table) => [explainedTables[table].entity, table]),
+);
+
+function rowsOf({ insert, replace }: Change): WrittenRows {
+  const inserted = finderIn(insert);
+  const replaced = finderIn(replace);
+  return { replaced, find: (entry) => replaced(entry) ?? inserted(entry) };
+}
+
+type Rows = Readonly<Record<string, readonly Readonly<Record<string, unknown>>[] | undefined>>;
+
+/** Looks rows up by their ids, which are gathered when the first is asked for. */
+function finderIn(rowsByTable: object | undefined): (entry: LogEntry) => WrittenRow | undefined {
+  const byId = new Map<ExplainedName, ReadonlyMap<unknown, unknown>>();
+  return ({ entity_type, entity_id }) => {
+    const table = tableOfEntity.get(entity_type);
+    const rows = table && (rowsByTable as Rows | undefined)?.[table];
+    if (table === undefined || rows === undefined) return undefined;
+    const known =
+      byId.get(table) ?? new Map(rows.map((row) => [row[explainedTables[table].id], row]));
+    byId.set(table, known);
+    const row = known.get(entity_id);
+    return row === undefined ? undefined : { table, row: row as never };
+  };
+}
