@@ -115,6 +115,7 @@ export async function createAnswering(
     enrichments,
     proxies,
     ownHost,
+    allowedHosts: config.outbound.allow,
     showsMetrics: config.metricsAddress === undefined,
     headerPrefix,
     version,

@@ -10,7 +10,7 @@ export type ReplyBody = object | string | number | boolean | null;
 
 /** What a caller gets when its request succeeded. */
 export interface Reply {
-  readonly status: 200 | 201 | 204;
+  readonly status: 200 | 201 | 202 | 204;
   /** Path of the created resource. */
   readonly location?: string;
   readonly body?: ReplyBody;

@@ -86,6 +86,13 @@ export const quotaRows = {
     unit: 'count',
     meaning: 'tokens in one call of a proxy',
   },
+  webhook_limit: {
+    default: 20,
+    min: 0,
+    max: 100,
+    unit: 'count',
+    meaning: 'webhooks of the tenant',
+  },
   log_retention: {
     default: 400 * day,
     min: day,

@@ -7,7 +7,7 @@ import type { TestTenant } from './tenant.ts';
 import { type Received, revealEverything } from './vault.ts';
 
 /** What the vault makes up itself: what stands for it in an example becomes what it really was. */
-const madeUp = /^(?:.f3a1c2e-8b4d-|key_test_|Nonce0|20\d\d-|-----BEGIN)/;
+const madeUp = /^(?:.f3a1c2e-8b4d-|key_test_|Nonce0|whsec_|20\d\d-|-----BEGIN)/;
 
 export interface Step {
   readonly operation: Operation;

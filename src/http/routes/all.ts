@@ -3,6 +3,7 @@
 import type { WebhookKey } from '../../crypto/webhook-signatures.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
+import type { AllowList } from '../../outbound/allow-list.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { OpenEncrypted } from '../../vault/client-keys/open-encrypted.ts';
 import type { Enrichments } from '../../vault/enrichments/enrichments.ts';
@@ -27,6 +28,7 @@ import { tokenStreamRoutes } from './token-streams.ts';
 import { tokenizationRoutes } from './tokenization.ts';
 import { tokenRoutes } from './tokens.ts';
 import { webhookKeyRoutes } from './webhook-key.ts';
+import { webhookRoutes } from './webhooks.ts';
 
 export interface RouteTools extends TokenReading {
   readonly random: Random;
@@ -40,6 +42,8 @@ export interface RouteTools extends TokenReading {
   readonly signingKey: () => Promise<WebhookKey>;
   /** The vault's own, as clients call it, where the operator says it. */
   readonly ownHost: string | undefined;
+  /** The operator's own hosts, to which the vault may send. */
+  readonly allowedHosts: AllowList;
   /** The service's own, for the description of the interface. */
   readonly headerPrefix: string;
   readonly version: string;
@@ -61,6 +65,7 @@ export function routesOf(tools: RouteTools): Routes {
     ...applicationKeyRoutes(tools),
     ...proxyRoutes(tools),
     ...clientKeyRoutes(tools),
+    ...webhookRoutes(tools),
     ...accessRoutes(tools),
     ...sessionRoutes(tools),
     ...tenantRoutes(tools),

@@ -10,10 +10,6 @@ import { storedIn, storedTenant } from './stored.ts';
 export const tenantsWithWebhooks: Query<{ readonly tenant_id: TenantId }> = (db) =>
   db.selectFrom('webhooks').select('tenant_id').distinct();
 
-export function webhooksOf(tenant: TenantId): Query<Row<'webhooks'>> {
-  return (db) => db.selectFrom('webhooks').selectAll().where('tenant_id', '=', tenant);
-}
-
 /** Whether there is any webhook. */
 export const anyWebhook: Query<{ readonly webhook_id: WebhookId }> = (db) =>
   db.selectFrom('webhooks').select('webhook_id').limit(1);

@@ -5,7 +5,7 @@ import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { WebhookId } from '../../lib/ids.ts';
 import type { Secret } from '../../lib/secret.ts';
 import type { Tenant } from '../../rules/tenant.ts';
-import { webhooksOf } from '../../store/queries/deliveries.ts';
+import { allWebhooks } from '../../store/queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { openWebhook, type WebhookBody } from '../webhooks/row.ts';
@@ -58,7 +58,7 @@ export function createWebhooksOf({ store, clock, onAltered }: WebhooksTools): We
     const known = recent.get(tenant.id);
     if (known) return known;
     const reading = recent.reading();
-    const rows = await store.select(webhooksOf(tenant.id));
+    const rows = await store.select(allWebhooks(tenant.id));
     const webhooks = rows.flatMap((row) => opened(tenant, row) ?? []);
     recent.set(tenant.id, webhooks, reading);
     return webhooks;

@@ -3,6 +3,7 @@ import { applications, clientKeys, sessions } from './access.ts';
 import { logs, proxies, tenant } from './administration.ts';
 import type { Section } from './operation-row.ts';
 import { enrichments, tokenIntents, tokenization, tokens } from './tokens.ts';
+import { webhooks } from './webhooks.ts';
 
 export const sections: readonly Section[] = [
   tokens,
@@ -13,6 +14,7 @@ export const sections: readonly Section[] = [
   sessions,
   proxies,
   clientKeys,
+  webhooks,
   logs,
   tenant,
 ];

@@ -1,0 +1,77 @@
+/** Creating a webhook, with the secret that signs what is sent to it. */
+import { newWebhookSecret } from '../../crypto/webhook-secret.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { newUuid, type WebhookId } from '../../lib/ids.ts';
+import type { Random } from '../../lib/random.ts';
+import type { AllowList } from '../../outbound/allow-list.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { webhookCount } from '../../store/queries/webhooks.ts';
+import type { Store } from '../../store/store.ts';
+import { parseWebhook, type WebhookRequest } from './request.ts';
+import { webhookRow } from './row.ts';
+import { viewWithSecret } from './view.ts';
+
+export interface WebhookReading {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+export interface WebhookWriting extends WebhookReading {
+  readonly random: Random;
+  /** The operator's own hosts, to which events may be sent as well. */
+  readonly allowedHosts: AllowList;
+}
+
+/**
+ * From the decision `unprocessable` where the tenant has all the webhooks that it may have.
+ * @throws VaultError `validation_failed` naming every attribute that is wrong.
+ */
+export function createWebhook(
+  { store, clock, random, allowedHosts }: WebhookWriting,
+  caller: Caller,
+  request: WebhookRequest,
+): Decide {
+  const { name, ordered = false, ...settings } = parseWebhook(request, allowedHosts);
+  const { tenant, application } = caller;
+  return async () => {
+    const now = clock.now();
+    await requireRoom(store, caller);
+    const id = newUuid<WebhookId>(random);
+    const secrets = [{ text: newWebhookSecret(random), ends_at: null }];
+    const row = webhookRow(
+      tenant,
+      { body: { ...settings, ordered, secrets }, random },
+      {
+        tenant_id: tenant.id,
+        webhook_id: id,
+        version: 1,
+        name,
+        status: 'enabled',
+        created_by: application,
+        created_at: now,
+        modified_by: null,
+        modified_at: null,
+      },
+    );
+    return {
+      change: {
+        insert: { webhooks: [row] },
+        entries: [entryOf(caller, now, { entity: 'webhook', id, operation: 'create' })],
+      },
+      reply: { status: 201, location: `/webhooks/${id}`, body: viewWithSecret(tenant, row) },
+    };
+  };
+}
+
+/** Requests of one tenant that arrive on several threads at once may exceed the limit by their number. */
+async function requireRoom(store: Store, { tenant }: Caller): Promise<void> {
+  const limit = tenant.quotas.webhook_limit;
+  const [counted] = await store.select(webhookCount(tenant.id));
+  if ((counted?.count ?? 0) < limit) return;
+  throw new VaultError('unprocessable', {
+    public: `A tenant has at most ${limit} webhooks (quota webhook_limit); delete one first.`,
+  });
+}
