@@ -8,7 +8,9 @@ import { createForward } from './outbound/forward.ts';
 import { createAttemptSlots } from './vault/deliveries/attempt-slots.ts';
 import { type Deliverer, startDeliverer } from './vault/deliveries/deliverer.ts';
 import { createLeases } from './vault/deliveries/leases.ts';
+import { createMessages } from './vault/deliveries/message.ts';
 import { createNames } from './vault/deliveries/names.ts';
+import { createRecentEnvelopes } from './vault/deliveries/prepare.ts';
 import { createSigningKey } from './vault/deliveries/signing-key.ts';
 import { createWebhooksOf } from './vault/deliveries/webhooks-of.ts';
 
@@ -50,7 +52,8 @@ export function createDelivering(
     webhooksOf: createWebhooksOf({ store, clock, onAltered }),
     withNames: createNames({ store, clock }),
     forward: createForward(config.outbound, limits),
-    signing: async () => ({ key: await signingKey(), headerPrefixes, version }),
+    signMessage: createMessages({ key: signingKey, clock, headerPrefixes, version }),
+    recent: createRecentEnvelopes(clock),
     slots: createAttemptSlots(attemptsOfAllMax),
     onAttempt: (webhook, outcome) => metrics.delivery({ webhook, outcome }),
     onAltered,

@@ -117,7 +117,8 @@ export function createForward(
     client.once('close', () => {
       signal.removeEventListener('abort', giveUp);
       release();
-      reject(new OutboundError('reset'));
+      // Nearly always there is a response by now, and an error costs the trace of its stack.
+      if (body === undefined) reject(new OutboundError('reset'));
     });
     client.once('upgrade', (_, socket) => {
       socket.destroy();

@@ -8,7 +8,7 @@ import { attempt, type Outcome } from './attempt.ts';
 import type { AttemptSlots } from './attempt-slots.ts';
 import { type DisableTools, disable, failingMsMax } from './disable.ts';
 import { createHealth } from './health.ts';
-import { type Signing, signedMessage } from './message.ts';
+import type { SignMessage } from './message.ts';
 import { type Prepared, type PrepareTools, prepare } from './prepare.ts';
 import { type SettleTools, settle } from './settle.ts';
 import type { Webhook, WebhooksOf } from './webhooks-of.ts';
@@ -24,7 +24,7 @@ export interface ReceiverTools extends PrepareTools, SettleTools, DisableTools {
   readonly tenants: Tenants;
   readonly webhooksOf: WebhooksOf;
   readonly forward: Forward;
-  readonly signing: () => Promise<Signing>;
+  readonly signMessage: SignMessage;
   /** Bounds what all webhooks have under way together. */
   readonly slots: AttemptSlots;
   /** Whether the tenant is still this server's. */
@@ -174,11 +174,10 @@ export function createReceiver(
     const now = tools.clock.now();
     if (envelope === undefined) return { ...nothingSent, error: flaw, hopeless: true };
     const { url, secrets } = body.reveal();
-    const message = await signedMessage(await tools.signing(), {
+    const message = await tools.signMessage({
       event: delivery.event_id,
       envelope,
       secrets: secrets.filter(({ ends_at }) => (ends_at ?? now + 1) > now).map(({ text }) => text),
-      now,
     });
     const { forward, aborted: signal } = tools;
     return attempt(forward, { url: new URL(url), message, tenant: tenantId, signal });
