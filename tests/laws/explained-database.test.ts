@@ -104,6 +104,14 @@ async function live(tenant: TestTenant): Promise<void> {
   await tenant.send('DELETE', `/token-intents/${await intent()}`, { key: intents });
   await tenant.token({ token_intent_id: await intent() });
   await intent();
+  const webhook = { name: 'one', url: 'https://receiver.invalid/', events: ['token.created'] };
+  const { id: hook } = (await manage('POST', '/webhooks', webhook)).body;
+  await manage('PUT', `/webhooks/${hook}`, { ...webhook, ordered: true });
+  await manage('POST', `/webhooks/${hook}/secret/rotate`);
+  await tenant.token({ type: 'token', data: 'with an event' });
+  await manage('POST', `/webhooks/${hook}/test`);
+  const { id: gone } = (await manage('POST', '/webhooks', webhook)).body;
+  await manage('DELETE', `/webhooks/${gone}`);
   const made = await manage('POST', '/applications', {
     name: 'one',
     type: 'private',

@@ -21,6 +21,7 @@ import {
   startVault,
   type TestVault,
 } from '../support/vault.ts';
+import { createWebhook, leastWebhook, sendWebhook } from '../support/webhooks.ts';
 
 const missing = randomUUID();
 const marker = 'The-Victims-Secret';
@@ -47,9 +48,6 @@ const withoutIds: readonly string[] = [
   'webhook_failures',
   'event_sequences',
   'leases',
-  'webhooks',
-  'events',
-  'deliveries',
 ];
 
 interface Victim {
@@ -213,6 +211,11 @@ async function newVictim(vault: TestVault): Promise<Victim> {
     type: 'public',
     permissions: ['token:create', 'token-intent:create'],
   });
+  const webhook = await createWebhook(tenant, { name: marker });
+  assert.equal((await sendWebhook(tenant, 'POST', `/${webhook.id}/test`)).status, 202);
+  // From then on nothing is sent, and what is stored stays as it is.
+  const disabled = { ...leastWebhook, name: marker, status: 'disabled' };
+  await sendWebhook(tenant, 'PUT', `/${webhook.id}`, { body: disabled });
   const session = await tenant.send('POST', '/sessions', { key: publicKey });
   assert.equal(session.status, 201);
   const intent = { key: publicKey, body: { type: 'token', data: marker } };
@@ -242,7 +245,7 @@ async function newVictim(vault: TestVault): Promise<Victim> {
   add('nonce', session.body.nonce);
   add('cursor', list.body.pagination.next);
   add('proxy key', proxy.key);
-  const secrets = [marker, tenant.key, publicKey, session.body.session_key];
+  const secrets = [marker, tenant.key, publicKey, session.body.session_key, webhook.secret];
   // A stream of the log is a server's, and the same for all of its tenants.
   const uncommon = [...ids].filter(([, kind]) => !/\.(?:trace|stream)_id$/.test(kind));
   return {

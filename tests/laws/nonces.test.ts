@@ -9,6 +9,7 @@ import { createProxy, sendProxy } from '../support/proxies.ts';
 import { rowsOf } from '../support/rows.ts';
 import { newTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
+import { createWebhook } from '../support/webhooks.ts';
 
 /** Of a sealed value: the format version and the key version come before it (docs/crypto.md). */
 const nonceAt = { from: 5, to: 29 };
@@ -27,6 +28,8 @@ onBothEngines('sealed values', (engine) => {
       }
       const proxy = await createProxy(tenant);
       await sendProxy(tenant, 'PATCH', `/${proxy.id}`, { body: { timeout: 1 } });
+      await createWebhook(tenant);
+      await tenant.token({ type: 'token', data: 'with an event' });
       await tenant.send('POST', '/keys', { key: tenant.managementKey });
       const line = { type: 'token', data: 'the same' };
       await tenant.send('POST', '/tokens/bulk', linesSent(Array.from({ length: 500 }, () => line)));
@@ -46,11 +49,13 @@ onBothEngines('sealed values', (engine) => {
     }
     assert.deepEqual([...tables].sort(), [
       'client_keys',
+      'events',
       'proxies',
       'replies',
       'tenants',
       'token_intents',
       'tokens',
+      'webhooks',
     ]);
     assert.ok(nonces.length > 1000);
     assert.equal(new Set(nonces).size, nonces.length);

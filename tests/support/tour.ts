@@ -24,6 +24,7 @@ export async function takeTour(url: string, routes: readonly Route[]): Promise<v
   await findTokens(send, id);
   await holdSession(url, send);
   await manageProxies(send);
+  await manageWebhooks(send);
   await expect(200, send('GET', '/readyz'));
   for (const route of routes.filter(({ method }) => method !== 'DELETE')) {
     for (const some of [key, managementKey]) await trySome({ url, route, key: some, id });
@@ -111,6 +112,30 @@ async function manageProxies(send: Send): Promise<void> {
   await expect(204, send('PATCH', `/proxies/${id}`, { key, body: { proxy_host: null } }));
   await expect(204, send('DELETE', `/proxies/${id}`, { key }));
   await expect(201, send('POST', '/proxies', { key, body }));
+}
+
+async function manageWebhooks(send: Send): Promise<void> {
+  const key = managementKey;
+  const body = {
+    name: 'tour',
+    url: 'https://receiver.invalid/',
+    events: ['token.created', 'token.read'],
+  };
+  const { id } = (await expect(201, send('POST', '/webhooks', { key, body }))).body;
+  await expect(201, send('POST', '/tokens', { body: { type: 'token', data: 'with an event' } }));
+  const test = await expect(202, send('POST', `/webhooks/${id}/test`, { key }));
+  for (const query of ['', '?state=waiting', '?size=1']) {
+    await expect(200, send('GET', `/webhooks/${id}/deliveries${query}`, { key }));
+  }
+  const path = `/webhooks/${id}/deliveries/${test.body.id}/redeliver`;
+  await expect(202, send('POST', path, { key }));
+  const replayed = { since: '2026-01-01T00:00:00Z' };
+  await expect(202, send('POST', `/webhooks/${id}/replay`, { key, body: replayed }));
+  await expect(200, send('POST', `/webhooks/${id}/secret/rotate`, { key }));
+  await expect(200, send('PUT', `/webhooks/${id}`, { key, body: { ...body, status: 'disabled' } }));
+  await expect(200, send('PUT', `/webhooks/${id}`, { key, body: { ...body, status: 'enabled' } }));
+  await expect(204, send('DELETE', `/webhooks/${id}`, { key }));
+  await expect(201, send('POST', '/webhooks', { key, body }));
 }
 
 interface Some {

@@ -36,7 +36,8 @@ export async function createWebhook(tenant: TestTenant, given: Given = {}) {
   return created.body;
 }
 
-export interface StoredEvent extends Pick<Row<'events'>, 'event_id' | 'type' | 'entity_id'> {
+export interface StoredEvent
+  extends Pick<Row<'events'>, 'event_id' | 'type' | 'entity_id' | 'created_at'> {
   readonly body: EventBody;
 }
 
