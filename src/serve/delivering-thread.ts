@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';
 import { createDelivering } from '../delivering.ts';
-import { newUuid } from '../lib/ids.ts';
 import { version } from '../lib/version.ts';
 import { createLine, type Line } from './line.ts';
 import type { ProcessCalls, ThreadCalls, ThreadData } from './messages.ts';
@@ -10,7 +9,8 @@ import { openRemote } from './remote.ts';
 
 async function prepare(line: Line<ProcessCalls>, data: ThreadData) {
   const remote = await openRemote(line, data);
-  const holder = newUuid(remote.random);
+  const { leaseHolder: holder } = data;
+  assert(holder !== undefined, 'a server has a name');
   const deliverer = createDelivering({ ...remote, holder, version }, data.config);
   return { remote, deliverer };
 }

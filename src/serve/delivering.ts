@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../config.ts';
 import { second } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
 import { addCounts, type Counts } from '../lib/telemetry/thread-metrics.ts';
 import type { Process } from '../process.ts';
 import { anyWebhook } from '../store/queries/deliveries.ts';
@@ -31,6 +32,8 @@ export function startDelivering(process: Process, config: Config): Delivering {
   const { store, log, metrics } = process;
   const stopping = new AbortController();
   const serve = createSharedCalls(process);
+  // An embedded database has one server, whose next start need not wait for the lease of the one before.
+  const leaseHolder = store.engine === 'sqlite' ? 'the one server' : newUuid(process.random);
   /** What threads that ended had counted. */
   let ended: Counts = [];
   let thread: Thread | undefined;
@@ -55,13 +58,11 @@ export function startDelivering(process: Process, config: Config): Delivering {
   }
 
   async function start(): Promise<Thread> {
-    const data = threadDataOf(process, config);
+    const { config: shared, ...data } = threadDataOf(process, config);
     const started = startThread('delivering', serve);
     thread = started;
-    await started.line.call('prepare', {
-      ...data,
-      config: { ...data.config, threads: storeShare },
-    });
+    const own = { ...shared, threads: storeShare };
+    await started.line.call('prepare', { ...data, config: own, leaseHolder });
     return started;
   }
 
