@@ -145,8 +145,9 @@ export function createReceiver(
   /** The next attempt need not wait until this one is settled. */
   async function send(prepared: Prepared): Promise<void> {
     let outcome: AttemptOutcome | undefined;
-    const found = await current();
+    let found: Awaited<ReturnType<typeof current>>;
     try {
+      found = await current();
       if (found && tools.isHeld(tenantId)) outcome = await tryOnce(prepared, found.webhook);
     } finally {
       underWay--;
