@@ -25,9 +25,11 @@ import type { Process, Shared } from './process.ts';
 import { tracedStore } from './store/traced.ts';
 import { createMasking } from './transforms/masking.ts';
 import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
+import { openCode } from './vault/code/engine.ts';
 import { createSigningKey } from './vault/deliveries/signing-key.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
+import { createAdmitLog } from './vault/reactor-calls/stored-logs.ts';
 
 /** Connections that wait to be accepted; more than a system keeps are reset. */
 const backlog = 4_096;
@@ -60,6 +62,7 @@ export type AnsweringConfig = Pick<
   Config,
   | 'outbound'
   | 'enrichments'
+  | 'reactors'
   | 'headerPrefixes'
   | 'rateLimits'
   | 'tls'
@@ -89,12 +92,15 @@ export async function createAnswering(
   const tracing = createTracing(random, spans);
   const process = { ...untraced, store: tracedStore(untraced.store, tracing) };
   const masking = createMasking();
+  const code = openCode(config.reactors);
   const tools = {
     ...process,
     ...shared,
     outbound: tracedOutbound(createOutbound(config.outbound), tracing),
     forward: tracedForward(createForward(config.outbound), tracing),
     maskText: masking.maskText,
+    code,
+    admitLog: createAdmitLog(untraced.clock),
     openEncrypted: createOpenEncrypted(process),
     signingKey: createSigningKey(process),
     pause,
@@ -149,6 +155,7 @@ export async function createAnswering(
     close: async () => {
       await server.close();
       await masking.close();
+      await code.sandbox?.close();
       await spans?.close();
     },
   };

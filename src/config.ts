@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { readAll, wrongVariable } from './config/problems.ts';
+import { type ReactorConfig, readReactors } from './config/reactors.ts';
 import { readTls, type TlsPair } from './config/tls.ts';
 import {
   type Address,
@@ -77,6 +78,7 @@ export interface Config {
   /** Which other hosts may be called, and who vouches for them. */
   readonly outbound: OutboundOptions;
   readonly enrichments: EnrichmentConfig;
+  readonly reactors: ReactorConfig;
 }
 
 /** A variable that the operator names, such as the one that holds a key; `undefined` when it is empty. */
@@ -123,6 +125,7 @@ export function readConfig(environment: Environment = process.env): Config {
     publicUrl: () => readPublicUrl(read('PUBLIC_URL')),
     outbound: () => readOutbound(read, outboundAllow),
     enrichments: () => readEnrichments(read, outboundAllow),
+    reactors: () => readReactors(read),
   });
   return config;
 }

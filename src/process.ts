@@ -7,11 +7,12 @@ import {
   type OnFailedAuthentication,
 } from './gate/failed-authentication.ts';
 import { createFailedAttempts, type FailedAttempts } from './gate/failure-limit.ts';
+import { readTokenPatch, readTokenRequest } from './http/protocol/token-request.ts';
 import { watchJobs } from './jobs/job-times.ts';
 import { jobsOf } from './jobs/jobs.ts';
 import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
 import { minute, second, systemClock } from './lib/clock.ts';
-import { VaultError } from './lib/errors.ts';
+import { reasonOf, VaultError } from './lib/errors.ts';
 import type { TenantId } from './lib/ids.ts';
 import { diskSpaceOf } from './lib/telemetry/disk.ts';
 import { createLog, type Log } from './lib/telemetry/log.ts';
@@ -19,11 +20,15 @@ import { createMetrics, type ProcessMetrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { openVault, proveRootKey, type Vault, type VaultOptions } from './open-vault.ts';
 import { createOutbound } from './outbound/call.ts';
+import { createForward } from './outbound/forward.ts';
 import { deliveriesWaiting, eventsWaiting } from './store/queries/deliveries.ts';
+import { openCode } from './vault/code/engine.ts';
 import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
 import { createPageEnds, type PageEnds } from './vault/logs/list.ts';
 import { createRefusals } from './vault/logs/refusals.ts';
+import { createAdmitLog } from './vault/reactor-calls/stored-logs.ts';
+import { createWaitingRuns, type WaitingRuns } from './vault/reactor-calls/waiting-runs.ts';
 import { type Bootstrapped, bootstrap } from './vault/tenants/bootstrap.ts';
 import { isRootKeyBesideProduction } from './vault/tenants/root-key-place.ts';
 
@@ -35,6 +40,8 @@ export interface Process extends Vault {
   readonly log: Log;
   readonly metrics: ProcessMetrics;
   readonly shared: Shared;
+  /** Asynchronous calls of reactors; `undefined` where code is switched off. */
+  readonly reactorRuns: WaitingRuns | undefined;
   /** What the first start made, in an empty store; `undefined` on every later start. */
   readonly bootstrapped: Bootstrapped | undefined;
   /** @param pause passes the time between two runs of a job. */
@@ -76,7 +83,9 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   metrics.watch('log_export_waiting_characters', () => logExport?.waiting());
   metrics.watch('checkpoint_sink_waiting', () => sink?.waiting());
   watchDeliveries(metrics, { store: opened.store, clock });
+  const reactors = openReactorRuns(config, { ...opened, ...telemetry, store: refusals.store });
   const close = async () => {
+    await reactors?.close();
     await refusals.close();
     await sink?.close();
     await opened.close();
@@ -88,7 +97,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
     // Another server, with another root key, may have been the first in a store that was empty.
     if (!bootstrapped) alertOfAltered(await proveRootKey(vault), telemetry);
     await warnOfExposedRootKey(vault, config, log);
-    const jobs = jobsOf(vault, sink && minute);
+    const jobs = jobsOf(vault, sink && minute, reactors?.runs);
     const onFailure = (error: unknown) => {
       telemetry.metrics.count('job_failures');
       const altered = error instanceof VaultError && error.code === 'integrity';
@@ -104,6 +113,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
         takeEntries: logExport?.take,
         takeCheckpoints: sink?.take,
       },
+      reactorRuns: reactors?.runs,
       bootstrapped,
       startJobs: (pause) =>
         startJobs(jobs, log, { pause, onFailure, onSuccess: watchJobs(jobs, { metrics, clock }) }),
@@ -112,6 +122,41 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
     await close();
     throw error;
   }
+}
+
+interface ReactorRuns {
+  readonly runs: WaitingRuns;
+  close(): Promise<void>;
+}
+
+/** Code that nobody waits for runs in processes of its own, so that it takes none from requests. */
+function openReactorRuns(
+  { reactors, outbound }: Config,
+  tools: Vault & Telemetry,
+): ReactorRuns | undefined {
+  if (!reactors.isOn) return undefined;
+  const { metrics, log, clock } = tools;
+  const code = openCode(reactors);
+  const runs = createWaitingRuns({
+    ...tools,
+    code,
+    forward: createForward(outbound),
+    admitLog: createAdmitLog(clock),
+    readRequest: readTokenRequest,
+    readPatch: readTokenPatch,
+    onMaskFailure: () => metrics.count('mask_failures'),
+    onFailure: (error) => {
+      metrics.count('job_failures');
+      log.error('an asynchronous call of a reactor failed and will be tried again', {
+        reason: reasonOf(error),
+      });
+    },
+  });
+  const close = async () => {
+    await code.sandbox?.close();
+    await runs.settled();
+  };
+  return { runs, close };
 }
 
 /** What fills up and what ends. */

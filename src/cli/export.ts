@@ -43,18 +43,23 @@ export const exportCommand: Command = {
     const progress = startProgress('tokens', query === '' ? await countTokens(client) : undefined);
     const { request, answer } = client.open('GET', `/tokens/export${query}`);
     request.end();
-    const response = await answer;
-    const out = file === '-' ? process.stdout : createPrivateFile(String(file));
     let count = 0;
     let last = '';
-    for await (const line of textLines(response)) {
-      if (!out.write(`${line}\n`)) await once(out, 'drain');
-      last = line;
-      count += 1;
-      progress.report(count);
+    try {
+      const response = await answer;
+      const out = file === '-' ? process.stdout : createPrivateFile(String(file));
+      for await (const line of textLines(response)) {
+        if (!out.write(`${line}\n`)) await once(out, 'drain');
+        last = line;
+        count += 1;
+        progress.report(count);
+      }
+      progress.finish();
+      if (out !== process.stdout) await finished(out.end());
+    } finally {
+      // A response that nobody reads would keep the process alive.
+      request.destroy();
     }
-    progress.finish();
-    if (out !== process.stdout) await finished(out.end());
     requireWhole(last, count - 1);
     process.stderr.write(`${grouped(count - 1)} tokens exported.\n`);
     printSummary(flags, { exported: count - 1 });

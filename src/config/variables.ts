@@ -37,6 +37,8 @@ const variableNames = [
   'PORT',
   'PUBLIC_URL',
   'RATE_LIMITS',
+  'REACTORS',
+  'REACTOR_MODULES',
   'ROOT_KEY',
   'ROOT_KEY_FILE',
   'ROUTING_DIRECTORY',

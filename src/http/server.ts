@@ -12,6 +12,7 @@ import type { Store } from '../store/store.ts';
 import type { Masking } from '../transforms/masking.ts';
 import type { OnMaskFailure } from '../values/view.ts';
 import type { OpenEncrypted } from '../vault/client-keys/open-encrypted.ts';
+import type { CodeEngine } from '../vault/code/engine.ts';
 import type { ProxyFinder } from '../vault/proxies/find.ts';
 import { createBeginResponse } from './begin-response.ts';
 import { createHandling, openHandlerOf } from './handle-request.ts';
@@ -22,7 +23,7 @@ import { createCors } from './protocol/cors.ts';
 import { createServiceHeaders } from './protocol/headers.ts';
 import { otherMethods } from './protocol/methods.ts';
 import type { OpenRoute, Route } from './protocol/route.ts';
-import { readTokenRequest } from './protocol/token-request.ts';
+import { readTokenPatch, readTokenRequest } from './protocol/token-request.ts';
 import { createCalling } from './proxy/handle-call.ts';
 import { type ConnectionOptions, createTransport, type HttpServer } from './transport.ts';
 
@@ -44,6 +45,7 @@ export interface ServerOptions extends ConnectionOptions {
   readonly forward: Forward;
   readonly maskText: Masking['maskText'];
   readonly openEncrypted: OpenEncrypted;
+  readonly code: CodeEngine;
   readonly random: Random;
   readonly onMaskFailure: OnMaskFailure;
   readonly ownHost: string | undefined;
@@ -64,7 +66,14 @@ export function createServer(options: ServerOptions): HttpServer {
   const { streaming } = transport;
   const handlerOf = createHandling({ ...options, headers, admission, streaming });
   transport.divert(
-    createCalling({ ...options, headers, admission, streaming, readRequest: readTokenRequest }),
+    createCalling({
+      ...options,
+      headers,
+      admission,
+      streaming,
+      readRequest: readTokenRequest,
+      readPatch: readTokenPatch,
+    }),
   );
   for (const route of routes) {
     transport.route(methodsOf(route), route.path, handlerOf(route));

@@ -2,15 +2,19 @@
 import { hour, minute } from '../lib/clock.ts';
 import { writeCheckpoints } from '../vault/logs/checkpoints.ts';
 import { removeExpiredLogs } from '../vault/logs/retention.ts';
+import type { WaitingRuns } from '../vault/reactor-calls/waiting-runs.ts';
 import type { JobTools } from './batches.ts';
 import { expireClientKeys } from './expire-client-keys.ts';
 import { expireCodes } from './expire-codes.ts';
+import { expireReactorRuns } from './expire-reactor-runs.ts';
 import { expireSessions } from './expire-sessions.ts';
 import { expireIntentCodes, expireTokenIntents } from './expire-token-intents.ts';
 import { expireTokens } from './expire-tokens.ts';
 import { forgetReplies } from './forget-replies.ts';
 import { removeTenants } from './purge.ts';
+import { runReactors } from './run-reactors.ts';
 import type { Job } from './runner.ts';
+import { scrubStore } from './scrub.ts';
 
 /** The job that signs a checkpoint of every log that has grown. */
 export const checkpointJob = 'sign log checkpoints';
@@ -21,8 +25,10 @@ const checkpointsEveryMsDefault = 15 * minute;
 export function jobsOf(
   tools: JobTools,
   checkpointsEveryMs: number = checkpointsEveryMsDefault,
+  reactorRuns?: WaitingRuns,
 ): readonly Job[] {
   return [
+    ...(reactorRuns ? [runReactors(reactorRuns, tools.store.epochs)] : []),
     {
       name: 'expire tokens',
       everyMs: minute,
@@ -51,6 +57,12 @@ export function jobsOf(
       name: 'forget replies',
       everyMs: minute,
       run: (stopping) => forgetReplies(tools, stopping),
+      removesExpired: true,
+    },
+    {
+      name: 'remove results of reactors',
+      everyMs: 10 * minute,
+      run: (stopping) => expireReactorRuns(tools, stopping),
       removesExpired: true,
     },
     {
@@ -83,10 +95,7 @@ export function jobsOf(
     {
       name: 'scrub the store',
       everyMs: 5 * minute,
-      run: async () => {
-        await tools.store.scrub();
-        return 0;
-      },
+      run: (stopping) => scrubStore(tools, stopping),
     },
   ];
 }

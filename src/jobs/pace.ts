@@ -21,7 +21,7 @@ export interface Timer {
   pause(ms: number, stopping: AbortSignal): Promise<void>;
 }
 
-const systemTimer: Timer = {
+export const systemTimer: Timer = {
   now: () => performance.now(),
   // It only ever ends early, and with an error, when the vault stops.
   pause: (ms, signal) => timeout(ms, undefined, { signal }).catch(() => undefined),

@@ -100,25 +100,29 @@ const prefixesByBrand = {
 
 export type CardBrand = keyof typeof prefixesByBrand;
 
-const brandByPrefix = new Map<string, CardBrand>();
+/** By the prefix as a number, after a 1 that keeps its length. */
+const brandByPrefix = new Map<number, CardBrand>();
 for (const [brand, prefixes] of Object.entries(prefixesByBrand)) {
   for (const prefix of prefixes) {
     const [first = '', last = first] = prefix.split('-');
-    for (let value = Number(first); value <= Number(last); value += 1) {
-      brandByPrefix.set(String(value), brand as CardBrand);
+    for (let value = Number(`1${first}`); value <= Number(`1${last}`); value += 1) {
+      brandByPrefix.set(value, brand as CardBrand);
     }
   }
 }
 
 const prefixLengthMax = 6;
+const zero = 0x30;
 
 /** The brand whose published prefix matches longest; `null`, as on the wire, when none does. */
 export function cardBrand(number: string): CardBrand | null {
-  for (let length = prefixLengthMax; length > 0; length -= 1) {
-    const brand = brandByPrefix.get(number.slice(0, length));
-    if (brand !== undefined) return brand;
+  let brand: CardBrand | null = null;
+  let prefix = 1;
+  for (let length = 0; length < prefixLengthMax; length += 1) {
+    prefix = prefix * 10 + number.charCodeAt(length) - zero;
+    brand = brandByPrefix.get(prefix) ?? brand;
   }
-  return null;
+  return brand;
 }
 
 /** The issuer's digits that PCI DSS 3.4.1 lets be shown: 6 of a short number, 8 of 16 or more. */

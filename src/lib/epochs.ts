@@ -9,6 +9,8 @@ const names = [
   'tenants',
   /** Commits that made, changed or ended a proxy. */
   'proxies',
+  /** Commits that asked for asynchronous calls of reactors. */
+  'reactor_runs',
   /** Commits that ended an encryption key of a client. */
   'client_keys',
   /** Commits that made, changed or ended a webhook. */

@@ -5,9 +5,11 @@ interface ErrorKind {
   readonly title: string;
 }
 
+const validation = 'One or more validation errors occurred.';
+
 /** Every failure that a caller can get. The code is the last segment of the problem's `type`. */
 export const errorKinds = {
-  validation_failed: { status: 400, title: 'One or more validation errors occurred.' },
+  validation_failed: { status: 400, title: validation },
   malformed_request: { status: 400, title: 'Malformed request' },
   invalid_proxy_request: { status: 400, title: 'Invalid proxy request' },
   unauthenticated: { status: 401, title: 'Unauthorized' },
@@ -23,6 +25,14 @@ export const errorKinds = {
   too_many_requests: { status: 429, title: 'Too Many Requests' },
   headers_too_large: { status: 431, title: 'Request Header Fields Too Large' },
   internal: { status: 500, title: 'Internal Server Error' },
+  reactor_bad_request: { status: 400, title: validation },
+  reactor_unauthenticated: { status: 401, title: validation },
+  reactor_payment_required: { status: 402, title: validation },
+  reactor_forbidden: { status: 403, title: validation },
+  reactor_unprocessable: { status: 422, title: validation },
+  reactor_rate_limited: { status: 429, title: validation },
+  reactor_failed: { status: 500, title: validation },
+  reactor_unavailable: { status: 503, title: validation },
   integrity: { status: 500, title: 'Stored data failed its integrity check' },
   bad_gateway: { status: 502, title: 'Bad Gateway' },
   unavailable: { status: 503, title: 'Service Unavailable' },

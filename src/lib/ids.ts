@@ -11,6 +11,8 @@ export type TokenId = Brand<string, 'TokenId'>;
 export type TokenIntentId = Brand<string, 'TokenIntentId'>;
 export type ProxyId = Brand<string, 'ProxyId'>;
 export type ClientKeyId = Brand<string, 'ClientKeyId'>;
+export type ReactorId = Brand<string, 'ReactorId'>;
+export type ReactorRunId = Brand<string, 'ReactorRunId'>;
 export type WebhookId = Brand<string, 'WebhookId'>;
 export type EventId = Brand<string, 'EventId'>;
 export type DeliveryId = Brand<string, 'DeliveryId'>;
@@ -47,6 +49,8 @@ export function parseUuid<
     | TokenIntentId
     | ProxyId
     | ClientKeyId
+    | ReactorId
+    | ReactorRunId
     | WebhookId
     | EventId
     | DeliveryId,
@@ -68,6 +72,8 @@ export function newUuid<
     | TokenIntentId
     | ProxyId
     | ClientKeyId
+    | ReactorId
+    | ReactorRunId
     | WebhookId,
 >(random: Random): Id {
   const bytes = random(16);

@@ -16,28 +16,29 @@ const isHopByHop = (name: string) => hopByHop.has(name) || name.startsWith('prox
  * `dropped`, in lower case.
  */
 export function endToEnd(headers: readonly string[], dropped: readonly string[] = []): string[] {
-  const listed = new Set([...dropped, ...valuesOf(headers, 'connection').flatMap(listItems)]);
-  return pairsOf(headers).flatMap(([name, value]) => {
+  const listed = valuesOf(headers, 'connection').flatMap(listItems);
+  const kept: string[] = [];
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const [name = '', value = ''] = [headers[at], headers[at + 1]];
     const lower = name.toLowerCase();
-    return isHopByHop(lower) || listed.has(lower) ? [] : [name, value];
-  });
+    if (isHopByHop(lower) || dropped.includes(lower) || listed.includes(lower)) continue;
+    kept.push(name, value);
+  }
+  return kept;
 }
 
 /** All values of a header, whose name is given in lower case. */
 export function valuesOf(headers: readonly string[], wanted: string): string[] {
-  return pairsOf(headers).flatMap(([name, value]) =>
-    name.toLowerCase() === wanted ? [value] : [],
-  );
+  const values: string[] = [];
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at] ?? '';
+    if (name.length === wanted.length && name.toLowerCase() === wanted) {
+      values.push(headers[at + 1] ?? '');
+    }
+  }
+  return values;
 }
 
 function listItems(value: string): string[] {
   return value.split(',').map((item) => item.trim().toLowerCase());
-}
-
-function pairsOf(headers: readonly string[]): [string, string][] {
-  const pairs: [string, string][] = [];
-  for (let index = 0; index + 1 < headers.length; index += 2) {
-    pairs.push([headers[index] ?? '', headers[index + 1] ?? '']);
-  }
-  return pairs;
 }

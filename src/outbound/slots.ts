@@ -84,23 +84,40 @@ export class Slots {
     else this.#waitingOf.delete(waiting.partition);
   }
 
-  /** Whoever waits longest goes first, unless its place or partition is full. */
+  /**
+   * The partition with the fewest slots goes first, and in it whoever waits longest: a few that hold all slots
+   * with slow requests do not keep out others for longer than one of these takes.
+   */
   #grant(): void {
-    for (const waiting of this.#waiting) {
-      if (this.#total >= this.#limits.totalMax) return;
-      if (!this.#hasRoom(waiting)) continue;
-      this.#leave(waiting);
-      this.#count(waiting, 1);
-      waiting.grant();
+    for (let next = this.#next(); next; next = this.#next()) {
+      this.#leave(next);
+      this.#count(next, 1);
+      next.grant();
     }
   }
 
-  #hasRoom({ place, partition }: SlotRequest): boolean {
+  #next(): Waiting | undefined {
+    let chosen: Waiting | undefined;
+    let fewest = Number.POSITIVE_INFINITY;
+    for (const waiting of this.#waiting) {
+      const taken = this.#takenBy(waiting);
+      if (taken >= fewest || !this.#hasRoom(waiting)) continue;
+      chosen = waiting;
+      fewest = taken;
+    }
+    return chosen;
+  }
+
+  #takenBy({ partition }: SlotRequest): number {
+    return this.#taken.get(partitionKey(partition)) ?? 0;
+  }
+
+  #hasRoom(request: SlotRequest): boolean {
     const { placeMax, partitionMax, totalMax } = this.#limits;
     return (
       this.#total < totalMax &&
-      (this.#taken.get(placeKey(place)) ?? 0) < placeMax &&
-      (this.#taken.get(partitionKey(partition)) ?? 0) < partitionMax
+      (this.#taken.get(placeKey(request.place)) ?? 0) < placeMax &&
+      this.#takenBy(request) < partitionMax
     );
   }
 

@@ -121,6 +121,11 @@ export function decideSending(policy: Policy, subject: AccessSubject): Grant | u
   return whole(decide(policy, 'proxy:invoke', subject));
 }
 
+/** The same for the code of a reactor, which may do with it whatever its author wrote. */
+export function decideReactor(policy: Policy, subject: AccessSubject): Grant | undefined {
+  return whole(decide(policy, 'reactor:invoke', subject) ?? decide(policy, 'token:use', subject));
+}
+
 function whole(grant: Grant | undefined): Grant | undefined {
   return grant && ({ ...grant, transform: 'reveal' } as Grant);
 }

@@ -14,6 +14,8 @@ export interface Reply {
   /** Path of the created resource. */
   readonly location?: string;
   readonly body?: ReplyBody;
+  /** In place of status and body: a response that the tenant's code made. */
+  readonly made?: MadeReply;
   /** In place of a body. It is not stored under an idempotency key: a retry is processed as new. */
   readonly list?: WrittenList;
   /** Where the body holds what will be gone from the vault while the response may be given again. */
@@ -22,6 +24,14 @@ export interface Reply {
   readonly tokens?: ShownTokens;
   /** Where some of the body is for holders of a permission alone: what others are given again. */
   readonly narrower?: NarrowerBody;
+}
+
+export interface MadeReply {
+  /** From 200 to 599. */
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** A text is sent as it is, anything else as JSON; `undefined` for none. */
+  readonly body?: ReplyBody | undefined;
 }
 
 export interface NarrowerBody {

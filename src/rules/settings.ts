@@ -86,6 +86,27 @@ export const quotaRows = {
     unit: 'count',
     meaning: 'tokens in one call of a proxy',
   },
+  reactor_limit: {
+    default: 500,
+    min: 0,
+    max: 10_000,
+    unit: 'count',
+    meaning: 'reactors of the tenant',
+  },
+  reactor_token_limit: {
+    default: 100,
+    min: 1,
+    max: 1000,
+    unit: 'count',
+    meaning: 'tokens in one call of a reactor',
+  },
+  reactor_run_limit: {
+    default: 1000,
+    min: 0,
+    max: 100_000,
+    unit: 'count',
+    meaning: 'asynchronous calls of reactors that have not ended',
+  },
   webhook_limit: {
     default: 20,
     min: 0,

@@ -14,7 +14,8 @@ interface ExplainedTable {
 
 /**
  * The tables whose rows are explained. Search terms follow from tokens and addresses from proxies, stored
- * responses are sealed and forgotten within a day, events are sealed, and the log has its own proof.
+ * responses and calls of reactors are sealed and forgotten within a day, events are sealed, and the log has its
+ * own proof.
  */
 export const explainedTables = {
   tenants: { entity: 'tenant', id: 'tenant_id', by: 'proof' },
@@ -22,6 +23,7 @@ export const explainedTables = {
   api_keys: { entity: 'application_key', id: 'key_id', by: 'proof' },
   sessions: { entity: 'session', id: 'session_id', by: 'proof' },
   proxies: { entity: 'proxy', id: 'proxy_id', by: 'proof' },
+  reactors: { entity: 'reactor', id: 'reactor_id', by: 'proof' },
   client_keys: { entity: 'key', id: 'client_key_id', by: 'proof' },
   webhooks: { entity: 'webhook', id: 'webhook_id', by: 'proof' },
   tokens: { entity: 'token', id: 'token_id', by: 'data' },

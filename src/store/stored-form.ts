@@ -112,6 +112,7 @@ export function tenantNumber(tenant: string): number {
 /** Rows are only found by their tenant, so it was asked for its number before. */
 const tenantsByNumber = new Map<number, string>();
 
+const anyUuid = '00000000-0000-0000-0000-000000000000';
 const uuidMark = 1;
 const uuidBytes = 17;
 const textMark = 2;
@@ -123,12 +124,34 @@ const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$
  * texts do.
  */
 export function idBytes(id: string): Buffer {
-  if (id.length !== 36 || !uuidForm.test(id)) return textBytes(id);
+  return uuidBytesOf(id) ?? textBytes(id);
+}
+
+/** Written out digit by digit, in a quarter of the time of a pattern and a decoder: every read looks for an id. */
+function uuidBytesOf(id: string): Buffer | undefined {
+  if (id.length !== uuidLength) return undefined;
   const bytes = Buffer.allocUnsafe(uuidBytes);
   bytes[0] = uuidMark;
-  bytes.write(id.replaceAll('-', ''), 1, 'hex');
+  for (let at = 0, place = 1; place < uuidBytes; at += 2, place++) {
+    if (hyphensBefore[at] === true && id.charCodeAt(at++) !== hyphen) return undefined;
+    const high = hexDigits[id.charCodeAt(at)] ?? notHex;
+    const low = hexDigits[id.charCodeAt(at + 1)] ?? notHex;
+    if ((high | low) >= notHex) return undefined;
+    bytes[place] = (high << 4) | low;
+  }
   return bytes;
 }
+
+const uuidLength = 36;
+const hyphen = 0x2d;
+/** By the place of a hyphen in a UUID. */
+const hyphensBefore = Array.from({ length: uuidLength }, (_, at) => '-' === anyUuid[at]);
+const notHex = 16;
+/** The values of the digits by their character codes, in lower case alone. */
+const hexDigits = Array.from({ length: 128 }, (_, code) => {
+  const digit = '0123456789abcdef'.indexOf(String.fromCharCode(code));
+  return digit < 0 ? notHex : digit;
+});
 
 function textBytes(text: string): Buffer {
   const length = Buffer.byteLength(text);
@@ -156,8 +179,6 @@ export function idRanges(prefix: string, end: string | undefined): readonly Byte
   const last = Buffer.from(`01${digits.padEnd(32, 'f')}`, 'hex');
   return [texts, { from, to: Buffer.concat([last, Buffer.of(0)]) }];
 }
-
-const anyUuid = '00000000-0000-0000-0000-000000000000';
 
 function prefixOfUuid(prefix: string): boolean {
   return prefix.length <= 36 && uuidForm.test(prefix + anyUuid.slice(prefix.length));

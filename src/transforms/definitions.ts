@@ -2,6 +2,7 @@
 import type { Step } from '../expressions/filters/json-path.ts';
 import type { Findings } from '../lib/findings.ts';
 import { isObject, type Json, type JsonObject } from '../lib/json.ts';
+import { type CodeRuntime, codeForm, isCode, readRuntime } from '../rules/code-runtime.ts';
 import {
   isRegex,
   type Reading,
@@ -44,8 +45,16 @@ export interface AppendHeaderTransform {
   readonly location: string;
 }
 
-export type RequestTransform = TokenizeTransform;
+/** JavaScript of the tenant, run in the sandbox. Whether it can run is found out where it is stored. */
+export interface CodeTransform {
+  readonly type: 'code';
+  readonly code: string;
+  readonly runtime: CodeRuntime;
+}
+
+export type RequestTransform = TokenizeTransform | CodeTransform;
 export type ResponseTransform =
+  | CodeTransform
   | TokenizeTransform
   | MaskTransform
   | AppendJsonTransform
@@ -63,12 +72,15 @@ interface Kind<T> {
   readonly read: Read<T>;
 }
 
-/** The one place where transforms of type `code` are refused: their sandbox is a row like the others. */
-const code: Kind<never> = {
+const code: Kind<CodeTransform> = {
   members: ['code', 'options'],
   options: ['runtime'],
-  read: (_given, { findings, path }) => {
-    findings.add(`${path}.type`, 'code transforms are not supported yet');
+  read: (given, { findings, path, options }) => {
+    const text = given['code'];
+    const place = { findings, path: `${path}.options.runtime`, mayBeAsync: false };
+    const runtime = readRuntime(options['runtime'], place);
+    if (typeof text === 'string' && isCode(text)) return { type: 'code', code: text, runtime };
+    findings.add(`${path}.code`, codeForm);
     return undefined;
   },
 };

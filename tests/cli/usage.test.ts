@@ -1,7 +1,10 @@
 /** How the command line explains itself, and what it says to words that make no sense. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { commands } from '../../src/cli/commands.ts';
@@ -96,7 +99,11 @@ test('a file that is missing and a server that is not there are one line and exi
     ],
     [['export', ...user], key, /: cannot reach http:\/\/localhost:\d+: ECONNREFUSED; /],
     [['export', '--key-file', '/nowhere/at-all'], {}, /ENOENT: no such file/],
-    [['tenant', 'list'], database, /ECONNREFUSED/],
+    [
+      ['tenant', 'list'],
+      database,
+      /: the database cannot be reached: .*ECONNREFUSED.*; check STRONGROOM_DATABASE_URL/,
+    ],
     [['logs', 'verify', '--file', '/nowhere/at-all'], {}, /ENOENT: no such file/],
   ] as const;
   await Promise.all(
@@ -137,4 +144,23 @@ test('zsh and fish know every command and every option', async () => {
       }
     }
   }
+});
+
+test('an export whose file cannot be written ends, whatever the vault still sends', async (t) => {
+  const server = createServer(({ url }, response) => {
+    if (url === '/tokens?size=0') response.end('{"pagination":{"total_items":2}}');
+    // The rest never comes: only the command can end this response.
+    else response.write('{"id":"one"}\n');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const { code, stderr } = await runCommand(
+    ['export', '/nowhere/at-all', '--url', `http://127.0.0.1:${port}`],
+    { STRONGROOM_KEY: 'key_test_pvt_x' },
+  );
+  assert.equal(code, 1);
+  assert.match(stderr, /ENOENT: no such file/);
+  assertOneLine(stderr);
 });

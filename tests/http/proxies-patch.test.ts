@@ -5,13 +5,14 @@ import { test } from 'node:test';
 import { writeCertificate } from '../support/certificate.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { createProxy, leastProxy, sendProxy } from '../support/proxies.ts';
+import { publicEnvironment } from '../support/proxy-calls.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 
 const missing = '00000000-0000-4000-8000-000000000000';
 
 onBothEngines('patching and listing proxies', (engine) => {
-  const newTenant = tenantsOf(engine);
+  const newTenant = tenantsOf(engine, { environment: publicEnvironment });
 
   const patch = (tenant: TestTenant, id: string, body: unknown) =>
     sendProxy(tenant, 'PATCH', `/${id}`, { body });

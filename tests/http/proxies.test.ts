@@ -7,7 +7,8 @@ import { writeCertificate } from '../support/certificate.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { createProxy, destination, leastProxy, sendProxy } from '../support/proxies.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
-import { tenantsOf } from '../support/tenant.ts';
+import { newTenant as newTenantOf, tenantsOf } from '../support/tenant.ts';
+import { managementKey, startVault } from '../support/vault.ts';
 
 const missing = '00000000-0000-4000-8000-000000000000';
 
@@ -144,6 +145,26 @@ onBothEngines('proxies', (engine) => {
       assert.equal((await sendProxy(tenant, method, `/${id}`)).status, 404);
     }
     await createProxy(tenant, { proxy_host: 'deleted.example.com' });
+  });
+
+  test('a vault that does not know its host lets its first tenant alone give hosts to proxies', async (t) => {
+    const vault = await startVault(t, engine);
+    const other = await newTenantOf(vault);
+    const { id } = await createProxy(other);
+    const body = { ...leastProxy, proxy_host: 'vault.example.com' };
+    for (const [method, path] of [
+      ['POST', ''],
+      ['PUT', `/${id}`],
+      ['PATCH', `/${id}`],
+    ] as const) {
+      const refused = await sendProxy(other, method, path, { body });
+      assert.equal(refused.status, 400, refused.text);
+      assert.match(refused.body.errors.proxy_host[0], /STRONGROOM_PUBLIC_URL/);
+    }
+    assert.equal((await other.rows('proxies')).length, 1);
+    assert.equal((await other.rows('proxy_addresses')).length, 1);
+    const first = await vault.send('POST', '/proxies', { key: managementKey, body });
+    assert.equal(first.status, 201, first.text);
   });
 
   test('409: a host of another proxy, of whatever tenant; nothing is written', async () => {

@@ -110,6 +110,34 @@ onBothEngines('Calling a proxy', (engine) => {
     assert.equal((await call('OPTIONS', '/s', { headers: preflight })).status, 204);
   });
 
+  test('the trailers of a response come after its body', async () => {
+    const tenant = await newTenant();
+    const { key } = await createProxy(tenant, { destination_url: url });
+    destination.behave(chunked(['in ', 'parts'], ['X-Sum: 7']));
+    const { socket, answer: text } = await connectTo(tenant.vault.url);
+    const own = [`SVC-API-KEY: ${tenant.key}`, `SVC-PROXY-KEY: ${key}`, 'Connection: close'];
+    socket.write(`${['GET /proxy HTTP/1.1', 'Host: localhost', ...own].join('\r\n')}\r\n\r\n`);
+    assert.match(await text, /\r\n0\r\nX-Sum: 7\r\n\r\n$/);
+  });
+
+  test('400: a body with another transfer coding than chunks, which would be lost; nothing is sent', async () => {
+    const tenant = await newTenant();
+    const { key } = await createProxy(tenant, { destination_url: url });
+    destination.behave(answer());
+    const before = destination.requests.length;
+    const own = [`SVC-API-KEY: ${tenant.key}`, `SVC-PROXY-KEY: ${key}`, 'Connection: close'];
+    for (const [coding, expected] of [
+      ['gzip, chunked', /^HTTP\/1\.1 400 .*"transfer-encoding":\["must be chunked alone/s],
+      ['Chunked', /^HTTP\/1\.1 200 /],
+    ] as const) {
+      const { socket, answer: text } = await connectTo(tenant.vault.url);
+      const head = ['POST /proxy HTTP/1.1', 'Host: localhost', `Transfer-Encoding: ${coding}`];
+      socket.write(`${[...head, ...own].join('\r\n')}\r\n\r\n2\r\nab\r\n0\r\n\r\n`);
+      assert.match(await text, expected, coding);
+    }
+    assert.equal(destination.requests.length, before + 1);
+  });
+
   test('passes bodies of any size as streams, binary ones and text without expressions', async () => {
     const tenant = await newTenant();
     const call = await proxyOf(tenant, { destination_url: url });

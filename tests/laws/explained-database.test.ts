@@ -133,8 +133,8 @@ async function live(tenant: TestTenant): Promise<void> {
   await tenant.send('POST', '/sessions', { key: open });
   const grant = { nonce: session.body.nonce, permissions: ['token:create'] };
   assert.equal((await tenant.send('POST', '/sessions/authorize', { body: grant })).status, 200);
-  const proxy = await createProxy(tenant, { proxy_host: 'lived.example.com' });
-  await sendProxy(tenant, 'PATCH', `/${proxy.id}`, { body: { proxy_host: null } });
+  const proxy = await createProxy(tenant, { name: 'lived' });
+  await sendProxy(tenant, 'PATCH', `/${proxy.id}`, { body: { timeout: 5 } });
   await createProxy(tenant, { name: 'altered' });
   await sendProxy(tenant, 'DELETE', `/${(await createProxy(tenant)).id}`);
   await setQuota(vault, tenant, { cvc_retention: minute });

@@ -56,6 +56,19 @@ test('whoever waits longest goes first, and a full place holds up no other', asy
   assert.equal(granted.length, 4);
 });
 
+test('who holds the fewest slots goes first, so nobody who holds many keeps out others', async () => {
+  const { granted, take } = taking();
+  const [release] = [await take('a x'), await take('a y'), await take('a z'), await take('b x')];
+  const waiting = [take('a w'), take('b y'), take('c x')];
+  await microtasks();
+  release();
+  await microtasks();
+  assert.deepEqual(granted.slice(4), ['c x']);
+  (await waiting[2])?.();
+  await microtasks();
+  assert.deepEqual(granted.slice(5), ['b y']);
+});
+
 test('a request that is given up while it waits takes no slot', async () => {
   const { granted, take } = taking();
   const [release] = [await take('a x'), await take('a x')];

@@ -8,6 +8,9 @@ import type { Lender } from './temporary.ts';
 import type { Given, TestTenant } from './tenant.ts';
 import type { Received, Sent } from './vault.ts';
 
+/** With which every tenant can give its proxies a host. */
+export const publicEnvironment = { STRONGROOM_PUBLIC_URL: 'https://vault.example.com' };
+
 export interface Called {
   readonly destination: Destination;
   /** Its address by a name: proxies have no addresses. */
@@ -26,7 +29,11 @@ export async function startCalled(t: Lender, options?: DestinationOptions): Prom
   return {
     destination,
     url: `https://${host}`,
-    environment: { STRONGROOM_OUTBOUND_ALLOW: host, STRONGROOM_OUTBOUND_CA: file },
+    environment: {
+      ...publicEnvironment,
+      STRONGROOM_OUTBOUND_ALLOW: host,
+      STRONGROOM_OUTBOUND_CA: file,
+    },
   };
 }
 

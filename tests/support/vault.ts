@@ -113,7 +113,7 @@ export async function startVault(
     ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
   });
   // No job of the vault's own comes between the first steps of a test.
-  await jobs.ran(jobsOf(running.vault).length);
+  await jobs.ran(jobsOf(running.vault, undefined, running.vault.reactorRuns).length);
   let stopped: Promise<void> | undefined;
   const stop = () => {
     stopped ??= running.stop();

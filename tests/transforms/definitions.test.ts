@@ -70,13 +70,47 @@ describe('valid transforms', () => {
   });
 });
 
+describe('a transform of type code', () => {
+  it('has a runtime of its own, or the default one', () => {
+    const runtime = { image: 'node22', timeout: 30, permissions: ['token:read'] };
+    const [plain, given] = [
+      parsed(parseRequestTransforms, [{ code: 'x'.repeat(50_000) }])[0],
+      parsed(parseRequestTransforms, [{ type: 'code', code: 'x', options: { runtime } }])[0],
+    ];
+    assert.ok(plain?.type === 'code' && given?.type === 'code');
+    assert.deepEqual(plain.runtime, {
+      image: 'node-bt',
+      async: false,
+      dependencies: {},
+      resolutions: {},
+      timeout: null,
+      warm_concurrency: 0,
+      resources: 'standard',
+      permissions: [],
+    });
+    assert.deepEqual(given.runtime, { ...plain.runtime, ...runtime });
+  });
+});
+
 describe('a response transform is refused', () => {
   const json = (options: Json) => append('append_json', options);
   const header = (options: Json) => append('append_header', options);
   const refused: readonly (readonly [what: string, given: Json, path: string, message: RegExp])[] =
     [
-      ['code', { type: 'code', code: 'x' }, '.type', /^code transforms are not supported yet$/],
-      ['without a type it is code', { code: 'x' }, '.type', /not supported yet/],
+      ['no code', { type: 'code' }, '.code', /must have 1 to 50000 valid Unicode characters/],
+      ['code that is too long', { code: 'x'.repeat(50_001) }, '.code', /1 to 50000/],
+      [
+        'code that nobody waits for',
+        { code: 'x', options: { runtime: { image: 'node22', async: true } } },
+        '.options.runtime.async',
+        /is for reactors alone/,
+      ],
+      [
+        'a runtime of another image',
+        { code: 'x', options: { runtime: { dependencies: {} } } },
+        '.options.runtime.dependencies',
+        /needs the image node22/,
+      ],
       ['another type', { type: 'constructor' }, '.type', /must be one of code, mask, tokenize/],
       ['a type that is no text', { type: 1 }, '.type', /must be one of/],
       ['no object', 'x', '', /must be an object/],
@@ -239,7 +273,7 @@ describe('a list is refused', () => {
   });
 
   it('for two of type code', () => {
-    const errors = errorsOf(parseRequestTransforms, [{ type: 'code' }, { code: 'x' }]);
+    const errors = errorsOf(parseRequestTransforms, [{ type: 'code', code: 'x' }, { code: 'x' }]);
     assert.match(String(errors['request_transforms']), /at most one transform of type code/);
   });
 });

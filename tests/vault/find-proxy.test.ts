@@ -5,6 +5,7 @@ import { inspect } from 'node:util';
 import { createProxyFinder, type FoundProxy } from '../../src/vault/proxies/find.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { createProxy, sendProxy } from '../support/proxies.ts';
+import { publicEnvironment } from '../support/proxy-calls.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
 import { startVault, type TestVault } from '../support/vault.ts';
 
@@ -61,7 +62,7 @@ async function alertsOf(tenant: TestTenant, id: string): Promise<number> {
 
 onBothEngines('the proxy of a call', (engine) => {
   test('is found by its key and by its host, with all that a call needs', async (t) => {
-    const vault = await startVault(t, engine);
+    const vault = await startVault(t, engine, { environment: publicEnvironment });
     const tenant = await newTenant(vault);
     const { id, key } = await createProxy(tenant, {
       destination_url: 'https://psp.example.com/v1//',
@@ -108,12 +109,15 @@ onBothEngines('the proxy of a call', (engine) => {
 
   test('is as the last commit left it, at once on its server and within a second on others', async (t) => {
     const place = await engine.place(t);
-    const vault = await startVault(t, engine, { place });
+    const vault = await startVault(t, engine, { place, environment: publicEnvironment });
     const tenant = await newTenant(vault);
     const { id, key } = await createProxy(tenant, { proxy_host: 'moving.example.com' });
     const own = finderOf(vault);
     // On the embedded engine there is one server; the other one here stands for it as well.
-    const other = engine.name === 'postgres' ? await startVault(t, engine, { place }) : vault;
+    const other =
+      engine.name === 'postgres'
+        ? await startVault(t, engine, { place, environment: publicEnvironment })
+        : vault;
     const elsewhere = finderOf(other);
     const later = () => other.clock.advance(laterMs);
     assert.equal(proxyIn(await own.byKey(key, origin)).timeoutMs, 25_000);
@@ -147,7 +151,7 @@ onBothEngines('the proxy of a call', (engine) => {
   });
 
   test('is refused with an alert when any of its columns was altered in the database', async (t) => {
-    const vault = await startVault(t, engine);
+    const vault = await startVault(t, engine, { environment: publicEnvironment });
     const tenant = await newTenant(vault);
     const other = await createProxy(tenant);
     const body = `(select body from proxies where proxy_id = '${other.id}')`;
@@ -166,7 +170,7 @@ onBothEngines('the proxy of a call', (engine) => {
   });
 
   test('is not another one because the directory was altered in the database', async (t) => {
-    const vault = await startVault(t, engine);
+    const vault = await startVault(t, engine, { environment: publicEnvironment });
     const [tenant, victim] = [await newTenant(vault), await newTenant(vault)];
     const own = await createProxy(tenant);
     await createProxy(victim, { proxy_host: 'victim.example.com' });

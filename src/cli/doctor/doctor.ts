@@ -74,6 +74,8 @@ function describe(findings: readonly Finding[]): string {
     `${status.padEnd(8)} ${check.padEnd(14)} ${message}`,
     ...(advice === undefined ? [] : [`${indent}${advice}`]),
   ]);
-  const sum = `${count('ok')} ok, ${count('warning')} warnings, ${count('problem')} problems`;
+  const number = (status: 'warning' | 'problem') =>
+    `${count(status)} ${status}${count(status) === 1 ? '' : 's'}`;
+  const sum = `${count('ok')} ok, ${number('warning')}, ${number('problem')}`;
   return `${[...lines, sum].join('\n')}\n`;
 }

@@ -26,12 +26,19 @@ const sqliteError = 'ERR_SQLITE_ERROR';
 
 const takenAdvice = '; stop what listens there, or set STRONGROOM_PORT to a free port';
 
+/** A vault that cannot be reached has an error of its own, so what remains is the database. */
+const unreached = 'the database cannot be reached';
+const databaseAdvice = 'check STRONGROOM_DATABASE_URL, and that PostgreSQL runs there';
+
 export function explain(error: unknown): string {
   if (error instanceof VaultError) return explainAttributes(error) ?? publicText(error);
   // Of a name with several addresses; each of them failed.
   if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0]);
   if (!(error instanceof Error)) return reasonOf(error);
   if ('code' in error && error.code === 'EADDRINUSE') return `${error.message}${takenAdvice}`;
+  if ('syscall' in error && /^(?:connect|getaddrinfo)$/.test(String(error.syscall))) {
+    return `${unreached}: ${error.message}; ${databaseAdvice}`;
+  }
   // What the operating system refuses, it says of a file or an address.
   if (operatorErrors.has(error.name) || 'syscall' in error) return error.message;
   const code = 'code' in error ? String(error.code) : '';

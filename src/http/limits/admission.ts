@@ -4,7 +4,6 @@ import type { Clock } from '../../lib/clock.ts';
 import { attemptOf } from '../../rules/attempted-route.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { type Effect, perform } from '../../rules/operation.ts';
-import type { Permission } from '../../rules/permissions.ts';
 import { holds } from '../../rules/policy.ts';
 import { forbid, refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
@@ -21,10 +20,7 @@ export interface AdmissionOptions {
 }
 
 /** What is admitted: a route, or the call of a proxy. */
-export interface Admitted extends Pick<Route, 'method' | 'path' | 'permission' | 'kinds'> {
-  /** Serves as well as `permission`. */
-  readonly alternative?: Permission;
-}
+export type Admitted = Pick<Route, 'method' | 'path' | 'permission' | 'alternative' | 'kinds'>;
 
 export interface Admission {
   /** Whom limits count, by the headers alone and by the caller once there is one. */

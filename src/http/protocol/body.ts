@@ -2,8 +2,9 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { invalid, VaultError } from '../../lib/errors.ts';
+import { isNestedDeeper } from '../../lib/json.ts';
 import type { Exchange } from './exchange.ts';
-import { bodyNestingMax, deepAttributeOf, isNestedDeeper } from './nesting.ts';
+import { bodyNestingMax, deepAttributeOf } from './nesting.ts';
 import { linesMediaType, type Route } from './route.ts';
 
 export const bodyBytesMax = 1_048_576;

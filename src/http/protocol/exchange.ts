@@ -112,7 +112,7 @@ export class Exchange {
       const pairs = trailers();
       if (pairs.length > 0) response.addTrailers(pairsOf(pairs));
     });
-    pipeline(body, response, () => undefined);
+    pour(body, response);
     // With the first bytes of the body, unless the headers are all that comes for a while.
     setImmediate(() => response.flushHeaders());
   }
@@ -129,6 +129,18 @@ export class Exchange {
     }
     return -1;
   }
+}
+
+/** As `pipeline` does, whose other services cost as much as all else of a small response. */
+function pour(body: Readable, response: ServerResponse): void {
+  const end = () => {
+    if (!body.readableEnded) response.destroy();
+  };
+  body.once('error', end).once('close', end);
+  response.once('close', () => body.destroy());
+  // It may have failed already.
+  if (body.destroyed) end();
+  else body.pipe(response);
 }
 
 function pairsOf(flat: readonly string[]): [string, string][] {

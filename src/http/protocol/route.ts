@@ -21,6 +21,8 @@ interface Declared<P extends TSchema, Q extends TSchema, B extends TSchema> {
   readonly summary: string;
   /** Held by the caller at least somewhere, or `any key`. What it may touch is decided by the rules. */
   readonly permission: Permission | 'any key';
+  /** Serves as well as `permission`. */
+  readonly alternative?: Permission;
   /** The kinds of keys the route is for, where that is what decides. */
   readonly kinds?: readonly HolderKind[];
   readonly params?: P;

@@ -2,6 +2,7 @@
 import type { Caller } from '../../rules/caller.ts';
 import type { Reply } from '../../rules/reply.ts';
 import { type Exchange, jsonMediaType } from './exchange.ts';
+import { sendMade } from './made-response.ts';
 import type { WholeRoute } from './route.ts';
 import type { Serialize } from './serialization.ts';
 import type { Streaming } from './streaming.ts';
@@ -25,8 +26,9 @@ export interface Sending {
 export type Send = (result: Reply, sending: Sending) => Promise<void>;
 
 export function createSend({ publicUrl = '', streaming }: SendingOptions): Send {
-  return async ({ status, location, body, list }, sending) => {
+  return async ({ status, location, body, list, made }, sending) => {
     const { exchange, route, serialize } = sending;
+    if (made) return sendMade(exchange, made);
     if (list) return streaming.answerList({ ...sending, list });
     if (location !== undefined) exchange.setHeader('location', `${publicUrl}${location}`);
     if (body === undefined) return exchange.send(status);

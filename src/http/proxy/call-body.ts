@@ -5,7 +5,7 @@ import {
   formOf,
   hasExpressions,
 } from '../../expressions/request-texts/forms.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { invalid, VaultError } from '../../lib/errors.ts';
 import type { CallBody } from '../../vault/proxy-calls/proxy-call.ts';
 import { bytesOf, connectionEnded } from '../protocol/body.ts';
 import type { Exchange } from '../protocol/exchange.ts';
@@ -25,7 +25,7 @@ export interface CallBodyOptions {
 }
 
 /**
- * @throws VaultError `overloaded` from `hold`,
+ * @throws VaultError `validation_failed` for a body with a transfer coding besides chunks, `overloaded` from `hold`,
  * `body_too_large` for a body with expressions. Where the first of them comes after
  * {@link bodyWithExpressionsBytesMax} bytes, the stream fails with that.
  */
@@ -34,6 +34,7 @@ export async function readCallBody(
   { streaming, literal, hold }: CallBodyOptions,
 ): Promise<CallBody> {
   const { request, headers } = exchange;
+  requireChunkedAlone(headers);
   if (!hasBody(headers)) return { content: undefined, form: undefined, ...whole };
   const form = literal || isEncoded(headers) ? undefined : formOf(headers['content-type']);
   const length = Number(headers['content-length']);
@@ -51,6 +52,13 @@ export async function readCallBody(
     exchange.setHeader('connection', 'close');
     throw error instanceof VaultError ? error : connectionEnded();
   }
+}
+
+/** A coding below the chunks would be lost on the way: it is the connection's, and bodies are sent on as they are. */
+function requireChunkedAlone({ 'transfer-encoding': codings }: Exchange['headers']): void {
+  if (codings === undefined || codings.trim().toLowerCase() === 'chunked') return;
+  const message = 'must be chunked alone; a compressed body has a Content-Encoding';
+  throw invalid('transfer-encoding', message);
 }
 
 function hasBody(headers: Exchange['headers']): boolean {

@@ -90,7 +90,8 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     });
     const gone = new AbortController();
     streaming.passOn(exchange, () => {
-      gone.abort();
+      // What has come to its end needs no error with all that leads to it.
+      if (!exchange.response.writableFinished) gone.abort();
       release();
       if (body.content instanceof Readable) body.content.destroy();
     });

@@ -1,6 +1,7 @@
 /** The response to a call: the destination's, with what the vault adds to it. */
 import type { ProxyAnswer } from '../../vault/proxy-calls/proxy-call.ts';
 import { type Exchange, originOf } from '../protocol/exchange.ts';
+import { headersOfHost } from '../protocol/headers-of-host.ts';
 
 /** Nothing of the destination's is lost: what the vault says beside it goes under names that are free. */
 export function passOn(exchange: Exchange, answer: ProxyAnswer, isOnOwnHost: boolean): void {
@@ -8,25 +9,18 @@ export function passOn(exchange: Exchange, answer: ProxyAnswer, isOnOwnHost: boo
   exchange.pass({ ...answer, headers: headersOf(exchange, { ...answer, headers: passed }) });
 }
 
-/** What speaks for the whole host, or lets caches between give the response to others, is the vault's to say. */
-const ofHost: ReadonlySet<string> = new Set([
-  ...['strict-transport-security', 'public-key-pins', 'public-key-pins-report-only', 'alt-svc'],
-  ...['clear-site-data', 'service-worker-allowed', 'origin-agent-cluster', 'accept-ch'],
-  ...['critical-ch', 'nel', 'report-to', 'reporting-endpoints'],
-  ...['cache-control', 'expires', 'pragma', 'surrogate-control', 'cdn-cache-control'],
-]);
-
 /** Pages of a destination run in an origin of their own, and browsers store no cookies for the vault. */
 function forOwnHost({ headers: sent }: Exchange, headers: readonly string[]): string[] {
   const isBrowser = sent['sec-fetch-site'] !== undefined;
   const passed = headers.filter((_, at) => {
     const name = headers[at - (at % 2)]?.toLowerCase() ?? '';
-    return !ofHost.has(name) && !(isBrowser && name === 'set-cookie');
+    return !headersOfHost.has(name) && !(isBrowser && name === 'set-cookie');
   });
   return [...passed, 'content-security-policy', 'sandbox'];
 }
 
-function headersOf(exchange: Exchange, { status, headers }: ProxyAnswer): string[] {
+function headersOf(exchange: Exchange, answer: ProxyAnswer): string[] {
+  const { headers, destinationStatus = answer.status } = answer;
   const { dialect, traceId } = originOf(exchange);
   const prefix = dialect.toLowerCase();
   const statusName = `${prefix}-proxy-destination-status`;
@@ -36,8 +30,7 @@ function headersOf(exchange: Exchange, { status, headers }: ProxyAnswer): string
   const added = [
     names.has(traceName) ? `${prefix}-proxy-trace-id` : traceName,
     traceId,
-    statusName,
-    String(status),
+    ...(destinationStatus === null ? [] : [statusName, String(destinationStatus)]),
   ];
   const crossesOrigins = names.values().some((name) => name.startsWith('access-control-'));
   const own = exchange.headersToSend;

@@ -4,13 +4,17 @@ import type { WebhookKey } from '../../crypto/webhook-signatures.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { AllowList } from '../../outbound/allow-list.ts';
+import type { Forward } from '../../outbound/forward.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { OpenEncrypted } from '../../vault/client-keys/open-encrypted.ts';
+import type { CodeEngine } from '../../vault/code/engine.ts';
 import type { Enrichments } from '../../vault/enrichments/enrichments.ts';
 import type { PageEnds } from '../../vault/logs/list.ts';
 import type { ProxyFinder } from '../../vault/proxies/find.ts';
+import type { AdmitLog } from '../../vault/reactor-calls/stored-logs.ts';
 import type { TokenReading } from '../../vault/tokens/read.ts';
 import type { OpenRoute, Route } from '../protocol/route.ts';
+import { readTokenPatch, readTokenRequest } from '../protocol/token-request.ts';
 import { accessRoutes } from './access.ts';
 import { applicationKeyRoutes } from './application-keys.ts';
 import { applicationRoutes } from './applications.ts';
@@ -20,6 +24,8 @@ import { enrichmentRoutes } from './enrichments.ts';
 import { healthRoutes } from './health.ts';
 import { logRoutes } from './logs.ts';
 import { proxyRoutes } from './proxies.ts';
+import { reactorCallRoutes } from './reactor-calls.ts';
+import { reactorRoutes } from './reactors.ts';
 import { sessionRoutes } from './sessions.ts';
 import { tenantRoutes } from './tenants.ts';
 import { tokenIntentRoutes } from './token-intents.ts';
@@ -40,6 +46,9 @@ export interface RouteTools extends TokenReading {
   readonly proxies: ProxyFinder;
   readonly openEncrypted: OpenEncrypted;
   readonly signingKey: () => Promise<WebhookKey>;
+  readonly code: CodeEngine;
+  readonly forward: Forward;
+  readonly admitLog: AdmitLog;
   /** The vault's own, as clients call it, where the operator says it. */
   readonly ownHost: string | undefined;
   /** The operator's own hosts, to which the vault may send. */
@@ -64,6 +73,8 @@ export function routesOf(tools: RouteTools): Routes {
     ...applicationRoutes(tools),
     ...applicationKeyRoutes(tools),
     ...proxyRoutes(tools),
+    ...reactorRoutes(tools),
+    ...reactorCallRoutes({ ...tools, readRequest: readTokenRequest, readPatch: readTokenPatch }),
     ...clientKeyRoutes(tools),
     ...webhookRoutes(tools),
     ...accessRoutes(tools),

@@ -12,6 +12,7 @@ const throughLetters = {
   update: 'u',
   replay: 'y',
   proxy: 'p',
+  reactor: 'r',
 } as const;
 
 export type Shown = keyof typeof shownLetters;

@@ -53,21 +53,37 @@ export type EntryFacts = Omit<StatedEntry, 'tenant_id' | 'event'>;
  * an integer or null. Most entries change nothing, and have no last element.
  */
 export function textOf(entry: LogEntry, state: string | null): string {
-  const facts = [
-    entry.actor_id,
-    entry.actor_type,
-    entry.origin,
-    entry.entity_type,
-    entry.operation,
-    entry.message,
-    entry.result,
-    entry.disclosure,
-    entry.created_at,
-    entry.entity_id,
-    entry.trace_id,
-  ];
-  if (state !== null) facts.push(state);
-  return JSON.stringify(facts);
+  const { created_at, entity_id, trace_id } = entry;
+  const rest = state === null ? [entity_id, trace_id] : [entity_id, trace_id, state];
+  return `${beginningOf(entry)},${created_at},${JSON.stringify(rest).slice(1)}`;
+}
+
+type RepeatedFacts = Omit<LogEntry, 'tenant_id' | 'created_at' | 'entity_id' | 'trace_id'>;
+
+let latest: { readonly facts: RepeatedFacts; readonly text: string } | undefined;
+
+/** What one caller does again and again differs in the last facts alone. */
+function beginningOf(facts: RepeatedFacts): string {
+  if (latest === undefined || !isAlike(latest.facts, facts)) {
+    const { actor_id, actor_type, origin, entity_type } = facts;
+    const { operation, message, result, disclosure } = facts;
+    const all = [actor_id, actor_type, origin, entity_type, operation, message, result, disclosure];
+    latest = { facts, text: JSON.stringify(all).slice(0, -1) };
+  }
+  return latest.text;
+}
+
+function isAlike(one: RepeatedFacts, other: RepeatedFacts): boolean {
+  return (
+    one.actor_id === other.actor_id &&
+    one.operation === other.operation &&
+    one.entity_type === other.entity_type &&
+    one.disclosure === other.disclosure &&
+    one.message === other.message &&
+    one.result === other.result &&
+    one.origin === other.origin &&
+    one.actor_type === other.actor_type
+  );
 }
 
 /** Reads {@link textOf}; `undefined` for anything that it would not have written. */

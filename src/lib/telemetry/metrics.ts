@@ -29,7 +29,7 @@ export interface Exposition {
 }
 
 export interface Metrics
-  extends Pick<ThreadMetrics, 'count' | 'request' | 'proxyCall' | 'delivery'> {
+  extends Pick<ThreadMetrics, 'count' | 'request' | 'proxyCall' | 'reactorCall' | 'delivery'> {
   expose(): Promise<Exposition>;
 }
 

@@ -53,6 +53,12 @@ export interface DeliveryFacts {
   readonly outcome: 'delivered' | 'retried' | 'failed';
 }
 
+export interface ReactorCallFacts {
+  readonly reactor: string;
+  readonly outcome: 'completed' | 'failed';
+  readonly seconds: number;
+}
+
 /** All that was counted, as data that can cross to another thread. */
 export type Counts = readonly MetricObjectWithValues<MetricValue<string>>[];
 
@@ -62,6 +68,7 @@ export interface ThreadMetrics {
   proxyCall(facts: ProxyCallFacts): void;
   /** An attempt to deliver an event is over. */
   delivery(facts: DeliveryFacts): void;
+  reactorCall(facts: ReactorCallFacts): void;
   /** A group of changes was committed. */
   group(group: ObservedGroup): void;
   /** From now on also shows what waits in this store; none does once it is closed. */
@@ -73,6 +80,8 @@ export interface ThreadMetrics {
 const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 /** Bounds in seconds for other hosts, up to the longest timeout of a proxy. */
 const callBuckets = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60];
+/** Bounds in seconds for code, up to the longest time that an asynchronous call may take. */
+const runBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 300, 900];
 const groupBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 export function createThreadMetrics(): ThreadMetrics {
@@ -98,6 +107,13 @@ export function createThreadMetrics(): ThreadMetrics {
     labelNames: ['webhook', 'outcome'],
     registers,
   });
+  const runs = new Histogram({
+    name: 'strongroom_reactor_call_duration_seconds',
+    help: 'Time that the code of a reactor took, with its wait for a process',
+    labelNames: ['reactor', 'outcome'],
+    buckets: runBuckets,
+    registers,
+  });
   const byName = new Map<CounterName, Counter>();
   for (const [name, help] of Object.entries(counters)) {
     byName.set(
@@ -112,6 +128,7 @@ export function createThreadMetrics(): ThreadMetrics {
     proxyCall: ({ proxy, status, seconds }) =>
       calls.observe({ proxy, status: classOf(status) }, seconds),
     delivery: ({ webhook, outcome }) => deliveries.inc({ webhook, outcome }),
+    reactorCall: ({ reactor, outcome, seconds }) => runs.observe({ reactor, outcome }, seconds),
     group: groupObserver(registers),
     watchStore: (state) => watchStore(registers, state),
     counts: () => registry.getMetricsAsJSON(),

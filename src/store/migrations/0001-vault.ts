@@ -95,6 +95,35 @@ export function vault(types: ColumnTypes): string[] {
       constraint proxy_addresses_key primary key (address)
     ) ${strict}`,
     'create index proxy_addresses_by_owner on proxy_addresses (tenant_id, proxy_id)',
+    `create table reactors (
+      tenant_id ${text} not null,
+      reactor_id ${text} not null,
+      version ${integer} not null,
+      name ${text} not null,
+      body ${bytes} not null,
+      created_by ${text} not null,
+      created_at ${integer} not null,
+      modified_by ${text},
+      modified_at ${integer},
+      proof ${text} not null,
+      constraint reactors_key primary key (tenant_id, reactor_id)
+    ) ${strict}`,
+    `create table reactor_runs (
+      tenant_id ${text} not null,
+      run_id ${text} not null,
+      reactor_id ${text} not null,
+      version ${integer} not null,
+      body ${bytes} not null,
+      due_at ${integer},
+      created_at ${integer} not null,
+      expires_at ${integer} not null,
+      constraint reactor_runs_key primary key (tenant_id, run_id)
+    ) ${strict}`,
+    // Also the order in which the logs of a reactor's calls are listed.
+    `create index reactor_runs_by_owner on reactor_runs
+      (tenant_id, reactor_id, created_at, run_id)`,
+    'create index reactor_runs_by_due on reactor_runs (tenant_id, due_at) where due_at is not null',
+    'create index reactor_runs_by_expiry on reactor_runs (tenant_id, expires_at)',
     `create table client_keys (
       tenant_id ${text} not null,
       client_key_id ${text} not null,

@@ -1,9 +1,9 @@
 /** Queries about proxies. */
-import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { ProxyId, TenantId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
+import { named } from './named.ts';
 
 export interface ProxyFilter {
   readonly tenant: TenantId;
@@ -58,10 +58,4 @@ export function proxyPage({
       eb(refTuple('created_at', 'proxy_id'), '<', tuple(...after)),
     );
   };
-}
-
-/** The engines differ in whether `like` tells cases apart, so both sides are in lower case. */
-function named(name: string): RawBuilder<SqlBool> {
-  const pattern = name.replace(/[\\%_]/g, '\\$&').replace(/\*+/g, '%');
-  return sql`lower(name) like lower(${pattern}) escape '\\'`;
 }

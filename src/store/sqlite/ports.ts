@@ -1,8 +1,7 @@
 /** The writer's ports: the groups that wait on all of them become one transaction. */
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import type { FlatChange } from '../change.ts';
 import { groupMax, monotonicMs, weightOf } from '../commit/queue.ts';
-import type { WireGroup, WireOutcome } from './wire.ts';
+import type { WireGroup, WireReply } from './wire.ts';
 
 interface Arrived extends WireGroup {
   readonly port: MessagePort;
@@ -14,8 +13,8 @@ export interface Ports {
   close(): void;
 }
 
-/** @param commit one transaction: an outcome for each change of the group, in their order. */
-export function servePorts(commit: (group: WireGroup) => readonly WireOutcome[]): Ports {
+/** @param commit one transaction. */
+export function servePorts(commit: (group: WireGroup) => WireReply): Ports {
   const ports = new Set<MessagePort>();
   let waiting: Arrived[] = [];
 
@@ -28,8 +27,8 @@ export function servePorts(commit: (group: WireGroup) => readonly WireOutcome[])
   }
 
   function serve(groups: readonly Arrived[]): void {
-    for (const [at, outcomes] of commitTogether(commit, groups).entries()) {
-      groups[at]?.port.postMessage(outcomes);
+    for (const [at, reply] of commitTogether(commit, groups).entries()) {
+      groups[at]?.port.postMessage(reply);
     }
   }
 
@@ -55,14 +54,19 @@ export function servePorts(commit: (group: WireGroup) => readonly WireOutcome[])
 }
 
 /** So many of the groups, the first ones, make one transaction: bounded as each of them is by itself. */
-function groupsInOne(groups: readonly Pick<WireGroup, 'changes'>[]): number {
+function groupsInOne(groups: readonly Pick<WireGroup, 'changes' | 'notes'>[]): number {
   if (groups.length < 2) return groups.length;
   const sum = { changes: 0, rows: 0, bytes: 0 };
-  for (const [at, { changes }] of groups.entries()) {
+  for (const [at, { changes, notes }] of groups.entries()) {
     sum.changes += changes.length;
     for (const { rows, bytes } of changes.map(weightOf)) {
       sum.rows += rows;
       sum.bytes += bytes;
+    }
+    for (const { times, texts } of notes) {
+      sum.changes += times.length;
+      sum.rows += times.length;
+      sum.bytes += texts.length;
     }
     const isFull =
       sum.changes > groupMax.changes || sum.rows > groupMax.rows || sum.bytes > groupMax.bytes;
@@ -72,24 +76,27 @@ function groupsInOne(groups: readonly Pick<WireGroup, 'changes'>[]): number {
 }
 
 function commitTogether(
-  commit: (group: WireGroup) => readonly WireOutcome[],
+  commit: (group: WireGroup) => WireReply,
   groups: readonly WireGroup[],
-): readonly (readonly WireOutcome[])[] {
+): readonly WireReply[] {
   const [only] = groups;
   if (only && groups.length === 1) return [commit(only)];
-  const changes: FlatChange[] = groups.flatMap((group) => group.changes);
-  const giveUpAt = Math.min(...groups.map((group) => group.giveUpAt));
+  const changes = groups.flatMap((group) => group.changes);
+  const notes = groups.flatMap((group) => group.notes);
   const provers = groups.flatMap((group) => group.provers);
-  const outcomes = commit({ changes, provers, giveUpAt });
+  const giveUpAt = Math.min(...groups.map((group) => group.giveUpAt));
+  const reply = commit({ changes, notes, provers, giveUpAt });
+  if (reply === 'done') return groups.map(() => reply);
   // The time of one ran out, which leaves the others what they have.
   const hasRunOut = monotonicMs() >= giveUpAt;
-  if (hasRunOut && outcomes.every(({ unavailable }) => unavailable !== undefined)) {
+  const all = [...reply.outcomes, reply.notes];
+  if (hasRunOut && all.every(({ unavailable }) => unavailable !== undefined)) {
     return groups.map(commit);
   }
-  let done = 0;
+  let replied = 0;
   return groups.map((group) => {
-    const from = done;
-    done += group.changes.length;
-    return outcomes.slice(from, done);
+    const from = replied;
+    replied += group.changes.length;
+    return { outcomes: reply.outcomes.slice(from, replied), notes: reply.notes };
   });
 }

@@ -4,14 +4,23 @@ import type { Prover } from '../../lib/log-chain/proof.ts';
 import type { FlatChange, Precondition, RowOperation } from '../change.ts';
 import type { SqlValue } from '../tables.ts';
 import { uncertain } from '../unavailable.ts';
+import { type PackedEntries, packEntries } from './packed-entries.ts';
 
 /** Changes that become one commit, unless it is later than `giveUpAt` by then. */
 export interface WireGroup {
+  /** Those that write rows. */
   readonly changes: readonly FlatChange[];
+  /** The entries of those that write none, most of which are reads. */
+  readonly notes: readonly PackedEntries[];
   /** Those of all changes, each once: to post a key costs as much as to post a change. */
   readonly provers: readonly Prover[];
   readonly giveUpAt: number;
 }
+
+/** What came of a group: of each change that writes rows, and of all others, which come to the same. */
+export type WireReply =
+  | 'done'
+  | { readonly outcomes: readonly WireOutcome[]; readonly notes: WireOutcome };
 
 export interface WireOutcome {
   readonly conflict?: Precondition;
@@ -21,16 +30,22 @@ export interface WireOutcome {
   readonly unstorable?: string;
 }
 
+/** Any changes, as {@link WireGroup}. */
+export interface CommittingGroup {
+  readonly changes: readonly FlatChange[];
+  readonly giveUpAt: number;
+}
+
 /** A way to the writer thread, for groups alone. */
 export interface WriterLine {
   /** One outcome for each change, in their order, once the group is durable. */
-  commit(group: Omit<WireGroup, 'provers'>): Promise<readonly WireOutcome[]>;
+  commit(group: CommittingGroup): Promise<readonly WireOutcome[]>;
   /** What was sent and has no outcome by now fails: only the writer knows whether it was done. */
   end(): void;
 }
 
 interface PendingGroup {
-  resolve(outcomes: readonly WireOutcome[]): void;
+  resolve(reply: WireReply): void;
   reject(error: Error): void;
 }
 
@@ -46,16 +61,40 @@ export function writerLine(port: MessagePort, onEnd: () => void): WriterLine {
     onEnd();
   }
 
-  port.on('message', (outcomes: readonly WireOutcome[]) => waiting.shift()?.resolve(outcomes));
+  port.on('message', (reply: WireReply) => waiting.shift()?.resolve(reply));
   port.on('close', end);
   return {
-    commit: ({ changes, giveUpAt }) =>
-      new Promise((resolve, reject) => {
+    commit: async ({ changes, giveUpAt }) => {
+      const reply = await new Promise<WireReply>((resolve, reject) => {
         const provers = proversOf(changes);
-        port.postMessage({ changes: changes.map(toWire), provers, giveUpAt } satisfies WireGroup);
+        port.postMessage({ ...contentsOf(changes), provers, giveUpAt } satisfies WireGroup);
         waiting.push({ resolve, reject });
-      }),
+      });
+      return outcomesOf(changes, reply);
+    },
     end,
+  };
+}
+
+const done: WireOutcome = {};
+
+function outcomesOf(changes: readonly FlatChange[], reply: WireReply): readonly WireOutcome[] {
+  if (reply === 'done') return changes.map(() => done);
+  let written = 0;
+  return changes.map((change) =>
+    writesRows(change) ? (reply.outcomes[written++] ?? reply.notes) : reply.notes,
+  );
+}
+
+function writesRows({ operations }: FlatChange): boolean {
+  return operations.length > 0;
+}
+
+function contentsOf(changes: readonly FlatChange[]): Pick<WireGroup, 'changes' | 'notes'> {
+  const noting = changes.filter((change) => !writesRows(change));
+  return {
+    changes: changes.filter(writesRows).map(toWire),
+    notes: packEntries(noting.flatMap(({ entries }) => entries)),
   };
 }
 

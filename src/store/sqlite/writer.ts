@@ -14,9 +14,10 @@ import { storedValues } from '../stored-form.ts';
 import { type SqlValue, shapes, type Table } from '../tables.ts';
 import { busyTimeoutMs, openWriter } from './database.ts';
 import { describe, failureOf, preconditionOf } from './failure.ts';
+import { unpackEntries } from './packed-entries.ts';
 import { servePorts } from './ports.ts';
 import type { WriterMessage, WriterOptions, WriterRequest } from './thread.ts';
-import type { WireGroup, WireOutcome } from './wire.ts';
+import type { WireGroup, WireOutcome, WireReply } from './wire.ts';
 
 class ConflictError extends Error {
   readonly precondition: Precondition;
@@ -79,7 +80,7 @@ function sqlOf(table: Table, action: RowOperation['action']): string {
 }
 
 interface Committed {
-  readonly outcomes: readonly WireOutcome[];
+  readonly reply: WireReply;
   /** As they were chained, where somebody wants them. */
   readonly entries: readonly ChainedEntry[];
 }
@@ -128,22 +129,25 @@ function createCommitter(
   }
 
   /** One savepoint for all: nearly always all succeed. Where one does not, nothing of them is done. */
-  function applyAll(changes: readonly FlatChange[]): WireOutcome[] | undefined {
+  function isEachApplied(changes: readonly FlatChange[]): boolean {
+    if (changes.length === 0) return true;
+    if (changes.length === 1) return false;
     database.exec('savepoint whole');
     try {
       for (const change of changes) apply(change);
       database.exec('release whole');
-      return changes.map(() => ({}));
+      return true;
     } catch (error) {
       if (!database.isTransaction) throw error;
       database.exec('rollback to whole; release whole');
-      return undefined;
+      return false;
     }
   }
 
   /** The entries of what was done, which follow all rows of the group. */
-  function writeLog(done: readonly FlatChange[], provers: WireGroup['provers']): Continuation {
-    const continuation = chain.continue([...done, { entries: [], provers }]);
+  function writeLog(done: readonly FlatChange[], { notes, provers }: WireGroup): Continuation {
+    const entries = notes.flatMap(unpackEntries);
+    const continuation = chain.continue([...done, { entries, provers }]);
     const taken = continuation.blocks.filter(({ block }) => !isInserted(block));
     if (taken.length > 0) throw new StreamsTakenError(taken.map(({ block }) => block.tenant_id));
     return continuation;
@@ -161,20 +165,20 @@ function createCommitter(
     }
   }
 
-  function commit({ changes, provers, giveUpAt }: WireGroup): Committed {
+  function commit(group: WireGroup): Committed {
+    const { changes } = group;
     // Other processes were waited for by the group before as well.
-    const patienceMs = giveUpAt - monotonicMs();
+    const patienceMs = group.giveUpAt - monotonicMs();
     if (patienceMs <= 0) throw expired();
     database.exec(`pragma busy_timeout = ${patienceMs}; begin immediate`);
-    const together = changes.length > 1 ? applyAll(changes) : undefined;
-    const outcomes = together ?? changes.map(applyOne);
-    const done = together ? changes : changes.filter((_, index) => isDone(outcomes[index]));
-    const continuation = writeLog(done, provers);
+    const outcomes = isEachApplied(changes) ? undefined : changes.map(applyOne);
+    const done = outcomes ? changes.filter((_, index) => isDone(outcomes[index])) : changes;
+    const continuation = writeLog(done, group);
     database.exec('commit');
     chain.adopt(continuation);
     const wanted = returnsEntries ? continuation.blocks : [];
     const entries = wanted.flatMap(({ previous, block }) => chainBlock(previous, block));
-    return { outcomes, entries };
+    return { reply: outcomes ? { outcomes, notes: {} } : 'done', entries };
   }
 
   /** Once more in new streams where the old ones are taken: nobody can know the names of those. */
@@ -194,8 +198,8 @@ function createCommitter(
       return commitAnywhere(group);
     } catch (error) {
       if (database.isTransaction) database.exec('rollback');
-      const unavailable = describe(error);
-      return { outcomes: group.changes.map(() => ({ unavailable })), entries: [] };
+      const notes = { unavailable: describe(error) };
+      return { reply: { outcomes: group.changes.map(() => notes), notes }, entries: [] };
     }
   };
 }
@@ -262,10 +266,10 @@ function serve(options: WriterOptions): void {
   const newStreamId = () => newUuid(random);
   const commitGroup = createCommitter(database, { ...options, newStreamId });
   const ports = servePorts((group) => {
-    const { outcomes, entries } = commitGroup(group);
+    const { reply, entries } = commitGroup(group);
     epochs.advance('commits');
     if (entries.length > 0) send({ entries });
-    return outcomes;
+    return reply;
   });
   control.on('message', (request: WriterRequest) => {
     if (request === 'close') {

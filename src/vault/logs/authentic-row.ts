@@ -18,6 +18,7 @@ const checks: { readonly [T in ExplainedName]: (keys: Keys, row: Row<T>) => bool
   applications: (keys, row) => isProven(keys, 'applications', row),
   api_keys: (keys, row) => isProven(keys, 'api_keys', row),
   sessions: (keys, row) => isProven(keys, 'sessions', row),
+  reactors: (keys, row) => isProven(keys, 'reactors', row),
   proxies: (keys, row) => isProven(keys, 'proxies', row),
   client_keys: (keys, row) => isProven(keys, 'client_keys', row),
   webhooks: (keys, row) => isProven(keys, 'webhooks', row),

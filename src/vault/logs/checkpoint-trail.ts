@@ -68,7 +68,7 @@ export class CheckpointTrail {
     // A log that holds no checkpoint at all, such as one that was collected line by line, lost none.
     if (first > 1 && newest >= first) {
       const missing = rangeOf(nouns, first, newest);
-      this.#report('truncated', first, `${missing}, the newest of which was kept, are missing`);
+      this.#report('truncated', first, `${missing} missing; the newest was kept`);
     }
     return this.#finding;
   }

@@ -13,11 +13,16 @@ import type { Store } from '../../store/store.ts';
  * what they did to a row. Without the tenant's key they cannot prove it.
  */
 export function proving(store: Store, tenants: Pick<Tenants, 'find' | 'keyringOf'>): Store {
+  const provers = new WeakMap<Keyring, Prover>();
+
   async function proverOf(tenant: TenantId, change: Change): Promise<Prover | undefined> {
     const made = change.insert?.tenants?.find(({ tenant_id }) => tenant_id === tenant);
     if (made) return proverIn(tenant, tenants.keyringOf(made));
     const found = await tenants.find(tenant);
-    return found && proverIn(tenant, found.keyring);
+    if (found === undefined) return undefined;
+    const prover = provers.get(found.keyring) ?? proverIn(tenant, found.keyring);
+    provers.set(found.keyring, prover);
+    return prover;
   }
 
   return {

@@ -54,8 +54,9 @@ async function tenantsIn(
   const found: TenantId[] = [];
   for (;;) {
     const after = found.at(-1);
-    const following = await Promise.all(tables.map((table) => nextTenant(store, table, after)));
-    const next = following.flat().sort()[0];
+    const following: TenantId[] = [];
+    for (const table of tables) following.push(...(await nextTenant(store, table, after)));
+    const next = following.sort()[0];
     if (next === undefined) return found;
     found.push(next);
   }

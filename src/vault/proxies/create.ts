@@ -5,11 +5,14 @@ import { VaultError } from '../../lib/errors.ts';
 import { newUuid, type ProxyId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { proxyCount } from '../../store/queries/proxies.ts';
 import type { Store } from '../../store/store.ts';
-import { addressesToChange, requireApplication } from './queries.ts';
+import type { CodeTools } from '../code/check.ts';
+import { refusalOfCode } from './check-code.ts';
+import { addressesToChange, requireHostAllowed } from './queries.ts';
 import { type ProxyRequest, parseProxy } from './request.ts';
 import { proxyRow } from './row.ts';
 import { configurationPermission, viewProxy, viewWithoutValues } from './view.ts';
@@ -19,7 +22,7 @@ export interface ProxyReading {
   readonly clock: Clock;
 }
 
-export interface ProxyWriting extends ProxyReading {
+export interface ProxyWriting extends ProxyReading, CodeTools {
   readonly random: Random;
   /** Of the vault itself, as clients call it, where it is known. */
   readonly ownHost: string | undefined;
@@ -30,16 +33,16 @@ export interface ProxyWriting extends ProxyReading {
  * the proxies that it may have, `validation_failed` for an application that cannot be used.
  * @throws VaultError `validation_failed` naming every attribute that is wrong.
  */
-export function createProxy(
-  { store, clock, random, ownHost }: ProxyWriting,
-  caller: Caller,
-  request: ProxyRequest,
-): Decide {
+export function createProxy(tools: ProxyWriting, caller: Caller, request: ProxyRequest): Decide {
+  const { store, clock, random, ownHost } = tools;
   const { name, host, definition } = parseProxy(request, ownHost);
   const { tenant, application: by } = caller;
+  const attempt = { entity: 'proxy', id: '*', operation: 'create' } as const;
   return async () => {
+    const refused = await refusalOfCode(tools, caller, { ...attempt, definition });
+    if (refused) return refused;
     const now = clock.now();
-    await requireApplication(store, tenant, definition.application_id);
+    await requireLinkedApplication(store, tenant, definition.application_id);
     await requireRoom(store, caller);
     const [key, id] = [newProxyKey(random), newUuid<ProxyId>(random)];
     const row = proxyRow(
@@ -57,6 +60,7 @@ export function createProxy(
         modified_at: null,
       },
     );
+    await requireHostAllowed(store, ownHost, row);
     const { insert } = await addressesToChange(store, { after: row });
     return {
       change: {

@@ -1,11 +1,9 @@
 /** What is asked of stored proxies. */
 import { invalid, VaultError } from '../../lib/errors.ts';
-import { type ApplicationId, type ProxyId, parseUuid, type TenantId } from '../../lib/ids.ts';
-import { requireProven } from '../../rules/proven-row.ts';
-import type { Tenant } from '../../rules/tenant.ts';
+import { type ProxyId, parseUuid, type TenantId } from '../../lib/ids.ts';
+import { firstTenant } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { unknownApplication } from './request.ts';
 import { addressesOf, addressRow, hostAddress } from './row.ts';
 
 /** @throws VaultError `not_found`, alike for one that is missing and for another tenant's. */
@@ -16,16 +14,20 @@ export async function proxyOf(store: Store, tenant: TenantId, id: string): Promi
   throw new VaultError('not_found', { public: 'There is no proxy with this id.' });
 }
 
-/** @throws VaultError `validation_failed` unless it is an application of the tenant that tokens can be used with. */
-export async function requireApplication(
+/**
+ * A host of the vault itself as a proxy's would send that tenant what all others ask of the vault. Where the vault
+ * does not know its host, only its first tenant, which is the operator's, can give a proxy a host.
+ * @throws VaultError `validation_failed` for other tenants.
+ */
+export async function requireHostAllowed(
   store: Store,
-  tenant: Tenant,
-  application_id: ApplicationId | null,
+  ownHost: string | undefined,
+  { tenant_id, host }: Pick<Row<'proxies'>, 'tenant_id' | 'host'>,
 ): Promise<void> {
-  if (application_id === null) return;
-  const row = await store.get('applications', { tenant_id: tenant.id, application_id });
-  const isUsable = row && requireProven(tenant, 'applications', row).type !== 'management';
-  if (!isUsable) throw invalid('application.id', unknownApplication);
+  if (host === null || ownHost !== undefined) return;
+  const [first] = await store.select(firstTenant);
+  if (first?.tenant_id === tenant_id) return;
+  throw invalid('proxy_host', 'cannot be set before the operator has set STRONGROOM_PUBLIC_URL');
 }
 
 /** The rows of the directory that a new proxy needs, or one that gets another host. */

@@ -1,8 +1,9 @@
 /** A proxy as a request words it, parsed: what POST and PUT give, and what a patch leads to. */
 import { readCertificate, readPrivateKey } from '../../crypto/client-certificate.ts';
 import { createFindings, type Findings } from '../../lib/findings.ts';
-import { type ApplicationId, parseUuid } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
+import { readConfiguration } from '../../rules/configuration.ts';
+import { readLinkedApplication } from '../../rules/linked-application.ts';
 import { type ProxyMethod, type ProxySettings, proxyMethods } from './definition.ts';
 import { readDestination, readHost, readPaths } from './places.ts';
 import { checkTransforms } from './transforms.ts';
@@ -10,10 +11,6 @@ import { checkTransforms } from './transforms.ts';
 const timeoutSecondsDefault = 25;
 const timeoutSecondsMin = 1;
 const timeoutSecondsMax = 60;
-
-const configurationEntriesMax = 25;
-const configurationNameForm = /^[^\p{Cc}]{1,100}$/u;
-const configurationValueLengthMax = 10_000;
 
 const certificateLengthMax = 32_768;
 const privateKeyLengthMax = 16_384;
@@ -52,7 +49,7 @@ export function parseProxy(given: ProxyRequest, ownHost: string | undefined): Pr
     destination_url: readDestination(given.destination_url, findings),
     request_transforms: readTransforms(given, 'request', findings),
     response_transforms: readTransforms(given, 'response', findings),
-    application_id: readApplication(given.application ?? null, findings),
+    application_id: readLinkedApplication(given.application ?? null, findings),
     configuration: readConfiguration(given.configuration ?? {}, findings),
     require_auth: given.require_auth ?? true,
     disable_detokenization: given.disable_detokenization ?? false,
@@ -87,40 +84,6 @@ function readTransforms(
     findings.add(`${side}_transform`, `cannot be combined with ${path}`);
   }
   return checkTransforms([one], { side, findings });
-}
-
-function readApplication(
-  application: { readonly id: string } | null,
-  findings: Findings,
-): ApplicationId | null {
-  if (application === null) return null;
-  const id = parseUuid<ApplicationId>(application.id);
-  if (id === undefined) findings.add('application.id', unknownApplication);
-  return id ?? null;
-}
-
-export const unknownApplication = 'must be the id of a public or private application of the tenant';
-
-function readConfiguration(
-  given: Readonly<Record<string, string | null>>,
-  findings: Findings,
-): Readonly<Record<string, string>> {
-  const entries = Object.entries(given).flatMap(([name, value]) =>
-    value === null ? [] : [[name, value] as const],
-  );
-  if (entries.length > configurationEntriesMax) {
-    findings.add('configuration', `must contain at most ${configurationEntriesMax} entries`);
-  }
-  if (entries.some(([name]) => !configurationNameForm.test(name) || !name.isWellFormed())) {
-    const form = 'must have names of 1 to 100 characters without control characters';
-    findings.add('configuration', form);
-  }
-  for (const [name, value] of entries) {
-    if (value.length <= configurationValueLengthMax && value.isWellFormed()) continue;
-    const form = `must have at most ${configurationValueLengthMax} valid Unicode characters`;
-    findings.add(`configuration.${name.slice(0, 100)}`, form);
-  }
-  return Object.fromEntries(entries);
 }
 
 function readTimeout(seconds: number, findings: Findings): number {

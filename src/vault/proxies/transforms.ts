@@ -33,7 +33,7 @@ export function checkTransforms(
  * not hold what the caller could not read itself.
  */
 function refersToTokens(transform: ResponseTransform): boolean {
-  if (transform.type === 'mask') return false;
+  if (transform.type === 'mask' || transform.type === 'code') return false;
   if (transform.type !== 'tokenize') return compileValue(transform.value).references.length > 0;
   const { mask, fingerprint_expression, search_indexes, ...evaluated } = transform.token;
   return compileValue(evaluated).references.length > 0;
@@ -41,7 +41,7 @@ function refersToTokens(transform: ResponseTransform): boolean {
 
 /** Whether a transform may read a variable. Within an expression its name is always written out. */
 export function names(transform: ResponseTransform, variable: 'proxy' | 'res'): boolean {
-  if (transform.type === 'mask') return false;
+  if (transform.type === 'mask' || transform.type === 'code') return false;
   const text = transform.type === 'tokenize' ? JSON.stringify(transform.token) : transform.value;
   return new RegExp(`\\b${variable}\\b`).test(text);
 }

@@ -1,13 +1,16 @@
 /** Updating a proxy: replaced as a whole, or by JSON merge patch. Its key stays. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import { mergePatch } from '../../lib/merge-patch.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
-import type { Decide, Done } from '../../rules/operation.ts';
+import type { Decide, Done, Refused } from '../../rules/operation.ts';
 import type { Row } from '../../store/tables.ts';
+import { refusalOfCode } from './check-code.ts';
 import type { ProxyWriting } from './create.ts';
 import type { ProxySettings } from './definition.ts';
-import { addressesToChange, proxyOf, requireApplication } from './queries.ts';
+import { addressesToChange, proxyOf, requireHostAllowed } from './queries.ts';
 import { type ProxyRequest, parseProxy } from './request.ts';
 import { openProxy, type ProxyBody, proxyRow } from './row.ts';
 import { viewProxy } from './view.ts';
@@ -25,8 +28,10 @@ export function replaceProxy(
   const settings = parseProxy(proxy, tools.ownHost);
   return async () => {
     const row = await proxyOf(tools.store, caller.tenant.id, id);
-    const { key } = openProxy(caller.tenant, row).reveal();
-    const { change, updated } = await replacement(tools, caller, { row, key, settings });
+    const before = openProxy(caller.tenant, row).reveal();
+    const replaced = await replacement(tools, caller, { row, before, settings });
+    if ('refusal' in replaced) return replaced;
+    const { change, updated } = replaced;
     return { change, reply: { status: 200, body: viewProxy(caller, updated) } };
   };
 }
@@ -43,8 +48,9 @@ export function patchProxy(
     const row = await proxyOf(tools.store, caller.tenant.id, id);
     const body = openProxy(caller.tenant, row).reveal();
     const settings = parseProxy(patched(wireOf(row, body), patch), tools.ownHost);
-    const { change } = await replacement(tools, caller, { row, key: body.key, settings });
-    return { change, reply: { status: 204 } };
+    const replaced = await replacement(tools, caller, { row, before: body, settings });
+    if ('refusal' in replaced) return replaced;
+    return { change: replaced.change, reply: { status: 204 } };
   };
 }
 
@@ -72,18 +78,25 @@ function patched(proxy: ProxyRequest, patch: ProxyPatch): ProxyRequest {
 
 interface Replacing {
   readonly row: Row<'proxies'>;
-  readonly key: string;
+  readonly before: ProxyBody;
   readonly settings: ProxySettings;
 }
 
 async function replacement(
-  { store, clock, random }: ProxyWriting,
+  tools: ProxyWriting,
   caller: Caller,
-  { row, key, settings: { name, host, definition } }: Replacing,
-): Promise<Pick<Done, 'change'> & { readonly updated: Row<'proxies'> }> {
+  { row, before, settings: { name, host, definition } }: Replacing,
+): Promise<(Pick<Done, 'change'> & { readonly updated: Row<'proxies'> }) | Refused> {
+  const { store, clock, random, ownHost } = tools;
   const { tenant } = caller;
+  const { key } = before;
+  if (!isDeepStrictEqual(before.definition, definition)) {
+    const attempt = { entity: 'proxy', id: row.proxy_id, operation: 'update' } as const;
+    const refused = await refusalOfCode(tools, caller, { ...attempt, definition });
+    if (refused) return refused;
+  }
   const now = clock.now();
-  await requireApplication(store, tenant, definition.application_id);
+  await requireLinkedApplication(store, tenant, definition.application_id);
   const updated = proxyRow(
     { tenant, body: { key, definition }, random },
     {
@@ -96,6 +109,7 @@ async function replacement(
     },
   );
   const fact = { entity: 'proxy', id: row.proxy_id, operation: 'update' } as const;
+  if (updated.host !== row.host) await requireHostAllowed(store, ownHost, updated);
   const addresses = await addressesToChange(store, { before: row, after: updated });
   const change = {
     replace: { proxies: [updated] },

@@ -9,7 +9,9 @@ import { holds } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Change, Precondition } from '../../store/change.ts';
 import type { OpenEncrypted } from '../client-keys/open-encrypted.ts';
+import { refusalWhereOff } from '../code/check.ts';
 import { names, transformsOf } from '../proxies/transforms.ts';
+import type { UsedReferences } from '../tokenization/use-references.ts';
 import { type CallTexts, readCallTexts, textOf, type Writable } from './call-texts.ts';
 import { invalidCall } from './called-proxy.ts';
 import { openEncryptedData } from './encrypted-data.ts';
@@ -17,7 +19,8 @@ import { jsonOrText } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
 import { type Sending, send } from './send.ts';
-import { type UsedTokens, useTokens } from './use-tokens.ts';
+import { sendCoded } from './send-coded.ts';
+import { useTokens } from './use-tokens.ts';
 
 export interface ProxyCalling extends Sending, MakingTokens {
   readonly clock: Clock;
@@ -33,12 +36,15 @@ const nothingMade: MadeTokens = new Map();
  */
 export function callProxy(tools: ProxyCalling, call: ProxyCall): Decide<ProxyAnswer> {
   const transforms = transformsOf(call.proxy);
-  const makes = [...transforms.request, ...transforms.response].some(
-    ({ type }) => type === 'tokenize',
-  );
+  const all = [...transforms.request, ...transforms.response];
+  const makes = all.some(({ type }) => type === 'tokenize');
+  const coded = all.some(({ type }) => type === 'code');
   let read: Promise<CallTexts | undefined> | undefined;
   return async (conflict) => {
     const { caller, proxy } = call;
+    const invoking = { entity: 'proxy', id: proxy.id, operation: 'invoke' } as const;
+    const isOff = coded && refusalWhereOff(tools, caller, invoking);
+    if (isOff) return isOff;
     if (makes && !holds(caller.policy, 'token:create')) {
       const refusal = { entity: 'token', id: '*', permission: 'token:create' } as const;
       return refuse(caller, tools.clock.now(), refusal);
@@ -77,7 +83,7 @@ async function completed(
   const [first, ...others] = [...(making.change?.entries ?? []), ...used.entries];
   return {
     ...(first && { change: { ...making.change, entries: [first, ...others] } }),
-    reachOut: () => send(tools, { call, written: outcome, made: making.reply }),
+    reachOut: () => sendCoded(tools, { call, written: outcome, made: making.reply }),
   };
 }
 
@@ -115,7 +121,7 @@ async function madeFor(
   call: ProxyCall,
   { scope, evaluation, conflict }: Making,
 ): Promise<Made | Refused> {
-  const { request: transforms } = transformsOf(call.proxy);
+  const transforms = transformsOf(call.proxy).request.filter((one) => one.type === 'tokenize');
   if (transforms.length === 0) return { reply: nothingMade };
   const text = transforms.some((one) => names(one, 'proxy')) ? textOf(call) : undefined;
   const tooMany = (reason: string) => invalidCall('body', reason);
@@ -139,7 +145,7 @@ function attempt(write: () => Writable): Writable | VaultError {
 interface Unsent {
   readonly call: ProxyCall;
   readonly now: Instant;
-  readonly used: UsedTokens;
+  readonly used: UsedReferences;
 }
 
 /**

@@ -57,6 +57,16 @@ export function respondedEntry(
   return detailed(entry, `${what} after ${milliseconds} ms`);
 }
 
+/** The code of the proxy answered, and nothing was sent. */
+export function madeEntry(
+  { caller, proxy, method }: LoggedCall,
+  { now, milliseconds }: CallOutcome,
+  status: number,
+): LogEntry {
+  const entry = entryOf(caller, now, { entity: 'proxy', id: proxy.id, operation: 'invoke' });
+  return detailed(entry, `${method}, its code responded with ${status} after ${milliseconds} ms`);
+}
+
 /** @param reason holds nothing of the request or the response. */
 export function failedEntry(
   call: LoggedCall,

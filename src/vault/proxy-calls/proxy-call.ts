@@ -33,4 +33,7 @@ export interface CallBody {
   readonly failure: () => VaultError | undefined;
 }
 
-export type ProxyAnswer = ForwardAnswer;
+export interface ProxyAnswer extends ForwardAnswer {
+  /** Where it is not that of the answer; null where code answered and the destination was not called. */
+  readonly destinationStatus?: number | null;
+}

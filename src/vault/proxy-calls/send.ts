@@ -7,9 +7,10 @@ import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import { OutboundError } from '../../outbound/error.ts';
 import type { Forward } from '../../outbound/forward.ts';
 import type { DecideOutcome, Refused } from '../../rules/operation.ts';
-import type { ResponseTransform } from '../../transforms/definitions.ts';
+import type { CodeTransform, ResponseTransform } from '../../transforms/definitions.ts';
 import type { Mask } from '../../transforms/mask.ts';
 import type { Masking } from '../../transforms/masking.ts';
+import type { CodeRunning } from '../code/run.ts';
 import { names, transformsOf } from '../proxies/transforms.ts';
 import type { Writable } from './call-texts.ts';
 import { destinationOf } from './destination.ts';
@@ -20,9 +21,10 @@ import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
 import { readResponseText, untransformable } from './response-body.ts';
 import { errorsByNames } from './response-errors.ts';
+import { type Coded, type CodedMessage, codeResponse } from './run-code.ts';
 import { answerOf, transformResponse, withoutHeaders } from './transform-response.ts';
 
-export interface Sending extends MakingTokens {
+export interface Sending extends MakingTokens, CodeRunning {
   readonly clock: Clock;
   readonly forward: Forward;
   readonly maskText: Masking['maskText'];
@@ -124,11 +126,17 @@ async function transformed(
       making.length > 0 && text !== undefined
         ? makeTokens(tools, call.caller, { transforms: making, scope, evaluation, part })
         : undefined;
+    // Once, also where making tokens meets a conflict.
+    let coded: Promise<Coded> | undefined;
     const shape = async (tokens: MadeTokens) => {
       const given = {
         transforms,
         scope: { ...scope, transforms: tokens },
         evaluation,
+        runCode: (transform: CodeTransform, message: CodedMessage) => {
+          coded ??= codeResponse(tools, { call, transform }, { message, status: answer.status });
+          return coded;
+        },
         maskText: (shown: string, mask: Mask) => tools.maskText(shown, mask, masking),
       };
       const shaped = await transformResponse({ headers: answer.headers, text }, given);
@@ -157,13 +165,15 @@ async function transformed(
   }
 }
 
+/** Whose texts are the vault's own, or what the code of the proxy is for its callers to say. */
+const said = /^(?:bad_gateway|overloaded|too_many_requests|unavailable|reactor_\w+)$/;
+
 function failureOfResponse(error: unknown, { proxy, signal }: ProxyCall): VaultError {
   if (error instanceof OutboundError) return failureOfCall(error, proxy);
   // Nobody reads this, but the entry of the call is committed.
   if (signal?.aborted && error === signal.reason) return untransformable('the caller has gone');
   if (!(error instanceof VaultError)) throw error;
-  const isSaid = error.code === 'bad_gateway' || error.code === 'overloaded';
-  if (isSaid) return error;
+  if (said.test(error.code)) return error;
   return untransformable(error.public, error.errors && errorsByNames(error.errors, proxy));
 }
 

@@ -10,10 +10,13 @@ import {
 } from '../../expressions/request-texts/compile.ts';
 import type { RequestScope } from '../../expressions/request-texts/scope.ts';
 import { appendJson } from '../../transforms/append.ts';
-import type { ResponseTransform } from '../../transforms/definitions.ts';
+import type { CodeTransform, ResponseTransform } from '../../transforms/definitions.ts';
 import type { Mask } from '../../transforms/mask.ts';
+import type { CodeResponse } from '../code/outcome.ts';
+import { madeAnswer } from './made-answer.ts';
 import type { ProxyAnswer } from './proxy-call.ts';
 import { untransformable } from './response-body.ts';
+import type { Coded, CodedMessage } from './run-code.ts';
 
 /** A response while it is transformed. */
 export interface TransformedResponse {
@@ -21,12 +24,17 @@ export interface TransformedResponse {
   readonly headers: readonly string[];
   /** `undefined` where the response has no body, which stays so. */
   readonly text: string | undefined;
+  /** In place of the destination's, where code says so. */
+  readonly status?: number;
+  /** In place of the whole response; no further transform applies to it. */
+  readonly made?: CodeResponse;
 }
 
 export interface Transforming {
   readonly transforms: readonly ResponseTransform[];
   readonly scope: RequestScope;
   readonly evaluation: Evaluation;
+  readonly runCode: (transform: CodeTransform, response: CodedMessage) => Promise<Coded>;
   /** For the tenant of the proxy. */
   readonly maskText: (text: string, mask: Mask) => Promise<string>;
 }
@@ -40,6 +48,12 @@ type Apply<T extends ResponseTransform['type']> = (
 const rows: { readonly [T in ResponseTransform['type']]: Apply<T> } = {
   // Its token is made before, of what the destination sent.
   tokenize: (response) => response,
+  code: async (response, transform, { runCode }) => {
+    const coded = await runCode(transform, response);
+    if (coded.kind === 'response') return { ...response, made: coded.response };
+    const { message, status } = coded;
+    return { ...response, ...message, ...(status !== undefined && { status }) };
+  },
   mask: async (response, mask, { maskText }) => {
     const { text } = response;
     if (text === undefined) return response;
@@ -71,6 +85,7 @@ export async function transformResponse(
 ): Promise<TransformedResponse> {
   let transformed = response;
   for (const transform of transforms) {
+    if (transformed.made) break;
     const apply = rows[transform.type] as Apply<ResponseTransform['type']>;
     try {
       transformed = await apply(transformed, transform as never, given);
@@ -91,12 +106,14 @@ const ofBytes = [
 /** @param text `undefined` where the response has no body. */
 export function answerOf(
   { status }: ProxyAnswer,
-  { headers, text }: TransformedResponse,
+  { headers, text, status: changed, made }: TransformedResponse,
 ): ProxyAnswer {
+  if (made) return madeAnswer(made, status);
   const body = Buffer.from(text ?? '');
   const length = text === undefined ? [] : ['Content-Length', String(body.length)];
   return {
-    status,
+    status: changed ?? status,
+    destinationStatus: status,
     headers: [...withoutHeaders(headers, ofBytes), ...length],
     body: Readable.from(body.length === 0 ? [] : [body], { objectMode: false }),
     trailers: () => [],

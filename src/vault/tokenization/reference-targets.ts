@@ -9,6 +9,7 @@ import type { Permission } from '../../rules/permissions.ts';
 import {
   type AccessSubject,
   decide,
+  decideReactor,
   decideSending,
   decideUse,
   type Grant,
@@ -76,6 +77,9 @@ export const using: TargetAccess = { grant: decideUse, permission: 'proxy:invoke
 
 /** Sending them to a host that the caller names. */
 export const sending: TargetAccess = { grant: decideSending, permission: 'proxy:invoke' };
+
+/** Giving them to the code of a reactor. */
+export const giving: TargetAccess = { grant: decideReactor, permission: 'reactor:invoke' };
 
 type TargetQuery = TargetWanted & { readonly id: string };
 

@@ -20,6 +20,8 @@ export type ReadTokenRequest = (json: JsonObject) => TokenRequest;
 export interface Tokenization {
   readonly body: Json;
   readonly readRequest: ReadTokenRequest;
+  /** The response shows the tokens without their data: what was tokenized is not the caller's. */
+  readonly hidesData?: boolean;
 }
 
 /**
@@ -32,7 +34,7 @@ export interface Tokenization {
 export function tokenize(
   tools: TokenWriting,
   caller: Caller,
-  { body, readRequest }: Tokenization,
+  { body, readRequest, hidesData = false }: Tokenization,
 ): Decide {
   const requests: RequestedToken[] = [];
   const findings = createFindings();
@@ -43,12 +45,16 @@ export function tokenize(
   if (requests.length === 0) return nothingToDo(tools, caller, mirror([]));
   return createTokens(tools, caller, {
     requests,
-    replyFor: (created, now) => ({
-      status: 200,
-      body: mirror(created.map(({ viewAt }) => viewAt(now))),
-      ...changedTokens(created, mirror),
-    }),
+    replyFor: (created, now) => {
+      const views = created.map(({ viewAt }) => viewAt(now));
+      if (hidesData) return { status: 200, body: mirror(views.map(withoutData)) };
+      return { status: 200, body: mirror(views), ...changedTokens(created, mirror) };
+    },
   });
+}
+
+function withoutData({ data, ...rest }: TokenBody): TokenBody {
+  return rest as TokenBody;
 }
 
 /** Counts tokens as they are found, so that a body with too many is not read to its end. */

@@ -1,0 +1,173 @@
+/** Where and how the tenant's code runs: the runtime of a reactor or of a transform, as requests word it. */
+import type { Findings } from '../lib/findings.ts';
+import { isObject, type Json, type JsonObject } from '../lib/json.ts';
+import { type Permission, parsePermission, permissionAllowed } from './permissions.ts';
+
+const images = ['node-bt', 'node22'] as const;
+/** How code is called, and what it can use. */
+export type Image = (typeof images)[number];
+
+export interface CodeRuntime {
+  readonly image: Image;
+  /** Every call of the reactor is an asynchronous one. */
+  readonly async: boolean;
+  /** Names of modules with the versions that the author meant. */
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly resolutions: Readonly<Record<string, string>>;
+  /** Seconds; null for the default. */
+  readonly timeout: number | null;
+  readonly warm_concurrency: number;
+  readonly resources: string;
+  /** What `bt` in the code may do. */
+  readonly permissions: readonly Permission[];
+}
+
+const runtimeDefault: CodeRuntime = {
+  image: 'node-bt',
+  async: false,
+  dependencies: {},
+  resolutions: {},
+  timeout: null,
+  warm_concurrency: 0,
+  resources: 'standard',
+  permissions: [],
+};
+
+export const timeoutSecondsDefault = 10;
+export const timeoutSecondsMin = 1;
+export const timeoutSecondsMax = 30;
+const timeoutSecondsMaxAsync = 900;
+const codeLengthMax = 50_000;
+const dependenciesMax = 50;
+const permissionsMax = 50;
+const resources = ['standard', 'large', 'xlarge'];
+
+const names = new Set(Object.keys(runtimeDefault));
+/** What code of the older image has as well. */
+const ofEveryImage = new Set(['image', 'timeout']);
+
+/** What {@link isCode} accepts. */
+export const codeForm = `must have 1 to ${codeLengthMax} valid Unicode characters`;
+
+export function isCode(text: string): boolean {
+  return text !== '' && text.length <= codeLengthMax && text.isWellFormed();
+}
+
+export interface RuntimePlace {
+  readonly findings: Findings;
+  /** How messages call it. */
+  readonly path: string;
+  /** A transform is never called asynchronously. */
+  readonly mayBeAsync: boolean;
+}
+
+/** Null and absent mean the defaults; what is wrong is in the findings. */
+export function readRuntime(given: Json | undefined, place: RuntimePlace): CodeRuntime {
+  const { findings, path, mayBeAsync } = place;
+  if (given === undefined || given === null) return runtimeDefault;
+  if (!isObject(given)) {
+    findings.add(path, 'must be an object');
+    return runtimeDefault;
+  }
+  for (const [name, value] of Object.entries(given)) {
+    if (value !== null && !names.has(name)) findings.add(path, 'has an unknown attribute');
+  }
+  const image = images.find((one) => one === (given['image'] ?? runtimeDefault.image));
+  if (image === undefined) findings.add(`${path}.image`, `must be one of ${images.join(', ')}`);
+  if (image === 'node-bt') refuseNewer(given, place);
+  const isAsync = readFlag(given, 'async', place);
+  if (isAsync && !mayBeAsync) findings.add(`${path}.async`, 'is for reactors alone');
+  return {
+    image: image ?? runtimeDefault.image,
+    async: isAsync,
+    dependencies: readVersions(given, 'dependencies', place),
+    resolutions: readVersions(given, 'resolutions', place),
+    timeout: readTimeout(given, { ...place, isAsync }),
+    warm_concurrency: readWarm(given, place),
+    resources: readResources(given, place),
+    permissions: readPermissions(given, place),
+  };
+}
+
+function refuseNewer(given: JsonObject, { findings, path }: RuntimePlace): void {
+  for (const [name, value] of Object.entries(given)) {
+    if (value === null || !names.has(name) || ofEveryImage.has(name)) continue;
+    findings.add(`${path}.${name}`, 'needs the image node22');
+  }
+}
+
+function readFlag(given: JsonObject, name: string, { findings, path }: RuntimePlace): boolean {
+  const value = given[name] ?? false;
+  if (typeof value !== 'boolean') findings.add(`${path}.${name}`, 'must be true or false');
+  return value === true;
+}
+
+function readTimeout(
+  given: JsonObject,
+  { findings, path, isAsync }: RuntimePlace & { readonly isAsync: boolean },
+): number | null {
+  const seconds = given['timeout'] ?? null;
+  if (seconds === null) return null;
+  const max = isAsync ? timeoutSecondsMaxAsync : timeoutSecondsMax;
+  const isWhole = typeof seconds === 'number' && Number.isInteger(seconds);
+  if (isWhole && seconds >= timeoutSecondsMin && seconds <= max) return seconds;
+  findings.add(`${path}.timeout`, `must be a whole number from ${timeoutSecondsMin} to ${max}`);
+  return null;
+}
+
+function readWarm(given: JsonObject, { findings, path }: RuntimePlace): number {
+  const warm = given['warm_concurrency'] ?? 0;
+  if (warm === 0 || warm === 1) return warm;
+  findings.add(`${path}.warm_concurrency`, 'must be 0 or 1');
+  return 0;
+}
+
+function readResources(given: JsonObject, { findings, path }: RuntimePlace): string {
+  const size = given['resources'] ?? runtimeDefault.resources;
+  if (typeof size === 'string' && resources.includes(size)) return size;
+  findings.add(`${path}.resources`, `must be one of ${resources.join(', ')}`);
+  return runtimeDefault.resources;
+}
+
+const moduleForm = /^(?:@[a-z0-9._-]{1,100}\/)?[a-z0-9._-]{1,100}$/i;
+const versionForm = /^[\w.+-]{1,50}$/;
+
+function readVersions(
+  given: JsonObject,
+  name: 'dependencies' | 'resolutions',
+  { findings, path }: RuntimePlace,
+): Readonly<Record<string, string>> {
+  const versions = given[name] ?? {};
+  const form = `must give up to ${dependenciesMax} names of packages, each with its exact version`;
+  if (!isObject(versions)) {
+    findings.add(`${path}.${name}`, form);
+    return {};
+  }
+  const entries = Object.entries(versions);
+  const isValid = ([key, version]: [string, Json]) =>
+    moduleForm.test(key) && typeof version === 'string' && versionForm.test(version);
+  if (entries.length > dependenciesMax || !entries.every(isValid)) {
+    findings.add(`${path}.${name}`, form);
+    return {};
+  }
+  return versions as Readonly<Record<string, string>>;
+}
+
+/** Those that a private application may hold. */
+function readPermissions(
+  given: JsonObject,
+  { findings, path }: RuntimePlace,
+): readonly Permission[] {
+  const list = given['permissions'] ?? [];
+  const held = Array.isArray(list) ? list.map(parsed) : [undefined];
+  const known = held.filter((one) => one !== undefined);
+  if (held.length <= permissionsMax && known.length === held.length) return [...new Set(known)];
+  const form = `must contain at most ${permissionsMax} permissions of private applications`;
+  findings.add(`${path}.permissions`, form);
+  return [];
+}
+
+function parsed(given: Json): Permission | undefined {
+  const permission = typeof given === 'string' ? parsePermission(given) : undefined;
+  return permission && permissionAllowed(permission, 'private') ? permission : undefined;
+}

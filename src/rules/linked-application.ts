@@ -1,0 +1,32 @@
+/** The application with whose rights a proxy or a reactor acts where its caller has none. */
+import { invalid } from '../lib/errors.ts';
+import type { Findings } from '../lib/findings.ts';
+import { type ApplicationId, parseUuid } from '../lib/ids.ts';
+import type { Store } from '../store/store.ts';
+import { requireProven } from './proven-row.ts';
+import type { Tenant } from './tenant.ts';
+
+/** What is wrong with it is in the findings. */
+export function readLinkedApplication(
+  application: { readonly id: string } | null,
+  findings: Findings,
+): ApplicationId | null {
+  if (application === null) return null;
+  const id = parseUuid<ApplicationId>(application.id);
+  if (id === undefined) findings.add('application.id', unknownApplication);
+  return id ?? null;
+}
+
+const unknownApplication = 'must be the id of a public or private application of the tenant';
+
+/** @throws VaultError `validation_failed` unless it is an application of the tenant that tokens can be used with. */
+export async function requireLinkedApplication(
+  store: Store,
+  tenant: Tenant,
+  application_id: ApplicationId | null,
+): Promise<void> {
+  if (application_id === null) return;
+  const row = await store.get('applications', { tenant_id: tenant.id, application_id });
+  const isUsable = row && requireProven(tenant, 'applications', row).type !== 'management';
+  if (!isUsable) throw invalid('application.id', unknownApplication);
+}

@@ -1,0 +1,42 @@
+/** A JavaScript engine as the child process uses it: two functions, between which only texts pass. */
+
+/** Asked by code inside the engine. It never throws: the engine would show the error to the code. */
+export type HostFunction = (operation: string, text: string) => string;
+
+/** An engine with the prelude evaluated, before any code of a tenant. */
+export interface EngineImage {
+  /** An engine whose memory nobody has used before. */
+  start(host: HostFunction): Promise<Engine>;
+}
+
+export interface Engine {
+  /**
+   * Calls the function that the prelude evaluates to, then the jobs of all promises that can go on.
+   *
+   * @throws EngineError when the engine cannot go on.
+   */
+  enter(kind: string, text: string): void;
+  /** What the engine holds of the machine's memory. */
+  memoryBytes(): number;
+  end(): void;
+}
+
+export interface EngineOptions {
+  /** A script that gets the host as the global `host`, and evaluates to `function (kind, text)`. */
+  readonly prelude: string;
+  readonly memoryBytesMax: number;
+  readonly stackBytesMax: number;
+  /** Asked now and then while code runs; the engine stops on `true`. Some loops never ask. */
+  readonly mustStop: () => boolean;
+}
+
+export type OpenEngine = (options: EngineOptions) => Promise<EngineImage>;
+
+export class EngineError extends Error {
+  readonly reason: 'memory' | 'crashed';
+
+  constructor(reason: 'memory' | 'crashed') {
+    super(`the engine ended: ${reason}`);
+    this.reason = reason;
+  }
+}

@@ -1,0 +1,34 @@
+/** Texts as bytes and back, for code whose engine has no encodings. */
+
+const encodings = new Set<string>([
+  'utf8',
+  'hex',
+  'base64',
+  'base64url',
+  'latin1',
+  'ascii',
+  'utf16le',
+]);
+
+export function bytesOfText(text: string, encoding: string): Buffer {
+  return Buffer.from(text, known(encoding));
+}
+
+export function textOfBytes(base64: string, encoding: string): string {
+  return Buffer.from(base64, 'base64').toString(known(encoding));
+}
+
+/** As TextDecoder does, whose label and options these are. */
+export function textWithOptions(base64: string, options: string): string {
+  const { encoding, fatal, ignoreBOM } = JSON.parse(options);
+  const decoder = new TextDecoder(String(encoding), {
+    fatal: fatal === true,
+    ignoreBOM: ignoreBOM === true,
+  });
+  return decoder.decode(Buffer.from(base64, 'base64'));
+}
+
+function known(encoding: string): BufferEncoding {
+  if (!encodings.has(encoding)) throw new TypeError('unknown encoding');
+  return encoding as BufferEncoding;
+}

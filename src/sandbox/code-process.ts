@@ -1,0 +1,232 @@
+/** One child process, from its start to its end: calls of one tenant, one after another. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { type Frame, FrameError, FrameReader, frame, frameKinds } from './frames.ts';
+import type { Isolation } from './isolation.ts';
+import * as limits from './limits.ts';
+import type { EndReason } from './sandbox.ts';
+
+export interface ProcessCall {
+  /** A `ChildCall` as JSON. */
+  readonly payload: string;
+  readonly modules: ReadonlyMap<string, string>;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal | undefined;
+  /** The reply to a request of the code; a rejection is the end of the process. */
+  readonly onRequest: (payload: Buffer) => Promise<string>;
+  /** False once so much was logged that the process is to be killed. */
+  readonly onLog: (payload: Buffer) => boolean;
+}
+
+/** A result is bytes that nobody has looked at. */
+export type ProcessEnd = { readonly result: Buffer } | { readonly ended: EndReason };
+
+export interface CodeProcess {
+  readonly pid: number | undefined;
+  /** Resolves when a call may begin; rejects when the process ended before. */
+  ready(): Promise<void>;
+  /** Only when it is ready. Once it resolves without a result, no process is left. */
+  run(call: ProcessCall): Promise<ProcessEnd>;
+  /** Gives memory back, before the next call. */
+  rest(): void;
+  /** Resolves when the process is no more. */
+  kill(): Promise<void>;
+  readonly isAlive: boolean;
+  readonly calls: number;
+}
+
+const envelopeBytes = 1024;
+
+/** What the child may send; the largest log line of the guest is 8,000 characters. */
+const frameBytesMax = {
+  [frameKinds.ready]: 0,
+  [frameKinds.log]: 64 * 1024,
+  [frameKinds.request]: limits.requestBytesMax * 2,
+  [frameKinds.result]: limits.resultBytesMax + envelopeBytes,
+};
+
+/** Whoever left the namespaces could keep the pipe open. */
+const pipeMsMax = 250;
+
+/** From a result to the next `ready`: the engine is dropped and another one made. */
+const settleMsMax = 1_000;
+
+interface Running {
+  readonly call: ProcessCall;
+  readonly resolve: (end: ProcessEnd) => void;
+  readonly timer: NodeJS.Timeout;
+  readonly onAbort: () => void;
+}
+
+/** @param onEnd is called once, when the process is no more. */
+export function startCodeProcess({ words }: Isolation, onEnd: () => void): CodeProcess {
+  const [command = '', ...args] = words;
+  const child = spawn(command, args, {
+    env: {},
+    cwd: '/',
+    stdio: ['pipe', 'pipe', 'ignore'],
+    // A group of its own, which can be killed as one, and which no key of a terminal interrupts.
+    detached: true,
+  });
+  return new StartedProcess(child, onEnd);
+}
+
+class StartedProcess implements CodeProcess {
+  readonly #child: ChildProcess;
+  readonly #exited = Promise.withResolvers<void>();
+  readonly #reader = new FrameReader(frameBytesMax);
+  #ready = Promise.withResolvers<void>();
+  #settling: NodeJS.Timeout;
+  #running: Running | undefined;
+  #sentModules: ReadonlyMap<string, string> | undefined;
+  #endReason: EndReason | undefined;
+  isAlive = true;
+  calls = 0;
+
+  constructor(child: ChildProcess, onEnd: () => void) {
+    this.#child = child;
+    this.#settling = this.#killAfter(limits.startMsMax);
+    this.#ready.promise.catch(() => undefined);
+    let isOver = false;
+    const end = () => {
+      if (isOver) return;
+      isOver = true;
+      this.#end();
+      onEnd();
+    };
+    child.on('error', end);
+    // In namespaces this is the end of what started the child; the pipe's is the end of the child itself.
+    child.on('close', end);
+    child.on('exit', () => setTimeout(end, pipeMsMax).unref());
+    // A pipe breaks when the process ends, which is noticed as such.
+    child.stdin?.on('error', () => undefined);
+    child.stdout?.on('error', () => undefined);
+    child.stdout?.on('data', (chunk: Buffer) => this.#read(chunk));
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  run(call: ProcessCall): Promise<ProcessEnd> {
+    const { promise, resolve } = Promise.withResolvers<ProcessEnd>();
+    this.calls += 1;
+    this.#ready = Promise.withResolvers();
+    this.#ready.promise.catch(() => undefined);
+    const timer = setTimeout(() => this.#fail('timeout'), call.timeoutMs);
+    const onAbort = () => this.#fail('stopped');
+    this.#running = { call, resolve, timer, onAbort };
+    if (!this.isAlive) this.#finish({ ended: 'crashed' });
+    else if (call.signal?.aborted) this.#fail('stopped');
+    else {
+      call.signal?.addEventListener('abort', onAbort);
+      this.#send(call);
+    }
+    return promise;
+  }
+
+  #send({ modules, payload }: ProcessCall): void {
+    if (modules !== this.#sentModules) {
+      this.#sentModules = modules;
+      this.#write(frame(frameKinds.modules, JSON.stringify(Object.fromEntries(modules))));
+    }
+    this.#write(frame(frameKinds.call, payload));
+  }
+
+  #write(bytes: Buffer): void {
+    if (this.#child.stdin?.writable) this.#child.stdin.write(bytes);
+  }
+
+  rest(): void {
+    this.#write(frame(frameKinds.rest, ''));
+  }
+
+  kill(): Promise<void> {
+    this.#killGroup();
+    return this.#exited.promise;
+  }
+
+  #killAfter(ms: number): NodeJS.Timeout {
+    return setTimeout(() => this.#killGroup(), ms);
+  }
+
+  /** The first reason stands. */
+  #fail(reason: EndReason): void {
+    this.#endReason ??= reason;
+    this.#killGroup();
+  }
+
+  #killGroup(): void {
+    const { pid, exitCode, signalCode } = this.#child;
+    // A number may belong to somebody else by now.
+    if (pid === undefined || exitCode !== null || signalCode !== null) return;
+    try {
+      process.kill(-pid, 'SIGKILL');
+    } catch {
+      this.#child.kill('SIGKILL');
+    }
+  }
+
+  #read(chunk: Buffer): void {
+    try {
+      this.#reader.read(chunk, (frame) => this.#take(frame));
+    } catch (error) {
+      if (!(error instanceof FrameError)) throw error;
+      this.#fail(error.kind === frameKinds.result ? 'result too large' : 'crashed');
+      this.#child.stdout?.destroy();
+    }
+  }
+
+  #take({ kind, payload }: Frame): void {
+    if (kind === frameKinds.ready && this.#running === undefined) {
+      clearTimeout(this.#settling);
+      this.#ready.resolve();
+      return;
+    }
+    const running = this.#running;
+    // A process that speaks between calls, or skips a result, is not ours any longer.
+    if (running === undefined || kind === frameKinds.ready) {
+      this.#fail('crashed');
+      return;
+    }
+    if (kind === frameKinds.result) this.#takeResult(payload);
+    else if (kind === frameKinds.request) this.#takeRequest(running, payload);
+    else if (!running.call.onLog(payload)) this.#fail('crashed');
+  }
+
+  #takeResult(payload: Buffer): void {
+    this.#settling = this.#killAfter(settleMsMax);
+    this.#finish({ result: Buffer.from(payload) });
+  }
+
+  #takeRequest(running: Running, payload: Buffer): void {
+    running.call.onRequest(Buffer.from(payload)).then(
+      (reply) => {
+        if (this.#running === running) this.#write(frame(frameKinds.reply, reply));
+      },
+      () => {
+        if (this.#running === running) this.#fail('crashed');
+      },
+    );
+  }
+
+  #finish(end: ProcessEnd): void {
+    const running = this.#running;
+    if (running === undefined) return;
+    this.#running = undefined;
+    clearTimeout(running.timer);
+    running.call.signal?.removeEventListener('abort', running.onAbort);
+    running.resolve(end);
+  }
+
+  #end(): void {
+    this.isAlive = false;
+    clearTimeout(this.#settling);
+    this.#ready.reject(new Error('the process ended'));
+    this.#finish({ ended: this.#endReason ?? 'crashed' });
+    this.#exited.resolve();
+  }
+}

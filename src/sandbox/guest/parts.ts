@@ -1,0 +1,85 @@
+/** What each part of the prelude gives to the others. */
+
+export interface Bytes extends Uint8Array<ArrayBuffer> {
+  toString(encoding?: unknown): string;
+}
+
+export interface BufferClass {
+  new (size: number): Bytes;
+  from(value: unknown, more?: unknown, length?: number): Bytes;
+  alloc(size: number): Bytes;
+  concat(list: readonly Uint8Array[], total?: number): Bytes;
+}
+
+export interface BufferPart {
+  readonly Buffer: BufferClass;
+  encode(text: string, encoding?: unknown): Uint8Array<ArrayBuffer>;
+  bytesOf(value: unknown, encoding?: unknown): Uint8Array<ArrayBuffer>;
+}
+
+export interface RandomPart {
+  randomBytes(size: number, done?: (error: null, bytes: Bytes) => void): Bytes | undefined;
+  randomFillSync<T extends ArrayBufferView>(target: T): T;
+  randomUUID(): string;
+}
+
+export interface NodeKey {
+  readonly type: string;
+  readonly symmetricKeySize: unknown;
+  export(options?: { readonly format?: string }): unknown;
+}
+
+interface NodeHash {
+  update(data: unknown, encoding?: unknown): NodeHash;
+  digest(encoding?: unknown): unknown;
+}
+
+interface NodeCipher {
+  update(data: unknown): unknown;
+  final(): unknown;
+  setAAD(data: unknown): void;
+  setAuthTag(tag: unknown): void;
+  getAuthTag(): Bytes;
+}
+
+type CipherOf = (...given: readonly [unknown, unknown, unknown, object?]) => NodeCipher;
+
+/** Of Node's module, what the other parts use. */
+export interface CryptoPart extends RandomPart {
+  createHash(algorithm: unknown): NodeHash;
+  createHmac(algorithm: unknown, key: unknown): NodeHash;
+  timingSafeEqual(one: unknown, other: unknown): boolean;
+  readonly createCipheriv: CipherOf;
+  readonly createDecipheriv: CipherOf;
+  sign(...given: readonly [algorithm: unknown, data: unknown, key: unknown]): Bytes;
+  verify(...given: readonly [unknown, data: unknown, key: unknown, signature: unknown]): boolean;
+  publicEncrypt(key: unknown, data: unknown): Bytes;
+  privateDecrypt(key: unknown, data: unknown): Bytes;
+  createPublicKey(key: unknown): NodeKey;
+  createPrivateKey(key: unknown): NodeKey;
+  createSecretKey(key: unknown, encoding?: unknown): NodeKey;
+  readonly constants: Readonly<Record<string, number>>;
+}
+
+/** A module or a set of globals, of which no other part knows more. */
+export type Names = Readonly<Record<string, unknown>>;
+
+export interface Reported {
+  readonly name: string;
+  readonly errors: Readonly<Record<string, readonly string[]>>;
+  readonly response?: {
+    readonly status: unknown;
+    readonly headers: unknown;
+    readonly body: unknown;
+  };
+}
+
+export interface ErrorsPart {
+  readonly classes: Names;
+  report(thrown: unknown): Reported;
+}
+
+export interface LoggingPart {
+  readonly console: Names;
+  readonly logger: Names;
+}

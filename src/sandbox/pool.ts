@@ -1,0 +1,210 @@
+/** The processes: none before the first call, each for one tenant until its end, and who waits for one. */
+import { type CodeProcess, startCodeProcess } from './code-process.ts';
+import { type Isolation, isolations } from './isolation.ts';
+import * as limits from './limits.ts';
+import type { SandboxState } from './sandbox.ts';
+
+export interface PoolLimits {
+  /** In all, and so the calls at one time. */
+  readonly processesMax: number;
+  readonly callsPerTenantMax: number;
+  readonly waitingMax: number;
+  readonly waitingPerTenantMax: number;
+  readonly waitMsMax: number;
+  readonly idleMsMax: number;
+}
+
+export const poolLimits: PoolLimits = limits;
+
+/** A process that is ready, and the caller's alone until it is released. */
+export interface Lease {
+  readonly process: CodeProcess;
+  release(): void;
+}
+
+export type NoLease = 'tenant busy' | 'pool full' | 'stopped' | 'crashed';
+
+export interface Pool {
+  lease(tenant: string): Promise<Lease | NoLease>;
+  close(): Promise<void>;
+  state(): SandboxState;
+}
+
+/** Between a call and the collection of its garbage, which the next call should not wait for. */
+const restMs = 500;
+
+interface Member {
+  readonly tenant: string;
+  readonly process: CodeProcess;
+  isBusy: boolean;
+  idle: NodeJS.Timeout | undefined;
+}
+
+interface Waiting {
+  readonly tenant: string;
+  readonly resolve: (lease: Lease | NoLease) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+export function createPool(bounds: PoolLimits): Pool {
+  return new StartedPool(bounds);
+}
+
+class StartedPool implements Pool {
+  readonly #bounds: PoolLimits;
+  readonly #members = new Set<Member>();
+  /** In the order in which they came. */
+  readonly #waiting = new Set<Waiting>();
+  #ways: readonly Isolation[] = [];
+  #isClosed = false;
+
+  constructor(bounds: PoolLimits) {
+    this.#bounds = bounds;
+  }
+
+  async lease(tenant: string): Promise<Lease | NoLease> {
+    if (this.#isClosed) return 'stopped';
+    if (this.#mayRun(tenant)) return this.#take(tenant);
+    const ofTenant = [...this.#waiting].filter((one) => one.tenant === tenant).length;
+    if (ofTenant >= this.#bounds.waitingPerTenantMax) return 'tenant busy';
+    if (this.#waiting.size >= this.#bounds.waitingMax) return 'pool full';
+    return this.#wait(tenant);
+  }
+
+  #wait(tenant: string): Promise<Lease | NoLease> {
+    const { promise, resolve } = Promise.withResolvers<Lease | NoLease>();
+    const reason =
+      this.#running(tenant) >= this.#bounds.callsPerTenantMax ? 'tenant busy' : 'pool full';
+    const timer = setTimeout(() => {
+      this.#waiting.delete(waiting);
+      resolve(reason);
+    }, this.#bounds.waitMsMax);
+    const waiting = { tenant, resolve, timer };
+    this.#waiting.add(waiting);
+    return promise;
+  }
+
+  #running(tenant?: string): number {
+    const busy = [...this.#members].filter(({ isBusy }) => isBusy);
+    return busy.filter((one) => tenant === undefined || one.tenant === tenant).length;
+  }
+
+  #mayRun(tenant: string): boolean {
+    const { processesMax, callsPerTenantMax } = this.#bounds;
+    return this.#running() < processesMax && this.#running(tenant) < callsPerTenantMax;
+  }
+
+  /** Whatever the tenant has, else a new process, for which one that is idle may have to end. */
+  async #take(tenant: string): Promise<Lease | NoLease> {
+    for (let tries = 0; tries < 3; tries += 1) {
+      const idle = [...this.#members].filter(({ isBusy }) => !isBusy);
+      const known = idle.find((one) => one.tenant === tenant);
+      if (known === undefined && this.#members.size >= this.#bounds.processesMax) {
+        // The set is in the order of last use.
+        const [oldest] = idle;
+        if (oldest !== undefined) this.#remove(oldest);
+      }
+      const member = known ?? this.#start(tenant);
+      member.isBusy = true;
+      clearTimeout(member.idle);
+      if (await this.#isReady(member)) return this.#leaseOf(member);
+      if (this.#isClosed) return 'stopped';
+    }
+    this.#serveWaiting();
+    return 'crashed';
+  }
+
+  async #isReady(member: Member): Promise<boolean> {
+    try {
+      await member.process.ready();
+      return true;
+    } catch {
+      this.#remove(member);
+      return false;
+    }
+  }
+
+  /** The ways that failed are not tried again. */
+  #start(tenant: string): Member {
+    if (this.#ways.length === 0) this.#ways = isolations();
+    const [way, ...weaker] = this.#ways;
+    if (way === undefined) throw new Error('no way to start a process');
+    const process = startCodeProcess(way, () => this.#remove(member));
+    if (weaker.length > 0) {
+      process.ready().then(
+        () => {
+          if (this.#ways[0] === way) this.#ways = [way];
+        },
+        () => {
+          if (this.#ways[0] === way && !this.#isClosed) this.#ways = weaker;
+        },
+      );
+    }
+    const member: Member = { tenant, process, isBusy: true, idle: undefined };
+    this.#members.add(member);
+    return member;
+  }
+
+  #leaseOf(member: Member): Lease {
+    let isReleased = false;
+    return {
+      process: member.process,
+      release: () => {
+        if (isReleased) return;
+        isReleased = true;
+        this.#release(member);
+      },
+    };
+  }
+
+  #release(member: Member): void {
+    member.isBusy = false;
+    if (!member.process.isAlive || member.process.calls >= limits.callsPerProcessMax) {
+      this.#remove(member);
+    } else if (this.#members.delete(member)) {
+      this.#members.add(member);
+      this.#watchIdle(member);
+    }
+    this.#serveWaiting();
+  }
+
+  #watchIdle(member: Member): void {
+    member.idle = setTimeout(() => {
+      member.process.rest();
+      member.idle = setTimeout(() => this.#remove(member), this.#bounds.idleMsMax).unref();
+    }, restMs).unref();
+  }
+
+  #remove(member: Member): void {
+    clearTimeout(member.idle);
+    void member.process.kill();
+    this.#members.delete(member);
+  }
+
+  #serveWaiting(): void {
+    for (const waiting of this.#waiting) {
+      if (!this.#mayRun(waiting.tenant)) continue;
+      this.#waiting.delete(waiting);
+      clearTimeout(waiting.timer);
+      this.#take(waiting.tenant).then(waiting.resolve);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const { resolve, timer } of this.#waiting) {
+      clearTimeout(timer);
+      resolve('stopped');
+    }
+    this.#waiting.clear();
+    await Promise.all([...this.#members].map(({ process }) => process.kill()));
+  }
+
+  state(): SandboxState {
+    return {
+      processes: this.#members.size,
+      running: this.#running(),
+      waiting: this.#waiting.size,
+    };
+  }
+}

@@ -1,0 +1,100 @@
+/** Running code: of a reactor, or of a transform of a proxy. */
+import type { Clock } from '../../lib/clock.ts';
+import type { ApplicationId } from '../../lib/ids.ts';
+import type { Json } from '../../lib/json.ts';
+import type { Forward } from '../../outbound/forward.ts';
+import type { Caller } from '../../rules/caller.ts';
+import type { CodeRuntime } from '../../rules/code-runtime.ts';
+import type { BtOperation, LogLine, ServeRequest } from '../../sandbox/sandbox.ts';
+import { actorOf, type Rights } from './acting.ts';
+import type { CodeEngine } from './engine.ts';
+import { fetchForCode } from './fetch.ts';
+import { type CodeOutcome, failure, linesOf, outcomeOf } from './outcome.ts';
+import { type CodeTokenTools, tokensForCode } from './tokens.ts';
+
+export interface CodeRunning extends CodeTokenTools {
+  readonly clock: Clock;
+  readonly code: CodeEngine;
+  readonly forward: Forward;
+}
+
+export interface CodeToRun {
+  readonly caller: Caller;
+  readonly code: string;
+  readonly runtime: CodeRuntime;
+  readonly configuration: Readonly<Record<string, string>>;
+  /** `args` or `req`, and what else the contract has. */
+  readonly input: Readonly<Record<string, Json>>;
+  readonly rights: Rights | undefined;
+  readonly allowedHosts: readonly string[] | null;
+  readonly timeoutMs: number;
+  /** What holds the code, as entries of the log name it. */
+  readonly source: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface CodeRun {
+  readonly outcome: CodeOutcome;
+  readonly log: readonly LogLine[];
+  readonly milliseconds: number;
+}
+
+/** Never rejects for what the code does. */
+export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeRun> {
+  const { sandbox, modules } = tools.code;
+  const { caller, runtime, configuration, rights, timeoutMs, signal } = run;
+  const began = performance.now();
+  const elapsed = () => Math.round(performance.now() - began);
+  if (sandbox === undefined) {
+    // It was switched off after the call was accepted.
+    const off = failure('code is switched off in this vault');
+    return { outcome: { kind: 'failed', failure: off }, log: [], milliseconds: 0 };
+  }
+  const result = await sandbox.run({
+    tenant: caller.tenant.id,
+    code: run.code,
+    contract: runtime.image,
+    input: { ...run.input, configuration, applicationOptions: null },
+    bt: rights !== undefined,
+    timeoutMs,
+    modules,
+    serve: (request, ending) => serve(tools, run, { request, ending }),
+    ...(signal && { signal }),
+  });
+  const outcome = outcomeOf(result);
+  return { outcome, log: linesOf(result, outcome, tools.clock.now()), milliseconds: elapsed() };
+}
+
+async function serve(
+  tools: CodeRunning,
+  { caller, rights, allowedHosts, source }: CodeToRun,
+  { request, ending }: { readonly request: ServeRequest; readonly ending: AbortSignal },
+): Promise<unknown> {
+  if (isFetch(request)) {
+    const { tenant, origin } = caller;
+    const fetching = { tenant, allowedHosts, trace: origin.trace };
+    return fetchForCode(tools.forward, fetching, { input: request.input, signal: ending });
+  }
+  if (rights === undefined) return null;
+  const actor = await actorOf(tools.store, caller, rights);
+  const { operation, input } = request;
+  return tokensForCode(tools, actor, { operation: operation as BtOperation, input, source });
+}
+
+function isFetch(
+  request: ServeRequest,
+): request is Extract<ServeRequest, { readonly operation: 'fetch' }> {
+  return request.operation === 'fetch';
+}
+
+/** What an administrator lends to the code, by either image. */
+export function rightsOf({
+  application_id,
+  runtime,
+}: {
+  readonly application_id: ApplicationId | null;
+  readonly runtime: Pick<CodeRuntime, 'permissions'>;
+}): Rights | undefined {
+  if (application_id !== null) return { application: application_id };
+  return runtime.permissions.length > 0 ? { permissions: runtime.permissions } : undefined;
+}

@@ -1,0 +1,40 @@
+/** Sending a completed call on, after the code of the proxy has changed it or has answered it itself. */
+import { VaultError } from '../../lib/errors.ts';
+import type { DecideOutcome } from '../../rules/operation.ts';
+import { transformsOf } from '../proxies/transforms.ts';
+import { type CallOutcome, failedEntry, madeEntry } from './entries.ts';
+import { madeAnswer } from './made-answer.ts';
+import type { ProxyAnswer } from './proxy-call.ts';
+import { type Coded, codeRequest } from './run-code.ts';
+import { type Sending, type Sent, send } from './send.ts';
+
+/** Fails in the outcome, with the entry that says so. */
+export async function sendCoded(tools: Sending, sent: Sent): Promise<DecideOutcome<ProxyAnswer>> {
+  const { call, written } = sent;
+  const transform = transformsOf(call.proxy).request.find(({ type }) => type === 'code');
+  if (transform?.type !== 'code') return send(tools, sent);
+  const began = performance.now();
+  const ended = (): CallOutcome => ({
+    now: tools.clock.now(),
+    milliseconds: Math.round(performance.now() - began),
+  });
+  let coded: Coded;
+  try {
+    coded = await codeRequest(tools, { call, transform }, written);
+  } catch (error) {
+    if (!(error instanceof VaultError)) throw error;
+    const entry = failedEntry(call, ended(), 'its code did not end as it should');
+    return async () => ({ change: { entries: [entry] }, refusal: error });
+  }
+  if (coded.kind === 'response') {
+    const { response } = coded;
+    const entry = madeEntry(call, ended(), response.status);
+    return async () => ({ change: { entries: [entry] }, reply: madeAnswer(response, null) });
+  }
+  const { headers, text } = coded.message;
+  const content = text === undefined ? undefined : Buffer.from(text);
+  return send(tools, {
+    ...sent,
+    written: { ...written, headers, body: { ...written.body, content, form: undefined } },
+  });
+}

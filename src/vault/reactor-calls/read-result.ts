@@ -1,0 +1,115 @@
+/** The result of an asynchronous call, for whoever made it, and the logs of calls. */
+import { openCursor, sealCursor } from '../../crypto/cursor.ts';
+import { parseInstant } from '../../lib/clock.ts';
+import { formatTimestamp } from '../../lib/dates.ts';
+import { invalid, VaultError } from '../../lib/errors.ts';
+import { parseUuid, type ReactorRunId } from '../../lib/ids.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { detailed, entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { type RunPosition, runPage } from '../../store/queries/reactor-runs.ts';
+import type { Row } from '../../store/tables.ts';
+import type { ReactorReading } from '../reactors/create.ts';
+import { reactorOf } from '../reactors/queries.ts';
+import { errorOfProblem, openRun } from './run-row.ts';
+
+export interface ResultPath {
+  readonly id: string;
+  readonly requestId: string;
+}
+
+/**
+ * From the decision `not_found` until the result is there, and for everybody but the application or session
+ * that made the call; what the code failed with.
+ */
+export function readResult(tools: ReactorReading, caller: Caller, path: ResultPath): Decide {
+  const { store, clock } = tools;
+  const { tenant } = caller;
+  return async () => {
+    const { reactor_id } = await reactorOf(store, tenant.id, path.id);
+    const run_id = parseUuid<ReactorRunId>(path.requestId);
+    const row = run_id && (await store.get('reactor_runs', { tenant_id: tenant.id, run_id }));
+    const now = clock.now();
+    if (!row || row.reactor_id !== reactor_id || row.due_at !== null || row.expires_at <= now) {
+      throw noResult();
+    }
+    const { caller: by, result } = openRun(tenant, row).reveal();
+    const isOwn = by.application === caller.application && by.session === (caller.session ?? null);
+    if (!isOwn || result === undefined) throw noResult();
+    const fact = { entity: 'reactor', id: reactor_id, operation: 'read result' } as const;
+    const change = { entries: [detailed(entryOf(caller, now, fact), row.run_id)] } as const;
+    if ('problem' in result) return { change, refusal: errorOfProblem(result.problem) };
+    return { change, reply: result.reply };
+  };
+}
+
+function noResult(): VaultError {
+  return new VaultError('not_found', {
+    public: 'There is no result of such a request, or not yet.',
+  });
+}
+
+export interface LogQuery {
+  readonly size?: number;
+  /** Cursor of an earlier response. */
+  readonly start?: string;
+}
+
+const sizeDefault = 20;
+const route = 'GET /reactors/:id/logs';
+
+/** From the decision `not_found`, or `integrity` when a call of the page was altered. */
+export function readReactorLogs(
+  tools: ReactorReading,
+  caller: Caller,
+  { id, query }: { readonly id: string; readonly query: LogQuery },
+): Decide {
+  const { store, clock } = tools;
+  const { tenant } = caller;
+  const cursorKey = tenant.keyring.secret('cursor');
+  const { size = sizeDefault, start } = query;
+  const after = start === undefined ? undefined : openCursor(cursorKey, route, start);
+  if (start !== undefined && after === undefined) {
+    throw invalid('start', 'must be the cursor of an earlier response');
+  }
+  return async () => {
+    const { reactor_id: reactor } = await reactorOf(store, tenant.id, id);
+    const now = clock.now();
+    // One row more than the page holds, which says whether another page follows.
+    const page = { tenant: tenant.id, reactor, now, limit: size + 1 };
+    const rows = await store.select(
+      runPage({ ...page, after: after as unknown as RunPosition | undefined }),
+    );
+    const shown = rows.slice(0, size);
+    const last = shown.at(-1);
+    const next =
+      rows.length > size && last && sealCursor(cursorKey, route, [last.created_at, last.run_id]);
+    const fact = { entity: 'reactor', id: reactor, operation: 'read logs' } as const;
+    return {
+      change: { entries: [entryOf(caller, now, fact)] },
+      reply: {
+        status: 200,
+        body: {
+          pagination: { page_size: size, ...(next && { next }) },
+          data: shown.map((row) => viewLog(caller, row)),
+        },
+      },
+    };
+  };
+}
+
+function viewLog({ tenant }: Caller, row: Row<'reactor_runs'>): object {
+  const { kind, isFailed, log, caller } = openRun(tenant, row).reveal();
+  return {
+    request_id: row.run_id,
+    invocation_type: kind,
+    outcome: isFailed ? 'failed' : 'completed',
+    trace_id: caller.traceId,
+    created_at: formatTimestamp(row.created_at),
+    lines: log.map(({ level, at, text }) => ({
+      level,
+      at: formatTimestamp(parseInstant(at)),
+      text,
+    })),
+  };
+}

@@ -1,0 +1,105 @@
+/** Deciding what came of a call: its response, the tokens it makes, and the entries that say so. */
+import type { Clock } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { below } from '../../lib/findings.ts';
+import type { Json, JsonObject } from '../../lib/json.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import { detailed } from '../../rules/log-entries.ts';
+import type { Decide, DecideOutcome, Done, Refused } from '../../rules/operation.ts';
+import { holds } from '../../rules/policy.ts';
+import { refuse } from '../../rules/refusal.ts';
+import type { Reply } from '../../rules/reply.ts';
+import type { CodeRun } from '../code/run.ts';
+import type { CodeTokenTools } from '../code/tokens.ts';
+import { tokenize } from '../tokenization/tokenize.ts';
+import { type CalledReactor, sourceOf } from './called-reactor.ts';
+import { completedEntry, type Ended, failedEntry, type LoggedCall } from './entries.ts';
+import { madeByError, type Shaped, shapeOf } from './response.ts';
+
+export interface CallToSettle extends LoggedCall {
+  readonly reactor: CalledReactor;
+}
+
+/** Under the rules that the caller has for creating tokens. */
+export function settle(
+  tools: CodeTokenTools & { readonly clock: Clock },
+  call: CallToSettle,
+  { outcome, milliseconds }: CodeRun,
+): DecideOutcome {
+  const ended = () => ({ now: tools.clock.now(), milliseconds });
+  const shaped = shapedBy(call, outcome);
+  if ('failure' in shaped) {
+    const { error, reason } = shaped.failure;
+    return async () => refused(failedEntry(call, ended(), reason), error);
+  }
+  if ('made' in shaped) {
+    const { made } = shaped;
+    return async () => done(call, ended(), { status: 200, made });
+  }
+  const { body, tokenize: values } = shaped;
+  if (values === undefined) return async () => done(call, ended(), { status: 200, body });
+  return tokenizing(tools, call, { body, values, ended });
+}
+
+function shapedBy({ reactor }: CallToSettle, outcome: CodeRun['outcome']): Shaped {
+  if (outcome.kind === 'failed') return outcome;
+  if (outcome.kind === 'responded') return madeByError(outcome.response);
+  return shapeOf(reactor, outcome.value);
+}
+
+function done(call: LoggedCall, ended: Ended, reply: Reply): Done {
+  return { change: { entries: [completedEntry(call, ended)] }, reply };
+}
+
+function refused(entry: LogEntry, refusal: VaultError): Refused {
+  return { change: { entries: [entry] }, refusal };
+}
+
+interface Tokenizing {
+  readonly body: JsonObject;
+  readonly values: Json;
+  readonly ended: () => Ended;
+}
+
+/** All of its values in one change with the entry of the call, or the call has failed. */
+function tokenizing(
+  tools: CodeTokenTools & { readonly clock: Clock },
+  call: CallToSettle,
+  { body, values, ended }: Tokenizing,
+): DecideOutcome {
+  const { caller, reactor } = call;
+  const source = sourceOf(reactor);
+  let decide: Decide | undefined;
+  return async (conflict) => {
+    try {
+      if (!holds(caller.policy, 'token:create')) {
+        const refusal = { entity: 'token', id: '*', permission: 'token:create' } as const;
+        return failed(call, ended(), refuse(caller, tools.clock.now(), refusal));
+      }
+      decide ??= tokenize(tools, caller, {
+        body: values,
+        readRequest: tools.readRequest,
+        hidesData: true,
+      });
+      const effect = await decide(conflict);
+      if ('refusal' in effect) return failed(call, ended(), effect);
+      if (!('reply' in effect)) throw new Error('creating tokens calls no other host');
+      const { change, reply } = effect;
+      const made = change.entries.map((entry) => detailed(entry, source));
+      return {
+        change: { ...change, entries: [completedEntry(call, ended()), ...made] },
+        reply: { status: 200, body: { tokens: reply.body ?? null, ...body } },
+      };
+    } catch (error) {
+      if (!(error instanceof VaultError) || error.altered) throw error;
+      return refused(failedEntry(call, ended(), untokenized), below('tokenize', error));
+    }
+  };
+}
+
+const untokenized = 'its result was not tokenized';
+
+function failed(call: LoggedCall, ended: Ended, { change, refusal }: Refused): Refused {
+  const entries = [failedEntry(call, ended, untokenized), ...change.entries] as const;
+  return { change: { ...change, entries }, refusal };
+}

@@ -1,0 +1,268 @@
+/** POST /reactors/{id}/react-async, and GET /reactors/{id}/results/{requestId} and /reactors/{id}/logs. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { hour, minute } from '../../src/lib/clock.ts';
+import { onBothEngines } from '../support/engines.ts';
+import { runJob } from '../support/jobs.ts';
+import { createReactor, invoker, sendReactor } from '../support/reactors.ts';
+import { newTenant as newTenantOf, type TestTenant, tenantsOf } from '../support/tenant.ts';
+import { startVault, type TestVault } from '../support/vault.ts';
+
+/** Runs what waits, until nothing does. */
+async function runWaiting({ running }: TestVault): Promise<void> {
+  const { reactorRuns } = running.vault;
+  assert.ok(reactorRuns);
+  for (;;) {
+    const begun = await reactorRuns.begin();
+    await reactorRuns.settled();
+    if (begun === 0) return;
+  }
+}
+
+async function begin(tenant: TestTenant, given: object, { key, args = {} }: Begun) {
+  const { id } = await createReactor(tenant, given as Readonly<Record<string, unknown>>);
+  const sent = { key, body: { args } };
+  const accepted = await tenant.send('POST', `/reactors/${id}/react-async`, sent);
+  assert.equal(accepted.status, 202, accepted.text);
+  const { asyncReactorRequestId: request } = accepted.body;
+  return { id, request, path: `/reactors/${id}/results/${request}` };
+}
+
+interface Begun {
+  readonly key: string;
+  readonly args?: unknown;
+}
+
+onBothEngines('asynchronous calls of reactors', (engine) => {
+  const newTenant = tenantsOf(engine);
+
+  test('202, then 404 until the result is there, then 200 with what a call would have given', async () => {
+    const tenant = await newTenant();
+    const { body: token } = await tenant.token({ type: 'token', data: 'secret' });
+    const key = await invoker(tenant, 'token:create');
+    const code = "module.exports = (req) => ({ raw: req.args, tokenize: 'made' })";
+    const { id, request, path } = await begin(
+      tenant,
+      { code },
+      { key, args: { a: `{{ ${token.id} }}` } },
+    );
+    assert.equal((await tenant.send('GET', path, { key })).status, 404);
+    const [waiting] = await tenant.rows('reactor_runs');
+    assert.ok(waiting && !Buffer.from(waiting.body).includes('secret'));
+    await runWaiting(tenant.vault);
+    const read = await tenant.send('GET', path, { key });
+    assert.equal(read.status, 200, read.text);
+    assert.deepEqual(read.body.raw, { a: 'secret' });
+    assert.equal((await tenant.send('GET', `/tokens/${read.body.tokens}`)).body.data, 'made');
+    const messages = (await tenant.rows('logs'))
+      .filter(({ entity_id }) => entity_id === id)
+      .map(({ message }) => message.replace(/ \d+ ms/, ' n ms'));
+    assert.ok(messages.includes(`Reactor invoked: async ${request}`));
+    assert.ok(messages.includes(`Reactor completed: async ${request}, after n ms`));
+    assert.ok(messages.includes(`Reactor result retrieved: ${request}`));
+  });
+
+  test('the result is for whoever made the call, under the reactor it was made to', async () => {
+    const tenant = await newTenant();
+    const key = await invoker(tenant);
+    const { path, request } = await begin(tenant, {}, { key });
+    await runWaiting(tenant.vault);
+    const other = await invoker(tenant);
+    assert.equal((await tenant.send('GET', path, { key: other })).status, 404);
+    const { id } = await createReactor(tenant);
+    const elsewhere = `/reactors/${id}/results/${request}`;
+    assert.equal((await tenant.send('GET', elsewhere, { key })).status, 404);
+    assert.equal((await tenant.send('GET', `/reactors/${id}/results/x`, { key })).status, 404);
+    assert.equal((await tenant.send('GET', path, { key })).status, 200);
+  });
+
+  test('what the code throws is the result, and its log is read with reactor:read', async () => {
+    const tenant = await newTenant();
+    const key = await invoker(tenant);
+    const code = `const { AuthorizationError } = require('@basis-theory/basis-theory-reactor-formulas-sdk-js');
+      module.exports = () => { console.warn('refusing'); throw new AuthorizationError('not you') }`;
+    const { id, path, request } = await begin(tenant, { code }, { key });
+    await runWaiting(tenant.vault);
+    const read = await tenant.send('GET', path, { key });
+    assert.equal(read.status, 403, read.text);
+    assert.equal(read.body.detail, 'Forbidden');
+    assert.deepEqual(read.body.errors, { error: ['not you'] });
+    const logs = await sendReactor(tenant, 'GET', `/${id}/logs`);
+    assert.equal(logs.status, 200, logs.text);
+    const [{ lines, trace_id, created_at, ...logged }] = logs.body.data;
+    assert.deepEqual(logged, {
+      request_id: request,
+      invocation_type: 'async',
+      outcome: 'failed',
+    });
+    assert.deepEqual(
+      lines.map(({ level, text }: { level: string; text: string }) => [level, text]),
+      [['warn', 'refusing']],
+    );
+  });
+
+  test('logs are pages, newest call first, and of one tenant and minute no more than 1 MiB', async () => {
+    const tenant = await newTenant();
+    const key = await invoker(tenant);
+    const code = `module.exports = ({ args: { text, times = 1 } }) => {
+      for (let line = 0; line < times; line++) console.log(text); return {} }`;
+    const { id } = await createReactor(tenant, { code });
+    const call = async (text: string, times = 1) => {
+      const body = { args: { text, times } };
+      const called = await tenant.send('POST', `/reactors/${id}/react`, { key, body });
+      assert.equal(called.status, 200, called.text);
+      tenant.vault.clock.advance(10);
+    };
+    for (const text of ['one', 'two', 'three']) await call(text);
+    const seen: string[] = [];
+    let start = '';
+    for (let pages = 0; pages < 3; pages++) {
+      const page = await sendReactor(tenant, 'GET', `/${id}/logs?size=1${start}`);
+      seen.push(page.body.data[0].lines[0].text);
+      start = `&start=${page.body.pagination.next}`;
+    }
+    assert.deepEqual(seen, ['three', 'two', 'one']);
+    const wrong = await sendReactor(tenant, 'GET', `/${id}/logs?start=x`);
+    assert.equal(wrong.status, 400);
+    for (let calls = 0; calls < 20; calls++) await call('x'.repeat(1000), 60);
+    const { body } = await sendReactor(tenant, 'GET', `/${id}/logs?size=100`);
+    assert.equal(body.data.length, 20);
+  });
+
+  test('a reactor whose runtime is asynchronous answers 202 to every call', async () => {
+    const tenant = await newTenant();
+    const key = await invoker(tenant);
+    const code =
+      'module.exports = async (event) => ({ res: { body: event.req, statusCode: 202 } })';
+    const { id } = await createReactor(tenant, { code, runtime: { image: 'node22', async: true } });
+    const accepted = await tenant.send('POST', `/reactors/${id}/react`, { key, body: { a: 1 } });
+    assert.equal(accepted.status, 202, accepted.text);
+    await runWaiting(tenant.vault);
+    const path = `/reactors/${id}/results/${accepted.body.asyncReactorRequestId}`;
+    const read = await tenant.send('GET', path, { key });
+    assert.equal(read.status, 202);
+    assert.deepEqual(read.body, { a: 1 });
+  });
+
+  test('results are gone after a day, for readers at once and then from the disk', async () => {
+    const tenant = await newTenant();
+    const key = await invoker(tenant);
+    const { path } = await begin(tenant, {}, { key });
+    await runWaiting(tenant.vault);
+    tenant.vault.clock.advance(24 * hour - minute);
+    assert.equal((await tenant.send('GET', path, { key })).status, 200);
+    tenant.vault.clock.advance(minute);
+    assert.equal((await tenant.send('GET', path, { key })).status, 404);
+    assert.equal((await tenant.rows('reactor_runs')).length, 1);
+    tenant.vault.clock.advance(5 * minute);
+    await runJob(tenant.vault, 'remove results of reactors');
+    assert.deepEqual(await tenant.rows('reactor_runs'), []);
+  });
+
+  test('deleting a reactor ends calls that wait, and those under way store nothing', async () => {
+    const tenant = await newTenant();
+    const key = await invoker(tenant, 'token:create');
+    const waiting = await begin(tenant, {}, { key });
+    assert.equal((await sendReactor(tenant, 'DELETE', `/${waiting.id}`)).status, 204);
+    assert.deepEqual(await tenant.rows('reactor_runs'), []);
+    const code =
+      "module.exports = async () => { await new Promise((done) => setTimeout(done, 300)); return { tokenize: 'x' } }";
+    await runWaiting(tenant.vault);
+    const running = await begin(tenant, { code }, { key });
+    const { reactorRuns } = tenant.vault.running.vault;
+    assert.equal(await reactorRuns?.begin(), 1);
+    assert.equal((await sendReactor(tenant, 'DELETE', `/${running.id}`)).status, 204);
+    await reactorRuns?.settled();
+    assert.deepEqual(await tenant.rows('reactor_runs'), []);
+    assert.deepEqual(await tenant.rows('tokens'), []);
+    const failed = (await tenant.rows('logs')).filter(({ operation }) => operation === 'fail');
+    assert.match(failed[0]?.message ?? '', /the reactor was deleted/);
+    assert.equal((await tenant.send('GET', running.path, { key })).status, 404);
+  });
+
+  test('the caller’s rights of the moment decide what becomes a token', async () => {
+    const tenant = await newTenant();
+    const application = await tenant.send('POST', '/applications', {
+      key: tenant.managementKey,
+      body: { name: 'a', type: 'private', permissions: ['reactor:invoke', 'token:create'] },
+    });
+    const { key, id } = application.body;
+    const call = await begin(
+      tenant,
+      { code: "module.exports = () => ({ tokenize: 'x' })" },
+      { key },
+    );
+    await tenant.send('PUT', `/applications/${id}`, {
+      key: tenant.managementKey,
+      body: { name: 'a', permissions: ['reactor:invoke'] },
+    });
+    await runWaiting(tenant.vault);
+    const read = await tenant.send('GET', call.path, { key });
+    assert.equal(read.status, 403, read.text);
+    assert.deepEqual(await tenant.rows('tokens'), []);
+  });
+
+  test('an altered call is run by nobody, and stops no other', async () => {
+    const tenant = await newTenant();
+    const key = await invoker(tenant);
+    const altered = await begin(tenant, {}, { key });
+    const { place } = tenant.vault;
+    const set = `created_at = created_at - 1 where run_id = '${altered.request}'`;
+    await engine.run(place, `update reactor_runs set ${set}`);
+    const other = await begin(tenant, {}, { key });
+    await runWaiting(tenant.vault);
+    assert.equal((await tenant.send('GET', altered.path, { key })).status, 404);
+    assert.equal((await tenant.send('GET', other.path, { key })).status, 200);
+  });
+
+  test('429: of one tenant no more calls wait than its quota', async () => {
+    const tenant = await newTenant();
+    const key = await invoker(tenant);
+    await tenant.setQuotas({ reactor_run_limit: 1 });
+    const { id } = await begin(tenant, {}, { key });
+    const refused = await tenant.send('POST', `/reactors/${id}/react-async`, { key, body: {} });
+    assert.equal(refused.status, 429, refused.text);
+    assert.match(refused.body.detail, /reactor_run_limit/);
+  });
+
+  test('a call survives a stop while it waits and while it runs', async (t) => {
+    const place = await engine.place(t);
+    const first = await startVault(t, engine, { place });
+    const tenant = await newTenantOf(first);
+    const key = await invoker(tenant);
+    const { path } = await begin(tenant, {}, { key });
+    const running = await begin(
+      tenant,
+      { code: 'module.exports = () => { for (;;) {} }', runtime: { timeout: 2 } },
+      { key },
+    );
+    assert.equal(await first.running.vault.reactorRuns?.begin(), 2);
+    await first.stop();
+    const second = await startVault(t, engine, { place, clock: first.clock });
+    await runWaiting(second);
+    assert.equal((await second.send('GET', path, { key })).status, 200);
+    const stopped = await second.send('GET', running.path, { key });
+    assert.equal(stopped.status, 500, stopped.text);
+    assert.match(stopped.body.errors.error[0], /longer than its time limit/);
+  });
+
+  test('a call that outlives its lease is run by another server, and one of the two is stored', async () => {
+    const tenant = await newTenant();
+    const key = await invoker(tenant);
+    const code = `module.exports = async () => {
+      await new Promise((done) => setTimeout(done, 500)); return { raw: 'done' } }`;
+    await runWaiting(tenant.vault);
+    const { path, id } = await begin(tenant, { code, runtime: { timeout: 5 } }, { key });
+    const { reactorRuns } = tenant.vault.running.vault;
+    assert.equal(await reactorRuns?.begin(), 1);
+    assert.equal(await reactorRuns?.begin(), 0);
+    tenant.vault.clock.advance(35_001);
+    assert.equal(await reactorRuns?.begin(), 1);
+    await reactorRuns?.settled();
+    assert.deepEqual((await tenant.send('GET', path, { key })).body, { raw: 'done' });
+    const ends = (await tenant.rows('logs')).filter(
+      ({ entity_id, operation }) => entity_id === id && /^(?:complete|fail)$/.test(operation),
+    );
+    assert.deepEqual(ends.map(({ operation }) => operation).sort(), ['complete', 'fail']);
+  });
+});
