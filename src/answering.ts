@@ -16,7 +16,7 @@ import type { Metrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { createSpans, type Spans } from './lib/telemetry/spans.ts';
 import { createTracing } from './lib/telemetry/tracing.ts';
-import { version } from './lib/version.ts';
+import { version } from './lib/telemetry/version.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createCollector } from './outbound/collector.ts';
 import { createForward } from './outbound/forward.ts';

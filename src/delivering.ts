@@ -1,10 +1,12 @@
 /** What the thread that delivers events to webhooks has of its own: its connections, and what it remembers. */
 import { setTimeout as timeout } from 'node:timers/promises';
-import type { AnsweringConfig, AnsweringTools } from './answering.ts';
+import type { Config } from './config.ts';
 import { reasonOf } from './lib/errors.ts';
 import { createTimedUuids } from './lib/ids.ts';
+import type { Metrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { createForward } from './outbound/forward.ts';
+import type { Process } from './process.ts';
 import { createAttemptSlots } from './vault/deliveries/attempt-slots.ts';
 import { type Deliverer, startDeliverer } from './vault/deliveries/deliverer.ts';
 import { createLeases } from './vault/deliveries/leases.ts';
@@ -15,7 +17,7 @@ import { createSigningKey } from './vault/deliveries/signing-key.ts';
 import { createWebhooksOf } from './vault/deliveries/webhooks-of.ts';
 
 /** Attempts under way at once, to all receivers together: as many as a thousand that hang for 15 seconds each. */
-export const attemptsOfAllMax = 1_024;
+const attemptsOfAllMax = 1_024;
 
 /** The attempts themselves are limited before they come here. */
 const limits = {
@@ -26,7 +28,9 @@ const limits = {
   waitingOfPartitionMax: 1,
 };
 
-export interface DeliveringTools extends Omit<AnsweringTools, 'shared'> {
+export interface DeliveringTools
+  extends Pick<Process, 'store' | 'tenants' | 'rootKey' | 'clock' | 'random' | 'log'> {
+  readonly metrics: Pick<Metrics, 'count' | 'delivery'>;
   /** The name of this server in leases, made at its start. */
   readonly holder: string;
   /** The release. */
@@ -35,7 +39,7 @@ export interface DeliveringTools extends Omit<AnsweringTools, 'shared'> {
 
 export function createDelivering(
   tools: DeliveringTools,
-  config: Pick<AnsweringConfig, 'outbound' | 'headerPrefixes'>,
+  config: Pick<Config, 'outbound' | 'headerPrefixes'>,
 ): Deliverer {
   const { store, clock, random, metrics, log, version, holder } = tools;
   const { headerPrefixes } = config;

@@ -9,6 +9,7 @@ import {
   sign as signBytes,
 } from 'node:crypto';
 import { promisify } from 'node:util';
+import type { Random } from '../lib/random.ts';
 
 /** 112 bits of security, enough until 2030 (NIST SP 800-57 part 1), at half a millisecond for a signature. */
 const modulusBits = 2048;
@@ -64,6 +65,12 @@ export interface SignedMessage {
 }
 
 const secretPrefix = 'whsec_';
+const secretBytes = 32;
+
+/** `whsec_` and base64 of the key of an HMAC. */
+export function newWebhookSecret(random: Random): string {
+  return `${secretPrefix}${random(secretBytes).toString('base64')}`;
+}
 
 /**
  * The header `webhook-signature`: one signature for each secret, so that a receiver may still have the one before.

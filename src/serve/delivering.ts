@@ -1,4 +1,4 @@
-/** The delivering thread of a process: started when there is a webhook, replaced when it dies, stopped with the process. */
+/** The delivering thread: started when there is a webhook, replaced when it dies, stopped with the process. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../config.ts';
 import { second } from '../lib/clock.ts';

@@ -1,8 +1,7 @@
 /** Sorted JSON: one text for one value, whatever order its keys had. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import type { Json } from '../../src/lib/json.ts';
-import { sortedJson } from '../../src/lib/sorted-json.ts';
+import { type Json, sortedJson } from '../../src/lib/json.ts';
 
 /** As receivers write what they parsed: the public sample's method. */
 function stableStringify(value: unknown): string {

@@ -33,8 +33,7 @@ import { tokenListRoutes } from './token-lists.ts';
 import { tokenStreamRoutes } from './token-streams.ts';
 import { tokenizationRoutes } from './tokenization.ts';
 import { tokenRoutes } from './tokens.ts';
-import { webhookKeyRoutes } from './webhook-key.ts';
-import { webhookRoutes } from './webhooks.ts';
+import { webhookKeyRoutes, webhookRoutes } from './webhooks.ts';
 
 export interface RouteTools extends TokenReading {
   readonly random: Random;

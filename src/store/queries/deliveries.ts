@@ -1,10 +1,10 @@
 /** Queries about what is to be delivered: which tenants and webhooks something waits for, and what is due. */
 import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
-import type { TenantId, WebhookId } from '../../lib/ids.ts';
+import type { DeliveryId, EventId, TenantId, WebhookId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
-import type { Row } from '../tables.ts';
-import { storedIn, storedTenant } from './stored.ts';
+import type { Key, Row } from '../tables.ts';
+import { storedId, storedIn, storedTenant } from './stored.ts';
 
 /** The tenants that have webhooks. */
 export const tenantsWithWebhooks: Query<{ readonly tenant_id: TenantId }> = (db) =>
@@ -105,3 +105,75 @@ export const eventsWaiting: Query<Backlog> = (db) =>
     .select(sql<number>`count(*)`.as('waiting'))
     .select(sql<Instant | null>`min(created_at)`.as('oldest'))
     .where(sql<boolean>`sequence is null`);
+
+interface Before<I> {
+  readonly tenant: TenantId;
+  /** Exclusive. */
+  readonly until: I;
+  readonly limit: number;
+}
+
+/** Made before that, whatever became of them. */
+export function deliveriesBefore({
+  tenant,
+  until,
+  limit,
+}: Before<DeliveryId>): Query<Key<'deliveries'>> {
+  return (db) =>
+    db
+      .selectFrom('deliveries')
+      .select(['tenant_id', 'webhook_id', 'delivery_id'])
+      .where('tenant_id', '=', storedTenant(tenant))
+      .where('delivery_id', '<', storedId(until))
+      .limit(limit);
+}
+
+export function eventsBefore({ tenant, until, limit }: Before<EventId>): Query<Key<'events'>> {
+  return (db) =>
+    db
+      .selectFrom('events')
+      .select(['tenant_id', 'event_id'])
+      .where('tenant_id', '=', storedTenant(tenant))
+      .where('event_id', '<', storedId(until))
+      .limit(limit);
+}
+
+/** Of entities that are gone since. */
+export function sequencesEndedBefore({
+  tenant,
+  until,
+  limit,
+}: Before<Instant>): Query<Key<'event_sequences'>> {
+  return (db) =>
+    db
+      .selectFrom('event_sequences')
+      .select(['tenant_id', 'entity', 'entity_id'])
+      .where('tenant_id', '=', storedTenant(tenant))
+      .where('ended_at', '<', until)
+      .limit(limit);
+}
+
+/** The webhooks that have deliveries, also those that are gone. */
+export function webhooksWithDeliveries(
+  tenant: TenantId,
+): Query<{ readonly webhook_id: WebhookId }> {
+  return (db) =>
+    db
+      .selectFrom('deliveries')
+      .select('webhook_id')
+      .distinct()
+      .where('tenant_id', '=', storedTenant(tenant));
+}
+
+export function deliveriesOf(
+  { tenant, webhook }: Pick<DueDeliveries, 'tenant' | 'webhook'>,
+  limit: number,
+): Query<Key<'deliveries'>> {
+  return (db) =>
+    db
+      .selectFrom('deliveries')
+      .select(['tenant_id', 'webhook_id', 'delivery_id'])
+      .where('tenant_id', '=', storedTenant(tenant))
+      .where('webhook_id', '=', storedId(webhook))
+      .limit(limit);
+}

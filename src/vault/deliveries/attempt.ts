@@ -6,11 +6,11 @@ import type { Forward, ForwardAnswer } from '../../outbound/forward.ts';
 import type { Message } from './message.ts';
 
 /** From the look-up of the receiver's name to the head of its response. */
-export const attemptMsMax = 15_000;
+const attemptMsMax = 15_000;
 
 /** Of a response, so that its connection can be used again. A receiver that sends more loses the connection. */
 export const responseBytesMax = 65_536;
-export const responseMsMax = 1_000;
+const responseMsMax = 1_000;
 
 export interface Outcome {
   /** `undefined` where nobody responded. */

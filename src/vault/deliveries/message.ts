@@ -3,8 +3,7 @@ import { standardSignatures, type WebhookKey } from '../../crypto/webhook-signat
 import { type Clock, type Instant, second } from '../../lib/clock.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { EventId } from '../../lib/ids.ts';
-import type { JsonObject } from '../../lib/json.ts';
-import { sortedJson } from '../../lib/sorted-json.ts';
+import { type JsonObject, sortedJson } from '../../lib/json.ts';
 
 export interface Message {
   readonly body: Uint8Array;
@@ -32,7 +31,7 @@ export interface Signing {
 /** For one attempt: a later one says another time. */
 export type SignMessage = (unsigned: Unsigned) => Promise<Message>;
 
-/** The vault's signature is worth half a millisecond of a processor, so webhooks that get an event at one time share it. */
+/** A signature costs half a millisecond of a processor, so webhooks that get an event at one time share it. */
 const sharedMs = second;
 const sharedMax = 1_000;
 

@@ -17,7 +17,7 @@ import type { Webhook, WebhooksOf } from './webhooks-of.ts';
 export const attemptsMax = 4;
 
 /** Deliveries of one webhook in memory. What waits besides is in the database alone. */
-export const loadedMax = 100;
+const loadedMax = 100;
 
 export interface ReceiverTools extends PrepareTools, SettleTools, DisableTools {
   readonly clock: Clock;

@@ -46,7 +46,7 @@ export function nextAttemptAt({
 const secondsForm = /^[0-9]{1,9}$/;
 const dateForm = /^[A-Z][a-z]{2}, .{20} GMT$/;
 
-/** The header `Retry-After` (RFC 9110, section 10.2.3) in milliseconds; `undefined` for what is neither of its forms. */
+/** The header `Retry-After` (RFC 9110, section 10.2.3) in milliseconds; `undefined` for neither of its forms. */
 export function retryAfterMsOf(header: string | undefined, now: Instant): number | undefined {
   if (header === undefined) return undefined;
   if (secondsForm.test(header)) return Number(header) * second;
