@@ -27,6 +27,7 @@ export async function removeEvents(tools: JobTools, stopping: AbortSignal): Prom
     for (const find of [...(await ofGone(tools, tenant)), ...ofOld(tools, tenant)]) {
       count += await removeFound(tools, { find, pace, stopping });
     }
+  }
   return count;
 }
 
