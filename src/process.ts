@@ -21,7 +21,7 @@ import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { openVault, proveRootKey, type Vault, type VaultOptions } from './open-vault.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
-import { deliveriesWaiting, eventsWaiting } from './store/queries/deliveries.ts';
+import { deliveriesWaiting, eventsWaiting } from './store/event-queries/deliveries.ts';
 import { openCode } from './vault/code/engine.ts';
 import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';

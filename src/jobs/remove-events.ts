@@ -9,8 +9,8 @@ import {
   eventsBefore,
   sequencesEndedBefore,
   webhooksWithDeliveries,
-} from '../store/queries/deliveries.ts';
-import { allWebhooks } from '../store/queries/webhooks.ts';
+} from '../store/event-queries/deliveries.ts';
+import { allWebhooks } from '../store/event-queries/webhooks.ts';
 import type { JobTools } from './batches.ts';
 import { createPace, type Pace } from './pace.ts';
 

@@ -6,7 +6,7 @@ import { reasonOf } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import { addCounts, type Counts } from '../lib/telemetry/thread-metrics.ts';
 import type { Process } from '../process.ts';
-import { anyWebhook } from '../store/queries/deliveries.ts';
+import { anyWebhook } from '../store/event-queries/deliveries.ts';
 import { countsOf, startThread, type Thread } from './child-thread.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import { threadDataOf } from './thread-data.ts';

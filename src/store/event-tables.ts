@@ -1,4 +1,4 @@
-/** The tables of webhooks: who wants to know, what happened, what is on its way, and with which key it is signed. */
+/** The tables of webhooks: what happened, and what is sent of it to whom. */
 import type { Instant } from '../lib/clock.ts';
 import type { ApplicationId, DeliveryId, EventId, TenantId, WebhookId } from '../lib/ids.ts';
 import { bytes, id, integer, optional, proof, type TableSpec, tenant, text } from './columns.ts';

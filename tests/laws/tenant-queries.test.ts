@@ -17,7 +17,7 @@ const beyondOneTenant: Readonly<Record<string, number>> = {
   'src/store/queries/tenants.ts': 6,
   // Whose events and deliveries wait, for the thread that delivers them and for metrics, and whether there is any
   // webhook at all.
-  'src/store/queries/deliveries.ts': 5,
+  'src/store/event-queries/deliveries.ts': 5,
   // The conditions of a list begin with the tenant; see token-conditions.
   'src/store/queries/token-sources.ts': 1,
 };

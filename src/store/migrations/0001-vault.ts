@@ -1,10 +1,9 @@
 /** Migration 1: tenants, applications, keys, proxies, tokens, stored replies, webhooks and the log. */
+import { events } from './0001-events.ts';
 import type { ColumnTypes } from './column-types.ts';
-import { eventTables } from './event-tables.ts';
 
 export function vault(types: ColumnTypes): string[] {
-  const { text, integer, bytes, tenant } = types;
-  const { strict, scratchTable, keptByKey, keyCovers } = types;
+  const { text, integer, bytes, tenant, strict, scratchTable, keptByKey, keyCovers } = types;
   return [
     `create table tenants (
       tenant_id ${text} not null,
@@ -211,7 +210,7 @@ export function vault(types: ColumnTypes): string[] {
       constraint replies_key primary key (tenant_id, application_id, route, key_digest)
     ) ${strict}`,
     'create index replies_by_next_expiry on replies (tenant_id, next_expiry_at)',
-    ...eventTables(types),
+    ...events(types),
     // The body is the last column: what is searched is found without the pages that a long one overflows into.
     `create table logs (
       tenant_id ${text} not null,

@@ -6,7 +6,7 @@ import {
   tenantsWithEvents,
   tenantsWithWebhooks,
   webhooksWithWaiting,
-} from '../../store/queries/deliveries.ts';
+} from '../../store/event-queries/deliveries.ts';
 import { storedTenant } from '../../store/queries/stored.ts';
 import type { Store } from '../../store/store.ts';
 import { type DispatchTools, dispatch, dispatchMax } from './dispatch.ts';

@@ -3,7 +3,7 @@ import type { Clock, Instant } from '../../lib/clock.ts';
 import type { DeliveryId, WebhookId } from '../../lib/ids.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Amendment } from '../../store/amendments.ts';
-import { undispatchedEvents } from '../../store/queries/events.ts';
+import { undispatchedEvents } from '../../store/event-queries/events.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { deliveryRow } from '../events/delivery-row.ts';

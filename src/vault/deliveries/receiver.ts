@@ -3,7 +3,7 @@ import type { Clock, Instant } from '../../lib/clock.ts';
 import type { DeliveryId, TenantId, WebhookId } from '../../lib/ids.ts';
 import type { Forward } from '../../outbound/forward.ts';
 import type { Tenants } from '../../rules/tenant.ts';
-import { dueDeliveries } from '../../store/queries/deliveries.ts';
+import { dueDeliveries } from '../../store/event-queries/deliveries.ts';
 import { attempt, type Outcome } from './attempt.ts';
 import type { AttemptSlots } from './attempt-slots.ts';
 import { type DisableTools, disable, failingMsMax } from './disable.ts';

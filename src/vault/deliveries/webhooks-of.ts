@@ -5,7 +5,7 @@ import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { WebhookId } from '../../lib/ids.ts';
 import type { Secret } from '../../lib/secret.ts';
 import type { Tenant } from '../../rules/tenant.ts';
-import { allWebhooks } from '../../store/queries/webhooks.ts';
+import { allWebhooks } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { openWebhook, type WebhookBody } from '../webhooks/row.ts';

@@ -1,7 +1,7 @@
-/** Of migration 1: the tables of webhooks. */
+/** The part of migration 1 that is about webhooks, events and their deliveries. */
 import type { ColumnTypes } from './column-types.ts';
 
-export function eventTables({
+export function events({
   text,
   integer,
   bytes,

@@ -2,9 +2,9 @@
 import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { DeliveryId, EventId, TenantId, WebhookId } from '../../lib/ids.ts';
+import { storedId, storedIn, storedTenant } from '../queries/stored.ts';
 import type { Query } from '../store.ts';
 import type { Key, Row } from '../tables.ts';
-import { storedId, storedIn, storedTenant } from './stored.ts';
 
 /** The tenants that have webhooks. */
 export const tenantsWithWebhooks: Query<{ readonly tenant_id: TenantId }> = (db) =>
