@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { installed, reasonWithout } from '../support/development-packages.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { invoker } from '../support/reactors.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
 import { revealEverything } from '../support/vault.ts';
@@ -158,6 +159,70 @@ onBothEngines('the current Node SDK', (engine) => {
     assert.equal((await own.self.getUsageReports()).totalTokens, 0);
   });
 
+  test('webhooks: created, read, updated several times in a row, listed, deleted', {
+    skip,
+  }, async () => {
+    const tenant = await tenants();
+    const { webhooks } = clientFor(tenant, tenant.managementKey);
+    await webhooks.ping();
+    const types = await webhooks.events.list();
+    assert.ok(types.includes('token.created'));
+    const request = {
+      name: 'w',
+      url: 'https://receiver.example.com/',
+      notifyEmail: 'who@example.com',
+      events: ['token.created', 'token.updated'],
+    };
+    const created = await webhooks.create(request);
+    assert.deepEqual(
+      [created.status, created.name, created.url, created.notifyEmail, created.events],
+      ['enabled', 'w', request.url, request.notifyEmail, request.events],
+    );
+    for (const name of ['x', 'y', 'z']) {
+      const updated = await webhooks.update(created.id, { ...request, name, events: types });
+      assert.deepEqual([updated.name, updated.events], [name, types]);
+    }
+    const read = await webhooks.get(created.id);
+    assert.deepEqual([read.id, read.name, read.tenantId], [created.id, 'z', tenant.id]);
+    assert.ok(read.createdAt && read.createdBy && read.modifiedAt && read.modifiedBy);
+    assert.deepEqual(
+      (await webhooks.list()).data.map(({ id }: { id: string }) => id),
+      [created.id],
+    );
+    const { BasisTheory } = currentClient;
+    const unknown = { ...request, events: ['token:created'] };
+    await assert.rejects(webhooks.create(unknown), BasisTheory.BadRequestError);
+    await webhooks.delete(created.id);
+    await assert.rejects(webhooks.get(created.id), BasisTheory.NotFoundError);
+  });
+
+  test('reactors: stored, called at once and later', { skip }, async () => {
+    const tenant = await tenants();
+    const { reactors } = clientFor(tenant, tenant.managementKey);
+    const code = 'module.exports = function (req) {return {raw: req.args}}';
+    const reactor = await reactors.create({ name: 'r', code, configuration: { camelKey: 'z' } });
+    assert.equal((await reactors.get(reactor.id)).code, code);
+    await reactors.update(reactor.id, { name: 's', code });
+    await reactors.patch(reactor.id, { name: 't', configuration: { camelKey: 'y' } });
+    const listed = await collect<{ name: string }>(await reactors.list({ name: 't' }));
+    assert.deepEqual(
+      listed.map(({ name }) => name),
+      ['t'],
+    );
+    const caller = clientFor(tenant, await invoker(tenant)).reactors;
+    const args = { key1: 'Key1', camelKey: { nested: 1 } };
+    assert.deepEqual((await caller.react(reactor.id, { args })).raw, args);
+    const { asyncReactorRequestId } = await caller.reactAsync(reactor.id, { args });
+    const result = () => caller.results.get(reactor.id, asyncReactorRequestId);
+    await assert.rejects(result(), currentClient.BasisTheory.NotFoundError);
+    const { reactorRuns } = tenant.vault.running.vault;
+    await reactorRuns?.begin();
+    await reactorRuns?.settled();
+    assert.deepEqual((await result()).raw, args);
+    await reactors.delete(reactor.id);
+    await assert.rejects(reactors.get(reactor.id), currentClient.BasisTheory.NotFoundError);
+  });
+
   test('refusals are the errors that it knows', { skip }, async () => {
     const tenant = await tenants();
     const { BasisTheory } = currentClient;
@@ -223,6 +288,25 @@ onBothEngines('the older JavaScript library', (engine) => {
     await applications.delete(application.id);
     assert.ok((await applicationTemplates.list()).length > 0);
     assert.ok((await permissions.list()).length > 0);
+  });
+
+  test('reactors: stored, called, and an error of the code is one that it knows', {
+    skip,
+  }, async () => {
+    const tenant = await tenants();
+    const { reactors } = await clientFor(tenant, tenant.managementKey);
+    const code = `const { AuthenticationError } = require('@basis-theory/basis-theory-reactor-formulas-sdk-js');
+      module.exports = (req) => { if (req.args.wrong) throw new AuthenticationError(); return { raw: req.args } }`;
+    const reactor = await reactors.create({ name: 'r', code, configuration: { camelKey: 'z' } });
+    assert.equal((await reactors.retrieve(reactor.id)).code, code);
+    await reactors.patch(reactor.id, { name: 's' });
+    assert.equal((await reactors.list({ name: 's', page: 1 })).data.length, 1);
+    const caller = (await clientFor(tenant, await invoker(tenant))).reactors;
+    const args = { key1: 'v1' };
+    assert.deepEqual((await caller.react(reactor.id, { args })).raw, args);
+    await assert.rejects(caller.react(reactor.id, { args: { wrong: true } }), { status: 401 });
+    await reactors.delete(reactor.id);
+    await assert.rejects(reactors.retrieve(reactor.id), { status: 404 });
   });
 
   test('token intents, proxies, logs and the tenant', { skip }, async () => {

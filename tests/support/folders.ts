@@ -38,6 +38,7 @@ export const doors: Doors = {
   'sandbox/guest': ['sandbox'],
   'store/commit': ['store'],
   'store/queries': ['store'],
+  'store/event-queries': ['store', 'store/queries'],
   'store/sqlite': storeEngine,
   'store/postgres': storeEngine,
   'store/open': ['store', 'store/migrations', 'store/sqlite', 'store/postgres'],

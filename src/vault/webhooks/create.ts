@@ -8,7 +8,7 @@ import type { AllowList } from '../../outbound/allow-list.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { webhookCount } from '../../store/queries/webhooks.ts';
+import { webhookCount } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
 import { parseWebhook, type WebhookRequest } from './request.ts';
 import { webhookRow } from './row.ts';
