@@ -67,6 +67,7 @@ export type AnsweringConfig = Pick<
   | 'outbound'
   | 'enrichments'
   | 'reactors'
+  | 'threads'
   | 'headerPrefixes'
   | 'rateLimits'
   | 'tls'
@@ -96,7 +97,7 @@ export async function createAnswering(
   const tracing = createTracing(random, spans);
   const process = { ...untraced, store: tracedStore(untraced.store, tracing) };
   const masking = createMasking();
-  const code = openCode(config.reactors);
+  const code = openCode(config.reactors, config.threads);
   const tools = {
     ...process,
     ...shared,
