@@ -14,8 +14,10 @@ import type {
 import { type Command, type Flags, UsageError } from './terminal/command.ts';
 
 export const reactorRun: Command = {
-  summary:
-    'Run the code of a reactor in the sandbox of the vault, with its limits: the result goes to standard output, the log to standard error. There is no vault, so that bt is null and fetch is refused.',
+  summary: [
+    'Run the code of a reactor in the sandbox of the vault, with its limits: the result goes to standard output,',
+    'the log to standard error. There is no vault, so that bt is null and fetch is refused.',
+  ].join(' '),
   operand: { name: 'file', meaning: 'the code, CommonJS' },
   flags: {
     args: { kind: 'string', value: 'JSON', meaning: 'what the function gets, {} otherwise' },

@@ -4,7 +4,6 @@ import type { TenantId } from '../lib/ids.ts';
 import type { JsonObject } from '../lib/json.ts';
 import { codeOf, type Disclosure } from '../lib/log-chain/disclosure.ts';
 import type { LogEntry } from '../lib/log-chain/entries.ts';
-import type { Row } from '../store/tables.ts';
 import type { Actor, Caller } from './caller.ts';
 import { messages } from './log-messages.ts';
 
@@ -60,18 +59,6 @@ export function entryOf<E extends Entity>(actor: Actor, at: Instant, fact: Fact<
     disclosure: fact.disclosure ? codeOf(fact.disclosure) : null,
     ...(fact.event && { event: fact.event }),
   };
-}
-
-export interface ReadToken {
-  readonly row: Pick<Row<'tokens'>, 'token_id' | 'type'>;
-  readonly disclosure: Disclosure | undefined;
-}
-
-/** That a token was read. */
-export function readEntry(actor: Actor, at: Instant, { row, disclosure }: ReadToken): LogEntry {
-  const event = { token: { type: row.type } };
-  const fact = { entity: 'token', id: row.token_id, operation: 'read', disclosure, event } as const;
-  return entryOf(actor, at, fact);
 }
 
 /** The entry with more of what happened; its message stays within what the interface allows. */

@@ -44,7 +44,7 @@ const envelopeBytes = 1024;
 const frameBytesMax = {
   [frameKinds.ready]: 0,
   [frameKinds.log]: 64 * 1024,
-  [frameKinds.request]: limits.requestBytesMax * 2,
+  [frameKinds.request]: limits.requestBytesMax + envelopeBytes,
   [frameKinds.result]: limits.resultBytesMax + envelopeBytes,
 };
 

@@ -159,6 +159,43 @@ onBothEngines('the current Node SDK', (engine) => {
     assert.equal((await own.self.getUsageReports()).totalTokens, 0);
   });
 
+  test('webhooks: created, read, updated several times in a row, listed, deleted', {
+    skip,
+  }, async () => {
+    const tenant = await tenants();
+    const { webhooks } = clientFor(tenant, tenant.managementKey);
+    await webhooks.ping();
+    const types = await webhooks.events.list();
+    assert.ok(types.includes('token.created'));
+    const request = {
+      name: 'w',
+      url: 'https://receiver.example.com/',
+      notifyEmail: 'who@example.com',
+      events: ['token.created', 'token.updated'],
+    };
+    const created = await webhooks.create(request);
+    assert.deepEqual(
+      [created.status, created.name, created.url, created.notifyEmail, created.events],
+      ['enabled', 'w', request.url, request.notifyEmail, request.events],
+    );
+    for (const name of ['x', 'y', 'z']) {
+      const updated = await webhooks.update(created.id, { ...request, name, events: types });
+      assert.deepEqual([updated.name, updated.events], [name, types]);
+    }
+    const read = await webhooks.get(created.id);
+    assert.deepEqual([read.id, read.name, read.tenantId], [created.id, 'z', tenant.id]);
+    assert.ok(read.createdAt && read.createdBy && read.modifiedAt && read.modifiedBy);
+    assert.deepEqual(
+      (await webhooks.list()).data.map(({ id }: { id: string }) => id),
+      [created.id],
+    );
+    const { BasisTheory } = currentClient;
+    const unknown = { ...request, events: ['token:created'] };
+    await assert.rejects(webhooks.create(unknown), BasisTheory.BadRequestError);
+    await webhooks.delete(created.id);
+    await assert.rejects(webhooks.get(created.id), BasisTheory.NotFoundError);
+  });
+
   test('reactors: stored, called at once and later', { skip }, async () => {
     const tenant = await tenants();
     const { reactors } = clientFor(tenant, tenant.managementKey);

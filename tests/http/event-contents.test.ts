@@ -7,6 +7,7 @@ import { runJob } from '../support/jobs.ts';
 import { bulk } from '../support/lines.ts';
 import { createProxy, destination, leastProxy, sendProxy } from '../support/proxies.ts';
 import { proxyOf, startCalled } from '../support/proxy-calls.ts';
+import { createReactor, invoker, sendReactor } from '../support/reactors.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
 import { revealEverything } from '../support/vault.ts';
@@ -251,6 +252,34 @@ onBothEngines('an event', (engine) => {
     for (const hidden of [secret, secret.replaceAll(' ', '-'), call.key, 'x-own', 'query']) {
       assert.equal(text.toLowerCase().includes(hidden), false, hidden);
     }
+  });
+
+  test('of a reactor and its calls says neither code nor what it was given', async () => {
+    const tenant = await newTenant();
+    const code = `module.exports = function (req) {
+      if (req.args.fails) throw new Error('${secret}');
+      return { raw: '${secret}' };
+    }`;
+    const made = await createReactor(tenant, { code, configuration: { KEY: secret } });
+    const { id, name, created_by, created_at } = made;
+    const created = { reactor: { id, name, created_by, created_at } };
+    assert.deepEqual(await newestOf(tenant, 'reactor.created'), created);
+    const key = await invoker(tenant);
+    for (const fails of [false, true]) {
+      await tenant.send('POST', `/reactors/${id}/react`, {
+        key,
+        body: { args: { fails, secret } },
+      });
+    }
+    const invoked = { reactor: { id, name }, request: { invocation_type: 'sync' } };
+    assert.deepEqual(await newestOf(tenant, 'reactor.invoked'), invoked);
+    const completed = await newestOf(tenant, 'reactor.completed');
+    assert.deepEqual(completed, { ...invoked, elapsed_ms: completed['elapsed_ms'] });
+    const { error, elapsed_ms, ...failed } = await newestOf(tenant, 'reactor.failed');
+    assert.deepEqual([failed, typeof error, typeof elapsed_ms], [invoked, 'string', 'number']);
+    await sendReactor(tenant, 'DELETE', `/${id}`);
+    assert.deepEqual(await newestOf(tenant, 'reactor.deleted'), { reactor: { id } });
+    assert.equal(JSON.stringify(await eventsOf(tenant)).includes(secret), false);
   });
 
   test('of a proxy says where it leads, and nothing of its key and configuration', async () => {

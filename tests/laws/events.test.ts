@@ -290,6 +290,28 @@ onBothEngines('events', (engine) => {
     assert.equal((await eventsOf(disabled)).length, 1);
   });
 
+  test('are for no webhook that was altered in the database, which stops no request', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    const { id } = await createWebhook(tenant, wholeWebhook);
+    const sql = (status: string) =>
+      engine.run(
+        vault.place,
+        `update webhooks set status = '${status}' where webhook_id = '${id}'`,
+      );
+    const body = { ...wholeWebhook, status: 'disabled' };
+    await tenant.send('PUT', `/webhooks/${id}`, { key: tenant.managementKey, body });
+    await sql('enabled');
+    vault.clock.advance(1000);
+    await tenant.token({ type: 'token', data: 1 });
+    assert.deepEqual(await eventsOf(tenant), []);
+    await sql('disabled');
+    assert.equal(
+      (await tenant.send('GET', `/webhooks/${id}`, { key: tenant.managementKey })).status,
+      200,
+    );
+  });
+
   test('are derived also where a session reads, and where anonymous refusals do not count', async (t) => {
     const { tenant, publicKey } = await startWorld(t);
     await tenant.token({ id: 'own', type: 'token', data: marker });

@@ -66,7 +66,9 @@ const digests = "const c = require('crypto'); const k = Buffer.from('6b', 'hex')
 test('hashes, hmacs and comparisons are those of Node', async () => {
   assert.deepEqual(
     await value(
-      `${digests} return [c.createHash('sha256').update('a').update(Buffer.from('b')).digest('hex'), c.createHmac('sha512', k).update('a').digest('base64'), c.timingSafeEqual(k, k), c.randomBytes(9).length, c.randomUUID().length, c.randomInt(5) < 5]`,
+      `${digests} return [c.createHash('sha256').update('a').update(Buffer.from('b')).digest('hex'),
+        c.createHmac('sha512', k).update('a').digest('base64'), c.timingSafeEqual(k, k),
+        c.randomBytes(9).length, c.randomUUID().length, c.randomInt(5) < 5]`,
     ),
     [
       crypto.createHash('sha256').update('ab').digest('hex'),
@@ -83,14 +85,19 @@ test('AES in four modes, which Node can open', async () => {
   const key = crypto.randomBytes(32);
   const iv = crypto.randomBytes(16);
   const input = { args: { key: key.toString('hex'), iv: iv.toString('hex') } };
-  const given = `const c = require('crypto'); const [key, iv] = [Buffer.from(req.args.key, 'hex'), Buffer.from(req.args.iv, 'hex')];`;
+  const given = `const c = require('crypto'); const [key, iv] = [Buffer.from(req.args.key, 'hex'),
+    Buffer.from(req.args.iv, 'hex')];`;
   for (const mode of ['cbc', 'ctr']) {
-    const code = `${given} const e = c.createCipheriv('aes-256-${mode}', key, iv); return e.update('secret', 'utf8', 'hex') + e.final('hex')`;
+    const code = `${given} const e = c.createCipheriv('aes-256-${mode}', key, iv);
+      return e.update('secret', 'utf8', 'hex') + e.final('hex')`;
     const opener = crypto.createDecipheriv(`aes-256-${mode}`, key, iv);
     const text = String(await value(code, { input }));
     assert.equal(opener.update(text, 'hex', 'utf8') + opener.final('utf8'), 'secret');
   }
-  const gcm = `${given} const e = c.createCipheriv('aes-256-gcm', key, iv.subarray(0, 12)); e.setAAD(Buffer.from('x')); const bytes = Buffer.concat([e.update('secret'), e.final()]); const d = c.createDecipheriv('aes-256-gcm', key, iv.subarray(0, 12)); d.setAAD(Buffer.from('x')); d.setAuthTag(e.getAuthTag()); return Buffer.concat([d.update(bytes), d.final()]).toString()`;
+  const gcm = `${given} const e = c.createCipheriv('aes-256-gcm', key, iv.subarray(0, 12));
+    e.setAAD(Buffer.from('x')); const bytes = Buffer.concat([e.update('secret'), e.final()]);
+    const d = c.createDecipheriv('aes-256-gcm', key, iv.subarray(0, 12)); d.setAAD(Buffer.from('x'));
+    d.setAuthTag(e.getAuthTag()); return Buffer.concat([d.update(bytes), d.final()]).toString()`;
   assert.equal(await value(gcm, { input }), 'secret');
   assert.match(
     JSON.stringify(await errorOf(`require('crypto').createCipheriv('des', 'a', null).final()`)),
@@ -121,8 +128,10 @@ for (const [type, options] of [
         signature: crypto.sign('sha256', Buffer.from('a'), privateKey).toString('base64'),
       },
     };
-    const code = `const c = require('node:crypto'); const s = c.createSign('RSA-SHA256').update('a').sign(req.args.privateKey, 'base64');
-      const ok = c.createVerify('sha256').update('a').verify(c.createPublicKey(req.args.publicKey), req.args.signature, 'base64');
+    const code = `const c = require('node:crypto');
+      const s = c.createSign('RSA-SHA256').update('a').sign(req.args.privateKey, 'base64');
+      const ok = c.createVerify('sha256').update('a')
+        .verify(c.createPublicKey(req.args.publicKey), req.args.signature, 'base64');
       const bad = c.verify('sha256', Buffer.from('b'), req.args.publicKey, Buffer.from(req.args.signature, 'base64'));
       return [s, ok, bad, c.createPrivateKey(req.args.privateKey).asymmetricKeyType]`;
     const [signature, ok, bad, kind] = (await value(code, { input })) as [
@@ -139,11 +148,16 @@ for (const [type, options] of [
 }
 
 test('WebCrypto: digest, HMAC and AES-GCM', async () => {
-  const code = `const key = await crypto.subtle.importKey('raw', new TextEncoder().encode('k'), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify']);
+  const code = `const key = await crypto.subtle.importKey('raw', new TextEncoder().encode('k'),
+    { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify']);
     const data = new TextEncoder().encode('a'); const signature = await crypto.subtle.sign('HMAC', key, data);
-    const aes = await crypto.subtle.importKey('raw', new Uint8Array(16), 'AES-GCM', true, ['encrypt', 'decrypt']); const iv = crypto.getRandomValues(new Uint8Array(12));
+    const aes = await crypto.subtle.importKey('raw', new Uint8Array(16), 'AES-GCM', true, ['encrypt', 'decrypt']);
+    const iv = crypto.getRandomValues(new Uint8Array(12));
     const sealed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv }, aes, data);
-    return [Buffer.from(signature).toString('hex'), await crypto.subtle.verify('HMAC', key, signature, data), Buffer.from(await crypto.subtle.digest('SHA-1', data)).toString('hex'), new TextDecoder().decode(await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, aes, sealed)), sealed.byteLength]`;
+    return [Buffer.from(signature).toString('hex'), await crypto.subtle.verify('HMAC', key, signature,
+      data), Buffer.from(await crypto.subtle.digest('SHA-1', data)).toString('hex'),
+      new TextDecoder().decode(await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, aes, sealed)),
+      sealed.byteLength]`;
   assert.deepEqual(await value(code), [
     crypto.createHmac('sha256', 'k').update('a').digest('hex'),
     true,
@@ -151,14 +165,19 @@ test('WebCrypto: digest, HMAC and AES-GCM', async () => {
     'a',
     17,
   ]);
-  const closed =
-    "const k = await crypto.subtle.importKey('raw', new Uint8Array(16), 'AES-GCM', false, []); return crypto.subtle.exportKey('raw', k)";
+  const closed = `const k = await crypto.subtle.importKey('raw', new Uint8Array(16), 'AES-GCM', false, []);
+      return crypto.subtle.exportKey('raw', k)`;
   assert.match(JSON.stringify(await errorOf(closed)), /not extractable/);
 });
 
 test('buffers encode, decode, read and write as those of Node', async () => {
-  const code = `const b = Buffer.from('é€😀'); const w = Buffer.alloc(8); w.writeUInt32BE(1, 0); w.writeInt16LE(-2, 4);
-    return [b.toString('hex'), b.toString('base64url'), Buffer.from('w6k', 'base64').toString(), Buffer.from('ff00', 'hex').toJSON(), w.toString('hex'), w.readUInt32BE(0), w.readInt16LE(4), Buffer.concat([b, w]).length, b.slice(0, 2).toString(), Buffer.isBuffer(b.subarray(1)), b.equals(Buffer.from('é€😀')), Buffer.byteLength('é'), b.indexOf('€'), Buffer.from([1, 2]).toString('latin1'), new Uint8Array(b.buffer).length >= b.length]`;
+  const code = `const b = Buffer.from('é€😀'); const w = Buffer.alloc(8);
+    w.writeUInt32BE(1, 0); w.writeInt16LE(-2, 4);
+    return [b.toString('hex'), b.toString('base64url'), Buffer.from('w6k', 'base64').toString(),
+      Buffer.from('ff00', 'hex').toJSON(), w.toString('hex'), w.readUInt32BE(0), w.readInt16LE(4),
+      Buffer.concat([b, w]).length, b.slice(0, 2).toString(), Buffer.isBuffer(b.subarray(1)),
+      b.equals(Buffer.from('é€😀')), Buffer.byteLength('é'), b.indexOf('€'), Buffer.from([1,
+      2]).toString('latin1'), new Uint8Array(b.buffer).length >= b.length]`;
   const b = Buffer.from('é€😀');
   assert.deepEqual(await value(code), [
     b.toString('hex'),
@@ -181,7 +200,10 @@ test('buffers encode, decode, read and write as those of Node', async () => {
 
 test('querystring, url and uuid', async () => {
   const code = `const q = require('querystring'), u = require('url'), id = require('uuid');
-    return [q.stringify({ a: [1, 2], b: 'x y' }), q.parse('a=1&a=2&b=x+y'), u.parse('https://u:p@a.example:8/b?c=d#e', true).query.c, new u.URL('../x', 'https://a.example/b/c').href, id.v5('a.example', id.v5.DNS), id.validate(id.v4()), id.version(id.v1()), new URLSearchParams({ a: 'b c' }).toString()]`;
+    return [q.stringify({ a: [1, 2], b: 'x y' }), q.parse('a=1&a=2&b=x+y'),
+      u.parse('https://u:p@a.example:8/b?c=d#e', true).query.c, new u.URL('../x',
+      'https://a.example/b/c').href, id.v5('a.example', id.v5.DNS), id.validate(id.v4()),
+      id.version(id.v1()), new URLSearchParams({ a: 'b c' }).toString()]`;
   assert.deepEqual(await value(code), [
     'a=1&a=2&b=x%20y',
     { a: ['1', '2'], b: 'x y' },
@@ -223,7 +245,9 @@ test('fetch asks the vault, and gives a response', async () => {
       body: Buffer.from('{"a":"é"}').toString('base64'),
     };
   };
-  const code = `const r = await fetch('https://a.example/b', { method: 'post', headers: { Authorization: 'x' }, body: JSON.stringify({ c: 1 }) }); return [r.status, r.ok, r.headers.get('x-a'), await r.clone().text(), await r.json()]`;
+  const code = `const r = await fetch('https://a.example/b', { method: 'post',
+    headers: { Authorization: 'x' }, body: JSON.stringify({ c: 1 }) }); return [r.status, r.ok,
+    r.headers.get('x-a'), await r.clone().text(), await r.json()]`;
   assert.deepEqual(await value(code, { serve }), [201, true, 'b', '{"a":"é"}', { a: 'é' }]);
   const body = Buffer.from('{"c":1}').toString('base64');
   const headers = [
@@ -268,7 +292,9 @@ test('bt and vault ask for what they are called', async () => {
     asked.push(request);
     return { id: 'x' };
   };
-  const code = `await req.bt.tokens.retrieve('a'); await req.bt.tokens.create({ type: 'card' }); await req.vault.tokens.update('b', { data: 1 }); await req.bt.tokens.delete('c'); await req.bt.tokenize({ a: 1 }); return req.bt.detokenize({ b: '{{ x }}' })`;
+  const code = `await req.bt.tokens.retrieve('a'); await req.bt.tokens.create({ type: 'card' });
+    await req.vault.tokens.update('b', { data: 1 }); await req.bt.tokens.delete('c');
+    await req.bt.tokenize({ a: 1 }); return req.bt.detokenize({ b: '{{ x }}' })`;
   assert.deepEqual(await value(code, { serve, bt: true }), { id: 'x' });
   assert.deepEqual(asked, [
     { operation: 'bt.tokens.retrieve', input: { id: 'a' } },
@@ -291,7 +317,9 @@ test('requests under way are aborted when the call ends', async () => {
 });
 
 test('timers and aborts', async () => {
-  const code = `const signal = AbortSignal.timeout(10); const late = await fetch('https://a.example', { signal }).catch((e) => e.name); const c = new AbortController(); c.abort(); return [late, await fetch('https://a.example', c).catch((e) => e.name)]`;
+  const code = `const signal = AbortSignal.timeout(10); const late = await fetch('https://a.example',
+    { signal }).catch((e) => e.name); const c = new AbortController(); c.abort(); return [late,
+    await fetch('https://a.example', c).catch((e) => e.name)]`;
   assert.deepEqual(await value(code, { serve: () => new Promise(() => {}) }), [
     'TimeoutError',
     'AbortError',
@@ -336,7 +364,8 @@ test('the argument of an error becomes lists of texts by property', async () => 
 });
 
 test('a custom response has the status, headers and body of the code', async () => {
-  const code = `const { CustomHttpResponseError } = require('strongroom/errors'); throw new CustomHttpResponseError({ status: 418, headers: { 'X-A': 'b', 'X-N': 1 }, body: { c: null } })`;
+  const code = `const { CustomHttpResponseError } = require('strongroom/errors');
+    throw new CustomHttpResponseError({ status: 418, headers: { 'X-A': 'b', 'X-N': 1 }, body: { c: null } })`;
   const error = await errorOf(code);
   assert.deepEqual(error?.response, {
     status: 418,

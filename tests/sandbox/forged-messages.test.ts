@@ -6,7 +6,7 @@ import { type ProcessCall, startCodeProcess } from '../../src/sandbox/code-proce
 import { frame, frameKinds } from '../../src/sandbox/frames.ts';
 import type { Isolation } from '../../src/sandbox/isolation.ts';
 import * as limits from '../../src/sandbox/limits.ts';
-import { requestsOf } from '../../src/sandbox/requests.ts';
+import { ProtocolError, requestsOf } from '../../src/sandbox/requests.ts';
 import { outcomeOf } from '../../src/sandbox/results.ts';
 
 /** What the scripts below have; they are whole processes instead of ours. */
@@ -19,7 +19,8 @@ const frame = (kind, text, length) => {
   head.writeUInt8(kind, 4);
   return Buffer.concat([head, payload]);
 };
-const send = (...given) => { const bytes = frame(...given); let at = 0; while (at < bytes.length) try { at += writeSync(1, bytes, at) } catch {} };
+const send = (...given) => { const bytes = frame(...given); let at = 0;
+  while (at < bytes.length) try { at += writeSync(1, bytes, at) } catch {} };
 const wait = () => readSync(0, Buffer.alloc(65536));
 const kinds = ${JSON.stringify(frameKinds)};
 `;
@@ -69,8 +70,11 @@ const forged: Readonly<Record<string, string>> = {
   'a request without a number': `send(kinds.request, '{"request":{"operation":"fetch","input":{}}}');`,
   'a request for something else': `send(kinds.request, '{"id":1,"request":{"operation":"constructor","input":{}}}');`,
   'a request for __proto__': `send(kinds.request, '{"id":1,"request":{"operation":"__proto__","input":{}}}');`,
-  'a body that is no text': `send(kinds.request, '{"id":1,"request":{"operation":"fetch","input":{"url":"a","method":"GET","headers":[],"body":{}}}}');`,
-  'more requests at one time than a call may have': `for (let id = 1; id < 100; id += 1) send(kinds.request, JSON.stringify({ id, request: { operation: 'timer', input: { ms: 1e9 } } }));`,
+  'a body that is no text': `send(kinds.request,
+    '{"id":1,"request":{"operation":"fetch","input":{"url":"a","method":"GET","headers":[],"body":{}}}}');`,
+  'more requests at one time than a call may have': `for (let id = 1; id < 100;
+    id += 1) send(kinds.request, JSON.stringify({ id, request: { operation: 'timer',
+    input: { ms: 1e9 } } }));`,
   'ready while a call runs': ready,
   'more of a log than anybody reads':
     "for (let i = 0; i < 1e4; i += 1) send(kinds.log, 'x'.repeat(60000));",
@@ -204,4 +208,80 @@ test('a log is kept up to its limits, and says that it is full', () => {
 test('a message arrives whole, whatever the pieces it comes in', () => {
   const bytes = frame(frameKinds.reply, 'é');
   assert.deepEqual([...bytes.subarray(0, 5)], [2, 0, 0, 0, frameKinds.reply]);
+});
+
+test('a result may have as many values as the limit, and no more', () => {
+  // The list, and what it is a member of, are values as well.
+  const list = (values: number) => Buffer.from(`{"value":[${Array(values).fill('{}').join()}]}`);
+  const fitting = Math.floor((limits.valuesMax - 2) / 2);
+  assert.equal(outcomeOf(list(fitting)).kind, 'returned');
+  assert.equal(outcomeOf(list(fitting + 1)).kind, 'ended');
+  const text = JSON.stringify({ value: '[{,"'.repeat(limits.valuesMax) });
+  assert.equal(outcomeOf(Buffer.from(text)).kind, 'returned');
+});
+
+function request(operation: string, input: object = {}): Buffer {
+  return Buffer.from(JSON.stringify({ id: 1, request: { operation, input } }));
+}
+
+const requestLimits = {
+  fetch: [
+    limits.fetchesMax,
+    request('fetch', { url: 'https://a.example', method: 'GET', headers: [] }),
+  ],
+  bt: [limits.vaultCallsMax, request('bt.tokenize', { body: {} })],
+} as const;
+
+for (const [kind, [most, payload]] of Object.entries(requestLimits)) {
+  test(`a call makes at most ${most} ${kind} requests; of more it reads that they are too many`, async () => {
+    const requests = requestsOf({ bt: true, serve: async () => 1 });
+    for (let at = 0; at < most; at += 1)
+      assert.equal(await requests.reply(payload), '{"id":1,"value":1}');
+    assert.match(await requests.reply(payload), /at most/);
+  });
+}
+
+test('a call has as many timers as the limit, and no more', async () => {
+  const requests = requestsOf({ bt: false, serve: async () => 1 });
+  const timer = request('timer', { ms: 0 });
+  for (let at = 0; at < limits.timersMax; at += 1) await requests.reply(timer);
+  assert.match(await requests.reply(timer), /at most/);
+});
+
+test('requests beyond all limits are an attack, in number and in bytes', async () => {
+  const many = requestsOf({ bt: true, serve: async () => 1 });
+  const small = request('bt.tokenize');
+  for (let at = 0; at < limits.requestsMax; at += 1) await many.reply(small);
+  await assert.rejects(many.reply(small), ProtocolError);
+  const large = requestsOf({ bt: true, serve: async () => 1 });
+  const megabyte = request('bt.tokenize', { body: 'x'.repeat(1024 * 1024 - 100) });
+  const fitting = Math.floor(limits.requestsBytesMax / megabyte.length);
+  for (let at = 0; at < fitting; at += 1) await large.reply(megabyte);
+  await assert.rejects(large.reply(megabyte), ProtocolError);
+});
+
+test('code that has no rights cannot ask for tokens, whatever its process says', async () => {
+  const requests = requestsOf({ bt: false, serve: async () => 1 });
+  await assert.rejects(requests.reply(request('bt.detokenize')), ProtocolError);
+});
+
+test('a reply may be as large as the limit, and no larger', async () => {
+  const reply = (length: number) =>
+    requestsOf({ bt: true, serve: async () => 'x'.repeat(length) }).reply(request('bt.tokenize'));
+  const longest = limits.replyBytesMax - '{"id":1,"value":""}'.length;
+  assert.equal((await reply(longest)).length, limits.replyBytesMax);
+  assert.match(await reply(longest + 1), /too large/);
+});
+
+test('a process that asks and never reads ends once too much waits for it', async () => {
+  const asking = `for (let id = 1; id < 20; id += 1)
+    send(kinds.request, JSON.stringify({ id, request: { operation: 'bt.tokenize', input: {} } }));`;
+  const requests = requestsOf({
+    bt: true,
+    serve: async () => 'x'.repeat(limits.replyBytesMax / 2),
+  });
+  const { end } = await ended(`${ready} wait(); ${asking} for (;;);`, {
+    onRequest: requests.reply,
+  });
+  assert.deepEqual(end, { ended: 'crashed' });
 });

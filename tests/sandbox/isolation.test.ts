@@ -56,7 +56,9 @@ test('the environment is empty', () => {
 });
 
 test('nothing is inherited but the channel', () => {
-  const script = `${attempt} print([3, 4, 5, 6, 7, 8, 9, 10, 11, 12].filter((fd) => attempt(() => fs.readSync(fd, Buffer.alloc(1), 0, 1, 0)) !== 'EBADF' && fs.fstatSync(fd).isSocket()))`;
+  const script = `${attempt} print([3, 4, 5, 6, 7, 8, 9, 10, 11,
+    12].filter((fd) => attempt(() => fs.readSync(fd, Buffer.alloc(1), 0, 1,
+    0)) !== 'EBADF' && fs.fstatSync(fd).isSocket()))`;
   for (const { name } of ways) {
     const open = found(name, script);
     if (open !== undefined) assert.deepEqual(open, [], name);
@@ -81,7 +83,9 @@ if (apart !== undefined) {
         '/dev/mem',
         '/../etc/passwd',
       ];
-      const script = `${attempt} print(${JSON.stringify(paths)}.map((path) => attempt(() => fs.readFileSync(path, 'latin1').slice(0, 20))))`;
+      const script = `
+        ${attempt} print(${JSON.stringify(paths)}.map((path) => attempt(() => fs.readFileSync(path,
+        'latin1').slice(0, 20))))`;
       const missing = paths.map(() => 'ENOENT');
       assert.deepEqual(found(apart, script), missing);
     } finally {
@@ -99,12 +103,15 @@ if (apart !== undefined) {
       '/mnt/x',
       process.execPath,
     ];
-    const script = `${attempt} print(${JSON.stringify(places)}.map((path) => attempt(() => fs.writeFileSync(path, 'x'))).filter((code) => code === 'done'))`;
+    const script = `
+      ${attempt} print(${JSON.stringify(places)}.map((path) => attempt(() => fs.writeFileSync(path,
+      'x'))).filter((code) => code === 'done'))`;
     assert.deepEqual(found(apart, script), []);
   });
 
   test('no process outside can be signalled', () => {
-    const script = `${attempt} print([${process.pid}, ${process.ppid}].map((pid) => attempt(() => process.kill(pid, 0))))`;
+    const script = `${attempt} print([${process.pid},
+      ${process.ppid}].map((pid) => attempt(() => process.kill(pid, 0))))`;
     assert.deepEqual(found(apart, script), ['ESRCH', 'ESRCH']);
   });
 
@@ -115,7 +122,8 @@ if (apart !== undefined) {
       'unshare --user true',
       'chroot / true',
     ];
-    const script = `${attempt} const { spawnSync } = require('node:child_process'); print(${JSON.stringify(commands)}.map((line) => spawnSync('/bin/sh', ['-c', line]).status === 0))`;
+    const script = `${attempt} const { spawnSync } = require('node:child_process');
+      print(${JSON.stringify(commands)}.map((line) => spawnSync('/bin/sh', ['-c', line]).status === 0))`;
     const results = found(apart, script) as boolean[];
     assert.deepEqual([results[0], results[1], results[3]], [false, false, false]);
   });
@@ -125,7 +133,9 @@ if (apart !== undefined) {
     await once(server, 'listening');
     try {
       const { port } = server.address() as { port: number };
-      const script = `${attempt} const done = (value) => { print(value); process.exit() }; require('node:net').connect(${port}, '127.0.0.1').on('connect', () => done('connected')).on('error', (error) => done(error.code))`;
+      const script = `${attempt} const done = (value) => { print(value); process.exit() };
+        require('node:net').connect(${port}, '127.0.0.1').on('connect',
+        () => done('connected')).on('error', (error) => done(error.code))`;
       assert.equal(found(apart, script), 'ENETUNREACH');
     } finally {
       server.close();
@@ -133,7 +143,9 @@ if (apart !== undefined) {
   });
 
   test('processes that it starts end with it', async () => {
-    const script = `const { spawn } = require('node:child_process'); for (let i = 0; i < 5; i += 1) spawn('/bin/sh', ['-c', 'while :; do :; done'], { detached: true, stdio: 'inherit' }).unref(); require('node:fs').writeSync(1, 'x'); for (;;);`;
+    const script = `const { spawn } = require('node:child_process'); for (let i = 0; i < 5;
+      i += 1) spawn('/bin/sh', ['-c', 'while :; do :; done'], { detached: true,
+      stdio: 'inherit' }).unref(); require('node:fs').writeSync(1, 'x'); for (;;);`;
     const [command = '', ...args] = wordsOf(apart, script) ?? [];
     const child = spawn(command, args, {
       env: {},

@@ -12,7 +12,8 @@ const served: FetchOutput = { status: 200, statusText: 'OK', headers: [], body: 
 export function attack(programs: readonly HostileProgram[]): void {
   const sandbox = openSandbox({ processesMax: 2 });
   const victim = callOf(
-    'module.exports = (req) => ({ secret: req.args.secret, polluted: Object.keys(Object.prototype).length, left: typeof left })',
+    `module.exports = (req) => ({ secret: req.args.secret, polluted: Object.keys(Object.prototype).length,
+      left: typeof left })`,
     { tenant: 'victim', input: { args: { secret: '4242424242424242' } } },
   );
   const unharmed = { secret: '4242424242424242', polluted: 0, left: 'undefined' };

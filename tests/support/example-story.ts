@@ -24,10 +24,17 @@ export interface Story {
   readonly real: ReadonlyMap<string, string>;
 }
 
+/** What is done after a step, while what it was about is there. */
+export type EachStep = (
+  step: Step,
+  given: { readonly key: string; readonly real: Story['real'] },
+) => Promise<void>;
+
 /** @throws AssertionError for an example that the vault does not answer as it says. */
 export async function runExamples(
   tenant: TestTenant,
   operations: readonly Operation[],
+  eachStep: EachStep = async () => undefined,
 ): Promise<Story> {
   const keys = await keysOf(tenant);
   await storeExamples(tenant);
@@ -46,9 +53,10 @@ export async function runExamples(
     const kind = (['private', 'public', 'management'] as const).find((one) =>
       operation.kinds.includes(one),
     );
+    const key = keys[kind ?? 'private'];
     const sent = substitute(isStream ? linesOf(body) : JSON.stringify(body ?? null), real);
     const received = await tenant.vault.send(method, `${filled}?${search}`, {
-      key: keys[kind ?? 'private'],
+      key,
       ...(body !== undefined && { body: sent }),
       headers: body === undefined ? {} : { 'content-type': route.mediaType ?? 'application/json' },
     });
@@ -61,6 +69,7 @@ export async function runExamples(
       : received.body;
     if (reply !== undefined) assertShows(answered, reply, real, `${method} ${path}`);
     steps.push({ operation, received, answered });
+    await eachStep({ operation, received, answered }, { key, real });
     // Lists are sorted by time, so that no two things are of one moment.
     tenant.vault.clock.advance(betweenMs);
   }
@@ -97,7 +106,7 @@ function linesOf(body: unknown): string {
     .join('');
 }
 
-function substitute(text: string, real: ReadonlyMap<string, string>): string {
+export function substitute(text: string, real: ReadonlyMap<string, string>): string {
   return [...real].reduce((all, [from, to]) => all.replaceAll(from, to), text);
 }
 

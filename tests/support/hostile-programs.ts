@@ -137,7 +137,8 @@ export const bombsAndFloods: readonly HostileProgram[] = [
   },
   {
     name: 'a flood of requests',
-    code: 'const all = []; for (let i = 0; i < 1e4; i += 1) all.push(fetch("https://a.example").catch((e) => 1)); return (await Promise.all(all)).length',
+    code: `const all = []; for (let i = 0; i < 1e4;
+      i += 1) all.push(fetch("https://a.example").catch((e) => 1)); return (await Promise.all(all)).length`,
     ends: ['returned', 'timeout'],
     value: 10_000,
   },
@@ -154,7 +155,8 @@ export const bombsAndFloods: readonly HostileProgram[] = [
   },
   {
     name: 'an error with a million properties',
-    code: 'const { BadRequestError } = require("strongroom/errors"); throw new BadRequestError(Object.fromEntries(Array.from({ length: 1e5 }, (_n, i) => [i, i])))',
+    code: `const { BadRequestError } = require("strongroom/errors");
+      throw new BadRequestError(Object.fromEntries(Array.from({ length: 1e5 }, (_n, i) => [i, i])))`,
     ends: ['threw'],
   },
   { name: 'a promise that nothing settles', code: 'return new Promise(() => {})', ends: ['threw'] },
@@ -180,27 +182,35 @@ export const bombsAndFloods: readonly HostileProgram[] = [
 
 export const escapes: readonly HostileProgram[] = finds({
   'no globals of Node': [
-    'return [typeof process, typeof require("crypto").getFips, typeof WebAssembly, typeof Worker, typeof Deno, typeof XMLHttpRequest, typeof WebSocket, typeof Atomics, typeof gc]',
+    `return [typeof process, typeof require("crypto").getFips, typeof WebAssembly, typeof Worker,
+      typeof Deno, typeof XMLHttpRequest, typeof WebSocket, typeof Atomics, typeof gc]`,
     Array.from({ length: 9 }, () => 'undefined'),
   ],
   'a chain of constructors ends in the engine': [
-    'const f = (x) => x.constructor.constructor("return typeof process + typeof require + typeof host")(); return [f(req), f(fetch), f(console.log), f(require), f(Buffer), f(req.args)]',
+    `const f = (x) => x.constructor.constructor("return typeof process + typeof require + typeof host")();
+      return [f(req), f(fetch), f(console.log), f(require), f(Buffer), f(req.args)]`,
     Array.from({ length: 6 }, () => 'undefinedundefinedundefined'),
   ],
   'no files, children, sockets or environment by require': [
-    'return ["fs", "child_process", "net", "http", "os", "vm", "worker_threads", "process", "module", "dns", "node:fs", "../child/main.js", "/etc/passwd", "__proto__", "constructor", "strongroom"].filter((name) => { try { require(name); return true } catch { return false } })',
+    `return ["fs", "child_process", "net", "http", "os", "vm", "worker_threads", "process", "module",
+      "dns", "node:fs", "../child/main.js", "/etc/passwd", "__proto__", "constructor",
+      "strongroom"].filter((name) => { try { require(name); return true } catch { return false } })`,
     [],
   ],
   'no modules by import': [
-    'const load = (name) => eval("import(" + JSON.stringify(name) + ")").then(() => true, () => false); return Promise.all(["fs", "/proc/self/environ", "data:text/javascript,1", "node:fs", "prelude"].map(load))',
+    `const load = (name) => eval("import(" + JSON.stringify(name) + ")").then(() => true, () => false);
+      return Promise.all(["fs", "/proc/self/environ", "data:text/javascript,1", "node:fs",
+      "prelude"].map(load))`,
     [false, false, false, false, false],
   ],
   'process.binding and its like are not there': [
-    'return [typeof globalThis.process?.binding, typeof globalThis._linkedBinding, typeof globalThis.internalBinding, typeof std, typeof os, typeof scriptArgs, typeof print]',
+    `return [typeof globalThis.process?.binding, typeof globalThis._linkedBinding,
+      typeof globalThis.internalBinding, typeof std, typeof os, typeof scriptArgs, typeof print]`,
     Array.from({ length: 7 }, () => 'undefined'),
   ],
   'the host cannot be called directly': [
-    'return [typeof host, Object.getOwnPropertyNames(globalThis).filter((name) => /^(?:host|entry|prelude|ask)/i.test(name))]',
+    `return [typeof host,
+      Object.getOwnPropertyNames(globalThis).filter((name) => /^(?:host|entry|prelude|ask)/i.test(name))]`,
     ['undefined', []],
   ],
   'stacks name nothing of this machine': [
@@ -208,7 +218,9 @@ export const escapes: readonly HostileProgram[] = finds({
     false,
   ],
   'the stack of an error of the host names nothing of this machine': [
-    'try { require("crypto").createHash("nonsense").update("").digest() } catch (e) { return /file:|node:|node_modules|\\/src\\//.test(e.stack + e.message) }',
+    `
+      try { require("crypto").createHash("nonsense").update("").digest() } catch (e) {
+        return /file:|node:|node_modules|\\/src\\//.test(e.stack + e.message) }`,
     false,
   ],
   'no caller can be reached': [
@@ -216,15 +228,22 @@ export const escapes: readonly HostileProgram[] = finds({
     true,
   ],
   'no prepareStackTrace hands out frames': [
-    'let got = 0; Error.prepareStackTrace = (_e, frames) => { got = frames?.map?.((f) => f.getFunction?.()).filter(Boolean).length ?? 0; return "" }; try { null.x } catch (e) { void e.stack } return got',
+    `let got = 0; Error.prepareStackTrace = (_e,
+      frames) => { got = frames?.map?.((f) => f.getFunction?.()).filter(Boolean).length ?? 0; return "" };
+      try { null.x } catch (e) { void e.stack } return got`,
     0,
   ],
   'pollution of all prototypes changes nothing outside': [
-    'for (const c of [Object, Array, Function, String, Number, Promise, Map, RegExp, Error]) for (const k of ["then", "toJSON", "value", "error", "ended", "kind", "status", "isCheck"]) try { Object.defineProperty(c.prototype, k, { value: undefined, writable: true, configurable: true }) } catch {} return 1',
+    `for (const c of [Object, Array, Function, String, Number, Promise, Map, RegExp,
+      Error]) for (const k of ["then", "toJSON", "value", "error", "ended", "kind", "status",
+      "isCheck"]) try { Object.defineProperty(c.prototype, k, { value: undefined, writable: true,
+      configurable: true }) } catch {} return 1`,
     1,
   ],
   'replaced intrinsics do not reach the result': [
-    'JSON.stringify = () => "{}"; JSON.parse = () => ({}); Promise.prototype.then = () => 1; Array.prototype.map = () => []; Object.hasOwn = () => false; Map.prototype.get = () => 1; String.prototype.slice = () => ""; return 7',
+    `JSON.stringify = () => "{}"; JSON.parse = () => ({}); Promise.prototype.then = () => 1;
+      Array.prototype.map = () => []; Object.hasOwn = () => false; Map.prototype.get = () => 1;
+      String.prototype.slice = () => ""; return 7`,
     7,
   ],
   'a forged result in the text is text': [
@@ -236,7 +255,8 @@ export const escapes: readonly HostileProgram[] = finds({
     { a: { b: 2 } },
   ],
   'a member __proto__ by an escape is left out': [
-    'return { toJSON: () => Object.defineProperty({ b: 2 }, "__pro\\u0074o__", { value: { x: 1 }, enumerable: true }) }',
+    `return { toJSON: () => Object.defineProperty({ b: 2 }, "__pro\\u0074o__", { value: { x: 1 },
+      enumerable: true }) }`,
     { b: 2 },
   ],
   'a proxy as the result': [
@@ -244,11 +264,13 @@ export const escapes: readonly HostileProgram[] = finds({
     { a: 5 },
   ],
   'nothing is left of the call before': [
-    'const before = globalThis.left; globalThis.left = "secret"; Object.prototype.left = "secret"; return before ?? null',
+    `const before = globalThis.left; globalThis.left = "secret"; Object.prototype.left = "secret";
+      return before ?? null`,
     null,
   ],
   'nothing is left in modules of the call before': [
-    'const b = require("buffer"); const before = b.left ?? Buffer.left ?? console.left ?? fetch.left; b.left = Buffer.left = console.left = fetch.left = "secret"; return before ?? null',
+    `const b = require("buffer"); const before = b.left ?? Buffer.left ?? console.left ?? fetch.left;
+      b.left = Buffer.left = console.left = fetch.left = "secret"; return before ?? null`,
     null,
   ],
   'memory is not what another call left': [
@@ -261,15 +283,23 @@ export const escapes: readonly HostileProgram[] = finds({
   ],
   'no shared memory measures time': ['return typeof Atomics === "undefined"', true],
   'what the function gets cannot reach other tenants': [
-    'const seen = new Set(); const walk = (o, depth) => { if (depth > 6 || (typeof o !== "object" && typeof o !== "function") || o === null || seen.has(o)) return; seen.add(o); for (const k of Reflect.ownKeys(o)) { try { walk(o[k], depth + 1) } catch {} } }; walk(req, 0); walk(globalThis, 0); return [...seen].some((o) => String(o?.tenant ?? "").includes("victim"))',
+    `const seen = new Set(); const walk = (o,
+      depth) => { if (depth > 6 ||
+        (typeof o !== "object" && typeof o !== "function") || o === null || seen.has(o)) return;
+      seen.add(o); for (const k of Reflect.ownKeys(o)) { try { walk(o[k], depth + 1) } catch {} } };
+      walk(req, 0); walk(globalThis, 0);
+      return [...seen].some((o) => String(o?.tenant ?? "").includes("victim"))`,
     false,
   ],
   'a header with a line break is refused': [
-    'const { CustomHttpResponseError } = require("strongroom/errors"); try { throw new CustomHttpResponseError({ status: 200, headers: { a: "b\\r\\nc: d" } }) } catch (e) { return e.status }',
+    `const { CustomHttpResponseError } = require("strongroom/errors");
+      try { throw new CustomHttpResponseError({ status: 200,
+      headers: { a: "b\\r\\nc: d" } }) } catch (e) { return e.status }`,
     200,
   ],
   "functions that the function gets are the engine's": [
-    'return [fetch, console.log, require, Buffer.from].every((f) => f instanceof Function && Object.getPrototypeOf(f) !== null)',
+    `return [fetch, console.log, require,
+      Buffer.from].every((f) => f instanceof Function && Object.getPrototypeOf(f) !== null)`,
     true,
   ],
   'with, Function and eval stay inside': [

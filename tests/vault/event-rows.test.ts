@@ -15,7 +15,7 @@ import {
   type WebhookId,
 } from '../../src/lib/ids.ts';
 import { pooledRandom } from '../../src/lib/random.ts';
-import { undispatchedEvents } from '../../src/store/queries/events.ts';
+import { undispatchedEvents } from '../../src/store/event-queries/events.ts';
 import { attemptsOf, deliveryRow } from '../../src/vault/events/delivery-row.ts';
 import { applicationsIn, envelopeOf } from '../../src/vault/events/envelope.ts';
 import { eventRow, openEvent, sequenceProof } from '../../src/vault/events/event-row.ts';

@@ -44,6 +44,7 @@ const views: {
       ...historyOf(row),
     };
   },
+  reactors: (row) => ({ name: row.name, ...historyOf(row) }),
   tokens: viewInEvent,
   token_intents: (row) => ({
     type: row.type,

@@ -2,6 +2,7 @@
 import { createTimedUuids, type EventId, type TenantId } from '../../lib/ids.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import { createPause } from '../../lib/pauses.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
@@ -38,12 +39,12 @@ export function derivingEvents({ store, tenants, wanted, random }: Deriving): St
       const types = wanted.known(id) ?? (await wanted.read(id));
       if (types.size === 0) continue;
       const tenant = await tenants.find(id);
-      if (tenant) events.push(...eventsOf(tenant, { change, types }));
+      if (tenant) events.push(...(await eventsOf(tenant, { change, types })));
     }
     return events.length === 0 ? change : { ...change, insert: { ...change.insert, events } };
   }
 
-  function eventsOf(tenant: Tenant, { change, types }: Wanted): Row<'events'>[] {
+  async function eventsOf(tenant: Tenant, { change, types }: Wanted): Promise<Row<'events'>[]> {
     const written = rowsOf(change);
     const derived = change.entries.flatMap((entry) => {
       if (entry.tenant_id !== tenant.id) return [];
@@ -52,24 +53,27 @@ export function derivingEvents({ store, tenants, wanted, random }: Deriving): St
     });
     // An expired token makes way for another with its id.
     const inOrder = derived.toSorted((one, other) => rankOf(one.type) - rankOf(other.type));
-    return inOrder.map(({ type, entry }) => {
-      const actor = actorOf(entry);
-      return eventRow(
-        tenant,
-        {
-          event_id: newEventId<EventId>(entry.created_at),
-          type,
-          entity_id: entry.entity_id,
-          created_at: entry.created_at,
-          body: {
-            data: dataOf(type, { entry, written, tenant }),
-            ...(actor && { actor }),
-            trace_id: traceOf(entry),
-          },
-        },
-        random,
-      );
-    });
+    // An import makes as many as it has lines.
+    const pause = createPause();
+    const rows: Row<'events'>[] = [];
+    for (const { type, entry } of inOrder) {
+      await pause();
+      rows.push(rowOf(tenant, type, { entry, written }));
+    }
+    return rows;
+  }
+
+  function rowOf(
+    tenant: Tenant,
+    type: EventType,
+    { entry, written }: Pick<Described, 'entry' | 'written'>,
+  ): Row<'events'> {
+    const { entity_id, created_at } = entry;
+    const event_id = newEventId<EventId>(created_at);
+    const actor = actorOf(entry);
+    const data = dataOf(type, { entry, written, tenant });
+    const body = { data, ...(actor && { actor }), trace_id: traceOf(entry) };
+    return eventRow(tenant, { event_id, type, entity_id, created_at, body }, random);
   }
 
   return {
@@ -185,6 +189,12 @@ function finderIn(rowsByTable: object | undefined): (entry: LogEntry) => Written
     const table = tableOfEntity.get(entity_type);
     const rows = table && (rowsByTable as Rows | undefined)?.[table];
     if (table === undefined || rows === undefined) return undefined;
+    const [only] = rows;
+    if (only && rows.length === 1) {
+      return only[explainedTables[table].id] === entity_id
+        ? { table, row: only as never }
+        : undefined;
+    }
     const known =
       byId.get(table) ?? new Map(rows.map((row) => [row[explainedTables[table].id], row]));
     byId.set(table, known);

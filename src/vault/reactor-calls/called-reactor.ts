@@ -10,6 +10,7 @@ import { openReactor } from '../reactors/row.ts';
 
 export interface CalledReactor {
   readonly id: ReactorId;
+  readonly name: string;
   readonly definition: ReactorDefinition;
 }
 
@@ -20,7 +21,8 @@ export async function calledReactor(
   id: string,
 ): Promise<CalledReactor> {
   const row = await reactorOf(store, tenant.id, id);
-  return { id: row.reactor_id, definition: openReactor(tenant, row).reveal() };
+  const { reactor_id, name } = row;
+  return { id: reactor_id, name, definition: openReactor(tenant, row).reveal() };
 }
 
 /** What nobody waits for may take longer, unless the runtime says otherwise. */

@@ -1,5 +1,6 @@
 /** What the log says of a call: that it was made, before the code runs, and what came of it. */
 import type { Instant } from '../../lib/clock.ts';
+import type { JsonObject } from '../../lib/json.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { detailed, entryOf } from '../../rules/log-entries.ts';
@@ -10,12 +11,14 @@ export type Invocation = 'sync' | `async ${string}`;
 
 export interface LoggedCall {
   readonly caller: Caller;
-  readonly reactor: Pick<CalledReactor, 'id'>;
+  readonly reactor: Pick<CalledReactor, 'id' | 'name'>;
   readonly invocation: Invocation;
 }
 
-export function invokedEntry({ caller, reactor, invocation }: LoggedCall, now: Instant): LogEntry {
-  const fact = { entity: 'reactor', id: reactor.id, operation: 'invoke' } as const;
+export function invokedEntry(call: LoggedCall, now: Instant): LogEntry {
+  const { caller, reactor, invocation } = call;
+  const event = eventOf(call);
+  const fact = { entity: 'reactor', id: reactor.id, operation: 'invoke', event } as const;
   return detailed(entryOf(caller, now, fact), invocation);
 }
 
@@ -24,21 +27,28 @@ export interface Ended {
   readonly milliseconds: number;
 }
 
-export function completedEntry(
-  { caller, reactor, invocation }: LoggedCall,
-  { now, milliseconds }: Ended,
-): LogEntry {
-  const fact = { entity: 'reactor', id: reactor.id, operation: 'complete' } as const;
+export function completedEntry(call: LoggedCall, { now, milliseconds }: Ended): LogEntry {
+  const { caller, reactor, invocation } = call;
+  const event = { ...eventOf(call), elapsed_ms: milliseconds };
+  const fact = { entity: 'reactor', id: reactor.id, operation: 'complete', event } as const;
   return detailed(entryOf(caller, now, fact), `${invocation}, after ${milliseconds} ms`);
 }
 
 /** @param reason holds nothing of what the code was given or made. */
 export function failedEntry(
-  { caller, reactor, invocation }: LoggedCall,
+  call: LoggedCall,
   { now, milliseconds }: Ended,
   reason: string,
 ): LogEntry {
-  const fact = { entity: 'reactor', id: reactor.id, operation: 'fail' } as const;
+  const { caller, reactor, invocation } = call;
+  const event = { ...eventOf(call), error: reason, elapsed_ms: milliseconds };
+  const fact = { entity: 'reactor', id: reactor.id, operation: 'fail', event } as const;
   const entry = entryOf(caller, now, fact);
   return detailed(entry, `${invocation}, after ${milliseconds} ms, ${reason}`);
+}
+
+/** What receivers of events learn of a call: neither its arguments nor its result. */
+function eventOf({ reactor: { name }, invocation }: LoggedCall): JsonObject {
+  const [invocation_type = '', id] = invocation.split(' ');
+  return { reactor: { name }, request: { ...(id !== undefined && { id }), invocation_type } };
 }

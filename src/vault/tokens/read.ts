@@ -2,11 +2,11 @@
 import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { readEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { decide } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
+import { readEntry } from '../../values/read-entry.ts';
 import { openData } from '../../values/sealed-row.ts';
 import { type OnMaskFailure, shownAs, viewToken } from '../../values/view.ts';
 import { liveToken } from './queries.ts';

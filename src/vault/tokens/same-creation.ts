@@ -2,11 +2,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Instant } from '../../lib/clock.ts';
 import type { Json } from '../../lib/json.ts';
-import { readEntry } from '../../rules/log-entries.ts';
 import type { Store } from '../../store/store.ts';
 import { withoutCode } from '../../values/card-code.ts';
 import { type Contents, contentsOfRow, hasExpired } from '../../values/contents.ts';
 import { readGrant } from '../../values/disclosure.ts';
+import { readEntry } from '../../values/read-entry.ts';
 import { openData } from '../../values/sealed-row.ts';
 import { viewOverTime } from '../../values/view.ts';
 import type { Creation, TokenOutcome } from './create-one.ts';

@@ -1,5 +1,5 @@
 /** Creating a webhook, with the secret that signs what is sent to it. */
-import { newWebhookSecret } from '../../crypto/webhook-secret.ts';
+import { newWebhookSecret } from '../../crypto/webhook-signatures.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { newUuid, type WebhookId } from '../../lib/ids.ts';
@@ -8,7 +8,7 @@ import type { AllowList } from '../../outbound/allow-list.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { webhookCount } from '../../store/queries/webhooks.ts';
+import { webhookCount } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
 import { parseWebhook, type WebhookRequest } from './request.ts';
 import { webhookRow } from './row.ts';

@@ -8,7 +8,7 @@ import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import { positionOfCursor } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { deliveryPage } from '../../store/queries/webhooks.ts';
+import { deliveryPage } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { attemptsOf } from '../events/delivery-row.ts';

@@ -2,7 +2,7 @@
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { allWebhooks } from '../../store/queries/webhooks.ts';
+import { allWebhooks } from '../../store/event-queries/webhooks.ts';
 import { eventTypeNames } from '../events/types.ts';
 import type { WebhookReading } from './create.ts';
 import { webhookOf } from './find.ts';

@@ -15,7 +15,7 @@ import type { Caller } from '../../rules/caller.ts';
 import { detailed, entryOf } from '../../rules/log-entries.ts';
 import { positionOfCursor } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { dispatchedEvents } from '../../store/queries/events.ts';
+import { dispatchedEvents } from '../../store/event-queries/events.ts';
 import { deliveryRow } from '../events/delivery-row.ts';
 import { eventRow, sequenceProof } from '../events/event-row.ts';
 import { type EventType, parseEventType, testType } from '../events/types.ts';

@@ -4,7 +4,7 @@ import { VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
-import { enabledWebhooks } from '../../store/queries/webhooks.ts';
+import { enabledWebhooks } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import type { WantedEvents, WantedTypes } from '../events/derive.ts';

@@ -1,9 +1,9 @@
 /** Queries about events and their deliveries. */
 import { sql } from 'kysely';
 import type { EventId, TenantId } from '../../lib/ids.ts';
+import { storedId, storedTenant } from '../queries/stored.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
-import { storedId, storedTenant } from './stored.ts';
 
 /** Events without a sequence, in the order of the commits that made them: of one entity, as they happened. */
 export function undispatchedEvents({

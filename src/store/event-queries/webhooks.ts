@@ -1,8 +1,8 @@
 /** Queries about webhooks and their deliveries. */
 import type { DeliveryId, TenantId, WebhookId } from '../../lib/ids.ts';
+import { storedId, storedTenant } from '../queries/stored.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
-import { storedId, storedTenant } from './stored.ts';
 
 /** Those that events are sent to. There are few of a tenant. */
 export function enabledWebhooks(tenant: TenantId): Query<Row<'webhooks'>> {
