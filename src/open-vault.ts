@@ -1,11 +1,11 @@
 /** Opening a vault, for the server and for commands: the store, the root key and the tenants. */
-import { mkdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Config } from './config.ts';
 import { loadRootKey, type RootKey } from './crypto/root-key.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { VaultError } from './lib/errors.ts';
 import { newUuid, type TenantId } from './lib/ids.ts';
+import { makePrivateDirectory } from './lib/private-directory.ts';
 import { pooledRandom, type Random } from './lib/random.ts';
 import type { Tenants } from './rules/tenant.ts';
 import { attachStore, openStore } from './store/open/open.ts';
@@ -68,7 +68,7 @@ export async function openVault(
 ): Promise<Vault> {
   const random = pooledRandom();
   // Here, where what the system refuses is still known as that.
-  if (config.databaseUrl === undefined) makeDirectory(config.dataDir);
+  if (config.databaseUrl === undefined) makePrivateDirectory(config.dataDir);
   const store = await openStore({
     databaseUrl: config.databaseUrl,
     dataDir: config.dataDir,
@@ -108,11 +108,7 @@ function vaultOf({ store, tenants, clock, random, ...parts }: Omit<Vault, 'close
  */
 function makePlaceOfRootKey({ dataDir, rootKey, rootKeyFile }: Config): void {
   if (rootKey !== undefined || resolve(dirname(rootKeyFile)) !== resolve(dataDir)) return;
-  makeDirectory(dataDir);
-}
-
-function makeDirectory(dataDir: string): void {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makePrivateDirectory(dataDir);
 }
 
 /**

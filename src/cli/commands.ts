@@ -61,6 +61,10 @@ export const commands: Table = {
     title: 'write tokens to a file',
     load: async () => (await import('./export.ts')).exportCommand,
   },
+  'reactor run': {
+    title: 'run the code of a reactor on this machine',
+    load: async () => (await import('./reactor.ts')).reactorRun,
+  },
   demo: {
     title: 'show in a minute what a vault does',
     load: async () => (await import('./demo.ts')).demo,

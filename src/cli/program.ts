@@ -23,6 +23,7 @@ export const groups: Readonly<Record<string, string>> = {
   tenant: 'tenants and their quotas',
   key: 'keys of applications, for the operator',
   logs: 'the audit log',
+  reactor: 'the code of reactors, for those who write it',
 };
 
 const footer = `

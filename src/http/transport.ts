@@ -84,10 +84,11 @@ export function createTransport(options: TransportOptions): Transport {
   const addressOf = createAddressOf(options);
   const routes = createRoutes();
   const early = createEarlyResponses();
+  const toEnd = { stopping: stopping.signal, onEarlyResponse: early.note };
   let handlerBeforeRoutes: HandlerBeforeRoutes = () => undefined;
   const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) => {
     const address = addressOf(request);
-    const exchange = new Exchange({ request, response, address, stopping: stopping.signal });
+    const exchange = new Exchange({ request, response, address, ...toEnd });
     const begun = performance.now();
     response.once('close', () => {
       if (!request.complete) early.note(request);

@@ -1,5 +1,6 @@
 /** The log of one call, which the tenant reads; it never reaches the vault's own. */
 import { isObject } from '../lib/json.ts';
+import { frameHeaderBytes } from './frames.ts';
 import { parseHostile } from './hostile-json.ts';
 import * as limits from './limits.ts';
 import type { LogLevel, LogLine } from './sandbox.ts';
@@ -14,7 +15,7 @@ export class CodeLog {
 
   /** False once a process sent much more than is kept. */
   add(payload: Buffer): boolean {
-    this.#bytesRead += payload.length;
+    this.#bytesRead += frameHeaderBytes + payload.length;
     if (!this.#isFull) this.#keep(payload);
     return this.#bytesRead <= limits.logBytesReadMax;
   }

@@ -31,7 +31,11 @@ export interface CodeProcess {
   /** Resolves when the process is no more. */
   kill(): Promise<void>;
   readonly isAlive: boolean;
+  /** It ended by itself before it was ready: this machine does not permit such a start. A kill is no refusal. */
+  readonly isRefused: boolean;
   readonly calls: number;
+  /** Whether the last call had any message of the process: without one it can have had no effect. */
+  readonly wasHeard: boolean;
 }
 
 const envelopeBytes = 1024;
@@ -40,7 +44,7 @@ const envelopeBytes = 1024;
 const frameBytesMax = {
   [frameKinds.ready]: 0,
   [frameKinds.log]: 64 * 1024,
-  [frameKinds.request]: limits.requestBytesMax * 2,
+  [frameKinds.request]: limits.requestBytesMax + envelopeBytes,
   [frameKinds.result]: limits.resultBytesMax + envelopeBytes,
 };
 
@@ -80,7 +84,10 @@ class StartedProcess implements CodeProcess {
   #sentModules: ReadonlyMap<string, string> | undefined;
   #endReason: EndReason | undefined;
   isAlive = true;
+  isRefused = false;
+  #wasReady = false;
   calls = 0;
+  wasHeard = false;
 
   constructor(child: ChildProcess, onEnd: () => void) {
     this.#child = child;
@@ -93,7 +100,10 @@ class StartedProcess implements CodeProcess {
       this.#end();
       onEnd();
     };
-    child.on('error', end);
+    child.on('error', () => {
+      this.isRefused = !this.#wasReady;
+      end();
+    });
     // In namespaces this is the end of what started the child; the pipe's is the end of the child itself.
     child.on('close', end);
     child.on('exit', () => setTimeout(end, pipeMsMax).unref());
@@ -114,6 +124,7 @@ class StartedProcess implements CodeProcess {
   run(call: ProcessCall): Promise<ProcessEnd> {
     const { promise, resolve } = Promise.withResolvers<ProcessEnd>();
     this.calls += 1;
+    this.wasHeard = false;
     this.#ready = Promise.withResolvers();
     this.#ready.promise.catch(() => undefined);
     const timer = setTimeout(() => this.#fail('timeout'), call.timeoutMs);
@@ -137,7 +148,10 @@ class StartedProcess implements CodeProcess {
   }
 
   #write(bytes: Buffer): void {
-    if (this.#child.stdin?.writable) this.#child.stdin.write(bytes);
+    const { stdin } = this.#child;
+    if (!stdin?.writable) return;
+    stdin.write(bytes);
+    if (stdin.writableLength > limits.unreadBytesMax) this.#fail('crashed');
   }
 
   rest(): void {
@@ -145,6 +159,7 @@ class StartedProcess implements CodeProcess {
   }
 
   kill(): Promise<void> {
+    this.#endReason ??= 'stopped';
     this.#killGroup();
     return this.#exited.promise;
   }
@@ -181,8 +196,10 @@ class StartedProcess implements CodeProcess {
   }
 
   #take({ kind, payload }: Frame): void {
+    this.wasHeard = true;
     if (kind === frameKinds.ready && this.#running === undefined) {
       clearTimeout(this.#settling);
+      this.#wasReady = true;
       this.#ready.resolve();
       return;
     }
@@ -224,6 +241,7 @@ class StartedProcess implements CodeProcess {
 
   #end(): void {
     this.isAlive = false;
+    if (!this.#wasReady && this.#child.exitCode !== null) this.isRefused = true;
     clearTimeout(this.#settling);
     this.#ready.reject(new Error('the process ended'));
     this.#finish({ ended: this.#endReason ?? 'crashed' });

@@ -3,12 +3,13 @@ import { existsSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { IsolationName } from './sandbox.ts';
 
 /** A command line, in front of which more may be put. */
 type Words = readonly string[];
 
 export interface Isolation {
-  readonly name: 'namespaces and user' | 'namespaces' | 'user' | 'limits' | 'none';
+  readonly name: IsolationName;
   /** Of the child, which the parent starts without an environment. */
   readonly words: Words;
 }
@@ -82,7 +83,8 @@ const noPrivileges: Words = ['--no-new-privs', '--bounding-set=-all', '--inh-cap
  * this process with its parent's, also by SIGKILL. A change of user would undo the last, were it later.
  */
 function limited(words: Words, privileges: Words = []): Words {
-  const rules = 'ulimit -c 0; ulimit -f 0; ulimit -n 64; ulimit -d 1048576; exec "$@"';
+  const rules =
+    'ulimit -c 0; ulimit -f 0; ulimit -n 64; ulimit -d 1048576; exec /usr/bin/env -i "$@"';
   return [...script(rules), 'sh', setpriv, '--pdeathsig', 'KILL', ...privileges, ...words];
 }
 

@@ -11,6 +11,8 @@ export const inputBytesMax = argumentsBytesMax + 256 * kibibyte;
 export const resultBytesMax = mebibyte;
 /** Levels of nesting of a result, and of what code asks the vault for. */
 export const nestingMax = 64;
+/** Of the same: members at any depth, where each object and each list counts once more. */
+export const valuesMax = 200_000;
 
 export const timeoutMsDefault = 10_000;
 export const timeoutMsMax = 30_000;
@@ -32,11 +34,17 @@ export const fetchesMax = 20;
 /** Of `bt` and `vault`. */
 export const vaultCallsMax = 100;
 export const timersMax = 100;
+/** Of all kinds; those that were refused count, too. More are an attack. */
+export const requestsMax = 1_000;
+/** Of all requests of a call together. */
+export const requestsBytesMax = 48 * mebibyte;
 /** At one time. */
 export const pendingRequestsMax = 20;
 /** A body in base64 and its headers. */
 export const requestBytesMax = 2 * mebibyte;
-export const replyBytesMax = 8 * mebibyte;
+export const replyBytesMax = 6 * mebibyte;
+/** What waits for a process to read it. */
+export const unreadBytesMax = 32 * mebibyte;
 
 /** A process that served so many calls is replaced. */
 export const callsPerProcessMax = 1_000;

@@ -56,6 +56,7 @@ class StartedPool implements Pool {
   /** In the order in which they came. */
   readonly #waiting = new Set<Waiting>();
   #ways: readonly Isolation[] = [];
+  readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
 
   constructor(bounds: PoolLimits) {
@@ -136,7 +137,7 @@ class StartedPool implements Pool {
           if (this.#ways[0] === way) this.#ways = [way];
         },
         () => {
-          if (this.#ways[0] === way && !this.#isClosed) this.#ways = weaker;
+          if (this.#ways[0] === way && process.isRefused) this.#ways = weaker;
         },
       );
     }
@@ -177,8 +178,10 @@ class StartedPool implements Pool {
 
   #remove(member: Member): void {
     clearTimeout(member.idle);
-    void member.process.kill();
     this.#members.delete(member);
+    const ended = member.process.kill();
+    this.#ending.add(ended);
+    ended.then(() => this.#ending.delete(ended));
   }
 
   #serveWaiting(): void {
@@ -197,11 +200,13 @@ class StartedPool implements Pool {
       resolve('stopped');
     }
     this.#waiting.clear();
-    await Promise.all([...this.#members].map(({ process }) => process.kill()));
+    for (const member of this.#members) this.#remove(member);
+    await Promise.all(this.#ending);
   }
 
   state(): SandboxState {
     return {
+      isolation: this.#ways.length === 1 ? this.#ways[0]?.name : undefined,
       processes: this.#members.size,
       running: this.#running(),
       waiting: this.#waiting.size,

@@ -44,6 +44,8 @@ export function requestsOf({ serve, bt }: Pick<SandboxCall, 'serve' | 'bt'>): Re
   const counts: Record<string, number> = { fetch: 0, bt: 0, timer: 0 };
   const aborting = new AbortController();
   const timers = new Set<NodeJS.Timeout>();
+  let asking = 0;
+  let bytes = 0;
   let pending = 0;
 
   function count(kind: string, most: number): void {
@@ -80,9 +82,15 @@ export function requestsOf({ serve, bt }: Pick<SandboxCall, 'serve' | 'bt'>): Re
   }
 
   async function reply(payload: Buffer): Promise<string> {
-    const asked = askedFrom(payload);
+    asking += 1;
+    bytes += payload.length;
     pending += 1;
-    if (pending > limits.pendingRequestsMax) throw new ProtocolError('too many requests at a time');
+    const isFlood =
+      asking > limits.requestsMax ||
+      bytes > limits.requestsBytesMax ||
+      pending > limits.pendingRequestsMax;
+    if (isFlood) throw new ProtocolError('too many requests');
+    const asked = askedFrom(payload);
     try {
       const value = (await perform(asked)) ?? null;
       const text = JSON.stringify({ id: asked.id, value } satisfies GuestReply);

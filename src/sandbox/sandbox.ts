@@ -10,6 +10,9 @@ export interface Sandbox {
   state(): SandboxState;
 }
 
+/** From strong to weak: what the machine permits is found when the first process starts. */
+export type IsolationName = 'namespaces and user' | 'namespaces' | 'user' | 'limits' | 'none';
+
 /** `node-bt` calls the function with a request, `node22` with an event, which has a logger. */
 export type CodeContract = 'node-bt' | 'node22';
 
@@ -148,6 +151,8 @@ export interface CodeProblem {
 }
 
 export interface SandboxState {
+  /** How processes are kept apart here; unknown before the first one. */
+  readonly isolation: IsolationName | undefined;
   readonly processes: number;
   readonly running: number;
   readonly waiting: number;

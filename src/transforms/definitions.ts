@@ -2,7 +2,6 @@
 import type { Step } from '../expressions/filters/json-path.ts';
 import type { Findings } from '../lib/findings.ts';
 import { isObject, type Json, type JsonObject } from '../lib/json.ts';
-import { type CodeRuntime, codeForm, isCode, readRuntime } from '../rules/code-runtime.ts';
 import {
   isRegex,
   type Reading,
@@ -14,6 +13,7 @@ import {
   readToken,
   readValue,
 } from './attributes.ts';
+import { type CodeRuntime, codeForm, isCode, readRuntime } from './code-runtime.ts';
 import type { Mask } from './mask.ts';
 
 export interface TokenizeTransform {

@@ -5,11 +5,13 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { operationsOf } from '../../src/http/description/operation.ts';
 import { sections } from '../../src/http/description/operations/sections.ts';
+import recorded from '../../src/http/description/response-examples.json' with { type: 'json' };
 import { tokenTypeNames } from '../../src/http/description/token-requests.ts';
 import { tokenData } from '../../src/http/schemas/token-data.ts';
 import { type TokenType, tokenTypes } from '../../src/values/token-types.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runExamples } from '../support/example-story.ts';
+import { responseExamples } from '../support/response-examples.ts';
 import { root } from '../support/source.ts';
 import { tenantsOf } from '../support/tenant.ts';
 import { routesOf } from '../support/vault.ts';
@@ -37,11 +39,13 @@ onBothEngines('the description', (engine) => {
     const tenant = await tenants();
     const operations = operationsOf(await routesOf(tenant.vault));
     const story = await runExamples(tenant, operations);
-    assert.equal(story.length, operations.length);
-    for (const { operation, received } of story) {
+    assert.equal(story.steps.length, operations.length);
+    for (const { operation, received } of story.steps) {
       const described = [operation.route.reply.status, ...operation.problems.keys()];
       assert.ok(described.includes(received.status), operation.id);
     }
+    // And is answered as the description shows; `npm run openapi` records the responses.
+    assert.deepEqual(responseExamples(story), recorded);
   });
 
   test('docs/openapi.json is what the vault serves; `npm run openapi` writes it', async () => {
@@ -49,6 +53,14 @@ onBothEngines('the description', (engine) => {
     const { body } = await tenant.vault.send('GET', '/openapi.json');
     const committed = readFileSync(join(root, 'docs', 'openapi.json'), 'utf8');
     assert.deepEqual(JSON.parse(committed), body);
+  });
+
+  test('every success with a body has an example of it', async () => {
+    const tenant = await tenants();
+    for (const { id, route, row } of operationsOf(await routesOf(tenant.vault))) {
+      const isRefused = row?.example.status !== undefined;
+      assert.equal(id in recorded, route.reply.body !== undefined && !isRefused, id);
+    }
   });
 
   test('every operation has a name of its own, a section and its statuses; every attribute a meaning', async () => {

@@ -41,6 +41,15 @@ onBothEngines('the reference', (engine) => {
     }
   });
 
+  test('200: each filter has one sentence that says what it does, before its vectors', async (t) => {
+    const vault = await startVault(t, engine);
+    const { text } = await vault.send('GET', '/docs');
+    for (const name of [...filters.keys(), ...boundedFilters.keys()]) {
+      const [, section = ''] = text.split(new RegExp(`id="filter-${name}"`));
+      assert.match(section, /^.*?<\/h[34]>\s*<p>[A-Z][^.]*[^<]*\.<\/p>/, name);
+    }
+  });
+
   test('200: every link leads somewhere on the page, and every anchor is there once', async (t) => {
     const vault = await startVault(t, engine);
     const { text } = await vault.send('GET', '/docs');

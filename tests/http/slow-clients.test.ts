@@ -1,6 +1,5 @@
 /** Clients that make no progress, reading or sending, are cut off; slow ones that make it are not. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { connect as connectSecurely } from 'node:tls';
@@ -8,7 +7,7 @@ import { progressBytesMin } from '../../src/http/protocol/progress.ts';
 import { requestTimeoutMs } from '../../src/http/transport.ts';
 import { writeCertificate } from '../support/certificate.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
-import { beginRequest, type Connection, connectTo } from '../support/raw-request.ts';
+import { beginRequest, type Connection } from '../support/raw-request.ts';
 import type { Lender } from '../support/temporary.ts';
 import { untilCut } from '../support/unread.ts';
 import { request, startVault } from '../support/vault.ts';
@@ -159,17 +158,6 @@ onBothEngines('a client whose body never comes', (engine) => {
         assert.deepEqual(statuses, [100, status], path);
       }),
     );
-  });
-
-  test('but in time goes on with its connection', async (t) => {
-    const vault = await startVault(t, engine, { requestTimeoutMs: patienceMs });
-    const { socket, answer } = await connectTo(vault.url);
-    socket.write('POST /nowhere HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\n\r\n');
-    await once(socket, 'data');
-    socket.write('1GET /ping HTTP/1.1\r\nhost: a\r\n\r\n');
-    await once(socket, 'data');
-    socket.end();
-    assert.deepEqual((await answer).match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 404', 'HTTP/1.1 200']);
   });
 });
 

@@ -11,6 +11,7 @@ import { runJob } from '../support/jobs.ts';
 import { bulk } from '../support/lines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
 import { createProxy, sendProxy } from '../support/proxies.ts';
+import { createReactor, sendReactor } from '../support/reactors.ts';
 import { having, insertion } from '../support/sql.ts';
 import { newTenant, type TestTenant, untilUsed } from '../support/tenant.ts';
 import { takeTour } from '../support/tour.ts';
@@ -137,6 +138,10 @@ async function live(tenant: TestTenant): Promise<void> {
   await sendProxy(tenant, 'PATCH', `/${proxy.id}`, { body: { timeout: 5 } });
   await createProxy(tenant, { name: 'altered' });
   await sendProxy(tenant, 'DELETE', `/${(await createProxy(tenant)).id}`);
+  const reactor = await createReactor(tenant);
+  await sendReactor(tenant, 'PATCH', `/${reactor.id}`, { body: { name: 'patched' } });
+  await createReactor(tenant, { name: 'altered' });
+  await sendReactor(tenant, 'DELETE', `/${(await createReactor(tenant)).id}`);
   await setQuota(vault, tenant, { cvc_retention: minute });
 }
 
@@ -329,6 +334,9 @@ async function tamper(engine: Engine, tenant: TestTenant): Promise<Deed[]> {
   const proxy = (await tenant.rows('proxies')).find(({ name }) => name === 'altered');
   assert.ok(proxy);
   await run(`update proxies set name = 'x' where proxy_id = '${proxy.proxy_id}'`);
+  const reactor = (await tenant.rows('reactors')).find(({ name }) => name === 'altered');
+  assert.ok(reactor);
+  await run(`update reactors set name = 'x' where reactor_id = '${reactor.reactor_id}'`);
   const [session] = await tenant.rows('sessions');
   assert.ok(session);
   await run(
@@ -345,6 +353,7 @@ async function tamper(engine: Engine, tenant: TestTenant): Promise<Deed[]> {
     { kind: 'inserted', entity: 'token', id: 'planted' },
     { kind: 'restored', entity: 'application_key', id: keyId },
     { kind: 'edited', entity: 'proxy', id: proxy.proxy_id },
+    { kind: 'edited', entity: 'reactor', id: reactor.reactor_id },
     { kind: 'edited', entity: 'application', id: made.body.id },
     { kind: 'edited', entity: 'session', id: session.session_id },
     { kind: 'edited', entity: 'tenant', id: tenant.id },

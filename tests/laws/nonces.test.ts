@@ -6,6 +6,7 @@ import { type SqlValue, shapes } from '../../src/store/tables.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
 import { createProxy, sendProxy } from '../support/proxies.ts';
+import { createReactor, invoker, sendReactor } from '../support/reactors.ts';
 import { rowsOf } from '../support/rows.ts';
 import { newTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
@@ -31,6 +32,12 @@ onBothEngines('sealed values', (engine) => {
       await createWebhook(tenant);
       await tenant.token({ type: 'token', data: 'with an event' });
       await tenant.send('POST', '/keys', { key: tenant.managementKey });
+      const reactor = await createReactor(tenant);
+      await sendReactor(tenant, 'PATCH', `/${reactor.id}`, { body: { name: 'n' } });
+      const calling = { key: await invoker(tenant), body: { args: { a: 'the same' } } };
+      await tenant.send('POST', `/reactors/${reactor.id}/react-async`, calling);
+      await vault.running.vault.reactorRuns?.begin();
+      await vault.running.vault.reactorRuns?.settled();
       const line = { type: 'token', data: 'the same' };
       await tenant.send('POST', '/tokens/bulk', linesSent(Array.from({ length: 500 }, () => line)));
     }
@@ -51,6 +58,8 @@ onBothEngines('sealed values', (engine) => {
       'client_keys',
       'events',
       'proxies',
+      'reactor_runs',
+      'reactors',
       'replies',
       'tenants',
       'token_intents',

@@ -1,11 +1,10 @@
 /** The first page of the README works as it is printed. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { engineOf } from '../support/engines.ts';
+import { runProgram } from '../support/programs.ts';
 import { root } from '../support/source.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { managementKey, startVault, type TestVault } from '../support/vault.ts';
@@ -16,26 +15,6 @@ const sqlite = engineOf('sqlite');
 function blocksOf(language: string): readonly string[] {
   const blocks = readme.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'));
   return [...blocks].map(([, text = '']) => text);
-}
-
-/** What a program prints. The vault of this process responds meanwhile. */
-async function run(words: readonly string[], environment: Readonly<Record<string, string>>) {
-  const [program = '', ...rest] = words;
-  const env = { PATH: process.env['PATH'], ...environment };
-  const child = spawn(program, rest, { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  const printed: Buffer[] = [];
-  const complained: Buffer[] = [];
-  child.stdout.on('data', (chunk: Buffer) => printed.push(chunk));
-  child.stderr.on('data', (chunk: Buffer) => complained.push(chunk));
-  const code = await once(child, 'close').then(
-    ([status]) => status,
-    () => 'absent',
-  );
-  return {
-    code,
-    stdout: String(Buffer.concat(printed)),
-    stderr: String(Buffer.concat(complained)),
-  };
 }
 
 const at = ({ url }: TestVault, text: string) => text.replaceAll('http://127.0.0.1:8080', url);
@@ -51,7 +30,7 @@ for (const [language, program, file] of [
     assert.ok(readme.includes(file), 'with the file name that the text gives');
     const path = join(temporaryDirectory(t), file);
     writeFileSync(path, at(vault, text));
-    const { code, stdout, stderr } = await run([program, path], { KEY: key });
+    const { code, stdout, stderr } = await runProgram([program, path], { KEY: key });
     // Not every machine has a Python.
     if (code === 'absent') return;
     assert.equal(code, 0, stderr);
@@ -63,11 +42,11 @@ for (const [language, program, file] of [
 test('the lines of the first page store, read, change and delete a card', async (t) => {
   const vault = await startVault(t, sqlite);
   const [create = '', use = ''] = blocksOf('sh').filter((text) => text.includes('curl '));
-  const made = await run(['bash', '-c', at(vault, fill(create))], {});
+  const made = await runProgram(['bash', '-c', at(vault, fill(create))], {});
   if (made.code === 127) return;
   assert.equal(made.code, 0, made.stderr);
   const { key } = JSON.parse(made.stdout);
-  const { stdout } = await run(
+  const { stdout } = await runProgram(
     ['bash', '-c', at(vault, fill(use).replace(/key_test_pvt_…/, key))],
     {},
   );

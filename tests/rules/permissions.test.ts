@@ -11,6 +11,7 @@ const documented = {
     'token:delete',
     'token:use',
     'proxy:invoke',
+    'reactor:invoke',
     'token-intent:read',
     'token-intent:delete',
   ],
@@ -28,6 +29,10 @@ const documented = {
     'proxy:create',
     'proxy:update',
     'proxy:delete',
+    'reactor:read',
+    'reactor:create',
+    'reactor:update',
+    'reactor:delete',
     'keys:read',
     'keys:create',
     'keys:delete',
@@ -84,6 +89,7 @@ suite('permissions', () => {
       'token:delete': undefined,
       'token:use': 'reveal',
       'proxy:invoke': 'reveal',
+      'reactor:invoke': 'reveal',
     });
   });
 

@@ -9,20 +9,37 @@ import { type Received, revealEverything } from './vault.ts';
 /** What the vault makes up itself: what stands for it in an example becomes what it really was. */
 const madeUp = /^(?:.f3a1c2e-8b4d-|key_test_|Nonce0|whsec_|20\d\d-|-----BEGIN)/;
 
+const betweenMs = 10;
+
 export interface Step {
   readonly operation: Operation;
   readonly received: Received;
+  /** Its body; of a stream, its lines. */
+  readonly answered: unknown;
 }
+
+export interface Story {
+  readonly steps: readonly Step[];
+  /** What the vault made up, by what stands for it in the examples. */
+  readonly real: ReadonlyMap<string, string>;
+}
+
+/** What is done after a step, while what it was about is there. */
+export type EachStep = (
+  step: Step,
+  given: { readonly key: string; readonly real: Story['real'] },
+) => Promise<void>;
 
 /** @throws AssertionError for an example that the vault does not answer as it says. */
 export async function runExamples(
   tenant: TestTenant,
   operations: readonly Operation[],
-): Promise<readonly Step[]> {
+  eachStep: EachStep = async () => undefined,
+): Promise<Story> {
   const keys = await keysOf(tenant);
   await storeExamples(tenant);
   const real = new Map<string, string>();
-  const story: Step[] = [];
+  const steps: Step[] = [];
   for (const operation of operations) {
     const { row, route, method, path, isStream } = operation;
     assert.ok(row, `${method} ${path} has no example`);
@@ -36,9 +53,10 @@ export async function runExamples(
     const kind = (['private', 'public', 'management'] as const).find((one) =>
       operation.kinds.includes(one),
     );
+    const key = keys[kind ?? 'private'];
     const sent = substitute(isStream ? linesOf(body) : JSON.stringify(body ?? null), real);
     const received = await tenant.vault.send(method, `${filled}?${search}`, {
-      key: keys[kind ?? 'private'],
+      key,
       ...(body !== undefined && { body: sent }),
       headers: body === undefined ? {} : { 'content-type': route.mediaType ?? 'application/json' },
     });
@@ -50,9 +68,12 @@ export async function runExamples(
           .map((line) => JSON.parse(line))
       : received.body;
     if (reply !== undefined) assertShows(answered, reply, real, `${method} ${path}`);
-    story.push({ operation, received });
+    steps.push({ operation, received, answered });
+    await eachStep({ operation, received, answered }, { key, real });
+    // Lists are sorted by time, so that no two things are of one moment.
+    tenant.vault.clock.advance(betweenMs);
   }
-  return story;
+  return { steps, real };
 }
 
 /** The examples of the types of tokens, which others refer to. */
@@ -85,7 +106,7 @@ function linesOf(body: unknown): string {
     .join('');
 }
 
-function substitute(text: string, real: ReadonlyMap<string, string>): string {
+export function substitute(text: string, real: ReadonlyMap<string, string>): string {
   return [...real].reduce((all, [from, to]) => all.replaceAll(from, to), text);
 }
 

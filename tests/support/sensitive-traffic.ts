@@ -127,6 +127,35 @@ export async function sendSensitiveTraffic(url: string): Promise<Traffic> {
   }
   await send(204, `DELETE ${proxyPath}`, { key: managementKey });
 
+  // Of a reactor: its code, its secrets, what its callers give it, and what it logs and fails with.
+  const reactor = {
+    name: notSecret(),
+    code: `module.exports = async (req) => { const own = '${secret()}'; console.log(own, req.args.a);
+      if (req.args.throws) throw new Error(req.args.a); return { raw: req.args, tokenize: req.args.a } }`,
+    configuration: { API_KEY: secret(), [secret()]: 'x' },
+  };
+  const written = { key: managementKey, headers: { 'svc-idempotency-key': word() } };
+  const stored = await send(201, 'POST /reactors', { ...written, body: reactor });
+  const reactorPath = `/reactors/${stored.body.id}`;
+  const calling = secret(
+    await createApplication(url, { permissions: ['reactor:invoke', 'token:create'] }),
+  );
+  const given = () => ({ key: calling, body: { args: { a: secret() } } });
+  await send(200, `POST ${reactorPath}/react`, { ...given(), headers: once });
+  await send(500, `POST ${reactorPath}/react`, {
+    key: calling,
+    body: { args: { a: secret(), throws: true } },
+  });
+  await send(202, `POST ${reactorPath}/react-async`, given());
+  await send(400, `POST ${reactorPath}/react`, { key: calling, body: { args: secret() } });
+  await send(400, `POST ${reactorPath}/react`, {
+    key: calling,
+    body: { args: { a: `{{ '${secret()}' | nosuch }}` } },
+  });
+  await send(200, `GET ${reactorPath}/logs`, { key: managementKey });
+  const coded = { ...reactor, code: `throw new Error('${secret()}')` };
+  await send(422, 'POST /reactors', { key: managementKey, body: coded });
+
   // Refused: the value is wrong, is in the wrong place, or comes with something wrong.
   const token = (more: object = {}) => ({ type: 'token', data: secret(), ...more });
   for (const [status, wrong] of [

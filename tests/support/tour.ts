@@ -24,6 +24,7 @@ export async function takeTour(url: string, routes: readonly Route[]): Promise<v
   await findTokens(send, id);
   await holdSession(url, send);
   await manageProxies(send);
+  await runReactors(url, send);
   await manageWebhooks(send);
   await expect(200, send('GET', '/readyz'));
   for (const route of routes.filter(({ method }) => method !== 'DELETE')) {
@@ -112,6 +113,21 @@ async function manageProxies(send: Send): Promise<void> {
   await expect(204, send('PATCH', `/proxies/${id}`, { key, body: { proxy_host: null } }));
   await expect(204, send('DELETE', `/proxies/${id}`, { key }));
   await expect(201, send('POST', '/proxies', { key, body }));
+}
+
+async function runReactors(url: string, send: Send): Promise<void> {
+  const key = managementKey;
+  const body = { name: 'tour', code: "module.exports = () => ({ raw: 1, tokenize: 'x' })" };
+  const { id } = (await expect(201, send('POST', '/reactors', { key, body }))).body;
+  await expect(200, send('GET', '/reactors?name=t*', { key }));
+  await expect(200, send('PUT', `/reactors/${id}`, { key, body }));
+  await expect(204, send('PATCH', `/reactors/${id}`, { key, body: { name: 'moved' } }));
+  const permissions = ['reactor:invoke', 'token:create'];
+  const calling = { key: await createApplication(url, { permissions }), body: {} };
+  await expect(200, send('POST', `/reactors/${id}/react`, calling));
+  await expect(202, send('POST', `/reactors/${id}/react-async`, calling));
+  await expect(200, send('GET', `/reactors/${id}/logs`, { key }));
+  await expect(204, send('DELETE', `/reactors/${id}`, { key }));
 }
 
 async function manageWebhooks(send: Send): Promise<void> {

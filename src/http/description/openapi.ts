@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 document, made from the declared routes so that it cannot say anything else. */
 import type { TSchema } from 'typebox';
 import { type ErrorCode, errorKinds } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
 import { bodyBytesMax } from '../protocol/body.ts';
 import { linesMediaType, type OpenRoute, type Route } from '../protocol/route.ts';
 import { callMethods, callPath } from '../proxy/methods.ts';
@@ -13,6 +14,7 @@ import { type OpenOperation, openOperationsOf } from './open-operations.ts';
 import { byStatus, type Operation, openProblems, operationsOf } from './operation.ts';
 import { sections } from './operations/sections.ts';
 import { parametersOf } from './parameters.ts';
+import recorded from './response-examples.json' with { type: 'json' };
 import { unionOf } from './token-requests.ts';
 
 export interface OpenapiOptions {
@@ -85,6 +87,9 @@ const tags = [
   { name: 'Other', description: 'Everything else.' },
 ];
 
+/** What each operation was answered with; see `tests/support/response-examples.ts`. */
+const examples: Readonly<Record<string, Json | undefined>> = recorded;
+
 function describe(operation: Operation, shared: Shared): object {
   const { route, row, takesIdempotencyKey } = operation;
   return {
@@ -94,7 +99,7 @@ function describe(operation: Operation, shared: Shared): object {
     description: operation.description,
     'x-permission': route.permission,
     'x-key-kinds': operation.kinds,
-    ...(row?.example.status !== undefined && { deprecated: true }),
+    ...(row?.problems?.includes('gone') && { deprecated: true }),
     parameters: [
       ...parametersOf(operation, shared.components),
       ...(takesIdempotencyKey ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
@@ -213,9 +218,11 @@ function linesOf(line: Schema, example: unknown): Schema {
   };
 }
 
-function successOf({ route, row, isStream }: Operation, { components, headers }: Shared): object {
+function successOf({ id, route, isStream }: Operation, { components, headers }: Shared): object {
   const { status, body, mediaType = 'application/json' } = route.reply;
-  const content = (schema: Schema) => (isStream ? linesOf(schema, row?.example.reply) : { schema });
+  const example = examples[id];
+  const content = (schema: Schema) =>
+    isStream ? linesOf(schema, example) : { schema, ...(example !== undefined && { example }) };
   return {
     [status]: {
       description: descriptions[status] ?? 'Done',

@@ -18,6 +18,7 @@ export interface Parameter {
 const ofPaths: Readonly<Record<string, string>> = {
   id: 'The id of what the request is about.',
   keyId: 'The id of the key.',
+  requestId: 'The id of the asynchronous call.',
 };
 
 const ofQueries: Readonly<Record<string, string>> = {

@@ -18,26 +18,20 @@ const jsonMediaTypes: readonly string[] = [
 
 /**
  * Reads the body of the request, JSON whole, lines not at all: a stream takes those as they arrive.
- * @throws VaultError `unsupported_media_type`, `body_too_large`, and as {@link parseJson} does. What was
- * not read then ends with the connection.
+ * @throws VaultError `unsupported_media_type`, `body_too_large`, and as {@link parseJson} does.
  */
 export async function readBody(route: Route, exchange: Exchange): Promise<void> {
   const { request, headers, method } = exchange;
   if (method === 'GET' || method === 'HEAD' || isEmpty(headers)) return;
   const mediaType = mediaTypeOf(headers['content-type']);
-  try {
-    refuseEncoded(headers);
-    if ('stream' in route && mediaType === linesMediaType) return;
-    const isJson = mediaType !== undefined && jsonMediaTypes.includes(mediaType);
-    // In chunks it may turn out to be empty, and then it has no media type.
-    if (!isJson && route.body) throw unsupported();
-    const bytes = await bytesOf(request, bodyBytesMax);
-    if (!isJson && bytes.length > 0) throw unsupported();
-    exchange.body = parseBody(bytes);
-  } catch (error) {
-    exchange.setHeader('connection', 'close');
-    throw error;
-  }
+  refuseEncoded(headers);
+  if ('stream' in route && mediaType === linesMediaType) return;
+  const isJson = mediaType !== undefined && jsonMediaTypes.includes(mediaType);
+  // In chunks it may turn out to be empty, and then it has no media type.
+  if (!isJson && route.body) throw unsupported();
+  const bytes = await bytesOf(request, bodyBytesMax);
+  if (!isJson && bytes.length > 0) throw unsupported();
+  exchange.body = parseBody(bytes);
 }
 
 /** Where no body comes. Clients send a media type all the same. */

@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline, type Readable } from 'node:stream';
 import type { Caller, Origin } from '../../rules/caller.ts';
+import { discard, discarded, isUnread, lingering, mayBeShort } from './unread-body.ts';
 
 export const jsonMediaType = 'application/json; charset=utf-8';
 
@@ -20,6 +21,8 @@ export interface ExchangeOptions {
   readonly address: string;
   /** Aborted when the server begins to stop. */
   readonly stopping: AbortSignal;
+  /** Called when the response leaves before the body has arrived. */
+  readonly onEarlyResponse: (request: IncomingMessage) => void;
 }
 
 export class Exchange {
@@ -38,16 +41,18 @@ export class Exchange {
   isProxyCall = false;
   caller: Caller | undefined;
   readonly #stopping: AbortSignal;
+  readonly #onEarlyResponse: ExchangeOptions['onEarlyResponse'];
   /** Names, in lower case, and values in turn, as they are written. */
   readonly #headers: string[] = [];
 
-  constructor({ request, response, address, stopping }: ExchangeOptions) {
+  constructor({ request, response, address, stopping, onEarlyResponse }: ExchangeOptions) {
     this.request = request;
     this.response = response;
     this.address = address;
     this.method = request.method ?? '';
     this.headers = request.headers;
     this.#stopping = stopping;
+    this.#onEarlyResponse = onEarlyResponse;
   }
 
   /** Of the response; a later value replaces an earlier one. */
@@ -75,9 +80,33 @@ export class Exchange {
   send(status: number, text = '', mediaType?: string): void {
     if (mediaType !== undefined) this.setHeader('content-type', mediaType);
     if (status !== 204) this.setHeader('content-length', String(Buffer.byteLength(text)));
+    if (isUnread(this.request)) {
+      void this.#sendEarly(status, text);
+      return;
+    }
     this.#writeHead(status);
     // One write for head and body.
     this.response.end(this.method === 'HEAD' ? undefined : text);
+  }
+
+  /** Before the body has arrived. */
+  async #sendEarly(status: number, text: string): Promise<void> {
+    const { request, response } = this;
+    if (mayBeShort(request)) await discard(request, discarded);
+    const isLast = isUnread(request);
+    if (isLast) {
+      this.setHeader('connection', 'close');
+      this.#onEarlyResponse(request);
+    }
+    this.#writeHead(status);
+    if (isLast) {
+      response.flushHeaders();
+      if (this.method !== 'HEAD' && text !== '') response.write(text);
+      await discard(request, lingering);
+      response.end();
+    } else {
+      response.end(this.method === 'HEAD' ? undefined : text);
+    }
   }
 
   /** Sends the parts as they come. What fails midway cuts the connection. */

@@ -1,7 +1,14 @@
 /** Responses that the tenant's code made: its status, headers and body, with nothing that is the vault's to say. */
 import type { MadeReply } from '../../rules/reply.ts';
 import { type Exchange, jsonMediaType } from './exchange.ts';
-import { headersOfHost } from './headers-of-host.ts';
+
+/** What speaks for the whole host, or lets caches between give the response to others, is the vault's to say. */
+export const headersOfHost: ReadonlySet<string> = new Set([
+  ...['strict-transport-security', 'public-key-pins', 'public-key-pins-report-only', 'alt-svc'],
+  ...['clear-site-data', 'service-worker-allowed', 'origin-agent-cluster', 'accept-ch'],
+  ...['critical-ch', 'nel', 'report-to', 'reporting-endpoints'],
+  ...['cache-control', 'expires', 'pragma', 'surrogate-control', 'cdn-cache-control'],
+]);
 
 /** How a message is framed, and who may read it, is not for code to say; nor are cookies of the vault's host. */
 const unsent: ReadonlySet<string> = new Set([

@@ -19,7 +19,7 @@ const entries = Type.Record(Type.String(), Type.Union([Type.String(), Type.Null(
 const optional = {
   configuration: nullable(entries),
   application: nullable(Type.Object({ id: text }, { ...strict, title: 'ReactorApplication' })),
-  /** What it may hold depends on its image; `src/rules/code-runtime.ts` reads it. */
+  /** What it may hold depends on its image; `src/transforms/code-runtime.ts` reads it. */
   runtime: Type.Optional(anyJson),
   allowed_hosts: nullable(Type.Array(text)),
   formula: Type.Optional(anyJson),

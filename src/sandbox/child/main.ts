@@ -142,7 +142,8 @@ class Room {
     this.#requests += 1;
     const id = this.#requests;
     const payload = `{"id":${id},"request":${text}}`;
-    if (payload.length > limits.requestBytesMax) throw new Refusal('the request is too large');
+    if (Buffer.byteLength(payload) > limits.requestBytesMax)
+      throw new Refusal('the request is too large');
     this.#pending.add(id);
     send(frameKinds.request, payload);
     return String(id);
@@ -189,5 +190,5 @@ const image = await openQuickJsWasi({
   mustStop: () => Date.now() > deadline,
 });
 // Everything was read.
-process.permission?.drop('fs.read');
+process.permission?.drop?.('fs.read');
 await new Room(image).run();

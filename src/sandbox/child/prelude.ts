@@ -1,5 +1,6 @@
 /** The script that runs in a new engine: the parts of `guest`, by their source text. */
 import { buffer } from '../guest/buffer.ts';
+import { clone } from '../guest/clone.ts';
 import { crypto } from '../guest/crypto.ts';
 import { entry, hostPart } from '../guest/entry.ts';
 import { errors } from '../guest/errors.ts';
@@ -21,7 +22,7 @@ const random = (${random})(host.host, buffer);
 const crypto = (${crypto})({ host: host.host, buffer, random });
 const webcrypto = (${webcrypto})(crypto, buffer);
 const modules = (${modules})(crypto, buffer);
-const web = (${web})(host.host, buffer);
+const web = { ...(${web})(host.host, buffer), ...(${clone})(host.host) };
 const logging = (${logging})(host.host);
 const parts = { host, errors, buffer, crypto, webcrypto, modules, web, logging };
 return (${entry})(parts, ${JSON.stringify(errorModules)});

@@ -104,6 +104,8 @@ export function entry(
   for (const [name, value] of Object.entries(globals)) {
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
   }
+  // The engine calls it with the frames of a stack, and a frame gives its function: of the prelude, too.
+  Object.defineProperty(Error, 'prepareStackTrace', { value: undefined });
   // The engine seeds its own generator once, and every engine begins as a copy of one.
   const floats = { left: new Float64Array(0), at: 0 };
   Object.defineProperty(Math, 'random', {
@@ -160,8 +162,9 @@ export function entry(
       const known = loaded.get(name);
       if (known !== undefined) return known.exports;
       const module: Loaded = { exports: {} };
-      loaded.set(name, module);
-      if (moduleNames.includes(asked)) evaluated(host.ask('module', asked), module, require);
+      const isOwn = moduleNames.includes(asked);
+      if (isOwn || Object.hasOwn(built, name)) loaded.set(name, module);
+      if (isOwn) evaluated(host.ask('module', asked), module, require);
       else if (Object.hasOwn(built, name)) module.exports = built[name];
       else throw host.error('ModuleNotFoundError', `Cannot find module '${asked.slice(0, 200)}'`);
       return module.exports;
@@ -228,6 +231,10 @@ export function entry(
       functionOf(given);
       done({ value: null });
     } catch (thrown) {
+      if (isOutOfMemory(thrown)) {
+        done({ ended: 'memory' });
+        return;
+      }
       const { name, errors } = parts.errors.report(thrown);
       const { stack } = Object(thrown) as Error;
       const [, line = ''] = /:(\d+)(?::\d+)?\)?\s*$/m.exec(String(stack)) ?? [];

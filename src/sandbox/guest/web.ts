@@ -238,40 +238,28 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names 
     timers.delete(timer as number);
   }
 
-  function structuredClone(value: unknown): unknown {
-    const seen = new Map<unknown, unknown>();
-    const copied = (one: unknown): unknown => {
-      if (typeof one === 'function' || typeof one === 'symbol') {
-        throw host.error('DataCloneError', 'The value cannot be cloned');
-      }
-      if (typeof one !== 'object' || one === null) return one;
-      if (seen.has(one)) return seen.get(one);
-      if (one instanceof Date) return new Date(one);
-      if (one instanceof RegExp) return new RegExp(one);
-      if (one instanceof ArrayBuffer) return one.slice();
-      if (ArrayBuffer.isView(one)) return (one as Uint8Array).slice();
-      if (one instanceof Error) return host.error(one.name, one.message);
-      const copy = Array.isArray(one)
-        ? []
-        : one instanceof Map
-          ? new Map()
-          : one instanceof Set
-            ? new Set()
-            : {};
-      seen.set(one, copy);
-      if (copy instanceof Map) {
-        for (const [key, member] of one as typeof copy) copy.set(copied(key), copied(member));
-      } else if (copy instanceof Set)
-        for (const member of one as typeof copy) copy.add(copied(member));
-      else
-        for (const [key, member] of Object.entries(one))
-          Object.assign(copy, { [key]: copied(member) });
-      return copy;
-    };
-    return copied(value);
+  /** The engine's takes no records. */
+  const native = globalThis.URLSearchParams;
+  const URLSearchParams =
+    native === undefined
+      ? undefined
+      : new Proxy(native, {
+          construct(target, [given, ...rest], made) {
+            const isRecord =
+              typeof given === 'object' && given !== null && !(Symbol.iterator in given);
+            return Reflect.construct(target, [isRecord ? textOf(given) : given, ...rest], made);
+          },
+        });
+
+  function textOf(record: object): string {
+    const pairs = Object.entries(record);
+    return pairs
+      .map((pair) => pair.map((one) => encodeURIComponent(String(one))).join('='))
+      .join('&');
   }
 
   return {
+    ...(URLSearchParams && { URLSearchParams }),
     TextEncoder,
     TextDecoder,
     Headers,
@@ -281,6 +269,5 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names 
     fetch,
     setTimeout,
     clearTimeout,
-    structuredClone,
   };
 }

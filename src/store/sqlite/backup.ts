@@ -1,16 +1,8 @@
 /** A copy of the embedded database as of one moment, made while servers and commands write to it. */
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  rmSync,
-} from 'node:fs';
+import { chmodSync, closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
+import { makePrivateDirectory } from '../../lib/private-directory.ts';
 import { busyTimeoutMs, databaseFile } from './database.ts';
 
 /** The copy was not made. What was there before is as it was. */
@@ -40,7 +32,7 @@ export async function backUpSqlite(options: BackupOptions): Promise<number> {
   const file = databaseFile(directory);
   if (!existsSync(source)) throw new BackupError(`There is no database ${source}.`);
   if (existsSync(file)) throw new BackupError(`${file} exists. Name another directory.`);
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  makePrivateDirectory(directory);
   const partial = join(directory, 'strongroom.db.partial');
   createEmpty(partial);
   try {

@@ -1,7 +1,8 @@
 /** How the embedded database is opened: its file, its pragmas, its schema. */
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { makePrivateDirectory } from '../../lib/private-directory.ts';
 import type { ColumnTypes } from '../migrations/column-types.ts';
 import { createVersionTable, pendingStatements } from '../migrations/migrate.ts';
 
@@ -43,7 +44,7 @@ export function databaseFile(dataDir: string): string {
 
 /** Opens the one writing connection, creating and migrating the database as needed. */
 export function openWriter(dataDir: string): DatabaseSync {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makePrivateDirectory(dataDir);
   const database = new DatabaseSync(databaseFile(dataDir), { timeout: busyTimeoutMs });
   chmodSync(databaseFile(dataDir), 0o600);
   for (const pragma of writerPragmas) {

@@ -1,7 +1,8 @@
 /** One server for each embedded database: a lock that the operating system frees when its process ends. */
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { makePrivateDirectory } from '../../lib/private-directory.ts';
 
 /** The start is refused: another server has the directory. */
 export class DirectoryLockedError extends Error {
@@ -33,7 +34,7 @@ const primaryCode = 0xff;
  * @throws DirectoryLockedError when a server has it.
  */
 export function lockDirectory(dataDir: string): DirectoryLock {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makePrivateDirectory(dataDir);
   const file = join(dataDir, 'strongroom.lock');
   const database = new DatabaseSync(file, { timeout: waitMs });
   try {

@@ -3,11 +3,11 @@ import type { Clock } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { ApplicationId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
-import type { CodeRuntime } from '../../rules/code-runtime.ts';
 import type { Refused } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
 import { forbid } from '../../rules/refusal.ts';
 import { isBuiltModule } from '../../sandbox/modules.ts';
+import type { CodeRuntime } from '../../transforms/code-runtime.ts';
 import type { CodeEngine } from './engine.ts';
 
 export interface CodeTools {

@@ -16,7 +16,7 @@ export interface Fetching {
   readonly trace: TraceContext | undefined;
 }
 
-export const fetchResponseBytesMax = 4 * 1024 * 1024;
+const fetchResponseBytesMax = 4 * 1024 * 1024;
 const fetchTimeoutMsMax = 25 * second;
 const methodForm = /^(?!CONNECT$|TRACE$)[A-Z]{1,20}$/;
 

@@ -1,10 +1,9 @@
 /** Code transforms: what they are given of a request or a response, and what they make of it. */
 import { isUtf8 } from 'node:buffer';
 import { Readable } from 'node:stream';
-import { second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
-import { timeoutSecondsDefault } from '../../rules/code-runtime.ts';
+import { timeoutMsOf } from '../../transforms/code-runtime.ts';
 import type { CodeTransform } from '../../transforms/definitions.ts';
 import { type CodeResponse, failure } from '../code/outcome.ts';
 import { headersOfCode } from '../code/response-headers.ts';
@@ -88,7 +87,7 @@ async function coded(
     input: { [isNewer ? side : 'args']: given },
     rights: rightsOf({ application_id: proxy.applicationId ?? null, runtime }),
     allowedHosts: null,
-    timeoutMs: second * (runtime.timeout ?? timeoutSecondsDefault),
+    timeoutMs: timeoutMsOf(runtime),
     source: `by the code of proxy ${proxy.id}`,
     signal,
   });

@@ -1,9 +1,9 @@
 /** The reactor of a call, as it is now. */
-import { second } from '../../lib/clock.ts';
+import { minute } from '../../lib/clock.ts';
 import type { ReactorId } from '../../lib/ids.ts';
-import { timeoutSecondsDefault } from '../../rules/code-runtime.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
+import { timeoutMsOf } from '../../transforms/code-runtime.ts';
 import type { ReactorDefinition } from '../reactors/definition.ts';
 import { reactorOf } from '../reactors/queries.ts';
 import { openReactor } from '../reactors/row.ts';
@@ -25,16 +25,15 @@ export async function calledReactor(
   return { id: reactor_id, name, definition: openReactor(tenant, row).reveal() };
 }
 
-/** What nobody waits for may take longer: five minutes unless its runtime says otherwise. */
-const asyncTimeoutSecondsDefault = 300;
+/** What nobody waits for may take longer, unless the runtime says otherwise. */
+const asyncTimeoutMsDefault = 5 * minute;
 
-export function timeoutMsOf(
+export function timeoutMsOfCall(
   { definition: { runtime } }: CalledReactor,
   kind: 'sync' | 'async',
 ): number {
-  const { timeout, image } = runtime;
-  const isLong = kind === 'async' && image === 'node-bt';
-  return second * (timeout ?? (isLong ? asyncTimeoutSecondsDefault : timeoutSecondsDefault));
+  const isLong = kind === 'async' && runtime.image === 'node-bt';
+  return isLong ? timeoutMsOf(runtime, asyncTimeoutMsDefault) : timeoutMsOf(runtime);
 }
 
 /** How entries and messages of what the code itself does name their source. */

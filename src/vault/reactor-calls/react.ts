@@ -9,7 +9,7 @@ import type { Row } from '../../store/tables.ts';
 import { refusalWhereOff } from '../code/check.ts';
 import { type CodeRun, type CodeRunning, rightsOf, runCode } from '../code/run.ts';
 import { type CodeInput, readInput, type WrittenInput, writeInput } from './arguments.ts';
-import { type CalledReactor, calledReactor, sourceOf, timeoutMsOf } from './called-reactor.ts';
+import { type CalledReactor, calledReactor, sourceOf, timeoutMsOfCall } from './called-reactor.ts';
 import { type Invocation, invokedEntry } from './entries.ts';
 import { expiryOf, type RunBody, type RunCaller, runRow } from './run-row.ts';
 import { type CallToSettle, settle } from './settle.ts';
@@ -80,7 +80,7 @@ export async function runReactor(
     input: { [name]: json },
     rights: rightsOf(definition),
     allowedHosts: definition.allowed_hosts,
-    timeoutMs: timeoutMsOf(reactor, invocation === 'sync' ? 'sync' : 'async'),
+    timeoutMs: timeoutMsOfCall(reactor, invocation === 'sync' ? 'sync' : 'async'),
     source: sourceOf(reactor),
   });
   const { outcome, milliseconds } = run;

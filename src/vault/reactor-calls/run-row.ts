@@ -11,7 +11,7 @@ import type { LogLine } from '../../sandbox/sandbox.ts';
 import type { Row } from '../../store/tables.ts';
 import type { CodeInput } from './arguments.ts';
 
-export const runRetentionMs = 24 * hour;
+const runRetentionMs = 24 * hour;
 
 /** Who called, as the call needs it once it is done later. */
 export interface RunCaller {

@@ -4,7 +4,7 @@ import type { TenantId } from '../../lib/ids.ts';
 import type { LogLine } from '../../sandbox/sandbox.ts';
 
 /** Of one tenant, by each process. What is more is dropped, so that no code fills the disk. */
-export const loggedBytesPerMinuteMax = 1_048_576;
+const loggedBytesPerMinuteMax = 1_048_576;
 
 /** The lines that are stored: all of a call, or none. */
 export type AdmitLog = (tenant: TenantId, log: readonly LogLine[]) => readonly LogLine[];

@@ -10,7 +10,7 @@ import { rowsDue } from '../../store/queries/tenant-rows.ts';
 import type { Row } from '../../store/tables.ts';
 import { failure } from '../code/outcome.ts';
 import type { CodeRun } from '../code/run.ts';
-import { type CalledReactor, calledReactor, timeoutMsOf } from './called-reactor.ts';
+import { type CalledReactor, calledReactor, timeoutMsOfCall } from './called-reactor.ts';
 import { failedEntry } from './entries.ts';
 import { type ReactorCalling, runReactor } from './react.ts';
 import { callerOfWaiting } from './run-caller.ts';
@@ -31,11 +31,11 @@ export interface WaitingRunTools extends ReactorCalling {
 }
 
 /** Under way at once in this process, of all tenants and of one. */
-export const runsMax = 4;
+const runsMax = 4;
 const runsOfTenantMax = 2;
 
 /** A call whose server vanishes each time is not tried for ever. */
-export const attemptsMax = 3;
+const attemptsMax = 3;
 
 /** After the time limit of the code, and before another server may run it as well. */
 const leaseMarginMs = 30 * second;
@@ -121,7 +121,7 @@ async function take(
   const { reactor } = opened;
   const now = clock.now();
   const body = { ...opened.body, attempts: opened.body.attempts + 1 };
-  const leaseMs = timeoutMsOf(reactor, 'async') + leaseMarginMs;
+  const leaseMs = timeoutMsOfCall(reactor, 'async') + leaseMarginMs;
   const columns = { ...row, version: row.version + 1, due_at: instantAfter(now, leaseMs) };
   const taken = runRow({ tenant, random }, columns, body);
   const entry = entryOfRun(tenant, now, { row, operation: 'start' });

@@ -1,6 +1,6 @@
 /** What a reactor is, apart from its name and place in the database: checked settings, sealed as a whole. */
 import type { ApplicationId } from '../../lib/ids.ts';
-import type { CodeRuntime } from '../../rules/code-runtime.ts';
+import type { CodeRuntime } from '../../transforms/code-runtime.ts';
 
 export interface ReactorDefinition {
   readonly code: string;

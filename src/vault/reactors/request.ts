@@ -1,10 +1,10 @@
 /** A reactor as a request words it, parsed: what POST and PUT give, and what a patch leads to. */
 import { createFindings, type Findings } from '../../lib/findings.ts';
 import type { Json } from '../../lib/json.ts';
-import { codeForm, isCode, readRuntime } from '../../rules/code-runtime.ts';
 import { readConfiguration } from '../../rules/configuration.ts';
 import { flawOfDestinations } from '../../rules/destinations.ts';
 import { readLinkedApplication } from '../../rules/linked-application.ts';
+import { codeForm, isCode, readRuntime } from '../../transforms/code-runtime.ts';
 import type { ReactorDefinition, ReactorSettings } from './definition.ts';
 
 const hostsMax = 100;

@@ -1,9 +1,9 @@
 /** A reactor as callers see it. */
 import { formatTimestamp } from '../../lib/dates.ts';
 import type { Caller } from '../../rules/caller.ts';
-import type { CodeRuntime } from '../../rules/code-runtime.ts';
 import { holds } from '../../rules/policy.ts';
 import type { Row } from '../../store/tables.ts';
+import type { CodeRuntime } from '../../transforms/code-runtime.ts';
 import { openReactor } from './row.ts';
 
 /** The values of a configuration are for those who may change them; others see the names. */

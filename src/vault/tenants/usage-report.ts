@@ -2,6 +2,7 @@
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { parseInstant } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
+import { createSerial } from '../../lib/serial.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
@@ -13,12 +14,15 @@ export interface UsageReporting {
   readonly clock: Clock;
 }
 
+/** A count goes through all tokens of the tenant, so a thread has one at a time for each. */
+const inTurn = createSerial();
+
 export function reportUsage({ store, clock }: UsageReporting, caller: Caller): Decide {
   const { tenant } = caller;
   return async () => {
     const now = clock.now();
-    const counts = await store.select(
-      tokenCountsByType(tenant.id, { now, activeSince: startOfMonth(now) }),
+    const counts = await inTurn(tenant.id, () =>
+      store.scan(tokenCountsByType(tenant.id, { now, activeSince: startOfMonth(now) })),
     );
     const total = counts.reduce((sum, { count }) => sum + count, 0);
     const fact = { entity: 'tenant', id: tenant.id, operation: 'report' } as const;

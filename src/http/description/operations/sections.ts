@@ -2,6 +2,7 @@
 import { applications, clientKeys, sessions } from './access.ts';
 import { logs, proxies, tenant } from './administration.ts';
 import type { Section } from './operation-row.ts';
+import { reactors } from './reactors.ts';
 import { enrichments, tokenIntents, tokenization, tokens } from './tokens.ts';
 import { webhooks } from './webhooks.ts';
 
@@ -13,6 +14,7 @@ export const sections: readonly Section[] = [
   applications,
   sessions,
   proxies,
+  reactors,
   clientKeys,
   webhooks,
   logs,

@@ -3,7 +3,8 @@ import { filters } from '../../../expressions/filters/filters.ts';
 import { boundedFilters } from '../../../expressions/filters/standard-filters.ts';
 import own from '../../../expressions/vectors/filters.json' with { type: 'json' };
 import published from '../../../expressions/vectors/published.json' with { type: 'json' };
-import { code, type Html, heading, html, inline, list, prose, table } from './html.ts';
+import { filterMeanings } from './filter-meanings.ts';
+import { code, type Html, heading, html, inline, prose, table } from './html.ts';
 
 /** What an expression gives on some data, or how it fails. */
 interface Vector {
@@ -21,6 +22,7 @@ export function expressionsSection(): Html {
   const ours = [...filters].map(
     ([name, { arguments: given }]) => html`<section>
 ${heading(3, `filter-${name}`, code(name))}
+${meaningOf(name)}
 ${
   given.length > 0 &&
   table(
@@ -45,9 +47,18 @@ ${prose(
     'consist of expressions.',
 )}
 ${heading(3, 'standard-filters', 'Standard filters of Liquid')}
-<p>${list(standard.map(code))}</p>
-${standard.map((name) => vectorsOf(name).length > 0 && vectorsTable(name)).filter((one) => one !== false)}
+${standard.map(
+  (name) => html`<section>
+${heading(4, `filter-${name}`, code(name))}
+${meaningOf(name)}
+${vectorsOf(name).length > 0 && vectorsTable(name)}
+</section>`,
+)}
 ${ours}`;
+}
+
+function meaningOf(name: string): Html {
+  return prose(filterMeanings[name] ?? '');
 }
 
 function vectorsOf(name: string): readonly Vector[] {

@@ -20,7 +20,7 @@ export function preludesOf(keyHeader: string): Samples {
       `// headers: { '${keyHeader}': key }`,
     ].join('\n'),
     python: [
-      'import json, os, requests',
+      'import json, os, urllib.request',
       '',
       "url = 'http://127.0.0.1:8080'",
       "key = os.environ['STRONGROOM_KEY']",
@@ -100,23 +100,23 @@ function pythonOf(request: Request, reads: boolean): string {
   const { method, target, mediaType, keyHeader, body, isStream } = request;
   const value = pythonText(body);
   const data = isStream
-    ? `''.join(json.dumps(line) + '\\n' for line in ${value})`
-    : `json.dumps(${value})`;
+    ? `''.join(json.dumps(line) + '\\n' for line in ${value}).encode()`
+    : `json.dumps(${value}).encode()`;
   const headers = [
     `'${keyHeader}': key`,
     ...(mediaType === undefined ? [] : [`'Content-Type': '${mediaType}'`]),
   ];
-  const last = isStream
-    ? 'result = [json.loads(line) for line in response.text.splitlines()]'
-    : 'result = response.json()';
+  const read = isStream ? '[json.loads(line) for line in response]' : 'json.load(response)';
   return [
-    `response = requests.${method.toLowerCase()}(`,
+    'request = urllib.request.Request(',
     `    url + '${target}',`,
+    ...(method === 'GET' ? [] : [`    method='${method}',`]),
     `    headers={${headers.join(', ')}},`,
     ...(body === undefined ? [] : [`    data=${data.replaceAll('\n', '\n    ')},`]),
     ')',
-    'response.raise_for_status()',
-    ...(reads ? [last] : []),
+    ...(reads
+      ? ['with urllib.request.urlopen(request) as response:', `    result = ${read}`]
+      : ['urllib.request.urlopen(request).close()']),
   ].join('\n');
 }
 

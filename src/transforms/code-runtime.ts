@@ -1,7 +1,14 @@
 /** Where and how the tenant's code runs: the runtime of a reactor or of a transform, as requests word it. */
+import { second } from '../lib/clock.ts';
 import type { Findings } from '../lib/findings.ts';
 import { isObject, type Json, type JsonObject } from '../lib/json.ts';
-import { type Permission, parsePermission, permissionAllowed } from './permissions.ts';
+import { type Permission, parsePermission, permissionAllowed } from '../rules/permissions.ts';
+import {
+  codeLengthMax,
+  timeoutMsDefault,
+  timeoutMsMax,
+  timeoutMsMaxAsync,
+} from '../sandbox/limits.ts';
 
 const images = ['node-bt', 'node22'] as const;
 /** How code is called, and what it can use. */
@@ -33,11 +40,7 @@ const runtimeDefault: CodeRuntime = {
   permissions: [],
 };
 
-export const timeoutSecondsDefault = 10;
-export const timeoutSecondsMin = 1;
-export const timeoutSecondsMax = 30;
-const timeoutSecondsMaxAsync = 900;
-const codeLengthMax = 50_000;
+const timeoutSecondsMin = 1;
 const dependenciesMax = 50;
 const permissionsMax = 50;
 const resources = ['standard', 'large', 'xlarge'];
@@ -108,7 +111,7 @@ function readTimeout(
 ): number | null {
   const seconds = given['timeout'] ?? null;
   if (seconds === null) return null;
-  const max = isAsync ? timeoutSecondsMaxAsync : timeoutSecondsMax;
+  const max = (isAsync ? timeoutMsMaxAsync : timeoutMsMax) / second;
   const isWhole = typeof seconds === 'number' && Number.isInteger(seconds);
   if (isWhole && seconds >= timeoutSecondsMin && seconds <= max) return seconds;
   findings.add(`${path}.timeout`, `must be a whole number from ${timeoutSecondsMin} to ${max}`);
@@ -170,4 +173,9 @@ function readPermissions(
 function parsed(given: Json): Permission | undefined {
   const permission = typeof given === 'string' ? parsePermission(given) : undefined;
   return permission && permissionAllowed(permission, 'private') ? permission : undefined;
+}
+
+/** @param defaultMs where the runtime says nothing. */
+export function timeoutMsOf({ timeout }: CodeRuntime, defaultMs = timeoutMsDefault): number {
+  return timeout === null ? defaultMs : timeout * second;
 }

@@ -1,0 +1,120 @@
+/** `strongroom reactor run`: the code of a reactor on the machine of whoever writes it, in the same sandbox. */
+import { readFile } from 'node:fs/promises';
+import { VaultError } from '../lib/errors.ts';
+import { isObject, type JsonObject } from '../lib/json.ts';
+import { argumentsBytesMax, timeoutMsDefault, timeoutMsMaxAsync } from '../sandbox/limits.ts';
+import { openSandbox } from '../sandbox/open.ts';
+import type {
+  CodeContract,
+  CodeError,
+  Sandbox,
+  SandboxCall,
+  SandboxResult,
+} from '../sandbox/sandbox.ts';
+import { type Command, type Flags, UsageError } from './terminal/command.ts';
+
+export const reactorRun: Command = {
+  summary: [
+    'Run the code of a reactor in the sandbox of the vault, with its limits: the result goes to standard output,',
+    'the log to standard error. There is no vault, so that bt is null and fetch is refused.',
+  ].join(' '),
+  operand: { name: 'file', meaning: 'the code, CommonJS' },
+  flags: {
+    args: { kind: 'string', value: 'JSON', meaning: 'what the function gets, {} otherwise' },
+    configuration: { kind: 'string', value: 'JSON', meaning: 'texts by name' },
+    image: { kind: 'string', value: 'NAME', meaning: 'node-bt, which is the default, or node22' },
+    timeout: {
+      kind: 'string',
+      value: 'SECONDS',
+      meaning: `from 1 to ${timeoutMsMaxAsync / 1000}, ${timeoutMsDefault / 1000} otherwise`,
+    },
+  },
+  examples: [
+    'sign.js --args \'{"amount": 1}\'',
+    'sign.js --image node22 --configuration \'{"KEY": "x"}\'',
+  ],
+  run: async (flags) => {
+    const call = await callOf(flags);
+    const sandbox = openSandbox();
+    try {
+      return await runIn(sandbox, call);
+    } finally {
+      await sandbox.close();
+    }
+  },
+};
+
+async function runIn(sandbox: Sandbox, call: SandboxCall): Promise<number> {
+  const problem = await sandbox.check(call);
+  if (problem !== undefined) {
+    process.stderr.write(`strongroom reactor run: the code ${problem.message}\n`);
+    return 1;
+  }
+  const result = await sandbox.run(call);
+  for (const { level, text } of result.log) process.stderr.write(`${level} ${text}\n`);
+  return printed(result);
+}
+
+function printed(result: SandboxResult): number {
+  if (result.kind === 'returned') {
+    process.stdout.write(`${JSON.stringify(result.value, null, 2)}\n`);
+    return 0;
+  }
+  const text = result.kind === 'threw' ? textOf(result.error) : `the code ended: ${result.reason}`;
+  process.stderr.write(`strongroom reactor run: ${text}\n`);
+  return 1;
+}
+
+function textOf({ name, status, detail, errors, response }: CodeError): string {
+  const shown = { status, detail, errors, ...(response && { response }) };
+  return `the code threw ${name === 'other' ? 'an error' : name}: ${JSON.stringify(shown)}`;
+}
+
+async function callOf(flags: Flags): Promise<SandboxCall> {
+  const { file } = flags;
+  if (typeof file !== 'string') throw new UsageError('give the file with the code');
+  const args = objectIn(flags, 'args');
+  if (Buffer.byteLength(JSON.stringify(args)) > argumentsBytesMax) {
+    throw new UsageError(`--args may have at most ${argumentsBytesMax} bytes`);
+  }
+  const contract = contractIn(flags);
+  const configuration = objectIn(flags, 'configuration');
+  return {
+    tenant: 'developer',
+    code: await readFile(file, 'utf8'),
+    contract,
+    input: { [contract === 'node22' ? 'req' : 'args']: args, configuration },
+    bt: false,
+    timeoutMs: timeoutIn(flags),
+    modules: new Map(),
+    serve: refuse,
+  };
+}
+
+async function refuse(): Promise<never> {
+  throw new VaultError('forbidden', {
+    public: 'There is no vault here that could send a request.',
+  });
+}
+
+function contractIn({ image = 'node-bt' }: Flags): CodeContract {
+  if (image === 'node-bt' || image === 'node22') return image;
+  throw new UsageError('--image must be node-bt or node22');
+}
+
+function timeoutIn({ timeout }: Flags): number {
+  if (timeout === undefined) return timeoutMsDefault;
+  const ms = Number(timeout) * 1000;
+  if (ms >= 1000 && ms <= timeoutMsMaxAsync) return ms;
+  throw new UsageError(`--timeout must be from 1 to ${timeoutMsMaxAsync / 1000} seconds`);
+}
+
+/** The message quotes nothing of it: arguments may be card numbers. */
+function objectIn(flags: Flags, name: string): JsonObject {
+  const text = flags[name] ?? '{}';
+  try {
+    const value: unknown = JSON.parse(String(text));
+    if (isObject(value)) return value;
+  } catch {}
+  throw new UsageError(`--${name} must be a JSON object`);
+}

@@ -1,0 +1,19 @@
+/** Making directories: all that is missing, for their owner alone, and never without an end. */
+import assert from 'node:assert/strict';
+import { existsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { makePrivateDirectory } from '../../src/lib/private-directory.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
+
+test('what is missing of a path is made, for its owner alone, and made again it stays', (t) => {
+  const path = join(temporaryDirectory(t), 'a', 'b');
+  makePrivateDirectory(path);
+  makePrivateDirectory(path);
+  for (const one of [path, join(path, '..')]) assert.equal(statSync(one).mode & 0o777, 0o700);
+});
+
+test('where nobody can make a directory, it fails at once', (t) => {
+  if (!existsSync('/proc/self')) return t.skip('no file system of this kind');
+  assert.throws(() => makePrivateDirectory('/proc/strongroom/data'), { code: 'ENOENT' });
+});

@@ -1,0 +1,176 @@
+/** Processes: none before the first call, each for one tenant, bounded in number, and killed without loss. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import test from 'node:test';
+import { isolations } from '../../src/sandbox/isolation.ts';
+import { openSandbox } from '../../src/sandbox/open.ts';
+import type { PoolLimits } from '../../src/sandbox/pool.ts';
+import type { Sandbox, SandboxCall } from '../../src/sandbox/sandbox.ts';
+import { callOf, descendants, endOf, moduleOf, returnedBy } from '../support/code-calls.ts';
+
+async function open(bounds: Partial<PoolLimits>, use: (sandbox: Sandbox) => Promise<void>) {
+  const sandbox = openSandbox(bounds);
+  try {
+    await use(sandbox);
+  } finally {
+    await sandbox.close();
+  }
+  assert.deepEqual(descendants(), []);
+  assert.deepEqual(counts(sandbox), { processes: 0, running: 0, waiting: 0 });
+}
+
+/** On this machine. */
+const strongest = await (async () => {
+  const sandbox = openSandbox();
+  await sandbox.run(callOf('module.exports = () => 1'));
+  const { isolation } = sandbox.state();
+  await sandbox.close();
+  assert.ok(isolations().some(({ name }) => name === isolation));
+  return isolation;
+})();
+
+function counts(sandbox: Sandbox) {
+  const { processes, running, waiting } = sandbox.state();
+  return { processes, running, waiting };
+}
+
+/** Calls that run until they are let go. */
+function held() {
+  const gate = Promise.withResolvers<unknown>();
+  const served: (() => void)[] = [];
+  const serve: SandboxCall['serve'] = () => {
+    served.shift()?.();
+    return gate.promise;
+  };
+  const begun = () => new Promise<void>((resolve) => served.push(resolve));
+  const call = (tenant: string) =>
+    callOf(moduleOf('return req.bt.detokenize({})'), { tenant, serve, bt: true });
+  return { call, begun, letGo: () => gate.resolve('done') };
+}
+
+const one = (tenant: string) => callOf(moduleOf('return 1'), { tenant });
+
+test('there is no process before the first call, and none after the end', async () => {
+  await open({}, async (sandbox) => {
+    assert.deepEqual(counts(sandbox), { processes: 0, running: 0, waiting: 0 });
+    assert.deepEqual(descendants(), []);
+    assert.equal(await returnedBy(sandbox, one('a')), 1);
+    assert.deepEqual(counts(sandbox), { processes: 1, running: 0, waiting: 0 });
+  });
+});
+
+test('calls of one tenant use its process again; another tenant gets another', async () => {
+  await open({}, async (sandbox) => {
+    await returnedBy(sandbox, one('a'));
+    const first = descendants();
+    await returnedBy(sandbox, one('a'));
+    assert.deepEqual(descendants(), first);
+    await returnedBy(sandbox, one('b'));
+    assert.equal(sandbox.state().processes, 2);
+  });
+});
+
+test('a full pool ends an idle process rather than share it', async () => {
+  await open({ processesMax: 1 }, async (sandbox) => {
+    await returnedBy(sandbox, one('a'));
+    const before = descendants();
+    await returnedBy(sandbox, one('b'));
+    assert.ok(descendants().every((pid) => !before.includes(pid)));
+    assert.equal(sandbox.state().processes, 1);
+  });
+});
+
+test('what a tenant may run at once is bounded, and so is what it may have waiting', async () => {
+  const bounds = { callsPerTenantMax: 1, waitingPerTenantMax: 1 };
+  await open(bounds, async (sandbox) => {
+    const { call, begun, letGo } = held();
+    const started = begun();
+    const first = sandbox.run(call('a'));
+    await started;
+    const second = sandbox.run(call('a'));
+    assert.deepEqual(counts(sandbox), { processes: 1, running: 1, waiting: 1 });
+    assert.equal(endOf(await sandbox.run(one('a'))), 'tenant busy');
+    assert.equal(await returnedBy(sandbox, one('b')), 1);
+    letGo();
+    assert.deepEqual([endOf(await first), endOf(await second)], ['returned', 'returned']);
+  });
+});
+
+test('what all tenants may run at once is bounded, and so is what may wait, and how long', async () => {
+  const bounds = { processesMax: 1, waitingMax: 1, waitMsMax: 20 };
+  await open(bounds, async (sandbox) => {
+    const { call, begun, letGo } = held();
+    const started = begun();
+    const first = sandbox.run(call('a'));
+    await started;
+    const waiting = sandbox.run(one('b'));
+    assert.equal(endOf(await sandbox.run(one('c'))), 'pool full');
+    assert.equal(endOf(await waiting), 'pool full');
+    letGo();
+    assert.equal(endOf(await first), 'returned');
+  });
+});
+
+test('killing any process at any moment loses its call only', async () => {
+  await open({}, async (sandbox) => {
+    const { call, begun, letGo } = held();
+    const started = begun();
+    const lost = sandbox.run(call('a'));
+    await started;
+    const ofA = descendants();
+    const other = begun();
+    const kept = sandbox.run(call('b'));
+    await other;
+    for (const pid of ofA) if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
+    assert.equal(endOf(await lost), 'crashed');
+    letGo();
+    assert.equal(await returnedBy(sandbox, one('a')), 1);
+    assert.equal(endOf(await kept), 'returned');
+    // Between calls, and while it starts.
+    for (const pid of descendants()) if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
+    assert.equal(await returnedBy(sandbox, one('b')), 1);
+  });
+});
+
+test('a process that nobody uses ends', async () => {
+  await open({ idleMsMax: 1 }, async (sandbox) => {
+    await returnedBy(sandbox, one('a'));
+    while (sandbox.state().processes > 0) await new Promise((turn) => setImmediate(turn));
+  });
+});
+
+test('a call that is stopped ends its process', async () => {
+  await open({}, async (sandbox) => {
+    const { call, begun } = held();
+    const leaving = new AbortController();
+    const started = begun();
+    const running = sandbox.run({ ...call('a'), signal: leaving.signal });
+    await started;
+    leaving.abort();
+    assert.equal(endOf(await running), 'stopped');
+    assert.equal(sandbox.state().processes, 0);
+  });
+});
+
+test('closing ends what runs and what waits', async () => {
+  const sandbox = openSandbox({ processesMax: 1 });
+  const { call, begun } = held();
+  const started = begun();
+  const running = sandbox.run(call('a'));
+  await started;
+  const waiting = sandbox.run(one('b'));
+  await sandbox.close();
+  assert.equal(endOf(await waiting), 'stopped');
+  assert.equal(endOf(await running), 'stopped');
+  assert.equal(endOf(await sandbox.run(one('a'))), 'stopped');
+});
+
+test('a start that is killed does not weaken the next', async () => {
+  await open({}, async (sandbox) => {
+    const first = sandbox.run(one('a'));
+    while (descendants().length === 0) await new Promise((turn) => setImmediate(turn));
+    for (const pid of descendants()) if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
+    assert.equal(endOf(await first), 'returned');
+    assert.equal(sandbox.state().isolation, strongest);
+  });
+});

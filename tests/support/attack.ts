@@ -1,0 +1,43 @@
+/** Runs hostile programs one after another in one sandbox, and a good one of another tenant after each. */
+import assert from 'node:assert/strict';
+import test, { after } from 'node:test';
+import { openSandbox } from '../../src/sandbox/open.ts';
+import type { FetchOutput } from '../../src/sandbox/sandbox.ts';
+import { callOf, descendants, endOf, moduleOf, returnedBy } from './code-calls.ts';
+import type { HostileProgram } from './hostile-programs.ts';
+
+const timeoutMs = 1_000;
+const served: FetchOutput = { status: 200, statusText: 'OK', headers: [], body: '' };
+
+export function attack(programs: readonly HostileProgram[]): void {
+  const sandbox = openSandbox({ processesMax: 2 });
+  const victim = callOf(
+    `module.exports = (req) => ({ secret: req.args.secret, polluted: Object.keys(Object.prototype).length,
+      left: typeof left })`,
+    { tenant: 'victim', input: { args: { secret: '4242424242424242' } } },
+  );
+  const unharmed = { secret: '4242424242424242', polluted: 0, left: 'undefined' };
+
+  after(async () => {
+    await sandbox.close();
+    assert.deepEqual(descendants(), [], 'no process is left');
+  });
+
+  for (const { name, code, ends, value } of programs) {
+    test(name, async () => {
+      const call = { tenant: 'attacker', timeoutMs, serve: async () => served };
+      const result = await sandbox.run(callOf(moduleOf(code), call));
+      assert.ok(ends.includes(endOf(result)), JSON.stringify(result).slice(0, 300));
+      if (result.kind === 'returned' && value !== undefined) assert.deepEqual(result.value, value);
+      assert.ok(result.log.length <= 1_000);
+      assert.ok(JSON.stringify(result).length < 2 ** 21);
+      assert.equal(sandbox.state().running, 0, 'nothing of it runs on');
+      if (result.kind === 'ended' && result.reason === 'timeout') {
+        // It was resolved by the end of the process: those that are left belong to the pool.
+        assert.ok(sandbox.state().processes <= 1);
+      }
+      assert.deepEqual(await returnedBy(sandbox, victim), unharmed);
+      assert.ok(sandbox.state().processes <= 2);
+    });
+  }
+}
