@@ -93,7 +93,7 @@ export async function createAnswering(
   const tracing = createTracing(random, spans);
   const process = { ...untraced, store: tracedStore(untraced.store, tracing) };
   const masking = createMasking();
-  const code = openCode(config.reactors, config.threads);
+  const code = openCode({ ...config.reactors, log: untraced.log, threads: config.threads });
   const tools = {
     ...process,
     ...shared,

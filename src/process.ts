@@ -136,7 +136,7 @@ function openReactorRuns(
 ): ReactorRuns | undefined {
   if (!reactors.isOn) return undefined;
   const { metrics, log, clock } = tools;
-  const code = openCode(reactors);
+  const code = openCode({ ...reactors, log });
   const runs = createWaitingRuns({
     ...tools,
     code,

@@ -5,13 +5,13 @@ import { CodeLog } from './code-log.ts';
 import type { ProcessCall } from './code-process.ts';
 import * as limits from './limits.ts';
 import type { ChildCall } from './messages.ts';
-import { createPool, type Pool, type PoolLimits, poolLimits } from './pool.ts';
+import { createPool, type OnIsolation, type Pool, type PoolLimits, poolLimits } from './pool.ts';
 import { requestsOf } from './requests.ts';
 import { type Outcome, outcomeOf } from './results.ts';
 import type { EndReason, Sandbox, SandboxCall, SandboxResult } from './sandbox.ts';
 
-export function openSandbox(bounds: Partial<PoolLimits> = {}): Sandbox {
-  const pool = createPool({ ...poolLimits, ...bounds });
+export function openSandbox(bounds: Partial<PoolLimits> = {}, onIsolation?: OnIsolation): Sandbox {
+  const pool = createPool({ ...poolLimits, ...bounds }, onIsolation);
   return {
     run: (call) => run(pool, { call, isCheck: false }),
     check: checkOf((call) => run(pool, { call, isCheck: true })),

@@ -24,6 +24,8 @@ export interface Lease {
 
 export type NoLease = 'tenant busy' | 'pool full' | 'stopped' | 'crashed';
 
+export type OnIsolation = (name: Isolation['name']) => void;
+
 export interface Pool {
   lease(tenant: string): Promise<Lease | NoLease>;
   close(): Promise<void>;
@@ -46,12 +48,15 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
-export function createPool(bounds: PoolLimits): Pool {
-  return new StartedPool(bounds);
+/** @param onIsolation is called once, with the way that this machine permits. */
+export function createPool(bounds: PoolLimits, onIsolation: OnIsolation = () => undefined): Pool {
+  return new StartedPool(bounds, onIsolation);
 }
 
 class StartedPool implements Pool {
   readonly #bounds: PoolLimits;
+  readonly #onIsolation: OnIsolation;
+  #hasStarted = false;
   readonly #members = new Set<Member>();
   /** In the order in which they came. */
   readonly #waiting = new Set<Waiting>();
@@ -59,8 +64,9 @@ class StartedPool implements Pool {
   readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
 
-  constructor(bounds: PoolLimits) {
+  constructor(bounds: PoolLimits, onIsolation: OnIsolation) {
     this.#bounds = bounds;
+    this.#onIsolation = onIsolation;
   }
 
   async lease(tenant: string): Promise<Lease | NoLease> {
@@ -131,19 +137,24 @@ class StartedPool implements Pool {
     const [way, ...weaker] = this.#ways;
     if (way === undefined) throw new Error('no way to start a process');
     const process = startCodeProcess(way, () => this.#remove(member));
-    if (weaker.length > 0) {
+    if (!this.#hasStarted) {
       process.ready().then(
+        () => this.#settleOn(way),
         () => {
-          if (this.#ways[0] === way) this.#ways = [way];
-        },
-        () => {
-          if (this.#ways[0] === way && process.isRefused) this.#ways = weaker;
+          if (weaker.length > 0 && this.#ways[0] === way && process.isRefused) this.#ways = weaker;
         },
       );
     }
     const member: Member = { tenant, process, isBusy: true, idle: undefined };
     this.#members.add(member);
     return member;
+  }
+
+  #settleOn(way: Isolation): void {
+    if (this.#hasStarted || this.#ways[0] !== way) return;
+    this.#hasStarted = true;
+    this.#ways = [way];
+    this.#onIsolation(way.name);
   }
 
   #leaseOf(member: Member): Lease {

@@ -194,10 +194,13 @@ async function untilGone(pids: readonly number[]): Promise<void> {
   while (pids.some(isRunning)) await new Promise((turn) => setImmediate(turn));
 }
 
-test('code runs under the strongest way that this machine permits', async () => {
-  const sandbox = openSandbox();
+test('code runs under the strongest way that this machine permits, which is said once', async () => {
+  const ways: string[] = [];
+  const sandbox = openSandbox({}, (name) => ways.push(name));
   try {
     await returnedBy(sandbox, callOf('module.exports = () => 1'));
+    await returnedBy(sandbox, callOf('module.exports = () => 1', { tenant: 'another' }));
+    assert.deepEqual(ways, [sandbox.state().isolation]);
     const lines = descendants().map((pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1'));
     assert.equal(
       lines.some((line) => line.includes('unshare')),

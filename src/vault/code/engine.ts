@@ -1,7 +1,8 @@
 /** What runs the code of tenants, for all that holds code. */
+import type { Log } from '../../lib/telemetry/log.ts';
 import { processesMax } from '../../sandbox/limits.ts';
 import { openSandbox } from '../../sandbox/open.ts';
-import type { Sandbox } from '../../sandbox/sandbox.ts';
+import type { IsolationName, Sandbox } from '../../sandbox/sandbox.ts';
 
 export interface CodeEngine {
   /** `undefined` where the operator has switched code off. */
@@ -19,13 +20,19 @@ function boundsOf(threads: number): { processesMax: number; callsPerTenantMax: n
   return { processesMax: processes, callsPerTenantMax: Math.floor(processes / 2) };
 }
 
-/**
- * No process is started before the first code.
- * @param threads that have an engine each.
- */
-export function openCode(
-  { isOn, modules }: Pick<CodeEngine, 'modules'> & { readonly isOn: boolean },
-  threads = 1,
-): CodeEngine {
-  return { sandbox: isOn ? openSandbox(boundsOf(threads)) : undefined, modules };
+export interface CodeOptions extends Pick<CodeEngine, 'modules'> {
+  readonly isOn: boolean;
+  readonly log: Pick<Log, 'info' | 'warn'>;
+  /** That have an engine each. */
+  readonly threads?: number;
+}
+
+/** No process is started before the first code. */
+export function openCode({ isOn, modules, log, threads = 1 }: CodeOptions): CodeEngine {
+  const onIsolation = (name: IsolationName) => {
+    const isApart = name.startsWith('namespaces');
+    if (isApart) log.info('code of tenants runs in processes apart', { reason: name });
+    else log.warn('code of tenants runs in processes without namespaces', { reason: name });
+  };
+  return { sandbox: isOn ? openSandbox(boundsOf(threads), onIsolation) : undefined, modules };
 }
