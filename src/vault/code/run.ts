@@ -10,7 +10,7 @@ import type { BtOperation, LogLine, ServeRequest } from '../../sandbox/sandbox.t
 import type { CodeRuntime } from '../../transforms/code-runtime.ts';
 import { actorOf, type Rights } from './acting.ts';
 import type { CodeEngine } from './engine.ts';
-import { fetchForCode } from './fetch.ts';
+import { fetchForCode, type HeldResponses } from './fetch.ts';
 import { type CodeOutcome, failure, linesOf, outcomeOf } from './outcome.ts';
 import { type CodeTokenTools, tokensForCode } from './tokens.ts';
 
@@ -52,6 +52,7 @@ export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeR
   const { sandbox, modules } = tools.code;
   const { caller, runtime, configuration, rights, timeoutMs, signal } = run;
   const began = performance.now();
+  const held: HeldResponses = { bytes: 0 };
   const elapsed = () => Math.round(performance.now() - began);
   if (sandbox === undefined) {
     // It was switched off after the call was accepted.
@@ -66,23 +67,29 @@ export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeR
     bt: rights !== undefined,
     timeoutMs,
     modules,
-    serve: (request, ending) => serve(tools, run, { request, ending }),
+    serve: (request, ending) => serve(tools, run, { request, ending, held }),
     ...(signal && { signal }),
   });
   const outcome = outcomeOf(result);
   return { outcome, log: linesOf(result, outcome, tools.clock.now()), milliseconds: elapsed() };
 }
 
+interface Serving {
+  readonly request: ServeRequest;
+  readonly ending: AbortSignal;
+  readonly held: HeldResponses;
+}
+
 async function serve(
   tools: CodeRunning,
   run: CodeToRun,
-  { request, ending }: { readonly request: ServeRequest; readonly ending: AbortSignal },
+  { request, ending, held }: Serving,
 ): Promise<unknown> {
   const { allowedHosts, source } = run;
   const { caller, rights } = await standing(tools, run);
   if (isFetch(request)) {
     const { tenant, origin } = caller;
-    const fetching = { tenant, allowedHosts, trace: origin.trace };
+    const fetching = { tenant, allowedHosts, trace: origin.trace, held };
     return fetchForCode(tools.forward, fetching, { input: request.input, signal: ending });
   }
   if (rights === undefined) throw withdrawn('It is lent no rights any more.');
