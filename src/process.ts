@@ -147,7 +147,7 @@ function openReactorRuns(
     onMaskFailure: () => metrics.count('mask_failures'),
     onFailure: (error) => {
       metrics.count('job_failures');
-      log.error('an asynchronous call of a reactor failed and will be tried again', {
+      log.error('an asynchronous call of a reactor met a failure', {
         reason: reasonOf(error),
       });
     },

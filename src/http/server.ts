@@ -8,6 +8,7 @@ import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
 import type { Tracing } from '../lib/telemetry/tracing.ts';
 import type { Forward } from '../outbound/forward.ts';
+import type { Tenants } from '../rules/tenant.ts';
 import type { Store } from '../store/store.ts';
 import type { Masking } from '../transforms/masking.ts';
 import type { OnMaskFailure } from '../values/view.ts';
@@ -34,6 +35,7 @@ export interface ServerOptions extends ConnectionOptions {
   readonly idempotency: Idempotency;
   readonly store: Store;
   readonly clock: Clock;
+  readonly tenants: Pick<Tenants, 'find'>;
   readonly newTraceId: () => string;
   /** Prefixes of the service's headers; the first is its own. */
   readonly headerPrefixes: readonly string[];

@@ -14,9 +14,19 @@ export interface Fetching {
   /** Patterns in lower case; null allows all that the tenant allows. */
   readonly allowedHosts: readonly string[] | null;
   readonly trace: TraceContext | undefined;
+  readonly held: HeldResponses;
+  /** From the look-up of the name to the last byte of the response. */
+  readonly timeoutMs?: number;
+}
+
+/** Of one call: how much of responses is in memory. What is made of them takes several times as much. */
+export interface HeldResponses {
+  bytes: number;
 }
 
 const fetchResponseBytesMax = 4 * 1024 * 1024;
+/** Of the responses that one call receives at a time. */
+const fetchHeldBytesMax = 2 * fetchResponseBytesMax;
 const fetchTimeoutMsMax = 25 * second;
 const methodForm = /^(?!CONNECT$|TRACE$)[A-Z]{1,20}$/;
 
@@ -27,7 +37,7 @@ const methodForm = /^(?!CONNECT$|TRACE$)[A-Z]{1,20}$/;
  */
 export async function fetchForCode(
   forward: Forward,
-  { tenant, allowedHosts, trace }: Fetching,
+  { tenant, allowedHosts, trace, held, timeoutMs = fetchTimeoutMsMax }: Fetching,
   { input, signal }: { readonly input: FetchInput; readonly signal: AbortSignal },
 ): Promise<FetchOutput> {
   const url = URL.parse(input.url);
@@ -35,18 +45,19 @@ export async function fetchForCode(
   if (!isAllowed(url, { tenant, allowedHosts })) throw refusedHost();
   if (!methodForm.test(input.method)) throw failed('the method is not one that HTTP has');
   url.hash = '';
+  const ends = performance.now() + timeoutMs;
   try {
     const { status, headers, body } = await forward({
       method: input.method,
       url,
       headers: headersOf(input),
       body: input.body === undefined ? undefined : Buffer.from(input.body, 'base64'),
-      timeoutMs: fetchTimeoutMsMax,
+      timeoutMs,
       partition: tenant.id,
       signal,
       ...(trace && { trace }),
     });
-    const bytes = await collect(body);
+    const bytes = await collect(body, held, ends);
     return { status, statusText: '', headers: pairsOf(headers), body: bytes.toString('base64') };
   } catch (error) {
     if (error instanceof OutboundError) throw failed(error.message);
@@ -54,7 +65,10 @@ export async function fetchForCode(
   }
 }
 
-function isAllowed(url: URL, { tenant, allowedHosts }: Omit<Fetching, 'trace'>): boolean {
+function isAllowed(
+  url: URL,
+  { tenant, allowedHosts }: Pick<Fetching, 'tenant' | 'allowedHosts'>,
+): boolean {
   const name = url.hostname.toLowerCase().replace(/\.$/, '');
   if (!allowsDestination(tenant.settings.proxy_destinations, name)) return false;
   return allowedHosts === null || allowedHosts.some((pattern) => matchesWildcard(pattern, name));
@@ -66,16 +80,32 @@ function headersOf({ headers }: FetchInput): string[] {
   return [...headers.flat(), ...(asks ? [] : ['Accept-Encoding', 'identity'])];
 }
 
-async function collect(body: Readable): Promise<Buffer> {
+/** A host that sends a byte now and then is not silent, but has no more time than others. */
+async function collect(body: Readable, held: HeldResponses, ends: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    // Leaving the loop closes the connection.
-    if (bytes > fetchResponseBytesMax) throw new OutboundError('too_large');
-    chunks.push(chunk);
+  const late = () => body.destroy(new OutboundError('timeout'));
+  const timer = setTimeout(late, Math.max(ends - performance.now(), 0));
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      held.bytes += chunk.length;
+      // Leaving the loop closes the connection.
+      if (bytes > fetchResponseBytesMax) throw new OutboundError('too_large');
+      if (held.bytes > fetchHeldBytesMax) throw tooMuchAtOnce();
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks, bytes);
+  } finally {
+    clearTimeout(timer);
+    held.bytes -= bytes;
   }
-  return Buffer.concat(chunks, bytes);
+}
+
+function tooMuchAtOnce(): VaultError {
+  return failed(
+    `responses that a call receives at the same time have at most ${fetchHeldBytesMax} bytes together`,
+  );
 }
 
 function pairsOf(flat: readonly string[]): [string, string][] {

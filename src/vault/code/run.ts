@@ -1,19 +1,22 @@
 /** Running code: of a reactor, or of a transform of a proxy. */
 import type { Clock } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
 import type { ApplicationId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Forward } from '../../outbound/forward.ts';
 import type { Caller } from '../../rules/caller.ts';
+import type { Tenants } from '../../rules/tenant.ts';
 import type { BtOperation, LogLine, ServeRequest } from '../../sandbox/sandbox.ts';
 import type { CodeRuntime } from '../../transforms/code-runtime.ts';
 import { actorOf, type Rights } from './acting.ts';
 import type { CodeEngine } from './engine.ts';
-import { fetchForCode } from './fetch.ts';
+import { fetchForCode, type HeldResponses } from './fetch.ts';
 import { type CodeOutcome, failure, linesOf, outcomeOf } from './outcome.ts';
 import { type CodeTokenTools, tokensForCode } from './tokens.ts';
 
 export interface CodeRunning extends CodeTokenTools {
   readonly clock: Clock;
+  readonly tenants: Pick<Tenants, 'find'>;
   readonly code: CodeEngine;
   readonly forward: Forward;
 }
@@ -26,6 +29,11 @@ export interface CodeToRun {
   /** `args` or `req`, and what else the contract has. */
   readonly input: Readonly<Record<string, Json>>;
   readonly rights: Rights | undefined;
+  /**
+   * What is lent at the moment of a request of the code.
+   * @throws VaultError where what holds the code is gone.
+   */
+  readonly rightsNow?: () => Promise<Rights | undefined>;
   readonly allowedHosts: readonly string[] | null;
   readonly timeoutMs: number;
   /** What holds the code, as entries of the log name it. */
@@ -44,6 +52,7 @@ export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeR
   const { sandbox, modules } = tools.code;
   const { caller, runtime, configuration, rights, timeoutMs, signal } = run;
   const began = performance.now();
+  const held: HeldResponses = { bytes: 0 };
   const elapsed = () => Math.round(performance.now() - began);
   if (sandbox === undefined) {
     // It was switched off after the call was accepted.
@@ -58,27 +67,52 @@ export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeR
     bt: rights !== undefined,
     timeoutMs,
     modules,
-    serve: (request, ending) => serve(tools, run, { request, ending }),
+    serve: (request, ending) => serve(tools, run, { request, ending, held }),
     ...(signal && { signal }),
   });
   const outcome = outcomeOf(result);
   return { outcome, log: linesOf(result, outcome, tools.clock.now()), milliseconds: elapsed() };
 }
 
+interface Serving {
+  readonly request: ServeRequest;
+  readonly ending: AbortSignal;
+  readonly held: HeldResponses;
+}
+
 async function serve(
   tools: CodeRunning,
-  { caller, rights, allowedHosts, source }: CodeToRun,
-  { request, ending }: { readonly request: ServeRequest; readonly ending: AbortSignal },
+  run: CodeToRun,
+  { request, ending, held }: Serving,
 ): Promise<unknown> {
+  const { allowedHosts, source } = run;
+  const { caller, rights } = await standing(tools, run);
   if (isFetch(request)) {
     const { tenant, origin } = caller;
-    const fetching = { tenant, allowedHosts, trace: origin.trace };
+    const fetching = { tenant, allowedHosts, trace: origin.trace, held };
     return fetchForCode(tools.forward, fetching, { input: request.input, signal: ending });
   }
-  if (rights === undefined) return null;
+  if (rights === undefined) throw withdrawn('It is lent no rights any more.');
   const actor = await actorOf(tools.store, caller, rights);
   const { operation, input } = request;
   return tokensForCode(tools, actor, { operation: operation as BtOperation, input, source });
+}
+
+/**
+ * Code may run for a quarter of an hour. What was deleted or taken away meanwhile it does not use any longer.
+ * @throws VaultError where its tenant, or what holds it, is gone.
+ */
+async function standing(
+  { tenants }: CodeRunning,
+  { caller, rights, rightsNow }: CodeToRun,
+): Promise<{ readonly caller: Caller; readonly rights: Rights | undefined }> {
+  const tenant = await tenants.find(caller.tenant.id);
+  if (tenant === undefined) throw withdrawn('Its tenant is gone.');
+  return { caller: { ...caller, tenant }, rights: rightsNow ? await rightsNow() : rights };
+}
+
+function withdrawn(why: string): VaultError {
+  return new VaultError('forbidden', { public: `The code may do nothing more. ${why}` });
 }
 
 function isFetch(

@@ -79,6 +79,10 @@ export async function runReactor(
     configuration: definition.configuration,
     input: { [name]: json },
     rights: rightsOf(definition),
+    rightsNow: async () => {
+      const current = await calledReactor(tools.store, caller.tenant, reactor.id);
+      return rightsOf(current.definition);
+    },
     allowedHosts: definition.allowed_hosts,
     timeoutMs: timeoutMsOfCall(reactor, invocation === 'sync' ? 'sync' : 'async'),
     source: sourceOf(reactor),

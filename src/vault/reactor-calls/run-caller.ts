@@ -18,8 +18,19 @@ export async function callerOfWaiting(
   tenant: Tenant,
   { run, now }: { readonly run: RunCaller; readonly now: Instant },
 ): Promise<Caller> {
-  const { application, session, address, traceId, dialect } = run;
-  const { kind, policy } = await holderOf(store, tenant, { run, now });
+  return callerOf(tenant, run, await holderOf(store, tenant, { run, now }));
+}
+
+/** The same caller, who may nothing. */
+export function callerWithout(tenant: Tenant, run: RunCaller): Caller {
+  return callerOf(tenant, run, { kind: 'private', policy: nothing });
+}
+
+function callerOf(
+  tenant: Tenant,
+  { application, session, address, traceId, dialect }: RunCaller,
+  { kind, policy }: Held,
+): Caller {
   return authenticated({
     tenant,
     application,

@@ -3,6 +3,7 @@ import { type Instant, instantAfter, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import type { Caller } from '../../rules/caller.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
 import { type DecideOutcome, perform } from '../../rules/operation.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
@@ -13,7 +14,7 @@ import type { CodeRun } from '../code/run.ts';
 import { type CalledReactor, calledReactor, timeoutMsOfCall } from './called-reactor.ts';
 import { failedEntry } from './entries.ts';
 import { type ReactorCalling, runReactor } from './react.ts';
-import { callerOfWaiting } from './run-caller.ts';
+import { callerOfWaiting, callerWithout } from './run-caller.ts';
 import {
   expiryOf,
   openRun,
@@ -26,7 +27,7 @@ import { type CallToSettle, settle } from './settle.ts';
 
 export interface WaitingRunTools extends ReactorCalling {
   readonly tenants: Tenants;
-  /** The call is tried again once its lease has ended. */
+  /** Unless it can be done all the same, the call is tried again once its lease has ended. */
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -43,8 +44,8 @@ const leaseMarginMs = 30 * second;
 export interface WaitingRuns {
   /** Begins what is due, as far as there is room. @returns how many were begun. */
   begin(): Promise<number>;
-  /** Whether a call is under way, after which another one may have room. */
-  isBusy(): boolean;
+  /** How many calls have ended: after each, another one may have room. */
+  ended(): number;
   /** Resolves when nothing that was begun is under way. */
   settled(): Promise<void>;
 }
@@ -54,6 +55,9 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
   const { store, tenants, clock } = tools;
   const active = new Set<Promise<void>>();
   const activeOf = new Map<TenantId, number>();
+  let ended = 0;
+  /** The tenant of the call that was begun last: those after it come first. */
+  let last: TenantId | undefined;
 
   const count = (id: TenantId, change: 1 | -1) => {
     const left = (activeOf.get(id) ?? 0) + change;
@@ -69,6 +73,7 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
       .finally(() => {
         count(id, -1);
         active.delete(work);
+        ended += 1;
       });
     active.add(work);
   }
@@ -76,29 +81,34 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
   return {
     begin: async () => {
       let begun = 0;
-      for (const { tenant_id } of await tenants.all()) {
-        const tenant = await tenants.find(tenant_id);
+      const ids = (await tenants.all()).map(({ tenant_id }) => tenant_id);
+      for (const id of inTurn(ids, last)) {
+        if (active.size >= runsMax) break;
+        const room = Math.min(runsMax - active.size, runsOfTenantMax - (activeOf.get(id) ?? 0));
+        const tenant = room > 0 ? await tenants.find(id) : undefined;
         if (tenant === undefined) continue;
-        const room = Math.min(
-          runsMax - active.size,
-          runsOfTenantMax - (activeOf.get(tenant.id) ?? 0),
-        );
-        if (room <= 0) continue;
         const due = { tenant, until: clock.now(), rowsMax: room, skip: 0 };
         for (const row of await store.select(rowsDue('reactor_runs', 'due_at', due))) {
           const taken = await take(tools, tenant, row);
           if (taken === undefined) continue;
           start(taken);
+          last = id;
           begun += 1;
         }
       }
       return begun;
     },
-    isBusy: () => active.size > 0,
+    ended: () => ended,
     settled: async () => {
       await Promise.allSettled(active);
     },
   };
+}
+
+/** Otherwise two tenants whose calls follow one another would leave no place to any other. */
+function inTurn(ids: readonly TenantId[], last: TenantId | undefined): readonly TenantId[] {
+  const next = last === undefined ? 0 : ids.indexOf(last) + 1;
+  return [...ids.slice(next), ...ids.slice(0, next)];
 }
 
 interface TakenRun {
@@ -132,7 +142,10 @@ async function take(
   return conflict === undefined ? { tenant, row: taken, body, reactor } : undefined;
 }
 
-/** What was altered in the database is removed, so that it stops no other call; the log says so. */
+/**
+ * What was altered in the database, or has waited for a day, is removed, so that it stops no other call; the log
+ * says so. Whoever writes an old row back has the code run again no later than that.
+ */
 async function openedRun(
   { store, clock }: WaitingRunTools,
   tenant: Tenant,
@@ -140,6 +153,7 @@ async function openedRun(
 ): Promise<Pick<TakenRun, 'body' | 'reactor'> | undefined> {
   try {
     const body = openRun(tenant, row).reveal();
+    if (row.expires_at <= clock.now()) throw new VaultError('not_found', { public: expired });
     return { body, reactor: await calledReactor(store, tenant, row.reactor_id) };
   } catch (error) {
     const isGone = error instanceof VaultError && /^(?:integrity|not_found)$/.test(error.code);
@@ -152,6 +166,8 @@ async function openedRun(
     return undefined;
   }
 }
+
+const expired = 'The call has waited for too long.';
 
 function entryOfRun(
   { id: tenant }: Tenant,
@@ -170,18 +186,36 @@ function entryOfRun(
 }
 
 async function runTaken(tools: WaitingRunTools, taken: TakenRun): Promise<void> {
-  const { store, clock } = tools;
   const { tenant, row, body, reactor } = taken;
-  const now = clock.now();
-  const caller = await callerOfWaiting(store, tenant, { run: body.caller, now });
-  const call = { caller, reactor, invocation: `async ${row.run_id}` } as const;
+  const callNow = async () => {
+    const caller = await callerNow(tools, taken);
+    return { caller, reactor, invocation: `async ${row.run_id}` } as const;
+  };
   const { input } = body;
+  const call = await callNow();
   if (body.attempts > attemptsMax || input === undefined) {
     return finish(tools, taken, { call, run: abandoned });
   }
   const run = await runReactor(tools, call, input);
   if (isUnrun(run)) return release(tools, taken);
-  return finish(tools, taken, { call, run });
+  // With the rights of the end: a key may have been taken away while the code ran.
+  if (await tools.tenants.find(tenant.id))
+    await finish(tools, taken, { call: await callNow(), run });
+}
+
+/** Without rights where what gives them was altered outside the vault: it cannot say what they are. */
+async function callerNow(
+  { store, clock, onFailure }: WaitingRunTools,
+  { tenant, body }: TakenRun,
+): Promise<Caller> {
+  const { caller: run } = body;
+  try {
+    return await callerOfWaiting(store, tenant, { run, now: clock.now() });
+  } catch (error) {
+    if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+    onFailure(error);
+    return callerWithout(tenant, run);
+  }
 }
 
 const abandoned: CodeRun = {
