@@ -1,5 +1,4 @@
 /** What each thread that answers requests has of its own: outbound calls, enrichments, the gate, the server. */
-import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { wrongVariable } from './config/problems.ts';
@@ -17,6 +16,7 @@ import type { Metrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { createSpans, type Spans } from './lib/telemetry/spans.ts';
 import { createTracing } from './lib/telemetry/tracing.ts';
+import { version } from './lib/telemetry/version.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createCollector } from './outbound/collector.ts';
 import { createForward } from './outbound/forward.ts';
@@ -26,14 +26,10 @@ import { tracedStore } from './store/traced.ts';
 import { createMasking } from './transforms/masking.ts';
 import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
 import { openCode } from './vault/code/engine.ts';
+import { createSigningKey } from './vault/deliveries/signing-key.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
 import { createAdmitLog } from './vault/reactor-calls/stored-logs.ts';
-
-/** The release; its number stands in the package alone. */
-const { version } = JSON.parse(
-  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
-) as { readonly version: string };
 
 /** Connections that wait to be accepted; more than a system keeps are reset. */
 const backlog = 4_096;
@@ -56,7 +52,7 @@ export interface Answering {
 
 /** What it needs of the process, or of a thread's side of it. */
 export interface AnsweringTools
-  extends Pick<Process, 'store' | 'tenants' | 'clock' | 'random' | 'log'> {
+  extends Pick<Process, 'store' | 'tenants' | 'rootKey' | 'clock' | 'random' | 'log'> {
   readonly metrics: Metrics;
   readonly shared: Pick<Shared, 'attempts' | 'onFailedAuthentication' | 'pageEnds'>;
 }
@@ -106,6 +102,7 @@ export async function createAnswering(
     code,
     admitLog: createAdmitLog(untraced.clock),
     openEncrypted: createOpenEncrypted(process),
+    signingKey: createSigningKey(process),
     pause,
     onMaskFailure: () => {
       metrics.count('mask_failures');

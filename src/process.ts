@@ -21,6 +21,7 @@ import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { openVault, proveRootKey, type Vault, type VaultOptions } from './open-vault.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
+import { deliveriesWaiting, eventsWaiting } from './store/event-queries/deliveries.ts';
 import { openCode } from './vault/code/engine.ts';
 import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
@@ -81,6 +82,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   metrics.watchStore(opened.store.state);
   metrics.watch('log_export_waiting_characters', () => logExport?.waiting());
   metrics.watch('checkpoint_sink_waiting', () => sink?.waiting());
+  watchDeliveries(metrics, { store: opened.store, clock });
   const reactors = openReactorRuns(config, { ...opened, ...telemetry, store: refusals.store });
   const close = async () => {
     await reactors?.close();
@@ -163,6 +165,27 @@ function watchPlaces(metrics: ProcessMetrics, { dataDir, tls }: Config): void {
   metrics.watch('disk_size_bytes', async () => (await diskSpaceOf(dataDir))?.sizeBytes);
   const end = tls && endOfCertificate(tls.cert) / second;
   metrics.watch('certificate_end_timestamp_seconds', () => end);
+}
+
+/** Both are asked for together, and come out of the database, which all servers share. */
+function watchDeliveries(
+  metrics: ProcessMetrics,
+  { store, clock }: Pick<Vault, 'store' | 'clock'>,
+): void {
+  const backlog = async () => {
+    const [events, deliveries] = await Promise.all([
+      store.scan(eventsWaiting),
+      store.scan(deliveriesWaiting),
+    ]);
+    return [...events, ...deliveries];
+  };
+  metrics.watch('webhook_deliveries_waiting', async () =>
+    (await backlog()).reduce((sum, { waiting }) => sum + waiting, 0),
+  );
+  metrics.watch('webhook_deliveries_oldest_seconds', async () => {
+    const oldest = (await backlog()).flatMap(({ oldest }) => oldest ?? []);
+    return oldest.length === 0 ? 0 : Math.max(0, clock.now() - Math.min(...oldest)) / second;
+  });
 }
 
 /** Whoever can write to one row of the database stops one tenant, and not the start for all others. */

@@ -1,4 +1,4 @@
-/** A payment provider of the demonstration: over TLS, and it says only how a card number ends. */
+/** The other host of the demonstration, over TLS: it charges cards, and it is notified of events. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
@@ -9,9 +9,20 @@ import { newAuthority } from '../crypto/temporary-authority.ts';
 
 export interface DemoDestination {
   readonly url: string;
+  /** Resolves with the first event that arrives, and the signature that it came with. */
+  readonly notified: Promise<Notification>;
   /** What a vault that is to call it needs: where it is, and whom to trust for that. */
   readonly environment: Readonly<Record<string, string>>;
   close(): void;
+}
+
+export interface Notification {
+  readonly event: {
+    readonly type: string;
+    readonly sequence: number;
+    readonly data: { readonly token: { readonly id: string } };
+  };
+  readonly signature: string;
 }
 
 /** @param directory where the certificate of its authority is written. */
@@ -19,8 +30,16 @@ export async function startDemoDestination(directory: string): Promise<DemoDesti
   const authority = newAuthority();
   const caFile = join(directory, 'destination-ca.pem');
   writeFileSync(caFile, authority.cert);
+  const arrived = Promise.withResolvers<Notification>();
   const server = createServer(authority.issue('localhost'), async (request, response) => {
-    const { card, amount } = JSON.parse(await text(request));
+    const body = JSON.parse(await text(request));
+    if (request.url === '/events') {
+      const signature = String(request.headers['webhook-signature']);
+      arrived.resolve({ event: body.event, signature });
+      response.end();
+      return;
+    }
+    const { card, amount } = body;
     const ending = String(card).slice(-4);
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ approved: card.length === 16, ending, amount }));
@@ -30,6 +49,7 @@ export async function startDemoDestination(directory: string): Promise<DemoDesti
   const name = `localhost:${(server.address() as AddressInfo).port}`;
   return {
     url: `https://${name}`,
+    notified: arrived.promise,
     environment: { STRONGROOM_OUTBOUND_ALLOW: name, STRONGROOM_OUTBOUND_CA: caFile },
     close: () => {
       server.close();

@@ -45,7 +45,7 @@ export const demo: Command = {
           ...destination.environment,
         }),
       );
-      const shown = show(createClient(running.url), managementKey, destination.url);
+      const shown = show(createClient(running.url), managementKey, destination);
       return (await Promise.race([shown, interrupted])) === 'interrupted' ? interruptedExit : 0;
     } finally {
       await running?.stop();
@@ -77,7 +77,11 @@ function createClient(url: string): Call {
 }
 
 /** The demo, which uses only the public interface. It never prints a number that went in. */
-async function show(call: Call, management: string, provider: string): Promise<void> {
+async function show(
+  call: Call,
+  management: string,
+  { url: provider, notified }: DemoDestination,
+): Promise<void> {
   title('1. Two applications with the least privilege they need');
   const support = await application(call, management, 'support', ['token:read'], 'mask');
   const payments = await application(call, management, 'payments', everyTokenPermission, 'reveal');
@@ -132,7 +136,15 @@ async function show(call: Call, management: string, provider: string): Promise<v
   const charged = await call(checkout, 'POST', `/proxy/charges?svc-proxy-key=${key}`, charge);
   say(`   received  ${JSON.stringify(charged.body)}`);
 
-  title('9. Who saw what: the audit log, newest first');
+  title('9. payments deletes a card, and a webhook is notified: signed, and without any data');
+  const webhook = { name: 'events', url: `${provider}/events`, events: ['token.deleted'] };
+  await call(management, 'POST', '/webhooks', webhook);
+  await call(payments, 'DELETE', `/tokens/${tokens[1]?.id}`);
+  const { event, signature } = await notified;
+  say(`   ${event.type} ${event.data.token.id}`);
+  say(`   webhook-signature: ${signature}`);
+
+  title('10. Who saw what: the audit log, newest first');
   const logs = await call(management, 'GET', '/logs?size=8');
   const entries = logs.body['data'] as readonly Readonly<Record<string, string>>[];
   for (const { created_at, message, entity_id } of entries)

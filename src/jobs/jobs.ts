@@ -12,6 +12,7 @@ import { expireIntentCodes, expireTokenIntents } from './expire-token-intents.ts
 import { expireTokens } from './expire-tokens.ts';
 import { forgetReplies } from './forget-replies.ts';
 import { removeTenants } from './purge.ts';
+import { removeEvents } from './remove-events.ts';
 import { runReactors } from './run-reactors.ts';
 import type { Job } from './runner.ts';
 import { scrubStore } from './scrub.ts';
@@ -91,6 +92,11 @@ export function jobsOf(
       name: 'remove deleted tenants',
       everyMs: 10 * minute,
       run: (stopping) => removeTenants(tools, stopping),
+    },
+    {
+      name: 'remove old events',
+      everyMs: hour,
+      run: (stopping) => removeEvents(tools, stopping),
     },
     {
       name: 'scrub the store',

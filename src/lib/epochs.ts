@@ -15,6 +15,10 @@ const names = [
   'client_keys',
   /** Commits that made, changed or ended a webhook. */
   'webhooks',
+  /** Commits that made events. */
+  'events',
+  /** Commits that asked for deliveries of events that were dispatched before. */
+  'deliveries',
 ] as const;
 
 export type EpochName = (typeof names)[number];
@@ -26,6 +30,8 @@ export interface Epochs {
   now(name: EpochName): number;
   /** Before anybody is notified of what changed. */
   advance(name: EpochName): void;
+  /** Resolves once the epoch is another one than `seen`, and after that time at the latest. */
+  change(name: EpochName, seen: number, ms: number): Promise<void>;
 }
 
 /** @param memory of the epochs of another thread; new ones without. */
@@ -38,6 +44,10 @@ export function createEpochs(
     now: (name) => Atomics.load(counters, names.indexOf(name)),
     advance: (name) => {
       Atomics.add(counters, names.indexOf(name), 1);
+      Atomics.notify(counters, names.indexOf(name));
+    },
+    change: async (name, seen, ms) => {
+      await Atomics.waitAsync(counters, names.indexOf(name), seen, ms).value;
     },
   };
 }

@@ -11,7 +11,7 @@ import { Connections, type PlacedOptions } from './connections.ts';
 import { endToEnd, valuesOf } from './end-to-end.ts';
 import { failureOf, OutboundError } from './error.ts';
 import { announcedLength, framingOf, sendStream } from './request-body.ts';
-import { Slots } from './slots.ts';
+import { type SlotLimits, Slots } from './slots.ts';
 import { TimeLimit } from './time-limit.ts';
 import {
   type ClientCertificate,
@@ -40,6 +40,8 @@ export interface ForwardRequest {
   /** Connections are shared by requests with the same text here, guard's decision and client certificate. */
   readonly partition: string;
   readonly clientCertificate?: ClientCertificate | undefined;
+  /** To be received twice does no harm, whatever the method says. */
+  readonly repeatable?: true;
   /** Aborted when the caller has gone, which closes the connection. */
   readonly signal?: AbortSignal | undefined;
   /** Of the request that is forwarded; see `traced.ts`. */
@@ -89,11 +91,14 @@ interface Passage {
   readonly repeatable: boolean;
 }
 
-export function createForward(options: AdmissionOptions & TrustOptions): Forward {
+export function createForward(
+  options: AdmissionOptions & TrustOptions,
+  limits: SlotLimits = slotLimits,
+): Forward {
   const admit = createAdmission(options);
   const credentialsOf = createTrust(options);
   const connections = new Connections();
-  const slots = new Slots(slotLimits);
+  const slots = new Slots(limits);
 
   async function send(passage: Passage): Promise<ForwardAnswer> {
     const { request, options, signal } = passage;
@@ -112,6 +117,7 @@ export function createForward(options: AdmissionOptions & TrustOptions): Forward
     client.once('close', () => {
       signal.removeEventListener('abort', giveUp);
       release();
+      // Nearly always there is a response by now, and an error costs the trace of its stack.
       if (body === undefined) reject(new OutboundError('reset'));
     });
     client.once('upgrade', (_, socket) => {
@@ -142,7 +148,8 @@ export function createForward(options: AdmissionOptions & TrustOptions): Forward
     if (request.url.protocol !== 'https:') throw new OutboundError('forbidden_url');
     const credentials = credentialsOf(request.clientCertificate);
     const placed = { ...optionsOf(request, admitted, credentials), agent: connections };
-    const repeatable = idempotent.has(request.method) && !(request.body instanceof Readable);
+    const mayRepeat = request.repeatable ?? idempotent.has(request.method);
+    const repeatable = mayRepeat && !(request.body instanceof Readable);
     const limit = new TimeLimit(request.timeoutMs, request.signal);
     try {
       const answer = await send({ request, options: placed, signal: limit.signal, repeatable });

@@ -20,6 +20,8 @@ export interface ThreadData {
   /** Of a clock that is not the machine's. */
   readonly clock: SharedArrayBuffer | undefined;
   readonly requestTimeoutMs: number | undefined;
+  /** The name of this server in leases, where the thread takes any. */
+  readonly leaseHolder?: string;
 }
 
 /** What the process asks of a thread. */

@@ -5,6 +5,7 @@ import type { JobPause } from '../jobs/runner.ts';
 import { openProcess, type Process, type ProcessOptions } from '../process.ts';
 import type { Bootstrapped } from '../vault/tenants/bootstrap.ts';
 import { type HeldAddress, holdAddress } from './address.ts';
+import { startDelivering } from './delivering.ts';
 import { type MetricsAddress, openMetricsAddress } from './metrics-address.ts';
 
 export interface Running {
@@ -60,13 +61,14 @@ async function start(vault: Process, starting: Starting): Promise<Running> {
   const { config, options, metrics } = starting;
   const listening = await listen(vault, starting);
   const jobs = vault.startJobs(options.jobPause);
+  const delivering = startDelivering(vault, config);
   return {
     url: urlOf(config, listening.port),
     metricsUrl: metrics?.url,
     vault,
     bootstrapped: vault.bootstrapped,
     stop: async () => {
-      await Promise.all([listening.close(), jobs.stop()]);
+      await Promise.all([listening.close(), jobs.stop(), delivering.stop()]);
       await metrics?.close();
       await vault.close();
     },

@@ -3,15 +3,14 @@ import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../config.ts';
 import { finishMsMax } from '../http/transport.ts';
-import { second, systemClock } from '../lib/clock.ts';
+import { second } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
-import { SharedClock } from '../lib/shared-clock.ts';
 import { addCounts, type Counts } from '../lib/telemetry/thread-metrics.ts';
 import type { Process } from '../process.ts';
 import type { HeldAddress } from './address.ts';
-import { type AnsweringThread, startThread } from './answering-thread.ts';
-import type { ThreadData } from './messages.ts';
+import { countsOf, startThread, type Thread } from './child-thread.ts';
 import { createSharedCalls } from './shared-calls.ts';
+import { threadDataOf } from './thread-data.ts';
 
 export interface Threads {
   /** On which all of them listen. */
@@ -19,9 +18,6 @@ export interface Threads {
   /** Resolves when every request that has begun is answered. */
   close(): Promise<void>;
 }
-
-/** A thread that does not say what it counted by then is shown as it was. */
-const countsMsMax = second;
 
 /** Between attempts to replace a thread. */
 const retryMs = second;
@@ -41,16 +37,16 @@ export async function startThreads(
   { address, requestTimeoutMs }: Options,
 ): Promise<Threads> {
   const { log, metrics } = process;
-  const data = dataOf(process, config, requestTimeoutMs);
+  const data = threadDataOf(process, config, requestTimeoutMs);
   const shared = createSharedCalls(process);
-  const running = new Set<AnsweringThread>();
+  const running = new Set<Thread>();
   const stopping = new AbortController();
   /** What threads that ended had counted. */
   let ended: Counts = [];
 
   /** Prepared, not yet listening. */
-  async function start(): Promise<AnsweringThread> {
-    const thread = startThread(shared);
+  async function start(): Promise<Thread> {
+    const thread = startThread('answering', shared);
     running.add(thread);
     void thread.ended.then(() => running.delete(thread));
     await thread.line.call('prepare', data);
@@ -58,8 +54,8 @@ export async function startThreads(
   }
 
   /** Until the process stops there is a thread in its place. */
-  async function keep(first: AnsweringThread, port: number): Promise<void> {
-    for (let thread: AnsweringThread | undefined = first; thread; ) {
+  async function keep(first: Thread, port: number): Promise<void> {
+    for (let thread: Thread | undefined = first; thread; ) {
       const reason = reasonOf(await thread.ended);
       ended = await addCounts([ended, thread.counts]);
       if (stopping.signal.aborted) return;
@@ -69,9 +65,9 @@ export async function startThreads(
     }
   }
 
-  async function replacement(port: number): Promise<AnsweringThread | undefined> {
+  async function replacement(port: number): Promise<Thread | undefined> {
     while (!stopping.signal.aborted) {
-      let thread: AnsweringThread | undefined;
+      let thread: Thread | undefined;
       try {
         thread = await start();
         await thread.line.call('listen', port);
@@ -112,23 +108,4 @@ export async function startThreads(
     await Promise.all([...running].map((thread) => thread.terminate()));
     throw error;
   }
-}
-
-function dataOf(
-  { rootKey, clock, store }: Process,
-  config: Config,
-  requestTimeoutMs: number | undefined,
-): ThreadData {
-  const memory = clock instanceof SharedClock ? clock.memory : undefined;
-  assert(memory || clock === systemClock, 'threads share no other clock');
-  // What only the process needs stays there: what opens the vault, and what does not cross.
-  const { rootKey: _key, bootstrap: _bootstrap, checkpointSink: _sink, ...rest } = config;
-  return { config: rest, rootKey, epochs: store.epochs.memory, clock: memory, requestTimeoutMs };
-}
-
-async function countsOf(thread: AnsweringThread): Promise<Counts> {
-  const late = pause(countsMsMax, undefined, { ref: false });
-  const counts = thread.line.call('counts', undefined).catch(() => undefined);
-  thread.counts = (await Promise.race([counts, late])) ?? thread.counts;
-  return thread.counts;
 }

@@ -3,6 +3,7 @@ import type { KeyId } from '../lib/ids.ts';
 import type { WrittenEntry } from '../lib/log-chain/block.ts';
 import type { LogEntry } from '../lib/log-chain/entries.ts';
 import type { Prover } from '../lib/log-chain/proof.ts';
+import { type AmendedTable, type Amendment, amendedColumns } from './amendments.ts';
 import { statedEntries } from './row-states.ts';
 import {
   type Key,
@@ -29,6 +30,20 @@ export interface Change {
   readonly provers?: readonly Prover[];
 }
 
+/**
+ * What the vault keeps for its own work: rows that no caller sees, whose effects are no effects on data, and which
+ * therefore have no entry in the log. All of it is committed, or nothing.
+ */
+export interface Bookkeeping {
+  readonly insert?: { readonly [T in BookkeptTable]?: readonly Row<T>[] };
+  /** Rows of which some columns change, unless somebody else was faster: see `amendments.ts`. */
+  readonly amend?: { readonly [T in AmendedTable]?: readonly Amendment<T>[] };
+  readonly remove?: { readonly [T in BookkeptTable]?: readonly RemovedRow<T>[] };
+}
+
+/** No other table is written without an entry. */
+export type BookkeptTable = AmendedTable | 'vault_keys' | 'webhook_failures';
+
 /** Of a key also the id by which the log knows it. */
 export type RemovedRow<T extends Table> = T extends VersionedTable
   ? Key<T> & { version: number } & (T extends 'api_keys' ? { key_id: KeyId } : unknown)
@@ -43,7 +58,7 @@ export type Outcome = { readonly conflict?: Precondition };
 export interface RowOperation {
   readonly table: Table;
   /** Clear removes the rows, however many, that one row of the table's owner owns. */
-  readonly action: 'insert' | 'replace' | 'remove' | 'clear';
+  readonly action: 'insert' | 'replace' | 'amend' | 'remove' | 'clear';
   /** Of the columns that {@link columnsOf} lists. */
   readonly values: readonly SqlValue[];
 }
@@ -60,6 +75,13 @@ export function flatten(change: Change): FlatChange {
   return { operations: operationsOf(change), entries: statedEntries(change), provers };
 }
 
+export function flattenBookkeeping(work: Bookkeeping): FlatChange {
+  return { operations: operationsOf(work), entries: [], provers: [] };
+}
+
+const actionsInOrder = ['remove', 'replace', 'amend', 'insert'] as const;
+type Action = (typeof actionsInOrder)[number];
+
 type Rows = Readonly<Record<string, readonly Readonly<Record<string, SqlValue>>[] | undefined>>;
 
 const tablesInOrder = Object.keys(shapes) as readonly Table[];
@@ -68,9 +90,9 @@ const tablesInOrder = Object.keys(shapes) as readonly Table[];
  * Lists what a change does, in the order it must happen: removals first, so that a key can be handed
  * from one row to another, and then by table as the schema lists them, not as the change does.
  */
-function operationsOf(change: Change): RowOperation[] {
+function operationsOf(change: Partial<Record<Action, object>>): RowOperation[] {
   const operations: RowOperation[] = [];
-  for (const action of ['remove', 'replace', 'insert'] as const) {
+  for (const action of actionsInOrder) {
     const rowsByTable = change[action] as Rows | undefined;
     if (!rowsByTable) continue;
     for (const table of tablesInOrder) {
@@ -95,8 +117,9 @@ function operationOf(
 }
 
 /**
- * The columns of which an operation gives the values: all of them to insert and replace; to remove, the
- * key, and the version where rows have one; to clear, the key of the owner.
+ * The columns of which an operation gives the values: all of them to insert and replace; to amend, the key, those
+ * that are set, and those as they were; to remove, the key, and the version where rows have one; to clear, the key
+ * of the owner.
  */
 export function columnsOf(table: Table, action: RowOperation['action']): readonly string[] {
   return columnsByAction[action][table];
@@ -105,6 +128,7 @@ export function columnsOf(table: Table, action: RowOperation['action']): readonl
 const columnsByAction = {
   insert: byTable(({ columns }) => columns),
   replace: byTable(({ columns }) => columns),
+  amend: byTable(amendedColumns),
   remove: byTable(({ key, versioned }) => (versioned ? [...key, 'version'] : key)),
   clear: byTable(({ owner }) => (owner === undefined ? [] : shapes[owner].key)),
 } as const;

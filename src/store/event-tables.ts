@@ -4,6 +4,18 @@ import type { ApplicationId, DeliveryId, EventId, TenantId, WebhookId } from '..
 import { bytes, id, integer, optional, proof, type TableSpec, tenant, text } from './columns.ts';
 
 export const eventTables = {
+  /** Key pairs of the vault itself, whatever the tenant: each made once. */
+  vault_keys: {
+    key: ['name'],
+    unique: {},
+    columns: {
+      /** What it is for, for example `webhooks.v1`. */
+      name: text(),
+      /** PEM, sealed by the root key. The public key is made of it. */
+      private_key: bytes(),
+      created_at: integer<Instant>(),
+    },
+  },
   webhooks: {
     key: ['tenant_id', 'webhook_id'],
     unique: {},

@@ -17,6 +17,8 @@ export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
     if (insert?.reactor_runs) epochs.advance('reactor_runs');
     if (insert?.webhooks ?? replace?.webhooks ?? remove?.webhooks) epochs.advance('webhooks');
     if (remove?.client_keys) epochs.advance('client_keys');
+    if (insert?.deliveries) epochs.advance('deliveries');
+    if (insert?.events ?? insert?.deliveries) epochs.advance('events');
   }
 
   return {

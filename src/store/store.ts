@@ -4,7 +4,7 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import type { Epochs } from '../lib/epochs.ts';
 import type { ChainedEntry } from '../lib/log-chain/entries.ts';
 import type { OnGroup, StoreState } from '../lib/telemetry/store-work.ts';
-import type { Change, Outcome } from './change.ts';
+import type { Bookkeeping, Change, Outcome } from './change.ts';
 import type { Limit, Limiter } from './limiter.ts';
 import type { Key, Row, Schema, Table } from './tables.ts';
 
@@ -33,6 +33,8 @@ export interface Store {
    * the precondition that did not hold; nothing of the change was done then.
    */
   commit(change: Change): Promise<Outcome>;
+  /** The same for what the vault keeps for its own work. Nobody is notified of it. */
+  record(work: Bookkeeping): Promise<Outcome>;
   /**
    * From now on the listener gets each change that was committed through this store, before its `commit`
    * resolves. It neither throws nor waits.

@@ -1,6 +1,7 @@
 /** How identifiers and digests are stored: texts to the vault, fewer bytes on the disk. */
 
 import { formatUuid } from '../lib/ids.ts';
+import { columnOfValue } from './amendments.ts';
 import { columnsOf, type RowOperation } from './change.ts';
 import type { ColumnKind } from './columns.ts';
 import { kindOf, type SqlValue, shapes, type Table } from './tables.ts';
@@ -26,7 +27,7 @@ export function storedValues({ table, action, values }: RowOperation): readonly 
 
 /** The kinds of the columns that {@link columnsOf} lists. */
 export function kindsOf(table: Table, action: RowOperation['action']): readonly ColumnKind[] {
-  return columnsOf(table, action).map((column) => kindOf(table, column));
+  return columnsOf(table, action).map((value) => kindOf(table, columnOfValue(value)));
 }
 
 interface ConvertedColumn {

@@ -11,7 +11,8 @@ test('the demonstration ends by itself and removes its data', async (t) => {
   const { code, stdout, stderr } = await runCommand(['demo'], { TMPDIR: directory });
   assert.equal(code, 0, stderr);
   assert.match(stdout, /"approved":true,"ending":"4242"/);
-  assert.match(stdout, /9\. Who saw what/);
+  assert.match(stdout, /token\.deleted [0-9a-f-]{36}\n +webhook-signature: v1,\S{44}\n/);
+  assert.match(stdout, /10\. Who saw what/);
   assert.equal(/4242424242424242|5555555555554444|378282246310005/.test(stdout), false);
   assert.deepEqual(readdirSync(directory), []);
 });

@@ -45,6 +45,7 @@ const withoutIds: readonly string[] = [
   'search_terms',
   'replies',
   'log_removals',
+  'vault_keys',
   'webhook_failures',
   'event_sequences',
   'leases',

@@ -15,6 +15,9 @@ const beyondOneTenant: Readonly<Record<string, number>> = {
   // Whether there is any tenant, or a production tenant, the list of tenants for jobs and the operator, those
   // deleted, the one that the operator named, and those in a copy of the database that is verified.
   'src/store/queries/tenants.ts': 6,
+  // Whose events and deliveries wait, for the thread that delivers them and for metrics, and whether there is any
+  // webhook at all.
+  'src/store/event-queries/deliveries.ts': 5,
   // The conditions of a list begin with the tenant; see token-conditions.
   'src/store/queries/token-sources.ts': 1,
 };
@@ -75,13 +78,15 @@ test('every query names the tenant: the rule can fail', () => {
   assert.equal(stray('db.selectFrom(table).selectAll();'), 1);
 });
 
-test('every key begins with the tenant; a key’s hash and a proxy’s address are looked up without one', () => {
+test('every key begins with the tenant, except a key’s hash, a proxy’s address and the vault’s own keys', () => {
   const others = Object.values(shapes).filter(({ key }) => key[0] !== 'tenant_id');
   assert.deepEqual(
     others.map(({ name }) => name),
-    ['api_keys', 'proxy_addresses'],
+    ['api_keys', 'proxy_addresses', 'vault_keys'],
   );
-  for (const { columns } of Object.values(shapes)) assert.ok(columns.includes('tenant_id'));
+  for (const { name, columns } of Object.values(shapes)) {
+    assert.equal(columns.includes('tenant_id'), name !== 'vault_keys', name);
+  }
   const users = (table: string) =>
     committedPaths()
       .filter((path) => /^src\/.*\.ts$/.test(path))

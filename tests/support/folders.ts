@@ -20,6 +20,7 @@ export const ranks: Ranks = {
   'open-vault.ts': 8,
   'process.ts': 9,
   'answering.ts': 10,
+  'delivering.ts': 10,
   serve: 11,
   cli: 12,
 };
@@ -69,6 +70,7 @@ export const doors: Doors = {
   'vault/tenants': ['vault/applications', 'vault/logs'],
   'vault/events': ['vault/applications', 'vault/proxies'],
   'vault/webhooks': ['vault/events'],
+  'vault/deliveries': ['vault/events', 'vault/webhooks'],
   'vault/tokenization': ['vault/token-intents', 'vault/tokens'],
   'vault/tokens': ['vault/logs', 'vault/token-intents', 'vault/token-search'],
   'http/protocol': ['http/schemas'],

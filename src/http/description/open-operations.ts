@@ -30,6 +30,7 @@ const rows: Readonly<Record<string, Row>> = {
   '/ping': { id: 'ping', responses: { 200: undefined } },
   '/healthz': { id: 'getHealth', responses: { 200: status } },
   '/readyz': { id: 'getReadiness', responses: { 200: status, 503: status } },
+  '/keys/webhooks.v1.key': { id: 'getWebhookKey', responses: { 200: text('text/plain') } },
   '/openapi.json': { id: 'getDescription', responses: { 200: json({ type: 'object' }) } },
   '/docs': { id: 'getReference', responses: { 200: text('text/html') } },
   '/metrics': { id: 'getMetrics', responses: { 200: text('text/plain') } },

@@ -1,5 +1,6 @@
 /** Every route of the service: those that ask for a key, and those that do not. */
 
+import type { WebhookKey } from '../../crypto/webhook-signatures.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { AllowList } from '../../outbound/allow-list.ts';
@@ -32,7 +33,7 @@ import { tokenListRoutes } from './token-lists.ts';
 import { tokenStreamRoutes } from './token-streams.ts';
 import { tokenizationRoutes } from './tokenization.ts';
 import { tokenRoutes } from './tokens.ts';
-import { webhookRoutes } from './webhooks.ts';
+import { webhookKeyRoutes, webhookRoutes } from './webhooks.ts';
 
 export interface RouteTools extends TokenReading {
   readonly random: Random;
@@ -43,6 +44,7 @@ export interface RouteTools extends TokenReading {
   readonly pageEnds: PageEnds;
   readonly proxies: ProxyFinder;
   readonly openEncrypted: OpenEncrypted;
+  readonly signingKey: () => Promise<WebhookKey>;
   readonly code: CodeEngine;
   readonly forward: Forward;
   readonly admitLog: AdmitLog;
@@ -80,9 +82,9 @@ export function routesOf(tools: RouteTools): Routes {
     ...logRoutes(tools),
     ...enrichmentRoutes({ ...tools, ...tools.enrichments }),
   ];
-  const probes = healthRoutes(tools);
+  const open = [...healthRoutes(tools), ...webhookKeyRoutes(tools)];
   return {
     routes,
-    openRoutes: [...probes, ...docsRoutes({ ...tools, routes, openRoutes: probes })],
+    openRoutes: [...open, ...docsRoutes({ ...tools, routes, openRoutes: open })],
   };
 }

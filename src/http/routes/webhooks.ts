@@ -1,10 +1,11 @@
 /** Routes of webhooks. */
+import type { WebhookKey } from '../../crypto/webhook-signatures.ts';
 import { createWebhook, type WebhookWriting } from '../../vault/webhooks/create.ts';
 import { listDeliveries } from '../../vault/webhooks/deliveries.ts';
 import { listEventTypes, listWebhooks, readWebhook } from '../../vault/webhooks/read.ts';
 import { redeliver, replay, testWebhook } from '../../vault/webhooks/send-again.ts';
 import { deleteWebhook, replaceWebhook, rotateSecret } from '../../vault/webhooks/update.ts';
-import { type Route, route } from '../protocol/route.ts';
+import { type OpenRoute, type Route, route } from '../protocol/route.ts';
 import { byId } from '../schemas/shared.ts';
 import {
   byDelivery,
@@ -139,5 +140,24 @@ function sending(tools: WebhookWriting): Route[] {
       handle: ({ caller, params, body }) =>
         replay(tools, caller, { id: params.id, replaying: body }),
     }),
+  ];
+}
+
+/** By which receivers learn with what to verify. @param signingKey makes the key at its first use. */
+export function webhookKeyRoutes({
+  signingKey,
+}: {
+  readonly signingKey: () => Promise<WebhookKey>;
+}): OpenRoute[] {
+  return [
+    {
+      path: '/keys/webhooks.v1.key',
+      summary: 'Retrieve the public key that verifies webhooks',
+      handle: async () => ({
+        status: 200,
+        body: (await signingKey()).publicKey,
+        mediaType: 'text/plain',
+      }),
+    },
   ];
 }

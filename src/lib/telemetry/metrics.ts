@@ -12,6 +12,9 @@ const gauges = {
   expiry_lag_seconds: 'Time since a run ended that removed all that had expired, of the latest job',
   log_export_waiting_characters: 'Log entries that wait to be written to the export',
   checkpoint_sink_waiting: 'Checkpoints that wait to be pushed',
+  webhook_deliveries_waiting:
+    'Events that wait to be delivered to a webhook, in the whole database',
+  webhook_deliveries_oldest_seconds: 'How long the oldest of them has waited',
   disk_free_bytes: 'Room for the data directory, as far as the process may use it',
   disk_size_bytes: 'Size of the file system of the data directory',
   certificate_end_timestamp_seconds: 'When the TLS certificate ends, as a Unix time',
@@ -26,14 +29,14 @@ export interface Exposition {
 }
 
 export interface Metrics
-  extends Pick<ThreadMetrics, 'count' | 'request' | 'proxyCall' | 'reactorCall'> {
+  extends Pick<ThreadMetrics, 'count' | 'request' | 'proxyCall' | 'reactorCall' | 'delivery'> {
   expose(): Promise<Exposition>;
 }
 
 /** Counts of a process. */
 export interface ProcessMetrics extends Metrics, ThreadMetrics {
   /** From now on exposes the sum of what itself and others count. */
-  add(others: () => Promise<readonly Counts[]>): void;
+  add(more: () => Promise<readonly Counts[]>): void;
   /** Shown from now on where `read` gives a number; it is asked for each exposition. */
   watch(name: GaugeName, read: () => number | undefined | Promise<number | undefined>): void;
   /** @param at in milliseconds since 1970. */
@@ -51,11 +54,11 @@ export function createMetrics(): ProcessMetrics {
     labelNames: ['name'],
     registers,
   });
-  let others = async (): Promise<readonly Counts[]> => [];
+  const others: (() => Promise<readonly Counts[]>)[] = [];
   return {
     ...own,
     add: (more) => {
-      others = more;
+      others.push(more);
     },
     watch: (name, read) => {
       new Gauge({
@@ -71,7 +74,8 @@ export function createMetrics(): ProcessMetrics {
     },
     jobSucceeded: (job, at) => successes.set({ name: job }, at / second),
     expose: async () => {
-      const counted = sumOf([await own.counts(), ...(await others())]);
+      const added = await Promise.all(others.map((more) => more()));
+      const counted = sumOf([await own.counts(), ...added.flat()]);
       const texts = [await ofProcess.metrics(), await counted.metrics()];
       return { text: texts.join(''), mediaType: ofProcess.contentType };
     },

@@ -24,6 +24,7 @@ const counters = {
   integrity_failures: 'Refusals because of stored rows that are not as the vault wrote them',
   job_failures: 'Runs of background jobs that failed and will be tried again',
   thread_restarts: 'Answering threads that ended unasked and were replaced',
+  delivery_failures: 'Times that work on deliveries to webhooks failed in the vault itself',
   trace_spans_lost: 'Spans that were not delivered to the trace collector',
 } as const;
 
@@ -45,6 +46,13 @@ export interface ProxyCallFacts {
   readonly seconds: number;
 }
 
+export interface DeliveryFacts {
+  /** Its id. */
+  readonly webhook: string;
+  /** `retried`: the attempt failed, and another one follows. */
+  readonly outcome: 'delivered' | 'retried' | 'failed';
+}
+
 export interface ReactorCallFacts {
   readonly reactor: string;
   readonly outcome: 'completed' | 'failed';
@@ -58,6 +66,8 @@ export interface ThreadMetrics {
   count(name: CounterName, times?: number): void;
   request(facts: RequestFacts): void;
   proxyCall(facts: ProxyCallFacts): void;
+  /** An attempt to deliver an event is over. */
+  delivery(facts: DeliveryFacts): void;
   reactorCall(facts: ReactorCallFacts): void;
   /** A group of changes was committed. */
   group(group: ObservedGroup): void;
@@ -91,6 +101,12 @@ export function createThreadMetrics(): ThreadMetrics {
     buckets: callBuckets,
     registers,
   });
+  const deliveries = new Counter({
+    name: 'strongroom_webhook_attempts_total',
+    help: 'Attempts to deliver an event to a webhook, by what came of them',
+    labelNames: ['webhook', 'outcome'],
+    registers,
+  });
   const runs = new Histogram({
     name: 'strongroom_reactor_call_duration_seconds',
     help: 'Time that the code of a reactor took, with its wait for a process',
@@ -111,6 +127,7 @@ export function createThreadMetrics(): ThreadMetrics {
       durations.observe({ method, route, status }, seconds),
     proxyCall: ({ proxy, status, seconds }) =>
       calls.observe({ proxy, status: classOf(status) }, seconds),
+    delivery: ({ webhook, outcome }) => deliveries.inc({ webhook, outcome }),
     reactorCall: ({ reactor, outcome, seconds }) => runs.observe({ reactor, outcome }, seconds),
     group: groupObserver(registers),
     watchStore: (state) => watchStore(registers, state),

@@ -1,7 +1,14 @@
 /** A lane: turns the changes of concurrent requests into groups, one commit each. */
 
 import type { Backlog, OnGroup } from '../../lib/telemetry/store-work.ts';
-import { type Change, type FlatChange, flatten, type Outcome } from '../change.ts';
+import {
+  type Bookkeeping,
+  type Change,
+  type FlatChange,
+  flatten,
+  flattenBookkeeping,
+  type Outcome,
+} from '../change.ts';
 import { unavailable } from '../unavailable.ts';
 import { monotonicMs, type Pending, Queue, waitedMs, waitMsMax, weightOf } from './queue.ts';
 
@@ -17,6 +24,7 @@ export type CommitGroup = (
 export interface Lane {
   /** Rejects with `overloaded` when too much waits already, with `unavailable` once closed. */
   commit(change: Change): Promise<Outcome>;
+  record(work: Bookkeeping): Promise<Outcome>;
   readonly backlog: Backlog;
   /** Accepts nothing more, and resolves once nothing accepted is waiting. */
   close(): Promise<void>;
@@ -83,17 +91,21 @@ export function createLane(
     scheduled = true;
   }
 
+  function wait(flat: () => FlatChange): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      if (closed) throw unavailable('the store is closed');
+      const change = flat();
+      const giveUpAt = monotonicMs() + waitMsMax;
+      accept({ change, weight: weightOf(change), giveUpAt, resolve, reject });
+    });
+  }
+
   return {
     get backlog() {
       return queue.backlog;
     },
-    commit: (change) =>
-      new Promise((resolve, reject) => {
-        if (closed) throw unavailable('the store is closed');
-        const flat = flatten(change);
-        const giveUpAt = monotonicMs() + waitMsMax;
-        accept({ change: flat, weight: weightOf(flat), giveUpAt, resolve, reject });
-      }),
+    commit: (change) => wait(() => flatten(change)),
+    record: (work) => wait(() => flattenBookkeeping(work)),
     close: async () => {
       closed = true;
       if (queue.isEmpty && running === 0) return;

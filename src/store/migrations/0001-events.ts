@@ -11,6 +11,12 @@ export function events({
   strict,
 }: ColumnTypes): string[] {
   return [
+    `create table vault_keys (
+      name ${text} not null,
+      private_key ${bytes} not null,
+      created_at ${integer} not null,
+      constraint vault_keys_key primary key (name)
+    ) ${strict}`,
     `create table webhooks (
       tenant_id ${text} not null,
       webhook_id ${text} not null,
@@ -69,7 +75,7 @@ export function events({
       attempts ${text} not null,
       constraint deliveries_key primary key (tenant_id, webhook_id, delivery_id)
     ) ${strict}`,
-    "create index deliveries_due on deliveries (tenant_id, due_at) where state = 'waiting'",
+    "create index deliveries_due on deliveries (tenant_id, webhook_id, due_at) where state = 'waiting'",
     // For webhooks that want the events of an entity in their order.
     `create index deliveries_in_order on deliveries (tenant_id, webhook_id, entity_id, sequence)
       where state = 'waiting'`,

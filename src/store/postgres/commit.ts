@@ -173,6 +173,6 @@ function independentGroups(changes: readonly FlatChange[]): FlatChange[][] {
 function keyOf({ table, action, values }: RowOperation): readonly SqlValue[] {
   const { key, columns } = shapes[table];
   if (action === 'clear') return values;
-  if (action === 'remove') return values.slice(0, key.length);
+  if (action === 'remove' || action === 'amend') return values.slice(0, key.length);
   return key.map((column) => values[columns.indexOf(column)] ?? null);
 }

@@ -145,6 +145,7 @@ function createEngine(
     select,
     scan: select,
     commit: (change) => lane.commit(change),
+    record: (work) => lane.record(work),
     state: () => {
       const { totalCount, idleCount: idle, waitingCount: waiting } = pool;
       return { backlog: lane.backlog, pool: { busy: totalCount - idle, idle, waiting } };

@@ -1,5 +1,6 @@
 /** The one statement that commits a group on PostgreSQL: the rows of all its changes by table and action. */
 import type { Continuation } from '../../lib/log-chain/chain.ts';
+import { amendedParts } from '../amendments.ts';
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
 import type { ColumnKind } from '../columns.ts';
 import { kindsOf, storedForm } from '../stored-form.ts';
@@ -212,6 +213,15 @@ function bodyOf({ action, table, columns }: StatementPart, source: string): stri
     return `update ${table} t set ${assignments.join(', ')}
       from ${source} as n (${columns.join(', ')})
       where ${same.join(' and ')} and t.version = n.version - 1 returning 1`;
+  }
+  if (action === 'amend') {
+    const parts = amendedParts(table);
+    const assignments = parts.filter(({ isCondition }) => !isCondition);
+    const conditions = parts.filter(({ isCondition }) => isCondition);
+    const are = conditions.map((one) => `t.${one.column} is not distinct from n.${one.value}`);
+    const same = [...key.map((column) => `t.${column} = n.${column}`), ...are];
+    return `update ${table} t set ${assignments.map((one) => `${one.column} = n.${one.value}`).join(', ')}
+      from ${source} as n (${columns.join(', ')}) where ${same.join(' and ')} returning 1`;
   }
   const same = columns.map((column) => `t.${column} = n.${column}`);
   return `delete from ${table} t using ${source} as n (${columns.join(', ')})

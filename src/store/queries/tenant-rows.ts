@@ -15,8 +15,11 @@ import {
 } from '../tables.ts';
 import { storedIn } from './stored.ts';
 
-/** The log and what proves it outlive their tenant, whose own row says that it is deleted. */
-const kept: readonly Table[] = ['tenants', 'logs', 'checkpoints', 'log_removals'];
+/**
+ * The log and what proves it outlive their tenant, whose own row says that it is deleted. Keys of the vault are
+ * no tenant's.
+ */
+const kept: readonly Table[] = ['tenants', 'logs', 'checkpoints', 'log_removals', 'vault_keys'];
 
 export const purgedTables: readonly Table[] = (Object.keys(shapes) as Table[]).filter(
   (table) => !kept.includes(table),

@@ -104,6 +104,7 @@ function createEngine({
       return readRows((await scanner.scan({ sql, parameters: parameters as SqlValue[] })) as R[]);
     },
     commit: (change) => lane.commit(change),
+    record: (work) => lane.record(work),
     state: () => ({ backlog: lane.backlog }),
     ping: async () => {
       snapshots.read(() => statementOf('select 1').get());

@@ -7,6 +7,7 @@ import { chainBlock, type LogBlock } from '../../lib/log-chain/block.ts';
 import { type Continuation, LogChain } from '../../lib/log-chain/chain.ts';
 import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
 import { pooledRandom } from '../../lib/random.ts';
+import { amendedParts } from '../amendments.ts';
 import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
 import { storedValues } from '../stored-form.ts';
@@ -62,6 +63,15 @@ function sqlOf(table: Table, action: RowOperation['action']): string {
     const same = key.map((column) => `${column} = ${at(column)}`);
     return `update ${table} set ${assignments.join(', ')}
       where ${same.join(' and ')} and version = ${at('version')} - 1`;
+  }
+  if (action === 'amend') {
+    const parts = amendedParts(table);
+    const assignments = parts.filter(({ isCondition }) => !isCondition);
+    const conditions = parts.filter(({ isCondition }) => isCondition);
+    const at = (value: string) => `?${columnsOf(table, action).indexOf(value) + 1}`;
+    return `update ${table} set ${assignments.map((one) => `${one.column} = ${at(one.value)}`).join(', ')}
+      where ${key.map((column) => `${column} = ${at(column)}`).join(' and ')}
+      and ${conditions.map((one) => `${one.column} is ${at(one.value)}`).join(' and ')}`;
   }
   const named = columnsOf(table, action).map((column) => `${column} = ?`);
   // By itself SQLite would rather go through all of the tenant's rows, in the order of their key.

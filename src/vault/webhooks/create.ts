@@ -1,5 +1,5 @@
 /** Creating a webhook, with the secret that signs what is sent to it. */
-import { newWebhookSecret } from '../../crypto/webhook-secret.ts';
+import { newWebhookSecret } from '../../crypto/webhook-signatures.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { newUuid, type WebhookId } from '../../lib/ids.ts';

@@ -1,5 +1,5 @@
 /** Changing a webhook: replaced as a whole, given another secret, or deleted. */
-import { newWebhookSecret } from '../../crypto/webhook-secret.ts';
+import { newWebhookSecret } from '../../crypto/webhook-signatures.ts';
 import { day, type Instant } from '../../lib/clock.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf, type Fact } from '../../rules/log-entries.ts';

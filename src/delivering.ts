@@ -1,0 +1,71 @@
+/** What the thread that delivers events to webhooks has of its own: its connections, and what it remembers. */
+import { setTimeout as timeout } from 'node:timers/promises';
+import type { Config } from './config.ts';
+import { reasonOf } from './lib/errors.ts';
+import { createTimedUuids } from './lib/ids.ts';
+import type { Metrics } from './lib/telemetry/metrics.ts';
+import { createRareWarning } from './lib/telemetry/rare-warning.ts';
+import { createForward } from './outbound/forward.ts';
+import type { Process } from './process.ts';
+import { createAttemptSlots } from './vault/deliveries/attempt-slots.ts';
+import { type Deliverer, startDeliverer } from './vault/deliveries/deliverer.ts';
+import { createLeases } from './vault/deliveries/leases.ts';
+import { createMessages } from './vault/deliveries/message.ts';
+import { createNames } from './vault/deliveries/names.ts';
+import { createRecentEnvelopes } from './vault/deliveries/prepare.ts';
+import { createSigningKey } from './vault/deliveries/signing-key.ts';
+import { createWebhooksOf } from './vault/deliveries/webhooks-of.ts';
+
+/** Attempts under way at once, to all receivers together: as many as a thousand that hang for 15 seconds each. */
+const attemptsOfAllMax = 1_024;
+
+/** The attempts themselves are limited before they come here. */
+const limits = {
+  placeMax: attemptsOfAllMax,
+  partitionMax: attemptsOfAllMax,
+  totalMax: attemptsOfAllMax,
+  waitingMax: 1,
+  waitingOfPartitionMax: 1,
+};
+
+export interface DeliveringTools
+  extends Pick<Process, 'store' | 'tenants' | 'rootKey' | 'clock' | 'random' | 'log'> {
+  readonly metrics: Pick<Metrics, 'count' | 'delivery'>;
+  /** The name of this server in leases, made at its start. */
+  readonly holder: string;
+  /** The release. */
+  readonly version: string;
+}
+
+export function createDelivering(
+  tools: DeliveringTools,
+  config: Pick<Config, 'outbound' | 'headerPrefixes'>,
+): Deliverer {
+  const { store, clock, random, metrics, log, version, holder } = tools;
+  const { headerPrefixes } = config;
+  const onAltered = () => metrics.count('integrity_failures');
+  const warn = createRareWarning('events were not delivered yet; they are tried again', {
+    log,
+    clock,
+  });
+  const signingKey = createSigningKey(tools);
+  return startDeliverer({
+    ...tools,
+    leases: createLeases({ store, clock, holder }),
+    newDeliveryId: createTimedUuids(random),
+    webhooksOf: createWebhooksOf({ store, clock, onAltered }),
+    withNames: createNames({ store, clock }),
+    forward: createForward(config.outbound, limits),
+    signMessage: createMessages({ key: signingKey, clock, headerPrefixes, version }),
+    recent: createRecentEnvelopes(clock),
+    slots: createAttemptSlots(attemptsOfAllMax),
+    onAttempt: (webhook, outcome) => metrics.delivery({ webhook, outcome }),
+    onAltered,
+    onFailure: (error) => {
+      metrics.count('delivery_failures');
+      log.debug('events were not delivered', { reason: reasonOf(error) });
+      warn(1);
+    },
+    pause: (ms, signal) => timeout(ms, undefined, { signal }).catch(() => undefined),
+  });
+}

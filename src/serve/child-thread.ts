@@ -1,0 +1,52 @@
+/** One thread of the process, from its side: one that answers requests, or the one that delivers events. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { second } from '../lib/clock.ts';
+import type { Counts } from '../lib/telemetry/metrics.ts';
+import { createLine, type Line } from './line.ts';
+import type { ProcessCalls, ThreadCalls } from './messages.ts';
+
+export interface Thread {
+  readonly line: Line<ThreadCalls>;
+  /** What it had counted when it was last asked. */
+  counts: Counts;
+  /** Resolves when it has ended, with the error that ended it where there was one. */
+  readonly ended: Promise<unknown>;
+  terminate(): Promise<unknown>;
+}
+
+type ThreadName = 'answering' | 'delivering';
+
+const files: Readonly<Record<ThreadName, string>> = {
+  answering: './thread',
+  delivering: './delivering-thread',
+};
+
+/** @param serve makes what the thread may ask for, and frees what it holds when it has ended. */
+export function startThread(
+  name: ThreadName,
+  serve: (ended: Promise<unknown>) => ProcessCalls,
+): Thread {
+  const file = `${files[name]}${import.meta.url.slice(-3)}`;
+  const worker = new Worker(new URL(file, import.meta.url), { name });
+  let failure: unknown = new Error(`the ${name} thread ended`);
+  worker.on('error', (error) => {
+    failure = error;
+  });
+  const ended = new Promise<unknown>((resolve) => {
+    worker.on('exit', () => resolve(failure));
+  });
+  const line = createLine<ThreadCalls, ProcessCalls>(worker, serve(ended));
+  void ended.then(() => line.end(failure instanceof Error ? failure : new Error('it failed')));
+  return { line, counts: [], ended, terminate: () => worker.terminate() };
+}
+
+/** A thread that does not say what it counted by then is shown as it was. */
+const countsMsMax = second;
+
+export async function countsOf(thread: Thread): Promise<Counts> {
+  const late = pause(countsMsMax, undefined, { ref: false });
+  const counts = thread.line.call('counts', undefined).catch(() => undefined);
+  thread.counts = (await Promise.race([counts, late])) ?? thread.counts;
+  return thread.counts;
+}

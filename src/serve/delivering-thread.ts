@@ -1,0 +1,40 @@
+/** The code of the thread that delivers events to webhooks: it starts when it is asked to, and so it stops. */
+import assert from 'node:assert/strict';
+import { parentPort } from 'node:worker_threads';
+import { createDelivering } from '../delivering.ts';
+import { version } from '../lib/telemetry/version.ts';
+import { createLine, type Line } from './line.ts';
+import type { ProcessCalls, ThreadCalls, ThreadData } from './messages.ts';
+import { openRemote } from './remote.ts';
+
+async function prepare(line: Line<ProcessCalls>, data: ThreadData) {
+  const remote = await openRemote(line, data);
+  const { leaseHolder: holder } = data;
+  assert(holder !== undefined, 'a server has a name');
+  const deliverer = createDelivering({ ...remote, holder, version }, data.config);
+  return { remote, deliverer };
+}
+
+function run(): void {
+  assert(parentPort, 'a delivering thread has a parent');
+  let preparing: ReturnType<typeof prepare> | undefined;
+  const prepared = () => {
+    assert(preparing, 'the process prepares a thread first');
+    return preparing;
+  };
+  const line: Line<ProcessCalls> = createLine<ProcessCalls, ThreadCalls>(parentPort, {
+    prepare: async (data) => {
+      preparing = prepare(line, data);
+      await preparing;
+    },
+    listen: () => assert.fail('it does not listen'),
+    counts: async () => (await prepared()).remote.counts(),
+    stop: async () => {
+      const { deliverer, remote } = await prepared();
+      await deliverer.stop();
+      await remote.close();
+    },
+  });
+}
+
+run();

@@ -1,0 +1,19 @@
+/** What the threads of a process are made of. */
+import assert from 'node:assert/strict';
+import type { Config } from '../config.ts';
+import { systemClock } from '../lib/clock.ts';
+import { SharedClock } from '../lib/shared-clock.ts';
+import type { Process } from '../process.ts';
+import type { ThreadData } from './messages.ts';
+
+export function threadDataOf(
+  { rootKey, clock, store }: Process,
+  config: Config,
+  requestTimeoutMs?: number,
+): ThreadData {
+  const memory = clock instanceof SharedClock ? clock.memory : undefined;
+  assert(memory || clock === systemClock, 'threads share no other clock');
+  // What only the process needs stays there: what opens the vault, and what does not cross.
+  const { rootKey: _key, bootstrap: _bootstrap, checkpointSink: _sink, ...rest } = config;
+  return { config: rest, rootKey, epochs: store.epochs.memory, clock: memory, requestTimeoutMs };
+}

@@ -1,0 +1,179 @@
+/** Queries about what is to be delivered: which tenants and webhooks something waits for, and what is due. */
+import { sql } from 'kysely';
+import type { Instant } from '../../lib/clock.ts';
+import type { DeliveryId, EventId, TenantId, WebhookId } from '../../lib/ids.ts';
+import { storedId, storedIn, storedTenant } from '../queries/stored.ts';
+import type { Query } from '../store.ts';
+import type { Key, Row } from '../tables.ts';
+
+/** The tenants that have webhooks. */
+export const tenantsWithWebhooks: Query<{ readonly tenant_id: TenantId }> = (db) =>
+  db.selectFrom('webhooks').select('tenant_id').distinct();
+
+/** Whether there is any webhook. */
+export const anyWebhook: Query<{ readonly webhook_id: WebhookId }> = (db) =>
+  db.selectFrom('webhooks').select('webhook_id').limit(1);
+
+/** The tenants of events that wait to be dispatched; of tenants that were not asked for before, null. */
+export const tenantsWithEvents: Query<{ readonly tenant_id: TenantId | null }> = (db) =>
+  db
+    .selectFrom('events')
+    .select('tenant_id')
+    .where(sql<boolean>`sequence is null`)
+    .groupBy('tenant_id');
+
+/** A webhook for which something waits, and since when or until when. */
+export interface Waiting {
+  readonly tenant_id: TenantId | null;
+  readonly webhook_id: WebhookId;
+  /** Of the delivery that is due first. */
+  readonly due_at: Instant;
+}
+
+const nextOf = (
+  column: string,
+) => sql`(select ${sql.ref(column)} from deliveries where state = 'waiting'
+  and (tenant_id, webhook_id) > (w.tenant_id, w.webhook_id)
+  order by tenant_id, webhook_id, due_at limit 1)`;
+
+/** Jumps from webhook to webhook in the index, however much waits for each. */
+export const webhooksWithWaiting: Query<Waiting> = (db) => ({
+  compile: () =>
+    sql<Waiting>`with recursive w (tenant_id, webhook_id, due_at) as (
+      select * from (select tenant_id, webhook_id, due_at from deliveries where state = 'waiting'
+        order by tenant_id, webhook_id, due_at limit 1) first
+      union all
+      select ${nextOf('tenant_id')}, ${nextOf('webhook_id')}, ${nextOf('due_at')}
+        from w where w.tenant_id is not null)
+    select tenant_id, webhook_id, due_at from w where tenant_id is not null`.compile(db),
+});
+
+export interface DueDeliveries {
+  readonly tenant: TenantId;
+  readonly webhook: WebhookId;
+  readonly now: Instant;
+  /** Of one entity none is given before those with a smaller sequence are over. */
+  readonly ordered: boolean;
+  readonly limit: number;
+}
+
+/** What is due, those first that were due first. */
+export function dueDeliveries({
+  tenant,
+  webhook,
+  now,
+  ordered,
+  limit,
+}: DueDeliveries): Query<Row<'deliveries'>> {
+  return (db) => {
+    const due = db
+      .selectFrom('deliveries as d')
+      .selectAll()
+      .where('d.tenant_id', '=', storedTenant(tenant))
+      .where('d.webhook_id', '=', storedIn<WebhookId>('deliveries', 'webhook_id', webhook))
+      // As a word, not as a parameter, or neither engine knows that its index has them all.
+      .where(sql<boolean>`d.state = 'waiting'`)
+      .where('d.due_at', '<=', now)
+      .orderBy('d.due_at')
+      .limit(limit);
+    if (!ordered) return due;
+    return due.where(
+      sql<boolean>`not exists (select 1 from deliveries e where e.tenant_id = d.tenant_id
+        and e.webhook_id = d.webhook_id and e.entity_id = d.entity_id and e.state = 'waiting'
+        and e.sequence < d.sequence)`,
+    );
+  };
+}
+
+export interface Backlog {
+  readonly waiting: number;
+  readonly oldest: Instant | null;
+}
+
+/** Of all tenants together: deliveries that wait, for their first attempt or for another. */
+export const deliveriesWaiting: Query<Backlog> = (db) =>
+  db
+    .selectFrom('deliveries')
+    .select(sql<number>`count(*)`.as('waiting'))
+    .select(sql<Instant | null>`min(created_at)`.as('oldest'))
+    .where(sql<boolean>`state = 'waiting'`);
+
+/** The same of events that were not dispatched. */
+export const eventsWaiting: Query<Backlog> = (db) =>
+  db
+    .selectFrom('events')
+    .select(sql<number>`count(*)`.as('waiting'))
+    .select(sql<Instant | null>`min(created_at)`.as('oldest'))
+    .where(sql<boolean>`sequence is null`);
+
+interface Before<I> {
+  readonly tenant: TenantId;
+  /** Exclusive. */
+  readonly until: I;
+  readonly limit: number;
+}
+
+/** Made before that, whatever became of them. */
+export function deliveriesBefore({
+  tenant,
+  until,
+  limit,
+}: Before<DeliveryId>): Query<Key<'deliveries'>> {
+  return (db) =>
+    db
+      .selectFrom('deliveries')
+      .select(['tenant_id', 'webhook_id', 'delivery_id'])
+      .where('tenant_id', '=', storedTenant(tenant))
+      .where('delivery_id', '<', storedId(until))
+      .limit(limit);
+}
+
+export function eventsBefore({ tenant, until, limit }: Before<EventId>): Query<Key<'events'>> {
+  return (db) =>
+    db
+      .selectFrom('events')
+      .select(['tenant_id', 'event_id'])
+      .where('tenant_id', '=', storedTenant(tenant))
+      .where('event_id', '<', storedId(until))
+      .limit(limit);
+}
+
+/** Of entities that are gone since. */
+export function sequencesEndedBefore({
+  tenant,
+  until,
+  limit,
+}: Before<Instant>): Query<Key<'event_sequences'>> {
+  return (db) =>
+    db
+      .selectFrom('event_sequences')
+      .select(['tenant_id', 'entity', 'entity_id'])
+      .where('tenant_id', '=', storedTenant(tenant))
+      .where('ended_at', '<', until)
+      .limit(limit);
+}
+
+/** The webhooks that have deliveries, also those that are gone. */
+export function webhooksWithDeliveries(
+  tenant: TenantId,
+): Query<{ readonly webhook_id: WebhookId }> {
+  return (db) =>
+    db
+      .selectFrom('deliveries')
+      .select('webhook_id')
+      .distinct()
+      .where('tenant_id', '=', storedTenant(tenant));
+}
+
+export function deliveriesOf(
+  { tenant, webhook }: Pick<DueDeliveries, 'tenant' | 'webhook'>,
+  limit: number,
+): Query<Key<'deliveries'>> {
+  return (db) =>
+    db
+      .selectFrom('deliveries')
+      .select(['tenant_id', 'webhook_id', 'delivery_id'])
+      .where('tenant_id', '=', storedTenant(tenant))
+      .where('webhook_id', '=', storedId(webhook))
+      .limit(limit);
+}

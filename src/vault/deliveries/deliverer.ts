@@ -1,0 +1,169 @@
+/** Delivering: finds whose events wait, dispatches them, and keeps every webhook that something waits for busy. */
+import { type Clock, type Instant, second } from '../../lib/clock.ts';
+import type { TenantId, WebhookId } from '../../lib/ids.ts';
+import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import {
+  tenantsWithEvents,
+  tenantsWithWebhooks,
+  webhooksWithWaiting,
+} from '../../store/event-queries/deliveries.ts';
+import { storedTenant } from '../../store/queries/stored.ts';
+import type { Store } from '../../store/store.ts';
+import { type DispatchTools, dispatch, dispatchMax } from './dispatch.ts';
+import type { Leases } from './leases.ts';
+import { createReceiver, type Receiver, type ReceiverTools } from './receiver.ts';
+
+/**
+ * Without a nudge: for what other servers committed, or left when they were killed, and what is due again. A commit
+ * of this process is noticed at once.
+ */
+export const lookEveryMs = 3 * second;
+
+/** Between two looks, so that what is committed one by one is dispatched together. */
+const pauseMs = 10;
+
+/** How long attempts under way may take once the process stops. */
+const stopMsMax = 2 * second;
+
+export interface DelivererTools
+  extends Omit<ReceiverTools, 'isHeld' | 'onRetry' | 'aborted'>,
+    DispatchTools {
+  readonly store: Store;
+  readonly tenants: Tenants;
+  readonly clock: Clock;
+  readonly leases: Leases;
+  /** Passes that time, or less when the signal is aborted. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+export interface Deliverer {
+  /** Resolves once all attempts are over and settled, or were given up. */
+  stop(): Promise<void>;
+}
+
+export function startDeliverer(tools: DelivererTools): Deliverer {
+  const { store, tenants, clock, leases, pause, onFailure } = tools;
+  const { epochs } = store;
+  const stopping = new AbortController();
+  const aborting = new AbortController();
+  const receivers = new Map<string, Receiver & { readonly tenant: TenantId }>();
+  /** When the next delivery that failed is due. */
+  let retryAt: Instant | undefined;
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let deliveriesSeen = epochs.now('deliveries');
+
+  const receiverTools: ReceiverTools = {
+    ...tools,
+    isHeld: (tenant) => leases.isHeld(tenant),
+    onRetry: (at) => {
+      retryAt = at < (retryAt ?? at + 1) ? at : retryAt;
+    },
+    aborted: aborting.signal,
+  };
+
+  function nudge(tenant: TenantId, webhook: WebhookId): void {
+    if (stopping.signal.aborted) return;
+    const name = `${tenant} ${webhook}`;
+    let receiver = receivers.get(name);
+    if (receiver === undefined) {
+      const own = createReceiver(receiverTools, { tenant, webhook }, () => receivers.delete(name));
+      receiver = { ...own, tenant };
+      receivers.set(name, receiver);
+    }
+    receiver.nudge();
+  }
+
+  async function dispatchAll(tenant: Tenant): Promise<void> {
+    for (let events = dispatchMax; events === dispatchMax && !stopping.signal.aborted; ) {
+      const dispatched = await dispatch(tools, tenant, await tools.webhooksOf(tenant));
+      ({ events } = dispatched);
+      for (const webhook of dispatched.webhooks) nudge(tenant.id, webhook);
+    }
+  }
+
+  async function serve(id: TenantId, work: (tenant: Tenant) => Promise<void>): Promise<void> {
+    try {
+      const tenant = await tenants.find(id);
+      if (tenant && (await leases.hold(id))) await work(tenant);
+    } catch (error) {
+      onFailure(error);
+    }
+  }
+
+  /** Database rows name a tenant by a number, which is known once it was asked for. */
+  async function learnTenants(): Promise<void> {
+    for (const { tenant_id } of await store.select(tenantsWithWebhooks)) storedTenant(tenant_id);
+  }
+
+  async function lookForEvents(): Promise<void> {
+    const found = await store.select(tenantsWithEvents);
+    await Promise.all(found.flatMap(({ tenant_id: id }) => (id ? [serve(id, dispatchAll)] : [])));
+  }
+
+  /** What is due again, what callers asked to be sent again, and what a server left that is gone. */
+  async function lookForDeliveries(): Promise<void> {
+    retryAt = undefined;
+    lookedAt = performance.now();
+    deliveriesSeen = epochs.now('deliveries');
+    const now = clock.now();
+    const waiting = await store.select(webhooksWithWaiting);
+    const due = new Map<TenantId, WebhookId[]>();
+    for (const { tenant_id, webhook_id, due_at } of waiting) {
+      if (tenant_id === null) continue;
+      if (due_at > now) receiverTools.onRetry(due_at);
+      else due.set(tenant_id, [...(due.get(tenant_id) ?? []), webhook_id]);
+    }
+    await Promise.all(
+      [...due].map(([id, webhooks]) =>
+        serve(id, async () => {
+          for (const webhook of webhooks) nudge(id, webhook);
+        }),
+      ),
+    );
+  }
+
+  async function renewLeases(): Promise<void> {
+    const busy = new Set([...receivers.values()].map(({ tenant }) => tenant));
+    for (const tenant of busy) await leases.hold(tenant);
+  }
+
+  function isLookDue(): boolean {
+    const isRetryDue = retryAt !== undefined && clock.now() >= retryAt;
+    const isLongAgo = performance.now() - lookedAt >= lookEveryMs;
+    return isLongAgo || isRetryDue || epochs.now('deliveries') !== deliveriesSeen;
+  }
+
+  async function look(): Promise<void> {
+    if (isLookDue()) {
+      await learnTenants();
+      await renewLeases();
+      await lookForDeliveries();
+    }
+    await lookForEvents();
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const seen = epochs.now('events');
+      await look().catch(onFailure);
+      await pause(pauseMs, stopping.signal);
+      const retryMs = retryAt === undefined ? lookEveryMs : retryAt - clock.now();
+      await epochs.change('events', seen, Math.max(1, Math.min(retryMs, lookEveryMs)));
+    }
+  }
+
+  const running = run();
+  return {
+    stop: async () => {
+      stopping.abort();
+      epochs.advance('events');
+      await running;
+      const stopped = Promise.all([...receivers.values()].map((receiver) => receiver.stop()));
+      const done = new AbortController();
+      void pause(stopMsMax, done.signal).then(() => aborting.abort());
+      await stopped;
+      done.abort();
+      await leases.release();
+    },
+  };
+}

@@ -1,0 +1,111 @@
+/** Dispatching: an event gets its place among those of its entity, and a delivery to each webhook that wants it. */
+import type { Clock, Instant } from '../../lib/clock.ts';
+import type { DeliveryId, WebhookId } from '../../lib/ids.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import type { Amendment } from '../../store/amendments.ts';
+import { undispatchedEvents } from '../../store/event-queries/events.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { deliveryRow } from '../events/delivery-row.ts';
+import { sequenceProof } from '../events/event-row.ts';
+import { eventTypes, parseEventType } from '../events/types.ts';
+import type { Webhook } from './webhooks-of.ts';
+
+/** Events that are dispatched in one transaction. */
+export const dispatchMax = 500;
+
+export interface DispatchTools {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly newDeliveryId: (at: Instant) => DeliveryId;
+}
+
+export interface Dispatched {
+  readonly events: number;
+  /** For which there is something to deliver now. */
+  readonly webhooks: ReadonlySet<WebhookId>;
+}
+
+/**
+ * Dispatches the events of a tenant that were committed first, all of them or, where another server was faster,
+ * none. An event follows whatever was known when it came about, so sequences are given in that order.
+ */
+export async function dispatch(
+  { store, clock, newDeliveryId }: DispatchTools,
+  tenant: Tenant,
+  webhooks: readonly Webhook[],
+): Promise<Dispatched> {
+  const events = await store.select(undispatchedEvents({ tenant: tenant.id, limit: dispatchMax }));
+  if (events.length === 0) return { events: 0, webhooks: new Set() };
+  const now = clock.now();
+  const sequences = await openSequences(store, events);
+  const deliveries: Row<'deliveries'>[] = [];
+  const numbered = events.map((event) => {
+    const sequence = sequences.next(event);
+    for (const webhook of webhooks) {
+      if (!webhook.wants(event.type)) continue;
+      deliveries.push(
+        deliveryRow(event, { id: newDeliveryId(now), webhook: webhook.id, sequence, now }),
+      );
+    }
+    const { tenant_id, event_id } = event;
+    const proof = sequenceProof(tenant, { event_id, sequence });
+    return { tenant_id, event_id, sequence, proof, was_sequence: null };
+  });
+  const { conflict } = await store.record({
+    insert: { deliveries, event_sequences: sequences.inserted() },
+    amend: { events: numbered, event_sequences: sequences.amended() },
+  });
+  if (conflict !== undefined) return { events: 0, webhooks: new Set() };
+  return { events: events.length, webhooks: new Set(deliveries.map((row) => row.webhook_id)) };
+}
+
+type Event = Row<'events'>;
+type Sequence = Row<'event_sequences'>;
+
+interface Sequences {
+  next(event: Event): number;
+  inserted(): readonly Sequence[];
+  amended(): readonly Amendment<'event_sequences'>[];
+}
+
+/** As they are stored for the entities of the events, and as they will be. */
+async function openSequences(store: Store, events: readonly Event[]): Promise<Sequences> {
+  const keys = new Map(events.map((event) => [textOf(event), keyOf(event)]));
+  const stored = new Map<string, Sequence | undefined>();
+  await Promise.all(
+    [...keys].map(async ([text, key]) => {
+      stored.set(text, await store.get('event_sequences', key));
+    }),
+  );
+  const latest = new Map<string, Sequence>();
+  return {
+    next: (event) => {
+      const text = textOf(event);
+      const last = ((latest.get(text) ?? stored.get(text))?.last ?? 0) + 1;
+      const ends = typeOf(event)?.ends === true;
+      latest.set(text, { ...keyOf(event), last, ended_at: ends ? event.created_at : null });
+      return last;
+    },
+    inserted: () => [...latest].flatMap(([text, row]) => (stored.get(text) ? [] : [row])),
+    amended: () =>
+      [...latest].flatMap(([text, row]) => {
+        const before = stored.get(text);
+        return before ? [{ ...row, was_last: before.last }] : [];
+      }),
+  };
+}
+
+function keyOf(event: Event): Pick<Sequence, 'tenant_id' | 'entity' | 'entity_id'> {
+  const { tenant_id, entity_id, type } = event;
+  return { tenant_id, entity: typeOf(event)?.entity ?? type, entity_id };
+}
+
+function textOf(event: Event): string {
+  return `${typeOf(event)?.entity ?? event.type} ${event.entity_id}`;
+}
+
+function typeOf({ type }: Event) {
+  const known = parseEventType(type);
+  return known && eventTypes[known];
+}

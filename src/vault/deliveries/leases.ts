@@ -1,0 +1,77 @@
+/** Leases: of several servers on one database, one at a time delivers the events of a tenant. */
+import { type Clock, type Instant, instantAfter, second } from '../../lib/clock.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+
+/** A server that was killed is followed by another one after that. */
+export const leaseMs = 20 * second;
+
+/** A lease is renewed once less than that is left of it. */
+const renewalMs = 12 * second;
+
+const name = 'deliveries';
+
+export interface Leases {
+  /** Whether the tenant's events are this server's to deliver, for some seconds at least. */
+  hold(tenant: TenantId): Promise<boolean>;
+  /** The same without a look at the database. */
+  isHeld(tenant: TenantId): boolean;
+  /** Ends all leases, so that another server need not wait. */
+  release(): Promise<void>;
+}
+
+export interface LeaseTools {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Of this server, and of no other. */
+  readonly holder: string;
+}
+
+export function createLeases({ store, clock, holder }: LeaseTools): Leases {
+  const own = new Map<TenantId, Row<'leases'>>();
+
+  /** False when somebody else was faster. */
+  async function write(row: Row<'leases'>, before: Row<'leases'> | undefined): Promise<boolean> {
+    const outcome = await store.record(
+      before
+        ? {
+            amend: {
+              leases: [{ ...row, was_holder: before.holder, was_until: before.until }],
+            },
+          }
+        : { insert: { leases: [row] } },
+    );
+    if (outcome.conflict !== undefined) return false;
+    own.set(row.tenant_id, row);
+    return true;
+  }
+
+  async function take(tenant_id: TenantId, now: Instant): Promise<boolean> {
+    const before = await store.get('leases', { tenant_id, name });
+    if (before && before.holder !== holder && before.until > now) return false;
+    return write({ tenant_id, name, holder, until: instantAfter(now, leaseMs) }, before);
+  }
+
+  return {
+    hold: async (tenant) => {
+      const now = clock.now();
+      const known = own.get(tenant);
+      if (known && known.until - now > renewalMs) return true;
+      if (known && (await write({ ...known, until: instantAfter(now, leaseMs) }, known)))
+        return true;
+      own.delete(tenant);
+      return take(tenant, now);
+    },
+    isHeld: (tenant) => (own.get(tenant)?.until ?? 0) > clock.now(),
+    release: async () => {
+      const ended = clock.now();
+      const rows = [...own.values()];
+      own.clear();
+      for (const row of rows) {
+        const over = { ...row, until: ended, was_holder: row.holder, was_until: row.until };
+        await store.record({ amend: { leases: [over] } });
+      }
+    },
+  };
+}

@@ -1,0 +1,80 @@
+/** What a receiver gets: the bytes of an event, and the headers that sign exactly these bytes. */
+import { standardSignatures, type WebhookKey } from '../../crypto/webhook-signatures.ts';
+import { type Clock, type Instant, second } from '../../lib/clock.ts';
+import { ExpiringMap } from '../../lib/expiring-map.ts';
+import type { EventId } from '../../lib/ids.ts';
+import { type JsonObject, sortedJson } from '../../lib/json.ts';
+
+export interface Message {
+  readonly body: Uint8Array;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
+}
+
+export interface Unsigned {
+  readonly event: EventId;
+  /** The member `event`. */
+  readonly envelope: JsonObject;
+  /** Of the webhook: the one that signs, and for a day after a rotation the one before. */
+  readonly secrets: readonly string[];
+}
+
+export interface Signing {
+  readonly key: () => Promise<WebhookKey>;
+  readonly clock: Clock;
+  /** Of the service's headers, such as `SVC`. */
+  readonly headerPrefixes: readonly string[];
+  /** The release. */
+  readonly version: string;
+}
+
+/** For one attempt: a later one says another time. */
+export type SignMessage = (unsigned: Unsigned) => Promise<Message>;
+
+/** A signature costs half a millisecond of a processor, so webhooks that get an event at one time share it. */
+const sharedMs = second;
+const sharedMax = 1_000;
+
+interface Shared {
+  readonly at: Instant;
+  readonly body: Uint8Array;
+  readonly signature: Promise<string>;
+}
+
+export function createMessages({ key, clock, headerPrefixes, version }: Signing): SignMessage {
+  const recent = new ExpiringMap<EventId, Shared>({
+    clock,
+    ageMsMax: sharedMs,
+    entriesMax: sharedMax,
+  });
+
+  function sign(event: EventId, envelope: JsonObject): Shared {
+    const at = clock.now();
+    const delivered_at = new Date(at).toISOString();
+    const body = Buffer.from(sortedJson({ delivered_at, event: envelope }));
+    const signature = key().then((known) => known.sign(body));
+    const shared = { at, body, signature };
+    recent.set(event, shared);
+    return shared;
+  }
+
+  return async ({ event, envelope, secrets }) => {
+    const { at, body, signature } = recent.get(event) ?? sign(event, envelope);
+    const timestamp = Math.floor(at / second);
+    const vaultSignature = await signature;
+    return {
+      body,
+      headers: [
+        ...['content-type', 'application/json'],
+        ...['user-agent', `Strongroom/${version}`],
+        ...headerPrefixes.flatMap((prefix) => [
+          ...[`${prefix}-SIGNATURE`, vaultSignature],
+          ...[`${prefix}-SIGNATURE-VERSION`, 'v1'],
+        ]),
+        ...['webhook-id', event],
+        ...['webhook-timestamp', String(timestamp)],
+        ...['webhook-signature', standardSignatures(secrets, { id: event, timestamp, body })],
+      ],
+    };
+  };
+}

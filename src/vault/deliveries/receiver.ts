@@ -1,0 +1,227 @@
+/** One webhook while something waits for it: a few deliveries in memory, and fewer at once on their way. */
+import type { Clock, Instant } from '../../lib/clock.ts';
+import type { DeliveryId, TenantId, WebhookId } from '../../lib/ids.ts';
+import type { Forward } from '../../outbound/forward.ts';
+import type { Tenants } from '../../rules/tenant.ts';
+import { dueDeliveries } from '../../store/event-queries/deliveries.ts';
+import { attempt, type Outcome } from './attempt.ts';
+import type { AttemptSlots } from './attempt-slots.ts';
+import { type DisableTools, disable, failingMsMax } from './disable.ts';
+import { createHealth } from './health.ts';
+import type { SignMessage } from './message.ts';
+import { type Prepared, type PrepareTools, prepare } from './prepare.ts';
+import { type SettleTools, settle } from './settle.ts';
+import type { Webhook, WebhooksOf } from './webhooks-of.ts';
+
+/** Under way at once to one webhook. One that fails gets a single attempt at a time. */
+export const attemptsMax = 4;
+
+/** Deliveries of one webhook in memory. What waits besides is in the database alone. */
+const loadedMax = 100;
+
+export interface ReceiverTools extends PrepareTools, SettleTools, DisableTools {
+  readonly clock: Clock;
+  readonly tenants: Tenants;
+  readonly webhooksOf: WebhooksOf;
+  readonly forward: Forward;
+  readonly signMessage: SignMessage;
+  /** Bounds what all webhooks have under way together. */
+  readonly slots: AttemptSlots;
+  /** Whether the tenant is still this server's. */
+  readonly isHeld: (tenant: TenantId) => boolean;
+  /** Called with what became of each attempt. */
+  readonly onAttempt: (webhook: WebhookId, outcome: AttemptResult) => void;
+  /** A failed delivery is due again then. */
+  readonly onRetry: (at: Instant) => void;
+  readonly onFailure: (error: unknown) => void;
+  /** Aborted when the process has no more time. */
+  readonly aborted: AbortSignal;
+}
+
+export type AttemptResult = 'delivered' | 'retried' | 'failed';
+
+export interface Receiver {
+  /** Something may be due. */
+  nudge(): void;
+  /** Starts no more attempts. Resolves once those under way are settled. */
+  stop(): Promise<void>;
+}
+
+type AttemptOutcome = Outcome & { readonly hopeless?: boolean };
+
+interface Place {
+  readonly tenant: TenantId;
+  readonly webhook: WebhookId;
+}
+
+/** @param onIdle called when nothing is due any more. */
+export function createReceiver(
+  tools: ReceiverTools,
+  { tenant: tenantId, webhook: webhookId }: Place,
+  onIdle: () => void,
+): Receiver {
+  const health = createHealth(tools.store, { tenant_id: tenantId, webhook_id: webhookId });
+  /** Loaded and not yet settled. */
+  const loaded = new Set<DeliveryId>();
+  let ready: Prepared[] = [];
+  let underWay = 0;
+  let mayHaveMore = false;
+  let isLoading = false;
+  let isStopped = false;
+  let onStopped = () => {};
+
+  async function current() {
+    const tenant = await tools.tenants.find(tenantId);
+    const webhooks = tenant ? await tools.webhooksOf(tenant) : [];
+    const webhook = webhooks.find(({ id }) => id === webhookId);
+    return tenant && webhook?.row.status === 'enabled' ? { tenant, webhook } : undefined;
+  }
+
+  /** Those that are due first, which are not loaded yet. */
+  async function load(): Promise<void> {
+    mayHaveMore = false;
+    const found = await current();
+    if (found === undefined || !tools.isHeld(tenantId)) return drop();
+    const { tenant, webhook } = found;
+    const limit = loadedMax + loaded.size;
+    const { ordered } = webhook;
+    const now = tools.clock.now();
+    const due = await tools.store.select(
+      dueDeliveries({ tenant: tenantId, webhook: webhookId, now, ordered, limit }),
+    );
+    if (due.length === limit) mayHaveMore = true;
+    const fresh = due.filter(({ delivery_id }) => !loaded.has(delivery_id));
+    for (const { delivery_id } of fresh) loaded.add(delivery_id);
+    ready.push(...(await Promise.all(fresh.map((row) => prepare(tools, tenant, row)))));
+  }
+
+  /** What was loaded stays in the database. */
+  function drop(): void {
+    for (const { delivery } of ready) loaded.delete(delivery.delivery_id);
+    ready = [];
+  }
+
+  async function refill(): Promise<void> {
+    if (isLoading || isStopped) return;
+    isLoading = true;
+    try {
+      while (mayHaveMore && hasRoom() && !isStopped) {
+        await load();
+        pump();
+      }
+    } catch (error) {
+      drop();
+      tools.onFailure(error);
+    } finally {
+      isLoading = false;
+      rest();
+    }
+  }
+
+  /** Little is ready, and of what was sent most is settled. */
+  function hasRoom(): boolean {
+    return ready.length < attemptsMax && loaded.size < loadedMax;
+  }
+
+  function rest(): void {
+    if (loaded.size > 0 || isLoading) return;
+    if (isStopped) onStopped();
+    else if (!mayHaveMore) onIdle();
+  }
+
+  /** Also called when there is nothing to do. */
+  function pump(): void {
+    if (isStopped) drop();
+    while (ready.length > 0 && underWay < (health.isFailing ? 1 : attemptsMax)) {
+      if (!tools.slots.take(pump)) return;
+      const next = ready.shift();
+      underWay++;
+      if (next) void deliver(next);
+    }
+    if (mayHaveMore && hasRoom()) void refill();
+    rest();
+  }
+
+  /** The next attempt need not wait until this one is settled. */
+  async function send(prepared: Prepared): Promise<void> {
+    let outcome: AttemptOutcome | undefined;
+    let found: Awaited<ReturnType<typeof current>>;
+    try {
+      found = await current();
+      if (found && tools.isHeld(tenantId)) outcome = await tryOnce(prepared, found.webhook);
+    } finally {
+      underWay--;
+      tools.slots.free();
+      pump();
+    }
+    if (found && outcome && outcome.error !== 'aborted') await conclude(prepared, outcome, found);
+  }
+
+  async function deliver(prepared: Prepared): Promise<void> {
+    try {
+      await send(prepared);
+    } catch (error) {
+      tools.onFailure(error);
+    } finally {
+      loaded.delete(prepared.delivery.delivery_id);
+      pump();
+    }
+  }
+
+  async function tryOnce(
+    { envelope, flaw, delivery }: Prepared,
+    { body }: Webhook,
+  ): Promise<AttemptOutcome> {
+    const now = tools.clock.now();
+    if (envelope === undefined) return { ...nothingSent, error: flaw, hopeless: true };
+    const { url, secrets } = body.reveal();
+    const message = await tools.signMessage({
+      event: delivery.event_id,
+      envelope,
+      secrets: secrets.filter(({ ends_at }) => (ends_at ?? now + 1) > now).map(({ text }) => text),
+    });
+    const { forward, aborted: signal } = tools;
+    return attempt(forward, { url: new URL(url), message, tenant: tenantId, signal });
+  }
+
+  async function conclude(
+    { delivery, flaw }: Prepared,
+    outcome: AttemptOutcome,
+    { tenant, webhook }: NonNullable<Awaited<ReturnType<typeof current>>>,
+  ): Promise<void> {
+    const isGone = outcome.status === goneStatus;
+    const { state, dueAt } = await settle(tools, delivery, {
+      ...outcome,
+      hopeless: isGone || outcome.hopeless === true,
+    });
+    tools.onAttempt(webhookId, state === 'waiting' ? 'retried' : state);
+    if (dueAt !== undefined) tools.onRetry(dueAt);
+    if (state === 'delivered') {
+      if (webhook.ordered) mayHaveMore = true;
+      return health.succeeded();
+    }
+    if (flaw !== undefined) return;
+    const failingMs = await health.failed(tools.clock.now());
+    if (isGone || failingMs > failingMsMax) await disable(tools, tenant, webhook);
+  }
+
+  return {
+    nudge: () => {
+      mayHaveMore = true;
+      void refill();
+    },
+    stop: () => {
+      isStopped = true;
+      drop();
+      if (loaded.size === 0 && !isLoading) return Promise.resolve();
+      return new Promise((resolve) => {
+        onStopped = resolve;
+      });
+    },
+  };
+}
+
+const nothingSent = { status: undefined, milliseconds: 0, retryAfter: undefined };
+
+/** The receiver wants no more. */
+const goneStatus = 410;

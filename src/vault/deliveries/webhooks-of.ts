@@ -1,0 +1,66 @@
+/** The webhooks of a tenant as deliveries need them: opened, and remembered until one of them changes. */
+import { type Clock, second } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { ExpiringMap } from '../../lib/expiring-map.ts';
+import type { WebhookId } from '../../lib/ids.ts';
+import type { Secret } from '../../lib/secret.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import { allWebhooks } from '../../store/event-queries/webhooks.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { openWebhook, type WebhookBody } from '../webhooks/row.ts';
+
+export interface Webhook {
+  readonly id: WebhookId;
+  readonly row: Row<'webhooks'>;
+  readonly body: Secret<WebhookBody>;
+  readonly ordered: boolean;
+  /** Whether it is enabled and asks for events of the type. */
+  wants(type: string): boolean;
+}
+
+/** What another server changed takes effect within that. */
+const staleMsMax = second;
+const tenantsCached = 1_000;
+
+export interface WebhooksTools {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Each time that a webhook is met which was altered outside the vault. It gets nothing. */
+  readonly onAltered: () => void;
+}
+
+/** Webhooks that were altered are left out. */
+export type WebhooksOf = (tenant: Tenant) => Promise<readonly Webhook[]>;
+
+export function createWebhooksOf({ store, clock, onAltered }: WebhooksTools): WebhooksOf {
+  const recent = new ExpiringMap<string, readonly Webhook[]>({
+    clock,
+    ageMsMax: staleMsMax,
+    entriesMax: tenantsCached,
+    epoch: () => store.epochs.now('webhooks'),
+  });
+
+  function opened(tenant: Tenant, row: Row<'webhooks'>): Webhook | undefined {
+    try {
+      const body = openWebhook(tenant, row);
+      const { events, ordered } = body.reveal();
+      const types = new Set<string>(row.status === 'enabled' ? events : []);
+      return { id: row.webhook_id, row, body, ordered, wants: (type) => types.has(type) };
+    } catch (error) {
+      if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+      onAltered();
+      return undefined;
+    }
+  }
+
+  return async (tenant) => {
+    const known = recent.get(tenant.id);
+    if (known) return known;
+    const reading = recent.reading();
+    const rows = await store.select(allWebhooks(tenant.id));
+    const webhooks = rows.flatMap((row) => opened(tenant, row) ?? []);
+    recent.set(tenant.id, webhooks, reading);
+    return webhooks;
+  };
+}

@@ -1,0 +1,71 @@
+/** Several servers on one database, and several threads: they share the work, and one continues for another. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { leaseMs } from '../../src/vault/deliveries/leases.ts';
+import { engineOf, onBothEngines } from '../support/engines.ts';
+import { addWebhook, allowing, startReceiver } from '../support/receivers.ts';
+import { newTenant } from '../support/tenant.ts';
+import { createTestClock, startVault } from '../support/vault.ts';
+
+const rounds = 20;
+
+test('two servers on one database deliver every event once, whoever committed it, in order', async (t) => {
+  const engine = engineOf('postgres');
+  const receiver = await startReceiver(t);
+  const environment = allowing(t, [receiver]);
+  const clock = createTestClock();
+  const place = await engine.place(t);
+  const first = await startVault(t, engine, { place, environment, clock });
+  const second = await startVault(t, engine, { place, environment, clock });
+  const tenant = await newTenant(first);
+  const { url } = receiver;
+  await addWebhook(first.running.vault, tenant.id, { url, ordered: true });
+  // Both know of it by then.
+  clock.advance(1_000);
+  const { id } = (await tenant.token({ type: 'token', data: 1 })).body;
+  for (let round = 0; round < rounds; round++) {
+    const vault = round % 2 === 0 ? second : first;
+    const read = await vault.send('GET', `/tokens/${id}`, { key: tenant.key });
+    assert.equal(read.status, 200);
+  }
+  await receiver.until((arrivals) => arrivals.length === rounds + 1);
+  const sequences = receiver.arrivals.map(({ event }) => event.sequence);
+  assert.deepEqual(
+    sequences,
+    Array.from({ length: rounds + 1 }, (_, index) => index + 1),
+  );
+});
+
+test('a server that was killed is followed by another once its lease is over, and not before', async (t) => {
+  const engine = engineOf('postgres');
+  const receiver = await startReceiver(t);
+  const environment = allowing(t, [receiver]);
+  const vault = await startVault(t, engine, { environment });
+  const tenant = await newTenant(vault);
+  const until = vault.clock.now() + leaseMs;
+  const lease = { tenant_id: tenant.id, name: 'deliveries', holder: 'a killed server', until };
+  await vault.running.vault.store.record({ insert: { leases: [lease as never] } });
+  await addWebhook(vault.running.vault, tenant.id, { url: receiver.url });
+  await tenant.token({ type: 'token', data: 1 });
+  vault.clock.advance(leaseMs / 2);
+  const [held] = await tenant.rows('leases');
+  assert.equal(held?.holder, 'a killed server');
+  assert.equal(receiver.arrivals.length, 0);
+  vault.clock.advance(leaseMs);
+  await receiver.until((arrivals) => arrivals.length === 1);
+});
+
+onBothEngines('webhooks of several threads', (engine) => {
+  test('what any thread commits is delivered', async (t) => {
+    const receiver = await startReceiver(t);
+    const environment = { ...allowing(t, [receiver]), STRONGROOM_THREADS: '2' };
+    const vault = await startVault(t, engine, { environment });
+    const tenant = await newTenant(vault);
+    await addWebhook(vault.running.vault, tenant.id, { url: receiver.url });
+    const made = Array.from({ length: rounds }, (_, data) => tenant.token({ type: 'token', data }));
+    const ids = (await Promise.all(made)).map(({ body }) => body.id);
+    await receiver.until((arrivals) => arrivals.length === rounds);
+    const arrived = receiver.arrivals.map(({ event }) => event.data.token.id);
+    assert.deepEqual(arrived.sort(), ids.sort());
+  });
+});
