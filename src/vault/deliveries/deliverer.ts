@@ -1,5 +1,6 @@
 /** Delivering: finds whose events wait, dispatches them, and keeps every webhook that something waits for busy. */
 import { type Clock, type Instant, second } from '../../lib/clock.ts';
+import { createGrowingPause } from '../../lib/growing-pause.ts';
 import type { TenantId, WebhookId } from '../../lib/ids.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import {
@@ -22,8 +23,8 @@ export const lookEveryMs = 3 * second;
 /** Between two looks, so that what is committed one by one is dispatched together. */
 const pauseMs = 10;
 
-/** After a look that failed, as all do while the database cannot be reached. */
-const failurePauseMs = second;
+/** After looks that failed, as all do while the database cannot be reached. */
+const failurePauses = { firstMs: second, maxMs: 10 * second };
 
 /** How long attempts under way may take once the process stops. */
 const stopMsMax = 2 * second;
@@ -49,6 +50,7 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
   const { epochs } = store;
   const stopping = new AbortController();
   const aborting = new AbortController();
+  const failurePause = createGrowingPause(failurePauses);
   const receivers = new Map<string, Receiver & { readonly tenant: TenantId }>();
   /** When the next delivery that failed is due. */
   let retryAt: Instant | undefined;
@@ -159,9 +161,10 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
       } catch (error) {
         onFailure(error);
         // Else a retry that is due, or the next commit, would begin the next look at once.
-        await pause(failurePauseMs, stopping.signal);
+        await pause(failurePause.next(), stopping.signal);
         continue;
       }
+      failurePause.reset();
       if (hasMoreEvents) continue;
       await pause(pauseMs, stopping.signal);
       const retryMs = retryAt === undefined ? lookEveryMs : retryAt - clock.now();
