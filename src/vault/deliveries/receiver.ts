@@ -71,6 +71,8 @@ export function createReceiver(
   const loaded = new Set<DeliveryId>();
   /** Those with which the vault itself failed. They are still due, and loaded again after the next nudge. */
   const stuck = new Set<DeliveryId>();
+  /** No longer loaded since the query under way began, which may still have seen them as due. */
+  const overMeanwhile = new Set<DeliveryId>();
   let ready: Row<'deliveries'>[] = [];
   let underWay = 0;
   let mayHaveMore = false;
@@ -95,11 +97,13 @@ export function createReceiver(
     const limit = loadedMax + loaded.size + stuck.size;
     const { ordered } = webhook;
     const now = tools.clock.now();
-    const due = await tools.store.select(
-      dueDeliveries({ tenant: tenantId, webhook: webhookId, now, ordered, limit }),
-    );
+    overMeanwhile.clear();
+    const query = dueDeliveries({ tenant: tenantId, webhook: webhookId, now, ordered, limit });
+    // In order it may go through all that wait for one entity before it finds another.
+    const due = await (ordered ? tools.store.scan(query) : tools.store.select(query));
     if (due.length === limit) mayHaveMore = true;
-    const fresh = due.filter(({ delivery_id: id }) => !loaded.has(id) && !stuck.has(id));
+    const passedOver = [loaded, stuck, overMeanwhile];
+    const fresh = due.filter(({ delivery_id: id }) => !passedOver.some((ids) => ids.has(id)));
     for (const { delivery_id } of fresh) loaded.add(delivery_id);
     // Together, and only so that they are remembered: what they say is large, and one that fails fails alone.
     await Promise.allSettled(fresh.map((row) => prepare(tools, tenant, row)));
@@ -176,6 +180,7 @@ export function createReceiver(
       tools.onFailure(error);
     } finally {
       loaded.delete(delivery.delivery_id);
+      if (isLoading) overMeanwhile.add(delivery.delivery_id);
       pump();
     }
   }
