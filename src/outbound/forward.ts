@@ -154,7 +154,9 @@ export function createForward(
     try {
       const answer = await send({ request, options: placed, signal: limit.signal, repeatable });
       limit.stopTimer();
-      answer.body.once('close', () => limit.end());
+      // It may have failed in the packet that brought the head.
+      if (answer.body.closed) limit.end();
+      else answer.body.once('close', () => limit.end());
       return answer;
     } catch (error) {
       limit.end();

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../config.ts';
 import { second } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
+import { createGrowingPause } from '../lib/growing-pause.ts';
 import { newUuid } from '../lib/ids.ts';
 import { addCounts, type Counts } from '../lib/telemetry/thread-metrics.ts';
 import type { Process } from '../process.ts';
@@ -14,8 +15,8 @@ import { threadDataOf } from './thread-data.ts';
 /** Without a commit of this process: for the first webhook, made by another server. */
 const lookEveryMs = 10 * second;
 
-/** Between attempts to replace the thread. */
-const retryMs = second;
+/** Between starts of the thread: one costs a second of a processor, whether it succeeds or not. */
+const startPauses = { firstMs: second, maxMs: 30 * second };
 
 /** How long it may take to stop: less than a process that is asked to end has. */
 const stopMsMax = 4 * second;
@@ -68,21 +69,31 @@ export function startDelivering(process: Process, config: Config): Delivering {
 
   async function run(): Promise<void> {
     if (!(await untilNeeded())) return;
+    const startPause = createGrowingPause(startPauses);
+    /** Why it could not start, until it does: said once. */
+    let reported: string | undefined;
     while (!stopping.signal.aborted) {
       try {
         const started = await start();
+        reported = undefined;
+        const startedAt = performance.now();
         const reason = reasonOf(await started.ended);
         thread = undefined;
         ended = await addCounts([ended, started.counts]);
         if (stopping.signal.aborted) return;
+        if (performance.now() - startedAt >= startPauses.maxMs) startPause.reset();
         metrics.count('thread_restarts');
         log.error('the thread that delivers events ended and is replaced', { reason });
       } catch (error) {
         await thread?.terminate();
         if (stopping.signal.aborted) return;
-        log.error('the thread that delivers events cannot start yet', { reason: reasonOf(error) });
+        const reason = reasonOf(error);
+        if (reason !== reported) {
+          log.error('the thread that delivers events cannot start yet', { reason });
+        }
+        reported = reason;
       }
-      await pause(retryMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      await pause(startPause.next(), undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   }
 

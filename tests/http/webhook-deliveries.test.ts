@@ -1,7 +1,7 @@
 /** What is sent to a webhook because somebody asks: tests, redeliveries and replays; and the list of its deliveries. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Instant, parseInstant } from '../../src/lib/clock.ts';
+import { type Instant, instantAfter, minute, parseInstant } from '../../src/lib/clock.ts';
 import {
   createTimedUuids,
   type DeliveryId,
@@ -13,7 +13,7 @@ import type { Row } from '../../src/store/tables.ts';
 import { deliveryRow } from '../../src/vault/events/delivery-row.ts';
 import { envelopeOf } from '../../src/vault/events/envelope.ts';
 import { eventRow, sequenceProof } from '../../src/vault/events/event-row.ts';
-import { replayedMax } from '../../src/vault/webhooks/send-again.ts';
+import { replayedMax, waitingMax } from '../../src/vault/webhooks/send-again.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { createWebhook, leastWebhook, sendWebhook } from '../support/webhooks.ts';
@@ -221,6 +221,32 @@ onBothEngines('the deliveries of a webhook', (engine) => {
     const events = (await tenant.rows('deliveries')).map(({ event_id }) => event_id);
     assert.equal(new Set(events).size, replayedMax + 1);
     assert.equal((await replay('x')).status, 400);
+  });
+
+  test('POST replay 422: while as many deliveries wait as may be', async () => {
+    const tenant = await newTenant();
+    const { id } = await createWebhook(tenant, { url, events: ['reactor.failed'] });
+    const { store, clock } = tenant.vault.running.vault;
+    // Nothing takes them off meanwhile: the server that does so is another one.
+    const until = instantAfter(clock.now(), minute);
+    const lease = { tenant_id: tenant.id, name: 'deliveries', holder: 'another', until };
+    await store.record({ insert: { leases: [lease] } });
+    const now = clock.now();
+    const [event] = await dispatched(tenant, [{ type: 'reactor.failed', at: now }]);
+    assert.ok(event);
+    const waiting = (count: number) =>
+      Array.from({ length: count }, () =>
+        deliveryRow(event, { id: newId<DeliveryId>(now), webhook: id, sequence: 1, now }),
+      );
+    const replay = () =>
+      sendWebhook(tenant, 'POST', `/${id}/replay`, {
+        body: { since: new Date(now).toISOString() },
+      });
+    await store.record({ insert: { deliveries: waiting(waitingMax - 1) } });
+    assert.deepEqual((await replay()).body, { events: 1 });
+    const { status, text } = await replay();
+    assert.equal(status, 422);
+    assert.match(text, new RegExp(String(waitingMax)));
   });
 
   test('POST replay 400: times and types that cannot be', async () => {

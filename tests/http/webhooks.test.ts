@@ -88,6 +88,8 @@ onBothEngines('webhooks', (engine) => {
       ['https://user@receiver.example.com/', /user name/],
       ['https://user:pass@receiver.example.com/', /user name/],
       ['https://:@receiver.example.com/', /user name/],
+      ['https:///user:pass@receiver.example.com/', /user name/],
+      ['https:////@receiver.example.com/', /user name/],
       ['https://receiver.example.com/#a', /fragment/],
       ['https://127.0.0.1/', /IP address/],
       ['https://10.1.2.3/a', /IP address/],

@@ -137,3 +137,12 @@ test('of a body that never ends, or of 100 MB, little is read; the success stand
     assert.deepEqual(await outcomeOf(deliver()), { ...none, status: 200 });
   }
 });
+
+test('a response that fails in the very packet of its head ends the attempt', async (t) => {
+  const { receiver, deliver } = await startReceiver(t);
+  const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
+  for (const body of ['nonsense\r\n', '5\r\nhello!', `1${'f'.repeat(20)}\r\nx`]) {
+    receiver.behave(raw(head + body, 'end'));
+    assert.deepEqual(await outcomeOf(deliver()), { ...none, status: 200 });
+  }
+});

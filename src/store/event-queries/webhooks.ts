@@ -1,4 +1,5 @@
 /** Queries about webhooks and their deliveries. */
+import { sql } from 'kysely';
 import type { DeliveryId, TenantId, WebhookId } from '../../lib/ids.ts';
 import { storedId, storedTenant } from '../queries/stored.ts';
 import type { Query } from '../store.ts';
@@ -30,6 +31,27 @@ export function webhookCount(tenant: TenantId): Query<{ readonly count: number }
     db
       .selectFrom('webhooks')
       .where('tenant_id', '=', tenant)
+      .select((eb) => eb.fn.countAll<number>().as('count'));
+}
+
+/** Deliveries of a webhook that wait, counted up to that many. */
+export function waitingUpTo(
+  { tenant, webhook }: Pick<DeliveryPage, 'tenant' | 'webhook'>,
+  max: number,
+): Query<{ readonly count: number }> {
+  return (db) =>
+    db
+      .selectFrom(
+        db
+          .selectFrom('deliveries')
+          .select('delivery_id')
+          .where('tenant_id', '=', storedTenant(tenant))
+          .where('webhook_id', '=', storedId(webhook))
+          // As a word, not as a parameter, or neither engine knows that its index has them all.
+          .where(sql<boolean>`state = 'waiting'`)
+          .limit(max)
+          .as('waiting'),
+      )
       .select((eb) => eb.fn.countAll<number>().as('count'));
 }
 

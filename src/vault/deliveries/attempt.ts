@@ -76,6 +76,8 @@ export async function attempt(
 /** What the receiver says is of no interest, and never stored. */
 function discard({ body }: ForwardAnswer): Promise<void> {
   return new Promise((resolve) => {
+    // It may have failed in the packet that brought the head, before anybody could listen.
+    if (body.closed) return resolve();
     const timer = setTimeout(() => body.destroy(), responseMsMax);
     let bytes = 0;
     body.on('data', (chunk: Uint8Array) => {

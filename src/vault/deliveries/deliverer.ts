@@ -1,5 +1,6 @@
 /** Delivering: finds whose events wait, dispatches them, and keeps every webhook that something waits for busy. */
 import { type Clock, type Instant, second } from '../../lib/clock.ts';
+import { createGrowingPause } from '../../lib/growing-pause.ts';
 import type { TenantId, WebhookId } from '../../lib/ids.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import {
@@ -21,6 +22,9 @@ export const lookEveryMs = 3 * second;
 
 /** Between two looks, so that what is committed one by one is dispatched together. */
 const pauseMs = 10;
+
+/** After looks that failed, as all do while the database cannot be reached. */
+const failurePauses = { firstMs: second, maxMs: 10 * second };
 
 /** How long attempts under way may take once the process stops. */
 const stopMsMax = 2 * second;
@@ -46,9 +50,12 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
   const { epochs } = store;
   const stopping = new AbortController();
   const aborting = new AbortController();
+  const failurePause = createGrowingPause(failurePauses);
   const receivers = new Map<string, Receiver & { readonly tenant: TenantId }>();
   /** When the next delivery that failed is due. */
   let retryAt: Instant | undefined;
+  /** A tenant's batch was full. */
+  let hasMoreEvents = false;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let deliveriesSeen = epochs.now('deliveries');
 
@@ -66,19 +73,22 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
     const name = `${tenant} ${webhook}`;
     let receiver = receivers.get(name);
     if (receiver === undefined) {
-      const own = createReceiver(receiverTools, { tenant, webhook }, () => receivers.delete(name));
-      receiver = { ...own, tenant };
-      receivers.set(name, receiver);
+      const own = createReceiver(receiverTools, { tenant, webhook }, () => {
+        // One that was idle before may say so again after another has followed it.
+        if (receivers.get(name) === named) receivers.delete(name);
+      });
+      const named = { ...own, tenant };
+      receiver = named;
+      receivers.set(name, named);
     }
     receiver.nudge();
   }
 
-  async function dispatchAll(tenant: Tenant): Promise<void> {
-    for (let events = dispatchMax; events === dispatchMax && !stopping.signal.aborted; ) {
-      const dispatched = await dispatch(tools, tenant, await tools.webhooksOf(tenant));
-      ({ events } = dispatched);
-      for (const webhook of dispatched.webhooks) nudge(tenant.id, webhook);
-    }
+  /** One batch, so that a tenant with many events keeps nobody else waiting. */
+  async function dispatchSome(tenant: Tenant): Promise<void> {
+    const dispatched = await dispatch(tools, tenant, await tools.webhooksOf(tenant));
+    if (dispatched.events === dispatchMax) hasMoreEvents = true;
+    for (const webhook of dispatched.webhooks) nudge(tenant.id, webhook);
   }
 
   async function serve(id: TenantId, work: (tenant: Tenant) => Promise<void>): Promise<void> {
@@ -96,8 +106,9 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
   }
 
   async function lookForEvents(): Promise<void> {
+    hasMoreEvents = false;
     const found = await store.select(tenantsWithEvents);
-    await Promise.all(found.flatMap(({ tenant_id: id }) => (id ? [serve(id, dispatchAll)] : [])));
+    await Promise.all(found.flatMap(({ tenant_id: id }) => (id ? [serve(id, dispatchSome)] : [])));
   }
 
   /** What is due again, what callers asked to be sent again, and what a server left that is gone. */
@@ -145,7 +156,16 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       const seen = epochs.now('events');
-      await look().catch(onFailure);
+      try {
+        await look();
+      } catch (error) {
+        onFailure(error);
+        // Else a retry that is due, or the next commit, would begin the next look at once.
+        await pause(failurePause.next(), stopping.signal);
+        continue;
+      }
+      failurePause.reset();
+      if (hasMoreEvents) continue;
       await pause(pauseMs, stopping.signal);
       const retryMs = retryAt === undefined ? lookEveryMs : retryAt - clock.now();
       await epochs.change('events', seen, Math.max(1, Math.min(retryMs, lookEveryMs)));

@@ -7,6 +7,9 @@ import type { Row } from '../../store/tables.ts';
 /** A server that was killed is followed by another one after that. */
 export const leaseMs = 20 * second;
 
+/** No server takes a lease for longer, whatever its clock says: then a clock was set back, or the row was altered. */
+export const leaseMsMax = 3 * leaseMs;
+
 /** A lease is renewed once less than that is left of it. */
 const renewalMs = 12 * second;
 
@@ -49,7 +52,9 @@ export function createLeases({ store, clock, holder }: LeaseTools): Leases {
 
   async function take(tenant_id: TenantId, now: Instant): Promise<boolean> {
     const before = await store.get('leases', { tenant_id, name });
-    if (before && before.holder !== holder && before.until > now) return false;
+    const left = before ? before.until - now : 0;
+    const isOfAnother = before !== undefined && before.holder !== holder;
+    if (isOfAnother && left > 0 && left <= leaseMsMax) return false;
     return write({ tenant_id, name, holder, until: instantAfter(now, leaseMs) }, before);
   }
 
@@ -57,13 +62,17 @@ export function createLeases({ store, clock, holder }: LeaseTools): Leases {
     hold: async (tenant) => {
       const now = clock.now();
       const known = own.get(tenant);
-      if (known && known.until - now > renewalMs) return true;
+      const left = known ? known.until - now : 0;
+      if (left > renewalMs && left <= leaseMs) return true;
       if (known && (await write({ ...known, until: instantAfter(now, leaseMs) }, known)))
         return true;
       own.delete(tenant);
       return take(tenant, now);
     },
-    isHeld: (tenant) => (own.get(tenant)?.until ?? 0) > clock.now(),
+    isHeld: (tenant) => {
+      const left = (own.get(tenant)?.until ?? 0) - clock.now();
+      return left > 0 && left <= leaseMsMax;
+    },
     release: async () => {
       const ended = clock.now();
       const rows = [...own.values()];

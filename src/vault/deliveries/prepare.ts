@@ -10,12 +10,13 @@ import type { Row } from '../../store/tables.ts';
 import { envelopeOf } from '../events/envelope.ts';
 import type { WithNames } from './names.ts';
 
+/** Why there is nothing that could be sent, in a word. */
+export type Flaw = 'altered' | 'removed';
+
 export interface Prepared {
-  readonly delivery: Row<'deliveries'>;
-  /** The member `event`; `undefined` when there is nothing that could be sent. */
+  /** The member `event`. */
   readonly envelope: JsonObject | undefined;
-  /** Why there is not, in a word. */
-  readonly flaw?: 'altered' | 'removed';
+  readonly flaw?: Flaw;
 }
 
 export interface PrepareTools {
@@ -39,20 +40,19 @@ export function createRecentEnvelopes(clock: Clock): RecentEnvelopes {
 export async function prepare(
   { store, withNames, onAltered, recent }: PrepareTools,
   tenant: Tenant,
-  delivery: Row<'deliveries'>,
+  { tenant_id, event_id }: Row<'deliveries'>,
 ): Promise<Prepared> {
-  const { tenant_id, event_id } = delivery;
   const known = recent.get(event_id);
-  if (known?.['tenant_id'] === tenant_id) return { delivery, envelope: known };
+  if (known?.['tenant_id'] === tenant_id) return { envelope: known };
   const event = await store.get('events', { tenant_id, event_id });
-  if (event === undefined) return { delivery, envelope: undefined, flaw: 'removed' };
+  if (event === undefined) return { envelope: undefined, flaw: 'removed' };
   try {
     const envelope = await withNames(tenant, (nameOf) => envelopeOf(tenant, event, nameOf));
     recent.set(event_id, envelope);
-    return { delivery, envelope };
+    return { envelope };
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
     onAltered();
-    return { delivery, envelope: undefined, flaw: 'altered' };
+    return { envelope: undefined, flaw: 'altered' };
   }
 }

@@ -2,14 +2,15 @@
 import type { Clock, Instant } from '../../lib/clock.ts';
 import type { DeliveryId, TenantId, WebhookId } from '../../lib/ids.ts';
 import type { Forward } from '../../outbound/forward.ts';
-import type { Tenants } from '../../rules/tenant.ts';
+import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { dueDeliveries } from '../../store/event-queries/deliveries.ts';
+import type { Row } from '../../store/tables.ts';
 import { attempt, type Outcome } from './attempt.ts';
 import type { AttemptSlots } from './attempt-slots.ts';
 import { type DisableTools, disable, failingMsMax } from './disable.ts';
 import { createHealth } from './health.ts';
 import type { SignMessage } from './message.ts';
-import { type Prepared, type PrepareTools, prepare } from './prepare.ts';
+import { type Flaw, type PrepareTools, prepare } from './prepare.ts';
 import { type SettleTools, settle } from './settle.ts';
 import type { Webhook, WebhooksOf } from './webhooks-of.ts';
 
@@ -47,7 +48,12 @@ export interface Receiver {
   stop(): Promise<void>;
 }
 
-type AttemptOutcome = Outcome & { readonly hopeless?: boolean };
+type AttemptOutcome = Outcome & { readonly flaw?: Flaw | undefined };
+
+interface Found {
+  readonly tenant: Tenant;
+  readonly webhook: Webhook;
+}
 
 interface Place {
   readonly tenant: TenantId;
@@ -63,14 +69,18 @@ export function createReceiver(
   const health = createHealth(tools.store, { tenant_id: tenantId, webhook_id: webhookId });
   /** Loaded and not yet settled. */
   const loaded = new Set<DeliveryId>();
-  let ready: Prepared[] = [];
+  /** Those with which the vault itself failed. They are still due, and loaded again after the next nudge. */
+  const stuck = new Set<DeliveryId>();
+  /** No longer loaded since the query under way began, which may still have seen them as due. */
+  const overMeanwhile = new Set<DeliveryId>();
+  let ready: Row<'deliveries'>[] = [];
   let underWay = 0;
   let mayHaveMore = false;
   let isLoading = false;
   let isStopped = false;
   let onStopped = () => {};
 
-  async function current() {
+  async function current(): Promise<Found | undefined> {
     const tenant = await tools.tenants.find(tenantId);
     const webhooks = tenant ? await tools.webhooksOf(tenant) : [];
     const webhook = webhooks.find(({ id }) => id === webhookId);
@@ -80,24 +90,29 @@ export function createReceiver(
   /** Those that are due first, which are not loaded yet. */
   async function load(): Promise<void> {
     mayHaveMore = false;
+    if (stuck.size >= loadedMax) return;
     const found = await current();
     if (found === undefined || !tools.isHeld(tenantId)) return drop();
     const { tenant, webhook } = found;
-    const limit = loadedMax + loaded.size;
+    const limit = loadedMax + loaded.size + stuck.size;
     const { ordered } = webhook;
     const now = tools.clock.now();
-    const due = await tools.store.select(
-      dueDeliveries({ tenant: tenantId, webhook: webhookId, now, ordered, limit }),
-    );
+    overMeanwhile.clear();
+    const query = dueDeliveries({ tenant: tenantId, webhook: webhookId, now, ordered, limit });
+    // In order it may go through all that wait for one entity before it finds another.
+    const due = await (ordered ? tools.store.scan(query) : tools.store.select(query));
     if (due.length === limit) mayHaveMore = true;
-    const fresh = due.filter(({ delivery_id }) => !loaded.has(delivery_id));
+    const passedOver = [loaded, stuck, overMeanwhile];
+    const fresh = due.filter(({ delivery_id: id }) => !passedOver.some((ids) => ids.has(id)));
     for (const { delivery_id } of fresh) loaded.add(delivery_id);
-    ready.push(...(await Promise.all(fresh.map((row) => prepare(tools, tenant, row)))));
+    // Together, and only so that they are remembered: what they say is large, and one that fails fails alone.
+    await Promise.allSettled(fresh.map((row) => prepare(tools, tenant, row)));
+    ready.push(...fresh);
   }
 
   /** What was loaded stays in the database. */
   function drop(): void {
-    for (const { delivery } of ready) loaded.delete(delivery.delivery_id);
+    for (const { delivery_id } of ready) loaded.delete(delivery_id);
     ready = [];
   }
 
@@ -143,38 +158,41 @@ export function createReceiver(
   }
 
   /** The next attempt need not wait until this one is settled. */
-  async function send(prepared: Prepared): Promise<void> {
+  async function send(delivery: Row<'deliveries'>): Promise<void> {
     let outcome: AttemptOutcome | undefined;
-    let found: Awaited<ReturnType<typeof current>>;
+    let found: Found | undefined;
     try {
       found = await current();
-      if (found && tools.isHeld(tenantId)) outcome = await tryOnce(prepared, found.webhook);
+      if (found && tools.isHeld(tenantId)) outcome = await tryOnce(delivery, found);
     } finally {
       underWay--;
       tools.slots.free();
       pump();
     }
-    if (found && outcome && outcome.error !== 'aborted') await conclude(prepared, outcome, found);
+    if (found && outcome && outcome.error !== 'aborted') await conclude(delivery, outcome, found);
   }
 
-  async function deliver(prepared: Prepared): Promise<void> {
+  async function deliver(delivery: Row<'deliveries'>): Promise<void> {
     try {
-      await send(prepared);
+      await send(delivery);
     } catch (error) {
+      stuck.add(delivery.delivery_id);
       tools.onFailure(error);
     } finally {
-      loaded.delete(prepared.delivery.delivery_id);
+      loaded.delete(delivery.delivery_id);
+      if (isLoading) overMeanwhile.add(delivery.delivery_id);
       pump();
     }
   }
 
   async function tryOnce(
-    { envelope, flaw, delivery }: Prepared,
-    { body }: Webhook,
+    delivery: Row<'deliveries'>,
+    { tenant, webhook }: Found,
   ): Promise<AttemptOutcome> {
+    const { envelope, flaw } = await prepare(tools, tenant, delivery);
+    if (envelope === undefined) return { ...nothingSent, error: flaw, flaw };
     const now = tools.clock.now();
-    if (envelope === undefined) return { ...nothingSent, error: flaw, hopeless: true };
-    const { url, secrets } = body.reveal();
+    const { url, secrets } = webhook.body.reveal();
     const message = await tools.signMessage({
       event: delivery.event_id,
       envelope,
@@ -185,15 +203,14 @@ export function createReceiver(
   }
 
   async function conclude(
-    { delivery, flaw }: Prepared,
+    delivery: Row<'deliveries'>,
     outcome: AttemptOutcome,
-    { tenant, webhook }: NonNullable<Awaited<ReturnType<typeof current>>>,
+    { tenant, webhook }: Found,
   ): Promise<void> {
+    const { flaw } = outcome;
     const isGone = outcome.status === goneStatus;
-    const { state, dueAt } = await settle(tools, delivery, {
-      ...outcome,
-      hopeless: isGone || outcome.hopeless === true,
-    });
+    const hopeless = isGone || flaw !== undefined;
+    const { state, dueAt } = await settle(tools, delivery, { ...outcome, hopeless });
     tools.onAttempt(webhookId, state === 'waiting' ? 'retried' : state);
     if (dueAt !== undefined) tools.onRetry(dueAt);
     if (state === 'delivered') {
@@ -208,6 +225,7 @@ export function createReceiver(
   return {
     nudge: () => {
       mayHaveMore = true;
+      stuck.clear();
       void refill();
     },
     stop: () => {

@@ -19,6 +19,9 @@ export interface SettleTools {
   readonly random: Random;
 }
 
+/** More than one delivery gets by itself; each that callers ask for adds one, and the oldest are forgotten. */
+export const attemptsStoredMax = 30;
+
 /** Some resolution for what spreads retries. */
 const steps = 1_000;
 
@@ -32,7 +35,7 @@ export async function settle(
   outcome: Outcome & { readonly hopeless?: boolean },
 ): Promise<Settled> {
   const now = clock.now();
-  const attempts = [...attemptsOf(delivery), attemptOf(outcome, now)];
+  const attempts = [...attemptsOf(delivery), attemptOf(outcome, now)].slice(-attemptsStoredMax);
   const settled = settledBy(outcome, {
     attempts: attempts.length,
     now,

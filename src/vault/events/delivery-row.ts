@@ -1,6 +1,7 @@
 /** A delivery as it is stored: one event on its way to one webhook, and the attempts so far. */
 import type { Instant } from '../../lib/clock.ts';
 import type { DeliveryId, WebhookId } from '../../lib/ids.ts';
+import { isObject, type Json } from '../../lib/json.ts';
 import type { Row } from '../../store/tables.ts';
 
 export interface Attempt {
@@ -45,7 +46,31 @@ export function deliveryRow(
   };
 }
 
+/** Those that are as the vault writes them: whoever can write to the database may have written anything there. */
 export function attemptsOf({ attempts }: Pick<Row<'deliveries'>, 'attempts'>): readonly Attempt[] {
-  const parsed: readonly Attempt[] = JSON.parse(attempts);
-  return parsed;
+  const parsed = parsedOf(attempts);
+  return Array.isArray(parsed) ? parsed.filter(isAttempt) : [];
+}
+
+function parsedOf(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+function isAttempt(value: unknown): value is Attempt {
+  if (!isObject(value)) return false;
+  const { at, status, milliseconds, error } = value;
+  return (
+    isTime(at) &&
+    Number.isFinite(milliseconds) &&
+    (status === undefined || Number.isInteger(status)) &&
+    (error === undefined || typeof error === 'string')
+  );
+}
+
+function isTime(at: unknown): boolean {
+  return Number.isSafeInteger(at) && !Number.isNaN(new Date(at as number).getTime());
 }

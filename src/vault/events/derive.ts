@@ -33,9 +33,18 @@ export interface Deriving {
 export function derivingEvents({ store, tenants, wanted, random }: Deriving): Store {
   const newEventId = createTimedUuids(random);
 
-  async function withEvents(change: Change, ids: readonly TenantId[]): Promise<Change> {
+  function isUnwanted({ entries }: Change): boolean {
+    let before: TenantId | undefined;
+    for (const { tenant_id: id } of entries) {
+      if (id !== before && wanted.known(id)?.size !== 0) return false;
+      before = id;
+    }
+    return true;
+  }
+
+  async function withEvents(change: Change): Promise<Change> {
     const events: Row<'events'>[] = [];
-    for (const id of ids) {
+    for (const id of tenantsOf(change)) {
       const types = wanted.known(id) ?? (await wanted.read(id));
       if (types.size === 0) continue;
       const tenant = await tenants.find(id);
@@ -78,11 +87,9 @@ export function derivingEvents({ store, tenants, wanted, random }: Deriving): St
 
   return {
     ...store,
-    commit: async (change) => {
-      const ids = tenantsOf(change);
-      const isUnwanted = ids.every((id) => wanted.known(id)?.size === 0);
-      return store.commit(isUnwanted ? change : await withEvents(change, ids));
-    },
+    // Nearly every commit passes here, also that of a read: without webhooks it makes nothing of its own.
+    commit: (change) =>
+      isUnwanted(change) ? store.commit(change) : withEvents(change).then(store.commit),
   };
 }
 
@@ -91,10 +98,8 @@ interface Wanted {
   readonly types: WantedTypes;
 }
 
-function tenantsOf({ entries }: Change): readonly TenantId[] {
-  const [{ tenant_id: first }] = entries;
-  if (entries.every(({ tenant_id }) => tenant_id === first)) return [first];
-  return [...new Set(entries.map(({ tenant_id }) => tenant_id))];
+function tenantsOf({ entries }: Change): ReadonlySet<TenantId> {
+  return new Set(entries.map(({ tenant_id }) => tenant_id));
 }
 
 const typesByEntry: ReadonlyMap<string, EventType> = new Map(

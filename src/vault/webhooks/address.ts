@@ -17,7 +17,10 @@ export function flawOfAddress(text: string, allowed: AllowList): string | undefi
   const isPlain = /^https:\/\/[^\s\p{Cc}\\]+$/iu.test(text) && text.isWellFormed();
   const url = isPlain ? URL.parse(text) : null;
   if (url === null || url.hostname === '') return 'must be an https URL';
-  if (/^[^/]*\/\/[^/?#]*@/.test(text)) return 'must not have a user name or password';
+  // An empty user name leaves no trace in what is parsed, and more slashes than two are taken for two.
+  if (url.username !== '' || url.password !== '' || /^[^/]*\/\/+[^/?#]*@/.test(text)) {
+    return 'must not have a user name or password';
+  }
   if (text.includes('#')) return 'must not have a fragment';
   if (allowed.has(hostAndPort(url))) return undefined;
   if (isIP(url.hostname.replace(/^\[|\]$/g, '')) !== 0) {

@@ -41,9 +41,9 @@ export function listDeliveries(
   return async () => {
     const { tenant_id, webhook_id } = await webhookOf(store, tenant.id, id);
     const limit = size + 1;
-    const rows = await store.select(
-      deliveryPage({ tenant: tenant_id, webhook: webhook_id, state, before, limit }),
-    );
+    const page = deliveryPage({ tenant: tenant_id, webhook: webhook_id, state, before, limit });
+    // Those of one state may be few among many.
+    const rows = await (state === undefined ? store.select(page) : store.scan(page));
     const shown = rows.slice(0, size);
     const last = shown.at(-1)?.delivery_id;
     const next = rows.length > size && last && sealCursor(cursorKey, route, [last]);

@@ -2,7 +2,7 @@
 import { sealCursor } from '../../crypto/cursor.ts';
 import { type Instant, instantAfter } from '../../lib/clock.ts';
 import { parseExpiry } from '../../lib/dates.ts';
-import { invalid } from '../../lib/errors.ts';
+import { invalid, VaultError } from '../../lib/errors.ts';
 import { createFindings } from '../../lib/findings.ts';
 import {
   createTimedUuids,
@@ -16,6 +16,9 @@ import { detailed, entryOf } from '../../rules/log-entries.ts';
 import { positionOfCursor } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { dispatchedEvents } from '../../store/event-queries/events.ts';
+import { waitingUpTo } from '../../store/event-queries/webhooks.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
 import { deliveryRow } from '../events/delivery-row.ts';
 import { eventRow, sequenceProof } from '../events/event-row.ts';
 import { type EventType, parseEventType, testType } from '../events/types.ts';
@@ -115,6 +118,9 @@ export interface Replaying {
 /** Events that one request sends again. */
 export const replayedMax = 1_000;
 
+/** Where more wait already, requests fill the database faster than the receiver can empty it. */
+export const waitingMax = 10_000;
+
 /**
  * Sends stored events again, oldest first, of the types that the webhook asks for. From the decision
  * `not_found`, `unprocessable`, `integrity`, or `validation_failed` for a type that the webhook does not ask for.
@@ -140,7 +146,9 @@ export function replay(
     const strange = types?.findIndex((type) => !asked.includes(type)) ?? -1;
     if (strange >= 0)
       throw invalid(`types[${strange}]`, 'must be one of the events of the webhook');
-    const found = await store.select(
+    await requireFewWaiting(store, row);
+    // Those of some types may be few among many.
+    const found = await store.scan(
       dispatchedEvents({
         tenant: tenant.id,
         types: types ?? asked,
@@ -171,6 +179,17 @@ export function replay(
       },
     };
   };
+}
+
+async function requireFewWaiting(
+  store: Store,
+  { tenant_id: tenant, webhook_id: webhook }: Row<'webhooks'>,
+): Promise<void> {
+  const [counted] = await store.select(waitingUpTo({ tenant, webhook }, waitingMax));
+  if ((counted?.count ?? 0) < waitingMax) return;
+  throw new VaultError('unprocessable', {
+    public: `${waitingMax} deliveries of the webhook wait already; replay once fewer do.`,
+  });
 }
 
 interface Replayed {
