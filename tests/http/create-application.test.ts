@@ -36,7 +36,7 @@ const wrong: readonly (readonly [Given, string])[] = [
   [{ permissions: ['token:create', marker] }, 'permissions[1]'],
   [{ permissions: ['constructor'] }, 'permissions[0]'],
   [{ permissions: ['token:create', 'three-ds:invoke'] }, 'permissions[1]'],
-  [{ type: 'management', permissions: ['webhooks:read'] }, 'permissions[0]'],
+  [{ type: 'management', permissions: ['apple-pay:read'] }, 'permissions[0]'],
   [{ permissions: ['log:read'] }, 'permissions[0]'],
   [{ type: 'public', permissions: ['token:read'] }, 'permissions[0]'],
   [{ type: 'management', permissions: ['token:read'] }, 'permissions[0]'],
