@@ -47,6 +47,9 @@ const codes: Readonly<Record<CodeErrorName, ErrorCode>> = {
 
 const runtimeError = 'Reactor Runtime Error';
 
+/** As a line of the log: a process that an attacker owns may send a megabyte. */
+const causeLengthMax = 8_000;
+
 export function outcomeOf(result: SandboxResult): CodeOutcome {
   if (result.kind === 'returned') {
     return { kind: 'returned', value: (result.value ?? null) as Json };
@@ -74,7 +77,7 @@ function thrown(name: CodeErrorName, { detail, errors }: CodeError): CodeFailure
   return {
     error,
     reason: own ? name : runtimeError,
-    cause: own ? undefined : cause.join('\n'),
+    cause: own ? undefined : cause.join('\n').slice(0, causeLengthMax),
   };
 }
 
