@@ -18,6 +18,8 @@ export interface Done<R = Reply> {
 export interface Refused {
   readonly change: Change;
   readonly refusal: VaultError;
+  /** After a call that may have had its effect: a retry under the same idempotency key must not make it again. */
+  readonly keepsKey?: true;
 }
 
 /** A request that calls another host, between two commits. */
@@ -141,7 +143,8 @@ async function reachOut<R>(
     const { change } = outcome;
     if ('refusal' in outcome) {
       const { remove } = change;
-      await store.commit(begun ? { ...change, remove: { ...remove, replies: [begun] } } : change);
+      const freed = outcome.keepsKey ? undefined : begun;
+      await store.commit(freed ? { ...change, remove: { ...remove, replies: [freed] } } : change);
       throw outcome.refusal;
     }
     const row = slot?.rowOf(outcome.reply, begun);

@@ -197,6 +197,8 @@ class StartedProcess implements CodeProcess {
 
   #take({ kind, payload }: Frame): void {
     this.wasHeard = true;
+    // It is being killed: what it still has in its pipe nobody asked for.
+    if (this.#endReason !== undefined) return;
     if (kind === frameKinds.ready && this.#running === undefined) {
       clearTimeout(this.#settling);
       this.#wasReady = true;

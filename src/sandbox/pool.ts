@@ -195,9 +195,16 @@ class StartedPool implements Pool {
     ended.then(() => this.#ending.delete(ended));
   }
 
+  /** First whoever runs least: tenants that always have calls waiting do not keep out the others. */
+  #nextWaiting(): Waiting | undefined {
+    const able = [...this.#waiting].filter(({ tenant }) => this.#mayRun(tenant));
+    return able.toSorted((a, b) => this.#running(a.tenant) - this.#running(b.tenant))[0];
+  }
+
   #serveWaiting(): void {
-    for (const waiting of this.#waiting) {
-      if (!this.#mayRun(waiting.tenant)) continue;
+    for (;;) {
+      const waiting = this.#nextWaiting();
+      if (waiting === undefined) return;
       this.#waiting.delete(waiting);
       clearTimeout(waiting.timer);
       this.#take(waiting.tenant).then(waiting.resolve);

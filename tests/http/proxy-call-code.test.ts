@@ -79,6 +79,18 @@ onBothEngines('Code transforms of proxies', (engine) => {
     assert.ok(messages.some((message) => /its code responded with 402/.test(message)));
   });
 
+  test('a response of more than 1 MiB is not given to code', async () => {
+    const { send } = await calling(response('module.exports = () => ({ body: { seen: true } })'));
+    for (const [length, status] of [
+      [1_048_574, 200],
+      [1_048_575, 502],
+    ] as const) {
+      destination.behave(answer(200, json, JSON.stringify('x'.repeat(length))));
+      const called = await send('', {});
+      assert.equal(called.status, status, called.text);
+    }
+  });
+
   test('CustomHttpResponseError is the response as it is; the destination is not called', async () => {
     const { send } = await calling(
       request(`module.exports = () => { throw new (${errors}.CustomHttpResponseError)({

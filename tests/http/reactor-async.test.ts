@@ -130,6 +130,28 @@ onBothEngines('asynchronous calls of reactors', (engine) => {
     assert.equal(body.data.length, threads === '1' ? 20 : 23);
   });
 
+  test('a page of logs ends before the calls on it have more than 4 MiB', async () => {
+    const tenant = await newTenant();
+    const key = await invoker(tenant);
+    const code = "module.exports = () => ({ raw: 'x'.repeat(1000000) })";
+    const { id } = await createReactor(tenant, { code });
+    for (let call = 0; call < 6; call++) {
+      await tenant.send('POST', `/reactors/${id}/react-async`, { key, body: {} });
+    }
+    await runWaiting(tenant.vault);
+    const seen: number[] = [];
+    let start = '';
+    while (seen.length < 3) {
+      const page = await sendReactor(tenant, 'GET', `/${id}/logs?size=100${start}`);
+      assert.equal(page.status, 200, page.text);
+      seen.push(page.body.data.length);
+      const { next } = page.body.pagination;
+      if (next === undefined) break;
+      start = `&start=${next}`;
+    }
+    assert.deepEqual(seen, [4, 2]);
+  });
+
   test('a reactor whose runtime is asynchronous answers 202 to every call', async () => {
     const tenant = await newTenant();
     const key = await invoker(tenant);

@@ -136,6 +136,19 @@ test('a second result, and a request between calls, end the process', async () =
   }
 });
 
+test('a request behind what a process is killed for is not served', async () => {
+  let served = 0;
+  const onRequest = async () => {
+    served += 1;
+    return '{}';
+  };
+  const both = "Buffer.concat([frame(kinds.log, '{}'), frame(kinds.request, '{}')])";
+  const script = `${ready} wait(); writeSync(1, ${both}); ${thenStay}`;
+  const { end } = await ended(script, { onLog: () => false, onRequest });
+  assert.deepEqual(end, { ended: 'crashed' });
+  assert.equal(served, 0);
+});
+
 test('what is never read by the process waits no longer than its call', async () => {
   const large = 'x'.repeat(4 * 1024 * 1024);
   const { end } = await ended(`${ready} for (;;);`, { payload: large, timeoutMs: 50 });

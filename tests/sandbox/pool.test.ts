@@ -111,6 +111,27 @@ test('what all tenants may run at once is bounded, and so is what may wait, and 
   });
 });
 
+test('of those that wait, a tenant that runs nothing comes first', async () => {
+  await open({ processesMax: 2, callsPerTenantMax: 2, waitMsMax: 60_000 }, async (sandbox) => {
+    const [first, second] = [held(), held()];
+    const begun = Promise.all([first.begun(), second.begun()]);
+    const running = [sandbox.run(first.call('a')), sandbox.run(second.call('a'))];
+    await begun;
+    const order: string[] = [];
+    const others = ['a', 'a', 'b'].map(async (tenant) => {
+      const serve = async () => order.push(tenant);
+      const code = moduleOf('return req.bt.detokenize({})');
+      await returnedBy(sandbox, callOf(code, { tenant, serve, bt: true }));
+    });
+    assert.equal(sandbox.state().waiting, 3);
+    first.letGo();
+    await Promise.all(others);
+    second.letGo();
+    await Promise.all(running);
+    assert.deepEqual(order, ['b', 'a', 'a']);
+  });
+});
+
 test('killing any process at any moment loses its call only', async () => {
   await open({}, async (sandbox) => {
     const { call, begun, letGo } = held();

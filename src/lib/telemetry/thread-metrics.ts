@@ -114,6 +114,8 @@ export function createThreadMetrics(): ThreadMetrics {
     buckets: runBuckets,
     registers,
   });
+  const proxyLabel = createLabel();
+  const reactorLabel = createLabel();
   const byName = new Map<CounterName, Counter>();
   for (const [name, help] of Object.entries(counters)) {
     byName.set(
@@ -126,12 +128,25 @@ export function createThreadMetrics(): ThreadMetrics {
     request: ({ method, route, status, seconds }) =>
       durations.observe({ method, route, status }, seconds),
     proxyCall: ({ proxy, status, seconds }) =>
-      calls.observe({ proxy, status: classOf(status) }, seconds),
+      calls.observe({ proxy: proxyLabel(proxy), status: classOf(status) }, seconds),
     delivery: ({ webhook, outcome }) => deliveries.inc({ webhook, outcome }),
-    reactorCall: ({ reactor, outcome, seconds }) => runs.observe({ reactor, outcome }, seconds),
+    reactorCall: ({ reactor, outcome, seconds }) =>
+      runs.observe({ reactor: reactorLabel(reactor), outcome }, seconds),
     group: groupObserver(registers),
     watchStore: (state) => watchStore(registers, state),
     counts: () => registry.getMetricsAsJSON(),
+  };
+}
+
+/** What a tenant creates, calls and deletes again and again must not fill the memory with its ids. */
+const labelsMax = 2_000;
+
+/** The label itself, or `other` for what comes after too many of them. */
+function createLabel(): (label: string) => string {
+  const known = new Set<string>();
+  return (label) => {
+    if (known.size < labelsMax) known.add(label);
+    return known.has(label) ? label : 'other';
   };
 }
 

@@ -25,6 +25,8 @@ export type CodeOutcome =
 
 export interface CodeFailure {
   readonly error: VaultError;
+  /** The code says so itself, by a class of the error package. */
+  readonly isOwn?: boolean;
   /** For entries of the log: a fixed text, or the name of a class of the error package. */
   readonly reason: string;
   /** What the tenant reads in the log of the call, and nobody else anywhere. */
@@ -46,6 +48,9 @@ const codes: Readonly<Record<CodeErrorName, ErrorCode>> = {
 };
 
 const runtimeError = 'Reactor Runtime Error';
+
+/** As a line of the log: a process that an attacker owns may send a megabyte. */
+const causeLengthMax = 8_000;
 
 export function outcomeOf(result: SandboxResult): CodeOutcome {
   if (result.kind === 'returned') {
@@ -73,8 +78,9 @@ function thrown(name: CodeErrorName, { detail, errors }: CodeError): CodeFailure
   );
   return {
     error,
+    isOwn: own,
     reason: own ? name : runtimeError,
-    cause: own ? undefined : cause.join('\n'),
+    cause: own ? undefined : cause.join('\n').slice(0, causeLengthMax),
   };
 }
 

@@ -45,6 +45,8 @@ export interface CodeRun {
   readonly outcome: CodeOutcome;
   readonly log: readonly LogLine[];
   readonly milliseconds: number;
+  /** It sent a request, or used `bt`: whatever came of the rest, this may have had its effect. */
+  readonly hasActed: boolean;
 }
 
 /** Never rejects for what the code does. */
@@ -53,11 +55,12 @@ export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeR
   const { caller, runtime, configuration, rights, timeoutMs, signal } = run;
   const began = performance.now();
   const held: HeldResponses = { bytes: 0 };
+  let hasActed = false;
   const elapsed = () => Math.round(performance.now() - began);
   if (sandbox === undefined) {
     // It was switched off after the call was accepted.
     const off = failure('code is switched off in this vault');
-    return { outcome: { kind: 'failed', failure: off }, log: [], milliseconds: 0 };
+    return { outcome: { kind: 'failed', failure: off }, log: [], milliseconds: 0, hasActed: false };
   }
   const result = await sandbox.run({
     tenant: caller.tenant.id,
@@ -67,11 +70,15 @@ export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeR
     bt: rights !== undefined,
     timeoutMs,
     modules,
-    serve: (request, ending) => serve(tools, run, { request, ending, held }),
+    serve: (request, ending) => {
+      hasActed = true;
+      return serve(tools, run, { request, ending, held });
+    },
     ...(signal && { signal }),
   });
   const outcome = outcomeOf(result);
-  return { outcome, log: linesOf(result, outcome, tools.clock.now()), milliseconds: elapsed() };
+  const log = linesOf(result, outcome, tools.clock.now());
+  return { outcome, log, milliseconds: elapsed(), hasActed };
 }
 
 interface Serving {

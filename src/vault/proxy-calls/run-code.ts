@@ -55,12 +55,14 @@ export async function codeRequest(
   return coded(tools, { call, transform }, { side: 'req', given, message });
 }
 
-/** @throws VaultError what the code fails with. */
-export function codeResponse(
+/** @throws VaultError what the code fails with; `body_too_large`. */
+export async function codeResponse(
   tools: CodeRunning,
   { call, transform }: CodeOfCall,
   { message, status }: { readonly message: CodedMessage; readonly status: number },
 ): Promise<Coded> {
+  // Nobody else is served while JSON is parsed.
+  if (Buffer.byteLength(message.text ?? '') > codeBodyBytesMax) throw tooLarge();
   const given = { ...givenOf(message), statusCode: status };
   return coded(tools, { call, transform }, { side: 'res', given, message });
 }

@@ -7,7 +7,7 @@ import { parseUuid, type ReactorRunId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { detailed, entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { type RunPosition, runPage } from '../../store/queries/reactors.ts';
+import { type RunPage, type RunPosition, runPage } from '../../store/queries/reactors.ts';
 import type { Row } from '../../store/tables.ts';
 import type { ReactorReading } from '../reactors/create.ts';
 import { reactorOf } from '../reactors/queries.ts';
@@ -75,15 +75,11 @@ export function readReactorLogs(
   return async () => {
     const { reactor_id: reactor } = await reactorOf(store, tenant.id, id);
     const now = clock.now();
-    // One row more than the page holds, which says whether another page follows.
-    const page = { tenant: tenant.id, reactor, now, limit: size + 1 };
-    const rows = await store.select(
-      runPage({ ...page, after: after as unknown as RunPosition | undefined }),
-    );
-    const shown = rows.slice(0, size);
+    const position = after as unknown as RunPosition | undefined;
+    const page = { tenant: tenant.id, reactor, now, after: position };
+    const { shown, hasMore } = await pageOf(store, page, size);
     const last = shown.at(-1);
-    const next =
-      rows.length > size && last && sealCursor(cursorKey, route, [last.created_at, last.run_id]);
+    const next = hasMore && last && sealCursor(cursorKey, route, positionOf(last));
     const fact = { entity: 'reactor', id: reactor, operation: 'read logs' } as const;
     return {
       change: { entries: [entryOf(caller, now, fact)] },
@@ -97,6 +93,44 @@ export function readReactorLogs(
     };
   };
 }
+
+/** A page ends before it has more: a call is stored with its result, which may have a megabyte. */
+const pageBytesMax = 4 * 1024 * 1024;
+const rowsAtOnce = 4;
+
+interface PageOfRuns {
+  readonly shown: readonly Row<'reactor_runs'>[];
+  /** Whether another page follows. */
+  readonly hasMore: boolean;
+}
+
+async function pageOf(
+  store: ReactorReading['store'],
+  page: Omit<RunPage, 'limit'>,
+  size: number,
+): Promise<PageOfRuns> {
+  const shown: Row<'reactor_runs'>[] = [];
+  let { after } = page;
+  let bytes = 0;
+  while (size > 0) {
+    const limit = Math.min(rowsAtOnce, size + 1 - shown.length);
+    const rows = await store.select(runPage({ ...page, after, limit }));
+    for (const row of rows) {
+      bytes += row.body.length;
+      const isFull = shown.length === size || (shown.length > 0 && bytes > pageBytesMax);
+      if (isFull) return { shown, hasMore: true };
+      shown.push(row);
+      after = positionOf(row);
+    }
+    if (rows.length < limit) break;
+  }
+  return { shown, hasMore: false };
+}
+
+const positionOf = ({ created_at, run_id }: Row<'reactor_runs'>): RunPosition => [
+  created_at,
+  run_id,
+];
 
 function viewLog({ tenant }: Caller, row: Row<'reactor_runs'>): object {
   const { kind, isFailed, log, caller } = openRun(tenant, row).reveal();

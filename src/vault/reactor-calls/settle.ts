@@ -20,8 +20,25 @@ export interface CallToSettle extends LoggedCall {
   readonly reactor: CalledReactor;
 }
 
-/** Under the rules that the caller has for creating tokens. */
+/**
+ * Under the rules that the caller has for creating tokens. Clients repeat what fails with a 500 by themselves: under
+ * an idempotency key code that has acted is not run again, unless it refused by a class of the error package.
+ */
 export function settle(
+  tools: CodeTokenTools & { readonly clock: Clock },
+  call: CallToSettle,
+  run: CodeRun,
+): DecideOutcome {
+  const { outcome, hasActed } = run;
+  const decide = decisionOn(tools, call, run);
+  if (!hasActed || (outcome.kind === 'failed' && outcome.failure.isOwn)) return decide;
+  return async (conflict) => {
+    const decided = await decide(conflict);
+    return 'refusal' in decided ? { ...decided, keepsKey: true } : decided;
+  };
+}
+
+function decisionOn(
   tools: CodeTokenTools & { readonly clock: Clock },
   call: CallToSettle,
   { outcome, milliseconds }: CodeRun,

@@ -225,6 +225,7 @@ const abandoned: CodeRun = {
   },
   log: [],
   milliseconds: 0,
+  hasActed: true,
 };
 
 /** The vault stops, or had no process: nothing of it was done that must not be done again. */
