@@ -63,6 +63,7 @@ export type AnsweringConfig = Pick<
   | 'outbound'
   | 'enrichments'
   | 'reactors'
+  | 'threads'
   | 'headerPrefixes'
   | 'rateLimits'
   | 'tls'
@@ -92,7 +93,7 @@ export async function createAnswering(
   const tracing = createTracing(random, spans);
   const process = { ...untraced, store: tracedStore(untraced.store, tracing) };
   const masking = createMasking();
-  const code = openCode(config.reactors);
+  const code = openCode(config.reactors, config.threads);
   const tools = {
     ...process,
     ...shared,

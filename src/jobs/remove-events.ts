@@ -1,5 +1,5 @@
 /** Removing events that nobody can replay any more, their deliveries, and the sequences of what is gone. */
-import { day, type Instant, instantAfter } from '../lib/clock.ts';
+import { day, instantAfter } from '../lib/clock.ts';
 import { type DeliveryId, type EventId, firstTimedUuid } from '../lib/ids.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import type { Bookkeeping } from '../store/change.ts';
@@ -39,7 +39,7 @@ interface Found {
 type Find = (limit: number) => Promise<Found>;
 
 function ofOld({ store, clock }: JobTools, { id: tenant }: Tenant): readonly Find[] {
-  const before = instantAfter(clock.now(), -eventsKeptMs) as Instant;
+  const before = instantAfter(clock.now(), -eventsKeptMs);
   return [
     async (limit) => {
       const until = firstTimedUuid<DeliveryId>(before);

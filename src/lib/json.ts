@@ -69,8 +69,9 @@ function endOfText(bytes: Uint8Array, begin: number): number {
 }
 
 /**
- * JSON of which the same value always has the same text, without white space. Keys are sorted by UTF-16 code units, at every level, as `fast-json-stable-stringify` and others do. Writing a
- * copy with sorted keys would not be enough: objects list keys that look like integers first.
+ * JSON of which the same value always has the same text, without white space. Keys are sorted by UTF-16 code units, at
+ * every level, as `fast-json-stable-stringify` and others do. To write a copy with sorted keys would not be enough:
+ * objects list keys that look like integers first.
  */
 export function sortedJson(value: Json): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);

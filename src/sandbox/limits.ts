@@ -12,7 +12,7 @@ export const resultBytesMax = mebibyte;
 /** Levels of nesting of a result, and of what code asks the vault for. */
 export const nestingMax = 64;
 /** Of the same: members at any depth, where each object and each list counts once more. */
-export const valuesMax = 200_000;
+export const valuesMax = 100_000;
 
 export const timeoutMsDefault = 10_000;
 export const timeoutMsMax = 30_000;
@@ -45,6 +45,13 @@ export const requestBytesMax = 2 * mebibyte;
 export const replyBytesMax = 6 * mebibyte;
 /** What waits for a process to read it. */
 export const unreadBytesMax = 32 * mebibyte;
+
+/**
+ * A process whose messages took the parent so long to read is not used again for nine times as long: two
+ * processes of a tenant take at most a fifth of a thread.
+ */
+export const readingMsFree = 2;
+export const restPerReading = 9;
 
 /** A process that served so many calls is replaced. */
 export const callsPerProcessMax = 1_000;

@@ -2,7 +2,7 @@
 
 import { checkOf } from './check.ts';
 import { CodeLog } from './code-log.ts';
-import type { ProcessCall, ProcessEnd } from './code-process.ts';
+import type { ProcessCall } from './code-process.ts';
 import * as limits from './limits.ts';
 import type { ChildCall } from './messages.ts';
 import { createPool, type Pool, type PoolLimits, poolLimits } from './pool.ts';
@@ -33,18 +33,19 @@ async function run(pool: Pool, { call, isCheck }: Run): Promise<SandboxResult> {
   const payload = `{"input":${inputText},${JSON.stringify(settings).slice(1)}`;
   const requests = requestsOf(call);
   const log = new CodeLog();
+  const reading = new Reading();
   const processCall: ProcessCall = {
     payload,
     modules: call.modules,
     timeoutMs,
     signal: call.signal,
-    onRequest: requests.reply,
+    onRequest: (request) => reading.measure(() => requests.reply(request)),
     onLog: (line) => log.add(line),
   };
   try {
-    const end =
-      (await runOnce(pool, call, processCall)) ?? (await runOnce(pool, call, processCall));
-    return { ...outcomeFrom(end ?? { ended: 'crashed' }), log: log.lines };
+    const attempt = { tenant: call.tenant, processCall, reading };
+    const outcome = (await runOnce(pool, attempt)) ?? (await runOnce(pool, attempt));
+    return { ...(outcome ?? { kind: 'ended', reason: 'crashed' }), log: log.lines };
   } finally {
     requests.end();
   }
@@ -54,25 +55,43 @@ async function run(pool: Pool, { call, isCheck }: Run): Promise<SandboxResult> {
  * `undefined` where a process that was used before ended without a word of this call: whoever killed it while
  * it was idle does not take a call with it.
  */
-async function runOnce(
-  pool: Pool,
-  { tenant }: SandboxCall,
-  processCall: ProcessCall,
-): Promise<ProcessEnd | undefined> {
+async function runOnce(pool: Pool, attempt: Attempt): Promise<Outcome | undefined> {
+  const { tenant, processCall, reading } = attempt;
   const lease = await pool.lease(tenant);
-  if (typeof lease === 'string') return { ended: lease };
+  if (typeof lease === 'string') return { kind: 'ended', reason: lease };
   const { process } = lease;
   try {
     const end = await process.run(processCall);
-    const isLost = 'ended' in end && end.ended === 'crashed' && process.calls > 1;
-    return isLost && !process.wasHeard ? undefined : end;
+    if ('result' in end) return reading.measure(() => outcomeOf(end.result));
+    const isLost = end.ended === 'crashed' && process.calls > 1 && !process.wasHeard;
+    return isLost ? undefined : { kind: 'ended', reason: end.ended };
   } finally {
-    lease.release();
+    const { restMs } = reading;
+    if (restMs === 0 || !process.isAlive) lease.release();
+    else setTimeout(lease.release, restMs).unref();
   }
 }
 
-function outcomeFrom(end: ProcessEnd): Outcome {
-  return 'result' in end ? outcomeOf(end.result) : { kind: 'ended', reason: end.ended };
+interface Attempt {
+  readonly tenant: string;
+  readonly processCall: ProcessCall;
+  readonly reading: Reading;
+}
+
+/** How long this thread was busy with what a process sent, while nobody else was served. */
+class Reading {
+  #ms = 0;
+
+  measure<T>(read: () => T): T {
+    const begin = performance.now();
+    const result = read();
+    this.#ms += performance.now() - begin;
+    return result;
+  }
+
+  get restMs(): number {
+    return this.#ms < limits.readingMsFree ? 0 : this.#ms * limits.restPerReading;
+  }
 }
 
 function ended(reason: EndReason): SandboxResult {

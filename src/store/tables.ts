@@ -6,8 +6,6 @@ import type {
   ClientKeyId,
   KeyId,
   ProxyId,
-  ReactorId,
-  ReactorRunId,
   SessionId,
   TenantId,
   TokenId,
@@ -27,6 +25,7 @@ import {
   text,
 } from './columns.ts';
 import { eventTables } from './event-tables.ts';
+import { reactorTables } from './reactor-tables.ts';
 
 /**
  * A table with a `version` column is replaced and removed only by a writer that names the version it
@@ -165,42 +164,7 @@ export const tables = {
       proxy_id: text<ProxyId>(),
     },
   },
-  reactors: {
-    key: ['tenant_id', 'reactor_id'],
-    unique: {},
-    columns: {
-      tenant_id: text<TenantId>(),
-      reactor_id: text<ReactorId>(),
-      version: integer(),
-      name: text(),
-      /** Sealed JSON of everything else, the code and the configuration among it. */
-      body: bytes(),
-      created_by: text<ApplicationId>(),
-      created_at: integer<Instant>(),
-      modified_by: optional(text<ApplicationId>()),
-      modified_at: optional(integer<Instant>()),
-      proof: proof(),
-    },
-  },
-  /** Calls of reactors: asynchronous ones until a day after their end, and the logs of all of them. */
-  reactor_runs: {
-    key: ['tenant_id', 'run_id'],
-    unique: {},
-    owner: 'reactors',
-    columns: {
-      tenant_id: text<TenantId>(),
-      run_id: text<ReactorRunId>(),
-      reactor_id: text<ReactorId>(),
-      version: integer(),
-      /** Sealed JSON: what the code is to run with, later what came of it. Bound to all other columns. */
-      body: bytes(),
-      /** From then on any server may run it; null once it is done. */
-      due_at: optional(integer<Instant>()),
-      created_at: integer<Instant>(),
-      /** From then on it is gone for every reader. */
-      expires_at: integer<Instant>(),
-    },
-  },
+  ...reactorTables,
   /** By which browsers and apps encrypt for the vault. */
   client_keys: {
     key: ['tenant_id', 'client_key_id'],

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bodyBytesMax } from '../../src/http/protocol/body.ts';
-import { discarded, lingering } from '../../src/http/protocol/unread-body.ts';
+import { discarded, lingering } from '../../src/http/protocol/connection.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Connection, connectTo } from '../support/raw-request.ts';
 import { startVault } from '../support/vault.ts';
@@ -20,7 +20,13 @@ interface Sent {
 
 function head({ key = 'key_test_pvt_x', length }: Sent): string {
   const size = length === undefined ? 'transfer-encoding: chunked' : `content-length: ${length}`;
-  return `POST /tokens HTTP/1.1\r\nhost: localhost\r\nsvc-api-key: ${key}\r\ncontent-type: application/json\r\n${size}\r\n\r\n`;
+  return [
+    'POST /tokens HTTP/1.1',
+    'host: localhost',
+    `svc-api-key: ${key}`,
+    'content-type: application/json',
+    `${size}\r\n\r\n`,
+  ].join('\r\n');
 }
 
 const bodyOf = (length: number) => smuggled.padEnd(length, ' ');

@@ -17,9 +17,9 @@ onBothEngines('GET /logs/entity-types', (engine) => {
     assert.deepEqual(names, [...names].sort());
     const values = answer.body.map((type: { value: string }) => type.value);
     const known =
-      'application application_key bank card proxy reactor session tenant token token_intent';
+      'application application_key bank card proxy reactor session tenant token token_intent webhook';
     for (const value of known.split(' ')) assert.ok(values.includes(value), value);
-    for (const absent of ['webhook', 'tenant_member', 'tenant_invitation']) {
+    for (const absent of ['tenant_member', 'tenant_invitation']) {
       assert.equal(values.includes(absent), false, absent);
     }
     assert.deepEqual(answer.body[0], { display_name: 'Application', value: 'application' });

@@ -83,6 +83,28 @@ onBothEngines('calling a reactor', (engine) => {
     assert.match(created[0]?.message ?? '', /^Token created: by the code of reactor /);
   });
 
+  test('one call for each idempotency key, whose response is given again, also one that code made', async () => {
+    const tenant = await newTenant();
+    const key = await invoker(tenant, 'token:create');
+    for (const given of [
+      { code: "module.exports = () => ({ raw: Math.random(), tokenize: 'x' })" },
+      {
+        code: 'module.exports = () => ({ res: { statusCode: 418, body: { at: Math.random() } } })',
+        runtime: { image: 'node22' },
+      },
+    ]) {
+      const { id } = await createReactor(tenant, given);
+      const headers = { 'svc-idempotency-key': 'once' };
+      const call = () => tenant.send('POST', `/reactors/${id}/react`, { key, body: {}, headers });
+      const [first, again] = [await call(), await call()];
+      assert.equal(again.status, first.status);
+      assert.equal(again.text, first.text);
+    }
+    assert.equal((await tenant.rows('tokens')).length, 1);
+    const invoked = (await tenant.rows('logs')).filter(({ operation }) => operation === 'invoke');
+    assert.equal(invoked.length, 2);
+  });
+
   test('403: tokens are stored under the rules of the caller, and not without token:create', async () => {
     const tenant = await newTenant();
     const code = "module.exports = () => ({ tokenize: { a: 'b' } })";

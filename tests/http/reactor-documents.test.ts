@@ -14,7 +14,7 @@ onBothEngines('the examples of docs/reactors.md', (engine) => {
   test('are code that a vault stores', async () => {
     const tenant = await newTenant();
     const text = readFileSync(join(root, 'docs', 'reactors.md'), 'utf8');
-    const examples = Array.from(text.matchAll(/```js\n([^]*?)```/g), ([, code = '']) => code);
+    const examples = Array.from(text.matchAll(/```js\n([\s\S]*?)```/g), ([, code = '']) => code);
     assert.equal(examples.length, 4);
     for (const code of examples) await createReactor(tenant, { code });
   });

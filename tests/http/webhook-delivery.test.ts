@@ -5,7 +5,6 @@ import { test } from 'node:test';
 import { day, hour, minute, second } from '../../src/lib/clock.ts';
 import type { WebhookId } from '../../src/lib/ids.ts';
 import { attemptsMax } from '../../src/vault/deliveries/receiver.ts';
-import { retryDelays } from '../../src/vault/deliveries/schedule.ts';
 import { attemptsOf } from '../../src/vault/events/delivery-row.ts';
 import { answer, hang } from '../support/destination.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
@@ -89,21 +88,6 @@ onBothEngines('delivery', (engine) => {
     const times = receiver.arrivals.map(({ delivered_at }) => delivered_at);
     assert.equal(new Set(times).size, 5);
     assert.doesNotMatch(JSON.stringify(delivery), /words of the receiver/);
-  });
-
-  test('after ten attempts a delivery has failed', async (t) => {
-    const receiver = await startReceiver(t);
-    const { vault, tenant } = await start(t, engine, [receiver]);
-    await addWebhook(processOf(vault), tenant.id, { url: receiver.url });
-    receiver.behave(answer(404));
-    await tenant.token({ type: 'token', data: 1 });
-    for (let count = 1; count < 10; count++) {
-      await untilAttempts(tenant, count);
-      vault.clock.advance(Math.ceil(1.1 * (retryDelays[count - 1] ?? 0)));
-    }
-    const failed = await untilState(tenant, 'failed');
-    assert.equal(attemptsOf(failed).length, 10);
-    assert.equal(receiver.arrivals.length, 10);
   });
 
   test('a receiver that hangs, and one that fails, hold up no other, nor a redirect anybody', async (t) => {

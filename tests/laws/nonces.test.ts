@@ -64,6 +64,7 @@ onBothEngines('sealed values', (engine) => {
       'tenants',
       'token_intents',
       'tokens',
+      'vault_keys',
       'webhooks',
     ]);
     assert.ok(nonces.length > 1000);

@@ -14,7 +14,7 @@ import {
 const beyondOneTenant: Readonly<Record<string, number>> = {
   // Whether there is any tenant, or a production tenant, the list of tenants for jobs and the operator, those
   // deleted, the one that the operator named, and those in a copy of the database that is verified.
-  'src/store/queries/tenants.ts': 6,
+  'src/store/queries/tenants.ts': 7,
   // Whose events and deliveries wait, for the thread that delivers them and for metrics, and whether there is any
   // webhook at all.
   'src/store/event-queries/deliveries.ts': 5,

@@ -174,3 +174,15 @@ test('a start that is killed does not weaken the next', async () => {
     assert.equal(sandbox.state().isolation, strongest);
   });
 });
+
+test('a process whose result took long to read rests, and others do not', async () => {
+  await open({}, async (sandbox) => {
+    const keys =
+      'return Object.fromEntries(Array.from({ length: 40000 }, (_n, i) => ["k" + i, i]))';
+    await returnedBy(sandbox, callOf(moduleOf(keys), { tenant: 'a' }));
+    assert.equal(sandbox.state().running, 1);
+    assert.equal(await returnedBy(sandbox, one('b')), 1);
+    while (sandbox.state().running > 0) await new Promise((turn) => setImmediate(turn));
+    assert.equal(await returnedBy(sandbox, one('a')), 1);
+  });
+});

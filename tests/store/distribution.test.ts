@@ -21,11 +21,12 @@ const otherKeys: Readonly<Record<string, string>> = {
     'the directory of proxies: a call has no tenant before its proxy is found',
   'tenants (name)': 'the directory of tenants, by the name that the operator gave',
   'tenants (null)': 'the directory of tenants, by the number that follows from the id',
+  'vault_keys (name)': "the vault's own keys, of which there is one for webhooks of all tenants",
   'rate_limits (key)': 'counters by key or address, before the tenant is known; they may be lost',
 };
 
 /** Tables without a tenant of their own. */
-const withoutTenant = ['rate_limits', 'schema_version'];
+const withoutTenant = ['rate_limits', 'schema_version', 'vault_keys'];
 
 /** Queries that are not about one tenant. */
 const acrossTenants: readonly {
@@ -63,6 +64,22 @@ const acrossTenants: readonly {
   {
     is: /^select tenant_id from \w+ (?:where tenant_id > \S+ )?order by tenant_id limit \S+$/,
     why: 'the tenants in a copy that its operator verifies, one after the other',
+  },
+  {
+    is: /^select webhook_id from webhooks limit \S+$/,
+    why: 'whether anybody has a webhook, without which nothing is looked for',
+  },
+  {
+    is: /^select distinct tenant_id from webhooks$/,
+    why: 'the tenants to whose webhooks events are delivered, one after the other',
+  },
+  {
+    is: /^select tenant_id from events where sequence is null group by tenant_id$/,
+    why: 'the tenants whose events wait to be dispatched, one after the other',
+  },
+  {
+    is: /^select (?:tenant_id|webhook_id|due_at)\b.* from deliveries where state = 'waiting' .*limit 1$/,
+    why: 'the webhooks for which deliveries wait, by steps from one to the next',
   },
   { is: /^insert into logs select \* from logs where false/, why: 'a probe, which writes no row' },
 ];

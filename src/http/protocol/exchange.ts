@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline, type Readable } from 'node:stream';
 import type { Caller, Origin } from '../../rules/caller.ts';
-import { discard, discarded, isUnread, lingering, mayBeShort } from './unread-body.ts';
+import { discard, discarded, isUnread, lingering, mayBeShort } from './connection.ts';
 
 export const jsonMediaType = 'application/json; charset=utf-8';
 

@@ -1,7 +1,7 @@
 /** The response to a call: the destination's, with what the vault adds to it. */
 import type { ProxyAnswer } from '../../vault/proxy-calls/proxy-call.ts';
 import { type Exchange, originOf } from '../protocol/exchange.ts';
-import { headersOfHost } from '../protocol/made-response.ts';
+import { headersOfHost } from '../protocol/sending.ts';
 
 /** Nothing of the destination's is lost: what the vault says beside it goes under names that are free. */
 export function passOn(exchange: Exchange, answer: ProxyAnswer, isOnOwnHost: boolean): void {

@@ -43,6 +43,7 @@ const card = (title: string, description: string) =>
 /** Each with an example, which a test stores. */
 export const tokenData: Readonly<Record<TokenTypeName, TSchema>> = {
   token: Type.Unsafe({
+    not: { type: 'null' },
     ...anyJson,
     description: 'Any JSON.',
     examples: [{ passport: 'X1234567', issued: [2026, 1, 31] }],

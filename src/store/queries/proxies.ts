@@ -3,7 +3,7 @@ import type { Instant } from '../../lib/clock.ts';
 import type { ProxyId, TenantId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
-import { named } from './named.ts';
+import { named } from './text-patterns.ts';
 
 export interface ProxyFilter {
   readonly tenant: TenantId;

@@ -1,4 +1,4 @@
-/** Patterns of containers and ids as SQL: an index finds what they match. */
+/** Patterns of containers, ids and names as SQL. An index finds what those of containers and ids match. */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import { idRanges } from '../stored-form.ts';
 import { storedId } from './stored.ts';
@@ -47,4 +47,13 @@ export function matchesId(
       : sql<SqlBool>`(${column} >= ${from} and ${column} < ${to})`,
   );
   return sql`(${sql.join(ranges, sql` or `)})`;
+}
+
+/**
+ * Rows of that name, in which `*` stands for any characters. The engines differ in whether `like` tells cases
+ * apart, so both sides are in lower case.
+ */
+export function named(name: string): RawBuilder<SqlBool> {
+  const pattern = name.replace(/[\\%_]/g, '\\$&').replace(/\*+/g, '%');
+  return sql`lower(name) like lower(${pattern}) escape '\\'`;
 }

@@ -2,7 +2,7 @@
 import { chmodSync, closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
-import { makePrivateDirectory } from '../../lib/private-directory.ts';
+import { makePrivateDirectory } from '../private-directory.ts';
 import { busyTimeoutMs, databaseFile } from './database.ts';
 
 /** The copy was not made. What was there before is as it was. */

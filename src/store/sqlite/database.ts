@@ -2,9 +2,9 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { makePrivateDirectory } from '../../lib/private-directory.ts';
 import type { ColumnTypes } from '../migrations/column-types.ts';
 import { createVersionTable, pendingStatements } from '../migrations/migrate.ts';
+import { makePrivateDirectory } from '../private-directory.ts';
 
 const types: ColumnTypes = {
   text: 'text',

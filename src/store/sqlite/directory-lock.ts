@@ -2,7 +2,7 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { makePrivateDirectory } from '../../lib/private-directory.ts';
+import { makePrivateDirectory } from '../private-directory.ts';
 
 /** The start is refused: another server has the directory. */
 export class DirectoryLockedError extends Error {

@@ -2,7 +2,7 @@
 import { day, hour, type Instant, instantAfter, minute, second } from '../../lib/clock.ts';
 
 /** After the first failed attempt, after the second, and so on; after the last of these the delivery has failed. */
-export const retryDelays: readonly number[] = [
+const retryDelays: readonly number[] = [
   5 * second,
   5 * minute,
   30 * minute,

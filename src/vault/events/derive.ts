@@ -194,6 +194,12 @@ function finderIn(rowsByTable: object | undefined): (entry: LogEntry) => Written
     const table = tableOfEntity.get(entity_type);
     const rows = table && (rowsByTable as Rows | undefined)?.[table];
     if (table === undefined || rows === undefined) return undefined;
+    const [only] = rows;
+    if (only && rows.length === 1) {
+      return only[explainedTables[table].id] === entity_id
+        ? { table, row: only as never }
+        : undefined;
+    }
     const known =
       byId.get(table) ?? new Map(rows.map((row) => [row[explainedTables[table].id], row]));
     byId.set(table, known);

@@ -4,7 +4,7 @@ import { newUuid, type ReactorRunId } from '../../lib/ids.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Decide, DecideOutcome, Done, Effect, Refused } from '../../rules/operation.ts';
-import { waitingRunCount } from '../../store/queries/reactor-runs.ts';
+import { waitingRunCount } from '../../store/queries/reactors.ts';
 import type { Row } from '../../store/tables.ts';
 import { refusalWhereOff } from '../code/check.ts';
 import { type CodeRun, type CodeRunning, rightsOf, runCode } from '../code/run.ts';

@@ -7,7 +7,7 @@ import { parseUuid, type ReactorRunId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { detailed, entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { type RunPosition, runPage } from '../../store/queries/reactor-runs.ts';
+import { type RunPosition, runPage } from '../../store/queries/reactors.ts';
 import type { Row } from '../../store/tables.ts';
 import type { ReactorReading } from '../reactors/create.ts';
 import { reactorOf } from '../reactors/queries.ts';

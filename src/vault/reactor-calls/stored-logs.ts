@@ -3,7 +3,7 @@ import { type Clock, type Instant, minute } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { LogLine } from '../../sandbox/sandbox.ts';
 
-/** Of one tenant, by each process. What is more is dropped, so that no code fills the disk. */
+/** Of one tenant, by each thread. What is more is dropped, so that no code fills the disk. */
 const loggedBytesPerMinuteMax = 1_048_576;
 
 /** The lines that are stored: all of a call, or none. */

@@ -1,7 +1,7 @@
 /** Operations on reactors, and calls of them. */
 import { idOf, type OperationRow, type Section } from './operation-row.ts';
 
-const reactor = idOf(9);
+const reactor = idOf(7);
 const request = 'ef3a1c2e-8b4d-4c6a-9e2f-0d1b2c3a4e5f';
 const code = 'module.exports = async function (req) { return { raw: { last4: req.args.last4 } } }';
 

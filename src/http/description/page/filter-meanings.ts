@@ -5,7 +5,8 @@ export const filterMeanings: Readonly<Record<string, string>> = {
   alias_card:
     'Replaces the digits of a card number with random ones that never pass the Luhn check, and keeps its separators.',
   alias_preserve_format:
-    'Replaces letters with random lower-case letters and digits with random digits, and keeps everything else and both ends.',
+    'Replaces letters with random lower-case letters and digits with random digits, and keeps everything else and ' +
+    'both ends.',
   alias_preserve_length:
     'Replaces every character but those at the ends with random lower-case letters and digits.',
   card_bin:
@@ -20,7 +21,8 @@ export const filterMeanings: Readonly<Record<string, string>> = {
   pad_left: 'Fills a text on the left up to a length, and never cuts it.',
   pad_right: 'Fills a text on the right up to a length, and never cuts it.',
   reveal:
-    'Masks everything but both ends and the characters to preserve; if that would hide nothing, every character is masked.',
+    'Masks everything but both ends and the characters to preserve; if that would hide nothing, every character is ' +
+    'masked.',
   reveal_last:
     'Masks everything but hyphens and the last characters, and returns a text of that length or less unmasked.',
   stringify: 'Writes the value as compact JSON, and leaves a text as it is.',
@@ -45,7 +47,7 @@ export const filterMeanings: Readonly<Record<string, string>> = {
   divided_by: 'Divides by a number.',
   downcase: 'Writes every letter in lower case.',
   escape: 'Escapes the characters that have a meaning in HTML.',
-  escape_once: 'Escapes the same characters, but none that is escaped already.',
+  escape_once: 'Escapes the same characters, except where they are escaped already.',
   find: 'Gives the first object of a list whose member has that value.',
   find_index:
     'Gives the position, from 0, of the first object of a list whose member has that value.',

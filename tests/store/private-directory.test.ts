@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { makePrivateDirectory } from '../../src/lib/private-directory.ts';
+import { makePrivateDirectory } from '../../src/store/private-directory.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
 test('what is missing of a path is made, for its owner alone, and made again it stays', (t) => {
@@ -13,7 +13,8 @@ test('what is missing of a path is made, for its owner alone, and made again it 
   for (const one of [path, join(path, '..')]) assert.equal(statSync(one).mode & 0o777, 0o700);
 });
 
-test('where nobody can make a directory, it fails at once', (t) => {
-  if (!existsSync('/proc/self')) return t.skip('no file system of this kind');
+const skip = existsSync('/proc/self') ? false : 'there is no file system of this kind';
+
+test('where nobody can make a directory, it fails at once', { skip }, () => {
   assert.throws(() => makePrivateDirectory('/proc/strongroom/data'), { code: 'ENOENT' });
 });
