@@ -1,7 +1,7 @@
 /** Delivering: finds whose events wait, dispatches them, and keeps every webhook that something waits for busy. */
 import { type Clock, type Instant, second } from '../../lib/clock.ts';
-import { createGrowingPause } from '../../lib/growing-pause.ts';
 import type { TenantId, WebhookId } from '../../lib/ids.ts';
+import { createGrowingPause } from '../../lib/pauses.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import {
   tenantsWithEvents,
