@@ -14,7 +14,7 @@ import { createMessages } from './vault/deliveries/message.ts';
 import { createNames } from './vault/deliveries/names.ts';
 import { createRecentEnvelopes } from './vault/deliveries/prepare.ts';
 import { createSigningKey } from './vault/deliveries/signing-key.ts';
-import { createWebhooksOf } from './vault/deliveries/webhooks-of.ts';
+import { createWebhooks } from './vault/deliveries/webhooks-of.ts';
 
 /** Attempts under way at once, to all receivers together: as many as a thousand that hang for 15 seconds each. */
 const attemptsOfAllMax = 1_024;
@@ -53,7 +53,7 @@ export function createDelivering(
     ...tools,
     leases: createLeases({ store, clock, holder }),
     newDeliveryId: createTimedUuids(random),
-    webhooksOf: createWebhooksOf({ store, clock, onAltered }),
+    webhooks: createWebhooks({ store, clock, onAltered }),
     withNames: createNames({ store, clock }),
     forward: createForward(config.outbound, limits),
     signMessage: createMessages({ key: signingKey, clock, headerPrefixes, version }),

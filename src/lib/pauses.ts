@@ -1,4 +1,4 @@
-/** Long work in parts: between them the process serves others. */
+/** Pauses between the parts of long work, in which the process serves others, and between failures in a row. */
 import { setImmediate } from 'node:timers/promises';
 
 /** How long others wait for one part after another. */
@@ -11,5 +11,33 @@ export function createPause(): () => Promise<void> {
     if (performance.now() - began < turnMs) return;
     await setImmediate();
     began = performance.now();
+  };
+}
+
+export interface GrowingPause {
+  /** Milliseconds. */
+  next(): number;
+  /** The next one is the first again. */
+  reset(): void;
+}
+
+/** Each pause is twice as long as the one before, up to a limit. */
+export function createGrowingPause({
+  firstMs,
+  maxMs,
+}: {
+  readonly firstMs: number;
+  readonly maxMs: number;
+}): GrowingPause {
+  let following = firstMs;
+  return {
+    next: () => {
+      const ms = following;
+      following = Math.min(maxMs, following * 2);
+      return ms;
+    },
+    reset: () => {
+      following = firstMs;
+    },
   };
 }

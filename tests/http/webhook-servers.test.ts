@@ -5,7 +5,7 @@ import { leaseMs } from '../../src/vault/deliveries/leases.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { addWebhook, allowing, startReceiver } from '../support/receivers.ts';
 import { newTenant } from '../support/tenant.ts';
-import { createTestClock, startVault } from '../support/vault.ts';
+import { createStillClock, createTestClock, startVault } from '../support/vault.ts';
 
 const rounds = 20;
 
@@ -34,6 +34,25 @@ test('two servers on one database deliver every event once, whoever committed it
     sequences,
     Array.from({ length: rounds + 1 }, (_, index) => index + 1),
   );
+});
+
+test('a new webhook gets what its own server commits next, while another server dispatches', async (t) => {
+  const engine = engineOf('postgres');
+  const receivers = [await startReceiver(t), await startReceiver(t)] as const;
+  const environment = allowing(t, receivers);
+  // What a server knows does not age.
+  const clock = createStillClock();
+  const place = await engine.place(t);
+  const holder = await startVault(t, engine, { place, environment, clock });
+  const tenant = await newTenant(holder);
+  await addWebhook(holder.running.vault, tenant.id, { url: receivers[0].url });
+  await tenant.token({ type: 'token', data: 1 });
+  await receivers[0].until((arrivals) => arrivals.length === 1);
+  const other = await startVault(t, engine, { place, environment, clock });
+  await addWebhook(other.running.vault, tenant.id, { url: receivers[1].url });
+  const body = { type: 'token', data: 2 };
+  assert.equal((await other.send('POST', '/tokens', { key: tenant.key, body })).status, 201);
+  await receivers[1].until((arrivals) => arrivals.length === 1);
 });
 
 test('a server that was killed is followed by another once its lease is over, and not before', async (t) => {

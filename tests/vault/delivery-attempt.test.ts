@@ -146,3 +146,15 @@ test('a response that fails in the very packet of its head ends the attempt', as
     assert.deepEqual(await outcomeOf(deliver()), { ...none, status: 200 });
   }
 });
+
+test('a flood of interim responses, or of headers, ends at the limits', async (t) => {
+  const { receiver, deliver } = await startReceiver(t);
+  const interim: Behavior = ({ socket }) => {
+    const write = () => void (socket.destroyed || socket.write('HTTP/1.1 102 Wait\r\n\r\n', write));
+    write();
+  };
+  receiver.behave(interim);
+  assert.deepEqual(await outcomeOf(deliver({ timeoutMs: 300 })), { ...none, error: 'timeout' });
+  receiver.behave(raw(`HTTP/1.1 200 OK\r\n${'x-long: y\r\n'.repeat(100_000)}\r\n`, 'end'));
+  assert.deepEqual(await outcomeOf(deliver()), { ...none, error: 'invalid_response' });
+});

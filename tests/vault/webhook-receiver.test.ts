@@ -8,7 +8,7 @@ import { createAttemptSlots } from '../../src/vault/deliveries/attempt-slots.ts'
 import { createNames } from '../../src/vault/deliveries/names.ts';
 import { createRecentEnvelopes } from '../../src/vault/deliveries/prepare.ts';
 import { createReceiver } from '../../src/vault/deliveries/receiver.ts';
-import { createWebhooksOf } from '../../src/vault/deliveries/webhooks-of.ts';
+import { createWebhooks } from '../../src/vault/deliveries/webhooks-of.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { addWebhook, allowing, startReceiver } from '../support/receivers.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -42,7 +42,7 @@ onBothEngines('a webhook', (engine) => {
     const idle = Promise.withResolvers<void>();
     const tools = {
       ...{ ...process, store: { ...store, get } },
-      webhooksOf: createWebhooksOf({ store, clock, onAltered: assert.fail }),
+      webhooks: createWebhooks({ store, clock, onAltered: assert.fail }),
       withNames: createNames({ store, clock }),
       recent: createRecentEnvelopes(clock),
       forward: createForward({

@@ -1,7 +1,7 @@
 /** Delivering: finds whose events wait, dispatches them, and keeps every webhook that something waits for busy. */
 import { type Clock, type Instant, second } from '../../lib/clock.ts';
-import { createGrowingPause } from '../../lib/growing-pause.ts';
 import type { TenantId, WebhookId } from '../../lib/ids.ts';
+import { createGrowingPause } from '../../lib/pauses.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import {
   tenantsWithEvents,
@@ -10,7 +10,7 @@ import {
 } from '../../store/event-queries/deliveries.ts';
 import { storedTenant } from '../../store/queries/stored.ts';
 import type { Store } from '../../store/store.ts';
-import { type DispatchTools, dispatch, dispatchMax } from './dispatch.ts';
+import { type DispatchTools, dispatch } from './dispatch.ts';
 import type { Leases } from './leases.ts';
 import { createReceiver, type Receiver, type ReceiverTools } from './receiver.ts';
 
@@ -86,8 +86,8 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
 
   /** One batch, so that a tenant with many events keeps nobody else waiting. */
   async function dispatchSome(tenant: Tenant): Promise<void> {
-    const dispatched = await dispatch(tools, tenant, await tools.webhooksOf(tenant));
-    if (dispatched.events === dispatchMax) hasMoreEvents = true;
+    const dispatched = await dispatch(tools, tenant);
+    if (dispatched.hasMore) hasMoreEvents = true;
     for (const webhook of dispatched.webhooks) nudge(tenant.id, webhook);
   }
 

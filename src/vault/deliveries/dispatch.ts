@@ -9,19 +9,25 @@ import type { Row } from '../../store/tables.ts';
 import { deliveryRow } from '../events/delivery-row.ts';
 import { sequenceProof } from '../events/event-row.ts';
 import { eventTypes, parseEventType } from '../events/types.ts';
-import type { Webhook } from './webhooks-of.ts';
+import type { Webhooks } from './webhooks-of.ts';
 
 /** Events that are dispatched in one transaction. */
 export const dispatchMax = 500;
 
+/** Deliveries that are made in one transaction, unless a single event has more: other commits wait for it. */
+export const deliveriesMax = 2_000;
+
 export interface DispatchTools {
   readonly store: Store;
   readonly clock: Clock;
+  readonly webhooks: Webhooks;
   readonly newDeliveryId: (at: Instant) => DeliveryId;
 }
 
 export interface Dispatched {
   readonly events: number;
+  /** Besides these, others may wait. */
+  readonly hasMore: boolean;
   /** For which there is something to deliver now. */
   readonly webhooks: ReadonlySet<WebhookId>;
 }
@@ -31,12 +37,15 @@ export interface Dispatched {
  * none. An event follows whatever was known when it came about, so sequences are given in that order.
  */
 export async function dispatch(
-  { store, clock, newDeliveryId }: DispatchTools,
+  { store, clock, webhooks: { now: webhooksNow }, newDeliveryId }: DispatchTools,
   tenant: Tenant,
-  webhooks: readonly Webhook[],
 ): Promise<Dispatched> {
-  const events = await store.select(undispatchedEvents({ tenant: tenant.id, limit: dispatchMax }));
-  if (events.length === 0) return { events: 0, webhooks: new Set() };
+  const found = await store.select(undispatchedEvents({ tenant: tenant.id, limit: dispatchMax }));
+  if (found.length === 0) return nothing;
+  // Read after the events, or one that another server made before them would not get them.
+  const webhooks = await webhooksNow(tenant);
+  const eventsMax = Math.max(1, Math.floor(deliveriesMax / Math.max(1, webhooks.length)));
+  const events = found.slice(0, eventsMax);
   const now = clock.now();
   const sequences = await openSequences(store, events);
   const deliveries: Row<'deliveries'>[] = [];
@@ -56,9 +65,15 @@ export async function dispatch(
     insert: { deliveries, event_sequences: sequences.inserted() },
     amend: { events: numbered, event_sequences: sequences.amended() },
   });
-  if (conflict !== undefined) return { events: 0, webhooks: new Set() };
-  return { events: events.length, webhooks: new Set(deliveries.map((row) => row.webhook_id)) };
+  if (conflict !== undefined) return nothing;
+  return {
+    events: events.length,
+    hasMore: events.length < found.length || found.length === dispatchMax,
+    webhooks: new Set(deliveries.map((row) => row.webhook_id)),
+  };
 }
+
+const nothing: Dispatched = { events: 0, hasMore: false, webhooks: new Set() };
 
 type Event = Row<'events'>;
 type Sequence = Row<'event_sequences'>;

@@ -12,7 +12,7 @@ import { createHealth } from './health.ts';
 import type { SignMessage } from './message.ts';
 import { type Flaw, type PrepareTools, prepare } from './prepare.ts';
 import { type SettleTools, settle } from './settle.ts';
-import type { Webhook, WebhooksOf } from './webhooks-of.ts';
+import type { Webhook, Webhooks } from './webhooks-of.ts';
 
 /** Under way at once to one webhook. One that fails gets a single attempt at a time. */
 export const attemptsMax = 4;
@@ -23,7 +23,7 @@ const loadedMax = 100;
 export interface ReceiverTools extends PrepareTools, SettleTools, DisableTools {
   readonly clock: Clock;
   readonly tenants: Tenants;
-  readonly webhooksOf: WebhooksOf;
+  readonly webhooks: Webhooks;
   readonly forward: Forward;
   readonly signMessage: SignMessage;
   /** Bounds what all webhooks have under way together. */
@@ -82,7 +82,7 @@ export function createReceiver(
 
   async function current(): Promise<Found | undefined> {
     const tenant = await tools.tenants.find(tenantId);
-    const webhooks = tenant ? await tools.webhooksOf(tenant) : [];
+    const webhooks = tenant ? await tools.webhooks.of(tenant) : [];
     const webhook = webhooks.find(({ id }) => id === webhookId);
     return tenant && webhook?.row.status === 'enabled' ? { tenant, webhook } : undefined;
   }

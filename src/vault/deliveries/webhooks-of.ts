@@ -31,9 +31,14 @@ export interface WebhooksTools {
 }
 
 /** Webhooks that were altered are left out. */
-export type WebhooksOf = (tenant: Tenant) => Promise<readonly Webhook[]>;
+export interface Webhooks {
+  /** As they were a moment ago. */
+  of(tenant: Tenant): Promise<readonly Webhook[]>;
+  /** Also what another server committed before this was called. */
+  now(tenant: Tenant): Promise<readonly Webhook[]>;
+}
 
-export function createWebhooksOf({ store, clock, onAltered }: WebhooksTools): WebhooksOf {
+export function createWebhooks({ store, clock, onAltered }: WebhooksTools): Webhooks {
   const recent = new ExpiringMap<string, readonly Webhook[]>({
     clock,
     ageMsMax: staleMsMax,
@@ -54,13 +59,15 @@ export function createWebhooksOf({ store, clock, onAltered }: WebhooksTools): We
     }
   }
 
-  return async (tenant) => {
-    const known = recent.get(tenant.id);
-    if (known) return known;
+  async function read(tenant: Tenant): Promise<readonly Webhook[]> {
     const reading = recent.reading();
     const rows = await store.select(allWebhooks(tenant.id));
     const webhooks = rows.flatMap((row) => opened(tenant, row) ?? []);
     recent.set(tenant.id, webhooks, reading);
     return webhooks;
-  };
+  }
+
+  const of = async (tenant: Tenant) => recent.get(tenant.id) ?? (await read(tenant));
+  // An embedded database has one server, which notices at once whatever is committed.
+  return { of, now: store.engine === 'sqlite' ? of : read };
 }

@@ -1,7 +1,7 @@
 /** Pauses between failures in a row. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createGrowingPause } from '../../src/lib/growing-pause.ts';
+import { createGrowingPause } from '../../src/lib/pauses.ts';
 
 test('each pause is twice as long as the one before, up to a limit, until something succeeds', () => {
   const pause = createGrowingPause({ firstMs: 1_000, maxMs: 5_000 });
