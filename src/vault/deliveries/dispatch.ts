@@ -12,7 +12,7 @@ import { eventTypes, parseEventType } from '../events/types.ts';
 import type { Webhooks } from './webhooks-of.ts';
 
 /** Events that are dispatched in one transaction. */
-export const dispatchMax = 500;
+const dispatchMax = 500;
 
 /** Deliveries that are made in one transaction, unless a single event has more: other commits wait for it. */
 export const deliveriesMax = 2_000;
