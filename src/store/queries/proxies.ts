@@ -5,7 +5,7 @@ import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 import { named } from './text-patterns.ts';
 
-export interface ProxyFilter {
+interface ProxyFilter {
   readonly tenant: TenantId;
   /** Not empty where it is given. */
   readonly ids?: readonly ProxyId[] | undefined;
@@ -26,9 +26,9 @@ export function proxyCount({ tenant, ids, name }: ProxyFilter): Query<{ readonly
 }
 
 /** Newest first, ties by id. */
-export type ProxyPosition = readonly [at: Instant, id: ProxyId];
+type ProxyPosition = readonly [at: Instant, id: ProxyId];
 
-export interface ProxyPage extends ProxyFilter {
+interface ProxyPage extends ProxyFilter {
   readonly limit: number;
   /** Continues after this proxy; otherwise so many are passed over. */
   readonly after: ProxyPosition | undefined;

@@ -5,7 +5,7 @@ import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 import { named } from './text-patterns.ts';
 
-export interface ReactorFilter {
+interface ReactorFilter {
   readonly tenant: TenantId;
   /** Not empty where it is given. */
   readonly ids?: readonly ReactorId[] | undefined;
@@ -30,9 +30,9 @@ export function reactorCount({
 }
 
 /** Newest first, ties by id. */
-export type ReactorPosition = readonly [at: Instant, id: ReactorId];
+type ReactorPosition = readonly [at: Instant, id: ReactorId];
 
-export interface ReactorPage extends ReactorFilter {
+interface ReactorPage extends ReactorFilter {
   readonly limit: number;
   /** Continues after this reactor; otherwise so many are passed over. */
   readonly after: ReactorPosition | undefined;

@@ -1,72 +1,25 @@
 /** Listing proxies, newest first. */
-import { sealCursor } from '../../crypto/cursor.ts';
-import { type ProxyId, parseUuid } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { entryOf } from '../../rules/log-entries.ts';
-import { paginationOf, positionOfCursor } from '../../rules/offset-page.ts';
+import { listNamed, type NamedQuery } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
-import {
-  type ProxyFilter,
-  type ProxyPosition,
-  proxyCount,
-  proxyPage,
-} from '../../store/queries/proxies.ts';
+import { proxyCount, proxyPage } from '../../store/queries/proxies.ts';
+import type { Row } from '../../store/tables.ts';
 import type { ProxyReading } from './create.ts';
 import { viewProxy } from './view.ts';
 
-export interface ProxyQuery {
-  readonly id?: readonly string[];
-  /** `*` stands for any characters; the case of letters does not matter. */
-  readonly name?: string;
-  /** From 1. */
-  readonly page?: number;
-  readonly size?: number;
-  /** Cursor of an earlier response; replaces `page`. */
-  readonly start?: string;
-}
-
-const sizeDefault = 20;
-const route = 'GET /proxies';
+const list = {
+  entity: 'proxy',
+  route: 'GET /proxies',
+  count: proxyCount,
+  page: proxyPage,
+  idOf: (row: Row<'proxies'>) => row.proxy_id,
+  view: viewProxy,
+} as const;
 
 /**
  * From the decision `integrity` when a proxy of the page was altered.
  * @throws VaultError `validation_failed` for an invalid cursor.
  */
-export function listProxies(
-  { store, clock }: ProxyReading,
-  caller: Caller,
-  query: ProxyQuery,
-): Decide {
-  const { tenant } = caller;
-  const cursorKey = tenant.keyring.secret('cursor');
-  const { page = 1, size = sizeDefault } = query;
-  const filter: ProxyFilter = {
-    tenant: tenant.id,
-    ids: query.id?.flatMap((id) => parseUuid<ProxyId>(id) ?? []),
-    name: query.name,
-  };
-  const after = positionOfCursor<ProxyPosition>(cursorKey, route, query.start);
-  return async () => {
-    const isEmpty = filter.ids?.length === 0;
-    const [counted] = isEmpty ? [] : await store.select(proxyCount(filter));
-    const total = counted?.count ?? 0;
-    // One row more than the page holds, which says whether another page follows.
-    const wanted = { ...filter, limit: size + 1, after, skip: (page - 1) * size };
-    const rows = isEmpty ? [] : await store.select(proxyPage(wanted));
-    const shown = rows.slice(0, size);
-    const last = shown.at(-1);
-    const position: ProxyPosition | undefined = last && [last.created_at, last.proxy_id];
-    const next = rows.length > size && position && sealCursor(cursorKey, route, position);
-    const fact = { entity: 'proxy', id: tenant.id, operation: 'list' } as const;
-    return {
-      change: { entries: [entryOf(caller, clock.now(), fact)] },
-      reply: {
-        status: 200,
-        body: {
-          pagination: paginationOf({ total, page, size, next }),
-          data: shown.map((row) => viewProxy(caller, row)),
-        },
-      },
-    };
-  };
+export function listProxies(tools: ProxyReading, caller: Caller, query: NamedQuery): Decide {
+  return listNamed(tools, caller, { query, list });
 }
