@@ -1,5 +1,5 @@
 /** Directories for their owner alone. */
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
 const mode = 0o700;
@@ -11,7 +11,10 @@ const mode = 0o700;
 export function makePrivateDirectory(path: string): void {
   const missing: string[] = [];
   for (let at = resolve(path); !existsSync(at); at = dirname(at)) missing.push(at);
+  // What is there already may be something else than a directory, which the system then says.
+  const [own = resolve(path)] = missing;
   for (const one of missing.reverse()) makeOne(one);
+  if (!statSync(own).isDirectory()) mkdirSync(own, { mode });
 }
 
 function makeOne(path: string): void {

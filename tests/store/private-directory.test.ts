@@ -1,6 +1,6 @@
 /** Making directories: all that is missing, for their owner alone, and never without an end. */
 import assert from 'node:assert/strict';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { makePrivateDirectory } from '../../src/store/private-directory.ts';
@@ -11,6 +11,13 @@ test('what is missing of a path is made, for its owner alone, and made again it 
   makePrivateDirectory(path);
   makePrivateDirectory(path);
   for (const one of [path, join(path, '..')]) assert.equal(statSync(one).mode & 0o777, 0o700);
+});
+
+test('what is there and is no directory is an error', (t) => {
+  const path = join(temporaryDirectory(t), 'file');
+  writeFileSync(path, '');
+  assert.throws(() => makePrivateDirectory(path), { code: 'EEXIST' });
+  assert.throws(() => makePrivateDirectory(join(path, 'below')), { code: 'ENOTDIR' });
 });
 
 const skip = existsSync('/proc/self') ? false : 'there is no file system of this kind';
