@@ -1,6 +1,6 @@
-/** Rows whose sealed data is bound to all their other columns: it opens, or somebody altered the row. */
+/** Rows with sealed data that opens as long as nobody altered the row. */
 import { type Binding, openText, type VersionedKeys } from '../crypto/envelope.ts';
-import { VaultError } from '../lib/errors.ts';
+import { type AlteredRow, VaultError } from '../lib/errors.ts';
 import type { Secret } from '../lib/secret.ts';
 import type { Row } from '../store/tables.ts';
 
@@ -11,11 +11,17 @@ export function openBound(keys: VersionedKeys, binding: Binding, row: BoundRow):
   try {
     return openText(keys, binding, row.data);
   } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
-    const altered =
+    throw namingRow(
+      error,
       'token_id' in row
         ? { entity: 'token', id: row.token_id }
-        : { entity: 'token_intent', id: row.token_intent_id };
-    throw new VaultError('integrity', { public: error.public, internal: error.message, altered });
+        : { entity: 'token_intent', id: row.token_intent_id },
+    );
   }
+}
+
+/** What opening a row failed with, which names the row where that was altered. */
+export function namingRow(error: unknown, altered: AlteredRow): unknown {
+  if (!(error instanceof VaultError) || error.code !== 'integrity') return error;
+  return new VaultError('integrity', { public: error.public, internal: error.message, altered });
 }

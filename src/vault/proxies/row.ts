@@ -1,8 +1,8 @@
 /** A proxy as it is stored: its settings sealed, the whole row proven, and the addresses that point to it. */
 import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
-import { VaultError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
+import { namingRow } from '../../rules/bound-row.ts';
 import { proven, requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
@@ -38,9 +38,7 @@ export function openProxy(tenant: Pick<Tenant, 'keyring'>, row: Row<'proxies'>):
     const text = openText(tenant.keyring.sealing('data'), bindingOf(row), body);
     return new Secret(JSON.parse(text.reveal()) as ProxyBody);
   } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
-    const altered = { entity: 'proxy', id: row.proxy_id };
-    throw new VaultError('integrity', { public: error.public, internal: error.message, altered });
+    throw namingRow(error, { entity: 'proxy', id: row.proxy_id });
   }
 }
 

@@ -5,6 +5,7 @@ import { type AttributeErrors, type ErrorCode, VaultError } from '../../lib/erro
 import type { ApplicationId, SessionId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
+import { namingRow } from '../../rules/bound-row.ts';
 import type { Reply } from '../../rules/reply.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { LogLine } from '../../sandbox/sandbox.ts';
@@ -65,9 +66,7 @@ export function openRun(tenant: Tenant, row: Row<'reactor_runs'>): Secret<RunBod
     const text = openText(tenant.keyring.sealing('data'), bindingOf(row), row.body);
     return new Secret(JSON.parse(text.reveal()) as RunBody);
   } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
-    const altered = { entity: 'reactor', id: row.reactor_id };
-    throw new VaultError('integrity', { public: error.public, internal: error.message, altered });
+    throw namingRow(error, { entity: 'reactor', id: row.reactor_id });
   }
 }
 

@@ -1,8 +1,8 @@
 /** A webhook as it is stored: its settings sealed, the whole row proven. */
 import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
-import { VaultError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
+import { namingRow } from '../../rules/bound-row.ts';
 import { proven, requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
@@ -50,9 +50,7 @@ export function openWebhook({ keyring }: Keys, row: Row<'webhooks'>): Secret<Web
     const text = openText(keyring.sealing('data'), bindingOf(row), body);
     return new Secret(JSON.parse(text.reveal()) as WebhookBody);
   } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
-    const altered = { entity: 'webhook', id: row.webhook_id };
-    throw new VaultError('integrity', { public: error.public, internal: error.message, altered });
+    throw namingRow(error, { entity: 'webhook', id: row.webhook_id });
   }
 }
 
