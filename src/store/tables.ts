@@ -1,6 +1,5 @@
 /** The tables: one row each says its columns, its key and what must be unique. Both engines read it. */
 import type { Instant } from '../lib/clock.ts';
-import type { Container } from '../lib/container.ts';
 import type {
   ApplicationId,
   ClientKeyId,
@@ -8,8 +7,6 @@ import type {
   ProxyId,
   SessionId,
   TenantId,
-  TokenId,
-  TokenIntentId,
 } from '../lib/ids.ts';
 import {
   bytes,
@@ -25,7 +22,9 @@ import {
   text,
 } from './columns.ts';
 import { eventTables } from './event-tables.ts';
+import { logTables } from './log-tables.ts';
 import { reactorTables } from './reactor-tables.ts';
+import { tokenTables } from './token-tables.ts';
 
 /**
  * A table with a `version` column is replaced and removed only by a writer that names the version it
@@ -181,75 +180,7 @@ export const tables = {
       proof: proof(),
     },
   },
-  tokens: {
-    key: ['tenant_id', 'token_id'],
-    unique: { fingerprint: ['tenant_id', 'fingerprint', 'fingerprint_expression'] },
-    columns: {
-      tenant_id: tenant(),
-      token_id: id<TokenId>(),
-      version: integer(),
-      type: text(),
-      container: text<Container>(),
-      /** Sealed JSON text. It opens only while all other columns are as they were when it was sealed. */
-      data: bytes(),
-      /** JSON, where `null` means no mask; SQL's null means the mask of the token's type. */
-      mask: optional(text()),
-      /** JSON object of strings. */
-      metadata: optional(text()),
-      fingerprint: optional(text()),
-      /** Null where the expression is that of the token's type. */
-      fingerprint_expression: optional(text()),
-      /** 1 when the token answers for its fingerprint under its expression: no second such token may exist. */
-      deduplicated: integer<0 | 1>(),
-      /** JSON array of expressions; their values are in `search_terms`. */
-      search_indexes: optional(text()),
-      expires_at: optional(integer<Instant>()),
-      /** Minutes east of UTC in which the caller wrote the expiry. */
-      expires_offset: optional(integer()),
-      /** From then on the card code in `data` is gone; null where there is none. */
-      code_expires_at: optional(integer<Instant>()),
-      created_by: id<ApplicationId>(),
-      created_at: integer<Instant>(),
-      modified_by: optional(id<ApplicationId>()),
-      modified_at: optional(integer<Instant>()),
-    },
-  },
-  search_terms: {
-    key: ['tenant_id', 'term', 'created_at', 'token_id'],
-    unique: {},
-    owner: 'tokens',
-    columns: {
-      tenant_id: tenant(),
-      token_id: id<TokenId>(),
-      /** base64url of the keyed digest of the value. */
-      term: digest(),
-      /** The token's, so that a search finds its page in the order of lists. */
-      created_at: integer<Instant>(),
-      /** These as well, so that what is found is counted and chosen without a look at the tokens. */
-      container: text<Container>(),
-      type: text(),
-      expires_at: optional(integer<Instant>()),
-    },
-  },
-  /** Values that wait to be converted into tokens. */
-  token_intents: {
-    key: ['tenant_id', 'token_intent_id'],
-    unique: {},
-    columns: {
-      tenant_id: tenant(),
-      token_intent_id: id<TokenIntentId>(),
-      version: integer(),
-      type: text(),
-      /** Sealed JSON text, bound to all other columns. */
-      data: bytes(),
-      fingerprint: text(),
-      /** From then on the card code in `data` is gone; null where there is none. */
-      code_expires_at: optional(integer<Instant>()),
-      created_by: id<ApplicationId>(),
-      created_at: integer<Instant>(),
-      expires_at: integer<Instant>(),
-    },
-  },
+  ...tokenTables,
   /** Responses stored under an idempotency key. */
   replies: {
     key: ['tenant_id', 'application_id', 'route', 'key_digest'],
@@ -270,56 +201,7 @@ export const tables = {
     },
   },
   ...eventTables,
-  /** Blocks of log entries: see `lib/log-chain/block.ts`. */
-  logs: {
-    key: ['tenant_id', 'stream_id', 'first_seq'],
-    unique: {},
-    columns: {
-      tenant_id: text<TenantId>(),
-      stream_id: text(),
-      first_seq: integer(),
-      last_seq: integer(),
-      first_at: integer<Instant>(),
-      last_at: integer<Instant>(),
-      hash: text(),
-      proof: optional(text()),
-      /** Before the body, so that a search reads it without the pages of that. */
-      entities: text(),
-      body: text(),
-    },
-  },
-  /** Signed statements of how far each stream of the log had grown; see docs/audit.md. */
-  checkpoints: {
-    key: ['tenant_id', 'seq'],
-    unique: {},
-    columns: {
-      tenant_id: text<TenantId>(),
-      /** From 1 without a gap. */
-      seq: integer(),
-      created_at: integer<Instant>(),
-      /** The JSON text that is signed. */
-      statement: text(),
-      /** base64 of the Ed25519 key's 32 bytes. */
-      public_key: text(),
-      /** base64 of the Ed25519 signature. */
-      signature: text(),
-    },
-  },
-  /** For each stream of the log whose oldest entries were removed, the signed statement of that. */
-  log_removals: {
-    key: ['tenant_id', 'stream_id'],
-    unique: {},
-    columns: {
-      tenant_id: text<TenantId>(),
-      stream_id: text(),
-      version: integer(),
-      /** Entries 1 to this one are gone. */
-      to_seq: integer(),
-      statement: text(),
-      public_key: text(),
-      signature: text(),
-    },
-  },
+  ...logTables,
 } as const satisfies Record<string, TableSpec>;
 
 export type Table = keyof typeof tables;

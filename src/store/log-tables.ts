@@ -1,0 +1,57 @@
+/** The tables of the log: its blocks, what was signed of them, and what was removed. */
+import type { Instant } from '../lib/clock.ts';
+import type { TenantId } from '../lib/ids.ts';
+import { integer, optional, type TableSpec, text } from './columns.ts';
+
+export const logTables = {
+  /** Blocks of log entries: see `lib/log-chain/block.ts`. */
+  logs: {
+    key: ['tenant_id', 'stream_id', 'first_seq'],
+    unique: {},
+    columns: {
+      tenant_id: text<TenantId>(),
+      stream_id: text(),
+      first_seq: integer(),
+      last_seq: integer(),
+      first_at: integer<Instant>(),
+      last_at: integer<Instant>(),
+      hash: text(),
+      proof: optional(text()),
+      /** Before the body, so that a search reads it without the pages of that. */
+      entities: text(),
+      body: text(),
+    },
+  },
+  /** Signed statements of how far each stream of the log had grown; see docs/audit.md. */
+  checkpoints: {
+    key: ['tenant_id', 'seq'],
+    unique: {},
+    columns: {
+      tenant_id: text<TenantId>(),
+      /** From 1 without a gap. */
+      seq: integer(),
+      created_at: integer<Instant>(),
+      /** The JSON text that is signed. */
+      statement: text(),
+      /** base64 of the Ed25519 key's 32 bytes. */
+      public_key: text(),
+      /** base64 of the Ed25519 signature. */
+      signature: text(),
+    },
+  },
+  /** For each stream of the log whose oldest entries were removed, the signed statement of that. */
+  log_removals: {
+    key: ['tenant_id', 'stream_id'],
+    unique: {},
+    columns: {
+      tenant_id: text<TenantId>(),
+      stream_id: text(),
+      version: integer(),
+      /** Entries 1 to this one are gone. */
+      to_seq: integer(),
+      statement: text(),
+      public_key: text(),
+      signature: text(),
+    },
+  },
+} as const satisfies Record<string, TableSpec>;
