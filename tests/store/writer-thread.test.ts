@@ -8,11 +8,12 @@ import { type TestContext, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { Sealed } from '../../src/crypto/envelope.ts';
 import { createEpochs } from '../../src/lib/epochs.ts';
+import type { TenantId } from '../../src/lib/ids.ts';
 import type { ChainedEntry } from '../../src/lib/log-chain/entries.ts';
 import { flatten } from '../../src/store/change.ts';
 import { monotonicMs } from '../../src/store/commit/queue.ts';
+import { packGroup, unpackGroup } from '../../src/store/sqlite/packed-group.ts';
 import { startWriter, type Writer } from '../../src/store/sqlite/thread.ts';
-import { toWire } from '../../src/store/sqlite/wire.ts';
 import { creation, token } from '../support/changes.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
@@ -98,12 +99,39 @@ test('a group whose time has run out is not begun', async (t) => {
 test('nothing crosses to the thread but what is to be stored', () => {
   const pool = Buffer.from(new ArrayBuffer(1000)).fill('plaintext');
   const row = { ...token('one'), data: pool.subarray(10, 110) as Uint8Array as Sealed };
-  const { operations } = toWire(flatten(creation(row)));
-  const bytes = operations.flatMap(({ values }) =>
-    values.filter((one) => one instanceof Uint8Array),
-  );
-  assert.deepEqual(
-    bytes.map(({ buffer }) => buffer.byteLength),
-    [100],
-  );
+  const packed = packGroup({
+    changes: [flatten(creation(row))],
+    notes: [],
+    provers: [],
+    giveUpAt: 0,
+  });
+  assert.equal(packed.operations.bytes.buffer.byteLength, 100);
 });
+
+test('what crosses to the thread arrives as it was', () => {
+  const one = flatten(creation(token('one')));
+  const [operation] = one.operations;
+  const [entry] = one.entries;
+  assert.ok(operation && entry);
+  const empty = { ...operation, values: operation.values.with(5, new Uint8Array(0)) };
+  const elsewhere = { ...entry, tenant_id: 'another' as TenantId, terms: '' };
+  const group = {
+    changes: [
+      one,
+      { operations: [empty, operation], entries: [], provers: [] },
+      { operations: [operation], entries: [entry, elsewhere], provers: [] },
+    ],
+    notes: [elsewhere, entry],
+    provers: [],
+    giveUpAt: 7,
+  };
+  const arrived = unpackGroup(structuredClone(packGroup(group)));
+  assert.deepEqual(bytesAsText(arrived), bytesAsText(group));
+});
+
+/** A buffer and the array that arrives for it are equal where their bytes are. */
+function bytesAsText(group: unknown): string {
+  return JSON.stringify(group, (_, value: unknown) =>
+    value instanceof Uint8Array ? `bytes ${Buffer.from(value).toString('hex')}` : value,
+  );
+}

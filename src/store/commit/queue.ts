@@ -124,7 +124,7 @@ export function expired(): Error {
 }
 
 /** Roughly what the change is in memory and on its way to the engine. */
-export function weightOf({ operations, entries }: FlatChange): Weight {
+export function weightOf({ operations, entries }: Omit<FlatChange, 'provers'>): Weight {
   let bytes = 0;
   for (const { text } of entries) bytes += text.length;
   for (const { values } of operations) for (const value of values) bytes += sizeOf(value);

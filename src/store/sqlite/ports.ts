@@ -1,7 +1,8 @@
 /** The writer's ports: the groups that wait on all of them become one transaction. */
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { groupMax, monotonicMs, weightOf } from '../commit/queue.ts';
-import type { WireGroup, WireReply } from './wire.ts';
+import { type PackedGroup, unpackGroup, type WireGroup } from './packed-group.ts';
+import type { WireReply } from './wire.ts';
 
 interface Arrived extends WireGroup {
   readonly port: MessagePort;
@@ -21,7 +22,7 @@ export function servePorts(commit: (group: WireGroup) => WireReply): Ports {
   function drain(): void {
     for (const port of ports) {
       for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) {
-        waiting.push({ port, ...(next.message as WireGroup) });
+        waiting.push({ port, ...unpackGroup(next.message as PackedGroup) });
       }
     }
   }
@@ -36,8 +37,8 @@ export function servePorts(commit: (group: WireGroup) => WireReply): Ports {
     add: (port) => {
       ports.add(port);
       port.on('close', () => ports.delete(port));
-      port.on('message', (group: WireGroup) => {
-        waiting.push({ port, ...group });
+      port.on('message', (group: PackedGroup) => {
+        waiting.push({ port, ...unpackGroup(group) });
         drain();
         while (waiting.length > 0) {
           const length = groupsInOne(waiting);
@@ -58,15 +59,10 @@ function groupsInOne(groups: readonly Pick<WireGroup, 'changes' | 'notes'>[]): n
   if (groups.length < 2) return groups.length;
   const sum = { changes: 0, rows: 0, bytes: 0 };
   for (const [at, { changes, notes }] of groups.entries()) {
-    sum.changes += changes.length;
-    for (const { rows, bytes } of changes.map(weightOf)) {
+    sum.changes += changes.length + notes.length;
+    for (const { rows, bytes } of [...changes, { operations: [], entries: notes }].map(weightOf)) {
       sum.rows += rows;
       sum.bytes += bytes;
-    }
-    for (const { times, texts } of notes) {
-      sum.changes += times.length;
-      sum.rows += times.length;
-      sum.bytes += texts.length;
     }
     const isFull =
       sum.changes > groupMax.changes || sum.rows > groupMax.rows || sum.bytes > groupMax.bytes;

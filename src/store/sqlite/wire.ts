@@ -1,21 +1,9 @@
 /** What crosses between the writer thread and those that commit through it, and one end of such a line. */
 import type { MessagePort } from 'node:worker_threads';
 import type { Prover } from '../../lib/log-chain/proof.ts';
-import type { FlatChange, Precondition, RowOperation } from '../change.ts';
-import type { SqlValue } from '../tables.ts';
+import type { FlatChange, Precondition } from '../change.ts';
 import { uncertain } from '../unavailable.ts';
-import { type PackedEntries, packEntries } from './packed-entries.ts';
-
-/** Changes that become one commit, unless it is later than `giveUpAt` by then. */
-export interface WireGroup {
-  /** Those that write rows. */
-  readonly changes: readonly FlatChange[];
-  /** The entries of those that write none, most of which are reads. */
-  readonly notes: readonly PackedEntries[];
-  /** Those of all changes, each once: to post a key costs as much as to post a change. */
-  readonly provers: readonly Prover[];
-  readonly giveUpAt: number;
-}
+import { packGroup, type WireGroup } from './packed-group.ts';
 
 /** What came of a group: of each change that writes rows, and of all others, which come to the same. */
 export type WireReply =
@@ -66,8 +54,8 @@ export function writerLine(port: MessagePort, onEnd: () => void): WriterLine {
   return {
     commit: async ({ changes, giveUpAt }) => {
       const reply = await new Promise<WireReply>((resolve, reject) => {
-        const provers = proversOf(changes);
-        port.postMessage({ ...contentsOf(changes), provers, giveUpAt } satisfies WireGroup);
+        const packed = packGroup(groupOf({ changes, giveUpAt }));
+        port.postMessage(packed, [packed.operations.bytes.buffer]);
         waiting.push({ resolve, reject });
       });
       return outcomesOf(changes, reply);
@@ -90,29 +78,13 @@ function writesRows({ operations }: FlatChange): boolean {
   return operations.length > 0;
 }
 
-function contentsOf(changes: readonly FlatChange[]): Pick<WireGroup, 'changes' | 'notes'> {
+function groupOf({ changes, giveUpAt }: CommittingGroup): WireGroup {
   const noting = changes.filter((change) => !writesRows(change));
   return {
-    changes: changes.filter(writesRows).map(toWire),
-    notes: packEntries(noting.flatMap(({ entries }) => entries)),
-  };
-}
-
-/** The change without memory that it shares: a pool holds plaintexts, and all of it would be sent. */
-export function toWire({ operations, entries }: FlatChange): FlatChange {
-  return { operations: operations.map(detached), entries, provers: [] };
-}
-
-/** Posting copies the whole buffer below a view. */
-function detached(operation: RowOperation): RowOperation {
-  const { table, action, values } = operation;
-  const isShared = (value: SqlValue) =>
-    value instanceof Uint8Array && value.byteLength < value.buffer.byteLength;
-  if (!values.some(isShared)) return operation;
-  return {
-    table,
-    action,
-    values: values.map((value) => (isShared(value) ? new Uint8Array(value as Uint8Array) : value)),
+    changes: changes.filter(writesRows),
+    notes: noting.flatMap(({ entries }) => entries),
+    provers: proversOf(changes),
+    giveUpAt,
   };
 }
 

@@ -14,10 +14,10 @@ import { storedValues } from '../stored-form.ts';
 import { type SqlValue, shapes, type Table } from '../tables.ts';
 import { busyTimeoutMs, openWriter } from './database.ts';
 import { describe, failureOf, preconditionOf } from './failure.ts';
-import { unpackEntries } from './packed-entries.ts';
+import type { WireGroup } from './packed-group.ts';
 import { servePorts } from './ports.ts';
 import type { WriterMessage, WriterOptions, WriterRequest } from './thread.ts';
-import type { WireGroup, WireOutcome, WireReply } from './wire.ts';
+import type { WireOutcome, WireReply } from './wire.ts';
 
 class ConflictError extends Error {
   readonly precondition: Precondition;
@@ -146,8 +146,7 @@ function createCommitter(
 
   /** The entries of what was done, which follow all rows of the group. */
   function writeLog(done: readonly FlatChange[], { notes, provers }: WireGroup): Continuation {
-    const entries = notes.flatMap(unpackEntries);
-    const continuation = chain.continue([...done, { entries, provers }]);
+    const continuation = chain.continue([...done, { entries: notes, provers }]);
     const taken = continuation.blocks.filter(({ block }) => !isInserted(block));
     if (taken.length > 0) throw new StreamsTakenError(taken.map(({ block }) => block.tenant_id));
     return continuation;

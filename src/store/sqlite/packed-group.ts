@@ -1,0 +1,139 @@
+/**
+ * Groups on their way to the writer thread. A few long arrays, texts and one run of bytes are posted for a sixth of
+ * what the same changes cost as objects.
+ */
+import assert from 'node:assert/strict';
+import type { Instant } from '../../lib/clock.ts';
+import type { TenantId } from '../../lib/ids.ts';
+import type { WrittenEntry } from '../../lib/log-chain/block.ts';
+import type { Prover } from '../../lib/log-chain/proof.ts';
+import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
+import type { SqlValue, Table } from '../tables.ts';
+
+/** Changes that become one commit, unless it is later than `giveUpAt` by then. */
+export interface WireGroup {
+  /** Those that write rows. */
+  readonly changes: readonly FlatChange[];
+  /** The entries of those that write none, most of which are reads. */
+  readonly notes: readonly WrittenEntry[];
+  /** Those of all changes, each once: to post a key costs as much as to post a change. */
+  readonly provers: readonly Prover[];
+  /** By `monotonicMs`. */
+  readonly giveUpAt: number;
+}
+
+/** A {@link WireGroup} as it crosses. */
+export interface PackedGroup extends Pick<WireGroup, 'provers' | 'giveUpAt'> {
+  /** Of each change, how many operations and how many entries it has. */
+  readonly counts: readonly number[];
+  readonly operations: PackedOperations;
+  /** Those of the changes, then the notes. */
+  readonly entries: PackedEntries;
+}
+
+interface PackedOperations {
+  /** Of each its table, its action and its values, undefined where one is bytes. */
+  readonly values: readonly (SqlValue | undefined)[];
+  /** All values that are bytes. Copied: what they were cut from may hold plaintexts, and all of it would be posted. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly lengths: readonly number[];
+}
+
+interface PackedEntries {
+  readonly tenants: readonly TenantId[];
+  readonly times: readonly Instant[];
+  /** One in each line: no text of an entry has a line break. */
+  readonly texts: string;
+  /** One in each line. */
+  readonly terms: string;
+}
+
+export function packGroup({ changes, notes, provers, giveUpAt }: WireGroup): PackedGroup {
+  return {
+    counts: changes.flatMap(({ operations, entries }) => [operations.length, entries.length]),
+    operations: packOperations(changes.flatMap(({ operations }) => operations)),
+    entries: packEntries([...changes.flatMap(({ entries }) => entries), ...notes]),
+    provers,
+    giveUpAt,
+  };
+}
+
+export function unpackGroup({ counts, provers, giveUpAt, ...packed }: PackedGroup): WireGroup {
+  const takeOperation = operationsIn(packed.operations);
+  const entries = unpackEntries(packed.entries);
+  const changes: FlatChange[] = [];
+  let noted = 0;
+  for (let at = 0; at < counts.length; at += 2) {
+    const [operationCount = 0, entryCount = 0] = [counts[at], counts[at + 1]];
+    const operations = Array.from({ length: operationCount }, takeOperation);
+    changes.push({
+      operations,
+      entries: entries.slice(noted, noted + entryCount),
+      provers: [],
+    });
+    noted += entryCount;
+  }
+  return { changes, notes: entries.slice(noted), provers, giveUpAt };
+}
+
+function packOperations(operations: readonly RowOperation[]): PackedOperations {
+  const values: (SqlValue | undefined)[] = [];
+  const parts: Uint8Array[] = [];
+  for (const { table, action, values: own } of operations) {
+    values.push(table, action);
+    for (const value of own) {
+      if (value instanceof Uint8Array) parts.push(value);
+      values.push(value instanceof Uint8Array ? undefined : value);
+    }
+  }
+  return { values, bytes: joined(parts), lengths: parts.map(({ byteLength }) => byteLength) };
+}
+
+/** In memory of its own, which `Buffer.concat` does not promise. */
+function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(parts.reduce((sum, { byteLength }) => sum + byteLength, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.byteLength;
+  }
+  return bytes;
+}
+
+/** Gives the next operation each time it is called. */
+function operationsIn({ values, bytes, lengths }: PackedOperations): () => RowOperation {
+  let [at, byteAt, part] = [0, 0, 0];
+
+  function unpacked(packed: SqlValue | undefined): SqlValue {
+    if (packed !== undefined) return packed;
+    const from = byteAt;
+    byteAt += lengths[part++] ?? 0;
+    return bytes.subarray(from, byteAt);
+  }
+
+  return () => {
+    const table = values[at] as Table;
+    const action = values[at + 1] as RowOperation['action'];
+    const from = at + 2;
+    at = from + columnsOf(table, action).length;
+    return { table, action, values: values.slice(from, at).map(unpacked) };
+  };
+}
+
+function packEntries(entries: readonly WrittenEntry[]): PackedEntries {
+  return {
+    tenants: entries.map(({ tenant_id }) => tenant_id),
+    times: entries.map(({ created_at }) => created_at),
+    texts: entries.map(({ text }) => text).join('\n'),
+    terms: entries.map(({ terms }) => terms).join('\n'),
+  };
+}
+
+function unpackEntries({ tenants, times, ...packed }: PackedEntries): WrittenEntry[] {
+  const [texts, terms] = [packed.texts.split('\n'), packed.terms.split('\n')];
+  return tenants.map((tenant_id, at) => {
+    const created_at = times[at];
+    assert(created_at !== undefined, 'every entry has its time');
+    return { tenant_id, created_at, text: texts[at] ?? '', terms: terms[at] ?? '' };
+  });
+}
