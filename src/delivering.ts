@@ -13,6 +13,7 @@ import { createLeases } from './vault/deliveries/leases.ts';
 import { createMessages } from './vault/deliveries/message.ts';
 import { createNames } from './vault/deliveries/names.ts';
 import { createRecentEnvelopes } from './vault/deliveries/prepare.ts';
+import { createSettlements } from './vault/deliveries/settlements.ts';
 import { createSigningKey } from './vault/deliveries/signing-key.ts';
 import { createWebhooks } from './vault/deliveries/webhooks-of.ts';
 
@@ -56,7 +57,8 @@ export function createDelivering(
     webhooks: createWebhooks({ store, clock, onAltered }),
     withNames: createNames({ store, clock }),
     forward: createForward(config.outbound, limits),
-    signMessage: createMessages({ key: signingKey, clock, headerPrefixes, version }),
+    messages: createMessages({ key: signingKey, clock, headerPrefixes, version }),
+    recordDelivery: createSettlements({ store, pause: timeout }),
     recent: createRecentEnvelopes(clock),
     slots: createAttemptSlots(attemptsOfAllMax),
     onAttempt: (webhook, outcome) => metrics.delivery({ webhook, outcome }),

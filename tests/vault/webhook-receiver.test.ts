@@ -8,6 +8,7 @@ import { createAttemptSlots } from '../../src/vault/deliveries/attempt-slots.ts'
 import { createNames } from '../../src/vault/deliveries/names.ts';
 import { createRecentEnvelopes } from '../../src/vault/deliveries/prepare.ts';
 import { createReceiver } from '../../src/vault/deliveries/receiver.ts';
+import { createSettlements } from '../../src/vault/deliveries/settlements.ts';
 import { createWebhooks } from '../../src/vault/deliveries/webhooks-of.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { addWebhook, allowing, startReceiver } from '../support/receivers.ts';
@@ -49,10 +50,14 @@ onBothEngines('a webhook', (engine) => {
         allow: new Set([destination.name]),
         authorities: [destination.authority.cert],
       }),
-      signMessage: async ({ event }: { readonly event: string }) => {
-        const text = JSON.stringify({ delivered_at: '', event: { id: event } });
-        return { body: Buffer.from(text), headers: [] };
+      messages: {
+        sign: async ({ event }: { readonly event: string }) => {
+          const text = JSON.stringify({ delivered_at: '', event: { id: event } });
+          return { body: Buffer.from(text), headers: [] };
+        },
+        signAhead: () => undefined,
       },
+      recordDelivery: createSettlements({ store, pause: () => Promise.resolve() }),
       slots: createAttemptSlots(tests),
       isHeld: () => true,
       onAltered: assert.fail,
