@@ -20,6 +20,9 @@ import { createWebhooks } from './vault/deliveries/webhooks-of.ts';
 /** Attempts under way at once, to all receivers together: as many as a thousand that hang for 15 seconds each. */
 const attemptsOfAllMax = 1_024;
 
+/** More than 20 webhooks have, a share for tenants that were given a larger quota. */
+const attemptsOfTenantMax = 256;
+
 /** The attempts themselves are limited before they come here. */
 const limits = {
   placeMax: attemptsOfAllMax,
@@ -60,7 +63,7 @@ export function createDelivering(
     messages: createMessages({ key: signingKey, clock, headerPrefixes, version }),
     recordDelivery: createSettlements({ store, pause: timeout }),
     recent: createRecentEnvelopes(clock),
-    slots: createAttemptSlots(attemptsOfAllMax),
+    slots: createAttemptSlots({ allMax: attemptsOfAllMax, tenantMax: attemptsOfTenantMax }),
     onAttempt: (webhook, outcome) => metrics.delivery({ webhook, outcome }),
     onAltered,
     onFailure: (error) => {

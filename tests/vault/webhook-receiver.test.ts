@@ -58,7 +58,7 @@ onBothEngines('a webhook', (engine) => {
         signAhead: () => undefined,
       },
       recordDelivery: createSettlements({ store, pause: () => Promise.resolve() }),
-      slots: createAttemptSlots(tests),
+      slots: createAttemptSlots({ allMax: tests, tenantMax: tests }),
       isHeld: () => true,
       onAltered: assert.fail,
       onAttempt: () => undefined,

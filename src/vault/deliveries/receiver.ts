@@ -26,7 +26,7 @@ export interface ReceiverTools extends PrepareTools, SettleTools, DisableTools {
   readonly webhooks: Webhooks;
   readonly forward: Forward;
   readonly messages: Messages;
-  /** Bounds what all webhooks have under way together. */
+  /** Bounds what all webhooks have under way together, and those of one tenant. */
   readonly slots: AttemptSlots;
   /** Whether the tenant is still this server's. */
   readonly isHeld: (tenant: TenantId) => boolean;
@@ -148,7 +148,7 @@ export function createReceiver(
   function pump(): void {
     if (isStopped) drop();
     while (ready.length > 0 && underWay < (health.isFailing ? 1 : attemptsMax)) {
-      if (!tools.slots.take(pump)) return;
+      if (!tools.slots.take(tenantId, pump)) return;
       const next = ready.shift();
       underWay++;
       if (next) void deliver(next);
@@ -174,7 +174,7 @@ export function createReceiver(
       if (found && tools.isHeld(tenantId)) outcome = await tryOnce(delivery, found);
     } finally {
       underWay--;
-      tools.slots.free();
+      tools.slots.free(tenantId);
       pump();
     }
     if (found && outcome && outcome.error !== 'aborted') await conclude(delivery, outcome, found);
