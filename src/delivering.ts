@@ -13,11 +13,15 @@ import { createLeases } from './vault/deliveries/leases.ts';
 import { createMessages } from './vault/deliveries/message.ts';
 import { createNames } from './vault/deliveries/names.ts';
 import { createRecentEnvelopes } from './vault/deliveries/prepare.ts';
+import { createSettlements } from './vault/deliveries/settlements.ts';
 import { createSigningKey } from './vault/deliveries/signing-key.ts';
 import { createWebhooks } from './vault/deliveries/webhooks-of.ts';
 
 /** Attempts under way at once, to all receivers together: as many as a thousand that hang for 15 seconds each. */
 const attemptsOfAllMax = 1_024;
+
+/** More than 20 webhooks have, a share for tenants that were given a larger quota. */
+const attemptsOfTenantMax = 256;
 
 /** The attempts themselves are limited before they come here. */
 const limits = {
@@ -56,9 +60,10 @@ export function createDelivering(
     webhooks: createWebhooks({ store, clock, onAltered }),
     withNames: createNames({ store, clock }),
     forward: createForward(config.outbound, limits),
-    signMessage: createMessages({ key: signingKey, clock, headerPrefixes, version }),
+    messages: createMessages({ key: signingKey, clock, headerPrefixes, version }),
+    recordDelivery: createSettlements({ store, pause: timeout }),
     recent: createRecentEnvelopes(clock),
-    slots: createAttemptSlots(attemptsOfAllMax),
+    slots: createAttemptSlots({ allMax: attemptsOfAllMax, tenantMax: attemptsOfTenantMax }),
     onAttempt: (webhook, outcome) => metrics.delivery({ webhook, outcome }),
     onAltered,
     onFailure: (error) => {

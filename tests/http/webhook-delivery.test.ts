@@ -120,7 +120,7 @@ onBothEngines('delivery', (engine) => {
     await tenant.token({ type: 'token', data: 1 });
     await untilDisabled(tenant, goneId);
     assert.equal(await statusOf(tenant, failingId), 'enabled');
-    await untilFailing(tenant);
+    await untilFailing(tenant, failingId);
     vault.clock.advance(5 * day - minute);
     await failing.until((arrivals) => arrivals.length === 2);
     await untilAttempts(tenant, 2);
@@ -224,8 +224,10 @@ function untilAttempts(tenant: TestTenant, count: number) {
   );
 }
 
-function untilFailing(tenant: TestTenant) {
-  return poll(async () => (await tenant.rows('webhook_failures'))[0]);
+function untilFailing(tenant: TestTenant, webhook: WebhookId) {
+  return poll(async () =>
+    (await tenant.rows('webhook_failures')).find(({ webhook_id }) => webhook_id === webhook),
+  );
 }
 
 async function statusOf(tenant: TestTenant, webhook: WebhookId) {
