@@ -147,6 +147,8 @@ function openReactorRuns(
     onMaskFailure: () => metrics.count('mask_failures'),
     onFailure: (error) => {
       metrics.count('job_failures');
+      const altered = error instanceof VaultError && error.code === 'integrity';
+      if (altered) metrics.count('integrity_failures');
       log.error('an asynchronous call of a reactor met a failure', {
         reason: reasonOf(error),
       });

@@ -16,7 +16,7 @@ export function expireReactorRuns(tools: JobTools, stopping: AbortSignal): Promi
         run_id,
         version,
       }));
-      const fact = { entity: 'reactor', id: '*', operation: 'expire' } as const;
+      const fact = { entity: 'reactor_run', id: '*', operation: 'expire' } as const;
       return {
         change: { remove: { reactor_runs } },
         entries: [systemEntry({ tenant: tenant.id, at, ...fact })],
