@@ -89,13 +89,11 @@ test('a sink of checkpoints is a path or an address that may be called', () => {
 });
 
 test('the port of the database is known, that of the embedded engine is none', () => {
-  assert.equal(read({}).outbound.databasePort, undefined);
-  assert.equal(read({ DATABASE_URL: 'postgres://db.example/vault' }).outbound.databasePort, 5432);
-  assert.equal(
-    read({ DATABASE_URL: 'postgres://a:b@db.example:6432/vault' }).outbound.databasePort,
-    6432,
-  );
-  assert.equal(read({ DATABASE_URL: 'postgres://one:1,two:2/vault' }).outbound.databasePort, 5432);
+  const portsOf = (url: string) => read({ DATABASE_URL: url }).outbound.databasePorts;
+  assert.deepEqual(read({}).outbound.databasePorts, []);
+  assert.deepEqual(portsOf('postgres://db.example/vault'), [5432]);
+  assert.deepEqual(portsOf('postgres://a:b@db.example:6432/vault'), [6432]);
+  assert.deepEqual(portsOf('postgres://one:1,two/vault'), [1, 5432]);
 });
 
 test('a database beyond loopback is reached over verified TLS', () => {
