@@ -111,6 +111,7 @@ test('a database beyond loopback is reached over verified TLS', () => {
     'postgres://localhost/vault?host=db.example',
     'postgres:///vault?host=db.example',
     'postgres://a@/vault?host=db.example',
+    'postgres://localhost,db.example:6432/vault',
   ];
   for (const url of remote) assert.match(urlOf(url) ?? '', /[?&]sslmode=verify-full$/, url);
   const local = [
@@ -123,6 +124,7 @@ test('a database beyond loopback is reached over verified TLS', () => {
     'postgres://a@/vault?host=/run/postgresql',
     'postgres://db.example/vault?host=127.0.0.1',
     'postgres://localhost/vault?sslmode=disable',
+    'postgres://localhost,127.0.0.1:5433/vault?target_session_attrs=primary',
   ];
   for (const url of local) assert.equal(urlOf(url), url);
 });
@@ -143,6 +145,10 @@ test('a wrong value is refused by the name of its variable, and not repeated', (
     ['DATABASE_URL', 'mysql://xyzzy'],
     ['DATABASE_URL', 'postgres://xyzzy.example/vault?sslmode=disable'],
     ['DATABASE_URL', 'postgres://xyzzy.example/vault?sslmode=no-verify'],
+    ['DATABASE_URL', 'postgres://localhost,xyzzy.example/vault?sslmode=disable'],
+    ['DATABASE_URL', 'postgres://localhost/vault?target_session_attrs=xyzzy'],
+    ['DATABASE_URL', 'postgres://one,two:xyzzy/vault'],
+    ['DATABASE_URL', 'postgres://xyzzy,xyzzy/vault'],
     ['BOOTSTRAP_TENANT', ' xyzzy'],
     ['CHECKPOINT_SINK', 'http://xyzzy.example/'],
     ['CHECKPOINT_SINK', 'ftp://xyzzy.example/'],

@@ -10,6 +10,8 @@ import { type Lender, temporaryDirectory } from './temporary.ts';
 export interface Pair {
   readonly primary: Postgres;
   readonly standby: Postgres;
+  /** The name of a fresh database that both have. */
+  createDatabase(): Promise<string>;
   /** Of a database on either, or on both as a vault is given them. */
   urlOf(database: string, servers: readonly Postgres[]): string;
   /** Ends the recovery of the standby, which takes writes from then on. */
@@ -41,6 +43,11 @@ export async function startPair(t: Lender): Promise<Pair> {
   return {
     primary,
     standby,
+    createDatabase: async () => {
+      const database = new URL(await primary.createDatabase()).pathname.slice(1);
+      await until(standby.url, `select 1 from pg_database where datname = '${database}'`);
+      return database;
+    },
     urlOf: (database, servers) => {
       const hosts = servers.map(({ url }) => new URL(url).host).join(',');
       return `postgres://${username}@${hosts}/${database}?target_session_attrs=read-write`;

@@ -18,6 +18,8 @@ const portMax = 65_535;
 
 /** Scheme, user, hosts, path and parameters. `URL` does not parse several hosts. */
 const form = /^(postgres(?:ql)?:\/\/)([^/?#]*@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?/;
+type Named = readonly [host: string, port: string | undefined];
+
 const hostAndPort = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/;
 
 /** Of a server that takes writes, which is all that a vault can use. */
@@ -35,10 +37,13 @@ export function hostsOf(text: string): readonly DatabaseHost[] {
   if (!attributes.has(asked)) {
     throw invalid('url', `must have ${attributesName}=read-write, because the vault writes`);
   }
-  const named = parameters.getAll('host').at(-1) || authority;
-  if (!named.includes(',')) return [single(text, parameters, named)];
+  const inParameter = parameters.getAll('host').at(-1);
+  const list = (inParameter || authority)
+    .split(',')
+    .map((one) => (inParameter ? [one, undefined] : partsOf(one)) as Named);
+  const [only = ['', undefined]] = list;
+  if (list.length === 1) return [single(text, parameters, only)];
 
-  const list = named.split(',');
   const ports = parameters.get('port')?.split(',') ?? [];
   if (ports.length > 1 && ports.length !== list.length) {
     throw invalid('url', 'must name one port for all hosts, or one for each');
@@ -46,8 +51,7 @@ export function hostsOf(text: string): readonly DatabaseHost[] {
   if (list.length > hostsMax) throw invalid('url', `must name at most ${hostsMax} hosts`);
   for (const name of ['host', 'port', attributesName]) parameters.delete(name);
   const rest = `${path}${parameters.size === 0 ? '' : `?${parameters}`}`;
-  const hosts = list.map((one, index) => {
-    const [host, own] = partsOf(one);
+  const hosts = list.map(([host, own], index) => {
     const port = portOf(ports[index] || ports[0] || own);
     if (host === '') throw invalid('url', 'must name a host before and after each comma');
     const written = host.startsWith('/') ? encodeURIComponent(host) : bracketed(host);
@@ -64,15 +68,14 @@ function nameOf(host: string, port: number): Pick<DatabaseHost, 'name' | 'host' 
 }
 
 /** Left to the driver as it is, with what it takes from its own variables. */
-function single(text: string, parameters: URLSearchParams, named: string): DatabaseHost {
-  const [host, own] = partsOf(named);
+function single(text: string, parameters: URLSearchParams, [host, own]: Named): DatabaseHost {
   const port = parameters.getAll('port').at(-1) || own || '';
   const known = /^\d+$/.test(port) ? Number(port) : undefined;
   const name = `${bracketed(host) || 'the server'}${known === undefined ? '' : `:${known}`}`;
   return { name, host, port: known, url: text };
 }
 
-function partsOf(text: string): readonly [host: string, port: string | undefined] {
+function partsOf(text: string): Named {
   const [, host = '', port] = hostAndPort.exec(text) ?? [];
   return [decode(host.replace(/^\[|\]$/g, '')), port];
 }

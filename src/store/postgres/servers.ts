@@ -49,6 +49,7 @@ export class Servers {
   #systemId: string | undefined;
   #timeline = 0;
   #opened = 0;
+  #isSurveying = false;
 
   constructor(databaseUrl: string, connection: pg.ClientConfig) {
     this.#connection = connection;
@@ -131,7 +132,10 @@ export class Servers {
 
   /** Looks at all servers, and goes over to one that was promoted although the current one still lives. */
   async survey(): Promise<void> {
+    if (this.#isSurveying || this.#servers.length === 1) return;
+    this.#isSurveying = true;
     const seen = await this.examine();
+    this.#isSurveying = false;
     for (const [index, { facts }] of seen.entries()) {
       const server = this.#servers[index];
       if (server === undefined || facts === undefined) continue;

@@ -17,6 +17,7 @@ export interface Watched {
   readonly sessions: Iterable<Session>;
   /** Whether their process ids are known to the server. */
   readonly knowsProcesses: boolean;
+  survey(): Promise<void>;
   connect(parameters: Readonly<Record<string, never>>): Promise<Session>;
 }
 
@@ -30,6 +31,8 @@ export function watchSilence(watched: Watched): () => void {
     const silent = silentSessions(watched.sessions);
     if (isProbing || silent.size === 0) return;
     isProbing = true;
+    // A primary whose standby was promoted waits for it in vain, and otherwise works.
+    void watched.survey();
     const working = await probe(watched, [...silent.keys()]);
     isProbing = false;
     // A server that responded may have done so to these as well, a moment ago.
