@@ -30,6 +30,7 @@ import type { LogLevel } from './lib/telemetry/log.ts';
 import { type AllowList, parseAllowList } from './outbound/allow-list.ts';
 import type { OutboundOptions } from './outbound/call.ts';
 import { authorityFileOf, verifiedUrl } from './store/postgres/database-url.ts';
+import { hostsOf, portDefault } from './store/postgres/hosts.ts';
 import {
   answerDefault,
   type BankHostConfig,
@@ -171,14 +172,20 @@ function readOutbound(read: Read, allow: () => AllowList): OutboundOptions {
   const pem = (file: string) => parseAuthorities(readText('STRONGROOM_OUTBOUND_CA', file));
   return readAll<OutboundOptions>({
     allow,
-    databasePort: () => databasePortOf(read('DATABASE_URL')),
+    databasePorts: () => databasePortsOf(read('DATABASE_URL')),
     authorities: () => parsed(read, 'OUTBOUND_CA', pem) ?? [],
   });
 }
 
-/** Of a URL with several hosts, which only PostgreSQL accepts, the standard port. */
-function databasePortOf(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : Number(URL.parse(text)?.port || 5432);
+/** None of a URL that cannot be used, which its own variable says. */
+function databasePortsOf(text: string | undefined): readonly number[] {
+  if (text === undefined) return [];
+  try {
+    return hostsOf(text).map(({ port }) => port ?? portDefault);
+  } catch (error) {
+    if (error instanceof VaultError) return [];
+    throw error;
+  }
 }
 
 function readBankHost(read: Read, allow: () => AllowList): BankHostConfig | undefined {
@@ -257,11 +264,14 @@ export function databasePlace<T extends string | undefined>(
     throw wrongVariable(variable, 'must begin with postgres://');
   }
   const tls = environment['STRONGROOM_DATABASE_TLS'] || 'on';
-  if (oneOf('STRONGROOM_DATABASE_TLS', tls, ['on', 'off']) === 'off') return text;
-  const verify = (url: string) => verifiedUrl(url, environment['PGHOST'] || undefined);
+  const isVerified = oneOf('STRONGROOM_DATABASE_TLS', tls, ['on', 'off']) === 'on';
+  const verify = (url: string) => {
+    hostsOf(url);
+    return isVerified ? verifiedUrl(url, environment['PGHOST'] || undefined) : url;
+  };
   const url = parsed(() => text, 'DATABASE_URL', verify) ?? text;
   const authority = authorityFileOf(url);
-  if (authority !== undefined) readText(`${variable} sslrootcert`, authority);
+  if (isVerified && authority !== undefined) readText(`${variable} sslrootcert`, authority);
   return url;
 }
 

@@ -89,13 +89,11 @@ test('a sink of checkpoints is a path or an address that may be called', () => {
 });
 
 test('the port of the database is known, that of the embedded engine is none', () => {
-  assert.equal(read({}).outbound.databasePort, undefined);
-  assert.equal(read({ DATABASE_URL: 'postgres://db.example/vault' }).outbound.databasePort, 5432);
-  assert.equal(
-    read({ DATABASE_URL: 'postgres://a:b@db.example:6432/vault' }).outbound.databasePort,
-    6432,
-  );
-  assert.equal(read({ DATABASE_URL: 'postgres://one:1,two:2/vault' }).outbound.databasePort, 5432);
+  const portsOf = (url: string) => read({ DATABASE_URL: url }).outbound.databasePorts;
+  assert.deepEqual(read({}).outbound.databasePorts, []);
+  assert.deepEqual(portsOf('postgres://db.example/vault'), [5432]);
+  assert.deepEqual(portsOf('postgres://a:b@db.example:6432/vault'), [6432]);
+  assert.deepEqual(portsOf('postgres://one:1,two/vault'), [1, 5432]);
 });
 
 test('a database beyond loopback is reached over verified TLS', () => {
@@ -113,6 +111,7 @@ test('a database beyond loopback is reached over verified TLS', () => {
     'postgres://localhost/vault?host=db.example',
     'postgres:///vault?host=db.example',
     'postgres://a@/vault?host=db.example',
+    'postgres://localhost,db.example:6432/vault',
   ];
   for (const url of remote) assert.match(urlOf(url) ?? '', /[?&]sslmode=verify-full$/, url);
   const local = [
@@ -125,6 +124,7 @@ test('a database beyond loopback is reached over verified TLS', () => {
     'postgres://a@/vault?host=/run/postgresql',
     'postgres://db.example/vault?host=127.0.0.1',
     'postgres://localhost/vault?sslmode=disable',
+    'postgres://localhost,127.0.0.1:5433/vault?target_session_attrs=primary',
   ];
   for (const url of local) assert.equal(urlOf(url), url);
 });
@@ -145,6 +145,10 @@ test('a wrong value is refused by the name of its variable, and not repeated', (
     ['DATABASE_URL', 'mysql://xyzzy'],
     ['DATABASE_URL', 'postgres://xyzzy.example/vault?sslmode=disable'],
     ['DATABASE_URL', 'postgres://xyzzy.example/vault?sslmode=no-verify'],
+    ['DATABASE_URL', 'postgres://localhost,xyzzy.example/vault?sslmode=disable'],
+    ['DATABASE_URL', 'postgres://localhost/vault?target_session_attrs=xyzzy'],
+    ['DATABASE_URL', 'postgres://one,two:xyzzy/vault'],
+    ['DATABASE_URL', 'postgres://xyzzy,xyzzy/vault'],
     ['BOOTSTRAP_TENANT', ' xyzzy'],
     ['CHECKPOINT_SINK', 'http://xyzzy.example/'],
     ['CHECKPOINT_SINK', 'ftp://xyzzy.example/'],

@@ -9,7 +9,7 @@ export interface AdmissionOptions {
   /** The operator's own hosts: they may be at any address and may be called without TLS. */
   readonly allow: AllowList;
   /** The port of the database, which is never called. */
-  readonly databasePort?: number | undefined;
+  readonly databasePorts?: readonly number[];
   readonly resolve?: Resolve;
 }
 
@@ -31,7 +31,11 @@ export interface Admission {
 /** @throws OutboundError `forbidden_url` or `forbidden_address`. */
 export type Admit = (url: URL) => Admission;
 
-export function createAdmission({ allow, databasePort, resolve = resolveAll }: AdmissionOptions) {
+export function createAdmission({
+  allow,
+  databasePorts = [],
+  resolve = resolveAll,
+}: AdmissionOptions) {
   /**
    * The addresses are judged here, in the very look-up whose response is connected to: a name that
    * answers differently the next time gains nothing.
@@ -49,7 +53,7 @@ export function createAdmission({ allow, databasePort, resolve = resolveAll }: A
   const admit: Admit = (url) => {
     const host = hostAndPort(url);
     const allowed = allow.has(host);
-    if (!allowed) refuseForeign(url, databasePort);
+    if (!allowed) refuseForeign(url, databasePorts);
     if (!/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
       throw new OutboundError('forbidden_url');
     }
@@ -62,8 +66,8 @@ export function createAdmission({ allow, databasePort, resolve = resolveAll }: A
 const resolveAll: Resolve = (name, give) => systemLookup(name, { all: true }, give);
 
 /** An address in the URL itself is never looked up, so it is checked here. */
-function refuseForeign(url: URL, databasePort: number | undefined): void {
-  if (url.protocol !== 'https:' || Number(url.port || 443) === databasePort) {
+function refuseForeign(url: URL, databasePorts: readonly number[]): void {
+  if (url.protocol !== 'https:' || databasePorts.includes(Number(url.port || 443))) {
     throw new OutboundError('forbidden_url');
   }
   const name = nameOf(url);

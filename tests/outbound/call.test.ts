@@ -121,7 +121,7 @@ test('a name that does not resolve and a connection that breaks fail differently
 
 test('no call goes to the port of the database, nor carries a user name', async () => {
   const { asked, resolve } = names({});
-  const call = calling([], { resolve, databasePort: 5432 });
+  const call = calling([], { resolve, databasePorts: [5432] });
   await fails(call('https://bank.example:5432/'), 'forbidden_url');
   await fails(call('https://user:word@bank.example/'), 'forbidden_url');
   await fails(call('ftp://bank.example/'), 'forbidden_url');

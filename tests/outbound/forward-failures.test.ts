@@ -51,7 +51,7 @@ test('a name is connected to at its public addresses alone', async (t) => {
 
 test('only https is called, without a user name, and not at the port of the database', async (t) => {
   const host = await startHost(t);
-  const forward = calling({ allow: new Set([host.name]), databasePort: 5432 });
+  const forward = calling({ allow: new Set([host.name]), databasePorts: [5432] });
   const urls = [
     host.url,
     'http://shop.example/',

@@ -19,7 +19,7 @@ import { type Finding, reporter } from './finding.ts';
 const undefinedTable = '42P01';
 
 export async function checkDatabase(config: Config): Promise<readonly Finding[]> {
-  const { ok, problem } = reporter('database');
+  const { ok, warning, problem } = reporter('database');
   const { databaseUrl, dataDir } = config;
   if (databaseUrl === undefined && !existsSync(databaseFile(dataDir))) {
     return [
@@ -40,8 +40,14 @@ export async function checkDatabase(config: Config): Promise<readonly Finding[]>
         : 'Check STRONGROOM_DATABASE_URL, the network, and that PostgreSQL runs and lets this user in.';
     return [problem(`it cannot be reached: ${explain(error)}`, advice)];
   }
+  if (facts.problem !== undefined) {
+    return [problem(`STRONGROOM_DATABASE_URL ${facts.problem}`, 'A start would be refused.')];
+  }
   return [
     ok(`${facts.version} can be reached`),
+    ...facts.unreachable.map((name) =>
+      warning(`${name} cannot be reached`, 'No failover to it is possible. Repair the standby.'),
+    ),
     ...checkDurability(facts),
     ...checkClock(facts.clockMs, config),
     ...(await checkContent(config)),

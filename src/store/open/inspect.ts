@@ -1,6 +1,7 @@
 /** What an engine says about itself: its version, its clock, and the settings on which durability depends. */
 import { DatabaseSync } from 'node:sqlite';
-import pg from 'pg';
+import { Servers } from '../postgres/servers.ts';
+import { problemOf } from '../postgres/start.ts';
 import { explainTls } from '../postgres/tls.ts';
 import { busyTimeoutMs, databaseFile } from '../sqlite/database.ts';
 
@@ -9,11 +10,12 @@ export interface EngineFacts {
   readonly version: string;
   /** In milliseconds; `undefined` where the engine has no clock of its own. */
   readonly clockMs: number | undefined;
+  /** Why a start would refuse the servers, and which of several cannot be reached. */
+  readonly problem: string | undefined;
+  readonly unreachable: readonly string[];
   /** Settings by name, where they have another value than a durable commit needs. */
   readonly unsafe: readonly { readonly name: string; readonly found: string }[];
 }
-
-const connectTimeoutMs = 5_000;
 
 /** Anything else acknowledges commits that a crash of the machine can undo or tear. */
 const durable: Readonly<Record<string, RegExp>> = {
@@ -24,24 +26,24 @@ const durable: Readonly<Record<string, RegExp>> = {
 
 /** Changes nothing. Rejects with the error of the engine when it cannot be reached. */
 export async function inspectPostgres(url: string): Promise<EngineFacts> {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'strongroom doctor',
-    connectionTimeoutMillis: connectTimeoutMs,
-  });
+  const servers = new Servers(url, { application_name: 'strongroom doctor' });
   try {
-    await client.connect().catch((error) => {
+    const examined = await servers.examine();
+    const session = await servers.connectToRead({}).catch((error) => {
       throw explainTls(error);
     });
-    const { rows } = await client.query(
+    const text =
       "select current_setting('server_version') as version, " +
-        'round(extract(epoch from clock_timestamp()) * 1000)::text as now',
-    );
-    const settings = await client.query(
-      'select name, setting from pg_settings where name = any($1) order by name',
-      [Object.keys(durable)],
-    );
+      'round(extract(epoch from clock_timestamp()) * 1000)::text as now';
+    const { rows } = await session.query({ text });
+    const settings = await session.query({
+      text: 'select name, setting from pg_settings where name = any($1) order by name',
+      values: [Object.keys(durable)],
+    });
+    session.end();
     return {
+      problem: problemOf(examined),
+      unreachable: examined.filter(({ facts }) => !facts).map(({ name }) => name),
       version: `PostgreSQL ${rows[0].version}`,
       clockMs: Number(rows[0].now),
       unsafe: (settings.rows as { name: string; setting: string }[])
@@ -49,7 +51,7 @@ export async function inspectPostgres(url: string): Promise<EngineFacts> {
         .map(({ name, setting }) => ({ name, found: setting })),
     };
   } finally {
-    await client.end().catch(() => undefined);
+    await servers.close();
   }
 }
 
@@ -63,7 +65,8 @@ export function inspectSqlite(dataDir: string): EngineFacts {
     const version = database.prepare('select sqlite_version() as version').get()?.['version'];
     const mode = String(database.prepare('pragma journal_mode').get()?.['journal_mode']);
     const unsafe = mode === 'wal' ? [] : [{ name: 'journal_mode', found: mode }];
-    return { version: `SQLite ${version}`, clockMs: undefined, unsafe };
+    const none = { problem: undefined, unreachable: [], clockMs: undefined };
+    return { version: `SQLite ${version}`, ...none, unsafe };
   } finally {
     database.close();
   }

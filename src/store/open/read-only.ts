@@ -2,9 +2,9 @@
 import { existsSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import pg from 'pg';
 import { DowngradeError, schemaVersion } from '../migrations/migrate.ts';
 import { parsers } from '../postgres/engine.ts';
+import { Servers } from '../postgres/servers.ts';
 import { explainTls } from '../postgres/tls.ts';
 import { postgresBuilder, sqliteBuilder } from '../query-builder.ts';
 import { busyTimeoutMs, databaseFile } from '../sqlite/database.ts';
@@ -87,23 +87,23 @@ function openFile(file: string): DatabaseSync {
 }
 
 async function openCopyOnPostgres(url: string): Promise<ReadOnlyStore> {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'strongroom logs',
-    types: parsers,
-  });
-  await client.connect().catch((error) => {
+  const servers = new Servers(url, { application_name: 'strongroom logs', types: parsers });
+  const session = await servers.connectToRead({}).catch(async (error) => {
+    await servers.close();
     throw explainTls(error);
   });
-  await client.query('begin isolation level repeatable read read only');
+  await session.query({ text: 'begin isolation level repeatable read read only' });
   // Pages follow the primary key. Without fresh statistics the planner would sort all that remains
   // for each page, which was measured at a thirtieth of the speed.
-  await client.query('set local enable_sort = off; set local enable_bitmapscan = off');
+  await session.query({ text: 'set local enable_sort = off; set local enable_bitmapscan = off' });
   return {
     select: async (query) => {
       const { sql, parameters } = query(postgresBuilder).compile();
-      return readRows((await client.query(sql, [...parameters])).rows);
+      return readRows((await session.query({ text: sql, values: [...parameters] })).rows);
     },
-    close: () => client.end(),
+    close: async () => {
+      await session.close();
+      await servers.close();
+    },
   };
 }

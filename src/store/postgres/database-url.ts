@@ -1,12 +1,6 @@
 /** The address of PostgreSQL: what crosses a network to it must be encrypted for a server that proves itself. */
 import { invalid } from '../../lib/errors.ts';
-
-/** As far as a URL says; of several parameters of one name the last counts, as in the driver. */
-interface Parts {
-  /** Undefined in a URL that names several hosts, which the driver does not take either. */
-  readonly host: string | undefined;
-  readonly parameters: URLSearchParams;
-}
+import { hostsOf } from './hosts.ts';
 
 /** What would be less than verification, or none. */
 const unverified: ReadonlySet<string> = new Set(['disable', 'no-verify']);
@@ -14,13 +8,13 @@ const unverified: ReadonlySet<string> = new Set(['disable', 'no-verify']);
 const loopback = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
 
 /**
- * The URL with `sslmode=verify-full`, which the driver then keeps to, unless the server is on this machine.
+ * The URL with `sslmode=verify-full`, which the driver then keeps to, unless every server is on this machine.
  * @param hostDefault where the driver looks when the URL names no host.
- * @throws VaultError `validation_failed` when the URL asks for less.
+ * @throws VaultError `validation_failed` when the URL asks for less, or names hosts that cannot be used.
  */
 export function verifiedUrl(text: string, hostDefault = 'localhost'): string {
-  const { host, parameters } = partsOf(text);
-  if (host !== undefined && isLocal(host || hostDefault)) return text;
+  if (hostsOf(text).every(({ host }) => isLocal(host || hostDefault))) return text;
+  const parameters = parametersOf(text);
   const asked = parameters.getAll('sslmode').at(-1);
   if (asked !== undefined && unverified.has(asked)) {
     throw invalid(
@@ -39,16 +33,12 @@ export function verifiedUrl(text: string, hostDefault = 'localhost'): string {
 
 /** The file that holds the authority of the server's certificate, if the URL names one. */
 export function authorityFileOf(text: string): string | undefined {
-  return partsOf(text).parameters.getAll('sslrootcert').at(-1);
+  return parametersOf(text).getAll('sslrootcert').at(-1);
 }
 
-function partsOf(text: string): Parts {
-  const query = /\?([^#]*)/.exec(text)?.[1] ?? '';
-  const parameters = new URLSearchParams(query);
-  // A user without a host, as in postgres://user@/vault, is a URL only to the driver.
-  const url = URL.parse(text) ?? URL.parse(text.replace('@/', '@localhost/'));
-  const inUrl = url === null ? undefined : decodeURIComponent(url.hostname.replace(/^\[|\]$/g, ''));
-  return { host: parameters.getAll('host').at(-1) || inUrl, parameters };
+/** Of several parameters of one name the last counts, as in the driver. */
+function parametersOf(text: string): URLSearchParams {
+  return new URLSearchParams(/\?([^#]*)/.exec(text)?.[1] ?? '');
 }
 
 /** A path is a socket of this machine. */

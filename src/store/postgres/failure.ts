@@ -11,6 +11,8 @@ const uniqueViolation = '23505';
 const divisionByZero = '22012';
 /** Lost a lock race against another lane: nothing was done, and a second try is likely to succeed. */
 const lockLost = new Set(['40P01', '40001', '55P03']);
+/** The server is a standby, or its transactions are read-only: nothing was done. */
+const readOnly = '25006';
 /** The server writes nothing now, is out of a resource, was asked to stop, or cannot reach its disk. */
 const ofTheServer = /^(?:25|53|57|58)/;
 /** Of the value: out of range, against a constraint, too large for an index. */
@@ -24,6 +26,10 @@ export function endsSession({ severity }: pg.DatabaseError): boolean {
 /** True for the errors that are a part of life. */
 export function isExpected(error: pg.DatabaseError): boolean {
   return error.code === uniqueViolation || error.code === divisionByZero || isLockLost(error);
+}
+
+export function isReadOnly(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === readOnly;
 }
 
 export function isLockLost(error: unknown): boolean {

@@ -1,0 +1,154 @@
+/** Sessions that queries share: bounded in number, and so is what waits for one of them. */
+
+import type { QueryConfig, QueryResult } from 'pg';
+import type { PoolState } from '../../lib/telemetry/store-work.ts';
+import { overloaded, unavailable } from '../unavailable.ts';
+import type { Session } from './session.ts';
+
+export interface PoolOptions {
+  readonly sessionsMax: number;
+  /** What comes on top of it is refused at once. */
+  readonly waitingMax: number;
+  readonly waitMsMax: number;
+  /** Rejects when there is no server for it. */
+  connect(): Promise<Session>;
+}
+
+interface Waiter {
+  readonly giveUpAt: number;
+  resolve(session: Session): void;
+  reject(error: unknown): void;
+}
+
+/** A session that nobody needs is ended after one to two of these. */
+const idleMs = 10_000;
+
+export class Pool {
+  readonly #options: PoolOptions;
+  readonly #sweep: NodeJS.Timeout;
+  #idle: { readonly session: Session; readonly since: number }[] = [];
+  #waiting: Waiter[] = [];
+  #busy = new Set<Session>();
+  #connecting = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+  #onQuiet: (() => void) | undefined;
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    this.#sweep = setInterval(() => this.#endIdle(), idleMs).unref();
+  }
+
+  get state(): PoolState {
+    return { busy: this.#busy.size, idle: this.#idle.length, waiting: this.#waiting.length };
+  }
+
+  /** Rejects with `overloaded`, `unavailable`, what `connect` said, or the error of the driver. */
+  async query(config: QueryConfig): Promise<QueryResult> {
+    const session = this.#takeIdle() ?? (await this.#wait());
+    try {
+      return await session.query(config);
+    } finally {
+      this.#busy.delete(session);
+      this.#give(session);
+    }
+  }
+
+  /** Resolves when the queries that were accepted are done. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#sweep);
+    if (this.#busy.size + this.#connecting + this.#waiting.length > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onQuiet = resolve;
+      });
+    }
+    const idle = this.#idle.splice(0);
+    await Promise.all(idle.map(({ session }) => session.close()));
+  }
+
+  #takeIdle(): Session | undefined {
+    for (let last = this.#idle.pop(); last; last = this.#idle.pop()) {
+      if (!last.session.isOpen) continue;
+      this.#busy.add(last.session);
+      return last.session;
+    }
+    return undefined;
+  }
+
+  #wait(): Promise<Session> {
+    if (this.#isClosed) throw unavailable('the store is closed');
+    if (this.#waiting.length >= this.#options.waitingMax) throw overloaded('too many queries wait');
+    return new Promise((resolve, reject) => {
+      const giveUpAt = performance.now() + this.#options.waitMsMax;
+      this.#waiting.push({ giveUpAt, resolve, reject });
+      this.#watch();
+      this.#grow();
+    });
+  }
+
+  /** As many sessions as are waited for. */
+  #grow(): void {
+    const room = this.#options.sessionsMax - this.#busy.size - this.#idle.length;
+    if (this.#connecting >= Math.min(room, this.#waiting.length)) return;
+    this.#connecting++;
+    this.#options.connect().then(
+      (session) => {
+        this.#connecting--;
+        this.#give(session);
+        this.#grow();
+      },
+      (error: unknown) => {
+        this.#connecting--;
+        // Where there is another session, its turn will come; the server may have no room for more.
+        if (this.#busy.size === 0) this.#waiting.shift()?.reject(error);
+        if (this.#busy.size === 0) this.#grow();
+        this.#announceQuiet();
+      },
+    );
+    this.#grow();
+  }
+
+  #give(session: Session): void {
+    if (session.isOpen) {
+      const waiter = this.#waiting.shift();
+      if (waiter === undefined) this.#idle.push({ session, since: performance.now() });
+      else {
+        this.#busy.add(session);
+        waiter.resolve(session);
+      }
+    } else {
+      this.#grow();
+    }
+    this.#announceQuiet();
+  }
+
+  #announceQuiet(): void {
+    if (this.#busy.size + this.#connecting + this.#waiting.length === 0) this.#onQuiet?.();
+  }
+
+  /** Whoever waited too long is refused. */
+  #watch(): void {
+    const [oldest] = this.#waiting;
+    if (this.#timer || !oldest) return;
+    const patienceMs = Math.max(1, oldest.giveUpAt - performance.now());
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      const now = performance.now();
+      const alive = this.#waiting.findIndex(({ giveUpAt }) => giveUpAt > now);
+      const expired = this.#waiting.splice(0, alive < 0 ? this.#waiting.length : alive);
+      for (const { reject } of expired) reject(unavailable('no connection was free in time'));
+      this.#announceQuiet();
+      this.#watch();
+    }, patienceMs).unref();
+  }
+
+  #endIdle(): void {
+    const now = performance.now();
+    const stays = (one: { since: number; session: Session }) =>
+      one.session.isOpen && now - one.since < idleMs;
+    const ended = this.#idle.filter((one) => !stays(one));
+    this.#idle = this.#idle.filter(stays);
+    for (const { session } of ended) session.end();
+  }
+}

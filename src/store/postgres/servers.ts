@@ -1,0 +1,237 @@
+/** The servers of a database: which of them takes the writes now, and the sessions with it. */
+import pg from 'pg';
+import { type Facts, factsOf, markerOption } from './facts.ts';
+import { firstOf, NoPrimaryError } from './first-of.ts';
+import { type DatabaseHost, hostsOf } from './hosts.ts';
+import { Session, type SessionOptions } from './session.ts';
+
+/** For a session to be open. */
+export const connectTimeoutMs = 5000;
+/** How often several hosts are looked at while all is well: one may have been promoted beside a living one. */
+const surveyMs = 10_000;
+
+/** Of the server, by name, for as long as a session lasts. A pooler may keep them from the server. */
+export type SessionParameters = Readonly<Record<string, string | number>>;
+
+/** What is known of a server. */
+export interface Health {
+  readonly name: string;
+  /** `primary` takes writes, `standby` takes none, `outdated` was left behind by a promotion. */
+  readonly state: 'unknown' | 'primary' | 'standby' | 'outdated' | 'unreachable';
+}
+
+/** A server that was looked at. */
+export interface Examined {
+  readonly name: string;
+  readonly facts?: Facts;
+  readonly error?: unknown;
+}
+
+interface Server extends DatabaseHost {
+  /** Between it and the vault is a pooler that gives each transaction another session. */
+  isPooled: boolean;
+  state: Health['state'];
+}
+
+interface Opened {
+  readonly session: Session;
+  readonly server: Server;
+  readonly facts: Facts;
+}
+
+export class Servers {
+  readonly #connection: pg.ClientConfig;
+  readonly #servers: readonly Server[];
+  readonly #sessions = new Map<Session, Server>();
+  readonly #survey: NodeJS.Timeout | undefined;
+  #current: Server | undefined;
+  /** A server with another one has other data; one on an earlier timeline missed a promotion. */
+  #systemId: string | undefined;
+  #timeline = 0;
+  #opened = 0;
+  #isSurveying = false;
+
+  constructor(databaseUrl: string, connection: pg.ClientConfig) {
+    this.#connection = connection;
+    this.#servers = hostsOf(databaseUrl).map((host) => ({
+      ...host,
+      isPooled: false,
+      state: 'unknown',
+    }));
+    if (this.#servers.length === 1) return;
+    this.#survey = setInterval(() => void this.survey(), surveyMs).unref();
+  }
+
+  get names(): readonly string[] {
+    return this.#servers.map(({ name }) => name);
+  }
+
+  get health(): readonly Health[] {
+    return this.#servers.map(({ name, state }) => ({ name, state }));
+  }
+
+  get sessions(): Iterable<Session> {
+    return this.#sessions.keys();
+  }
+
+  /** Whether the sessions' process ids are those of the server's processes. */
+  get knowsProcesses(): boolean {
+    return this.#current?.isPooled === false;
+  }
+
+  /** A session with the server that takes writes. Rejects with the error of the driver, or with `NoPrimaryError`. */
+  async connect(parameters: SessionParameters): Promise<Session> {
+    const current = this.#current;
+    const first = current ? [current] : [];
+    const order = [...first, ...this.#servers.filter((server) => server !== current)];
+    const { session, server, facts } = await firstOf(
+      order.map((one) => async () => {
+        const opened = await this.#open(one, parameters);
+        const refusal = this.#refuse(one, opened.facts);
+        if (refusal === undefined) return opened;
+        opened.session.cut();
+        throw refusal;
+      }),
+      ({ session: late }) => late.cut(),
+    );
+    this.#sessions.set(session, server);
+    session.events = {
+      onEnd: () => this.#sessions.delete(session),
+      onReadOnly: () => this.#leave(server),
+    };
+    this.#adopt(server, facts);
+    return session;
+  }
+
+  /** The same for a session that only reads: where no server takes writes, with any of them. */
+  async connectToRead(parameters: SessionParameters): Promise<Session> {
+    if (this.#servers.length > 1) {
+      const session = await this.connect(parameters).catch(() => undefined);
+      if (session !== undefined) return session;
+    }
+    const attempts = this.#servers.map((server) => () => this.#open(server, parameters));
+    const { session } = await firstOf(attempts, ({ session: late }) => late.cut());
+    return session;
+  }
+
+  /** Facts of every server that can be reached, and the error of every other one. */
+  async examine(): Promise<readonly Examined[]> {
+    return Promise.all(
+      this.#servers.map(async (server) => {
+        try {
+          const { session, facts } = await this.#open(server, {});
+          session.end();
+          return { name: server.name, facts };
+        } catch (error) {
+          server.state = 'unreachable';
+          return { name: server.name, error };
+        }
+      }),
+    );
+  }
+
+  /** Looks at all servers, and goes over to one that was promoted although the current one still lives. */
+  async survey(): Promise<void> {
+    if (this.#isSurveying || this.#servers.length === 1) return;
+    this.#isSurveying = true;
+    const seen = await this.examine();
+    this.#isSurveying = false;
+    for (const [index, { facts }] of seen.entries()) {
+      const server = this.#servers[index];
+      if (server === undefined || facts === undefined) continue;
+      if (this.#refuse(server, facts) !== undefined) continue;
+      if (server !== this.#current && (facts.timeline ?? 0) <= this.#timeline) continue;
+      this.#adopt(server, facts);
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#survey);
+    await Promise.all([...this.#sessions.keys()].map((session) => session.close()));
+  }
+
+  /** From now on sessions are opened with this server, and none goes on with another. */
+  #adopt(server: Server, { systemId, timeline }: Facts): void {
+    this.#systemId ??= systemId;
+    this.#timeline = Math.max(this.#timeline, timeline ?? 0);
+    server.state = 'primary';
+    if (this.#current === server) return;
+    this.#current = server;
+    for (const [session, other] of this.#sessions) if (other !== server) session.retire();
+  }
+
+  #leave(server: Server): void {
+    server.state = 'standby';
+    if (this.#current === server) this.#current = undefined;
+    for (const [session, other] of this.#sessions) if (other === server) session.retire();
+  }
+
+  #refuse(server: Server, facts: Facts): Error | undefined {
+    const { isStandby, isReadOnly, systemId, timeline } = facts;
+    if (isStandby || isReadOnly) {
+      server.state = 'standby';
+      const why = isStandby ? 'is a standby' : 'has default_transaction_read_only on';
+      return new NoPrimaryError(`${server.name} ${why} and accepts no writes`);
+    }
+    const isOther = systemId !== undefined && (this.#systemId ?? systemId) !== systemId;
+    if (!isOther && (timeline === undefined || timeline >= this.#timeline)) return undefined;
+    server.state = 'outdated';
+    const why = isOther
+      ? 'has other data than the server that was used before'
+      : `is on timeline ${timeline}, and another server was promoted to ${this.#timeline}`;
+    return new NoPrimaryError(`${server.name} ${why}`);
+  }
+
+  async #open(server: Server, parameters: SessionParameters): Promise<Opened> {
+    const marker = server.isPooled ? undefined : `${performance.timeOrigin}-${++this.#opened}`;
+    const connection = this.#connectionTo(server, marker, parameters);
+    let facts: Facts | undefined;
+    const begin = async (session: Session) => {
+      facts = await factsOf(session, marker, this.#servers.length > 1);
+    };
+    const options: SessionOptions = { connection, timeoutMs: connectTimeoutMs };
+    try {
+      const session = await Session.open(options, begin);
+      if (facts === undefined) throw new Error('a session without facts');
+      server.isPooled = !facts.hasParameters;
+      session.keepsStatements = facts.hasParameters;
+      session.server = server.name;
+      return { session, server, facts };
+    } catch (error) {
+      if (marker !== undefined && refusesParameters(error)) {
+        server.isPooled = true;
+        return this.#open(server, parameters);
+      }
+      server.state = 'unreachable';
+      throw error;
+    }
+  }
+
+  /** A pooler gives a session's statements to sessions of its own, which have parameters of their own. */
+  #connectionTo(
+    { url }: Server,
+    marker: string | undefined,
+    parameters: SessionParameters,
+  ): pg.ClientConfig {
+    const base = { ...this.#connection, connectionString: url };
+    if (marker === undefined) return base;
+    const given = Object.entries(parameters).map(([name, value]) => `-c ${name}=${value}`);
+    const own = URL.parse(url)?.searchParams.get('options') ?? '';
+    const options = [...given, own, markerOption(marker)].filter(Boolean).join(' ');
+    return { ...base, connectionString: withoutOptions(url), options };
+  }
+}
+
+/** The driver prefers what the URL says. */
+function withoutOptions(url: string): string {
+  if (!/[?&]options=/.test(url)) return url;
+  const [place = '', query = ''] = url.split('?', 2);
+  const parameters = new URLSearchParams(query);
+  parameters.delete('options');
+  return `${place}?${parameters}`;
+}
+
+/** PgBouncer's, of a parameter that it does not pass on. */
+function refusesParameters(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /unsupported startup parameter/.test(error.message);
+}

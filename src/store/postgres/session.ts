@@ -1,0 +1,150 @@
+/** One session with a server: its queries, how long it has been silent, and its end. */
+import { Socket } from 'node:net';
+import pg from 'pg';
+import { isReadOnly } from './failure.ts';
+
+export interface SessionOptions {
+  readonly connection: pg.ClientConfig;
+  /** The whole of connecting, up to the first response to a query. */
+  readonly timeoutMs: number;
+}
+
+/** The server did not finish opening a session in time. */
+export class NoResponseError extends Error {
+  override readonly name = 'NoResponseError';
+}
+
+export interface SessionEvents {
+  /** Called once, whoever ended it. */
+  onEnd(): void;
+  /** The server accepts no writes, or no more. */
+  onReadOnly(): void;
+}
+
+/** Before the first probe of an idle connection, by the system, which ends what does not respond. */
+const keepAliveMs = 10_000;
+/** A connection whose other side does not say goodbye is cut. */
+const farewellMs = 1_000;
+
+/** Where a commit is interrupted that no standby has yet: a warning says so, and then that it is done. */
+const waitForStandby = 'SyncRepWaitForLSN';
+
+export class Session {
+  /** Statements may be kept by the server, which then is the same one for all of them. */
+  keepsStatements = true;
+  /** Its name. */
+  server = '';
+  readonly #client: pg.Client;
+  readonly #socket = new Socket();
+  #events: SessionEvents | undefined;
+  #busySince: number | undefined;
+  #hasEnded = false;
+  #isRetired = false;
+  #isUnreplicated = false;
+
+  private constructor(connection: pg.ClientConfig) {
+    this.#client = new pg.Client({
+      ...connection,
+      stream: () => this.#socket,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: keepAliveMs,
+    });
+    this.#client.on('error', () => this.end());
+    this.#client.on('end', () => this.end());
+    this.#client.on('notice', (notice) => {
+      if ('routine' in notice && notice.routine === waitForStandby) this.#isUnreplicated = true;
+    });
+  }
+
+  /** @param begin what is asked first; a session of which it fails is ended. */
+  static async open(
+    { connection, timeoutMs }: SessionOptions,
+    begin: (session: Session) => Promise<void>,
+  ): Promise<Session> {
+    const session = new Session(connection);
+    const late = () => {
+      const text = `the database did not respond in ${timeoutMs} ms`;
+      session.#socket.destroy(new NoResponseError(text));
+    };
+    const timer = setTimeout(late, timeoutMs);
+    try {
+      await session.#client.connect();
+      await begin(session);
+      return session;
+    } catch (error) {
+      session.#socket.destroy();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  set events(events: SessionEvents) {
+    this.#events = events;
+  }
+
+  /** Of the server's process, if nothing in between has its own numbers. */
+  get processId(): number | undefined {
+    return (
+      (this.#client as pg.Client & { readonly processID?: number | null }).processID ?? undefined
+    );
+  }
+
+  /** It takes queries. */
+  get isOpen(): boolean {
+    return !this.#hasEnded && !this.#isRetired;
+  }
+
+  /** By `performance.now`: when the query was sent that has no response yet. */
+  get busySince(): number | undefined {
+    return this.#busySince;
+  }
+
+  /** One at a time. What the server did not respond to ends the session. */
+  async query({ name, ...config }: pg.QueryConfig): Promise<pg.QueryResult> {
+    const isNamed = name !== undefined && this.keepsStatements;
+    this.#busySince = performance.now();
+    try {
+      const result = await this.#client.query(isNamed ? { ...config, name } : config);
+      if (this.#isUnreplicated) throw new Error('the server stopped waiting for its standby');
+      return result;
+    } catch (error) {
+      if (!(error instanceof pg.DatabaseError)) this.cut();
+      else if (isReadOnly(error)) this.#events?.onReadOnly();
+      throw error;
+    } finally {
+      this.#busySince = undefined;
+      if (this.#isRetired) this.end();
+    }
+  }
+
+  /** Ends it once it has nothing to do. */
+  retire(): void {
+    this.#isRetired = true;
+    if (this.#busySince === undefined) this.end();
+  }
+
+  /** Ends it at once. A query that waits for its response fails. */
+  cut(): void {
+    this.#socket.destroy();
+    this.end();
+  }
+
+  end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#events?.onEnd();
+    const timer = setTimeout(() => this.#socket.destroy(), farewellMs);
+    void this.#client.end().finally(() => clearTimeout(timer));
+  }
+
+  /** The same, and resolves when nothing of it is left. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => {
+      if (this.#socket.closed) resolve();
+      else this.#socket.once('close', () => resolve());
+    });
+    this.end();
+    await closed;
+  }
+}

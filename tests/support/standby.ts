@@ -1,0 +1,99 @@
+/** A primary and its synchronous standby, as operators run them: what is acknowledged is on both. */
+import { spawnSync } from 'node:child_process';
+import { chownSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { type Postgres, startPostgres } from './postgres.ts';
+import { type Lender, temporaryDirectory } from './temporary.ts';
+
+export interface Pair {
+  readonly primary: Postgres;
+  readonly standby: Postgres;
+  /** The name of a fresh database that both have. */
+  createDatabase(): Promise<string>;
+  /** Of a database on either, or on both as a vault is given them. */
+  urlOf(database: string, servers: readonly Postgres[]): string;
+  /** Ends the recovery of the standby, which takes writes from then on. */
+  promote(): Promise<void>;
+}
+
+const name = 'standby';
+const pollMs = 20;
+const pollsMax = 1_000;
+
+/** Both end with the test. */
+export async function startPair(t: Lender): Promise<Pair> {
+  const primary = await startPostgres({ settings: { wal_keep_size: '256MB' } });
+  t.after(() => primary.stop());
+  const directory = temporaryDirectory(t);
+  await copyData(primary, directory);
+  const { hostname, port, username } = new URL(primary.url);
+  const standby = await startPostgres({
+    directory,
+    settings: {
+      primary_conninfo: `host=${hostname} port=${port} user=${username} application_name=${name}`,
+      recovery_target_timeline: 'latest',
+    },
+  });
+  t.after(() => standby.stop());
+  await run(primary.url, `alter system set synchronous_standby_names = '${name}'`);
+  await run(primary.url, 'select pg_reload_conf()');
+  await until(primary.url, `select 1 from pg_stat_replication where sync_state = 'sync'`);
+  return {
+    primary,
+    standby,
+    createDatabase: async () => {
+      const database = new URL(await primary.createDatabase()).pathname.slice(1);
+      await until(standby.url, `select 1 from pg_database where datname = '${database}'`);
+      return database;
+    },
+    urlOf: (database, servers) => {
+      const hosts = servers.map(({ url }) => new URL(url).host).join(',');
+      return `postgres://${username}@${hosts}/${database}?target_session_attrs=read-write`;
+    },
+    promote: async () => void (await run(standby.url, 'select pg_promote()')),
+  };
+}
+
+/** A file copy while the primary runs; the label says where recovery begins. */
+async function copyData(primary: Postgres, directory: string): Promise<void> {
+  const client = new pg.Client({ connectionString: primary.url });
+  await client.connect();
+  try {
+    await client.query(`select pg_backup_start('${name}', true)`);
+    spawnSync('cp', ['-a', join(primary.directory, 'data'), directory]);
+    const { rows } = await client.query('select labelfile from pg_backup_stop(false)');
+    const data = join(directory, 'data');
+    rmSync(join(data, 'postmaster.pid'));
+    const { uid, gid } = statSync(data);
+    for (const [file, content] of [
+      ['backup_label', rows[0].labelfile],
+      ['standby.signal', ''],
+    ] as const) {
+      writeFileSync(join(data, file), content);
+      chownSync(join(data, file), uid, gid);
+    }
+  } finally {
+    await client.end();
+  }
+}
+
+export async function run(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Until the query has a row. */
+export async function until(url: string, sql: string): Promise<void> {
+  for (let poll = 0; poll < pollsMax; poll += 1) {
+    if ((await run(url, sql)).length > 0) return;
+    await pause(pollMs);
+  }
+  throw new Error(`there was no row of: ${sql}`);
+}
