@@ -37,7 +37,7 @@ export function createPostgresCommitter(
 ): Committer {
   const statementOf = createStatements();
   let client: pg.Client | undefined;
-  let chain = new LogChain(newStreamId());
+  let chain = new LogChain(newStreamId(), { newStreamId });
 
   async function connected(): Promise<pg.Client> {
     if (client) return client;
@@ -53,7 +53,7 @@ export function createPostgresCommitter(
   function discard(broken: pg.Client): void {
     if (client !== broken) return;
     client = undefined;
-    chain = new LogChain(newStreamId());
+    chain = new LogChain(newStreamId(), { newStreamId });
     broken.end().catch(() => undefined);
   }
 
