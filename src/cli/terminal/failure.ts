@@ -9,6 +9,7 @@ const operatorErrors = new Set([
   'DamagedFileError',
   'DatabaseTlsError',
   'DirectoryLockedError',
+  'DistributionError',
   'DowngradeError',
   'ForeignRootKeyError',
   'NoDatabaseError',

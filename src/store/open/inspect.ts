@@ -1,6 +1,7 @@
 /** What an engine says about itself: its version, its clock, and the settings on which durability depends. */
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
+import { type DistributionFacts, distributionFacts } from '../postgres/distribution.ts';
 import { explainTls } from '../postgres/tls.ts';
 import { busyTimeoutMs, databaseFile } from '../sqlite/database.ts';
 
@@ -11,6 +12,8 @@ export interface EngineFacts {
   readonly clockMs: number | undefined;
   /** Settings by name, where they have another value than a durable commit needs. */
   readonly unsafe: readonly { readonly name: string; readonly found: string }[];
+  /** How the tables lie on a database of several machines; `undefined` for an engine that has one. */
+  readonly distribution?: DistributionFacts;
 }
 
 const connectTimeoutMs = 5_000;
@@ -47,6 +50,7 @@ export async function inspectPostgres(url: string): Promise<EngineFacts> {
       unsafe: (settings.rows as { name: string; setting: string }[])
         .filter(({ name, setting }) => !durable[name]?.test(setting))
         .map(({ name, setting }) => ({ name, found: setting })),
+      distribution: await distributionFacts((sql) => client.query(sql)),
     };
   } finally {
     await client.end().catch(() => undefined);

@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { TenantId } from '../../lib/ids.ts';
 import { chainBlock } from '../../lib/log-chain/block.ts';
 import { LogChain } from '../../lib/log-chain/chain.ts';
-import type { FlatChange, Outcome, RowOperation } from '../change.ts';
+import { columnsOf, type FlatChange, type Outcome, type RowOperation } from '../change.ts';
 import type { StoreOptions } from '../store.ts';
 import { type SqlValue, shapes } from '../tables.ts';
 import { unavailable, uncertain } from '../unavailable.ts';
@@ -34,6 +34,7 @@ const findByKey = 'set enable_seqscan = off; set enable_hashjoin = off; set enab
 export function createPostgresCommitter(
   connection: pg.ClientConfig,
   { newStreamId, onCommitted }: StoreOptions,
+  isDistributed: () => Promise<boolean>,
 ): Committer {
   const statementOf = createStatements();
   let client: pg.Client | undefined;
@@ -108,7 +109,10 @@ export function createPostgresCommitter(
   return {
     commit: async (changes) => {
       const outcomes = new Map<FlatChange, Outcome | Error>();
-      for (const group of independentGroups(changes)) {
+      const spread = (await isDistributed())
+        ? [...Map.groupBy(changes, tenantOf).values()]
+        : [changes];
+      for (const group of spread.flatMap(independentGroups)) {
         const committed = await commitGroup(group);
         group.forEach((change, index) => {
           const outcome = committed[index];
@@ -125,6 +129,14 @@ export function createPostgresCommitter(
       await open?.end();
     },
   };
+}
+
+/** On a database of several machines a statement stays within one tenant, whose trouble is no other's. */
+function tenantOf({ entries: [entry], operations: [operation] }: FlatChange): SqlValue | undefined {
+  if (entry) return entry.tenant_id;
+  if (operation === undefined) return undefined;
+  const { table, action, values } = operation;
+  return values[columnsOf(table, action).indexOf('tenant_id')];
 }
 
 function tenantsOf(group: readonly FlatChange[]): ReadonlySet<TenantId> {

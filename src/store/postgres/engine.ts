@@ -9,6 +9,7 @@ import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.t
 import { readRows } from '../stored-form.ts';
 import { overloaded } from '../unavailable.ts';
 import { createPostgresCommitter } from './commit.ts';
+import { isDistributed } from './distribution.ts';
 import { failureOf } from './failure.ts';
 import { createPostgresReader } from './reader.ts';
 import { explainTls } from './tls.ts';
@@ -122,8 +123,19 @@ function createEngine(
       throw failureOf(error);
     }
   };
+  /** Asked once, so that a server is restarted after its database was distributed. */
+  let spread: Promise<boolean> | undefined;
+  const isSpread = (): Promise<boolean> => {
+    spread ??= isDistributed(async (sql) => ({
+      rows: (await query(sql, [])) as Record<string, unknown>[],
+    })).catch((error: unknown) => {
+      spread = undefined;
+      throw error;
+    });
+    return spread;
+  };
   const committers = Array.from({ length: lanes }, () =>
-    createPostgresCommitter(connection, options),
+    createPostgresCommitter(connection, options, isSpread),
   );
   const commitGroup: CommitGroup = async (changes) => {
     const free = committers.pop();
@@ -141,7 +153,7 @@ function createEngine(
   };
   return {
     engine: 'postgres',
-    get: createPostgresReader(query),
+    get: createPostgresReader(query, isSpread),
     select,
     scan: select,
     commit: (change) => lane.commit(change),
