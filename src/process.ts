@@ -13,12 +13,11 @@ import { jobsOf } from './jobs/jobs.ts';
 import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
 import { minute, second, systemClock } from './lib/clock.ts';
 import { reasonOf, VaultError } from './lib/errors.ts';
-import type { TenantId } from './lib/ids.ts';
 import { diskSpaceOf } from './lib/telemetry/disk.ts';
 import { createLog, type Log } from './lib/telemetry/log.ts';
 import { createMetrics, type ProcessMetrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
-import { openVault, proveRootKey, type Vault, type VaultOptions } from './open-vault.ts';
+import { openVault, type Vault, type VaultOptions } from './open-vault.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
 import { deliveriesWaiting, eventsWaiting } from './store/event-queries/deliveries.ts';
@@ -75,7 +74,12 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   const logExport = openLogExport(config, { ...telemetry, clock });
   const { metrics } = telemetry;
   const onCommitted = logExport?.take;
-  const opened = await openVault(config, { ...options, onCommitted, onGroup: metrics.group });
+  const opened = await openVault(config, {
+    ...options,
+    onCommitted,
+    onGroup: metrics.group,
+    onAlteredCheck: () => alertOfAlteredCheck(telemetry),
+  });
   const sink = openSink(config, { ...opened, ...telemetry });
   const refusals = createRefusals({ store: opened.store, clock, log });
   watchPlaces(metrics, config);
@@ -94,8 +98,6 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   const vault: Vault = { ...opened, store: refusals.store, close };
   try {
     const bootstrapped = await bootstrap(vault, config.bootstrap);
-    // Another server, with another root key, may have been the first in a store that was empty.
-    if (!bootstrapped) alertOfAltered(await proveRootKey(vault), telemetry);
     await warnOfExposedRootKey(vault, config, log);
     const jobs = jobsOf(vault, sink && minute, reactors?.runs);
     const onFailure = (error: unknown) => {
@@ -190,14 +192,13 @@ function watchDeliveries(
   });
 }
 
-/** Whoever can write to one row of the database stops one tenant, and not the start for all others. */
-function alertOfAltered(tenants: readonly TenantId[], { log, metrics }: Telemetry): void {
-  for (const tenant_id of tenants) {
-    metrics.count('integrity_failures');
-    log.error('the row or the keyring of a tenant was altered outside the vault; it is refused', {
-      tenant_id,
-    });
-  }
+/** Whoever can write to one row of the database does not stop the start. */
+function alertOfAlteredCheck({ log, metrics }: Telemetry): void {
+  metrics.count('integrity_failures');
+  log.error(
+    'the row that proves the root key was altered outside the vault; the keys of a tenant prove it instead. ' +
+      'Remove the row root_key.check from vault_keys, and start again',
+  );
 }
 
 async function warnOfExposedRootKey({ store }: Vault, config: Config, log: Log): Promise<void> {

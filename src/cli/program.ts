@@ -20,6 +20,7 @@ export type Selected =
 
 /** What commands of one first word have in common. */
 export const groups: Readonly<Record<string, string>> = {
+  database: 'how the tables lie in a database of several servers',
   tenant: 'tenants and their quotas',
   key: 'keys of applications, for the operator',
   logs: 'the audit log',

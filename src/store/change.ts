@@ -42,7 +42,7 @@ export interface Bookkeeping {
 }
 
 /** No other table is written without an entry. */
-export type BookkeptTable = AmendedTable | 'vault_keys' | 'webhook_failures';
+export type BookkeptTable = AmendedTable | 'due_work' | 'vault_keys' | 'webhook_failures';
 
 /** Of a key also the id by which the log knows it. */
 export type RemovedRow<T extends Table> = T extends VersionedTable

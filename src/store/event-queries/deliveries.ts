@@ -2,29 +2,26 @@
 import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { DeliveryId, EventId, TenantId, WebhookId } from '../../lib/ids.ts';
+import type { Owner } from '../queries/due.ts';
 import { storedId, storedIn, storedTenant } from '../queries/stored.ts';
 import type { Query } from '../store.ts';
 import type { Key, Row } from '../tables.ts';
-
-/** The tenants that have webhooks. */
-export const tenantsWithWebhooks: Query<{ readonly tenant_id: TenantId }> = (db) =>
-  db.selectFrom('webhooks').select('tenant_id').distinct();
 
 /** Whether there is any webhook. */
 export const anyWebhook: Query<{ readonly webhook_id: WebhookId }> = (db) =>
   db.selectFrom('webhooks').select('webhook_id').limit(1);
 
-/** The tenants of events that wait to be dispatched; of tenants that were not asked for before, null. */
-export const tenantsWithEvents: Query<{ readonly tenant_id: TenantId | null }> = (db) =>
+/** The tenants of events that wait to be dispatched. */
+export const tenantsWithEvents: Query<{ readonly owner: Owner }> = (db) =>
   db
     .selectFrom('events')
-    .select('tenant_id')
+    .select(sql<Owner>`tenant_id`.as('owner'))
     .where(sql<boolean>`sequence is null`)
     .groupBy('tenant_id');
 
 /** A webhook for which something waits, and since when or until when. */
 export interface Waiting {
-  readonly tenant_id: TenantId | null;
+  readonly owner: Owner;
   readonly webhook_id: WebhookId;
   /** Of the delivery that is due first. */
   readonly due_at: Instant;
@@ -45,7 +42,7 @@ export const webhooksWithWaiting: Query<Waiting> = (db) => ({
       union all
       select ${nextOf('tenant_id')}, ${nextOf('webhook_id')}, ${nextOf('due_at')}
         from w where w.tenant_id is not null)
-    select tenant_id, webhook_id, due_at from w where tenant_id is not null`.compile(db),
+    select tenant_id as owner, webhook_id, due_at from w where tenant_id is not null`.compile(db),
 });
 
 export interface DueDeliveries {

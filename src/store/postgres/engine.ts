@@ -8,6 +8,7 @@ import { postgresBuilder } from '../query-builder.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { readRows } from '../stored-form.ts';
 import { createPostgresCommitter } from './commit.ts';
+import { isDistributed } from './distribution.ts';
 import { failureOf } from './failure.ts';
 import { Pool } from './pool.ts';
 import { createPostgresReader } from './reader.ts';
@@ -133,8 +134,19 @@ function createEngine(
       throw failureOf(error);
     }
   };
+  /** Asked once, so that a server is restarted after its database was distributed. */
+  let spread: Promise<boolean> | undefined;
+  const isSpread = (): Promise<boolean> => {
+    spread ??= isDistributed(async (sql) => ({
+      rows: (await query(sql, [])) as Record<string, unknown>[],
+    })).catch((error: unknown) => {
+      spread = undefined;
+      throw error;
+    });
+    return spread;
+  };
   const committers = Array.from({ length: lanes }, () =>
-    createPostgresCommitter(connecting(findByKey), options),
+    createPostgresCommitter(connecting(findByKey), options, isSpread),
   );
   const commitGroup: CommitGroup = async (changes) => {
     const free = committers.pop();
@@ -152,7 +164,7 @@ function createEngine(
   };
   return {
     engine: 'postgres',
-    get: createPostgresReader(query),
+    get: createPostgresReader(query, isSpread),
     select,
     scan: select,
     commit: (change) => lane.commit(change),

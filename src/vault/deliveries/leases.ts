@@ -15,6 +15,9 @@ const renewalMs = 12 * second;
 
 const name = 'deliveries';
 
+/** Leases that are remembered whether they have ended or not. */
+const leasesKept = 1_000;
+
 export interface Leases {
   /** Whether the tenant's events are this server's to deliver, for some seconds at least. */
   hold(tenant: TenantId): Promise<boolean>;
@@ -33,6 +36,14 @@ export interface LeaseTools {
 
 export function createLeases({ store, clock, holder }: LeaseTools): Leases {
   const own = new Map<TenantId, Row<'leases'>>();
+  let roomy = leasesKept;
+
+  /** Of tenants that had events once: what is over is forgotten each time that twice as many are known. */
+  function forgetEnded(now: Instant): void {
+    if (own.size < roomy) return;
+    for (const [tenant, { until }] of own) if (until <= now) own.delete(tenant);
+    roomy = Math.max(leasesKept, 2 * own.size);
+  }
 
   /** False when somebody else was faster. */
   async function write(row: Row<'leases'>, before: Row<'leases'> | undefined): Promise<boolean> {
@@ -47,6 +58,7 @@ export function createLeases({ store, clock, holder }: LeaseTools): Leases {
     );
     if (outcome.conflict !== undefined) return false;
     own.set(row.tenant_id, row);
+    forgetEnded(clock.now());
     return true;
   }
 

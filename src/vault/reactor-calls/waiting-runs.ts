@@ -7,6 +7,7 @@ import type { Caller } from '../../rules/caller.ts';
 import { alteredBeside, detailed, systemEntry } from '../../rules/log-entries.ts';
 import { type DecideOutcome, perform } from '../../rules/operation.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import { tenantsDue } from '../../store/queries/due-tenants.ts';
 import { rowsDue } from '../../store/queries/tenant-rows.ts';
 import type { Row } from '../../store/tables.ts';
 import { failure } from '../code/outcome.ts';
@@ -35,6 +36,9 @@ export interface WaitingRunTools extends ReactorCalling {
 /** Under way at once in this process, of all tenants and of one. */
 const runsMax = 4;
 const runsOfTenantMax = 2;
+
+/** Calls looked at to find the tenants they belong to. */
+const dueRowsMax = 50_000;
 
 /** A call whose server vanishes each time is not tried for ever. */
 const attemptsMax = 3;
@@ -82,8 +86,11 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
   return {
     begin: async () => {
       let begun = 0;
-      const ids = (await tenants.all()).map(({ tenant_id }) => tenant_id);
-      for (const id of inTurn(ids, last)) {
+      if (active.size >= runsMax) return 0;
+      const column = { table: 'reactor_runs', column: 'due_at' } as const;
+      const looked = { until: clock.now(), rowsMax: dueRowsMax, skip: 0 };
+      const due = await tenantsDue(store, { ...column, ...looked });
+      for (const id of inTurn(due.map(({ id }) => id).sort(), last)) {
         if (active.size >= runsMax) break;
         const room = Math.min(runsMax - active.size, runsOfTenantMax - (activeOf.get(id) ?? 0));
         const tenant = room > 0 ? await tenants.find(id) : undefined;
@@ -106,10 +113,10 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
   };
 }
 
-/** Otherwise two tenants whose calls follow one another would leave no place to any other. */
+/** In the order of ids. Otherwise two tenants whose calls follow one another would leave no place to any other. */
 function inTurn(ids: readonly TenantId[], last: TenantId | undefined): readonly TenantId[] {
-  const next = last === undefined ? 0 : ids.indexOf(last) + 1;
-  return [...ids.slice(next), ...ids.slice(0, next)];
+  const next = last === undefined ? 0 : ids.findIndex((id) => id > last);
+  return next < 0 ? ids : [...ids.slice(next), ...ids.slice(0, next)];
 }
 
 interface TakenRun {
