@@ -14,6 +14,7 @@ import { failure } from '../code/outcome.ts';
 import type { CodeRun } from '../code/run.ts';
 import { type CalledReactor, calledReactor, timeoutMsOfCall } from './called-reactor.ts';
 import { failedEntry } from './entries.ts';
+import { inTurn } from './in-turn.ts';
 import { type ReactorCalling, runReactor } from './react.ts';
 import { callerOfWaiting, callerWithout } from './run-caller.ts';
 import {
@@ -111,12 +112,6 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
       await Promise.allSettled(active);
     },
   };
-}
-
-/** In the order of ids. Otherwise two tenants whose calls follow one another would leave no place to any other. */
-function inTurn(ids: readonly TenantId[], last: TenantId | undefined): readonly TenantId[] {
-  const next = last === undefined ? 0 : ids.findIndex((id) => id > last);
-  return next < 0 ? ids : [...ids.slice(next), ...ids.slice(0, next)];
 }
 
 interface TakenRun {
