@@ -1,4 +1,5 @@
 /** Reads by key on PostgreSQL: those that arrive in one turn of the event loop share one query. */
+import { VaultError } from '../../lib/errors.ts';
 import { readRows, storedKey } from '../stored-form.ts';
 import { type Key, kindOf, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
 import { arrayTypes } from './array-types.ts';
@@ -14,9 +15,13 @@ interface PendingRead {
 export function createPostgresReader(query: RunRead) {
   const waiting = new Map<Table, PendingRead[]>();
 
-  async function fetch(table: Table): Promise<void> {
+  async function fetchWaiting(table: Table): Promise<void> {
     const batch = waiting.get(table) ?? [];
     waiting.delete(table);
+    await fetch(table, batch);
+  }
+
+  async function fetch(table: Table, batch: readonly PendingRead[]): Promise<void> {
     const { key } = shapes[table];
     try {
       const keys = batch.map((pending) => storedKey(table, pending.values));
@@ -28,7 +33,13 @@ export function createPostgresReader(query: RunRead) {
       );
       for (const pending of batch) pending.resolve(byKey.get(JSON.stringify(pending.values)));
     } catch (error) {
-      for (const pending of batch) pending.reject(error);
+      // A row that nobody can read fails for those alone who ask for it.
+      const isOfOneRow = error instanceof VaultError && error.code === 'integrity';
+      if (isOfOneRow && batch.length > 1) {
+        await Promise.all(batch.map((pending) => fetch(table, [pending])));
+      } else {
+        for (const pending of batch) pending.reject(error);
+      }
     }
   }
 
@@ -43,7 +54,7 @@ export function createPostgresReader(query: RunRead) {
         batch.push(pending);
       } else {
         waiting.set(table, [pending]);
-        setImmediate(() => void fetch(table));
+        setImmediate(() => void fetchWaiting(table));
       }
     });
 }

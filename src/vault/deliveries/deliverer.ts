@@ -121,7 +121,7 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
     const due = new Map<TenantId, WebhookId[]>();
     for (const { tenant_id, webhook_id, due_at } of waiting) {
       if (tenant_id === null) continue;
-      if (due_at > now) receiverTools.onRetry(due_at);
+      if (due_at !== null && due_at > now) receiverTools.onRetry(due_at);
       else due.set(tenant_id, [...(due.get(tenant_id) ?? []), webhook_id]);
     }
     await Promise.all(
@@ -135,7 +135,7 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
 
   async function renewLeases(): Promise<void> {
     const busy = new Set([...receivers.values()].map(({ tenant }) => tenant));
-    for (const tenant of busy) await leases.hold(tenant);
+    for (const tenant of busy) await leases.hold(tenant).catch(onFailure);
   }
 
   function isLookDue(): boolean {
