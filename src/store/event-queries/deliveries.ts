@@ -118,15 +118,17 @@ export interface Backlog {
   readonly oldest: Instant | null;
 }
 
-/** Of all tenants together: deliveries that wait, for their first attempt or for another. */
-export const deliveriesWaiting: Query<Backlog> = (db) =>
+/** Of all tenants, by webhook: deliveries that wait, for their first attempt or for another. */
+export const deliveriesWaiting: Query<Backlog & { readonly webhook_id: WebhookId }> = (db) =>
   db
     .selectFrom('deliveries')
+    .select('webhook_id')
     .select(sql<number>`count(*)`.as('waiting'))
     .select(sql<Instant | null>`min(${safeInteger('created_at')})`.as('oldest'))
-    .where(sql<boolean>`state = 'waiting'`);
+    .where(sql<boolean>`state = 'waiting'`)
+    .groupBy(['tenant_id', 'webhook_id']);
 
-/** The same of events that were not dispatched. */
+/** Events that were not dispatched. */
 export const eventsWaiting: Query<Backlog> = (db) =>
   db
     .selectFrom('events')
