@@ -47,7 +47,14 @@ export function createDelivering(
 ): Deliverer {
   const { store, clock, random, metrics, log, version, holder } = tools;
   const { headerPrefixes } = config;
-  const onAltered = () => metrics.count('integrity_failures');
+  const warnOfAltered = createRareWarning(
+    'rows of events or deliveries were altered outside the vault; what they stand for is not sent',
+    { log, clock },
+  );
+  const onAltered = () => {
+    metrics.count('integrity_failures');
+    warnOfAltered(1);
+  };
   const warn = createRareWarning('events were not delivered yet; they are tried again', {
     log,
     clock,
@@ -55,7 +62,7 @@ export function createDelivering(
   const signingKey = createSigningKey(tools);
   return startDeliverer({
     ...tools,
-    leases: createLeases({ store, clock, holder }),
+    leases: createLeases({ store, clock, holder, onAltered }),
     newDeliveryId: createTimedUuids(random),
     webhooks: createWebhooks({ store, clock, onAltered }),
     withNames: createNames({ store, clock }),

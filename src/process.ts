@@ -20,8 +20,8 @@ import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { openVault, type Vault, type VaultOptions } from './open-vault.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
-import { deliveriesWaiting, eventsWaiting } from './store/event-queries/deliveries.ts';
 import { openCode } from './vault/code/engine.ts';
+import { createBacklog, type Waiting } from './vault/deliveries/backlog.ts';
 import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
 import { createPageEnds, type PageEnds } from './vault/logs/list.ts';
@@ -176,20 +176,13 @@ function watchDeliveries(
   metrics: ProcessMetrics,
   { store, clock }: Pick<Vault, 'store' | 'clock'>,
 ): void {
-  const backlog = async () => {
-    const [events, deliveries] = await Promise.all([
-      store.scan(eventsWaiting),
-      store.scan(deliveriesWaiting),
-    ]);
-    return [...events, ...deliveries];
-  };
-  metrics.watch('webhook_deliveries_waiting', async () =>
-    (await backlog()).reduce((sum, { waiting }) => sum + waiting, 0),
-  );
-  metrics.watch('webhook_deliveries_oldest_seconds', async () => {
-    const oldest = (await backlog()).flatMap(({ oldest }) => oldest ?? []);
-    return oldest.length === 0 ? 0 : Math.max(0, clock.now() - Math.min(...oldest)) / second;
-  });
+  const backlog = createBacklog({ store, clock });
+  const byWebhook = async (of: (waiting: Waiting) => number) =>
+    [...(await backlog()).byWebhook].map(([webhook, waiting]) => [webhook, of(waiting)] as const);
+  metrics.watch('webhook_deliveries_waiting', async () => (await backlog()).count);
+  metrics.watch('webhook_deliveries_oldest_seconds', async () => (await backlog()).oldestSeconds);
+  metrics.watchEach('webhook_waiting', () => byWebhook(({ count }) => count));
+  metrics.watchEach('webhook_oldest_seconds', () => byWebhook((one) => one.oldestSeconds));
 }
 
 /** Whoever can write to one row of the database does not stop the start. */

@@ -192,6 +192,16 @@ onBothEngines('delivery', (engine) => {
     assert.ok(text.includes(attempts('retried')));
     assert.match(text, /^strongroom_webhook_deliveries_waiting 1$/m);
     assert.match(text, /^strongroom_webhook_deliveries_oldest_seconds [1-9]/m);
+    assert.ok(text.includes(`strongroom_webhook_waiting{webhook="${webhook}"} 1`), text);
+    assert.match(
+      text,
+      new RegExp(`^strongroom_webhook_oldest_seconds.webhook="${webhook}". [1-9]`, 'm'),
+    );
+    receiver.behave(answer());
+    vault.clock.advance(minute);
+    await untilAllDelivered(tenant);
+    const later = (await vault.send('GET', '/metrics', { key: tenant.managementKey })).text;
+    assert.doesNotMatch(later, /^strongroom_webhook_(?:waiting|oldest_seconds)\{/m);
   });
 });
 
@@ -214,6 +224,13 @@ async function poll<R>(look: () => Promise<R | undefined>): Promise<R> {
 
 function untilState(tenant: TestTenant, state: string) {
   return poll(async () => (await tenant.rows('deliveries')).find((row) => row.state === state));
+}
+
+function untilAllDelivered(tenant: TestTenant) {
+  return poll(async () => {
+    const rows = await tenant.rows('deliveries');
+    return rows.every(({ state }) => state === 'delivered') ? rows : undefined;
+  });
 }
 
 function untilAttempts(tenant: TestTenant, count: number) {

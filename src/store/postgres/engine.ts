@@ -7,6 +7,7 @@ import { createVersionTable, pendingStatements } from '../migrations/migrate.ts'
 import { postgresBuilder } from '../query-builder.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { readRows } from '../stored-form.ts';
+import { impossible } from '../unavailable.ts';
 import { createPostgresCommitter } from './commit.ts';
 import { isDistributed } from './distribution.ts';
 import { failureOf } from './failure.ts';
@@ -63,7 +64,7 @@ export const parsers = {
 function integerOf(text: string): number {
   const value = Number(text);
   if (Number.isSafeInteger(value)) return value;
-  throw new RangeError('an integer of the database is larger than any that the vault writes');
+  throw impossible(new RangeError('an integer beyond 2^53'));
 }
 
 /** Only a write shows that writes succeed; without its log the vault may release no secret either. */

@@ -117,7 +117,7 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
     for (const [at, { webhook_id, due_at }] of waiting.entries()) {
       const id = ids[at];
       if (id === undefined) continue;
-      if (due_at > now) receiverTools.onRetry(due_at);
+      if (due_at !== null && due_at > now) receiverTools.onRetry(due_at);
       else due.set(id, [...(due.get(id) ?? []), webhook_id]);
     }
     await Promise.all(
@@ -131,7 +131,7 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
 
   async function renewLeases(): Promise<void> {
     const busy = new Set([...receivers.values()].map(({ tenant }) => tenant));
-    for (const tenant of busy) await leases.hold(tenant);
+    for (const tenant of busy) await leases.hold(tenant).catch(onFailure);
   }
 
   function isLookDue(): boolean {

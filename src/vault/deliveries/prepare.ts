@@ -56,9 +56,9 @@ export async function prepare(
   const { store, withNames, onAltered, recent } = tools;
   const known = preparedBefore(tools, { tenant_id, event_id });
   if (known) return { envelope: known };
-  const event = await store.get('events', { tenant_id, event_id });
-  if (event === undefined) return { envelope: undefined, flaw: 'removed' };
   try {
+    const event = await store.get('events', { tenant_id, event_id });
+    if (event === undefined) return { envelope: undefined, flaw: 'removed' };
     const envelope = await withNames(tenant, (nameOf) => envelopeOf(tenant, event, nameOf));
     recent.set(event_id, envelope);
     return { envelope };

@@ -7,6 +7,7 @@ import { dueDeliveries } from '../../store/event-queries/deliveries.ts';
 import type { Row } from '../../store/tables.ts';
 import { attempt, type Outcome } from './attempt.ts';
 import type { AttemptSlots } from './attempt-slots.ts';
+import { condemn, isWhole } from './condemn.ts';
 import { type DisableTools, disable, failingMsMax } from './disable.ts';
 import { createHealth } from './health.ts';
 import type { Messages } from './message.ts';
@@ -103,7 +104,13 @@ export function createReceiver(
     const due = await (ordered ? tools.store.scan(query) : tools.store.select(query));
     if (due.length === limit) mayHaveMore = true;
     const passedOver = [loaded, stuck, overMeanwhile];
-    const fresh = due.filter(({ delivery_id: id }) => !passedOver.some((ids) => ids.has(id)));
+    await condemn(
+      tools,
+      due.filter((row) => !isWhole(row)),
+    );
+    const fresh = due
+      .filter(isWhole)
+      .filter(({ delivery_id: id }) => !passedOver.some((ids) => ids.has(id)));
     for (const { delivery_id } of fresh) loaded.add(delivery_id);
     // Together, and only so that they are remembered: what they say is large, and one that fails fails alone.
     await Promise.allSettled(fresh.map((row) => prepare(tools, tenant, row)));
