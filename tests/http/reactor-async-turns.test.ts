@@ -130,7 +130,9 @@ onBothEngines('asynchronous calls that wait', (engine) => {
     tenant.vault.clock.advance(24 * hour);
     assert.equal(await runsOf(tenant).begin(), 0);
     assert.deepEqual(await tenant.rows('reactor_runs'), []);
-    const entries = (await tenant.rows('logs')).filter(({ entity_id }) => entity_id === run?.run_id);
+    const entries = (await tenant.rows('logs')).filter(
+      ({ entity_id }) => entity_id === run?.run_id,
+    );
     assert.equal(entries.at(-1)?.operation, 'fail');
   });
 
