@@ -29,6 +29,7 @@ import { openCode } from './vault/code/engine.ts';
 import { createSigningKey } from './vault/deliveries/signing-key.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
+import { createStoredBytes } from './vault/reactor-calls/stored-bytes.ts';
 import { createAdmitLog } from './vault/reactor-calls/stored-logs.ts';
 
 /** Connections that wait to be accepted; more than a system keeps are reset. */
@@ -102,6 +103,7 @@ export async function createAnswering(
     maskText: masking.maskText,
     code,
     admitLog: createAdmitLog(untraced.clock),
+    storedBytes: createStoredBytes(untraced),
     openEncrypted: createOpenEncrypted(process),
     signingKey: createSigningKey(process),
     pause,

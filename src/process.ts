@@ -26,6 +26,7 @@ import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
 import { createPageEnds, type PageEnds } from './vault/logs/list.ts';
 import { createRefusals } from './vault/logs/refusals.ts';
+import { createStoredBytes } from './vault/reactor-calls/stored-bytes.ts';
 import { createAdmitLog } from './vault/reactor-calls/stored-logs.ts';
 import { createWaitingRuns, type WaitingRuns } from './vault/reactor-calls/waiting-runs.ts';
 import { type Bootstrapped, bootstrap } from './vault/tenants/bootstrap.ts';
@@ -144,6 +145,7 @@ function openReactorRuns(
     code,
     forward: createForward(outbound),
     admitLog: createAdmitLog(clock),
+    storedBytes: createStoredBytes(tools),
     readRequest: readTokenRequest,
     readPatch: readTokenPatch,
     onMaskFailure: () => metrics.count('mask_failures'),
