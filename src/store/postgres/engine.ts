@@ -13,7 +13,7 @@ import { isDistributed } from './distribution.ts';
 import { failureOf } from './failure.ts';
 import { Pool } from './pool.ts';
 import { createPostgresReader } from './reader.ts';
-import { connectTimeoutMs, Servers, type SessionParameters } from './servers.ts';
+import { Servers, type SessionParameters } from './servers.ts';
 import { checkServers } from './start.ts';
 import { watchSilence } from './watch.ts';
 
@@ -33,6 +33,8 @@ const types: ColumnTypes = {
 };
 
 const statementTimeoutMs = 30_000;
+/** For a session of the pool to be free. */
+const waitMsMax = 5_000;
 
 /** Queries that wait for a connection of the pool; what comes on top of them is refused at once. */
 export const queriesWaitingMax = 1_000;
@@ -108,7 +110,7 @@ export function attachPostgres(databaseUrl: string, options: AttachOptions): Sto
 }
 
 const connection: pg.ClientConfig = {
-  query_timeout: statementTimeoutMs + connectTimeoutMs,
+  query_timeout: statementTimeoutMs + waitMsMax,
   application_name: 'strongroom',
   types: parsers,
 };
@@ -123,7 +125,7 @@ function createEngine(
   const pool = new Pool({
     sessionsMax,
     waitingMax: Math.ceil(queriesWaitingMax / threads),
-    waitMsMax: connectTimeoutMs,
+    waitMsMax,
     connect: connecting(readsByIndex),
   });
   const stopWatching = watchSilence(servers);
@@ -196,8 +198,8 @@ async function migrate(servers: Servers): Promise<void> {
     await run(createVersionTable(types));
     const [row] = await run('select version from schema_version');
     const found = Number(row?.version ?? 0);
-    for (const statement of pendingStatements(found, types)) await run(statement);
-    await run('commit');
+    // Together, because each of them alone would cross the network and back.
+    await run([...pendingStatements(found, types), 'commit'].join('; '));
   } finally {
     // Closing the connection rolls back what was not committed.
     await session.close();

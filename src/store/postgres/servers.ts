@@ -6,7 +6,7 @@ import { type DatabaseHost, hostsOf } from './hosts.ts';
 import { Session, type SessionOptions } from './session.ts';
 
 /** For a session to be open. */
-export const connectTimeoutMs = 5000;
+const connectTimeoutMs = 3_000;
 /** How often several hosts are looked at while all is well: one may have been promoted beside a living one. */
 const surveyMs = 10_000;
 

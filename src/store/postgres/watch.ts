@@ -40,9 +40,15 @@ export function watchSilence(watched: Watched): () => void {
     suspects = new Map();
     for (const [session, since] of silent) {
       if (session.busySince !== since || working?.has(session)) continue;
-      if (again.get(session) === since) session.cut();
+      if (again.get(session) === since) abandon(session);
       else suspects.set(session, since);
     }
+  }
+
+  /** Whatever made it silent did the same to those that are idle, and that shows only when they are used. */
+  function abandon(session: Session): void {
+    session.cut();
+    for (const other of watched.sessions) if (other.busySince === undefined) other.retire();
   }
 
   const timer = setInterval(() => void look(), lookMs).unref();

@@ -1,0 +1,109 @@
+/** PgBouncer and HAProxy in front of a PostgreSQL, on machines that have them. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { freePort, type Lender, temporaryDirectory } from './temporary.ts';
+
+const pollMs = 20;
+const pollsMax = 250;
+/** PgBouncer refuses to run as root. */
+const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+
+/** What the program calls itself, or `undefined` where there is none. */
+export function versionOf(program: 'pgbouncer' | 'haproxy'): string | undefined {
+  const { status, stdout } = spawnSync(program, [program === 'haproxy' ? '-v' : '--version'], {
+    encoding: 'utf8',
+  });
+  return status === 0 ? stdout.split('\n')[0] : undefined;
+}
+
+/** The URL by way of a PgBouncer in transaction mode, with few connections to the server. */
+export async function startPgBouncer(
+  t: Lender,
+  databaseUrl: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const { hostname, port, username } = new URL(databaseUrl);
+  const all = {
+    listen_addr: '127.0.0.1',
+    listen_port: String(await freePort()),
+    unix_socket_dir: '',
+    auth_type: 'any',
+    pool_mode: 'transaction',
+    default_pool_size: '3',
+    max_client_conn: '200',
+    ...settings,
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}`);
+  const target = `* = host=${hostname} port=${port} user=${username}`;
+  const text = ['[databases]', target, '[pgbouncer]', ...lines, ''].join('\n');
+  await start(t, 'pgbouncer', { text, flags: [], port: Number(all.listen_port) });
+  return moved(databaseUrl, all.listen_port);
+}
+
+/** The URL by way of an HAProxy, which takes the first of the servers that accepts connections. */
+export async function startHaproxy(t: Lender, databaseUrls: readonly string[]): Promise<string> {
+  const listen = String(await freePort());
+  const servers = databaseUrls.map(
+    (url, index) =>
+      `  server s${index} ${new URL(url).host} check inter 200ms fall 1 rise 1 on-marked-down shutdown-sessions${index > 0 ? ' backup' : ''}`,
+  );
+  const text = `defaults
+  mode tcp
+  timeout connect 2s
+  timeout client 1m
+  timeout server 1m
+listen postgresql
+  bind 127.0.0.1:${listen}
+${servers.join('\n')}
+`;
+  await start(t, 'haproxy', { text, flags: ['-db', '-f'], port: Number(listen) });
+  return moved(databaseUrls[0] ?? '', listen);
+}
+
+function moved(databaseUrl: string, port: string): string {
+  const url = new URL(databaseUrl);
+  url.port = port;
+  return url.href;
+}
+
+interface Program {
+  readonly text: string;
+  readonly flags: readonly string[];
+  readonly port: number;
+}
+
+async function start(t: Lender, program: string, { text, flags, port }: Program): Promise<void> {
+  const directory = temporaryDirectory(t);
+  chmodSync(directory, 0o755);
+  const file = join(directory, `${program}.cfg`);
+  writeFileSync(file, text);
+  const child = spawn(program, [...flags, file], { ...account, stdio: 'ignore' });
+  const exited = once(child, 'exit');
+  const kill = () => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  t.after(async () => {
+    kill();
+    await exited;
+  });
+  for (let poll = 0; poll < pollsMax; poll += 1) {
+    if (await accepts(port)) return;
+    await pause(pollMs);
+  }
+  throw new Error(`${program} does not listen`);
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    const settle = (is: boolean) => {
+      socket.destroy();
+      resolve(is);
+    };
+    socket.once('connect', () => settle(true));
+    socket.once('error', () => settle(false));
+  });
+}
