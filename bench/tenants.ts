@@ -9,7 +9,7 @@ import { type Vault as OpenVault, openVault } from '../src/open-vault.ts';
 import { writeCheckpoints } from '../src/vault/logs/checkpoints.ts';
 import { createTenantWithKey } from '../src/vault/tenants/bootstrap.ts';
 import { type Column, digits, median, table } from './markdown.ts';
-import { residentBytes } from './resources.ts';
+import { cpuSeconds, residentBytes } from './resources.ts';
 import { engineOf, engines, type Storage } from './storage.ts';
 import { headersOf, startVault, type Vault } from './vault.ts';
 
@@ -31,6 +31,7 @@ interface Result {
   readonly engine: string;
   readonly readyOneMs: number;
   readonly readyManyMs: number;
+  readonly cpuRatio: number;
   readonly residentOneMb: number;
   readonly residentManyMb: number;
   readonly checkpointMs: number;
@@ -43,6 +44,7 @@ const columns: readonly Column<Result>[] = [
   { title: 'ready with one, ms', cell: ({ readyOneMs }) => digits(readyOneMs) },
   { title: 'with all, ms', cell: ({ readyManyMs }) => digits(readyManyMs) },
   { title: 'ratio', cell: ({ readyOneMs, readyManyMs }) => digits(readyManyMs / readyOneMs, 2) },
+  { title: 'ratio of processor time', cell: ({ cpuRatio }) => digits(cpuRatio, 2) },
   { title: 'resident with one, MB', cell: ({ residentOneMb }) => digits(residentOneMb) },
   { title: 'after a read in each, MB', cell: ({ residentManyMb }) => digits(residentManyMb) },
   { title: 'CPU ms a checkpoint', cell: ({ checkpointMs }) => digits(checkpointMs, 2) },
@@ -74,15 +76,13 @@ async function measure(engine: string, one: Vault, many: Vault): Promise<Result>
   const reads = await inParallel(keys, (key) => tokenOf(many, key));
   await many.server.stop();
   const checkpoints = await measureCheckpoints(many.storage);
-  const ready = { one: [] as number[], many: [] as number[] };
+  const ready = { one: [] as Start[], many: [] as Start[] };
   for (let start = 0; start < starts; start++) {
-    await one.restart();
-    ready.one.push(one.server.readyMs);
-    await one.server.stop();
-    await many.restart();
-    ready.many.push(many.server.readyMs);
-    await many.server.stop();
+    ready.one.push(await startOf(one));
+    ready.many.push(await startOf(many));
   }
+  const msOf = (all: readonly Start[]) => median(all.map(({ ms }) => ms));
+  const cpuOf = (all: readonly Start[]) => median(all.map(({ cpu }) => cpu));
   await one.restart();
   await many.restart();
   const readAll = (vault: Vault, all: readonly Read[]) =>
@@ -94,12 +94,27 @@ async function measure(engine: string, one: Vault, many: Vault): Promise<Result>
   await readAll(many, reads);
   return {
     engine,
-    readyOneMs: median(ready.one),
-    readyManyMs: median(ready.many),
+    readyOneMs: msOf(ready.one),
+    readyManyMs: msOf(ready.many),
+    cpuRatio: cpuOf(ready.many) / cpuOf(ready.one),
     residentOneMb: residentBytes(one.server.pid) / 1e6,
     residentManyMb: residentBytes(many.server.pid) / 1e6,
     ...checkpoints,
   };
+}
+
+interface Start {
+  readonly ms: number;
+  /** Seconds of processor time until then: other work on the machine changes it little. */
+  readonly cpu: number;
+}
+
+async function startOf(vault: Vault): Promise<Start> {
+  await vault.restart();
+  const { readyMs: ms, pid } = vault.server;
+  const cpu = cpuSeconds(pid);
+  await vault.server.stop();
+  return { ms, cpu };
 }
 
 /** The management keys of all tenants but the first. */
