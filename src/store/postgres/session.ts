@@ -118,7 +118,7 @@ export class Session {
     }
   }
 
-  /** A later release may have changed what a kept statement returns: nothing was done, and it is sent anew. */
+  /** A later release may have changed what a kept statement returns: nothing was done, and it is sent again. */
   async #send(config: pg.QueryConfig, name: string | undefined): Promise<pg.QueryResult> {
     if (name === undefined) return this.#client.query(config);
     try {
