@@ -3,13 +3,13 @@
  * TLS, in one run: throughput as a ratio, latency of a single connection, and memory for large bodies.
  */
 import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { parseArgs } from 'node:util';
 import { newAuthority } from '../src/crypto/temporary-authority.ts';
 import { freePort } from '../tests/support/temporary.ts';
-import type { LoadResult } from './job.ts';
 import { defaultGenerator, loadBy } from './load.ts';
 import { type Column, digits, median, table } from './markdown.ts';
 import { type Server, startServer } from './process.ts';
@@ -23,6 +23,7 @@ const residentGoalMb = 60;
 const goals = { 'passed through': 0.5, 'with a token': 0.35 } as const;
 type Way = keyof typeof goals;
 const latencyGoal = 2;
+const latencyRequests = 400;
 
 const { values: flags } = parseArgs({
   options: {
@@ -123,16 +124,22 @@ async function measureWays(engine: string, { vault, proxyKey }: Called): Promise
     'with a token': padded({ number: `{{ ${id} | json: '$.number' }}` }),
   };
   const keys = { 'svc-api-key': vault.keys.reveal, 'svc-proxy-key': proxyKey };
-  const through = (url: string, path: string, body: string, connections: number) =>
-    load({
+  const headersTo = (url: string) => ({
+    'content-type': 'application/json',
+    ...(url === vault.server.url && keys),
+  });
+  const rateOf = async (url: string, path: string, body: string) => {
+    const { succeeded, seconds, failed } = await load({
       url,
-      connections,
+      connections: Number(flags.connections),
       method: 'POST',
-      headers: { 'content-type': 'application/json', ...(url === vault.server.url && keys) },
+      headers: headersTo(url),
       requests: [{ path, body }],
       serial: 0,
       seconds: Number(flags.seconds),
     });
+    return { rate: succeeded / seconds, failed };
+  };
   for (const way of Object.keys(goals) as Way[]) {
     for (const url of [`${bare.url}/charges`, `${vault.server.url}/proxy/charges`]) {
       const headers = { 'content-type': 'application/json', ...keys };
@@ -143,19 +150,41 @@ async function measureWays(engine: string, { vault, proxyKey }: Called): Promise
     const latencies: number[] = [];
     let failed = 0;
     for (let round = 0; round < Number(flags.rounds); round += 1) {
-      for (const [connections, list] of [
-        [Number(flags.connections), ratios],
-        [1, latencies],
-      ] as const) {
-        const plain = await through(bare.url, '/charges', bodies[way], connections);
-        const ours = await through(vault.server.url, '/proxy/charges', bodies[way], connections);
-        failed += ours.failed + plain.failed;
-        const rate = ({ succeeded, seconds }: LoadResult) => succeeded / seconds;
-        list.push(connections === 1 ? ours.p50Ms / plain.p50Ms : rate(ours) / rate(plain));
-      }
+      const plain = await rateOf(bare.url, '/charges', bodies[way]);
+      const ours = await rateOf(vault.server.url, '/proxy/charges', bodies[way]);
+      failed += ours.failed + plain.failed;
+      ratios.push(ours.rate / plain.rate);
+      const one = (url: string, path: string) =>
+        medianMsOfOne(`${url}${path}`, { headers: headersTo(url), body: bodies[way] });
+      const plainMs = await one(bare.url, '/charges');
+      latencies.push((await one(vault.server.url, '/proxy/charges')) / plainMs);
     }
     measured.push({ engine, way, ratio: median(ratios), latency: median(latencies), failed });
   }
+}
+
+interface Posted {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** Of requests that follow one another on one connection, in milliseconds: load generators count in whole ones. */
+async function medianMsOfOne(url: string, { headers, body }: Posted): Promise<number> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const times: number[] = [];
+  for (let sent = 0; sent < latencyRequests; sent += 1) {
+    const began = performance.now();
+    await new Promise<void>((resolve, reject) => {
+      const outgoing = request(url, { method: 'POST', headers, agent }, (response) => {
+        response.resume().once('end', resolve);
+        if (response.statusCode !== 200) reject(new Error(`status ${response.statusCode}`));
+      });
+      outgoing.once('error', reject).end(body);
+    });
+    times.push(performance.now() - began);
+  }
+  agent.destroy();
+  return median(times);
 }
 
 /** A kilobyte of JSON. */

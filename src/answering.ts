@@ -12,11 +12,11 @@ import { calls } from './http/proxy/methods.ts';
 import { routesOf } from './http/routes/all.ts';
 import { createServer } from './http/server.ts';
 import { newUuid } from './lib/ids.ts';
+import { version } from './lib/installation/manifest.ts';
 import type { Metrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { createSpans, type Spans } from './lib/telemetry/spans.ts';
 import { createTracing } from './lib/telemetry/tracing.ts';
-import { version } from './lib/telemetry/version.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createCollector } from './outbound/collector.ts';
 import { createForward } from './outbound/forward.ts';
@@ -29,6 +29,7 @@ import { openCode } from './vault/code/engine.ts';
 import { createSigningKey } from './vault/deliveries/signing-key.ts';
 import { openEnrichments } from './vault/enrichments/enrichments.ts';
 import { createProxyFinder } from './vault/proxies/find.ts';
+import { createStoredBytes } from './vault/reactor-calls/stored-bytes.ts';
 import { createAdmitLog } from './vault/reactor-calls/stored-logs.ts';
 
 /** Connections that wait to be accepted; more than a system keeps are reset. */
@@ -102,6 +103,7 @@ export async function createAnswering(
     maskText: masking.maskText,
     code,
     admitLog: createAdmitLog(untraced.clock),
+    storedBytes: createStoredBytes(untraced),
     openEncrypted: createOpenEncrypted(process),
     signingKey: createSigningKey(process),
     pause,

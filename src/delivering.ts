@@ -13,11 +13,15 @@ import { createLeases } from './vault/deliveries/leases.ts';
 import { createMessages } from './vault/deliveries/message.ts';
 import { createNames } from './vault/deliveries/names.ts';
 import { createRecentEnvelopes } from './vault/deliveries/prepare.ts';
+import { createSettlements } from './vault/deliveries/settlements.ts';
 import { createSigningKey } from './vault/deliveries/signing-key.ts';
 import { createWebhooks } from './vault/deliveries/webhooks-of.ts';
 
 /** Attempts under way at once, to all receivers together: as many as a thousand that hang for 15 seconds each. */
 const attemptsOfAllMax = 1_024;
+
+/** More than 20 webhooks have, a share for tenants that were given a larger quota. */
+const attemptsOfTenantMax = 256;
 
 /** The attempts themselves are limited before they come here. */
 const limits = {
@@ -43,7 +47,14 @@ export function createDelivering(
 ): Deliverer {
   const { store, clock, random, metrics, log, version, holder } = tools;
   const { headerPrefixes } = config;
-  const onAltered = () => metrics.count('integrity_failures');
+  const warnOfAltered = createRareWarning(
+    'rows of events or deliveries were altered outside the vault; what they stand for is not sent',
+    { log, clock },
+  );
+  const onAltered = () => {
+    metrics.count('integrity_failures');
+    warnOfAltered(1);
+  };
   const warn = createRareWarning('events were not delivered yet; they are tried again', {
     log,
     clock,
@@ -51,14 +62,15 @@ export function createDelivering(
   const signingKey = createSigningKey(tools);
   return startDeliverer({
     ...tools,
-    leases: createLeases({ store, clock, holder }),
+    leases: createLeases({ store, clock, holder, onAltered }),
     newDeliveryId: createTimedUuids(random),
     webhooks: createWebhooks({ store, clock, onAltered }),
     withNames: createNames({ store, clock }),
     forward: createForward(config.outbound, limits),
-    signMessage: createMessages({ key: signingKey, clock, headerPrefixes, version }),
+    messages: createMessages({ key: signingKey, clock, headerPrefixes, version }),
+    recordDelivery: createSettlements({ store, pause: timeout }),
     recent: createRecentEnvelopes(clock),
-    slots: createAttemptSlots(attemptsOfAllMax),
+    slots: createAttemptSlots({ allMax: attemptsOfAllMax, tenantMax: attemptsOfTenantMax }),
     onAttempt: (webhook, outcome) => metrics.delivery({ webhook, outcome }),
     onAltered,
     onFailure: (error) => {

@@ -3,16 +3,15 @@ import { dirname, resolve } from 'node:path';
 import type { Config } from './config.ts';
 import { loadRootKey, type RootKey } from './crypto/root-key.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
-import { VaultError } from './lib/errors.ts';
-import { newUuid, type TenantId } from './lib/ids.ts';
+import { newUuid } from './lib/ids.ts';
 import { pooledRandom, type Random } from './lib/random.ts';
 import type { Tenants } from './rules/tenant.ts';
 import { attachStore, openStore } from './store/open/open.ts';
 import { makePrivateDirectory } from './store/private-directory.ts';
-import { anyTenant } from './store/queries/tenants.ts';
 import type { AttachOptions, Store, StoreOptions } from './store/store.ts';
 import { derivingEvents } from './vault/events/derive.ts';
 import { proving } from './vault/logs/proving.ts';
+import { checkRootKey, hasNoRootKey } from './vault/tenants/root-key-check.ts';
 import { createTenants } from './vault/tenants/tenants.ts';
 import { createWantedEvents } from './vault/webhooks/wanted.ts';
 
@@ -28,12 +27,11 @@ export interface Vault {
 
 /** The start is refused: the root key is not the one that sealed what is stored. */
 export class ForeignRootKeyError extends Error {
-  constructor(origin: string, cause: unknown) {
+  constructor(origin: string) {
     super(
       `The root key (${origin}) does not open the keys stored in this database: it is another ` +
         'root key than the one they were sealed with, or the database was altered. Restore the right ' +
         'root key from its backup. Nothing was changed.',
-      { cause },
     );
     this.name = 'ForeignRootKeyError';
   }
@@ -41,6 +39,8 @@ export class ForeignRootKeyError extends Error {
 
 export interface VaultOptions extends Pick<StoreOptions, 'onCommitted' | 'onGroup'> {
   readonly clock?: Clock;
+  /** The row that proves the root key was altered outside the vault; a tenant has proven it. */
+  readonly onAlteredCheck?: () => void;
 }
 
 export interface AttachedVaultOptions
@@ -64,7 +64,7 @@ export async function attachVault(
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */
 export async function openVault(
   config: Config,
-  { clock = systemClock, onCommitted, onGroup }: VaultOptions = {},
+  { clock = systemClock, onCommitted, onGroup, onAlteredCheck }: VaultOptions = {},
 ): Promise<Vault> {
   const random = pooledRandom();
   // Here, where what the system refuses is still known as that.
@@ -77,16 +77,18 @@ export async function openVault(
     onGroup,
   });
   try {
-    const stored = await store.select(anyTenant);
-    if (stored.length === 0) makePlaceOfRootKey(config);
+    const isEmpty = await hasNoRootKey(store);
+    if (isEmpty) makePlaceOfRootKey(config);
     const rootKey = loadRootKey({
       text: config.rootKey,
       file: config.rootKeyFile,
-      createIfMissing: stored.length === 0,
+      createIfMissing: isEmpty,
       random,
     });
+    const proof = await checkRootKey({ store, rootKey, clock, random });
+    if (proof === 'foreign') throw new ForeignRootKeyError(rootKey.origin);
+    if (proof === 'altered') onAlteredCheck?.();
     const tenants = createTenants({ store, rootKey, clock, random });
-    await proveRootKey({ tenants, rootKey });
     return vaultOf({ store, tenants, rootKey, clock, random });
   } catch (error) {
     await store.close();
@@ -97,7 +99,7 @@ export async function openVault(
 /** Whatever commits, its events are derived first, and then its log is proven. */
 function vaultOf({ store, tenants, clock, random, ...parts }: Omit<Vault, 'close'>): Vault {
   const wanted = createWantedEvents({ store, tenants, clock });
-  const proven = proving(store, tenants);
+  const proven = proving({ store, tenants, clock });
   const deriving = derivingEvents({ store: proven, tenants, wanted, random });
   return { ...parts, store: deriving, tenants, clock, random, close: () => store.close() };
 }
@@ -109,20 +111,4 @@ function vaultOf({ store, tenants, clock, random, ...parts }: Omit<Vault, 'close
 function makePlaceOfRootKey({ dataDir, rootKey, rootKeyFile }: Config): void {
   if (rootKey !== undefined || resolve(dirname(rootKeyFile)) !== resolve(dataDir)) return;
   makePrivateDirectory(dataDir);
-}
-
-/**
- * The tenants whose rows were altered outside the vault: nobody can use them, and everybody else can.
- * @throws ForeignRootKeyError when there are tenants and the root key opens the keys of none.
- */
-export async function proveRootKey({
-  tenants,
-  rootKey,
-}: Pick<Vault, 'tenants' | 'rootKey'>): Promise<readonly TenantId[]> {
-  try {
-    return await tenants.verifyRootKey();
-  } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
-    throw new ForeignRootKeyError(rootKey.origin, error);
-  }
 }

@@ -13,20 +13,20 @@ import { jobsOf } from './jobs/jobs.ts';
 import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
 import { minute, second, systemClock } from './lib/clock.ts';
 import { reasonOf, VaultError } from './lib/errors.ts';
-import type { TenantId } from './lib/ids.ts';
 import { diskSpaceOf } from './lib/telemetry/disk.ts';
 import { createLog, type Log } from './lib/telemetry/log.ts';
 import { createMetrics, type ProcessMetrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
-import { openVault, proveRootKey, type Vault, type VaultOptions } from './open-vault.ts';
+import { openVault, type Vault, type VaultOptions } from './open-vault.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
-import { deliveriesWaiting, eventsWaiting } from './store/event-queries/deliveries.ts';
 import { openCode } from './vault/code/engine.ts';
+import { createBacklog, type Waiting } from './vault/deliveries/backlog.ts';
 import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
 import { createPageEnds, type PageEnds } from './vault/logs/list.ts';
 import { createRefusals } from './vault/logs/refusals.ts';
+import { createStoredBytes } from './vault/reactor-calls/stored-bytes.ts';
 import { createAdmitLog } from './vault/reactor-calls/stored-logs.ts';
 import { createWaitingRuns, type WaitingRuns } from './vault/reactor-calls/waiting-runs.ts';
 import { type Bootstrapped, bootstrap } from './vault/tenants/bootstrap.ts';
@@ -75,7 +75,12 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   const logExport = openLogExport(config, { ...telemetry, clock });
   const { metrics } = telemetry;
   const onCommitted = logExport?.take;
-  const opened = await openVault(config, { ...options, onCommitted, onGroup: metrics.group });
+  const opened = await openVault(config, {
+    ...options,
+    onCommitted,
+    onGroup: metrics.group,
+    onAlteredCheck: () => alertOfAlteredCheck(telemetry),
+  });
   const sink = openSink(config, { ...opened, ...telemetry });
   const refusals = createRefusals({ store: opened.store, clock, log });
   watchPlaces(metrics, config);
@@ -94,8 +99,6 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   const vault: Vault = { ...opened, store: refusals.store, close };
   try {
     const bootstrapped = await bootstrap(vault, config.bootstrap);
-    // Another server, with another root key, may have been the first in a store that was empty.
-    if (!bootstrapped) alertOfAltered(await proveRootKey(vault), telemetry);
     await warnOfExposedRootKey(vault, config, log);
     const jobs = jobsOf(vault, sink && minute, reactors?.runs);
     const onFailure = (error: unknown) => {
@@ -142,11 +145,14 @@ function openReactorRuns(
     code,
     forward: createForward(outbound),
     admitLog: createAdmitLog(clock),
+    storedBytes: createStoredBytes(tools),
     readRequest: readTokenRequest,
     readPatch: readTokenPatch,
     onMaskFailure: () => metrics.count('mask_failures'),
     onFailure: (error) => {
       metrics.count('job_failures');
+      const altered = error instanceof VaultError && error.code === 'integrity';
+      if (altered) metrics.count('integrity_failures');
       log.error('an asynchronous call of a reactor met a failure', {
         reason: reasonOf(error),
       });
@@ -172,30 +178,22 @@ function watchDeliveries(
   metrics: ProcessMetrics,
   { store, clock }: Pick<Vault, 'store' | 'clock'>,
 ): void {
-  const backlog = async () => {
-    const [events, deliveries] = await Promise.all([
-      store.scan(eventsWaiting),
-      store.scan(deliveriesWaiting),
-    ]);
-    return [...events, ...deliveries];
-  };
-  metrics.watch('webhook_deliveries_waiting', async () =>
-    (await backlog()).reduce((sum, { waiting }) => sum + waiting, 0),
-  );
-  metrics.watch('webhook_deliveries_oldest_seconds', async () => {
-    const oldest = (await backlog()).flatMap(({ oldest }) => oldest ?? []);
-    return oldest.length === 0 ? 0 : Math.max(0, clock.now() - Math.min(...oldest)) / second;
-  });
+  const backlog = createBacklog({ store, clock });
+  const byWebhook = async (of: (waiting: Waiting) => number) =>
+    [...(await backlog()).byWebhook].map(([webhook, waiting]) => [webhook, of(waiting)] as const);
+  metrics.watch('webhook_deliveries_waiting', async () => (await backlog()).count);
+  metrics.watch('webhook_deliveries_oldest_seconds', async () => (await backlog()).oldestSeconds);
+  metrics.watchEach('webhook_waiting', () => byWebhook(({ count }) => count));
+  metrics.watchEach('webhook_oldest_seconds', () => byWebhook((one) => one.oldestSeconds));
 }
 
-/** Whoever can write to one row of the database stops one tenant, and not the start for all others. */
-function alertOfAltered(tenants: readonly TenantId[], { log, metrics }: Telemetry): void {
-  for (const tenant_id of tenants) {
-    metrics.count('integrity_failures');
-    log.error('the row or the keyring of a tenant was altered outside the vault; it is refused', {
-      tenant_id,
-    });
-  }
+/** Whoever can write to one row of the database does not stop the start. */
+function alertOfAlteredCheck({ log, metrics }: Telemetry): void {
+  metrics.count('integrity_failures');
+  log.error(
+    'the row that proves the root key was altered outside the vault; the keys of a tenant prove it instead. ' +
+      'Remove the row root_key.check from vault_keys, and start again',
+  );
 }
 
 async function warnOfExposedRootKey({ store }: Vault, config: Config, log: Log): Promise<void> {

@@ -17,6 +17,10 @@ export const commands: Table = {
     title: 'copy the embedded database while the vault runs',
     load: async () => (await import('./backup.ts')).backupCommand,
   },
+  'database distribute': {
+    title: 'spread the tables over the servers of a Citus database',
+    load: async () => (await import('./database.ts')).databaseDistribute,
+  },
   'tenant create': {
     title: 'create a tenant and its management key',
     load: async () => (await import('./tenant.ts')).tenantCreate,

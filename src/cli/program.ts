@@ -1,6 +1,6 @@
 /** The words of a command line, read and explained by commander. */
-import { readFileSync } from 'node:fs';
 import { CommanderError, Option, Command as Parser } from 'commander';
+import { version } from '../lib/installation/manifest.ts';
 import { type Command, type Flags, UsageError } from './terminal/command.ts';
 
 /** A row of the table of commands. */
@@ -20,6 +20,7 @@ export type Selected =
 
 /** What commands of one first word have in common. */
 export const groups: Readonly<Record<string, string>> = {
+  database: 'how the tables lie in a database of several servers',
   tenant: 'tenants and their quotas',
   key: 'keys of applications, for the operator',
   logs: 'the audit log',
@@ -67,18 +68,13 @@ function createRoot(): Parser {
   return new Parser('strongroom')
     .description('A tokenization vault that you run yourself.')
     .usage('<command> [options]')
-    .version(versionOf(), '-V, --version', 'print the version')
+    .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help, also for each command')
     .helpCommand(false)
     .configureOutput({ outputError: () => undefined })
     .showSuggestionAfterError()
     .exitOverride()
     .addHelpText('after', footer);
-}
-
-function versionOf(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { readonly version: string }).version;
 }
 
 function addTo(root: Parser, name: string, title: string): Parser {

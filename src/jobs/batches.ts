@@ -1,10 +1,13 @@
-/** Processing what is due: tenant by tenant, in batches that commit one by one. */
+/** Processing what is due: tenant by tenant of those that have something due, in batches that commit one by one. */
 import { type Clock, type Instant, instantAfter, minute } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
+import type { TenantId } from '../lib/ids.ts';
 import type { LogEntry } from '../lib/log-chain/entries.ts';
 import type { Random } from '../lib/random.ts';
 import type { Tenant, Tenants } from '../rules/tenant.ts';
 import type { Change } from '../store/change.ts';
+import type { DueColumn } from '../store/queries/due.ts';
+import { tenantsDue } from '../store/queries/due-tenants.ts';
 import type { DueRows } from '../store/queries/tenant-rows.ts';
 import type { Store } from '../store/store.ts';
 import { createPace, type Timer } from './pace.ts';
@@ -49,7 +52,12 @@ export interface JobTools {
   readonly timer?: Timer;
 }
 
+/** Due rows looked at to find the tenants they belong to. */
+const dueRowsMax = 50_000;
+
 export interface BatchWork<R> {
+  /** The column that says when a row is due, which an index begins with. */
+  readonly due: DueColumn;
   /** Rows found at a time; a commit takes some of them. */
   readonly rowsMax: number;
   readonly find: (due: Due) => Promise<readonly R[]>;
@@ -67,17 +75,45 @@ export async function workOff<R>(
   stopping: AbortSignal,
   work: BatchWork<R>,
 ): Promise<number> {
+  const { store, tenants, clock } = tools;
+  const seen = new Set<TenantId>();
   let count = 0;
+  let skip = 0;
   let damage: VaultError | undefined;
-  for (const { tenant_id } of await tools.tenants.all()) {
-    const tenant = await tools.tenants.find(tenant_id);
-    if (tenant === undefined) continue;
-    const done = await workOffTenant(tools, stopping, { ...work, tenant });
-    count += done.count;
-    damage ??= done.damage && leftAsItIs(done.damage, tenant);
+  while (!stopping.aborted) {
+    const until = instantAfter(clock.now(), -clockSkewMs);
+    const due = await tenantsDue(store, { ...work.due, until, rowsMax: dueRowsMax, skip });
+    let done = 0;
+    for (const { id } of due) {
+      if (seen.has(id)) continue;
+      seen.add(id);
+      const tenant = await tenants.find(id);
+      if (tenant === undefined) {
+        damage ??= await damageOf(tenants, id);
+        continue;
+      }
+      const worked = await workOffTenant(tools, stopping, { ...work, tenant });
+      done += worked.count;
+      damage ??= worked.damage && leftAsItIs(worked.damage, tenant);
+    }
+    count += done;
+    const looked = due.reduce((sum, { found }) => sum + found, 0);
+    if (looked < dueRowsMax) break;
+    // What cannot be processed stays in front of what is due later.
+    skip = Math.max(0, skip + looked - done);
   }
   if (damage) throw damage;
   return count;
+}
+
+/** A tenant whose row was altered has rows that are due and nobody who can process them; a deleted one has none. */
+async function damageOf(tenants: Tenants, id: TenantId): Promise<VaultError | undefined> {
+  if (!(await tenants.row(id))) return undefined;
+  return new VaultError('integrity', {
+    public: 'A stored value failed its integrity check.',
+    internal: `the row or the keyring of tenant ${id} was altered outside the vault; what is due of it stays`,
+    altered: { entity: 'tenant', id },
+  });
 }
 
 /** Without the id, which may be derived from a value, and the operator's log holds none. */

@@ -9,6 +9,7 @@ import { batchMax } from './pace.ts';
 export function expireClientKeys(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store } = tools;
   return workOff(tools, stopping, {
+    due: { table: 'client_keys', column: 'expires_at' },
     rowsMax: batchMax,
     find: (due) => store.select(rowsDue('client_keys', 'expires_at', due)),
     decide: async (rows, tenant, at) => {

@@ -12,6 +12,7 @@ import { batchMax } from './pace.ts';
 export function expireCodes(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store, random } = tools;
   return workOff(tools, stopping, {
+    due: { table: 'tokens', column: 'code_expires_at' },
     rowsMax: batchMax,
     find: (due) => store.scan(rowsDue('tokens', 'code_expires_at', due)),
     decide: async (rows, tenant, now) => {

@@ -8,6 +8,7 @@ import { batchMax } from './pace.ts';
 export function expireReactorRuns(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store } = tools;
   return workOff(tools, stopping, {
+    due: { table: 'reactor_runs', column: 'expires_at' },
     rowsMax: batchMax,
     find: (due) => store.select(rowsDue('reactor_runs', 'expires_at', due)),
     decide: async (rows, tenant, at) => {
@@ -16,7 +17,7 @@ export function expireReactorRuns(tools: JobTools, stopping: AbortSignal): Promi
         run_id,
         version,
       }));
-      const fact = { entity: 'reactor', id: '*', operation: 'expire' } as const;
+      const fact = { entity: 'reactor_run', id: '*', operation: 'expire' } as const;
       return {
         change: { remove: { reactor_runs } },
         entries: [systemEntry({ tenant: tenant.id, at, ...fact })],

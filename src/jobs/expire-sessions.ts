@@ -10,6 +10,7 @@ import { batchMax } from './pace.ts';
 export function expireSessions(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store } = tools;
   return workOff(tools, stopping, {
+    due: { table: 'sessions', column: 'expires_at' },
     rowsMax: batchMax,
     find: (due) => store.select(rowsDue('sessions', 'expires_at', due)),
     decide: async (rows, tenant, at) => {

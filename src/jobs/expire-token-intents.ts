@@ -12,6 +12,7 @@ export function expireTokenIntents(tools: JobTools, stopping: AbortSignal): Prom
   const { store } = tools;
   const openRows = createRowOpening(store);
   return workOff(tools, stopping, {
+    due: { table: 'token_intents', column: 'expires_at' },
     rowsMax: keysMax,
     find: (due) => store.scan(sizedDue('token_intents', 'expires_at', due)),
     decide: async (found, tenant, at) => {
@@ -33,6 +34,7 @@ export function expireTokenIntents(tools: JobTools, stopping: AbortSignal): Prom
 export function expireIntentCodes(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store, random } = tools;
   return workOff<Row<'token_intents'>>(tools, stopping, {
+    due: { table: 'token_intents', column: 'code_expires_at' },
     rowsMax: batchMax,
     find: (due) => store.scan(rowsDue('token_intents', 'code_expires_at', due)),
     decide: async (rows, tenant, at) => {

@@ -9,6 +9,7 @@ export function expireTokens(tools: JobTools, stopping: AbortSignal): Promise<nu
   const { store } = tools;
   const openRows = createRowOpening(store);
   return workOff(tools, stopping, {
+    due: { table: 'tokens', column: 'expires_at' },
     rowsMax: keysMax,
     find: (due) => store.scan(sizedDue('tokens', 'expires_at', due)),
     decide: async (found, tenant, at) => {

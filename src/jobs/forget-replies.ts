@@ -9,6 +9,7 @@ import { batchMax } from './pace.ts';
 export function forgetReplies(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store, random } = tools;
   return workOff(tools, stopping, {
+    due: { table: 'replies', column: 'next_expiry_at' },
     rowsMax: batchMax,
     find: (due) => store.scan(rowsDue('replies', 'next_expiry_at', due)),
     decide: async (rows, tenant, now) => {

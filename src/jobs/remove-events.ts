@@ -1,7 +1,6 @@
 /** Removing events that nobody can replay any more, their deliveries, and the sequences of what is gone. */
-import { day, instantAfter } from '../lib/clock.ts';
-import { type DeliveryId, type EventId, firstTimedUuid } from '../lib/ids.ts';
-import type { Tenant } from '../rules/tenant.ts';
+import { day, hour, type Instant, instantAfter } from '../lib/clock.ts';
+import { type DeliveryId, type EventId, firstTimedUuid, type TenantId } from '../lib/ids.ts';
 import type { Bookkeeping } from '../store/change.ts';
 import {
   deliveriesBefore,
@@ -11,21 +10,44 @@ import {
   webhooksWithDeliveries,
 } from '../store/event-queries/deliveries.ts';
 import { allWebhooks } from '../store/event-queries/webhooks.ts';
+import type { DueColumn } from '../store/queries/due.ts';
+import { dueWork, tenantsDue } from '../store/queries/due-tenants.ts';
 import type { JobTools } from './batches.ts';
 import { createPace, type Pace } from './pace.ts';
 
 /** From an event on. For as long it can be sent again. */
 export const eventsKeptMs = 30 * day;
 
+/** Rows looked at to find the tenants that have old ones. */
+const oldRowsMax = 50_000;
+
+/** For as long an event may still be dispatched to a webhook that is gone. */
+const lateMs = hour;
+
 /** Without log entries: what happened stays in the log, whether it was sent or not. */
 export async function removeEvents(tools: JobTools, stopping: AbortSignal): Promise<number> {
+  const { store, clock } = tools;
   const pace = createPace(stopping, tools.timer);
+  const removeAll = (find: Find) => removeFound(tools, { find, pace, stopping });
   let count = 0;
-  for (const { tenant_id } of await tools.tenants.all()) {
-    const tenant = await tools.tenants.find(tenant_id);
-    if (tenant === undefined) continue;
-    for (const find of [...(await ofGone(tools, tenant)), ...ofOld(tools, tenant)]) {
-      count += await removeFound(tools, { find, pace, stopping });
+  const started = clock.now();
+  for await (const gone of dueWork(store, { work: 'deliveries', until: started })) {
+    for (const tenant of new Set(gone.map(({ tenant_id }) => tenant_id))) {
+      for (const find of await ofGone(tools, tenant)) count += await removeAll(find);
+    }
+    if (stopping.aborted) return count;
+    const due_work = gone.filter(({ due_at }) => due_at <= started - lateMs);
+    if (due_work.length > 0) await store.record({ remove: { due_work } });
+  }
+  const before = instantAfter(started, -eventsKeptMs);
+  const until = instantAfter(before, -1);
+  for (const { due, findOf } of ofOld(tools, before)) {
+    for (;;) {
+      const old = await tenantsDue(store, { ...due, until, rowsMax: oldRowsMax, skip: 0 });
+      let removed = 0;
+      for (const { id } of old) removed += await removeAll(findOf(id));
+      count += removed;
+      if (removed < oldRowsMax) break;
     }
   }
   return count;
@@ -38,29 +60,42 @@ interface Found {
 
 type Find = (limit: number) => Promise<Found>;
 
-function ofOld({ store, clock }: JobTools, { id: tenant }: Tenant): readonly Find[] {
-  const before = instantAfter(clock.now(), -eventsKeptMs);
+interface Old {
+  readonly due: DueColumn;
+  readonly findOf: (tenant: TenantId) => Find;
+}
+
+function ofOld({ store }: JobTools, before: Instant): readonly Old[] {
   return [
-    async (limit) => {
-      const until = firstTimedUuid<DeliveryId>(before);
-      const deliveries = await store.scan(deliveriesBefore({ tenant, until, limit }));
-      return { rows: deliveries.length, remove: { deliveries } };
+    {
+      due: { table: 'deliveries', column: 'created_at' },
+      findOf: (tenant) => async (limit) => {
+        const until = firstTimedUuid<DeliveryId>(before);
+        const deliveries = await store.scan(deliveriesBefore({ tenant, until, limit }));
+        return { rows: deliveries.length, remove: { deliveries } };
+      },
     },
-    async (limit) => {
-      const until = firstTimedUuid<EventId>(before);
-      const events = await store.scan(eventsBefore({ tenant, until, limit }));
-      return { rows: events.length, remove: { events } };
+    {
+      due: { table: 'events', column: 'created_at' },
+      findOf: (tenant) => async (limit) => {
+        const until = firstTimedUuid<EventId>(before);
+        const events = await store.scan(eventsBefore({ tenant, until, limit }));
+        return { rows: events.length, remove: { events } };
+      },
     },
-    async (limit) => {
-      const ended = sequencesEndedBefore({ tenant, until: before, limit });
-      const event_sequences = await store.scan(ended);
-      return { rows: event_sequences.length, remove: { event_sequences } };
+    {
+      due: { table: 'event_sequences', column: 'ended_at' },
+      findOf: (tenant) => async (limit) => {
+        const ended = sequencesEndedBefore({ tenant, until: before, limit });
+        const event_sequences = await store.scan(ended);
+        return { rows: event_sequences.length, remove: { event_sequences } };
+      },
     },
   ];
 }
 
 /** A webhook that was deleted takes its deliveries with it. */
-async function ofGone({ store }: JobTools, { id: tenant }: Tenant): Promise<readonly Find[]> {
+async function ofGone({ store }: JobTools, tenant: TenantId): Promise<readonly Find[]> {
   const used = await store.scan(webhooksWithDeliveries(tenant));
   const present = new Set((await store.select(allWebhooks(tenant))).map((row) => row.webhook_id));
   const gone = used.filter(({ webhook_id }) => !present.has(webhook_id));

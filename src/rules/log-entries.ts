@@ -23,6 +23,7 @@ export const displayNames: Readonly<Record<Entity | ForeignEntity, string>> = {
   permission: 'Permission',
   proxy: 'Proxy',
   reactor: 'Reactor',
+  reactor_run: 'Reactor Call',
   session: 'Session',
   tenant: 'Tenant',
   token: 'Token',

@@ -69,10 +69,14 @@ export const messages = {
     delete: 'Reactor deleted',
     list: 'Reactors listed',
     invoke: 'Reactor invoked',
-    start: 'Reactor call started',
-    interrupt: 'Reactor call interrupted',
     complete: 'Reactor completed',
     fail: 'Reactor failed',
+  },
+  reactor_run: {
+    start: 'Reactor call started',
+    interrupt: 'Reactor call interrupted',
+    end: 'Reactor call ended',
+    fail: 'Reactor call failed',
     expire: 'Reactor calls expired',
   },
   webhook: {

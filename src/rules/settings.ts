@@ -107,6 +107,13 @@ export const quotaRows = {
     unit: 'count',
     meaning: 'asynchronous calls of reactors that have not ended',
   },
+  reactor_storage_limit: {
+    default: 268_435_456,
+    min: 0,
+    max: 1_099_511_627_776,
+    unit: 'count',
+    meaning: 'bytes of calls of reactors that are stored: those that wait, results, and logs',
+  },
   webhook_limit: {
     default: 20,
     min: 0,

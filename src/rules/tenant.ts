@@ -33,15 +33,8 @@ export interface Tenants {
   tombstone(row: Omit<Row<'tenants'>, 'proof'>): Row<'tenants'>;
   /** False of a row that was marked as deleted outside the vault. */
   isTombstone(row: Row<'tenants'>): boolean;
-  /** The rows of all tenants but those that are deleted. */
+  /** The rows of all tenants but those that are deleted, for the operator alone: no request or job asks for all. */
   all(): Promise<readonly Row<'tenants'>[]>;
   /** The row as it is now, altered or not; `undefined` when there is none. */
   row(id: TenantId): Promise<Row<'tenants'> | undefined>;
-  /**
-   * Opens every keyring once.
-   * @returns the tenants whose rows were altered outside the vault, their keyrings included: one such row
-   * stops no other tenant.
-   * @throws VaultError `integrity` when there are keyrings and the root key opens none of them.
-   */
-  verifyRootKey(): Promise<readonly TenantId[]>;
 }

@@ -1,8 +1,10 @@
 /** How a child process is kept apart: the ways this machine may permit, the strongest first. */
 import { existsSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { entryPointUrl, foldersOf } from '../lib/installation/entry-points.ts';
+import { manifestPath } from '../lib/installation/manifest.ts';
 import type { IsolationName } from './sandbox.ts';
 
 /** A command line, in front of which more may be put. */
@@ -14,9 +16,8 @@ export interface Isolation {
   readonly words: Words;
 }
 
-const folder = dirname(fileURLToPath(import.meta.url));
-const extension = import.meta.url.slice(-3);
-const childFile = join(folder, 'child', `main${extension}`);
+const child = 'sandbox/child/main';
+const folders = foldersOf(child);
 
 /** All that may be used; the first that starts is. */
 export function isolations(): readonly Isolation[] {
@@ -40,8 +41,7 @@ export function isolations(): readonly Isolation[] {
  */
 function nodeWords(): Words {
   const readable = [
-    `${folder}/*`,
-    `${join(folder, '..', 'lib')}/*`,
+    ...folders.map((one) => `${one}/*`),
     ...engineFolders().map((one) => `${one}/*`),
   ];
   return [
@@ -58,7 +58,7 @@ function nodeWords(): Words {
     '--expose-gc',
     // Of 64 KiB each: what an engine may not get by any way around its own limit.
     '--wasm-max-mem-pages=1088',
-    childFile,
+    fileURLToPath(entryPointUrl(child)),
   ];
 }
 
@@ -133,21 +133,16 @@ exec /usr/bin/env -i ${setpriv} ${noPrivileges.join(' ')} "$@"
 /** System files are those of the distribution; what the vault stores is in none of these. */
 function paths(): Words {
   const system = ['/usr', '/bin', '/lib', '/lib64', '/sbin'].filter((path) => existsSync(path));
-  const own = [folder, join(folder, '..', 'lib'), manifest(), ...engineFolders()];
+  // The manifest says that our files are modules.
+  const own = [...folders, manifestPath, ...engineFolders()];
   return [...system, ...new Set([...own, process.execPath])].filter(
     (path) => !path.startsWith('/usr/') && path !== '',
   );
 }
 
-/** It says that our files are modules. */
-function manifest(): string {
-  const found = [join(folder, '..', '..', 'package.json'), join(folder, '..', 'package.json')];
-  return found.find((path) => existsSync(path)) ?? '';
-}
-
 /** A directory that no path goes through. */
 function mountPoint(): string {
-  const used = [folder, process.execPath, ...engineFolders()];
+  const used = [...folders, process.execPath, ...engineFolders()];
   const places = ['/mnt', '/media', '/srv', '/opt'];
   return (
     places.find((one) => existsSync(one) && !used.some((path) => path.startsWith(`${one}/`))) ??

@@ -35,6 +35,9 @@ export interface Pool {
 /** Between a call and the collection of its garbage, which the next call should not wait for. */
 const restMs = 500;
 
+/** More than there are ways: on a machine that permits only the last, the first call finds it. */
+const startsMax = 7;
+
 interface Member {
   readonly tenant: string;
   readonly process: CodeProcess;
@@ -103,7 +106,7 @@ class StartedPool implements Pool {
 
   /** Whatever the tenant has, else a new process, for which one that is idle may have to end. */
   async #take(tenant: string): Promise<Lease | NoLease> {
-    for (let tries = 0; tries < 3; tries += 1) {
+    for (let tries = 0; tries < startsMax; tries += 1) {
       const idle = [...this.#members].filter(({ isBusy }) => !isBusy);
       const known = idle.find((one) => one.tenant === tenant);
       if (known === undefined && this.#members.size >= this.#bounds.processesMax) {

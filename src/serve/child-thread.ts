@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { second } from '../lib/clock.ts';
+import { type EntryPoint, entryPointUrl } from '../lib/installation/entry-points.ts';
 import type { Counts } from '../lib/telemetry/metrics.ts';
 import { createLine, type Line } from './line.ts';
 import type { ProcessCalls, ThreadCalls } from './messages.ts';
@@ -15,20 +16,19 @@ export interface Thread {
   terminate(): Promise<unknown>;
 }
 
-type ThreadName = 'answering' | 'delivering';
+const files = {
+  answering: 'serve/thread',
+  delivering: 'serve/delivering-thread',
+} as const satisfies Record<string, EntryPoint>;
 
-const files: Readonly<Record<ThreadName, string>> = {
-  answering: './thread',
-  delivering: './delivering-thread',
-};
+type ThreadName = keyof typeof files;
 
 /** @param serve makes what the thread may ask for, and frees what it holds when it has ended. */
 export function startThread(
   name: ThreadName,
   serve: (ended: Promise<unknown>) => ProcessCalls,
 ): Thread {
-  const file = `${files[name]}${import.meta.url.slice(-3)}`;
-  const worker = new Worker(new URL(file, import.meta.url), { name });
+  const worker = new Worker(entryPointUrl(files[name]), { name });
   let failure: unknown = new Error(`the ${name} thread ended`);
   worker.on('error', (error) => {
     failure = error;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';
 import { createDelivering } from '../delivering.ts';
-import { version } from '../lib/telemetry/version.ts';
+import { version } from '../lib/installation/manifest.ts';
 import { createLine, type Line } from './line.ts';
 import type { ProcessCalls, ThreadCalls, ThreadData } from './messages.ts';
 import { openRemote } from './remote.ts';

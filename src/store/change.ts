@@ -42,7 +42,7 @@ export interface Bookkeeping {
 }
 
 /** No other table is written without an entry. */
-export type BookkeptTable = AmendedTable | 'vault_keys' | 'webhook_failures';
+export type BookkeptTable = AmendedTable | 'due_work' | 'vault_keys' | 'webhook_failures';
 
 /** Of a key also the id by which the log knows it. */
 export type RemovedRow<T extends Table> = T extends VersionedTable
@@ -86,6 +86,8 @@ type Rows = Readonly<Record<string, readonly Readonly<Record<string, SqlValue>>[
 
 const tablesInOrder = Object.keys(shapes) as readonly Table[];
 
+const orderOf = new Map(tablesInOrder.map((table, order) => [table, order]));
+
 /**
  * Lists what a change does, in the order it must happen: removals first, so that a key can be handed
  * from one row to another, and then by table as the schema lists them, not as the change does.
@@ -95,10 +97,8 @@ function operationsOf(change: Partial<Record<Action, object>>): RowOperation[] {
   for (const action of actionsInOrder) {
     const rowsByTable = change[action] as Rows | undefined;
     if (!rowsByTable) continue;
-    for (const table of tablesInOrder) {
-      const rows = rowsByTable[table];
-      if (!rows) continue;
-      for (const row of rows) {
+    for (const table of tablesOf(rowsByTable)) {
+      for (const row of rowsByTable[table] ?? []) {
         operations.push(operationOf(table, action, row));
         if (action !== 'remove') continue;
         for (const owned of shapes[table].owned) operations.push(operationOf(owned, 'clear', row));
@@ -106,6 +106,13 @@ function operationsOf(change: Partial<Record<Action, object>>): RowOperation[] {
     }
   }
   return operations;
+}
+
+/** Those with rows, which are few of all. */
+function tablesOf(rowsByTable: Rows): readonly Table[] {
+  const tables = Object.keys(rowsByTable).filter((table) => rowsByTable[table]?.length) as Table[];
+  if (tables.length < 2) return tables;
+  return tables.sort((one, other) => (orderOf.get(one) ?? 0) - (orderOf.get(other) ?? 0));
 }
 
 function operationOf(

@@ -66,12 +66,18 @@ export async function purgeCounters(query: RunCount): Promise<void> {
 /** Servers may disagree about the time; the database they share does not. */
 const databaseNow = '(extract(epoch from statement_timestamp()) * 1000)::bigint';
 
-const countSql = `
-  insert into rate_limits as c (key, points, expire) values ($1, $2, ${databaseNow} + $3::bigint)
-  on conflict (key) do update set
-    points = case when c.expire <= ${databaseNow} or $4 then $2 else c.points + $2 end,
-    expire = case when c.expire <= ${databaseNow} or $4 then ${databaseNow} + $3::bigint else c.expire end
-  returning points, expire - ${databaseNow} as left_ms`;
+/**
+ * The clock is read where the row is made and where the result is, and not in between: on a distributed database
+ * neither an update nor what it returns may ask for it.
+ */
+const isOver = 'c.expire <= excluded.expire - $3::bigint or $4';
+const countSql = `with counted as (
+    insert into rate_limits as c (key, points, expire) values ($1, $2, ${databaseNow} + $3::bigint)
+    on conflict (key) do update set
+      points = case when ${isOver} then excluded.points else c.points + excluded.points end,
+      expire = case when ${isOver} then excluded.expire else c.expire end
+    returning points, expire)
+  select points, expire - ${databaseNow} as left_ms from counted`;
 
 /** The library's counter, with the database's clock in place of this machine's. */
 class SharedCounter extends RateLimiterPostgres {

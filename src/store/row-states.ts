@@ -9,13 +9,12 @@ interface ExplainedTable {
   /** The column that entries name it by, unique within the tenant. */
   readonly id: string;
   /** Where the row carries what authenticates all of it: a proof, or at the end of sealed data. */
-  readonly by: 'proof' | 'data';
+  readonly by: 'proof' | 'data' | 'body';
 }
 
 /**
  * The tables whose rows are explained. Search terms follow from tokens and addresses from proxies, stored
- * responses and calls of reactors are sealed and forgotten within a day, events are sealed, and the log has its
- * own proof.
+ * responses are sealed and forgotten within a day, events are sealed, and the log has its own proof.
  */
 export const explainedTables = {
   tenants: { entity: 'tenant', id: 'tenant_id', by: 'proof' },
@@ -24,6 +23,7 @@ export const explainedTables = {
   sessions: { entity: 'session', id: 'session_id', by: 'proof' },
   proxies: { entity: 'proxy', id: 'proxy_id', by: 'proof' },
   reactors: { entity: 'reactor', id: 'reactor_id', by: 'proof' },
+  reactor_runs: { entity: 'reactor_run', id: 'run_id', by: 'body' },
   client_keys: { entity: 'key', id: 'client_key_id', by: 'proof' },
   webhooks: { entity: 'webhook', id: 'webhook_id', by: 'proof' },
   tokens: { entity: 'token', id: 'token_id', by: 'data' },
@@ -66,8 +66,9 @@ const tagBytes = 16;
 
 /** The mark of a row in the log. Without the tenant's keys nobody can make another row with the same mark. */
 export function authenticatorOf(table: ExplainedName, row: AnyRow): string {
-  if (explainedTables[table].by === 'proof') return String(row['proof']);
-  const data = row['data'];
+  const { by } = explainedTables[table];
+  if (by === 'proof') return String(row['proof']);
+  const data = row[by];
   if (!(data instanceof Uint8Array)) return '';
   const { buffer, byteOffset, byteLength } = data;
   const length = Math.min(tagBytes, byteLength);

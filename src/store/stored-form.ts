@@ -105,12 +105,29 @@ export function readRows<R>(rows: R[]): R[] {
 /** The first 32 bits of the tenant's UUID, which no two tenants of a vault share. */
 export function tenantNumber(tenant: string): number {
   const number = Number.parseInt(tenant.slice(0, 8), 16) | 0;
-  if (tenantsByNumber.get(number) !== tenant) tenantsByNumber.set(number, tenant);
+  if (younger.get(number) !== tenant) remember(number, tenant);
   return number;
 }
 
+/** `undefined` for a tenant that was not asked for its number, or not for long. */
+export function tenantOfNumber(number: number): string | undefined {
+  return younger.get(number) ?? older.get(number);
+}
+
+/** The older half is forgotten whole, which must not come between a query and the reading of its rows. */
+const numbersMax = 50_000;
+
 /** Rows are only found by their tenant, so it was asked for its number before. */
-const tenantsByNumber = new Map<number, string>();
+let younger = new Map<number, string>();
+let older = new Map<number, string>();
+
+function remember(number: number, tenant: string): void {
+  if (younger.size >= numbersMax) {
+    older = younger;
+    younger = new Map();
+  }
+  younger.set(number, tenant);
+}
 
 const anyUuid = '00000000-0000-0000-0000-000000000000';
 const uuidMark = 1;
@@ -224,7 +241,7 @@ const write: Partial<Record<ColumnKind, (value: string) => SqlValue>> = {
 
 const read: Partial<Record<ColumnKind, (stored: string | number | Uint8Array) => SqlValue>> = {
   tenant: (stored) =>
-    typeof stored === 'number' ? (tenantsByNumber.get(stored) ?? null) : (stored as string),
+    typeof stored === 'number' ? (tenantOfNumber(stored) ?? null) : (stored as string),
   id: (stored) => (stored instanceof Uint8Array ? idOf(stored) : `${foreignText}${stored}`),
   digest: (stored) =>
     stored instanceof Uint8Array ? Buffer.from(stored).toString('base64url') : stored,

@@ -25,6 +25,7 @@ import { eventTables } from './event-tables.ts';
 import { logTables } from './log-tables.ts';
 import { reactorTables } from './reactor-tables.ts';
 import { tokenTables } from './token-tables.ts';
+import { workTables } from './work-tables.ts';
 
 /**
  * A table with a `version` column is replaced and removed only by a writer that names the version it
@@ -202,6 +203,7 @@ export const tables = {
   },
   ...eventTables,
   ...logTables,
+  ...workTables,
 } as const satisfies Record<string, TableSpec>;
 
 export type Table = keyof typeof tables;

@@ -37,6 +37,15 @@ export function uncertain(internal: string, cause?: unknown): VaultError {
   });
 }
 
+/** The failure to read a row that the vault cannot have written. */
+export function impossible(cause: unknown): VaultError {
+  return new VaultError('integrity', {
+    public: 'A stored value failed its integrity check.',
+    internal: 'an integer of the database is larger than any that the vault writes',
+    cause,
+  });
+}
+
 /**
  * The failure of a change that the engine will never accept, which is a mistake of ours.
  * @param internal where the engine failed. Its messages about values may quote them.

@@ -2,6 +2,7 @@
 import { Worker } from 'node:worker_threads';
 import { ExpressionError } from '../expressions/evaluation/error.ts';
 import { reasonOf, VaultError } from '../lib/errors.ts';
+import { entryPointUrl } from '../lib/installation/entry-points.ts';
 
 /** What crosses to the thread. */
 export interface TextToMask {
@@ -34,11 +35,13 @@ export interface MaskThreadOptions {
 /** By measurement 32 MB suffice for the largest texts that can be masked; some more are for compiled patterns. */
 const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
 
-const threadFile = new URL(`./mask-worker${import.meta.url.slice(-3)}`, import.meta.url);
-
 export function startMaskThread({ maskMsMax, onEnd }: MaskThreadOptions): MaskThread {
   // The environment has secrets, and the thread no use for them.
-  const worker = new Worker(threadFile, { name: 'masks', env: {}, resourceLimits });
+  const worker = new Worker(entryPointUrl('transforms/mask-worker'), {
+    name: 'masks',
+    env: {},
+    resourceLimits,
+  });
   let pending: PromiseWithResolvers<MaskedText> | undefined;
   let failure: unknown;
   let isLate = false;

@@ -1,5 +1,6 @@
 /** `strongroom doctor`: each thing that can be wrong is found and comes with its remedy, and nothing changes. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -156,6 +157,30 @@ test('it finds a server that runs, a port that is taken and an address of anothe
   const of = await examine(environmentOf(place));
   assert.match(of('server')[0]?.message ?? '', /a server is running on the data directory/);
   assert.deepEqual(of('address'), []);
+});
+
+test('it says how code of tenants is kept apart, and how to mend what is missing', async (t) => {
+  const place = await engineOf('sqlite').place(t);
+  const off = environmentOf(place, { STRONGROOM_REACTORS: 'off' });
+  assert.deepEqual(statuses((await examine(off))('code')), ['ok']);
+  const [here] = (await examine(environmentOf(place)))('code');
+  const isApart = here?.message.endsWith('namespaces and an empty root') === true;
+  const isOther = here?.message.endsWith('namespaces, another user, and an empty root') === true;
+  assert.equal(here?.status, isApart || isOther ? 'ok' : 'warning');
+  if (here?.status !== 'ok') return;
+  // The same machine, where nobody may make namespaces or become another user.
+  const script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"';
+  const main = join(import.meta.dirname, '..', '..', 'bin', 'strongroom.js');
+  const words = ['-Ur', 'sh', '-c', script, 'sh', process.execPath, main, 'doctor', '--json'];
+  const { stdout } = spawnSync('unshare', words, {
+    env: { ...process.env, ...environmentOf(place) },
+    encoding: 'utf8',
+  });
+  const { findings } = JSON.parse(stdout) as { findings: Finding[] };
+  const weak = findings.find(({ check }) => check === 'code');
+  assert.equal(weak?.status, 'warning', JSON.stringify(weak));
+  assert.match(weak?.message ?? '', /limits, but no namespaces$/);
+  assert.match(weak?.advice ?? '', /user namespaces.*STRONGROOM_REACTORS=off/);
 });
 
 test('it finds a database that cannot be reached or read', async (t) => {

@@ -1,23 +1,20 @@
 /** SIGKILL and failing receivers: every committed change has its event delivered, and nothing else is. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type EventType, eventTypeNames, eventTypes } from '../../src/vault/events/types.ts';
+import { checkArrivals, tokenEvents } from '../support/committed-events.ts';
 import { answer } from '../support/destination.ts';
-import { type Engine, engineOf, onBothEngines, type Place } from '../support/engines.ts';
+import { engineOf, onBothEngines } from '../support/engines.ts';
 import { createHistory } from '../support/history.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { environmentOf, spawnVault, untilReady } from '../support/process.ts';
 import { type Below, seeded } from '../support/random.ts';
 import { allowing, type Receiver, startReceiver } from '../support/receivers.ts';
-import { rowsOf } from '../support/rows.ts';
 import { type Lender, temporaryDirectory } from '../support/temporary.ts';
 import { createApplication, managementKey, request } from '../support/vault.ts';
 
 const rounds = 2;
 const workers = 6;
 const answersMax = 100;
-
-const types = eventTypeNames.filter((name) => name.startsWith('token.'));
 
 /** One that wants events in order, and one that does not care; each refuses some events once. */
 async function startReceivers(t: Lender, below: Below) {
@@ -36,54 +33,14 @@ async function startReceivers(t: Lender, below: Below) {
 
 async function createWebhooks(url: string, [ordered, other]: readonly [Receiver, Receiver]) {
   for (const receiver of [ordered, other]) {
-    const body = { name: 'a', url: receiver.url, events: types, ordered: receiver === ordered };
+    const body = {
+      name: 'a',
+      url: receiver.url,
+      events: tokenEvents,
+      ordered: receiver === ordered,
+    };
     const created = await request(`${url}/webhooks`, 'POST', { key: managementKey, body });
     assert.equal(created.status, 201, created.text);
-  }
-}
-
-const operations = new Map(
-  types.map((name) => [`${eventTypes[name].entity} ${eventTypes[name].operation}`, name]),
-);
-
-/** What the log says that the receivers have to learn; a request has a trace of its own. */
-async function committed(engine: Engine, place: Place): Promise<Set<string>> {
-  const entries = await rowsOf(engine, place, 'logs');
-  const facts = entries.flatMap(({ entity_type, entity_id, operation, result, trace_id }) => {
-    const type: EventType | undefined = operations.get(`${entity_type} ${operation}`);
-    return type !== undefined && result === 'success' ? [`${type} ${entity_id} ${trace_id}`] : [];
-  });
-  return new Set(facts);
-}
-
-function learned({ arrivals }: Receiver): Set<string> {
-  return new Set(
-    arrivals.map(({ event }) => `${event.type} ${event.data.token.id} ${event.trace_id}`),
-  );
-}
-
-async function check(
-  engine: Engine,
-  place: Place,
-  [ordered, other]: readonly [Receiver, Receiver],
-) {
-  const facts = await committed(engine, place);
-  assert.ok(facts.size > 50);
-  for (const receiver of [ordered, other]) {
-    await receiver.until(() => learned(receiver).size >= facts.size);
-    assert.deepEqual(
-      [...learned(receiver)].filter((fact) => !facts.has(fact)),
-      [],
-    );
-    assert.equal(learned(receiver).size, facts.size);
-  }
-  const latest = new Map<string, number>();
-  for (const { event } of ordered.arrivals) {
-    const { id } = event.data.token;
-    const before = latest.get(id) ?? 0;
-    const isNext = event.sequence === before + 1 || event.sequence === before;
-    assert.ok(isNext, `${event.sequence} of a token came after ${before}`);
-    latest.set(id, event.sequence);
   }
 }
 
@@ -107,7 +64,7 @@ onBothEngines('webhooks and kill -9 of the vault', (engine) => {
       await vault.finished;
       vault = await spawnVault(t, environment);
     }
-    await check(engine, place, receivers);
+    await checkArrivals(engine, place, receivers);
     t.diagnostic(`${receivers[0].arrivals.length} arrivals over ${rounds} kills`);
   });
 });
@@ -140,5 +97,5 @@ test('webhooks and kill -9 of PostgreSQL: every committed change arrives, none o
     await back;
     await untilReady(vault.url);
   }
-  await check(engine, place, receivers);
+  await checkArrivals(engine, place, receivers);
 });

@@ -122,14 +122,17 @@ onBothEngines('asynchronous calls that wait', (engine) => {
     assert.deepEqual(await tenant.rows('tokens'), []);
   });
 
-  test('are not run after a day, also where an old row was written back', async () => {
+  test('are not run after a day', async () => {
     const tenant = await newTenant();
     const key = await invoker(tenant);
-    const { id } = await accepted(tenant, { key });
+    await accepted(tenant, { key });
+    const [run] = await tenant.rows('reactor_runs');
     tenant.vault.clock.advance(24 * hour);
     assert.equal(await runsOf(tenant).begin(), 0);
     assert.deepEqual(await tenant.rows('reactor_runs'), []);
-    const entries = (await tenant.rows('logs')).filter(({ entity_id }) => entity_id === id);
+    const entries = (await tenant.rows('logs')).filter(
+      ({ entity_id }) => entity_id === run?.run_id,
+    );
     assert.equal(entries.at(-1)?.operation, 'fail');
   });
 

@@ -120,7 +120,7 @@ onBothEngines('delivery', (engine) => {
     await tenant.token({ type: 'token', data: 1 });
     await untilDisabled(tenant, goneId);
     assert.equal(await statusOf(tenant, failingId), 'enabled');
-    await untilFailing(tenant);
+    await untilFailing(tenant, failingId);
     vault.clock.advance(5 * day - minute);
     await failing.until((arrivals) => arrivals.length === 2);
     await untilAttempts(tenant, 2);
@@ -192,6 +192,16 @@ onBothEngines('delivery', (engine) => {
     assert.ok(text.includes(attempts('retried')));
     assert.match(text, /^strongroom_webhook_deliveries_waiting 1$/m);
     assert.match(text, /^strongroom_webhook_deliveries_oldest_seconds [1-9]/m);
+    assert.ok(text.includes(`strongroom_webhook_waiting{webhook="${webhook}"} 1`), text);
+    assert.match(
+      text,
+      new RegExp(`^strongroom_webhook_oldest_seconds.webhook="${webhook}". [1-9]`, 'm'),
+    );
+    receiver.behave(answer());
+    vault.clock.advance(minute);
+    await untilAllDelivered(tenant);
+    const later = (await vault.send('GET', '/metrics', { key: tenant.managementKey })).text;
+    assert.doesNotMatch(later, /^strongroom_webhook_(?:waiting|oldest_seconds)\{/m);
   });
 });
 
@@ -216,6 +226,13 @@ function untilState(tenant: TestTenant, state: string) {
   return poll(async () => (await tenant.rows('deliveries')).find((row) => row.state === state));
 }
 
+function untilAllDelivered(tenant: TestTenant) {
+  return poll(async () => {
+    const rows = await tenant.rows('deliveries');
+    return rows.every(({ state }) => state === 'delivered') ? rows : undefined;
+  });
+}
+
 function untilAttempts(tenant: TestTenant, count: number) {
   return poll(async () =>
     (await tenant.rows('deliveries')).find(
@@ -224,8 +241,10 @@ function untilAttempts(tenant: TestTenant, count: number) {
   );
 }
 
-function untilFailing(tenant: TestTenant) {
-  return poll(async () => (await tenant.rows('webhook_failures'))[0]);
+function untilFailing(tenant: TestTenant, webhook: WebhookId) {
+  return poll(async () =>
+    (await tenant.rows('webhook_failures')).find(({ webhook_id }) => webhook_id === webhook),
+  );
 }
 
 async function statusOf(tenant: TestTenant, webhook: WebhookId) {

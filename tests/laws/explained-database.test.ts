@@ -11,7 +11,7 @@ import { runJob } from '../support/jobs.ts';
 import { bulk } from '../support/lines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
 import { createProxy, sendProxy } from '../support/proxies.ts';
-import { createReactor, sendReactor } from '../support/reactors.ts';
+import { createReactor, invoker, sendReactor } from '../support/reactors.ts';
 import { having, insertion } from '../support/sql.ts';
 import { newTenant, type TestTenant, untilUsed } from '../support/tenant.ts';
 import { takeTour } from '../support/tour.ts';
@@ -141,7 +141,20 @@ async function live(tenant: TestTenant): Promise<void> {
   const reactor = await createReactor(tenant);
   await sendReactor(tenant, 'PATCH', `/${reactor.id}`, { body: { name: 'patched' } });
   await createReactor(tenant, { name: 'altered' });
-  await sendReactor(tenant, 'DELETE', `/${(await createReactor(tenant)).id}`);
+  const caller = await invoker(tenant);
+  const logging = await createReactor(tenant, {
+    code: "module.exports = () => { console.log('x'); return {} }",
+  });
+  for (const one of [logging, await createReactor(tenant)]) {
+    await tenant.send('POST', `/reactors/${one.id}/react`, { key: caller, body: {} });
+    for (let call = 0; call < 2; call++) {
+      await tenant.send('POST', `/reactors/${one.id}/react-async`, { key: caller, body: {} });
+    }
+    await vault.running.vault.reactorRuns?.begin();
+    await vault.running.vault.reactorRuns?.settled();
+    await tenant.send('POST', `/reactors/${one.id}/react-async`, { key: caller, body: {} });
+    if (one !== logging) await sendReactor(tenant, 'DELETE', `/${one.id}`);
+  }
   await setQuota(vault, tenant, { cvc_retention: minute });
 }
 
@@ -159,6 +172,7 @@ async function runJobs(vault: TestVault): Promise<void> {
     'expire tokens',
     'expire token intents',
     'remove sessions',
+    'remove results of reactors',
   ]) {
     await runJob(vault, job);
   }

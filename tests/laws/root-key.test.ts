@@ -9,7 +9,7 @@ import { type Environment, environmentOf, runCommand, spawnVault } from '../supp
 import { assertUnchanged, contentOf } from '../support/rows.ts';
 import { filesBelow } from '../support/scan.ts';
 import { newTenant } from '../support/tenant.ts';
-import { createApplication, request, startVault } from '../support/vault.ts';
+import { createApplication, managementKey, request, startVault } from '../support/vault.ts';
 
 interface Refusal {
   readonly title: string;
@@ -32,6 +32,13 @@ function spoilFile(text: string) {
 const alterKeyring = {
   sqlite: `update tenants set keyring = cast(substr(keyring, 1, 40) || x'00' || substr(keyring, 42) as blob)`,
   postgres: 'update tenants set keyring = set_byte(keyring, 40, 255 - get_byte(keyring, 40))',
+};
+
+const alterCheck = {
+  sqlite: `update vault_keys set private_key =
+    cast(substr(private_key, 1, 40) || x'00' || substr(private_key, 42) as blob)`,
+  postgres:
+    'update vault_keys set private_key = set_byte(private_key, 40, 255 - get_byte(private_key, 40))',
 };
 
 const refusals: readonly Refusal[] = [
@@ -77,8 +84,9 @@ const refusals: readonly Refusal[] = [
     says: /root key \(file .*root\.key\) has mode 0644/,
   },
   {
-    title: 'all stored keyrings altered',
+    title: 'the check row altered, and all keyrings',
     spoil: async (place, engine) => {
+      await engine.run(place, alterCheck[engine.name]);
       await engine.run(place, alterKeyring[engine.name]);
       return {};
     },
@@ -115,7 +123,7 @@ onBothEngines('the start', (engine) => {
     assertUnchanged(before, await contentOf(engine, place));
   });
 
-  test('goes on where the row of one tenant was altered: that one is refused, with an alert', async (t) => {
+  test('goes on where the row of one tenant was altered: that one is refused, with an alert at its use', async (t) => {
     const first = await startVault(t, engine);
     const [one, other] = [await newTenant(first), await newTenant(first)];
     await first.stop();
@@ -125,19 +133,42 @@ onBothEngines('the start', (engine) => {
     for (const sql of [`update tenants set type = 'production' ${where}`, spoiled]) {
       await engine.run(place, sql);
       const vault = await startVault(t, engine, { place });
-      const alerts = vault.logged.filter(({ fields }) => fields?.tenant_id === one.id);
-      assert.deepEqual(
-        alerts.map(({ message }) => message),
-        ['the row or the keyring of a tenant was altered outside the vault; it is refused'],
-      );
-      const { text } = await vault.send('GET', '/metrics');
-      assert.match(text, /^strongroom_integrity_failures_total 1$/m);
       const statusOf = async (key: string) =>
         (await vault.send('GET', '/tenants/self', { key })).status;
       assert.equal(await statusOf(other.managementKey), 200);
       assert.equal(await statusOf(one.managementKey), 401);
+      const { text } = await vault.send('GET', '/metrics');
+      assert.match(text, /^strongroom_integrity_failures_total 1$/m);
+      assert.ok(
+        vault.logged.some(({ message }) =>
+          /altered outside the vault and is refused/.test(message),
+        ),
+      );
       await vault.stop();
     }
+  });
+
+  test('goes on, with an alert, where only the row that proves the root key was altered', async (t) => {
+    const place = await usedPlace(t, engine);
+    await engine.run(place, alterCheck[engine.name]);
+    const vault = await startVault(t, engine, { place });
+    const [alert] = vault.logged.map(({ message }) => message);
+    assert.match(alert ?? '', /^the row that proves the root key was altered/);
+    assert.equal((await vault.send('GET', '/tenants/self', { key: managementKey })).status, 200);
+    await vault.stop();
+    await engine.run(place, 'delete from vault_keys');
+    await (await startVault(t, engine, { place })).stop();
+    assert.equal((await engine.run(place, 'select name from vault_keys')).length, 1);
+  });
+
+  test('with another root key is refused by the one row that proves it, whatever the tenants say', async (t) => {
+    const place = await usedPlace(t, engine);
+    // As if every tenant were gone: nothing but the row is left to say whose database it is.
+    await engine.run(place, 'delete from tenants');
+    const environment = environmentOf(place, { STRONGROOM_ROOT_KEY: foreign() });
+    const { code, stderr } = await runCommand(['serve'], environment);
+    assert.equal(code, 1);
+    assert.match(stderr, /root key \(environment\) does not open the keys stored/);
   });
 
   test('leaves no trace of the root key in the database', async (t) => {

@@ -12,12 +12,14 @@ import {
 
 /** Files that ask beyond one tenant, with how many queries and why; no request is answered with them. */
 const beyondOneTenant: Readonly<Record<string, number>> = {
-  // Whether there is any tenant, or a production tenant, the list of tenants for jobs and the operator, those
-  // deleted, the one that the operator named, and those in a copy of the database that is verified.
+  // Whether there is any tenant, or a production tenant, the first one, the lists of tenants for the operator, the
+  // one that the operator named, and those in a copy of the database that is verified.
   'src/store/queries/tenants.ts': 7,
   // Whose events and deliveries wait, for the thread that delivers them and for metrics, and whether there is any
   // webhook at all.
-  'src/store/event-queries/deliveries.ts': 5,
+  'src/store/event-queries/deliveries.ts': 4,
+  // What is due of any tenant, for jobs, and the ids behind the numbers by which rows name their tenants.
+  'src/store/queries/due.ts': 2,
   // The conditions of a list begin with the tenant; see token-conditions.
   'src/store/queries/token-sources.ts': 1,
 };

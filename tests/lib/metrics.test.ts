@@ -65,14 +65,15 @@ test('what is not known is not shown, and comes back when it is', async () => {
   assert.equal(await shown(), 0);
 });
 
-test('of proxies and reactors that come and go no more than 2,000 each are series of their own', async () => {
+test('of proxies, reactors and webhooks that come and go no more than 2,000 each are series of their own', async () => {
   const metrics = createThreadMetrics();
   for (let id = 0; id < 2_001; id++) {
     metrics.reactorCall({ reactor: `reactor ${id}`, outcome: 'completed', seconds: 1 });
     metrics.proxyCall({ proxy: `proxy ${id}`, status: 200, seconds: 1 });
+    metrics.delivery({ webhook: `webhook ${id}`, outcome: 'delivered' });
   }
   const shown = JSON.stringify(await metrics.counts());
-  for (const kind of ['reactor', 'proxy']) {
+  for (const kind of ['reactor', 'proxy', 'webhook']) {
     assert.ok(shown.includes(`"${kind} 1999"`) && shown.includes(`"${kind}":"other"`), kind);
     assert.ok(!shown.includes(`"${kind} 2000"`), kind);
   }

@@ -216,6 +216,24 @@ test('querystring, url and uuid', async () => {
   ]);
 });
 
+test('the query of a URL and the URL follow each other', async () => {
+  const code = `const u = new URL('https://a.example/b?x=1&y=2#h'), p = u.searchParams;
+    p.set('x', 'ü &'); p.append('z', '3');
+    const written = u.href; u.search = '?q=7';
+    const read = u.searchParams.get('q'); u.searchParams.delete('q');
+    return [written, read, u.href, u.searchParams === u.searchParams,
+      u.searchParams instanceof URLSearchParams, URL.canParse('b'), URL.canParse('/b', u)]`;
+  assert.deepEqual(await value(code), [
+    'https://a.example/b?x=%C3%BC+%26&y=2&z=3#h',
+    '7',
+    'https://a.example/b#h',
+    true,
+    true,
+    false,
+    true,
+  ]);
+});
+
 /** RFC 9562 section 5.5, in the namespace of DNS names. */
 function uuidV5(name: string): string {
   const space = Buffer.from('6ba7b8109dad11d180b400c04fd430c8', 'hex');

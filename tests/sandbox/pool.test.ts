@@ -7,6 +7,7 @@ import { openSandbox } from '../../src/sandbox/open.ts';
 import type { PoolLimits } from '../../src/sandbox/pool.ts';
 import type { Sandbox, SandboxCall } from '../../src/sandbox/sandbox.ts';
 import { callOf, descendants, endOf, moduleOf, returnedBy } from '../support/code-calls.ts';
+import { seeded } from '../support/random.ts';
 
 async function open(bounds: Partial<PoolLimits>, use: (sandbox: Sandbox) => Promise<void>) {
   const sandbox = openSandbox(bounds);
@@ -150,6 +151,47 @@ test('killing any process at any moment loses its call only', async () => {
     // Between calls, and while it starts.
     for (const pid of descendants()) if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
     assert.equal(await returnedBy(sandbox, one('b')), 1);
+  });
+});
+
+test('kills at random moments lose no more calls than there were kills, and mix up none', async (t) => {
+  const below = seeded(t);
+  const [kills, tenants, callsOfTenant] = [12, 3, 12];
+  await open({}, async (sandbox) => {
+    const code = moduleOf(
+      'for (const step of [1, 2, 3]) await req.bt.detokenize({ step }); return req.args',
+    );
+    let crashed = 0;
+    let left = tenants;
+    const tenant = async (name: string) => {
+      for (let number = 0; number < callsOfTenant; number += 1) {
+        const input = { args: { name, number }, configuration: {} };
+        const result = await sandbox.run(
+          callOf(code, { tenant: name, input, bt: true, serve: async () => null }),
+        );
+        if (result.kind === 'returned') assert.deepEqual(result.value, input.args);
+        else assert.equal(endOf(result), 'crashed');
+        crashed += result.kind === 'returned' ? 0 : 1;
+      }
+      left -= 1;
+    };
+    const killer = async () => {
+      let killed = 0;
+      while (killed < kills && left > 0) {
+        for (let turns = below(500); turns > 0; turns -= 1) await new Promise(setImmediate);
+        const pids = descendants();
+        const pid = pids[below(Math.max(1, pids.length))];
+        if (pid === undefined || !existsSync(`/proc/${pid}`)) continue;
+        process.kill(pid, 'SIGKILL');
+        killed += 1;
+      }
+      return killed;
+    };
+    const names = Array.from({ length: tenants }, (_none, at) => `tenant ${at}`);
+    const [killed] = await Promise.all([killer(), ...names.map(tenant)]);
+    assert.ok(killed > 0 && crashed <= killed, `${crashed} of ${killed}`);
+    t.diagnostic(`${killed} kills, ${crashed} calls lost`);
+    for (const name of names) assert.equal(await returnedBy(sandbox, one(name)), 1);
   });
 });
 

@@ -22,6 +22,27 @@ const otherKeys: Readonly<Record<string, string>> = {
   'tenants (name)': 'the directory of tenants, by the name that the operator gave',
   'tenants (null)': 'the directory of tenants, by the number that follows from the id',
   'vault_keys (name)': "the vault's own keys, of which there is one for webhooks of all tenants",
+  'tenants (created_at)': 'the directory of tenants, the oldest first',
+  'due_work (work)': 'what is due of any tenant, for jobs',
+  ...Object.fromEntries(
+    [
+      'tokens (expires_at)',
+      'tokens (code_expires_at)',
+      'token_intents (expires_at)',
+      'token_intents (code_expires_at)',
+      'replies (next_expiry_at)',
+      'sessions (expires_at)',
+      'client_keys (expires_at)',
+      'reactor_runs (due_at)',
+      'reactor_runs (expires_at)',
+      'events (created_at)',
+      'event_sequences (ended_at)',
+      'deliveries (created_at)',
+    ].map((index) => [
+      index,
+      'whose rows are due, for jobs; unique of no machine, so each has its own part',
+    ]),
+  ),
   'rate_limits (key)': 'counters by key or address, before the tenant is known; they may be lost',
 };
 
@@ -49,17 +70,25 @@ const acrossTenants: readonly {
     why: 'the first tenant, which alone gives hosts to proxies where the vault does not know its own',
   },
   {
-    is: /^select \* from tenants where deleted_at is null order by/,
-    why: 'the list of tenants, which the operator and the jobs go through one by one',
+    is: /^select tenant_id as owner from \w+ where \w+ <= \S+ order by \w+ limit \S+ offset \S+$/,
+    why: 'the tenants whose rows are due, for jobs that then go through them one by one',
+  },
+  {
+    is: /^select \* from due_work where work = \S+ and due_at <= \S+ order by due_at, tenant_id limit \S+$/,
+    why: 'what is due of tenants, for jobs that then go through them one by one',
+  },
+  {
+    is: /^select \* from tenants order by tenant_id limit \S+$/,
+    why: 'at a start without the row that proves the root key: a few tenants, which prove it instead',
+  },
+  {
+    is: /^select tenant_id from tenants where substr\(tenant_id, 1, 8\) in \(/,
+    why: 'the ids behind the numbers by which rows name their tenants',
   },
   {
     is: /^select tenant_id from tenants where type = \S+ and deleted_at is null limit \S+$/,
     why: 'at a start: whether the root key lies beside the database of a production tenant',
     engine: 'sqlite',
-  },
-  {
-    is: /^select \* from tenants where deleted_at is not null$/,
-    why: 'the tenants whose rows are removed, one by one',
   },
   {
     is: /^select tenant_id from \w+ (?:where tenant_id > \S+ )?order by tenant_id limit \S+$/,
@@ -70,11 +99,7 @@ const acrossTenants: readonly {
     why: 'whether anybody has a webhook, without which nothing is looked for',
   },
   {
-    is: /^select distinct tenant_id from webhooks$/,
-    why: 'the tenants to whose webhooks events are delivered, one after the other',
-  },
-  {
-    is: /^select tenant_id from events where sequence is null group by tenant_id$/,
+    is: /^select tenant_id as owner from events where sequence is null group by tenant_id$/,
     why: 'the tenants whose events wait to be dispatched, one after the other',
   },
   {

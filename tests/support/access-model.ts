@@ -21,6 +21,7 @@ export const impliedTransforms: Readonly<Record<string, Transform>> = {
   'token:delete': 'redact',
   'token:use': 'reveal',
   'proxy:invoke': 'reveal',
+  'reactor:invoke': 'reveal',
 };
 
 /** The transform of the permission on the token; `undefined` where it is not held. */
@@ -94,7 +95,8 @@ export function predictUpdate(
   const [to = token.container] = (patch['containers'] ?? []) as string[];
   const places = [token, { ...token, container: to }] as const;
   const [before, after] = places.map((place) => transformOf(words, 'token:read', place));
-  const gained = ['token:read', 'token:search', 'token:use', 'proxy:invoke'].find((permission) => {
+  const seeing = ['token:read', 'token:search', 'token:use', 'proxy:invoke', 'reactor:invoke'];
+  const gained = seeing.find((permission) => {
     const [here, there] = places.map((place) => sightOf(transformOf(words, permission, place)));
     return (there ?? 0) > (here ?? 0);
   });
@@ -157,11 +159,25 @@ export function predictSending(
   { token, described }: { readonly token: ModelToken; readonly described: boolean },
 ): Prediction {
   const serving = described ? ['proxy:invoke'] : ['proxy:invoke', 'token:use'];
-  const isHeld = (permission: string) =>
-    words.permissions.includes(permission) ||
-    words.rules.some(({ permissions }) => permissions.includes(permission));
-  if (!serving.some(isHeld)) return refused('proxy:invoke');
+  if (!serving.some((permission) => isHeld(words, permission))) return refused('proxy:invoke');
   const covers = (permission: string) => transformOf(words, permission, token) !== undefined;
   if (!serving.some(covers)) return refused('proxy:invoke', token.id ?? '');
   return { allowed: true, names: [], sight: undefined };
+}
+
+/** A call of a reactor, with the token in what its code is given, or with none. */
+export function predictReacting(words: PolicyWords, token: ModelToken | undefined): Prediction {
+  const serving = ['reactor:invoke', 'token:use'];
+  if (!serving.some((permission) => isHeld(words, permission))) return refused('reactor:invoke');
+  const covers = (permission: string) =>
+    token === undefined || transformOf(words, permission, token) !== undefined;
+  if (!serving.some(covers)) return refused('reactor:invoke', token?.id ?? '');
+  return { allowed: true, names: [], sight: 'reveal' };
+}
+
+/** By some rule, or plainly. */
+function isHeld({ permissions, rules }: PolicyWords, permission: string): boolean {
+  return (
+    permissions.includes(permission) || rules.some((rule) => rule.permissions.includes(permission))
+  );
 }

@@ -8,7 +8,7 @@ interface Document {
 
 const fenced = /^```.*?^```/gms;
 const codeSpan = /`([^`\n]+)`/g;
-const fromTop = /^(?:src|tests|bench|docs|bin)\/[\w./-]*$/;
+const fromTop = /^(?:src|tests|bench|docs|bin|scripts)\/[\w./-]*$/;
 const fileName = /^[\w-][\w./-]*\.ts$/;
 
 /**

@@ -53,6 +53,7 @@ export const doors: Doors = {
   'vault/reactor-calls': [
     'vault/applications',
     'vault/code',
+    'vault/logs',
     'vault/reactors',
     'vault/sessions',
     'vault/tokenization',

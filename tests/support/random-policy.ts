@@ -23,6 +23,7 @@ const held = {
     'token:delete',
     'token:use',
     'proxy:invoke',
+    'reactor:invoke',
   ],
 };
 

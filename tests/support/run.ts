@@ -1,11 +1,12 @@
 /** Runs the tests: all of them, or those whose path begins with one of the arguments. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync } from 'node:fs';
+import { copyFileSync, globSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { bundle } from '../../scripts/bundle.ts';
 import { sharedUrlVariable, startPostgres } from './postgres.ts';
-import type { Environment } from './process.ts';
+import { type Environment, programVariable } from './process.ts';
 
 /** Two cores: a file that waits for a disk or a child process leaves its core to the other. */
 const filesAtOnce = 2;
@@ -37,6 +38,7 @@ const onTwoThreads = [
 const files = globSync('tests/**/*.test.ts', { cwd: root }).filter(isWanted).sort();
 if (files.length === 0) throw new Error(`no test file matches ${filters.join(' ')}`);
 
+const program = await packProgram();
 // No test takes the machine away from it; those that kill a cluster have one of their own.
 const postgres = await startPostgres({ settings: { fsync: 'off' } });
 const isWhole = filters.length === 0 && process.env['TEST_THREADS'] === undefined;
@@ -45,6 +47,17 @@ const codeOnTwo = isWhole ? await runTests(onTwoThreads, twoThreads) : 0;
 // Last, so that its summary ends the output.
 process.exitCode = (await runTests(files, {})) || codeOnTwo;
 await postgres.stop();
+
+/** The command as the published package has it, among other packages, by which it knows what it is. */
+async function packProgram(): Promise<string> {
+  const directory = join(root, 'node_modules', '.cache', 'strongroom-package');
+  await bundle(join(directory, 'dist'));
+  mkdirSync(join(directory, 'bin'), { recursive: true });
+  for (const file of ['package.json', 'bin/strongroom.js', 'bin/healthcheck.js']) {
+    copyFileSync(join(root, file), join(directory, file));
+  }
+  return join(directory, 'bin', 'strongroom.js');
+}
 
 function isWanted(file: string): boolean {
   return filters.length === 0 || filters.some((filter) => file.startsWith(pathFrom(filter)));
@@ -69,6 +82,7 @@ async function runTests(paths: readonly string[], more: Environment): Promise<nu
         ...compiled,
         ...process.env,
         [sharedUrlVariable]: postgres.url,
+        [programVariable]: program,
         ...more,
       },
       stdio: ['ignore', 'pipe', 'inherit'],

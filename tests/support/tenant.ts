@@ -116,7 +116,10 @@ export async function newTenant(vault: TestVault, type: TenantType = 'test'): Pr
     );
     return (table === 'logs' ? entriesOf(stored as LogBlock[]) : stored) as unknown as Content<T>[];
   };
-  const replace = async (columns: Partial<Row<'tenants'>>) => {
+  const replace = async (
+    columns: Partial<Row<'tenants'>>,
+    due_work: readonly Row<'due_work'>[] = [],
+  ) => {
     const [row] = await rows('tenants');
     if (row === undefined) throw new Error('the tenant has no row');
     const tenant = await vault.running.vault.tenants.find(id);
@@ -125,7 +128,11 @@ export async function newTenant(vault: TestVault, type: TenantType = 'test'): Pr
     const tenants = [proven(tenant, 'tenants', changed)];
     const at = vault.clock.now();
     const entry = systemEntry({ tenant: id, at, entity: 'tenant', id, operation: 'update' });
-    const outcome = await store.commit({ replace: { tenants }, entries: [entry] });
+    const outcome = await store.commit({
+      replace: { tenants },
+      insert: { due_work },
+      entries: [entry],
+    });
     if (outcome.conflict !== undefined) throw new Error(outcome.conflict);
     vault.clock.advance(staleMsMax);
   };
@@ -144,7 +151,10 @@ export async function newTenant(vault: TestVault, type: TenantType = 'test'): Pr
     application,
     holder: (rule) => application({ rules: [{ ...revealEverything, ...rule }] }),
     set: (settings) => replace({ settings: JSON.stringify(settings) }),
-    setQuotas: (quotas) => replace({ quotas: JSON.stringify(quotas) }),
+    setQuotas: (quotas) =>
+      replace({ quotas: JSON.stringify(quotas) }, [
+        { tenant_id: id, work: 'old logs', due_at: vault.clock.now() },
+      ]),
     rows,
     logged: async (entityType = 'token') =>
       (await rows('logs'))

@@ -5,6 +5,7 @@ import { pooledRandom } from '../../src/lib/random.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { attemptsStoredMax, settle } from '../../src/vault/deliveries/settle.ts';
+import { createSettlements } from '../../src/vault/deliveries/settlements.ts';
 import { type Attempt, attemptsOf, deliveryRow } from '../../src/vault/events/delivery-row.ts';
 import { now, tenant } from '../support/changes.ts';
 import { onBothEngines } from '../support/engines.ts';
@@ -29,7 +30,8 @@ test('what is not an attempt is none', () => {
 onBothEngines('the attempts of a delivery', (engine) => {
   test('are settled whatever was written in their place, and the oldest are forgotten', async (t) => {
     const store: Store = await engine.store(t);
-    const tools = { store, clock: { now: () => now }, random: pooledRandom() };
+    const recordDelivery = createSettlements({ store, pause: () => Promise.resolve() });
+    const tools = { recordDelivery, clock: { now: () => now }, random: pooledRandom() };
     const outcome = { status: 200, milliseconds: 1, error: undefined, retryAfter: undefined };
     const settled = async (attempts: string) => {
       const row = { ...delivery, attempts };

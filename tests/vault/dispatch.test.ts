@@ -28,8 +28,9 @@ onBothEngines('one transaction', (engine) => {
     for (let made = 0; made <= eventsMax; made++) await tenant.token({ type: 'token', data: made });
     const keys = await tenants.find(tenant.id);
     assert.ok(keys);
-    const webhooks = createWebhooks({ store, clock, onAltered: assert.fail });
-    const tools = { store, clock, webhooks, newDeliveryId: createTimedUuids(random) };
+    const onAltered = assert.fail;
+    const webhooks = createWebhooks({ store, clock, onAltered });
+    const tools = { store, clock, webhooks, newDeliveryId: createTimedUuids(random), onAltered };
     const first = await dispatch(tools, keys);
     assert.deepEqual([first.events, first.hasMore], [eventsMax, true]);
     assert.equal((await tenant.rows('deliveries')).length, deliveriesMax);

@@ -143,7 +143,10 @@ onBothEngines('stored events', (engine) => {
       waiting.map(({ event_id }) => event_id),
       rows.map(({ event_id }) => event_id),
     );
-    for (const row of waiting) assert.equal(openEvent(keys, row).trace_id, 'trace');
+    for (const key of waiting) {
+      const row = await store.get('events', key);
+      assert.equal(row && openEvent(keys, row).trace_id, 'trace');
+    }
     const [first] = await store.select(undispatchedEvents({ tenant: keys.id, limit: 1 }));
     assert.equal(first?.event_id, rows[0]?.event_id);
   });

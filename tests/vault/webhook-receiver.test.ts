@@ -8,6 +8,7 @@ import { createAttemptSlots } from '../../src/vault/deliveries/attempt-slots.ts'
 import { createNames } from '../../src/vault/deliveries/names.ts';
 import { createRecentEnvelopes } from '../../src/vault/deliveries/prepare.ts';
 import { createReceiver } from '../../src/vault/deliveries/receiver.ts';
+import { createSettlements } from '../../src/vault/deliveries/settlements.ts';
 import { createWebhooks } from '../../src/vault/deliveries/webhooks-of.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { addWebhook, allowing, startReceiver } from '../support/receivers.ts';
@@ -49,11 +50,15 @@ onBothEngines('a webhook', (engine) => {
         allow: new Set([destination.name]),
         authorities: [destination.authority.cert],
       }),
-      signMessage: async ({ event }: { readonly event: string }) => {
-        const text = JSON.stringify({ delivered_at: '', event: { id: event } });
-        return { body: Buffer.from(text), headers: [] };
+      messages: {
+        sign: async ({ event }: { readonly event: string }) => {
+          const text = JSON.stringify({ delivered_at: '', event: { id: event } });
+          return { body: Buffer.from(text), headers: [] };
+        },
+        signAhead: () => undefined,
       },
-      slots: createAttemptSlots(tests),
+      recordDelivery: createSettlements({ store, pause: () => Promise.resolve() }),
+      slots: createAttemptSlots({ allMax: tests, tenantMax: tests }),
       isHeld: () => true,
       onAltered: assert.fail,
       onAttempt: () => undefined,

@@ -49,6 +49,7 @@ export async function checkDatabase(config: Config): Promise<readonly Finding[]>
       warning(`${name} cannot be reached`, 'No failover to it is possible. Repair the standby.'),
     ),
     ...checkDurability(facts),
+    ...checkDistribution(facts),
     ...checkClock(facts.clockMs, config),
     ...(await checkContent(config)),
   ];
@@ -65,6 +66,23 @@ function checkDurability({ unsafe }: EngineFacts): readonly Finding[] {
         : `Set ${name} = on in postgresql.conf, and reload PostgreSQL.`,
     ),
   );
+}
+
+function checkDistribution({ distribution }: EngineFacts): readonly Finding[] {
+  const { ok, warning, problem } = reporter('distribution');
+  if (distribution === undefined) return [];
+  const { version, missing, wrong } = distribution;
+  if (version === undefined) return [ok('all tables lie on one server')];
+  if (wrong.length > 0) {
+    const advice = 'Undo that with undistribute_table(), and run strongroom database distribute.';
+    return [problem(`these tables are distributed in another way: ${wrong.join(', ')}`, advice)];
+  }
+  if (missing.length > 0) {
+    const tables = missing.map(({ table }) => table).join(', ');
+    const advice = 'Run strongroom database distribute, and restart the servers.';
+    return [warning(`Citus ${version} has these tables on one server: ${tables}`, advice)];
+  }
+  return [ok(`Citus ${version} has tables by tenant, and copies of the directories everywhere`)];
 }
 
 /** Expiry goes by the clock: by how far it may be off. */

@@ -4,6 +4,7 @@ import { ConfigError } from '../../config/problems.ts';
 import { type Config, readConfig } from '../../config.ts';
 import { type Command, jsonFlag } from '../terminal/command.ts';
 import { explain } from '../terminal/failure.ts';
+import { checkCode } from './code.ts';
 import { checkDatabase } from './database.ts';
 import { type Finding, reporter } from './finding.ts';
 import { checkCertificate, checkDisk, checkFiles, checkServer } from './machine.ts';
@@ -11,7 +12,8 @@ import { checkCertificate, checkDisk, checkFiles, checkServer } from './machine.
 export const doctorCommand: Command = {
   summary:
     'Check the configuration, the root key, the database, durability, the clock, disk space, file modes and ' +
-    'the address. It changes nothing, also while a server runs. Exit code 1: there is a problem.',
+    'the address, and how code of tenants is kept apart. ' +
+    'It changes nothing, also while a server runs. Exit code 1: there is a problem.',
   flags: { json: jsonFlag },
   examples: ['', '--json'],
   run: async (flags) => {
@@ -41,6 +43,7 @@ async function examine(): Promise<readonly Finding[]> {
     disk: async () => checkDisk(config),
     certificate: async () => checkCertificate(config),
     server: checkServer,
+    code: checkCode,
   };
   const findings: Finding[] = [ok('every variable is known and valid')];
   for (const [name, check] of Object.entries(checks)) {

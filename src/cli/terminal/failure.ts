@@ -10,6 +10,7 @@ const operatorErrors = new Set([
   'DatabaseServerError',
   'DatabaseTlsError',
   'DirectoryLockedError',
+  'DistributionError',
   'DowngradeError',
   'ForeignRootKeyError',
   'NoDatabaseError',

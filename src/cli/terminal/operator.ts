@@ -4,6 +4,7 @@ import { readConfig } from '../../config.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { openVault, type Vault } from '../../open-vault.ts';
 import type { Operator } from '../../rules/caller.ts';
+import { tenantNamed } from '../../store/queries/tenants.ts';
 import { type Ambiguous, tenantMeant } from '../../vault/tenants/handle.ts';
 import { type Flag, type Flags, required, UsageError } from './command.ts';
 
@@ -26,7 +27,7 @@ export const tenantFlag: Flag = {
 /** @throws UsageError when there is no such tenant, or when the text could mean two. */
 export async function operatorOf(vault: Vault, flags: Flags): Promise<Operator> {
   const asked = required(flags, 'tenant');
-  const id = requireOne(tenantMeant(await vault.tenants.all(), asked));
+  const id = requireOne(tenantMeant(await vault.store.select(tenantNamed(asked)), asked));
   const tenant = await vault.tenants.find(id);
   if (!tenant && (await vault.tenants.row(id))) {
     throw new UsageError(

@@ -11,6 +11,7 @@ import type { CodeEngine } from '../../vault/code/engine.ts';
 import type { Enrichments } from '../../vault/enrichments/enrichments.ts';
 import type { PageEnds } from '../../vault/logs/list.ts';
 import type { ProxyFinder } from '../../vault/proxies/find.ts';
+import type { StoredBytes } from '../../vault/reactor-calls/stored-bytes.ts';
 import type { AdmitLog } from '../../vault/reactor-calls/stored-logs.ts';
 import type { TokenReading } from '../../vault/tokens/read.ts';
 import type { OpenRoute, Route } from '../protocol/route.ts';
@@ -48,6 +49,7 @@ export interface RouteTools extends TokenReading {
   readonly code: CodeEngine;
   readonly forward: Forward;
   readonly admitLog: AdmitLog;
+  readonly storedBytes: StoredBytes;
   /** The vault's own, as clients call it, where the operator says it. */
   readonly ownHost: string | undefined;
   /** The operator's own hosts, to which the vault may send. */

@@ -28,18 +28,35 @@ interface Stream {
   readonly head: ChainHead;
 }
 
+/** Tenants whose streams a writer remembers, in some 20 MB. */
+const streamsMaxDefault = 50_000;
+
+export interface LogChainOptions {
+  /** For all tenants, once there are more of them than a writer remembers; without it all are remembered. */
+  readonly newStreamId?: () => string;
+  readonly streamsMax?: number;
+}
+
 /** The heads of one stream per tenant, held by the one writer that owns the stream. */
 export class LogChain {
-  readonly #streamId: string;
+  readonly #newStreamId: (() => string) | undefined;
+  readonly #streamsMax: number;
+  #streamId: string;
   /** Of the tenants that have entries, or whose stream is another. */
   readonly #streams = new Map<TenantId, Stream>();
 
-  constructor(streamId: string) {
+  constructor(
+    streamId: string,
+    { newStreamId, streamsMax = streamsMaxDefault }: LogChainOptions = {},
+  ) {
     this.#streamId = streamId;
+    this.#newStreamId = newStreamId;
+    this.#streamsMax = streamsMax;
   }
 
   /** How the entries of some changes continue the stream; nothing is taken for written before {@link adopt}. */
   continue(changes: readonly Logged[]): Continuation {
+    if (this.#streams.size > this.#streamsMax) this.#beginAnew();
     const provers = new Map<TenantId, Prover>();
     const entriesByTenant = new Map<TenantId, WrittenEntry[]>();
     for (const change of changes) {
@@ -80,6 +97,13 @@ export class LogChain {
     for (const tenant of tenants) {
       this.#streams.set(tenant, { id: streamId, head: seedHead(tenant, streamId) });
     }
+  }
+
+  /** A stream whose end is forgotten cannot go on, so that all tenants get another. */
+  #beginAnew(): void {
+    if (this.#newStreamId === undefined) return;
+    this.#streams.clear();
+    this.#streamId = this.#newStreamId();
   }
 
   #streamOf(tenant: TenantId): Stream {

@@ -22,6 +22,14 @@ const gauges = {
 
 export type GaugeName = keyof typeof gauges;
 
+/** Those with a value for each webhook, by its id. */
+const webhookGauges = {
+  webhook_waiting: 'Deliveries that wait, by webhook, in the whole database',
+  webhook_oldest_seconds: 'How long the oldest delivery of the webhook has waited',
+} as const;
+
+export type WebhookGaugeName = keyof typeof webhookGauges;
+
 export interface Exposition {
   readonly text: string;
   /** Under which the text is to be sent. */
@@ -39,6 +47,11 @@ export interface ProcessMetrics extends Metrics, ThreadMetrics {
   add(more: () => Promise<readonly Counts[]>): void;
   /** Shown from now on where `read` gives a number; it is asked for each exposition. */
   watch(name: GaugeName, read: () => number | undefined | Promise<number | undefined>): void;
+  /** The same by webhook: those that it gives, and no others. */
+  watchEach(
+    name: WebhookGaugeName,
+    read: () => Promise<readonly (readonly [webhook: string, value: number])[]>,
+  ): void;
   /** @param at in milliseconds since 1970. */
   jobSucceeded(job: string, at: number): void;
 }
@@ -69,6 +82,19 @@ export function createMetrics(): ProcessMetrics {
           const value = await read();
           if (value === undefined) this.remove();
           else this.set(value);
+        },
+      });
+    },
+    watchEach: (name, read) => {
+      new Gauge({
+        name: `strongroom_${name}`,
+        help: webhookGauges[name],
+        labelNames: ['webhook'],
+        registers,
+        async collect() {
+          const values = await read();
+          this.reset();
+          for (const [webhook, value] of values) this.set({ webhook }, value);
         },
       });
     },

@@ -116,6 +116,7 @@ export function createThreadMetrics(): ThreadMetrics {
   });
   const proxyLabel = createLabel();
   const reactorLabel = createLabel();
+  const webhookLabel = createLabel();
   const byName = new Map<CounterName, Counter>();
   for (const [name, help] of Object.entries(counters)) {
     byName.set(
@@ -129,7 +130,7 @@ export function createThreadMetrics(): ThreadMetrics {
       durations.observe({ method, route, status }, seconds),
     proxyCall: ({ proxy, status, seconds }) =>
       calls.observe({ proxy: proxyLabel(proxy), status: classOf(status) }, seconds),
-    delivery: ({ webhook, outcome }) => deliveries.inc({ webhook, outcome }),
+    delivery: ({ webhook, outcome }) => deliveries.inc({ webhook: webhookLabel(webhook), outcome }),
     reactorCall: ({ reactor, outcome, seconds }) =>
       runs.observe({ reactor: reactorLabel(reactor), outcome }, seconds),
     group: groupObserver(registers),

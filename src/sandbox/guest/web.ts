@@ -238,28 +238,7 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names 
     timers.delete(timer as number);
   }
 
-  /** The engine's takes no records. */
-  const native = globalThis.URLSearchParams;
-  const URLSearchParams =
-    native === undefined
-      ? undefined
-      : new Proxy(native, {
-          construct(target, [given, ...rest], made) {
-            const isRecord =
-              typeof given === 'object' && given !== null && !(Symbol.iterator in given);
-            return Reflect.construct(target, [isRecord ? textOf(given) : given, ...rest], made);
-          },
-        });
-
-  function textOf(record: object): string {
-    const pairs = Object.entries(record);
-    return pairs
-      .map((pair) => pair.map((one) => encodeURIComponent(String(one))).join('='))
-      .join('&');
-  }
-
   return {
-    ...(URLSearchParams && { URLSearchParams }),
     TextEncoder,
     TextDecoder,
     Headers,

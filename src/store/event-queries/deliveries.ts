@@ -2,32 +2,42 @@
 import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { DeliveryId, EventId, TenantId, WebhookId } from '../../lib/ids.ts';
+import type { Owner } from '../queries/due.ts';
 import { storedId, storedIn, storedTenant } from '../queries/stored.ts';
 import type { Query } from '../store.ts';
 import type { Key, Row } from '../tables.ts';
-
-/** The tenants that have webhooks. */
-export const tenantsWithWebhooks: Query<{ readonly tenant_id: TenantId }> = (db) =>
-  db.selectFrom('webhooks').select('tenant_id').distinct();
 
 /** Whether there is any webhook. */
 export const anyWebhook: Query<{ readonly webhook_id: WebhookId }> = (db) =>
   db.selectFrom('webhooks').select('webhook_id').limit(1);
 
-/** The tenants of events that wait to be dispatched; of tenants that were not asked for before, null. */
-export const tenantsWithEvents: Query<{ readonly tenant_id: TenantId | null }> = (db) =>
+/** The number of a tenant fits: whoever can write to the embedded database may have written another one. */
+const hasTenant = sql<boolean>`tenant_id between -2147483648 and 2147483647`;
+
+/**
+ * A column of integers, with null for those that the vault cannot have written. Otherwise nothing could be read of
+ * any row.
+ */
+function safeInteger<I>(column: string) {
+  const ref = sql.ref(column);
+  return sql<I | null>`case when ${ref} between -9007199254740991 and 9007199254740991 then ${ref} end`;
+}
+
+/** The tenants of events that wait to be dispatched. */
+export const tenantsWithEvents: Query<{ readonly owner: Owner }> = (db) =>
   db
     .selectFrom('events')
-    .select('tenant_id')
+    .select(sql<Owner>`tenant_id`.as('owner'))
     .where(sql<boolean>`sequence is null`)
+    .where(hasTenant)
     .groupBy('tenant_id');
 
 /** A webhook for which something waits, and since when or until when. */
 export interface Waiting {
-  readonly tenant_id: TenantId | null;
+  readonly owner: Owner;
   readonly webhook_id: WebhookId;
-  /** Of the delivery that is due first. */
-  readonly due_at: Instant;
+  /** Of the delivery that is due first; null for one that nothing can be due at. */
+  readonly due_at: Instant | null;
 }
 
 const nextOf = (
@@ -45,7 +55,9 @@ export const webhooksWithWaiting: Query<Waiting> = (db) => ({
       union all
       select ${nextOf('tenant_id')}, ${nextOf('webhook_id')}, ${nextOf('due_at')}
         from w where w.tenant_id is not null)
-    select tenant_id, webhook_id, due_at from w where tenant_id is not null`.compile(db),
+    select tenant_id as owner, webhook_id, ${safeInteger('due_at')} as due_at from w where ${hasTenant}`.compile(
+      db,
+    ),
 });
 
 export interface DueDeliveries {
@@ -57,6 +69,15 @@ export interface DueDeliveries {
   readonly limit: number;
 }
 
+/** A row as it is stored, with null for integers that the vault cannot have written. */
+export type DueDelivery = Row<'deliveries'> | (DeliveryTexts & ImpossibleIntegers);
+type DeliveryTexts = Omit<Row<'deliveries'>, keyof ImpossibleIntegers>;
+interface ImpossibleIntegers {
+  readonly sequence: number | null;
+  readonly created_at: Instant | null;
+  readonly due_at: Instant | null;
+}
+
 /** What is due, those first that were due first. */
 export function dueDeliveries({
   tenant,
@@ -64,11 +85,15 @@ export function dueDeliveries({
   now,
   ordered,
   limit,
-}: DueDeliveries): Query<Row<'deliveries'>> {
+}: DueDeliveries): Query<DueDelivery> {
   return (db) => {
     const due = db
       .selectFrom('deliveries as d')
-      .selectAll()
+      .select(['d.tenant_id', 'd.webhook_id', 'd.delivery_id', 'd.event_id', 'd.type'])
+      .select(['d.entity_id', 'd.state', 'd.attempts'])
+      .select(safeInteger<number>('d.sequence').as('sequence'))
+      .select(safeInteger<Instant>('d.created_at').as('created_at'))
+      .select(safeInteger<Instant>('d.due_at').as('due_at'))
       .where('d.tenant_id', '=', storedTenant(tenant))
       .where('d.webhook_id', '=', storedIn<WebhookId>('deliveries', 'webhook_id', webhook))
       // As a word, not as a parameter, or neither engine knows that its index has them all.
@@ -90,20 +115,22 @@ export interface Backlog {
   readonly oldest: Instant | null;
 }
 
-/** Of all tenants together: deliveries that wait, for their first attempt or for another. */
-export const deliveriesWaiting: Query<Backlog> = (db) =>
+/** Of all tenants, by webhook: deliveries that wait, for their first attempt or for another. */
+export const deliveriesWaiting: Query<Backlog & { readonly webhook_id: WebhookId }> = (db) =>
   db
     .selectFrom('deliveries')
+    .select('webhook_id')
     .select(sql<number>`count(*)`.as('waiting'))
-    .select(sql<Instant | null>`min(created_at)`.as('oldest'))
-    .where(sql<boolean>`state = 'waiting'`);
+    .select(sql<Instant | null>`min(${safeInteger('created_at')})`.as('oldest'))
+    .where(sql<boolean>`state = 'waiting'`)
+    .groupBy(['tenant_id', 'webhook_id']);
 
-/** The same of events that were not dispatched. */
+/** Events that were not dispatched. */
 export const eventsWaiting: Query<Backlog> = (db) =>
   db
     .selectFrom('events')
     .select(sql<number>`count(*)`.as('waiting'))
-    .select(sql<Instant | null>`min(created_at)`.as('oldest'))
+    .select(sql<Instant | null>`min(${safeInteger('created_at')})`.as('oldest'))
     .where(sql<boolean>`sequence is null`);
 
 interface Before<I> {

@@ -5,6 +5,12 @@ import { storedId, storedTenant } from '../queries/stored.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 
+/** Without what it says, and when it happened. */
+export type UndispatchedEvent = Pick<
+  Row<'events'>,
+  'tenant_id' | 'event_id' | 'type' | 'entity_id'
+>;
+
 /** Events without a sequence, in the order of the commits that made them: of one entity, as they happened. */
 export function undispatchedEvents({
   tenant,
@@ -12,20 +18,11 @@ export function undispatchedEvents({
 }: {
   readonly tenant: TenantId;
   readonly limit: number;
-}): Query<Row<'events'>> {
+}): Query<UndispatchedEvent> {
   return (db) =>
     db
       .selectFrom('events')
-      .select([
-        'tenant_id',
-        'event_id',
-        'type',
-        'entity_id',
-        'created_at',
-        'sequence',
-        'proof',
-        'body',
-      ])
+      .select(['tenant_id', 'event_id', 'type', 'entity_id'])
       .where('tenant_id', '=', storedTenant(tenant))
       .where('sequence', 'is', null)
       .orderBy(sql`rowid`)

@@ -1,4 +1,5 @@
 /** Migration 1: tenants, applications, keys, proxies, tokens, stored replies, webhooks and the log. */
+import { due } from './0001-due.ts';
 import { events } from './0001-events.ts';
 import type { ColumnTypes } from './column-types.ts';
 
@@ -254,5 +255,6 @@ export function vault(types: ColumnTypes): string[] {
       signature ${text} not null,
       constraint log_removals_key primary key (tenant_id, stream_id)
     ) ${strict}`,
+    ...due(types),
   ];
 }

@@ -1,5 +1,6 @@
 /** What an engine says about itself: its version, its clock, and the settings on which durability depends. */
 import { DatabaseSync } from 'node:sqlite';
+import { type DistributionFacts, distributionFacts } from '../postgres/distribution.ts';
 import { Servers } from '../postgres/servers.ts';
 import { problemOf } from '../postgres/start.ts';
 import { explainTls } from '../postgres/tls.ts';
@@ -15,6 +16,8 @@ export interface EngineFacts {
   readonly unreachable: readonly string[];
   /** Settings by name, where they have another value than a durable commit needs. */
   readonly unsafe: readonly { readonly name: string; readonly found: string }[];
+  /** How the tables lie on a database of several machines; `undefined` for an engine that has one. */
+  readonly distribution?: DistributionFacts;
 }
 
 /** Anything else acknowledges commits that a crash of the machine can undo or tear. */
@@ -40,6 +43,7 @@ export async function inspectPostgres(url: string): Promise<EngineFacts> {
       text: 'select name, setting from pg_settings where name = any($1) order by name',
       values: [Object.keys(durable)],
     });
+    const distribution = await distributionFacts((text) => session.query({ text }));
     session.end();
     return {
       problem: problemOf(examined),
@@ -49,6 +53,7 @@ export async function inspectPostgres(url: string): Promise<EngineFacts> {
       unsafe: (settings.rows as { name: string; setting: string }[])
         .filter(({ name, setting }) => !durable[name]?.test(setting))
         .map(({ name, setting }) => ({ name, found: setting })),
+      distribution,
     };
   } finally {
     await servers.close();

@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { TenantId } from '../../lib/ids.ts';
 import { chainBlock } from '../../lib/log-chain/block.ts';
 import { LogChain } from '../../lib/log-chain/chain.ts';
-import type { FlatChange, Outcome, RowOperation } from '../change.ts';
+import { columnsOf, type FlatChange, type Outcome, type RowOperation } from '../change.ts';
 import type { StoreOptions } from '../store.ts';
 import { type SqlValue, shapes } from '../tables.ts';
 import { unavailable, uncertain } from '../unavailable.ts';
@@ -30,10 +30,11 @@ const triesMax = 5;
 export function createPostgresCommitter(
   connect: () => Promise<Session>,
   { newStreamId, onCommitted }: StoreOptions,
+  isDistributed: () => Promise<boolean>,
 ): Committer {
   const statementOf = createStatements();
   let session: Session | undefined;
-  let chain = new LogChain(newStreamId());
+  let chain = new LogChain(newStreamId(), { newStreamId });
 
   /** After a broken connection nobody knows whether its last group was committed: start a new stream. */
   async function connected(): Promise<Session> {
@@ -49,7 +50,7 @@ export function createPostgresCommitter(
   function discard(broken: Session): void {
     if (session !== broken) return;
     session = undefined;
-    chain = new LogChain(newStreamId());
+    chain = new LogChain(newStreamId(), { newStreamId });
     broken.cut();
   }
 
@@ -104,7 +105,10 @@ export function createPostgresCommitter(
   return {
     commit: async (changes) => {
       const outcomes = new Map<FlatChange, Outcome | Error>();
-      for (const group of independentGroups(changes)) {
+      const spread = (await isDistributed())
+        ? [...Map.groupBy(changes, tenantOf).values()]
+        : [changes];
+      for (const group of spread.flatMap(independentGroups)) {
         const committed = await commitGroup(group);
         group.forEach((change, index) => {
           const outcome = committed[index];
@@ -121,6 +125,14 @@ export function createPostgresCommitter(
       await open?.close();
     },
   };
+}
+
+/** On a database of several machines a statement stays within one tenant, whose trouble is no other's. */
+function tenantOf({ entries: [entry], operations: [operation] }: FlatChange): SqlValue | undefined {
+  if (entry) return entry.tenant_id;
+  if (operation === undefined) return undefined;
+  const { table, action, values } = operation;
+  return values[columnsOf(table, action).indexOf('tenant_id')];
 }
 
 function tenantsOf(group: readonly FlatChange[]): ReadonlySet<TenantId> {

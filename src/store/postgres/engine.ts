@@ -16,8 +16,9 @@ import {
 import { postgresBuilder } from '../query-builder.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { readRows } from '../stored-form.ts';
-import { unavailable } from '../unavailable.ts';
+import { impossible, unavailable } from '../unavailable.ts';
 import { createPostgresCommitter } from './commit.ts';
+import { isDistributed } from './distribution.ts';
 import { failureOf } from './failure.ts';
 import { Pool } from './pool.ts';
 import { createPostgresReader } from './reader.ts';
@@ -74,7 +75,7 @@ export const parsers = {
 function integerOf(text: string): number {
   const value = Number(text);
   if (Number.isSafeInteger(value)) return value;
-  throw new RangeError('an integer of the database is larger than any that the vault writes');
+  throw impossible(new RangeError('an integer beyond 2^53'));
 }
 
 /** Only a write shows that writes succeed; without its log the vault may release no secret either. */
@@ -147,8 +148,19 @@ function createEngine(
       throw failureOf(error);
     }
   };
+  /** Asked once, so that a server is restarted after its database was distributed. */
+  let spread: Promise<boolean> | undefined;
+  const isSpread = (): Promise<boolean> => {
+    spread ??= isDistributed(async (sql) => ({
+      rows: (await query(sql, [])) as Record<string, unknown>[],
+    })).catch((error: unknown) => {
+      spread = undefined;
+      throw error;
+    });
+    return spread;
+  };
   const committers = Array.from({ length: lanes }, () =>
-    createPostgresCommitter(connecting(findByKey), options),
+    createPostgresCommitter(connecting(findByKey), options, isSpread),
   );
   const commitGroup: CommitGroup = async (changes) => {
     const free = committers.pop();
@@ -166,7 +178,7 @@ function createEngine(
   };
   return {
     engine: 'postgres',
-    get: createPostgresReader(query),
+    get: createPostgresReader(query, isSpread),
     select,
     scan: select,
     commit: (change) => lane.commit(change),

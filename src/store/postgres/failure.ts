@@ -2,13 +2,10 @@
 import pg from 'pg';
 import { VaultError } from '../../lib/errors.ts';
 import type { FlatChange, Precondition } from '../change.ts';
-import { shapes, type Table } from '../tables.ts';
+import { shapes } from '../tables.ts';
 import { unavailable, unstorable } from '../unavailable.ts';
+import { codeOf, divisionByZero, uniqueViolation, violationOf } from './violation.ts';
 
-/** SQLSTATE of the failures that say that a precondition did not hold. */
-const uniqueViolation = '23505';
-/** Raised on purpose by the statement when a row was not in the version its writer had seen. */
-const divisionByZero = '22012';
 /** Lost a lock race against another lane: nothing was done, and a second try is likely to succeed. */
 const lockLost = new Set(['40P01', '40001', '55P03']);
 /** The server is a standby, or its transactions are read-only: nothing was done. */
@@ -26,7 +23,8 @@ export function endsSession({ severity }: pg.DatabaseError): boolean {
 
 /** True for the errors that are a part of life. */
 export function isExpected(error: pg.DatabaseError): boolean {
-  return error.code === uniqueViolation || error.code === divisionByZero || isLockLost(error);
+  const code = codeOf(error);
+  return code === uniqueViolation || code === divisionByZero || isLockLost(error);
 }
 
 export function isReadOnly(error: unknown): boolean {
@@ -51,17 +49,16 @@ export function mayBeOfOne(error: unknown): boolean {
 /** True where another block of the log has the place of one that was to be written: nothing was done. */
 export function isLogTaken(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return false;
-  return error.code === uniqueViolation && error.constraint === 'logs_key';
+  const violation = violationOf(error);
+  return violation?.table === 'logs' && violation.name === 'key';
 }
 
 /** The precondition of the change that did not hold, if that is what the error says. */
 export function conflictOf(error: unknown, change: FlatChange): Precondition | undefined {
   if (!(error instanceof pg.DatabaseError)) return undefined;
-  if (error.code === uniqueViolation && error.table !== undefined) {
-    const table = error.table as Table;
-    return `${table}.${(error.constraint ?? '').slice(table.length + 1)}`;
-  }
-  if (error.code !== divisionByZero) return undefined;
+  const violation = violationOf(error);
+  if (violation) return `${violation.table}.${violation.name}`;
+  if (codeOf(error) !== divisionByZero) return undefined;
   const guarded = change.operations.filter((operation) => operation.action !== 'insert');
   // The statement does not say which row it missed; rows without a version hang on one that has it.
   const missed = guarded.find((operation) => shapes[operation.table].versioned) ?? guarded[0];

@@ -1,4 +1,8 @@
-/** Reads by key on PostgreSQL: those that arrive in one turn of the event loop share one query. */
+/**
+ * Reads by key on PostgreSQL: those that arrive in one turn of the event loop share one query, or, where tenants are
+ * spread over machines, one for each tenant.
+ */
+import { VaultError } from '../../lib/errors.ts';
 import { readRows, storedKey } from '../stored-form.ts';
 import { type Key, kindOf, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
 import { arrayTypes } from './array-types.ts';
@@ -11,24 +15,53 @@ interface PendingRead {
   reject(error: unknown): void;
 }
 
-export function createPostgresReader(query: RunRead) {
+export function createPostgresReader(query: RunRead, isDistributed: () => Promise<boolean>) {
   const waiting = new Map<Table, PendingRead[]>();
 
-  async function fetch(table: Table): Promise<void> {
+  async function fetchWaiting(table: Table): Promise<void> {
     const batch = waiting.get(table) ?? [];
     waiting.delete(table);
+    let isSpread: boolean;
+    try {
+      isSpread = shapes[table].key[0] === 'tenant_id' && (await isDistributed());
+    } catch (error) {
+      for (const pending of batch) pending.reject(error);
+      return;
+    }
+    const batches = isSpread ? Map.groupBy(batch, ({ values }) => values[0]).values() : [batch];
+    await Promise.all(Array.from(batches, (part) => fetchBatch(table, part, isSpread)));
+  }
+
+  async function fetchBatch(
+    table: Table,
+    batch: readonly PendingRead[],
+    isOfTenant: boolean,
+  ): Promise<void> {
     const { key } = shapes[table];
     try {
       const keys = batch.map((pending) => storedKey(table, pending.values));
       const lists = key.map((_, column) => keys.map((values) => values[column]));
-      const found = await query(sqlOf(table), lists, `${table} by key`);
+      const [tenant] = keys[0] ?? [];
+      const found = isOfTenant
+        ? await query(
+            sqlOfTenant(table),
+            [tenant, ...lists.slice(1)],
+            `${table} of a tenant by key`,
+          )
+        : await query(sqlOf(table), lists, `${table} by key`);
       const rows = readRows(found as Record<string, SqlValue>[]);
       const byKey = new Map(
         rows.map((row) => [JSON.stringify(key.map((column) => row[column])), row]),
       );
       for (const pending of batch) pending.resolve(byKey.get(JSON.stringify(pending.values)));
     } catch (error) {
-      for (const pending of batch) pending.reject(error);
+      // A row that nobody can read fails for those alone who ask for it.
+      const isOfOneRow = error instanceof VaultError && error.code === 'integrity';
+      if (isOfOneRow && batch.length > 1) {
+        await Promise.all(batch.map((pending) => fetchBatch(table, [pending], isOfTenant)));
+      } else {
+        for (const pending of batch) pending.reject(error);
+      }
     }
   }
 
@@ -43,7 +76,7 @@ export function createPostgresReader(query: RunRead) {
         batch.push(pending);
       } else {
         waiting.set(table, [pending]);
-        setImmediate(() => void fetch(table));
+        setImmediate(() => void fetchWaiting(table));
       }
     });
 }
@@ -56,4 +89,16 @@ function sqlOf(table: Table): string {
   // time it would rather read all of it. "offset 0" keeps it from turning this into a join.
   return `select t.* from (select distinct * from unnest(${lists.join(', ')}) as k (${key.join(', ')})) k
     cross join lateral (select * from ${table} r where ${same.join(' and ')} offset 0) t`;
+}
+
+/** The tenant is a constant, by which the query goes to one machine. */
+function sqlOfTenant(table: Table): string {
+  const [, ...others] = shapes[table].key;
+  const own = `select * from ${table} r where r.tenant_id = $1`;
+  if (others.length === 0) return own;
+  const lists = others.map(
+    (column, index) => `$${index + 2}::${arrayTypes[kindOf(table, column)]}`,
+  );
+  const columns = others.map((column) => `r.${column}`).join(', ');
+  return `${own} and (${columns}) in (select * from unnest(${lists.join(', ')}))`;
 }

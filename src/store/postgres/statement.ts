@@ -88,7 +88,7 @@ export function createStatements() {
         shapes.logs.columns.map((column) => row[column] ?? null),
       );
     }
-    const names = [...rowsByPart.keys()].sort();
+    const names = [...rowsByPart.keys()].sort(byAction);
     const { name, text, parts } = shapeOf(names);
     const values = parts.flatMap((part, index) => {
       const rows = rowsByPart.get(names[index] ?? '') ?? [];
@@ -97,6 +97,15 @@ export function createStatements() {
     });
     return { ...(name !== undefined && { name }), text, values };
   };
+}
+
+const actionsInOrder: readonly string[] = ['clear', 'remove', 'replace', 'amend', 'insert'];
+
+/** A database of several machines does the parts one after the other: what makes room comes first. */
+function byAction(one: string, other: string): number {
+  const [a = '', b = ''] = [one, other].map((name) => name.slice(0, name.indexOf(' ')));
+  const order = actionsInOrder.indexOf(a) - actionsInOrder.indexOf(b);
+  return order === 0 ? Number(one > other) - Number(one < other) : order;
 }
 
 function newShape(names: readonly string[]): Shape {

@@ -1,4 +1,5 @@
 /** Queries about reactors and calls of them. */
+import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { ReactorId, ReactorRunId, TenantId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
@@ -99,6 +100,17 @@ export function runPage({
       eb(refTuple('created_at', 'run_id'), '<', tuple(...after)),
     );
   };
+}
+
+/** Of all that is sealed of a tenant's calls. Reads all of its rows. */
+export function storedRunBytes(
+  tenant: TenantId,
+): Query<{ readonly bytes: number | string | null }> {
+  return (db) =>
+    db
+      .selectFrom('reactor_runs')
+      .where('tenant_id', '=', tenant)
+      .select(sql<number | string | null>`sum(octet_length(body))`.as('bytes'));
 }
 
 /** Of a tenant, those that have not ended. */

@@ -17,9 +17,16 @@ import { storedIn } from './stored.ts';
 
 /**
  * The log and what proves it outlive their tenant, whose own row says that it is deleted. Keys of the vault are
- * no tenant's.
+ * no tenant's, and what is due of a tenant goes last, because its removal is a part of it.
  */
-const kept: readonly Table[] = ['tenants', 'logs', 'checkpoints', 'log_removals', 'vault_keys'];
+const kept: readonly Table[] = [
+  'tenants',
+  'logs',
+  'checkpoints',
+  'log_removals',
+  'vault_keys',
+  'due_work',
+];
 
 export const purgedTables: readonly Table[] = (Object.keys(shapes) as Table[]).filter(
   (table) => !kept.includes(table),

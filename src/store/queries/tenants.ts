@@ -31,9 +31,13 @@ export const anyProductionTenant: Query<TenantKey> = (db) =>
     .where('deleted_at', 'is', null)
     .limit(1);
 
-/** The tenants whose rows the purge job removes. */
-export const deletedTenants: Query<Row<'tenants'>> = (db) =>
-  db.selectFrom('tenants').selectAll().where('deleted_at', 'is not', null);
+/** Some tenants, deleted or not, in the order of ids. */
+export function tenantsAfter(after: TenantId | undefined, limit: number): Query<Row<'tenants'>> {
+  return (db) => {
+    const select = db.selectFrom('tenants').selectAll().orderBy('tenant_id').limit(limit);
+    return after === undefined ? select : select.where('tenant_id', '>', after);
+  };
+}
 
 export function tenantWithId(tenant: TenantId): Query<Row<'tenants'>> {
   return (db) => db.selectFrom('tenants').selectAll().where('tenant_id', '=', tenant);

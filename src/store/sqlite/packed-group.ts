@@ -52,7 +52,7 @@ export function packGroup({ changes, notes, provers, giveUpAt }: WireGroup): Pac
   return {
     counts: changes.flatMap(({ operations, entries }) => [operations.length, entries.length]),
     operations: packOperations(changes.flatMap(({ operations }) => operations)),
-    entries: packEntries([...changes.flatMap(({ entries }) => entries), ...notes]),
+    entries: packEntries(changes.flatMap(({ entries }) => entries).concat(notes)),
     provers,
     giveUpAt,
   };
@@ -65,12 +65,9 @@ export function unpackGroup({ counts, provers, giveUpAt, ...packed }: PackedGrou
   let noted = 0;
   for (let at = 0; at < counts.length; at += 2) {
     const [operationCount = 0, entryCount = 0] = [counts[at], counts[at + 1]];
-    const operations = Array.from({ length: operationCount }, takeOperation);
-    changes.push({
-      operations,
-      entries: entries.slice(noted, noted + entryCount),
-      provers: [],
-    });
+    const operations: RowOperation[] = [];
+    while (operations.length < operationCount) operations.push(takeOperation());
+    changes.push({ operations, entries: entries.slice(noted, noted + entryCount), provers: [] });
     noted += entryCount;
   }
   return { changes, notes: entries.slice(noted), provers, giveUpAt };
@@ -82,8 +79,9 @@ function packOperations(operations: readonly RowOperation[]): PackedOperations {
   for (const { table, action, values: own } of operations) {
     values.push(table, action);
     for (const value of own) {
-      if (value instanceof Uint8Array) parts.push(value);
-      values.push(value instanceof Uint8Array ? undefined : value);
+      const isBytes = value instanceof Uint8Array;
+      if (isBytes) parts.push(value);
+      values.push(isBytes ? undefined : value);
     }
   }
   return { values, bytes: joined(parts), lengths: parts.map(({ byteLength }) => byteLength) };
@@ -104,8 +102,7 @@ function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
 function operationsIn({ values, bytes, lengths }: PackedOperations): () => RowOperation {
   let [at, byteAt, part] = [0, 0, 0];
 
-  function unpacked(packed: SqlValue | undefined): SqlValue {
-    if (packed !== undefined) return packed;
+  function takeBytes(): Uint8Array {
     const from = byteAt;
     byteAt += lengths[part++] ?? 0;
     return bytes.subarray(from, byteAt);
@@ -114,9 +111,12 @@ function operationsIn({ values, bytes, lengths }: PackedOperations): () => RowOp
   return () => {
     const table = values[at] as Table;
     const action = values[at + 1] as RowOperation['action'];
-    const from = at + 2;
-    at = from + columnsOf(table, action).length;
-    return { table, action, values: values.slice(from, at).map(unpacked) };
+    const end = at + 2 + columnsOf(table, action).length;
+    const own = values
+      .slice(at + 2, end)
+      .map((value) => (value === undefined ? takeBytes() : value));
+    at = end;
+    return { table, action, values: own };
   };
 }
 

@@ -1,5 +1,6 @@
 /** Reads that go through many rows, on a thread of their own: the requests of others do not wait for them. */
 import { Worker } from 'node:worker_threads';
+import { entryPointUrl } from '../../lib/installation/entry-points.ts';
 import type { SqlValue } from '../tables.ts';
 import { overloaded, unavailable } from '../unavailable.ts';
 
@@ -24,8 +25,6 @@ interface PendingScan {
   reject(error: Error): void;
 }
 
-const threadFile = new URL(`./scan-thread${import.meta.url.slice(-3)}`, import.meta.url);
-
 /** Scans that wait for the one before them; what comes on top of them is refused at once. */
 export const scansWaitingMax = 1_000;
 
@@ -36,7 +35,7 @@ export function createScanner(dataDir: string): Scanner {
   let closed = false;
 
   function start(): Worker {
-    const worker = new Worker(threadFile, { workerData: dataDir });
+    const worker = new Worker(entryPointUrl('store/sqlite/scan-thread'), { workerData: dataDir });
     worker.unref();
     worker.on('message', (reply: ScanReply) => {
       const next = waiting.shift();

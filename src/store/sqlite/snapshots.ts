@@ -1,6 +1,6 @@
 /** Reads that share a snapshot of the embedded database: to take one costs as much as to look up a row. */
 import type { DatabaseSync } from 'node:sqlite';
-import { unavailable } from '../unavailable.ts';
+import { impossible, unavailable } from '../unavailable.ts';
 
 export interface Snapshots {
   /**
@@ -43,6 +43,10 @@ export function createSnapshots(reader: DatabaseSync, commits: () => number): Sn
         enter();
         return run();
       } catch (error) {
+        // Of an integer beyond 2^53, whose value the message has.
+        if (error instanceof Error && 'code' in error && error.code === 'ERR_OUT_OF_RANGE') {
+          throw impossible(error);
+        }
         throw unavailable(error instanceof Error ? error.message : 'read failed');
       }
     },

@@ -1,6 +1,7 @@
 /** This side of the writer thread: its start, the ways to it, and its restart should it ever die. */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { Epochs } from '../../lib/epochs.ts';
+import { entryPointUrl } from '../../lib/installation/entry-points.ts';
 import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
 import { unavailable, uncertain } from '../unavailable.ts';
 import { type WireOutcome, type WriterLine, writerLine } from './wire.ts';
@@ -104,8 +105,6 @@ interface PendingRequest {
   reject(error: Error): void;
 }
 
-const threadFile = new URL(`./writer${import.meta.url.slice(-3)}`, import.meta.url);
-
 function startThread(
   { dataDir, newStreamId, epochs, onCommitted }: StartOptions,
   onEnd: () => void,
@@ -116,7 +115,7 @@ function startThread(
     returnsEntries: onCommitted !== undefined,
     epochs: epochs.memory,
   };
-  const worker = new Worker(threadFile, { name: 'writer', workerData });
+  const worker = new Worker(entryPointUrl('store/sqlite/writer'), { name: 'writer', workerData });
   const waiting: PendingRequest[] = [];
   const port = () => {
     const { port1, port2 } = new MessageChannel();

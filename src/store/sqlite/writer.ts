@@ -97,7 +97,7 @@ function createCommitter(
   const statementOf = createStatements(database);
   const insertLog = statementOf({ table: 'logs', action: 'insert', values: [] });
   const logColumns = shapes.logs.columns;
-  const chain = new LogChain(streamId);
+  const chain = new LogChain(streamId, { newStreamId });
 
   function apply(change: FlatChange): void {
     for (const operation of change.operations) {

@@ -3,12 +3,8 @@ import { type Clock, type Instant, second } from '../../lib/clock.ts';
 import type { TenantId, WebhookId } from '../../lib/ids.ts';
 import { createGrowingPause } from '../../lib/pauses.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
-import {
-  tenantsWithEvents,
-  tenantsWithWebhooks,
-  webhooksWithWaiting,
-} from '../../store/event-queries/deliveries.ts';
-import { storedTenant } from '../../store/queries/stored.ts';
+import { tenantsWithEvents, webhooksWithWaiting } from '../../store/event-queries/deliveries.ts';
+import { idsOf } from '../../store/queries/due-tenants.ts';
 import type { Store } from '../../store/store.ts';
 import { type DispatchTools, dispatch } from './dispatch.ts';
 import type { Leases } from './leases.ts';
@@ -100,15 +96,12 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
     }
   }
 
-  /** Database rows name a tenant by a number, which is known once it was asked for. */
-  async function learnTenants(): Promise<void> {
-    for (const { tenant_id } of await store.select(tenantsWithWebhooks)) storedTenant(tenant_id);
-  }
-
   async function lookForEvents(): Promise<void> {
     hasMoreEvents = false;
     const found = await store.select(tenantsWithEvents);
-    await Promise.all(found.flatMap(({ tenant_id: id }) => (id ? [serve(id, dispatchSome)] : [])));
+    const owners = found.map(({ owner }) => owner);
+    const ids = await idsOf(store, owners);
+    await Promise.all(ids.flatMap((id) => (id ? [serve(id, dispatchSome)] : [])));
   }
 
   /** What is due again, what callers asked to be sent again, and what a server left that is gone. */
@@ -119,10 +112,13 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
     const now = clock.now();
     const waiting = await store.select(webhooksWithWaiting);
     const due = new Map<TenantId, WebhookId[]>();
-    for (const { tenant_id, webhook_id, due_at } of waiting) {
-      if (tenant_id === null) continue;
-      if (due_at > now) receiverTools.onRetry(due_at);
-      else due.set(tenant_id, [...(due.get(tenant_id) ?? []), webhook_id]);
+    const owners = waiting.map(({ owner }) => owner);
+    const ids = await idsOf(store, owners);
+    for (const [at, { webhook_id, due_at }] of waiting.entries()) {
+      const id = ids[at];
+      if (id === undefined) continue;
+      if (due_at !== null && due_at > now) receiverTools.onRetry(due_at);
+      else due.set(id, [...(due.get(id) ?? []), webhook_id]);
     }
     await Promise.all(
       [...due].map(([id, webhooks]) =>
@@ -135,7 +131,7 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
 
   async function renewLeases(): Promise<void> {
     const busy = new Set([...receivers.values()].map(({ tenant }) => tenant));
-    for (const tenant of busy) await leases.hold(tenant);
+    for (const tenant of busy) await leases.hold(tenant).catch(onFailure);
   }
 
   function isLookDue(): boolean {
@@ -146,7 +142,6 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
 
   async function look(): Promise<void> {
     if (isLookDue()) {
-      await learnTenants();
       await renewLeases();
       await lookForDeliveries();
     }

@@ -1,11 +1,15 @@
 /** Dispatching: an event gets its place among those of its entity, and a delivery to each webhook that wants it. */
 import type { Clock, Instant } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
 import type { DeliveryId, WebhookId } from '../../lib/ids.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Amendment } from '../../store/amendments.ts';
-import { undispatchedEvents } from '../../store/event-queries/events.ts';
+import {
+  type UndispatchedEvent as Event,
+  undispatchedEvents,
+} from '../../store/event-queries/events.ts';
 import type { Store } from '../../store/store.ts';
-import type { Row } from '../../store/tables.ts';
+import type { Key, Row } from '../../store/tables.ts';
 import { deliveryRow } from '../events/delivery-row.ts';
 import { sequenceProof } from '../events/event-row.ts';
 import { eventTypes, parseEventType } from '../events/types.ts';
@@ -13,6 +17,9 @@ import type { Webhooks } from './webhooks-of.ts';
 
 /** Events that are dispatched in one transaction. */
 const dispatchMax = 500;
+
+/** Far more events than an entity can have. */
+const sequenceMax = 2 ** 52;
 
 /** Deliveries that are made in one transaction, unless a single event has more: other commits wait for it. */
 export const deliveriesMax = 2_000;
@@ -22,6 +29,8 @@ export interface DispatchTools {
   readonly clock: Clock;
   readonly webhooks: Webhooks;
   readonly newDeliveryId: (at: Instant) => DeliveryId;
+  /** Each time that a row is met which was altered outside the vault. */
+  readonly onAltered: () => void;
 }
 
 export interface Dispatched {
@@ -37,7 +46,7 @@ export interface Dispatched {
  * none. An event follows whatever was known when it came about, so sequences are given in that order.
  */
 export async function dispatch(
-  { store, clock, webhooks: { now: webhooksNow }, newDeliveryId }: DispatchTools,
+  { store, clock, webhooks: { now: webhooksNow }, newDeliveryId, onAltered }: DispatchTools,
   tenant: Tenant,
 ): Promise<Dispatched> {
   const found = await store.select(undispatchedEvents({ tenant: tenant.id, limit: dispatchMax }));
@@ -47,7 +56,7 @@ export async function dispatch(
   const eventsMax = Math.max(1, Math.floor(deliveriesMax / Math.max(1, webhooks.length)));
   const events = found.slice(0, eventsMax);
   const now = clock.now();
-  const sequences = await openSequences(store, events);
+  const sequences = await openSequences({ store, onAltered }, { events, now });
   const deliveries: Row<'deliveries'>[] = [];
   const numbered = events.map((event) => {
     const sequence = sequences.next(event);
@@ -64,6 +73,7 @@ export async function dispatch(
   const { conflict } = await store.record({
     insert: { deliveries, event_sequences: sequences.inserted() },
     amend: { events: numbered, event_sequences: sequences.amended() },
+    remove: { event_sequences: sequences.removed() },
   });
   if (conflict !== undefined) return nothing;
   return {
@@ -75,22 +85,31 @@ export async function dispatch(
 
 const nothing: Dispatched = { events: 0, hasMore: false, webhooks: new Set() };
 
-type Event = Row<'events'>;
 type Sequence = Row<'event_sequences'>;
 
 interface Sequences {
   next(event: Event): number;
   inserted(): readonly Sequence[];
   amended(): readonly Amendment<'event_sequences'>[];
+  /** Those that cannot be read, whose entities are numbered anew. */
+  removed(): readonly Key<'event_sequences'>[];
 }
 
 /** As they are stored for the entities of the events, and as they will be. */
-async function openSequences(store: Store, events: readonly Event[]): Promise<Sequences> {
+async function openSequences(
+  { store, onAltered }: Pick<DispatchTools, 'store' | 'onAltered'>,
+  { events, now }: { readonly events: readonly Event[]; readonly now: Instant },
+): Promise<Sequences> {
   const keys = new Map(events.map((event) => [textOf(event), keyOf(event)]));
   const stored = new Map<string, Sequence | undefined>();
+  const removed: Key<'event_sequences'>[] = [];
   await Promise.all(
     [...keys].map(async ([text, key]) => {
-      stored.set(text, await store.get('event_sequences', key));
+      const row = await readSequence(store, key);
+      if (row === 'altered') {
+        removed.push(key);
+        onAltered();
+      } else stored.set(text, row);
     }),
   );
   const latest = new Map<string, Sequence>();
@@ -99,9 +118,10 @@ async function openSequences(store: Store, events: readonly Event[]): Promise<Se
       const text = textOf(event);
       const last = ((latest.get(text) ?? stored.get(text))?.last ?? 0) + 1;
       const ends = typeOf(event)?.ends === true;
-      latest.set(text, { ...keyOf(event), last, ended_at: ends ? event.created_at : null });
+      latest.set(text, { ...keyOf(event), last, ended_at: ends ? now : null });
       return last;
     },
+    removed: () => removed,
     inserted: () => [...latest].flatMap(([text, row]) => (stored.get(text) ? [] : [row])),
     amended: () =>
       [...latest].flatMap(([text, row]) => {
@@ -109,6 +129,20 @@ async function openSequences(store: Store, events: readonly Event[]): Promise<Se
         return before ? [{ ...row, was_last: before.last }] : [];
       }),
   };
+}
+
+/** One that no number can follow was altered as well. */
+async function readSequence(
+  store: Store,
+  key: Key<'event_sequences'>,
+): Promise<Sequence | 'altered' | undefined> {
+  try {
+    const row = await store.get('event_sequences', key);
+    return row && row.last > sequenceMax ? 'altered' : row;
+  } catch (error) {
+    if (error instanceof VaultError && error.code === 'integrity') return 'altered';
+    throw error;
+  }
 }
 
 function keyOf(event: Event): Pick<Sequence, 'tenant_id' | 'entity' | 'entity_id'> {

@@ -1,5 +1,6 @@
 /** Leases: of several servers on one database, one at a time delivers the events of a tenant. */
 import { type Clock, type Instant, instantAfter, second } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -15,6 +16,9 @@ const renewalMs = 12 * second;
 
 const name = 'deliveries';
 
+/** Leases that are remembered whether they have ended or not. */
+const leasesKept = 1_000;
+
 export interface Leases {
   /** Whether the tenant's events are this server's to deliver, for some seconds at least. */
   hold(tenant: TenantId): Promise<boolean>;
@@ -29,10 +33,20 @@ export interface LeaseTools {
   readonly clock: Clock;
   /** Of this server, and of no other. */
   readonly holder: string;
+  /** Each time that a lease is met which was altered outside the vault. */
+  readonly onAltered: () => void;
 }
 
-export function createLeases({ store, clock, holder }: LeaseTools): Leases {
+export function createLeases({ store, clock, holder, onAltered }: LeaseTools): Leases {
   const own = new Map<TenantId, Row<'leases'>>();
+  let roomy = leasesKept;
+
+  /** Of tenants that had events once: what is over is forgotten each time that twice as many are known. */
+  function forgetEnded(now: Instant): void {
+    if (own.size < roomy) return;
+    for (const [tenant, { until }] of own) if (until <= now) own.delete(tenant);
+    roomy = Math.max(leasesKept, 2 * own.size);
+  }
 
   /** False when somebody else was faster. */
   async function write(row: Row<'leases'>, before: Row<'leases'> | undefined): Promise<boolean> {
@@ -47,15 +61,39 @@ export function createLeases({ store, clock, holder }: LeaseTools): Leases {
     );
     if (outcome.conflict !== undefined) return false;
     own.set(row.tenant_id, row);
+    forgetEnded(clock.now());
+    return true;
+  }
+
+  async function read(tenant_id: TenantId): Promise<Row<'leases'> | 'altered' | undefined> {
+    try {
+      return await store.get('leases', { tenant_id, name });
+    } catch (error) {
+      if (error instanceof VaultError && error.code === 'integrity') return 'altered';
+      throw error;
+    }
+  }
+
+  /** No server can have taken what nobody can read. */
+  async function replace(row: Row<'leases'>): Promise<boolean> {
+    onAltered();
+    const { conflict } = await store.record({
+      remove: { leases: [row] },
+      insert: { leases: [row] },
+    });
+    if (conflict !== undefined) return false;
+    own.set(row.tenant_id, row);
     return true;
   }
 
   async function take(tenant_id: TenantId, now: Instant): Promise<boolean> {
-    const before = await store.get('leases', { tenant_id, name });
+    const before = await read(tenant_id);
+    const until = instantAfter(now, leaseMs);
+    if (before === 'altered') return replace({ tenant_id, name, holder, until });
     const left = before ? before.until - now : 0;
     const isOfAnother = before !== undefined && before.holder !== holder;
     if (isOfAnother && left > 0 && left <= leaseMsMax) return false;
-    return write({ tenant_id, name, holder, until: instantAfter(now, leaseMs) }, before);
+    return write({ tenant_id, name, holder, until }, before);
   }
 
   return {

@@ -28,8 +28,15 @@ export interface Signing {
   readonly version: string;
 }
 
-/** For one attempt: a later one says another time. */
-export type SignMessage = (unsigned: Unsigned) => Promise<Message>;
+export interface Messages {
+  /** For one attempt: a later one says another time. */
+  sign(unsigned: Unsigned): Promise<Message>;
+  /** Begins a signature that is asked for soon, unless many were begun already. */
+  signAhead(unsigned: Pick<Unsigned, 'event' | 'envelope'>): void;
+}
+
+/** Signatures that are made before anybody waits for them. Those that somebody waits for queue behind them. */
+export const signedAheadMax = 16;
 
 /** A signature costs half a millisecond of a processor, so webhooks that get an event at one time share it. */
 const sharedMs = second;
@@ -41,14 +48,16 @@ interface Shared {
   readonly signature: Promise<string>;
 }
 
-export function createMessages({ key, clock, headerPrefixes, version }: Signing): SignMessage {
+export function createMessages({ key, clock, headerPrefixes, version }: Signing): Messages {
   const recent = new ExpiringMap<EventId, Shared>({
     clock,
     ageMsMax: sharedMs,
     entriesMax: sharedMax,
   });
 
-  function sign(event: EventId, envelope: JsonObject): Shared {
+  let ahead = 0;
+
+  function begin(event: EventId, envelope: JsonObject): Shared {
     const at = clock.now();
     const delivered_at = new Date(at).toISOString();
     const body = Buffer.from(sortedJson({ delivered_at, event: envelope }));
@@ -58,8 +67,8 @@ export function createMessages({ key, clock, headerPrefixes, version }: Signing)
     return shared;
   }
 
-  return async ({ event, envelope, secrets }) => {
-    const { at, body, signature } = recent.get(event) ?? sign(event, envelope);
+  async function sign({ event, envelope, secrets }: Unsigned): Promise<Message> {
+    const { at, body, signature } = recent.get(event) ?? begin(event, envelope);
     const timestamp = Math.floor(at / second);
     const vaultSignature = await signature;
     return {
@@ -76,5 +85,18 @@ export function createMessages({ key, clock, headerPrefixes, version }: Signing)
         ...['webhook-signature', standardSignatures(secrets, { id: event, timestamp, body })],
       ],
     };
+  }
+
+  return {
+    sign,
+    signAhead: ({ event, envelope }) => {
+      if (ahead >= signedAheadMax || recent.get(event)) return;
+      ahead++;
+      const done = () => {
+        ahead--;
+      };
+      // Whoever then asks for the message gets the error as well.
+      begin(event, envelope).signature.then(done, done);
+    },
   };
 }

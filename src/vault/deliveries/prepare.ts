@@ -37,16 +37,28 @@ export function createRecentEnvelopes(clock: Clock): RecentEnvelopes {
   return new ExpiringMap({ clock, ageMsMax: openedMsMax, entriesMax: openedMax });
 }
 
-export async function prepare(
-  { store, withNames, onAltered, recent }: PrepareTools,
-  tenant: Tenant,
-  { tenant_id, event_id }: Row<'deliveries'>,
-): Promise<Prepared> {
+type EventKey = Pick<Row<'deliveries'>, 'tenant_id' | 'event_id'>;
+
+/** As far as it is remembered. */
+export function preparedBefore(
+  { recent }: Pick<PrepareTools, 'recent'>,
+  { tenant_id, event_id }: EventKey,
+): JsonObject | undefined {
   const known = recent.get(event_id);
-  if (known?.['tenant_id'] === tenant_id) return { envelope: known };
-  const event = await store.get('events', { tenant_id, event_id });
-  if (event === undefined) return { envelope: undefined, flaw: 'removed' };
+  return known?.['tenant_id'] === tenant_id ? known : undefined;
+}
+
+export async function prepare(
+  tools: PrepareTools,
+  tenant: Tenant,
+  { tenant_id, event_id }: EventKey,
+): Promise<Prepared> {
+  const { store, withNames, onAltered, recent } = tools;
+  const known = preparedBefore(tools, { tenant_id, event_id });
+  if (known) return { envelope: known };
   try {
+    const event = await store.get('events', { tenant_id, event_id });
+    if (event === undefined) return { envelope: undefined, flaw: 'removed' };
     const envelope = await withNames(tenant, (nameOf) => envelopeOf(tenant, event, nameOf));
     recent.set(event_id, envelope);
     return { envelope };

@@ -7,10 +7,11 @@ import { dueDeliveries } from '../../store/event-queries/deliveries.ts';
 import type { Row } from '../../store/tables.ts';
 import { attempt, type Outcome } from './attempt.ts';
 import type { AttemptSlots } from './attempt-slots.ts';
+import { condemn, isWhole } from './condemn.ts';
 import { type DisableTools, disable, failingMsMax } from './disable.ts';
 import { createHealth } from './health.ts';
-import type { SignMessage } from './message.ts';
-import { type Flaw, type PrepareTools, prepare } from './prepare.ts';
+import type { Messages } from './message.ts';
+import { type Flaw, type PrepareTools, prepare, preparedBefore } from './prepare.ts';
 import { type SettleTools, settle } from './settle.ts';
 import type { Webhook, Webhooks } from './webhooks-of.ts';
 
@@ -25,8 +26,8 @@ export interface ReceiverTools extends PrepareTools, SettleTools, DisableTools {
   readonly tenants: Tenants;
   readonly webhooks: Webhooks;
   readonly forward: Forward;
-  readonly signMessage: SignMessage;
-  /** Bounds what all webhooks have under way together. */
+  readonly messages: Messages;
+  /** Bounds what all webhooks have under way together, and those of one tenant. */
   readonly slots: AttemptSlots;
   /** Whether the tenant is still this server's. */
   readonly isHeld: (tenant: TenantId) => boolean;
@@ -103,7 +104,13 @@ export function createReceiver(
     const due = await (ordered ? tools.store.scan(query) : tools.store.select(query));
     if (due.length === limit) mayHaveMore = true;
     const passedOver = [loaded, stuck, overMeanwhile];
-    const fresh = due.filter(({ delivery_id: id }) => !passedOver.some((ids) => ids.has(id)));
+    await condemn(
+      tools,
+      due.filter((row) => !isWhole(row)),
+    );
+    const fresh = due
+      .filter(isWhole)
+      .filter(({ delivery_id: id }) => !passedOver.some((ids) => ids.has(id)));
     for (const { delivery_id } of fresh) loaded.add(delivery_id);
     // Together, and only so that they are remembered: what they say is large, and one that fails fails alone.
     await Promise.allSettled(fresh.map((row) => prepare(tools, tenant, row)));
@@ -148,13 +155,21 @@ export function createReceiver(
   function pump(): void {
     if (isStopped) drop();
     while (ready.length > 0 && underWay < (health.isFailing ? 1 : attemptsMax)) {
-      if (!tools.slots.take(pump)) return;
+      if (!tools.slots.take(tenantId, pump)) return;
       const next = ready.shift();
       underWay++;
       if (next) void deliver(next);
+      const soon = health.isFailing ? undefined : ready[attemptsMax - 1];
+      if (soon) signAhead(soon);
     }
     if (mayHaveMore && hasRoom()) void refill();
     rest();
+  }
+
+  /** So that the attempts under way, of which there are few, are requests alone. */
+  function signAhead({ tenant_id, event_id: event }: Row<'deliveries'>): void {
+    const envelope = preparedBefore(tools, { tenant_id, event_id: event });
+    if (envelope) tools.messages.signAhead({ event, envelope });
   }
 
   /** The next attempt need not wait until this one is settled. */
@@ -166,7 +181,7 @@ export function createReceiver(
       if (found && tools.isHeld(tenantId)) outcome = await tryOnce(delivery, found);
     } finally {
       underWay--;
-      tools.slots.free();
+      tools.slots.free(tenantId);
       pump();
     }
     if (found && outcome && outcome.error !== 'aborted') await conclude(delivery, outcome, found);
@@ -193,7 +208,7 @@ export function createReceiver(
     if (envelope === undefined) return { ...nothingSent, error: flaw, flaw };
     const now = tools.clock.now();
     const { url, secrets } = webhook.body.reveal();
-    const message = await tools.signMessage({
+    const message = await tools.messages.sign({
       event: delivery.event_id,
       envelope,
       secrets: secrets.filter(({ ends_at }) => (ends_at ?? now + 1) > now).map(({ text }) => text),

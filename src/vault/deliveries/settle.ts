@@ -1,11 +1,11 @@
 /** What comes of an attempt: the delivery is over, or due again, and the webhook may have to be disabled. */
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { type Random, randomBelow } from '../../lib/random.ts';
-import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { type Attempt, attemptsOf } from '../events/delivery-row.ts';
 import type { Outcome } from './attempt.ts';
 import { nextAttemptAt, retryAfterMsOf } from './schedule.ts';
+import type { RecordDelivery } from './settlements.ts';
 
 export interface Settled {
   readonly state: Row<'deliveries'>['state'];
@@ -14,7 +14,7 @@ export interface Settled {
 }
 
 export interface SettleTools {
-  readonly store: Store;
+  readonly recordDelivery: RecordDelivery;
   readonly clock: Clock;
   readonly random: Random;
 }
@@ -26,11 +26,11 @@ export const attemptsStoredMax = 30;
 const steps = 1_000;
 
 /**
- * Records an attempt. Committed together with whatever else is committed at this moment.
+ * Records an attempt.
  * @param hopeless no other attempt can succeed.
  */
 export async function settle(
-  { store, clock, random }: SettleTools,
+  { recordDelivery, clock, random }: SettleTools,
   delivery: Row<'deliveries'>,
   outcome: Outcome & { readonly hopeless?: boolean },
 ): Promise<Settled> {
@@ -43,19 +43,12 @@ export async function settle(
     random: randomBelow(random, steps) / steps,
   });
   const { tenant_id, webhook_id, delivery_id, due_at } = delivery;
-  // A conflict says that the delivery is gone, or was settled by another server: then that is what counts.
-  await store.record({
-    amend: {
-      deliveries: [
-        {
-          ...{ tenant_id, webhook_id, delivery_id },
-          state: settled.state,
-          due_at: settled.dueAt ?? due_at,
-          attempts: JSON.stringify(attempts),
-          ...{ was_state: delivery.state, was_due_at: due_at },
-        },
-      ],
-    },
+  await recordDelivery({
+    ...{ tenant_id, webhook_id, delivery_id },
+    state: settled.state,
+    due_at: settled.dueAt ?? due_at,
+    attempts: JSON.stringify(attempts),
+    ...{ was_state: delivery.state, was_due_at: due_at },
   });
   return settled;
 }

@@ -1,6 +1,7 @@
 /** Whether a row is one that the vault wrote, whatever its table. */
 import { parseInstant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
+import { openRunText } from '../../rules/bound-row.ts';
 import { isProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { ExplainedName } from '../../store/row-states.ts';
@@ -19,6 +20,7 @@ const checks: { readonly [T in ExplainedName]: (keys: Keys, row: Row<T>) => bool
   api_keys: (keys, row) => isProven(keys, 'api_keys', row),
   sessions: (keys, row) => isProven(keys, 'sessions', row),
   reactors: (keys, row) => isProven(keys, 'reactors', row),
+  reactor_runs: (keys, row) => opens(() => openRunText(keys, row)),
   proxies: (keys, row) => isProven(keys, 'proxies', row),
   client_keys: (keys, row) => isProven(keys, 'client_keys', row),
   webhooks: (keys, row) => isProven(keys, 'webhooks', row),

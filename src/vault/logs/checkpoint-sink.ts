@@ -40,8 +40,8 @@ export interface CheckpointSinkOptions {
   readonly pause: (ms: number, signal?: AbortSignal) => Promise<unknown>;
 }
 
-/** Waiting for a sink that fails; what comes on top is not pushed. */
-export const checkpointsQueuedMax = 1_000;
+/** Waiting for a sink: those of ten thousand tenants, twice. What comes on top is not pushed. */
+export const checkpointsQueuedMax = 20_000;
 /** Of their statements together, which grow with the streams of a log. */
 export const queuedCharactersMax = 16 * 1024 * 1024;
 /** Waits between attempts double up to a minute. */

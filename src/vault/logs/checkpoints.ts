@@ -10,10 +10,12 @@ import type { Caller } from '../../rules/caller.ts';
 import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import { dueWork } from '../../store/queries/due-tenants.ts';
 import { newestCheckpoint as checkpointQuery } from '../../store/queries/log-statements.ts';
 import { blocksBeyond, type LogStream, logStreams } from '../../store/queries/log-streams.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
+import { noteEndsMs } from './growth.ts';
 import {
   type Checkpoint,
   checkpointType,
@@ -44,26 +46,48 @@ export const signedEveryMs = second;
 /** More entries than these are worth a checkpoint, though all are about checkpoints. */
 export const tracesMax = 100;
 
+export interface CheckpointWriting extends Checkpointing {
+  readonly tenants: Tenants;
+}
+
 /** Signs a checkpoint for each tenant whose log has grown. Returns how many. */
 export async function writeCheckpoints(
-  { store, clock, tenants }: Checkpointing & { readonly tenants: Tenants },
+  tools: CheckpointWriting,
   stopping: AbortSignal,
 ): Promise<number> {
+  const { store, clock } = tools;
+  const started = clock.now();
+  const seen = new Set<TenantId>();
   let written = 0;
-  for (const { tenant_id } of await tenants.all()) {
-    if (stopping.aborted) break;
-    const tenant = await tenants.find(tenant_id);
-    const now = clock.now();
-    if (!tenant) continue;
-    const newest = await newestCheckpoint(store, tenant_id);
-    const row = await draftCheckpoint(store, tenant, newest, now);
-    if (!row) continue;
-    const fact = { entity: 'log_checkpoint', id: String(row.seq), operation: 'create' } as const;
-    const entry = systemEntry({ ...fact, tenant: tenant_id, at: now });
-    const { conflict } = await store.commit({ insert: { checkpoints: [row] }, entries: [entry] });
-    if (conflict === undefined) written++;
+  for await (const notes of dueWork(store, { work: 'checkpoint', until: started })) {
+    for (const { tenant_id } of notes) {
+      if (stopping.aborted) return written;
+      if (seen.has(tenant_id)) continue;
+      seen.add(tenant_id);
+      if (await writeCheckpoint(tools, tenant_id)) written++;
+    }
+    const due_work = notes.filter(({ due_at }) => due_at <= started - noteEndsMs);
+    // A conflict says that another server has removed some of them, and the next run removes the rest.
+    if (due_work.length > 0) await store.record({ remove: { due_work } });
   }
   return written;
+}
+
+/** False when there is nothing to sign, or another server was faster. */
+async function writeCheckpoint(
+  { store, clock, tenants }: CheckpointWriting,
+  tenant_id: TenantId,
+): Promise<boolean> {
+  const tenant = await tenants.find(tenant_id);
+  const now = clock.now();
+  if (!tenant) return false;
+  const newest = await newestCheckpoint(store, tenant_id);
+  const row = await draftCheckpoint(store, tenant, newest, now);
+  if (!row) return false;
+  const fact = { entity: 'log_checkpoint', id: String(row.seq), operation: 'create' } as const;
+  const entry = systemEntry({ ...fact, tenant: tenant_id, at: now });
+  const { conflict } = await store.commit({ insert: { checkpoints: [row] }, entries: [entry] });
+  return conflict === undefined;
 }
 
 /**

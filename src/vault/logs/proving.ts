@@ -1,5 +1,6 @@
 /** A store whose log is proven, block by block, to be what the vault wrote, under the keys of the tenants. */
 import type { Keyring } from '../../crypto/keyring.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Prover } from '../../lib/log-chain/proof.ts';
@@ -7,12 +8,20 @@ import type { Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
 import { changesExplainedRows } from '../../store/row-states.ts';
 import type { Store } from '../../store/store.ts';
+import { createGrowth } from './growth.ts';
+
+export interface ProvingTools {
+  readonly store: Store;
+  readonly tenants: Pick<Tenants, 'find' | 'keyringOf'>;
+  readonly clock: Clock;
+}
 
 /**
  * The chain of hashes needs no key, so whoever can write to the database can add a block that explains
  * what they did to a row. Without the tenant's key they cannot prove it.
  */
-export function proving(store: Store, tenants: Pick<Tenants, 'find' | 'keyringOf'>): Store {
+export function proving({ store, tenants, clock }: ProvingTools): Store {
+  const growth = createGrowth({ store, clock });
   const provers = new WeakMap<Keyring, Prover>();
 
   async function proverOf(tenant: TenantId, change: Change): Promise<Prover | undefined> {
@@ -31,8 +40,12 @@ export function proving(store: Store, tenants: Pick<Tenants, 'find' | 'keyringOf
       const provers: Prover[] = [];
       for (const tenant of tenantsOf(change)) {
         const prover = await proverOf(tenant, change);
-        if (prover) provers.push(prover);
-        else if (changesExplainedRows(change)) throw tenantGone();
+        if (prover) {
+          provers.push(prover);
+          if (!growth.isNoted(tenant)) await growth.note(tenant);
+        } else if (changesExplainedRows(change)) {
+          throw tenantGone();
+        }
       }
       return store.commit({ ...change, provers });
     },

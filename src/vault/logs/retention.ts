@@ -1,10 +1,13 @@
 /** Log retention: old entries go, whole prefixes of streams at a time, and a signed statement stays. */
-import type { Clock, Instant } from '../../lib/clock.ts';
+import { type Clock, hour, type Instant, instantAfter, parseInstant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
+import type { TenantId } from '../../lib/ids.ts';
 import { type ChainHead, seedHead } from '../../lib/log-chain/entries.ts';
 import { follows, headOf, linkOfBlock } from '../../lib/log-chain/links.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import { workOfTenant } from '../../store/queries/due.ts';
+import { dueWork } from '../../store/queries/due-tenants.ts';
 import { streamBeginning } from '../../store/queries/logs.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -42,21 +45,66 @@ export async function removeExpiredLogs(
 ): Promise<number> {
   const { store, tenants, clock } = tools;
   const broken: string[] = [];
+  const seen = new Set<TenantId>();
   let removed = 0;
-  for (const { tenant_id } of await tenants.all()) {
-    const tenant = await tenants.find(tenant_id);
-    if (!tenant) continue;
-    const before = oldestReadable(tenant, clock.now());
-    for await (const { stream_id, first_until } of streamsOf(store, tenant_id)) {
-      if (stopping.aborted) return removed;
-      if (first_until >= before) continue;
-      const trimmed = await trim(tools, { tenant, stream_id, before, stopping });
+  for await (const page of dueWork(store, { work: 'old logs', until: clock.now() })) {
+    for (const { tenant_id } of page) {
+      const tenant = seen.has(tenant_id) ? undefined : await tenants.find(tenant_id);
+      seen.add(tenant_id);
+      if (!tenant) continue;
+      const trimmed = await trimTenant(tools, tenant, stopping);
       removed += trimmed.removed;
-      if (!trimmed.intact) broken.push(`stream ${stream_id} of tenant ${tenant_id}`);
+      broken.push(...trimmed.broken);
+      if (stopping.aborted) return removed;
+      await postpone(tools, tenant);
     }
   }
   if (broken.length > 0) throw notIntact(broken);
   return removed;
+}
+
+/** When the job looks at the log of a tenant that begins with its oldest entry then. */
+export function oldLogsAt({ id, quotas }: Pick<Tenant, 'id' | 'quotas'>, oldest: Instant) {
+  const due_at = instantAfter(oldest, quotas.log_retention);
+  return { tenant_id: id, work: 'old logs', due_at } as const;
+}
+
+interface TrimmedTenant {
+  readonly removed: number;
+  /** The streams that are not intact. */
+  readonly broken: readonly string[];
+}
+
+async function trimTenant(
+  tools: LogRetention,
+  tenant: Tenant,
+  stopping: AbortSignal,
+): Promise<TrimmedTenant> {
+  const before = oldestReadable(tenant, tools.clock.now());
+  const broken: string[] = [];
+  let removed = 0;
+  for await (const { stream_id, first_until } of streamsOf(tools.store, tenant.id)) {
+    if (stopping.aborted) break;
+    if (first_until >= before) continue;
+    const trimmed = await trim(tools, { tenant, stream_id, before, stopping });
+    removed += trimmed.removed;
+    if (!trimmed.intact) broken.push(`stream ${stream_id} of tenant ${tenant.id}`);
+  }
+  return { removed, broken };
+}
+
+/** The job looks again once the oldest block is old, and not before an hour has passed. */
+async function postpone({ store, clock }: LogRetention, tenant: Tenant): Promise<void> {
+  const now = clock.now();
+  let oldest = now;
+  for await (const { first_until } of streamsOf(store, tenant.id)) {
+    if (first_until < oldest) oldest = first_until;
+  }
+  const next = oldLogsAt(tenant, oldest);
+  const due_at = parseInstant(Math.max(next.due_at + 1, now + hour));
+  const known = await store.select(workOfTenant(tenant.id, 'old logs'));
+  // With a conflict another server has done so, or the next run does.
+  await store.record({ remove: { due_work: known }, insert: { due_work: [{ ...next, due_at }] } });
 }
 
 function notIntact(broken: readonly string[]): VaultError {

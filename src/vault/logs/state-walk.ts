@@ -15,7 +15,7 @@ import {
   type Mark,
   marksOfEntry,
 } from '../../store/row-states.ts';
-import type { SqlValue } from '../../store/tables.ts';
+import { type SqlValue, shapes } from '../../store/tables.ts';
 import { isAuthentic } from './authentic-row.ts';
 import { rangeOf } from './finding.ts';
 import type { LogRecord } from './records.ts';
@@ -68,6 +68,8 @@ export interface StateWalkOptions {
 export class StateWalk {
   readonly #options: StateWalkOptions;
   readonly #histories = new Map<ExplainedName, Map<string, RowHistory>>();
+  /** Of rows that go with another one, without an entry of their own, the id of that one. */
+  readonly #owners = new Map<string, string>();
   /** Each once, however many entries name it. */
   readonly #streams = new Map<string, string>();
   /** Entries before it may be gone, so none of them says anything. */
@@ -119,7 +121,19 @@ export class StateWalk {
     const stream = this.#streams.get(entry.stream_id) ?? entry.stream_id;
     this.#streams.set(stream, stream);
     const place = { at: entry.created_at, stream, seq: entry.seq };
-    for (const mark of marksOfEntry(entry)) this.#historyOf(mark, place).take(mark, place);
+    for (const mark of marksOfEntry(entry)) {
+      this.#historyOf(mark, place).take(mark, place);
+      const owner = mark.sign === '+' ? ownerOf(mark.table) : undefined;
+      const isMadeByOwner = owner && explainedTables[owner].entity === entry.entity_type;
+      if (isMadeByOwner) this.#owners.set(mark.id, entry.entity_id);
+    }
+  }
+
+  /** The tables are compared in an order in which owners come first: what is left has no row. */
+  #wentWithOwner(table: ExplainedName, id: string): boolean {
+    const owner = ownerOf(table);
+    const known = owner && this.#historiesOf(owner).get(this.#owners.get(id) ?? '');
+    return known !== undefined && known.standing().length === 0;
   }
 
   #historyOf({ table, id }: Mark, place: Place): RowHistory {
@@ -161,7 +175,8 @@ export class StateWalk {
       return;
     }
     for (const [id, history] of histories) {
-      if (history.standing().length > 0) this.#report('missing', { table, id, history, message });
+      if (history.standing().length === 0 || this.#wentWithOwner(table, id)) continue;
+      this.#report('missing', { table, id, history, message });
     }
   }
 
@@ -224,6 +239,11 @@ export class StateWalk {
       message: `${entity} ${id} ${message}`,
     });
   }
+}
+
+function ownerOf(table: ExplainedName): ExplainedName | undefined {
+  const { owner } = shapes[table];
+  return explainedNames.find((name) => name === owner);
 }
 
 interface About {

@@ -13,11 +13,13 @@ import { type CalledReactor, calledReactor, sourceOf, timeoutMsOfCall } from './
 import { type Invocation, invokedEntry } from './entries.ts';
 import { expiryOf, type RunBody, type RunCaller, runRow } from './run-row.ts';
 import { type CallToSettle, settle } from './settle.ts';
+import { type StoredBytes, storageExceeded } from './stored-bytes.ts';
 import type { AdmitLog } from './stored-logs.ts';
 
 export interface ReactorCalling extends CodeRunning {
   readonly metrics: Pick<Metrics, 'reactorCall'>;
   readonly admitLog: AdmitLog;
+  readonly storedBytes: StoredBytes;
 }
 
 export interface ReactorCall {
@@ -140,6 +142,8 @@ function withLog(
         log,
       },
     );
+    // Its result is the caller's all the same.
+    if (!(await tools.storedBytes.admit(tenant, row.body.length))) return outcome;
     const { change } = outcome;
     return { ...outcome, change: { ...change, insert: { ...change.insert, reactor_runs: [row] } } };
   };
@@ -177,6 +181,7 @@ async function callLater(
     },
     body,
   );
+  if (!(await tools.storedBytes.admit(tenant, row.body.length))) throw storageExceeded(tenant);
   return {
     change: {
       insert: { reactor_runs: [row] },

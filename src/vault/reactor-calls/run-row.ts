@@ -1,11 +1,10 @@
-/** A call of a reactor as it is stored: sealed, with all other columns bound to what is sealed. */
-import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
+/** A call of a reactor as it is stored: sealed, and until when. */
 import { hour, type Instant, instantAfter } from '../../lib/clock.ts';
 import { type AttributeErrors, type ErrorCode, VaultError } from '../../lib/errors.ts';
 import type { ApplicationId, SessionId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
-import { namingRow } from '../../rules/bound-row.ts';
+import { openRunText, sealedRun, type UnsealedRun } from '../../rules/bound-row.ts';
 import type { Reply } from '../../rules/reply.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { LogLine } from '../../sandbox/sandbox.ts';
@@ -47,33 +46,19 @@ export interface RunBody {
   readonly log: readonly LogLine[];
 }
 
-type Unsealed = Omit<Row<'reactor_runs'>, 'body'>;
-
 export function runRow(
   { tenant, random }: { readonly tenant: Tenant; readonly random: Random },
-  row: Unsealed,
+  row: UnsealedRun,
   body: RunBody,
 ): Row<'reactor_runs'> {
-  const keys = tenant.keyring.sealing('data');
   // Code may log half a surrogate pair.
   const text = JSON.stringify(body).toWellFormed();
-  return { ...row, body: sealText(keys, bindingOf(row), text, random) };
+  return sealedRun({ keyring: tenant.keyring, random }, row, text);
 }
 
 /** @throws VaultError `integrity` when anything of the row was altered. */
 export function openRun(tenant: Tenant, row: Row<'reactor_runs'>): Secret<RunBody> {
-  try {
-    const text = openText(tenant.keyring.sealing('data'), bindingOf(row), row.body);
-    return new Secret(JSON.parse(text.reveal()) as RunBody);
-  } catch (error) {
-    throw namingRow(error, { entity: 'reactor', id: row.reactor_id });
-  }
-}
-
-function bindingOf({ tenant_id, run_id, ...rest }: Unsealed): Binding {
-  const { reactor_id, version, due_at, created_at, expires_at } = rest;
-  const row = JSON.stringify([reactor_id, version, due_at, created_at, expires_at]);
-  return { tenant: tenant_id, id: run_id, field: 'reactor_run.body', row };
+  return new Secret(JSON.parse(openRunText(tenant, row).reveal()) as RunBody);
 }
 
 export const expiryOf = (now: Instant): Instant => instantAfter(now, runRetentionMs);

@@ -4,15 +4,17 @@ import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { systemEntry } from '../../rules/log-entries.ts';
+import { alteredBeside, detailed, systemEntry } from '../../rules/log-entries.ts';
 import { type DecideOutcome, perform } from '../../rules/operation.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import { tenantsDue } from '../../store/queries/due-tenants.ts';
 import { rowsDue } from '../../store/queries/tenant-rows.ts';
 import type { Row } from '../../store/tables.ts';
 import { failure } from '../code/outcome.ts';
 import type { CodeRun } from '../code/run.ts';
 import { type CalledReactor, calledReactor, timeoutMsOfCall } from './called-reactor.ts';
 import { failedEntry } from './entries.ts';
+import { inTurn } from './in-turn.ts';
 import { type ReactorCalling, runReactor } from './react.ts';
 import { callerOfWaiting, callerWithout } from './run-caller.ts';
 import {
@@ -24,6 +26,7 @@ import {
   runRow,
 } from './run-row.ts';
 import { type CallToSettle, settle } from './settle.ts';
+import { isWrittenBack } from './written-back.ts';
 
 export interface WaitingRunTools extends ReactorCalling {
   readonly tenants: Tenants;
@@ -34,6 +37,9 @@ export interface WaitingRunTools extends ReactorCalling {
 /** Under way at once in this process, of all tenants and of one. */
 const runsMax = 4;
 const runsOfTenantMax = 2;
+
+/** Calls looked at to find the tenants they belong to. */
+const dueRowsMax = 50_000;
 
 /** A call whose server vanishes each time is not tried for ever. */
 const attemptsMax = 3;
@@ -81,8 +87,11 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
   return {
     begin: async () => {
       let begun = 0;
-      const ids = (await tenants.all()).map(({ tenant_id }) => tenant_id);
-      for (const id of inTurn(ids, last)) {
+      if (active.size >= runsMax) return 0;
+      const column = { table: 'reactor_runs', column: 'due_at' } as const;
+      const looked = { until: clock.now(), rowsMax: dueRowsMax, skip: 0 };
+      const due = await tenantsDue(store, { ...column, ...looked });
+      for (const id of inTurn(due.map(({ id }) => id).sort(), last)) {
         if (active.size >= runsMax) break;
         const room = Math.min(runsMax - active.size, runsOfTenantMax - (activeOf.get(id) ?? 0));
         const tenant = room > 0 ? await tenants.find(id) : undefined;
@@ -103,12 +112,6 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
       await Promise.allSettled(active);
     },
   };
-}
-
-/** Otherwise two tenants whose calls follow one another would leave no place to any other. */
-function inTurn(ids: readonly TenantId[], last: TenantId | undefined): readonly TenantId[] {
-  const next = last === undefined ? 0 : ids.indexOf(last) + 1;
-  return [...ids.slice(next), ...ids.slice(0, next)];
 }
 
 interface TakenRun {
@@ -134,7 +137,7 @@ async function take(
   const leaseMs = timeoutMsOfCall(reactor, 'async') + leaseMarginMs;
   const columns = { ...row, version: row.version + 1, due_at: instantAfter(now, leaseMs) };
   const taken = runRow({ tenant, random }, columns, body);
-  const entry = entryOfRun(tenant, now, { row, operation: 'start' });
+  const entry = entryOfRun(now, { row, operation: 'start' });
   const { conflict } = await store.commit({
     replace: { reactor_runs: [taken] },
     entries: [entry],
@@ -143,46 +146,55 @@ async function take(
 }
 
 /**
- * What was altered in the database, or has waited for a day, is removed, so that it stops no other call; the log
- * says so. Whoever writes an old row back has the code run again no later than that.
+ * What was altered in the database or written back to it, or has waited for a day, is removed, so that it stops no
+ * other call; the log says so.
  */
 async function openedRun(
-  { store, clock }: WaitingRunTools,
+  { store, clock, onFailure }: WaitingRunTools,
   tenant: Tenant,
   row: Row<'reactor_runs'>,
 ): Promise<Pick<TakenRun, 'body' | 'reactor'> | undefined> {
   try {
     const body = openRun(tenant, row).reveal();
     if (row.expires_at <= clock.now()) throw new VaultError('not_found', { public: expired });
-    return { body, reactor: await calledReactor(store, tenant, row.reactor_id) };
+    const reactor = await calledReactor(store, tenant, row.reactor_id);
+    if (await isWrittenBack(store, row)) throw writtenBack(row);
+    return { body, reactor };
   } catch (error) {
     const isGone = error instanceof VaultError && /^(?:integrity|not_found)$/.test(error.code);
     if (!isGone) throw error;
-    const entry = entryOfRun(tenant, clock.now(), { row, operation: 'fail' });
+    const isAltered = error.code === 'integrity';
+    if (isAltered) onFailure(error);
+    const entry = entryOfRun(clock.now(), { row, operation: 'fail' });
+    const failed = { ...entry, result: 'failed' } as const;
     await store.commit({
       remove: { reactor_runs: [row] },
-      entries: [{ ...entry, result: 'failed' }],
+      entries: [isAltered ? detailed(failed, `it was ${alteredBeside}`) : failed],
     });
     return undefined;
   }
 }
 
+function writtenBack({ run_id: id }: Row<'reactor_runs'>): VaultError {
+  return new VaultError('integrity', {
+    public: 'A stored value failed its integrity check.',
+    internal: `an older version of the reactor_run ${id} was written back outside the vault`,
+    altered: { entity: 'reactor_run', id },
+  });
+}
+
 const expired = 'The call has waited for too long.';
 
-function entryOfRun(
-  { id: tenant }: Tenant,
-  at: Instant,
-  {
-    row,
-    operation,
-  }: {
-    readonly row: Row<'reactor_runs'>;
-    readonly operation: 'start' | 'interrupt' | 'fail' | 'expire';
-  },
-): LogEntry {
-  const fact = { entity: 'reactor', id: row.reactor_id, operation } as const;
-  const entry = systemEntry({ tenant, at, ...fact });
-  return { ...entry, message: `${entry.message}: async ${row.run_id}` };
+interface RunFact {
+  readonly row: Row<'reactor_runs'>;
+  readonly operation: 'start' | 'interrupt' | 'end' | 'fail';
+}
+
+/** About the row itself, whose version it records: see `written-back.ts`. */
+function entryOfRun(at: Instant, { row, operation }: RunFact): LogEntry {
+  const { tenant_id: tenant, run_id: id, reactor_id } = row;
+  const entry = systemEntry({ tenant, at, entity: 'reactor_run', id, operation });
+  return detailed(entry, `reactor ${reactor_id}`);
 }
 
 async function runTaken(tools: WaitingRunTools, taken: TakenRun): Promise<void> {
@@ -241,7 +253,7 @@ async function release(tools: WaitingRunTools, { tenant, row, body }: TakenRun):
   const waiting = runRow({ ...tools, tenant }, columns, { ...body, attempts: body.attempts - 1 });
   await tools.store.commit({
     replace: { reactor_runs: [waiting] },
-    entries: [entryOfRun(tenant, now, { row, operation: 'interrupt' })],
+    entries: [entryOfRun(now, { row, operation: 'interrupt' })],
   });
 }
 
@@ -280,6 +292,7 @@ async function finish(
     const done = runRow({ ...tools, tenant }, columns, { ...rest, result, isFailed, log });
     const { change } = outcome;
     const replace = { ...change.replace, reactor_runs: [done] };
-    return { change: { ...change, replace }, reply: undefined };
+    const end = entryOfRun(ended.now, { row, operation: 'end' });
+    return { change: { ...change, replace, entries: [...change.entries, end] }, reply: undefined };
   });
 }

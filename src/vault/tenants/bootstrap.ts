@@ -13,6 +13,7 @@ import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { type NewKey, newKey, viewKey } from '../applications/api-key-row.ts';
 import { applicationRow } from '../applications/row.ts';
+import { oldLogsAt } from '../logs/retention.ts';
 
 export interface Bootstrapped {
   readonly tenant: Tenant;
@@ -71,7 +72,12 @@ export async function createTenantWithKey(
     supplied: settings.key,
   });
   const outcome = await store.commit({
-    insert: { tenants: [tenantRow], applications: [row], api_keys: [key.row] },
+    insert: {
+      tenants: [tenantRow],
+      applications: [row],
+      api_keys: [key.row],
+      due_work: [oldLogsAt(tenant, now)],
+    },
     entries: [
       systemEntry({
         tenant: tenant.id,

@@ -1,5 +1,5 @@
 /** Deleting a tenant: first its keys, so that nothing of it can be read again, then all of its rows. */
-import type { Clock, Instant } from '../../lib/clock.ts';
+import { type Clock, day, type Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Actor } from '../../rules/caller.ts';
@@ -7,8 +7,9 @@ import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
+import { workOfTenant } from '../../store/queries/due.ts';
+import { dueWork } from '../../store/queries/due-tenants.ts';
 import { purgedTables, rowsOfTenant } from '../../store/queries/tenant-rows.ts';
-import { deletedTenants } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { draftCheckpoint, newestCheckpoint } from '../logs/checkpoints.ts';
@@ -34,7 +35,10 @@ export function deleteTenant(
     return {
       change: {
         replace: { tenants: [tenants.tombstone(deleted(row, now))] },
-        ...(checkpoint && { insert: { checkpoints: [checkpoint] } }),
+        insert: {
+          ...(checkpoint && { checkpoints: [checkpoint] }),
+          due_work: [{ tenant_id: row.tenant_id, work: 'tenant', due_at: now }],
+        },
         entries: [entryOf(actor, now, fact)],
       },
       reply: { status: 204 },
@@ -59,6 +63,9 @@ function deleted(
   };
 }
 
+/** For as long after the deletion a server that had the tenant's keys may still write rows of it. */
+const lateMs = day;
+
 export interface Purging {
   readonly store: Store;
   readonly tenants: Tenants;
@@ -74,25 +81,43 @@ export async function purgeDeletedTenants(
   { store, tenants, clock }: Purging,
   rowsMax: number,
 ): Promise<number> {
+  const now = clock.now();
   let altered: TenantId | undefined;
-  for (const tombstone of await store.select(deletedTenants)) {
-    const { tenant_id: tenant } = tombstone;
-    if (!tenants.isTombstone(tombstone)) {
-      altered ??= tenant;
-      continue;
-    }
-    for (const table of purgedTables) {
-      const rows = await store.select(rowsOfTenant(table, { tenant, limit: rowsMax }));
-      if (rows.length === 0) continue;
-      const remove = { [table]: rows } as NonNullable<Change['remove']>;
-      const at = clock.now();
-      const entry = systemEntry({ tenant, at, entity: 'tenant', id: tenant, operation: 'purge' });
-      const { conflict } = await store.commit({ remove, entries: [entry], unexplained: true });
-      return conflict === undefined ? rows.length : 0;
+  for await (const page of dueWork(store, { work: 'tenant', until: now })) {
+    for (const { tenant_id: tenant, due_at } of page) {
+      const row = await store.get('tenants', { tenant_id: tenant });
+      if (row === undefined) continue;
+      if (row.deleted_at === null || !tenants.isTombstone(row)) {
+        altered ??= tenant;
+        continue;
+      }
+      const removed = await purgeSome({ store, clock }, tenant, rowsMax);
+      if (removed !== undefined) return removed;
+      if (due_at <= now - lateMs) {
+        await store.record({ remove: { due_work: await store.select(workOfTenant(tenant)) } });
+      }
     }
   }
   if (altered !== undefined) throw notDeleted(altered);
   return 0;
+}
+
+/** `undefined` when nothing is left; 0 when another server was faster. */
+async function purgeSome(
+  { store, clock }: Pick<Purging, 'store' | 'clock'>,
+  tenant: TenantId,
+  limit: number,
+): Promise<number | undefined> {
+  for (const table of purgedTables) {
+    const rows = await store.select(rowsOfTenant(table, { tenant, limit }));
+    if (rows.length === 0) continue;
+    const remove = { [table]: rows } as NonNullable<Change['remove']>;
+    const at = clock.now();
+    const entry = systemEntry({ tenant, at, entity: 'tenant', id: tenant, operation: 'purge' });
+    const { conflict } = await store.commit({ remove, entries: [entry], unexplained: true });
+    return conflict === undefined ? rows.length : 0;
+  }
+  return undefined;
 }
 
 function notDeleted(tenant: TenantId): VaultError {

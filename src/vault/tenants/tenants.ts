@@ -17,7 +17,8 @@ import type { Row } from '../../store/tables.ts';
 /** A change made by another process is noticed within a second: half of it is for the reading itself. */
 const staleMsMax = second / 2;
 
-const tenantsCached = 10_000;
+/** Tenants whose keyrings and settings a thread keeps, in some 7 KB each; see docs/growth.md. */
+const tenantsCachedMax = 10_000;
 
 /** Opening a keyring costs more than reading its row, so it is kept for as long as it stays the same. */
 const keyringAgeMsMax = hour;
@@ -27,32 +28,37 @@ export interface TenantsOptions {
   readonly rootKey: RootKey;
   readonly clock: Clock;
   readonly random: Random;
+  /** Opened keyrings, with their settings; {@link tenantsCachedMax} unless given. */
+  readonly cachedMax?: number;
 }
 
-export function createTenants({ store, rootKey, clock, random }: TenantsOptions): Tenants {
+export function createTenants({
+  store,
+  rootKey,
+  clock,
+  random,
+  cachedMax = tenantsCachedMax,
+}: TenantsOptions): Tenants {
   // What this process commits takes effect at once here; other servers see it within a second.
   const epoch = () => store.epochs.now('tenants');
   const recent = new ExpiringMap<TenantId, Tenant>({
     clock,
     ageMsMax: staleMsMax,
-    entriesMax: tenantsCached,
+    entriesMax: cachedMax,
     epoch,
   });
   const keyrings = new ExpiringMap<TenantId, { wrapped: Uint8Array; keyring: Keyring }>({
     clock,
     ageMsMax: keyringAgeMsMax,
-    entriesMax: tenantsCached,
+    entriesMax: cachedMax,
     epoch,
   });
-
-  const opened = ({ tenant_id, keyring }: Row<'tenants'>): Keyring =>
-    openKeyring(rootKey.key, tenant_id, keyring);
 
   /** Opened keyrings are kept while the wrapped bytes stay the same, and with them their contexts. */
   function keyringOf(row: Row<'tenants'>): Keyring {
     const known = keyrings.get(row.tenant_id);
     if (known && Buffer.compare(known.wrapped, row.keyring) === 0) return known.keyring;
-    const keyring = opened(row);
+    const keyring = openKeyring(rootKey.key, row.tenant_id, row.keyring);
     keyrings.set(row.tenant_id, { wrapped: row.keyring, keyring });
     return keyring;
   }
@@ -78,8 +84,6 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
 
   const isDeleted = (row: Row<'tenants'>): boolean =>
     isTombstone(rootKey.key, tombstoneOf(row), row.proof);
-
-  const all = () => store.select(allTenants);
 
   async function rowOf(id: TenantId): Promise<Row<'tenants'> | undefined> {
     const row = await store.get('tenants', { tenant_id: id });
@@ -122,26 +126,8 @@ export function createTenants({ store, rootKey, clock, random }: TenantsOptions)
     keyringOf,
     tombstone: (row) => ({ ...row, proof: sealTombstone(rootKey.key, tombstoneOf(row), random) }),
     isTombstone: isDeleted,
-    all,
+    all: () => store.select(allTenants),
     row: rowOf,
-    verifyRootKey: async () => {
-      const altered: TenantId[] = [];
-      let foreign: VaultError | undefined;
-      let isProved = false;
-      for (const row of await all()) {
-        try {
-          const keyring = opened(row);
-          isProved = true;
-          if (!isProven({ keyring }, 'tenants', row)) altered.push(row.tenant_id);
-        } catch (error) {
-          if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
-          foreign = error;
-          altered.push(row.tenant_id);
-        }
-      }
-      if (foreign && !isProved) throw foreign;
-      return altered;
-    },
   };
 }
 

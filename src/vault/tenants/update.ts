@@ -45,6 +45,7 @@ export function setQuotas(
   quotas: Partial<Quotas>,
 ): Decide {
   return async () => {
+    const now = clock.now();
     const row = await provenTenantRow(tenants, operator.tenant);
     const merged: Partial<Quotas> = { ...JSON.parse(row.quotas), ...quotas };
     const updated = proven(operator.tenant, 'tenants', {
@@ -56,7 +57,11 @@ export function setQuotas(
     return {
       change: {
         replace: { tenants: [updated] },
-        entries: [entryOf(operator, clock.now(), fact)],
+        // A shorter retention may make old logs due at once.
+        ...(quotas.log_retention !== undefined && {
+          insert: { due_work: [{ tenant_id: row.tenant_id, work: 'old logs', due_at: now }] },
+        }),
+        entries: [entryOf(operator, now, fact)],
       },
       reply: { status: 200, body: viewTenant(updated) },
     };

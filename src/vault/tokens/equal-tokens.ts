@@ -48,6 +48,12 @@ export interface StoredEquals {
   readonly expired: ReadonlyMap<string, readonly EqualToken[]>;
 }
 
+const noEquals: Omit<StoredEquals, 'pending'> = {
+  answered: new Set(),
+  tooLarge: new Set(),
+  expired: new Map(),
+};
+
 /** Of very many equal tokens some are looked at, and of those only the ones that are taken are read. */
 export async function storedEquals(
   store: Store,
@@ -55,7 +61,9 @@ export async function storedEquals(
   all: readonly PreparedToken[],
   now: Instant,
 ): Promise<StoredEquals> {
-  const found = await equalsOf(store, tenant.id, all);
+  const wanted = fingerprintsWanted(all);
+  const found = wanted.length === 0 ? [] : await equalsOf(store, tenant.id, wanted);
+  if (found.length === 0) return { pending: new PendingTokens(), ...noEquals };
   const live = found.filter((row) => !hasExpired(row, now));
   const answering = ({ deduplicated }: EqualToken) => deduplicated === 1;
   const expired = await unaltered(
@@ -136,11 +144,8 @@ function definedAs({ token_id, container, ...row }: EqualToken): DefinedToken {
   };
 }
 
-async function equalsOf(
-  store: Store,
-  tenant: TenantId,
-  all: readonly PreparedToken[],
-): Promise<readonly EqualToken[]> {
+/** One for each value that is to be deduplicated. */
+function fingerprintsWanted(all: readonly PreparedToken[]): readonly FingerprintWanted[] {
   const wanted = new Map<string, FingerprintWanted>();
   for (const one of all) {
     const equality = equalityWanted(one);
@@ -150,10 +155,17 @@ async function equalsOf(
     const expression = contents.fingerprintExpression ?? ofType;
     wanted.set(equality, { fingerprint, expression, ofType: expression === ofType });
   }
+  return [...wanted.values()];
+}
+
+async function equalsOf(
+  store: Store,
+  tenant: TenantId,
+  wanted: readonly FingerprintWanted[],
+): Promise<readonly EqualToken[]> {
   const queries: Promise<EqualToken[]>[] = [];
-  const each = [...wanted.values()];
-  for (let at = 0; at < each.length; at += fingerprintsAtOnce) {
-    queries.push(store.select(equalTokens(tenant, each.slice(at, at + fingerprintsAtOnce))));
+  for (let at = 0; at < wanted.length; at += fingerprintsAtOnce) {
+    queries.push(store.select(equalTokens(tenant, wanted.slice(at, at + fingerprintsAtOnce))));
   }
   return (await Promise.all(queries)).flat();
 }

@@ -79,10 +79,12 @@ export function deleteWebhook(
   return async () => {
     const { tenant_id, webhook_id, version } = await webhookOf(store, caller.tenant.id, id);
     const fact = { entity: 'webhook', id: webhook_id, operation: 'delete' } as const;
+    const now = clock.now();
     return {
       change: {
         remove: { webhooks: [{ tenant_id, webhook_id, version }] },
-        entries: [entryOf(caller, clock.now(), fact)],
+        insert: { due_work: [{ tenant_id, work: 'deliveries', due_at: now }] },
+        entries: [entryOf(caller, now, fact)],
       },
       reply: { status: 204 },
     };

@@ -1,0 +1,59 @@
+/**
+ * Bundles the sources for the published package, into `dist` or the folder that is named: some hundred files in place
+ * of two thousand, libraries included, because finding and reading them is most of what a start takes.
+ */
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { build, type Metafile } from 'esbuild';
+import { entryPoints } from '../src/lib/installation/entry-points.ts';
+
+const root = join(import.meta.dirname, '..');
+
+/** Found where they are installed: the first looks for files of its own, the second loads a file of WebAssembly. */
+const installed = ['pg', 'quickjs-wasi'];
+
+/** Libraries in the older form of modules call it. */
+const banner = `import { createRequire as createBundledRequire } from 'node:module';
+const require = createBundledRequire(import.meta.url);`;
+
+export async function bundle(directory: string): Promise<void> {
+  rmSync(directory, { recursive: true, force: true });
+  const { metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: entryPoints.map((name) => ({ in: `src/${name}.ts`, out: name })),
+    outdir: directory,
+    // What entry points share, two folders deep, like the module that says where they are.
+    chunkNames: 'lib/shared/[name]-[hash]',
+    splitting: true,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node24',
+    external: installed,
+    banner: { js: banner },
+    legalComments: 'none',
+    logLevel: 'warning',
+    metafile: true,
+  });
+  writeFileSync(join(directory, 'LICENSES.txt'), licensesOf(metafile));
+}
+
+/** The licenses of all libraries in the bundle, which ask to be passed on with their code. */
+function licensesOf({ inputs }: Metafile): string {
+  const form = /^node_modules\/(?:@[^/]+\/)?[^/]+(?:.*\/node_modules\/(?:@[^/]+\/)?[^/]+)?/;
+  const folders = new Set(Object.keys(inputs).flatMap((path) => form.exec(path)?.[0] ?? []));
+  return [...folders]
+    .sort()
+    .map(licenseOf)
+    .join(`\n\n${'-'.repeat(80)}\n\n`);
+}
+
+function licenseOf(folder: string): string {
+  const path = join(root, folder);
+  const { name, version, license } = JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'));
+  const files = readdirSync(path).filter((file) => /^(?:licen[cs]e|notice)/i.test(file));
+  const texts = files.map((file) => readFileSync(join(path, file), 'utf8').trim());
+  return [`${name} ${version}: ${license}`, ...texts].join('\n\n');
+}
+
+if (import.meta.main) await bundle(process.argv[2] ?? join(root, 'dist'));

@@ -1,0 +1,138 @@
+/** How the tables lie on a database of several machines: Citus, with the tenant as the distribution column. */
+import pg from 'pg';
+import { kindOf, shapes, type Table } from '../tables.ts';
+import { explainTls } from './tls.ts';
+
+/** Found before the tenant is known, or of no tenant: every machine has a copy. */
+const referenceTables: readonly string[] = [
+  'tenants',
+  'api_keys',
+  'proxy_addresses',
+  'vault_keys',
+  'rate_limits',
+  'schema_version',
+];
+
+const tenantTables = (Object.keys(shapes) as Table[]).filter(
+  (table) => !referenceTables.includes(table),
+);
+
+export interface TableDistribution {
+  readonly table: string;
+  readonly statement: string;
+}
+
+/**
+ * In the order in which they are to be run. Tables are co-located by the type of the column, which Citus demands:
+ * those that name the tenant by its id, and those that name it by its number.
+ */
+export function distributionStatements(): readonly TableDistribution[] {
+  const first = new Map<string, string>();
+  return [
+    ...referenceTables.map((table) => ({
+      table,
+      statement: `select create_reference_table('${table}')`,
+    })),
+    ...tenantTables.map((table) => {
+      const kind = kindOf(table, 'tenant_id');
+      const neighbour = first.get(kind) ?? 'none';
+      if (neighbour === 'none') first.set(kind, table);
+      const arguments_ = `'${table}', 'tenant_id', colocate_with => '${neighbour}'`;
+      return { table, statement: `select create_distributed_table(${arguments_})` };
+    }),
+  ];
+}
+
+/** How each table lies: `undefined` for a table that is on one machine. */
+type Placement = ReadonlyMap<string, 'by tenant' | 'copied' | 'otherwise'>;
+
+export interface DistributionFacts {
+  /** Of the extension; `undefined` where the database does not have it. */
+  readonly version: string | undefined;
+  /** What still has to be run, so that every table lies as it must. */
+  readonly missing: readonly TableDistribution[];
+  /** Tables that lie otherwise. */
+  readonly wrong: readonly string[];
+}
+
+type Ask = (sql: string) => Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
+
+/** Changes nothing. */
+export async function distributionFacts(ask: Ask): Promise<DistributionFacts> {
+  const { rows } = await ask(`select extversion from pg_extension where extname = 'citus'`);
+  const version = rows[0] && String(rows[0]['extversion']);
+  const placement = version === undefined ? new Map() : await placementOf(ask);
+  return {
+    version,
+    missing: distributionStatements().filter(({ table }) => !placement.has(table)),
+    wrong: wrongIn(placement),
+  };
+}
+
+async function placementOf(ask: Ask): Promise<Placement> {
+  const { rows } = await ask(`select logicalrelid::text as name, partmethod as method,
+    case when partkey is null then null else column_to_column_name(logicalrelid, partkey) end as key
+    from pg_dist_partition`);
+  return new Map(
+    rows.map(({ name, method, key }) => {
+      if (method === 'n') return [String(name), 'copied'];
+      return [String(name), method === 'h' && key === 'tenant_id' ? 'by tenant' : 'otherwise'];
+    }),
+  );
+}
+
+/** Whether statements have to stay within one tenant each: one place says so for reads and for writes. */
+export async function isDistributed(ask: Ask): Promise<boolean> {
+  const { rows } = await ask(`select to_regclass('pg_dist_partition') is not null as has`);
+  if (rows[0]?.['has'] !== true) return false;
+  const found = await ask(
+    `select 1 from pg_dist_partition where logicalrelid = to_regclass('tokens')`,
+  );
+  return found.rows.length > 0;
+}
+
+/** The database cannot be distributed, for a reason that its operator can mend. */
+export class DistributionError extends Error {
+  override readonly name = 'DistributionError';
+}
+
+/**
+ * Distributes what is not distributed yet, all of it or nothing.
+ * @returns the tables that were distributed by this call.
+ * @throws DistributionError where Citus is missing, or a table is distributed in another way.
+ */
+export async function distribute(url: string): Promise<readonly TableDistribution[]> {
+  const client = new pg.Client({ connectionString: url, application_name: 'strongroom' });
+  await client.connect().catch((error) => {
+    throw explainTls(error);
+  });
+  try {
+    const { version, missing, wrong } = await distributionFacts((sql) => client.query(sql));
+    if (version === undefined) throw new DistributionError(noExtension);
+    if (wrong.length > 0) {
+      throw new DistributionError(
+        `These tables are distributed in another way: ${wrong.join(', ')}. Undo that with undistribute_table().`,
+      );
+    }
+    await client.query('begin');
+    for (const { statement } of missing) await client.query(statement);
+    await client.query('commit');
+    return missing;
+  } finally {
+    // Closing the connection rolls back what was not committed.
+    await client.end();
+  }
+}
+
+const noExtension =
+  'The database does not have the extension citus. Load it with shared_preload_libraries, add the workers, and ' +
+  'run "create extension citus" in this database.';
+
+/** Tables of the vault that are distributed otherwise than it needs. What else is in the database is not its own. */
+function wrongIn(placement: Placement): readonly string[] {
+  const own = distributionStatements().map(({ table }) => table);
+  return own.filter((table) => {
+    const how = placement.get(table);
+    return how !== undefined && how !== (referenceTables.includes(table) ? 'copied' : 'by tenant');
+  });
+}

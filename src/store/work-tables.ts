@@ -1,0 +1,27 @@
+/** The table of what is due of a tenant, where no row of its data says so by itself. */
+import type { Instant } from '../lib/clock.ts';
+import type { TenantId } from '../lib/ids.ts';
+import { integer, type TableSpec, text } from './columns.ts';
+
+/** What a job does once it is due. */
+export type Work =
+  /** The log has grown, so a checkpoint of it may be due. */
+  | 'checkpoint'
+  /** The oldest entries of the log have reached the tenant's retention. */
+  | 'old logs'
+  /** A webhook was deleted, whose deliveries remain. */
+  | 'deliveries'
+  /** The tenant was deleted, whose rows remain. */
+  | 'tenant';
+
+export const workTables = {
+  due_work: {
+    key: ['tenant_id', 'work', 'due_at'],
+    unique: {},
+    columns: {
+      tenant_id: text<TenantId>(),
+      work: text<Work>(),
+      due_at: integer<Instant>(),
+    },
+  },
+} as const satisfies Record<string, TableSpec>;

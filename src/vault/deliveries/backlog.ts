@@ -1,0 +1,65 @@
+/** What waits to be delivered, for the operator: in the whole database, and by webhook. */
+import { type Clock, type Instant, second } from '../../lib/clock.ts';
+import {
+  type Backlog,
+  deliveriesWaiting,
+  eventsWaiting,
+} from '../../store/event-queries/deliveries.ts';
+import type { Store } from '../../store/store.ts';
+
+/** Those for which most waits have a label of their own. */
+export const webhooksLabeledMax = 500;
+const otherLabel = 'other';
+
+export interface Waiting {
+  readonly count: number;
+  /** How long the oldest has waited. */
+  readonly oldestSeconds: number;
+}
+
+export interface WaitingOfAll extends Waiting {
+  /** By their ids, and of those beyond {@link webhooksLabeledMax} together. */
+  readonly byWebhook: ReadonlyMap<string, Waiting>;
+}
+
+/** Who asks while it is being read gets the same. */
+export function createBacklog({
+  store,
+  clock,
+}: {
+  readonly store: Pick<Store, 'scan'>;
+  readonly clock: Clock;
+}): () => Promise<WaitingOfAll> {
+  let reading: Promise<WaitingOfAll> | undefined;
+
+  async function read(): Promise<WaitingOfAll> {
+    const [events, deliveries] = await Promise.all([
+      store.scan(eventsWaiting),
+      store.scan(deliveriesWaiting),
+    ]);
+    const now = clock.now();
+    const byCount = deliveries.toSorted((one, other) => other.waiting - one.waiting);
+    const labeled = byCount.slice(0, webhooksLabeledMax);
+    const others = byCount.slice(webhooksLabeledMax);
+    const byWebhook = new Map(labeled.map((one) => [one.webhook_id as string, sumOf([one], now)]));
+    if (others.length > 0) byWebhook.set(otherLabel, sumOf(others, now));
+    return { ...sumOf([...events, ...deliveries], now), byWebhook };
+  }
+
+  return () => {
+    reading ??= read().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  };
+}
+
+function sumOf(parts: readonly Backlog[], now: Instant): Waiting {
+  let count = 0;
+  let since: number = now;
+  for (const { waiting, oldest } of parts) {
+    count += waiting;
+    since = Math.min(since, oldest ?? now);
+  }
+  return { count, oldestSeconds: (now - since) / second };
+}

@@ -1,0 +1,130 @@
+/** Who can write to the database makes no code run that has run, whichever row of its call is put back. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { minute } from '../../src/lib/clock.ts';
+import type { Row } from '../../src/store/tables.ts';
+import { type Engine, onBothEngines } from '../support/engines.ts';
+import { environmentOf, runCommand } from '../support/process.ts';
+import { startCalled } from '../support/proxy-calls.ts';
+import { createReactor, invoker, sendReactor } from '../support/reactors.ts';
+import { insertion } from '../support/sql.ts';
+import type { Lender } from '../support/temporary.ts';
+import { newTenant, type TestTenant } from '../support/tenant.ts';
+import { startVault } from '../support/vault.ts';
+
+const { destination, url, environment } = await startCalled({ after });
+
+const asking = `module.exports = async ({ args }) => ({ raw: (await fetch(args.url)).status })`;
+
+interface Called {
+  readonly tenant: TestTenant;
+  /** The rows of its first call, as they were after it was accepted, begun and done. */
+  readonly versions: readonly Row<'reactor_runs'>[];
+  readonly key: string;
+  readonly path: string;
+  readonly reactor: string;
+}
+
+async function called(t: Lender, engine: Engine): Promise<Called> {
+  const vault = await startVault(t, engine, { environment });
+  const tenant = await newTenant(vault);
+  const key = await invoker(tenant);
+  const { id } = await createReactor(tenant, { code: asking, runtime: { timeout: 1 } });
+  const sent = { key, body: { args: { url } } };
+  const { body } = await tenant.send('POST', `/reactors/${id}/react-async`, sent);
+  const versions: Row<'reactor_runs'>[] = [];
+  const note = async () => {
+    const [row] = await tenant.rows('reactor_runs');
+    assert.ok(row);
+    versions.push(row);
+  };
+  await note();
+  destination.behave(async ({ response }) => {
+    await note();
+    response.end();
+  });
+  await run(tenant);
+  await note();
+  assert.deepEqual(
+    versions.map(({ version }) => version),
+    [1, 2, 3],
+  );
+  const path = `/reactors/${id}/results/${body.asyncReactorRequestId}`;
+  assert.equal((await tenant.send('GET', path, { key })).status, 200);
+  destination.behave(({ response }) => void response.end());
+  return { tenant, versions, key, path, reactor: id };
+}
+
+async function run({ vault }: TestTenant): Promise<number> {
+  const { reactorRuns } = vault.running.vault;
+  assert.ok(reactorRuns);
+  const begun = await reactorRuns.begin();
+  await reactorRuns.settled();
+  return begun;
+}
+
+async function findings({ vault: { place } }: TestTenant): Promise<string[]> {
+  const words = ['logs', 'verify', '--state', '--json'];
+  const { stdout, stderr } = await runCommand(words, environmentOf(place));
+  assert.ok(stdout.startsWith('{'), stderr);
+  const found: { kind: string; entity_type: string; id: string }[] = JSON.parse(stdout).findings;
+  return found.map(({ kind, entity_type, id }) => `${kind} ${entity_type} ${id}`);
+}
+
+onBothEngines('a call of a reactor that has run', (engine) => {
+  for (const [at, name] of ['was accepted', 'was begun'].entries()) {
+    test(`is not run again when its row is put back as it ${name}, and is named`, async (t) => {
+      const { tenant, versions, key, path } = await called(t, engine);
+      const { place, clock, logged } = tenant.vault;
+      const row = versions[at];
+      assert.ok(row);
+      const requests = destination.requests.length;
+      await engine.run(place, 'delete from reactor_runs');
+      await engine.run(place, insertion(engine, 'reactor_runs', row));
+      assert.deepEqual(await findings(tenant), [`restored reactor_run ${row.run_id}`]);
+      // Later than its lease.
+      clock.advance(minute);
+      assert.equal(await run(tenant), 0);
+      assert.equal(destination.requests.length, requests);
+      assert.deepEqual(await tenant.rows('reactor_runs'), []);
+      assert.equal((await tenant.send('GET', path, { key })).status, 404);
+      const last = (await tenant.rows('logs')).findLast(({ operation }) => operation === 'fail');
+      assert.equal(last?.entity_id, row.run_id);
+      assert.match(last?.message ?? '', /altered outside the vault/);
+      assert.ok(logged.some(({ fields }) => /written back/.test(String(fields?.['reason']))));
+      // Its result is gone, which the log says was there.
+      assert.deepEqual(await findings(tenant), [`missing reactor_run ${row.run_id}`]);
+    });
+  }
+
+  test('does not keep a call of its own from being run', async (t) => {
+    const { tenant, versions } = await called(t, engine);
+    const [row] = versions;
+    assert.ok(row);
+    const requests = destination.requests.length;
+    const key = await invoker(tenant);
+    await engine.run(tenant.vault.place, 'delete from reactor_runs');
+    await engine.run(tenant.vault.place, insertion(engine, 'reactor_runs', row));
+    const other = await createReactor(tenant, { code: asking, runtime: { timeout: 1 } });
+    const sent = { key, body: { args: { url } } };
+    await tenant.send('POST', `/reactors/${other.id}/react-async`, sent);
+    await run(tenant);
+    assert.equal(destination.requests.length, requests + 1, 'a call of its own still runs');
+  });
+
+  test('is not missing once its reactor was deleted', async (t) => {
+    const { tenant, reactor } = await called(t, engine);
+    assert.equal((await sendReactor(tenant, 'DELETE', `/${reactor}`)).status, 204);
+    assert.deepEqual(await tenant.rows('reactor_runs'), []);
+    assert.deepEqual(await findings(tenant), []);
+  });
+
+  test('is missing where its row was taken away while it waited', async (t) => {
+    const { tenant, key, reactor } = await called(t, engine);
+    const sent = { key, body: { args: { url } } };
+    const { body } = await tenant.send('POST', `/reactors/${reactor}/react-async`, sent);
+    const id = body.asyncReactorRequestId;
+    await engine.run(tenant.vault.place, `delete from reactor_runs where run_id = '${id}'`);
+    assert.deepEqual(await findings(tenant), [`missing reactor_run ${id}`]);
+  });
+});

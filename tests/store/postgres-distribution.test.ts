@@ -1,0 +1,167 @@
+/**
+ * What the vault does where Citus spreads its tables over machines, as far as one machine can show it: a database
+ * that says its tables are distributed gets statements of one tenant each. It was not run on Citus here.
+ */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { sql } from 'kysely';
+import pg from 'pg';
+import type { TenantId } from '../../src/lib/ids.ts';
+import type { Change } from '../../src/store/change.ts';
+import { openStore } from '../../src/store/open/open.ts';
+import {
+  distributionFacts,
+  distributionStatements,
+} from '../../src/store/postgres/distribution.ts';
+import { codeOf, violationOf } from '../../src/store/postgres/violation.ts';
+import { shapes } from '../../src/store/tables.ts';
+import { entry, token } from '../support/changes.ts';
+import { engineOf } from '../support/engines.ts';
+import { environmentOf, runCommand } from '../support/process.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
+
+const engine = engineOf('postgres');
+
+function failureOf(fields: Partial<pg.DatabaseError> & { readonly message: string }) {
+  return Object.assign(new pg.DatabaseError(fields.message, 1, 'error'), fields);
+}
+
+test('a constraint is known by its name, also with the number of a shard behind it', () => {
+  for (const [constraint, table, name] of [
+    ['tokens_fingerprint', 'tokens', 'fingerprint'],
+    ['tokens_fingerprint_102034', 'tokens', 'fingerprint'],
+    ['tokens_key_102034', 'tokens', 'key'],
+    ['token_intents_key_102040', 'token_intents', 'key'],
+    ['webhook_failures_key_1020400', 'webhook_failures', 'key'],
+    ['log_removals_key', 'log_removals', 'key'],
+    ['logs_key_102100', 'logs', 'key'],
+  ] as const) {
+    const message = `duplicate key value violates unique constraint "${constraint}"`;
+    const expected = { table, name };
+    assert.deepEqual(violationOf(failureOf({ code: '23505', constraint, message })), expected);
+    const passedOn = failureOf({ code: 'XX000', message: `worker: ERROR:  ${message}` });
+    assert.deepEqual(violationOf(passedOn), expected);
+  }
+});
+
+test('an error that a coordinator passes on keeps its meaning, and any other one stays internal', () => {
+  const coded = (message: string) => codeOf(failureOf({ code: 'XX000', message }));
+  assert.equal(coded('ERROR:  division by zero'), '22012');
+  assert.equal(coded('could not open file'), 'XX000');
+  const foreign = failureOf({ code: '23505', constraint: 'others_key', message: 'duplicate' });
+  assert.equal(violationOf(foreign), undefined);
+  const value = failureOf({ code: '22012', message: 'division by zero' });
+  assert.equal(violationOf(value), undefined);
+});
+
+/** A store over a database that says of itself that its tables are distributed. */
+async function distributedStore(t: { after(close: () => Promise<void>): void }) {
+  const place = await engine.place(t as never);
+  await (await engine.open(place)).close();
+  await engine.run(place, 'create table pg_dist_partition (logicalrelid regclass not null)');
+  await engine.run(place, `insert into pg_dist_partition values ('tokens')`);
+  const commits: string[][] = [];
+  const store = await openStore({
+    ...place,
+    newStreamId: randomUUID,
+    onCommitted: (entries) => commits.push(entries.map(({ tenant_id }) => tenant_id)),
+  });
+  t.after(() => store.close());
+  return { store, commits };
+}
+
+const tenants = Array.from({ length: 4 }, () => randomUUID() as TenantId);
+
+const creationOf = (tenant_id: TenantId, id: string): Change => ({
+  insert: { tokens: [{ ...token(id), tenant_id }] },
+  entries: [{ ...entry(id), tenant_id }],
+});
+
+test('where tables are distributed, a group is one statement for each tenant', async (t) => {
+  const { store, commits } = await distributedStore(t);
+  const changes = tenants.flatMap((id) => [creationOf(id, 'one'), creationOf(id, 'two')]);
+  const outcomes = await Promise.all(changes.map((change) => store.commit(change)));
+  assert.deepEqual(
+    outcomes,
+    changes.map(() => ({})),
+  );
+  for (const commit of commits) assert.equal(new Set(commit).size, 1, 'of one tenant');
+  const [first, ...others] = tenants;
+  assert.ok(first);
+  const again = await Promise.all(
+    [first, ...others].map((id) => store.commit(creationOf(id, id === first ? 'one' : 'three'))),
+  );
+  assert.deepEqual(again, [{ conflict: 'tokens.key' }, {}, {}, {}]);
+});
+
+test('where tables are distributed, reads of one turn are one query for each tenant', async (t) => {
+  const { store } = await distributedStore(t);
+  await Promise.all(tenants.map((id) => store.commit(creationOf(id, `of ${id}`))));
+  const read = (tenant_id: TenantId, id: string) =>
+    store.get('tokens', { tenant_id, token_id: `of ${id}` as never });
+  const rows = await Promise.all(
+    tenants.flatMap((id) => [read(id, id), read(id, id), read(id, tenants[0] ?? '')]),
+  );
+  assert.deepEqual(
+    rows.map((row) => row?.tenant_id),
+    tenants.flatMap((id) => [id, id, id === tenants[0] ? id : undefined]),
+  );
+  const prepared = sql<{
+    statement: string;
+  }>`select statement from pg_prepared_statements where name like 'tokens %'`;
+  const statements = await store.select((db) => ({ compile: () => prepared.compile(db) }));
+  assert.ok(statements.length > 0);
+  for (const { statement } of statements) assert.match(statement, /r\.tenant_id = \$1/);
+});
+
+test('every table of the vault is distributed by its tenant, or copied to every server', () => {
+  const statements = distributionStatements();
+  const names = statements.map(({ table }) => table);
+  assert.deepEqual(
+    names.toSorted(),
+    [...Object.keys(shapes), 'rate_limits', 'schema_version'].sort(),
+  );
+  const copied = statements.filter(({ statement }) => /create_reference_table/.test(statement));
+  assert.deepEqual(copied.map(({ table }) => table).sort(), [
+    'api_keys',
+    'proxy_addresses',
+    'rate_limits',
+    'schema_version',
+    'tenants',
+    'vault_keys',
+  ]);
+  const byTenant = statements.filter(({ statement }) => /'tenant_id'/.test(statement));
+  assert.equal(copied.length + byTenant.length, statements.length);
+});
+
+test('tables that lie otherwise are named, and those that are on one server yet', async () => {
+  const facts = await distributionFacts(async (text) => ({
+    rows: /pg_extension/.test(text)
+      ? [{ extversion: '13.0-1' }]
+      : [
+          { name: 'tenants', method: 'n', key: null },
+          { name: 'tokens', method: 'h', key: 'token_id' },
+          { name: 'logs', method: 'h', key: 'tenant_id' },
+        ],
+  }));
+  assert.equal(facts.version, '13.0-1');
+  assert.deepEqual(facts.wrong, ['tokens']);
+  const missing = facts.missing.map(({ table }) => table);
+  assert.ok(missing.includes('checkpoints') && !missing.includes('logs'));
+});
+
+test('a database without Citus is refused with what to do, and nothing changes', async (t) => {
+  const place = await engine.place(t);
+  await (await engine.open(place)).close();
+  const { code, stderr } = await runCommand(['database', 'distribute'], environmentOf(place));
+  assert.equal(code, 1);
+  assert.match(stderr, /does not have the extension citus.*create extension citus/);
+  const embedded = { STRONGROOM_DATA_DIR: temporaryDirectory(t) };
+  const refused = await runCommand(['database', 'distribute'], embedded);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /STRONGROOM_DATABASE_URL/);
+  const printed = await runCommand(['database', 'distribute', '--print'], {});
+  assert.equal(printed.code, 0);
+  assert.match(printed.stdout, /create_reference_table\('tenants'\);\n/);
+});
