@@ -23,7 +23,6 @@ const engine: Engine = engineOf('postgres');
 function isMissing(t: TestContext, program: 'pgbouncer' | 'haproxy'): boolean {
   const version = versionOf(program);
   t.diagnostic(version ?? `${program} is not installed here, so this was not tested`);
-  if (version === undefined) t.skip(`${program} is not installed`);
   return version === undefined;
 }
 

@@ -293,11 +293,11 @@ onBothEngines('the store', (engine) => {
     const store = await engine.open(place);
     await store.commit(creation(token('a')));
     await store.close();
-    await engine.run(place, 'update schema_version set version = 999');
+    await engine.run(place, 'update schema_version set version = 999, oldest_server = 2');
     // Closed where it opens after all, so that the test fails and does not hang.
     const opening = async () => (await engine.open(place)).close();
     await assert.rejects(opening, { name: 'DowngradeError' });
-    await engine.run(place, 'update schema_version set version = 1');
+    await engine.run(place, 'update schema_version set version = 1, oldest_server = 1');
     const again = await engine.open(place);
     t.after(() => again.close());
     assert.ok(await read(again, 'a'));

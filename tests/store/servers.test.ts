@@ -73,7 +73,7 @@ test('a server that stops accepting writes is left, and used again when it does'
   const store = await open(t, databaseUrl);
   await store.commit(creation(token('a')));
   await run(databaseUrl, `alter database ${name} set default_transaction_read_only = on`);
-  // Sessions that are open do not notice, until they are opened anew.
+  // Sessions that are open do not notice, until they are opened again.
   await run(
     databaseUrl,
     `select pg_terminate_backend(pid) from pg_stat_activity

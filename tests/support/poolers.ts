@@ -47,10 +47,11 @@ export async function startPgBouncer(
 /** The URL by way of an HAProxy, which takes the first of the servers that accepts connections. */
 export async function startHaproxy(t: Lender, databaseUrls: readonly string[]): Promise<string> {
   const listen = String(await freePort());
-  const servers = databaseUrls.map(
-    (url, index) =>
-      `  server s${index} ${new URL(url).host} check inter 200ms fall 1 rise 1 on-marked-down shutdown-sessions${index > 0 ? ' backup' : ''}`,
-  );
+  const checks = 'check inter 200ms fall 1 rise 1 on-marked-down shutdown-sessions';
+  const servers = databaseUrls.map((url, index) => {
+    const role = index > 0 ? ' backup' : '';
+    return `  server s${index} ${new URL(url).host} ${checks}${role}`;
+  });
   const text = `defaults
   mode tcp
   timeout connect 2s

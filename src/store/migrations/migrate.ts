@@ -1,38 +1,79 @@
-/** Migrations: what each version of the schema adds, applied once and in order. */
+/**
+ * Migrations: what each version of the schema adds, applied once and in order, while servers of the
+ * release before go on working ("expand, then contract": docs/growth.md).
+ */
 import { vault } from './0001-vault.ts';
 import type { ColumnTypes } from './column-types.ts';
 
+export interface Migration {
+  readonly statements: (types: ColumnTypes) => readonly string[];
+  /**
+   * The oldest schema version whose servers still work after it. One that expands leaves it as it was: it adds
+   * tables, indexes, and columns that may stay empty. One that contracts raises it to a version whose
+   * servers no longer use what it removes, which is earlier than its own.
+   */
+  readonly oldestServer: number;
+}
+
 /** The migration at index n leads to version n + 1. Released ones are never edited. */
-const migrations: readonly ((types: ColumnTypes) => string[])[] = [vault];
+export const released: readonly Migration[] = [{ statements: vault, oldestServer: 1 }];
 
-export const schemaVersion = migrations.length;
+export const schemaVersion = released.length;
 
-/** The store was written by a later release than this one. */
-export class DowngradeError extends Error {
-  constructor(found: number) {
+/** What a database says of itself; 0 of one that is empty. */
+export interface SchemaState {
+  readonly version: number;
+  readonly oldestServer: number;
+}
+
+/** Servers of this release no longer work with the schema that a later one made. */
+class DowngradeError extends Error {
+  constructor({ version, oldestServer }: SchemaState, known: number) {
     super(
-      `The database has schema version ${found}; this release knows ${schemaVersion}. ` +
-        'Start the release that wrote it, or a later one. Nothing was changed.',
+      `The database has schema version ${version}, which needs a server of schema version ${oldestServer} ` +
+        `or later; this release knows ${known}. Start a later release. Nothing was changed.`,
     );
     this.name = 'DowngradeError';
   }
 }
 
 /**
- * The statements that lead from version `found` to {@link schemaVersion}, the new version included.
+ * The statements that lead from the version that was found to the last of the migrations, the new state included.
  * The caller runs them in one transaction that no other server can enter at the same time.
+ * @throws DowngradeError
  */
-export function pendingStatements(found: number, types: ColumnTypes): string[] {
-  if (found > schemaVersion) throw new DowngradeError(found);
-  const statements = migrations.slice(found).flatMap((migration) => migration(types));
-  if (found < schemaVersion) {
-    statements.push(
-      'delete from schema_version',
-      `insert into schema_version (version) values (${schemaVersion})`,
-    );
-  }
-  return statements;
+export function pendingStatements(
+  found: SchemaState,
+  types: ColumnTypes,
+  migrations: readonly Migration[] = released,
+): string[] {
+  const refusal = refusalOf(found, migrations.length);
+  if (refusal) throw refusal;
+  const pending = migrations.slice(found.version);
+  const last = pending.at(-1);
+  if (last === undefined) return [];
+  return [
+    ...pending.flatMap(({ statements }) => statements(types)),
+    'delete from schema_version',
+    `insert into schema_version (version, oldest_server) values (${migrations.length}, ${last.oldestServer})`,
+  ];
+}
+
+/** Why a server that knows the schema up to a version cannot work with what was found, if it cannot. */
+export function refusalOf(found: SchemaState, known = schemaVersion): DowngradeError | undefined {
+  return found.oldestServer > known ? new DowngradeError(found, known) : undefined;
 }
 
 export const createVersionTable = (types: ColumnTypes): string =>
-  `create table if not exists schema_version (version ${types.integer} not null) ${types.strict}`;
+  `create table if not exists schema_version (
+    version ${types.integer} not null,
+    oldest_server ${types.integer} not null default 1
+  ) ${types.strict}`;
+
+export const selectState = 'select version, oldest_server from schema_version';
+
+/** @param row of {@link selectState}, if there is one. */
+export function stateOf(row: unknown): SchemaState {
+  const { version = 0, oldest_server = 0 } = (row ?? {}) as Record<string, unknown>;
+  return { version: Number(version), oldestServer: Number(oldest_server) };
+}

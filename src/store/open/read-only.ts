@@ -2,7 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { DowngradeError, schemaVersion } from '../migrations/migrate.ts';
+import { refusalOf, schemaVersion, stateOf } from '../migrations/migrate.ts';
 import { parsers } from '../postgres/engine.ts';
 import { Servers } from '../postgres/servers.ts';
 import { explainTls } from '../postgres/tls.ts';
@@ -31,13 +31,14 @@ export async function openReadOnly(place: string): Promise<ReadOnlyStore> {
   try {
     const [row] = await store.select((db) =>
       db
-        .withTables<{ schema_version: { version: number } }>()
+        .withTables<{ schema_version: { version: number; oldest_server: number } }>()
         .selectFrom('schema_version')
         .selectAll(),
     );
-    const version = row?.version ?? 0;
-    if (version > schemaVersion) throw new DowngradeError(version);
-    if (version < schemaVersion) {
+    const found = stateOf(row);
+    const refusal = refusalOf(found);
+    if (refusal) throw refusal;
+    if (found.version < schemaVersion) {
       throw new NoDatabaseError('An older release wrote this database. Use that release.');
     }
     return store;

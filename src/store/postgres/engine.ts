@@ -3,11 +3,20 @@ import pg from 'pg';
 import { type CommitGroup, createLane } from '../commit/lane.ts';
 import { purgeCounters, sharedLimiter } from '../limiter.ts';
 import type { ColumnTypes } from '../migrations/column-types.ts';
-import { createVersionTable, pendingStatements } from '../migrations/migrate.ts';
+import {
+  createVersionTable,
+  type Migration,
+  pendingStatements,
+  refusalOf,
+  released,
+  schemaVersion,
+  selectState,
+  stateOf,
+} from '../migrations/migrate.ts';
 import { postgresBuilder } from '../query-builder.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { readRows } from '../stored-form.ts';
-import { impossible } from '../unavailable.ts';
+import { impossible, unavailable } from '../unavailable.ts';
 import { createPostgresCommitter } from './commit.ts';
 import { isDistributed } from './distribution.ts';
 import { failureOf } from './failure.ts';
@@ -71,7 +80,7 @@ function integerOf(text: string): number {
 
 /** Only a write shows that writes succeed; without its log the vault may release no secret either. */
 const probeSql = `with entry as (insert into logs select * from logs where false)
-  update schema_version set version = version`;
+  update schema_version set version = version returning version, oldest_server`;
 
 interface Width {
   readonly pool: number;
@@ -91,16 +100,17 @@ function partOf(threads: number): Width {
 export async function openPostgres(
   databaseUrl: string,
   options: StoreOptions,
+  migrations = released,
 ): Promise<StoreEngine> {
   const servers = new Servers(databaseUrl, connection);
   try {
     await checkServers(servers);
-    await migrate(servers);
+    await migrate(servers, migrations);
   } catch (error) {
     await servers.close();
     throw error;
   }
-  return createEngine(servers, options, whole);
+  return createEngine(servers, options, whole, migrations.length);
 }
 
 /** The engine on another thread of the process that opened it. It creates and migrates nothing. */
@@ -119,6 +129,7 @@ function createEngine(
   servers: Servers,
   options: StoreOptions,
   { pool: sessionsMax, lanes, threads }: Width,
+  known = schemaVersion,
 ): StoreEngine {
   const connecting = (parameters: SessionParameters) => () =>
     servers.connect({ statement_timeout: statementTimeoutMs, ...parameters });
@@ -174,7 +185,10 @@ function createEngine(
     record: (work) => lane.record(work),
     state: () => ({ backlog: lane.backlog, pool: pool.state }),
     ping: async () => {
-      await query(probeSql, []);
+      const [state] = await query(probeSql, []);
+      // A server that is too old for what another one made of the schema takes no more requests.
+      const refusal = state && refusalOf(stateOf(state), known);
+      if (refusal) throw unavailable(refusal.message, refusal);
     },
     limiter: (limit) => sharedLimiter(limit, query),
     scrub: () => purgeCounters(query),
@@ -188,7 +202,7 @@ function createEngine(
   };
 }
 
-async function migrate(servers: Servers): Promise<void> {
+async function migrate(servers: Servers, migrations: readonly Migration[]): Promise<void> {
   const session = await servers.connect({ statement_timeout: statementTimeoutMs });
   const run = async (text: string, values: unknown[] = []) =>
     (await session.query({ text, values })).rows;
@@ -196,10 +210,10 @@ async function migrate(servers: Servers): Promise<void> {
     await run('begin');
     await run('select pg_advisory_xact_lock($1)', [migrationLock]);
     await run(createVersionTable(types));
-    const [row] = await run('select version from schema_version');
-    const found = Number(row?.version ?? 0);
+    const [row] = await run(selectState);
+    const pending = pendingStatements(stateOf(row), types, migrations);
     // Together, because each of them alone would cross the network and back.
-    await run([...pendingStatements(found, types), 'commit'].join('; '));
+    await run([...pending, 'commit'].join('; '));
   } finally {
     // Closing the connection rolls back what was not committed.
     await session.close();

@@ -10,6 +10,7 @@ import { codeOf, divisionByZero, uniqueViolation, violationOf } from './violatio
 const lockLost = new Set(['40P01', '40001', '55P03']);
 /** The server is a standby, or its transactions are read-only: nothing was done. */
 const readOnly = '25006';
+const featureNotSupported = '0A000';
 /** The server writes nothing now, is out of a resource, was asked to stop, or cannot reach its disk. */
 const ofTheServer = /^(?:25|53|57|58)/;
 /** Of the value: out of range, against a constraint, too large for an index. */
@@ -28,6 +29,12 @@ export function isExpected(error: pg.DatabaseError): boolean {
 
 export function isReadOnly(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === readOnly;
+}
+
+/** True where the table of a kept statement has other columns by now. */
+export function isOutdatedPlan(error: unknown): boolean {
+  if (!(error instanceof pg.DatabaseError)) return false;
+  return error.code === featureNotSupported && error.routine === 'RevalidateCachedQuery';
 }
 
 export function isLockLost(error: unknown): boolean {

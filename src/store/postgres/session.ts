@@ -1,7 +1,7 @@
 /** One session with a server: its queries, how long it has been silent, and its end. */
 import { Socket } from 'node:net';
 import pg from 'pg';
-import { isReadOnly } from './failure.ts';
+import { isOutdatedPlan, isReadOnly } from './failure.ts';
 
 export interface SessionOptions {
   readonly connection: pg.ClientConfig;
@@ -105,7 +105,7 @@ export class Session {
     const isNamed = name !== undefined && this.keepsStatements;
     this.#busySince = performance.now();
     try {
-      const result = await this.#client.query(isNamed ? { ...config, name } : config);
+      const result = await this.#send(config, isNamed ? name : undefined);
       if (this.#isUnreplicated) throw new Error('the server stopped waiting for its standby');
       return result;
     } catch (error) {
@@ -115,6 +115,18 @@ export class Session {
     } finally {
       this.#busySince = undefined;
       if (this.#isRetired) this.end();
+    }
+  }
+
+  /** A later release may have changed what a kept statement returns: nothing was done, and it is sent again. */
+  async #send(config: pg.QueryConfig, name: string | undefined): Promise<pg.QueryResult> {
+    if (name === undefined) return this.#client.query(config);
+    try {
+      return await this.#client.query({ ...config, name });
+    } catch (error) {
+      if (!isOutdatedPlan(error)) throw error;
+      this.retire();
+      return this.#client.query(config);
     }
   }
 

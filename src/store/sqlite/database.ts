@@ -3,7 +3,12 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { ColumnTypes } from '../migrations/column-types.ts';
-import { createVersionTable, pendingStatements } from '../migrations/migrate.ts';
+import {
+  createVersionTable,
+  pendingStatements,
+  selectState,
+  stateOf,
+} from '../migrations/migrate.ts';
 import { makePrivateDirectory } from '../private-directory.ts';
 
 const types: ColumnTypes = {
@@ -60,8 +65,8 @@ export function openWriter(dataDir: string): DatabaseSync {
   database.exec('begin immediate');
   try {
     database.exec(createVersionTable(types));
-    const found = database.prepare('select version from schema_version').get()?.['version'];
-    for (const statement of pendingStatements(Number(found ?? 0), types)) database.exec(statement);
+    const found = stateOf(database.prepare(selectState).get());
+    for (const statement of pendingStatements(found, types)) database.exec(statement);
     database.exec('commit');
   } catch (error) {
     database.exec('rollback');
