@@ -7,6 +7,7 @@ import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { type Environment, environmentOf, spawnVault } from '../support/process.ts';
 import { startCalled } from '../support/proxy-calls.ts';
 import { seeded } from '../support/random.ts';
+import { takeDue } from '../support/reactors.ts';
 import { rowsOf } from '../support/rows.ts';
 import type { Lender } from '../support/temporary.ts';
 import {
@@ -47,7 +48,7 @@ async function laterVault(t: Lender, engine: Engine, { place, environment, ms }:
   assert.ok(runs);
   // The vault's own job may have begun some of them.
   do await runs.settled();
-  while ((await runs.begin()) > 0);
+  while ((await takeDue(runs)) > 0);
   return vault;
 }
 

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { hour, minute } from '../../src/lib/clock.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
-import { createReactor, invoker, sendReactor } from '../support/reactors.ts';
+import { createReactor, invoker, sendReactor, takeDue } from '../support/reactors.ts';
 import { newTenant as newTenantOf, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { startVault, type TestVault, threads } from '../support/vault.ts';
 
@@ -13,7 +13,7 @@ async function runWaiting({ running }: TestVault): Promise<void> {
   const { reactorRuns } = running.vault;
   assert.ok(reactorRuns);
   for (;;) {
-    const begun = await reactorRuns.begin();
+    const begun = await takeDue(reactorRuns);
     await reactorRuns.settled();
     if (begun === 0) return;
   }
@@ -193,7 +193,7 @@ onBothEngines('asynchronous calls of reactors', (engine) => {
     await runWaiting(tenant.vault);
     const running = await begin(tenant, { code }, { key });
     const { reactorRuns } = tenant.vault.running.vault;
-    assert.equal(await reactorRuns?.begin(), 1);
+    assert.equal(await takeDue(reactorRuns), 1);
     assert.equal((await sendReactor(tenant, 'DELETE', `/${running.id}`)).status, 204);
     await reactorRuns?.settled();
     assert.deepEqual(await tenant.rows('reactor_runs'), []);
@@ -259,7 +259,7 @@ onBothEngines('asynchronous calls of reactors', (engine) => {
       { code: 'module.exports = () => { for (;;) {} }', runtime: { timeout: 2 } },
       { key },
     );
-    assert.equal(await first.running.vault.reactorRuns?.begin(), 2);
+    assert.equal(await takeDue(first.running.vault.reactorRuns), 2);
     await first.stop();
     const second = await startVault(t, engine, { place, clock: first.clock });
     await runWaiting(second);
@@ -277,10 +277,10 @@ onBothEngines('asynchronous calls of reactors', (engine) => {
     await runWaiting(tenant.vault);
     const { path, id } = await begin(tenant, { code, runtime: { timeout: 5 } }, { key });
     const { reactorRuns } = tenant.vault.running.vault;
-    assert.equal(await reactorRuns?.begin(), 1);
-    assert.equal(await reactorRuns?.begin(), 0);
+    assert.equal(await takeDue(reactorRuns), 1);
+    assert.equal(await takeDue(reactorRuns), 0);
     tenant.vault.clock.advance(35_001);
-    assert.equal(await reactorRuns?.begin(), 1);
+    assert.equal(await takeDue(reactorRuns), 1);
     await reactorRuns?.settled();
     assert.deepEqual((await tenant.send('GET', path, { key })).body, { raw: 'done' });
     const ends = (await tenant.rows('logs')).filter(

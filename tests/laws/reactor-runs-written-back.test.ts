@@ -1,12 +1,15 @@
 /** Who can write to the database makes no code run that has run, whichever row of its call is put back. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { minute } from '../../src/lib/clock.ts';
+import { minute, parseInstant } from '../../src/lib/clock.ts';
+import type { Query } from '../../src/store/store.ts';
 import type { Row } from '../../src/store/tables.ts';
+import { leaseMsMax } from '../../src/vault/reactor-calls/called-reactor.ts';
+import { blocksPerQuery, isWrittenBack } from '../../src/vault/reactor-calls/written-back.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
 import { startCalled } from '../support/proxy-calls.ts';
-import { createReactor, invoker, sendReactor } from '../support/reactors.ts';
+import { createReactor, invoker, sendReactor, takeDue } from '../support/reactors.ts';
 import { insertion } from '../support/sql.ts';
 import type { Lender } from '../support/temporary.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
@@ -58,7 +61,7 @@ async function called(t: Lender, engine: Engine): Promise<Called> {
 async function run({ vault }: TestTenant): Promise<number> {
   const { reactorRuns } = vault.running.vault;
   assert.ok(reactorRuns);
-  const begun = await reactorRuns.begin();
+  const begun = await takeDue(reactorRuns);
   await reactorRuns.settled();
   return begun;
 }
@@ -96,6 +99,54 @@ onBothEngines('a call of a reactor that has run', (engine) => {
       assert.deepEqual(await findings(tenant), [`missing reactor_run ${row.run_id}`]);
     });
   }
+
+  test('is known by what was logged up to five minutes before its row can have been made', async (t) => {
+    const { tenant, versions } = await called(t, engine);
+    const [row] = versions;
+    assert.ok(row);
+    const { store } = tenant.vault.running.vault;
+    const entries = await tenant.rows('logs');
+    const end = entries.findLast(({ entity_id }) => entity_id === row.run_id)?.created_at ?? 0;
+    const madeAt = (ms: number, leaseMs = 0) => {
+      const created_at = parseInstant(end + ms);
+      return {
+        ...row,
+        created_at: leaseMs ? row.created_at : created_at,
+        due_at: parseInstant(end + ms + leaseMs),
+      };
+    };
+    assert.equal(await isWrittenBack(store, madeAt(5 * minute)), true);
+    assert.equal(await isWrittenBack(store, madeAt(5 * minute + 1)), false);
+    assert.equal(await isWrittenBack(store, madeAt(5 * minute, leaseMsMax)), true);
+    assert.equal(await isWrittenBack(store, madeAt(5 * minute + 1, leaseMsMax)), false);
+  });
+
+  test('is known however much was logged since, and no query goes through all of that', async (t) => {
+    const { tenant, versions } = await called(t, engine);
+    const [row] = versions;
+    assert.ok(row);
+    const { place, running } = tenant.vault;
+    const columns = 'tenant_id, first_at, hash, proof, body';
+    await engine.run(
+      place,
+      `insert into logs (stream_id, first_seq, last_seq, last_at, entities, ${columns})
+        with recursive n (n) as (select 1 union all select n + 1 from n where n < ${2 * blocksPerQuery})
+        select 'other', n, n, at + n, '', ${columns} from n,
+          (select max(last_at) as at from logs where tenant_id = '${tenant.id}') newest,
+          (select ${columns} from logs where tenant_id = '${tenant.id}' limit 1) block`,
+    );
+    const { store } = running.vault;
+    let queries = 0;
+    const counting = {
+      select: store.select,
+      scan: <R>(query: Query<R>) => {
+        queries += 1;
+        return store.scan(query);
+      },
+    };
+    assert.equal(await isWrittenBack(counting, row), true);
+    assert.ok(queries >= 4, `${queries} queries, two for each part`);
+  });
 
   test('does not keep a call of its own from being run', async (t) => {
     const { tenant, versions } = await called(t, engine);

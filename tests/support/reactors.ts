@@ -1,5 +1,6 @@
 /** Reactors for tests: the least that a request gives, and requests of the tenant's management key. */
 import assert from 'node:assert/strict';
+import type { WaitingRuns } from '../../src/vault/reactor-calls/waiting-runs.ts';
 import type { Given, TestTenant } from './tenant.ts';
 import type { Received, Sent } from './vault.ts';
 
@@ -47,4 +48,11 @@ export async function react(
     body: { args },
     ...rest,
   });
+}
+
+/** Begins the asynchronous calls that are due, and gives how many of them this server took. */
+export async function takeDue(runs: WaitingRuns | undefined): Promise<number> {
+  assert.ok(runs);
+  const { taken } = await runs.begin();
+  return taken;
 }

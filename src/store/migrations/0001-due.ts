@@ -12,7 +12,6 @@ const dueColumns: readonly (readonly [table: string, column: string])[] = [
   ['replies', 'next_expiry_at'],
   ['sessions', 'expires_at'],
   ['client_keys', 'expires_at'],
-  ['reactor_runs', 'due_at'],
   ['reactor_runs', 'expires_at'],
   ['events', 'created_at'],
   ['event_sequences', 'ended_at'],

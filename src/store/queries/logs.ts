@@ -93,6 +93,30 @@ export function blocksMatching(search: BlockSearch): Query<Row<'logs'>> {
   };
 }
 
+/** When the block ends that comes after so many, newest first, of those that end from one instant until another. */
+export function blockEndAfter({
+  tenant,
+  from,
+  until,
+  skip,
+}: {
+  readonly tenant: TenantId;
+  readonly from: Instant;
+  readonly until: Instant;
+  readonly skip: number;
+}): Query<Pick<Row<'logs'>, 'last_at'>> {
+  return (db) =>
+    db
+      .selectFrom('logs')
+      .select('last_at')
+      .where('tenant_id', '=', tenant)
+      .where('last_at', '>=', from)
+      .where('last_at', '<', until)
+      .orderBy('last_at', 'desc')
+      .limit(1)
+      .offset(skip);
+}
+
 /** The oldest blocks of one stream, in its order. */
 export function streamBeginning({
   tenant,

@@ -1,7 +1,8 @@
 /** The reactor of a call, as it is now. */
-import { minute } from '../../lib/clock.ts';
+import { minute, second } from '../../lib/clock.ts';
 import type { ReactorId } from '../../lib/ids.ts';
 import type { Tenant } from '../../rules/tenant.ts';
+import { timeoutMsMaxAsync } from '../../sandbox/limits.ts';
 import type { Store } from '../../store/store.ts';
 import { timeoutMsOf } from '../../transforms/code-runtime.ts';
 import type { ReactorDefinition } from '../reactors/definition.ts';
@@ -35,6 +36,15 @@ export function timeoutMsOfCall(
   const isLong = kind === 'async' && runtime.image === 'node-bt';
   return isLong ? timeoutMsOf(runtime, asyncTimeoutMsDefault) : timeoutMsOf(runtime);
 }
+
+/** After the time limit of the code, and before another server may run it as well. */
+const leaseMarginMs = 30 * second;
+
+/** The longest that a call which was begun is left to its server. */
+export const leaseMsMax = timeoutMsMaxAsync + leaseMarginMs;
+
+export const leaseMsOf = (reactor: CalledReactor): number =>
+  timeoutMsOfCall(reactor, 'async') + leaseMarginMs;
 
 /** How entries and messages of what the code itself does name their source. */
 export const sourceOf = ({ id }: Pick<CalledReactor, 'id'>): string =>

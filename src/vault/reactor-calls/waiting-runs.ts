@@ -1,59 +1,48 @@
 /** Asynchronous calls that wait: each is run at least once, whatever stops meanwhile, and its result stored. */
-import { type Instant, instantAfter, second } from '../../lib/clock.ts';
+import { type Instant, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
-import type { TenantId } from '../../lib/ids.ts';
-import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import type { ReactorRunId, TenantId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { alteredBeside, detailed, systemEntry } from '../../rules/log-entries.ts';
 import { type DecideOutcome, perform } from '../../rules/operation.ts';
-import type { Tenant, Tenants } from '../../rules/tenant.ts';
-import { tenantsDue } from '../../store/queries/due-tenants.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import { tenantsWithRunsDue } from '../../store/queries/reactors.ts';
 import { rowsDue } from '../../store/queries/tenant-rows.ts';
 import type { Row } from '../../store/tables.ts';
 import { failure } from '../code/outcome.ts';
 import type { CodeRun } from '../code/run.ts';
-import { type CalledReactor, calledReactor, timeoutMsOfCall } from './called-reactor.ts';
 import { failedEntry } from './entries.ts';
 import { inTurn } from './in-turn.ts';
-import { type ReactorCalling, runReactor } from './react.ts';
+import { runReactor } from './react.ts';
 import { callerOfWaiting, callerWithout } from './run-caller.ts';
-import {
-  expiryOf,
-  openRun,
-  problemOfRun,
-  type RunBody,
-  type RunResult,
-  runRow,
-} from './run-row.ts';
+import { expiryOf, problemOfRun, type RunResult, runRow } from './run-row.ts';
 import { type CallToSettle, settle } from './settle.ts';
-import { isWrittenBack } from './written-back.ts';
-
-export interface WaitingRunTools extends ReactorCalling {
-  readonly tenants: Tenants;
-  /** Unless it can be done all the same, the call is tried again once its lease has ended. */
-  readonly onFailure: (error: unknown) => void;
-}
+import { entryOfRun, type TakenRun, take, type WaitingRunTools } from './take-run.ts';
 
 /** Under way at once in this process, of all tenants and of one. */
 const runsMax = 4;
 const runsOfTenantMax = 2;
 
-/** Calls looked at to find the tenants they belong to. */
-const dueRowsMax = 50_000;
-
 /** A call whose server vanishes each time is not tried for ever. */
 const attemptsMax = 3;
 
-/** After the time limit of the code, and before another server may run it as well. */
-const leaseMarginMs = 30 * second;
+/** After a failure to begin a call of a tenant, before the next attempt at it. */
+export const retryMs = 10 * second;
 
 export interface WaitingRuns {
-  /** Begins what is due, as far as there is room. @returns how many were begun. */
-  begin(): Promise<number>;
-  /** How many calls have ended: after each, another one may have room. */
+  /** Begins what is due, as far as there is room. What it throws keeps the calls of all tenants from being begun. */
+  begin(): Promise<Begun>;
+  /** How many calls have ended, or could not be begun: after each, another one may have room. */
   ended(): number;
   /** Resolves when nothing that was begun is under way. */
   settled(): Promise<void>;
+}
+
+export interface Begun {
+  /**
+   * How many of the calls this server runs, once all of them are taken. Whether one may be run is looked up in the
+   * log, which may take long, so nobody but its tenant waits for that.
+   */
+  readonly taken: Promise<number>;
 }
 
 /** Several servers may do this at once: of those that take one call, one succeeds. */
@@ -61,9 +50,15 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
   const { store, tenants, clock } = tools;
   const active = new Set<Promise<void>>();
   const activeOf = new Map<TenantId, number>();
+  /** Active, and due until they are taken. */
+  const taking = new Set<ReactorRunId>();
+  const failedAt = new Map<TenantId, Instant>();
   let ended = 0;
-  /** The tenant of the call that was begun last: those after it come first. */
+  /** The tenant that was looked at last: those after it come first. */
   let last: TenantId | undefined;
+
+  const roomOf = (id: TenantId) =>
+    Math.min(runsMax - active.size, runsOfTenantMax - (activeOf.get(id) ?? 0));
 
   const count = (id: TenantId, change: 1 | -1) => {
     const left = (activeOf.get(id) ?? 0) + change;
@@ -71,10 +66,27 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
     else activeOf.delete(id);
   };
 
-  function start(taken: TakenRun): void {
-    const { id } = taken.tenant;
+  function fail(id: TenantId, error: unknown): undefined {
+    failedAt.set(id, clock.now());
+    tools.onFailure(error);
+  }
+
+  function forgetFailures(): void {
+    const now = clock.now();
+    // A clock may be set back.
+    for (const [id, at] of failedAt) if (Math.abs(now - at) >= retryMs) failedAt.delete(id);
+  }
+
+  /** @returns whether it was taken, which is not waited for here. */
+  function start(tenant: Tenant, row: Row<'reactor_runs'>): Promise<boolean> {
+    const { id } = tenant;
     count(id, 1);
-    const work = runTaken(tools, taken)
+    taking.add(row.run_id);
+    const taken = take(tools, tenant, row)
+      .catch((error) => fail(id, error))
+      .finally(() => taking.delete(row.run_id));
+    const work = taken
+      .then((run) => run && runTaken(tools, run))
       .catch(tools.onFailure)
       .finally(() => {
         count(id, -1);
@@ -82,119 +94,50 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
         ended += 1;
       });
     active.add(work);
+    return taken.then((run) => run !== undefined);
+  }
+
+  async function beginOf(id: TenantId): Promise<Promise<boolean>[]> {
+    const tenant = await tenants.find(id);
+    if (tenant === undefined) return [];
+    // As many as may be under way: some of them may be those that are being taken.
+    const due = { tenant, until: clock.now(), rowsMax: runsOfTenantMax, skip: 0 };
+    const rows = await store.select(rowsDue('reactor_runs', 'due_at', due));
+    const started: Promise<boolean>[] = [];
+    for (const row of rows) {
+      if (roomOf(id) > 0 && !taking.has(row.run_id)) started.push(start(tenant, row));
+    }
+    return started;
   }
 
   return {
     begin: async () => {
-      let begun = 0;
-      if (active.size >= runsMax) return 0;
-      const column = { table: 'reactor_runs', column: 'due_at' } as const;
-      const looked = { until: clock.now(), rowsMax: dueRowsMax, skip: 0 };
-      const due = await tenantsDue(store, { ...column, ...looked });
-      for (const id of inTurn(due.map(({ id }) => id).sort(), last)) {
-        if (active.size >= runsMax) break;
-        const room = Math.min(runsMax - active.size, runsOfTenantMax - (activeOf.get(id) ?? 0));
-        const tenant = room > 0 ? await tenants.find(id) : undefined;
-        if (tenant === undefined) continue;
-        const due = { tenant, until: clock.now(), rowsMax: room, skip: 0 };
-        for (const row of await store.select(rowsDue('reactor_runs', 'due_at', due))) {
-          const taken = await take(tools, tenant, row);
-          if (taken === undefined) continue;
-          start(taken);
-          last = id;
-          begun += 1;
+      const started: Promise<boolean>[] = [];
+      let failures = 0;
+      forgetFailures();
+      const due = active.size < runsMax ? await store.scan(tenantsWithRunsDue(clock.now())) : [];
+      for (const id of inTurn(due.map(({ owner }) => owner).sort(), last)) {
+        // A failure takes a place as well, so that a look ends soon while all fail.
+        if (active.size + failures >= runsMax) break;
+        // Whatever becomes of it: one whose rows cannot be read must not come first for ever.
+        last = id;
+        if (roomOf(id) <= 0 || failedAt.has(id)) continue;
+        try {
+          started.push(...(await beginOf(id)));
+        } catch (error) {
+          fail(id, error);
+          failures += 1;
+          ended += 1;
         }
       }
-      return begun;
+      const taken = Promise.all(started).then((all) => all.filter((isTaken) => isTaken).length);
+      return { taken };
     },
     ended: () => ended,
     settled: async () => {
       await Promise.allSettled(active);
     },
   };
-}
-
-interface TakenRun {
-  readonly tenant: Tenant;
-  /** In the version in which it is under way. */
-  readonly row: Row<'reactor_runs'>;
-  readonly body: RunBody;
-  readonly reactor: CalledReactor;
-}
-
-/** `undefined` where another server was faster, or the call cannot be run and is done with. */
-async function take(
-  tools: WaitingRunTools,
-  tenant: Tenant,
-  row: Row<'reactor_runs'>,
-): Promise<TakenRun | undefined> {
-  const { store, clock, random } = tools;
-  const opened = await openedRun(tools, tenant, row);
-  if (opened === undefined) return undefined;
-  const { reactor } = opened;
-  const now = clock.now();
-  const body = { ...opened.body, attempts: opened.body.attempts + 1 };
-  const leaseMs = timeoutMsOfCall(reactor, 'async') + leaseMarginMs;
-  const columns = { ...row, version: row.version + 1, due_at: instantAfter(now, leaseMs) };
-  const taken = runRow({ tenant, random }, columns, body);
-  const entry = entryOfRun(now, { row, operation: 'start' });
-  const { conflict } = await store.commit({
-    replace: { reactor_runs: [taken] },
-    entries: [entry],
-  });
-  return conflict === undefined ? { tenant, row: taken, body, reactor } : undefined;
-}
-
-/**
- * What was altered in the database or written back to it, or has waited for a day, is removed, so that it stops no
- * other call; the log says so.
- */
-async function openedRun(
-  { store, clock, onFailure }: WaitingRunTools,
-  tenant: Tenant,
-  row: Row<'reactor_runs'>,
-): Promise<Pick<TakenRun, 'body' | 'reactor'> | undefined> {
-  try {
-    const body = openRun(tenant, row).reveal();
-    if (row.expires_at <= clock.now()) throw new VaultError('not_found', { public: expired });
-    const reactor = await calledReactor(store, tenant, row.reactor_id);
-    if (await isWrittenBack(store, row)) throw writtenBack(row);
-    return { body, reactor };
-  } catch (error) {
-    const isGone = error instanceof VaultError && /^(?:integrity|not_found)$/.test(error.code);
-    if (!isGone) throw error;
-    const isAltered = error.code === 'integrity';
-    if (isAltered) onFailure(error);
-    const entry = entryOfRun(clock.now(), { row, operation: 'fail' });
-    const failed = { ...entry, result: 'failed' } as const;
-    await store.commit({
-      remove: { reactor_runs: [row] },
-      entries: [isAltered ? detailed(failed, `it was ${alteredBeside}`) : failed],
-    });
-    return undefined;
-  }
-}
-
-function writtenBack({ run_id: id }: Row<'reactor_runs'>): VaultError {
-  return new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal: `an older version of the reactor_run ${id} was written back outside the vault`,
-    altered: { entity: 'reactor_run', id },
-  });
-}
-
-const expired = 'The call has waited for too long.';
-
-interface RunFact {
-  readonly row: Row<'reactor_runs'>;
-  readonly operation: 'start' | 'interrupt' | 'end' | 'fail';
-}
-
-/** About the row itself, whose version it records: see `written-back.ts`. */
-function entryOfRun(at: Instant, { row, operation }: RunFact): LogEntry {
-  const { tenant_id: tenant, run_id: id, reactor_id } = row;
-  const entry = systemEntry({ tenant, at, entity: 'reactor_run', id, operation });
-  return detailed(entry, `reactor ${reactor_id}`);
 }
 
 async function runTaken(tools: WaitingRunTools, taken: TakenRun): Promise<void> {

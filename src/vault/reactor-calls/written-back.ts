@@ -1,38 +1,58 @@
 /** Whether a waiting call is an older version of its row, which somebody wrote back to have its code run again. */
-import { hour, parseInstant } from '../../lib/clock.ts';
+import { type Instant, latestInstant, minute, parseInstant } from '../../lib/clock.ts';
+import { blockEndAfter } from '../../store/queries/logs.ts';
 import { marksOfEntry } from '../../store/row-states.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { findLogs } from '../logs/find.ts';
+import { leaseMsMax } from './called-reactor.ts';
 
-/** A server whose clock is behind may have logged what it did before the call was made. */
-const clockSkewMs = hour;
+/** A server whose clock is behind may have logged what it did before that version of the row was made. */
+const clockSkewMs = 5 * minute;
 
 /** The newest of them name the newest version. */
 const entriesMax = 50;
 
+/** What one query goes through: the log may be long, and the queries of others come in between. */
+export const blocksPerQuery = 10_000;
+
 /**
  * Whoever can write to the database can put any sealed row back, but not take what was logged about it out of the
  * log unnoticed: every begin and end of a call has an entry with the version that it made. The search takes as
- * long as the call has waited.
+ * long as the call has waited in that version.
  * @throws VaultError `integrity` for an entry about it that cannot be read.
  */
 export async function isWrittenBack(
   store: Pick<Store, 'select' | 'scan'>,
-  { tenant_id: tenant, run_id, version, created_at }: Row<'reactor_runs'>,
+  row: Row<'reactor_runs'>,
 ): Promise<boolean> {
-  const entries = await findLogs(store, {
-    tenant,
-    entity_type: 'reactor_run',
-    entity_id: run_id,
-    oldest: parseInstant(Math.max(0, created_at - clockSkewMs)),
-    until: undefined,
-    after: undefined,
-    skip: 0,
-    limit: entriesMax,
-  });
-  return entries.flatMap(marksOfEntry).some((mark) => {
-    if (mark.table !== 'reactor_runs' || mark.id !== run_id) return false;
-    return mark.sign === '-' ? mark.version >= version : mark.version > version;
-  });
+  const { tenant_id: tenant, run_id, version } = row;
+  const from = searchedFrom(row);
+  for (let until = latestInstant; ; ) {
+    const slice = { tenant, from, until, skip: blocksPerQuery };
+    const [next] = await store.scan(blockEndAfter(slice));
+    const oldest = next?.last_at ?? from;
+    const entries = await findLogs(store, {
+      tenant,
+      entity_type: 'reactor_run',
+      entity_id: run_id,
+      oldest,
+      until,
+      after: undefined,
+      skip: 0,
+      limit: entriesMax,
+    });
+    const isOlder = entries.flatMap(marksOfEntry).some((mark) => {
+      if (mark.table !== 'reactor_runs' || mark.id !== run_id) return false;
+      return mark.sign === '-' ? mark.version >= version : mark.version > version;
+    });
+    if (isOlder || next === undefined) return isOlder;
+    until = oldest;
+  }
+}
+
+/** Entries about later versions are no older than this one, which was made before it is due by a lease at most. */
+function searchedFrom({ created_at, due_at }: Row<'reactor_runs'>): Instant {
+  const madeAt = Math.max(created_at, (due_at ?? created_at) - leaseMsMax);
+  return parseInstant(Math.max(0, madeAt - clockSkewMs));
 }
