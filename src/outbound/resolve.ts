@@ -1,6 +1,7 @@
 /**
- * Looking up names that anybody may choose. The system's own look-up waits in one of four threads that the whole process
- * shares with its files and signatures, and cannot be given up: four names whose server is silent would stop all others.
+ * Looking up names that anybody may choose. The system's own look-up waits in one of four threads that the whole
+ * process shares with its files and signatures, and cannot be given up: four names whose server is silent would stop
+ * all others.
  */
 import { type LookupAddress, Resolver } from 'node:dns';
 
