@@ -23,13 +23,16 @@ const attemptsOfAllMax = 1_024;
 /** More than 20 webhooks have, a share for tenants that were given a larger quota. */
 const attemptsOfTenantMax = 256;
 
-/** The attempts themselves are limited before they come here. */
+/**
+ * The attempts themselves are limited before they come here. One that is over frees its place here a moment later
+ * than there, so as many may wait for that moment.
+ */
 const limits = {
   placeMax: attemptsOfAllMax,
   partitionMax: attemptsOfAllMax,
   totalMax: attemptsOfAllMax,
-  waitingMax: 1,
-  waitingOfPartitionMax: 1,
+  waitingMax: attemptsOfAllMax,
+  waitingOfPartitionMax: attemptsOfAllMax,
 };
 
 export interface DeliveringTools

@@ -1,9 +1,9 @@
 /** The guard: which URLs may be called, and which of a name's addresses may be connected to. */
-import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { type AllowList, hostAndPort } from './allow-list.ts';
 import { OutboundError } from './error.ts';
 import { isPublicAddress } from './guard.ts';
+import { type Resolve, resolvingPublicNames } from './resolve.ts';
 
 export interface AdmissionOptions {
   /** The operator's own hosts: they may be at any address and may be called without TLS. */
@@ -12,12 +12,6 @@ export interface AdmissionOptions {
   readonly databasePorts?: readonly number[];
   readonly resolve?: Resolve;
 }
-
-/** All addresses of a name. */
-export type Resolve = (
-  name: string,
-  give: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
-) => void;
 
 export interface Admission {
   /** On the allow-list, or anybody's host, of which only public addresses are connected to. */
@@ -34,7 +28,7 @@ export type Admit = (url: URL) => Admission;
 export function createAdmission({
   allow,
   databasePorts = [],
-  resolve = resolveAll,
+  resolve = resolvingPublicNames(),
 }: AdmissionOptions) {
   /**
    * The addresses are judged here, in the very look-up whose response is connected to: a name that
@@ -62,8 +56,6 @@ export function createAdmission({
   };
   return admit;
 }
-
-const resolveAll: Resolve = (name, give) => systemLookup(name, { all: true }, give);
 
 /** An address in the URL itself is never looked up, so it is checked here. */
 function refuseForeign(url: URL, databasePorts: readonly number[]): void {

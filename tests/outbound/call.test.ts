@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { type TestContext, test } from 'node:test';
-import type { Resolve } from '../../src/outbound/admission.ts';
 import {
   createOutbound,
   type OutboundOptions,
   type OutboundRequest,
 } from '../../src/outbound/call.ts';
 import { OutboundError, type OutboundFailure } from '../../src/outbound/error.ts';
+import type { Resolve } from '../../src/outbound/resolve.ts';
 import { startDestination } from '../support/destination.ts';
 import { type Host, redirect, startHost } from '../support/host.ts';
 import { freePort } from '../support/temporary.ts';

@@ -5,8 +5,8 @@ import { createServer } from 'node:net';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import type { Resolve } from '../../src/outbound/admission.ts';
 import { OutboundError, type OutboundFailure } from '../../src/outbound/error.ts';
+import type { Resolve } from '../../src/outbound/resolve.ts';
 import {
   answer,
   type Behavior,

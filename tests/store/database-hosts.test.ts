@@ -5,6 +5,8 @@ import { verifiedUrl } from '../../src/store/postgres/database-url.ts';
 import { hostsMax, hostsOf } from '../../src/store/postgres/hosts.ts';
 
 const namesOf = (url: string) => hostsOf(url).map(({ name }) => name);
+const reasonedBy = (says: RegExp) => (error: { errors?: { url?: string[] } }) =>
+  says.test(error.errors?.url?.[0] ?? '');
 const urlsOf = (url: string) => hostsOf(url).map((host) => host.url);
 
 test('each host has the user, the database and the parameters of the URL', () => {
@@ -40,6 +42,21 @@ test('verified TLS is demanded of every host when one of them is beyond loopback
   for (const one of urlsOf(url)) assert.match(one, /\?sslmode=verify-full$/);
 });
 
+test('what the driver would read in another way than it was checked is refused', () => {
+  for (const url of [
+    'postgres://u:p@db.example:5432/vault#prod',
+    'postgres://u:p@db.example:5432/vault #prod',
+    'postgres://u:p@one.example,two.example/vault#prod',
+    'postgres://u:p@db.example:5432\n',
+    'postgres://u:p@db.example:5432\r\n/vault',
+    'postgres://u:p@db.exa\tmple/vault',
+  ]) {
+    assert.throws(() => verifiedUrl(url), reasonedBy(/percent-encoded/));
+  }
+  assert.throws(() => verifiedUrl('u:p@db.example/vault'), reasonedBy(/must begin with postgres/));
+  assert.match(verifiedUrl('postgres://u:p%23@db.example/vault'), /sslmode=verify-full$/);
+});
+
 test('what a vault cannot use is refused with what to write', () => {
   const many = (count: number) => Array.from({ length: count }, (_, n) => `h${n}`).join(',');
   assert.equal(hostsOf(`postgres://${many(hostsMax)}/vault`).length, hostsMax);
@@ -55,9 +72,6 @@ test('what a vault cannot use is refused with what to write', () => {
     ['postgres:///vault?host=one,two&port=1,2,3', /one port for all hosts, or one for each/],
   ];
   for (const [url, says] of refused) {
-    assert.throws(
-      () => hostsOf(url),
-      (error: { errors?: { url?: string[] } }) => says.test(error.errors?.url?.[0] ?? ''),
-    );
+    assert.throws(() => hostsOf(url), reasonedBy(says));
   }
 });

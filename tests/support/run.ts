@@ -1,7 +1,7 @@
 /** Runs the tests: all of them, or those whose path begins with one of the arguments. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, globSync, mkdirSync } from 'node:fs';
+import { copyFileSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { bundle } from '../../scripts/bundle.ts';
@@ -50,7 +50,10 @@ await postgres.stop();
 
 /** The command as the published package has it, among other packages, by which it knows what it is. */
 async function packProgram(): Promise<string> {
-  const directory = join(root, 'node_modules', '.cache', 'strongroom-package');
+  const cache = join(root, 'node_modules', '.cache');
+  mkdirSync(cache, { recursive: true });
+  const directory = mkdtempSync(join(cache, 'strongroom-package-'));
+  process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
   await bundle(join(directory, 'dist'));
   mkdirSync(join(directory, 'bin'), { recursive: true });
   for (const file of ['package.json', 'bin/strongroom.js', 'bin/healthcheck.js']) {

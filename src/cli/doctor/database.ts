@@ -15,6 +15,9 @@ import { isRootKeyBesideProduction } from '../../vault/tenants/root-key-place.ts
 import { explain } from '../terminal/failure.ts';
 import { type Finding, reporter } from './finding.ts';
 
+const pooled =
+  'a pooler is in front of it: set statement_timeout and the planner there (docs/growth.md, Poolers)';
+
 /** PostgreSQL's code for a table that does not exist. */
 const undefinedTable = '42P01';
 
@@ -45,6 +48,7 @@ export async function checkDatabase(config: Config): Promise<readonly Finding[]>
   }
   return [
     ok(`${facts.version} can be reached`),
+    ...(facts.isPooled ? [ok(pooled)] : []),
     ...facts.unreachable.map((name) =>
       warning(`${name} cannot be reached`, 'No failover to it is possible. Repair the standby.'),
     ),

@@ -53,9 +53,10 @@ class Room {
     }
     this.#pending = new Set();
     this.#isDone = false;
-    deadline = Date.now() + (JSON.parse(next.payload.toString()) as ChildCall).timeoutMs + graceMs;
+    const call = JSON.parse(next.payload.toString()) as ChildCall;
+    deadline = Date.now() + call.timeoutMs + graceMs;
     try {
-      engine.enter('call', this.#guestCall(next));
+      engine.enter('call', this.#guestCall(call));
       while (!this.#isDone) this.#goOn(engine);
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
@@ -63,8 +64,7 @@ class Room {
     }
   }
 
-  #guestCall({ payload }: Frame): string {
-    const call = JSON.parse(payload.toString()) as ChildCall;
+  #guestCall(call: ChildCall): string {
     const moduleNames = Object.keys(this.#modules);
     return JSON.stringify({ ...call, moduleNames } satisfies GuestCall);
   }

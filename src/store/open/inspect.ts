@@ -14,6 +14,8 @@ export interface EngineFacts {
   /** Why a start would refuse the servers, and which of several cannot be reached. */
   readonly problem: string | undefined;
   readonly unreachable: readonly string[];
+  /** Something between drops what the vault sets for a session. */
+  readonly isPooled: boolean;
   /** Settings by name, where they have another value than a durable commit needs. */
   readonly unsafe: readonly { readonly name: string; readonly found: string }[];
   /** How the tables lie on a database of several machines; `undefined` for an engine that has one. */
@@ -47,6 +49,7 @@ export async function inspectPostgres(url: string): Promise<EngineFacts> {
     session.end();
     return {
       problem: problemOf(examined),
+      isPooled: examined.some(({ facts }) => facts?.hasParameters === false),
       unreachable: examined.filter(({ facts }) => !facts).map(({ name }) => name),
       version: `PostgreSQL ${rows[0].version}`,
       clockMs: Number(rows[0].now),
@@ -70,7 +73,7 @@ export function inspectSqlite(dataDir: string): EngineFacts {
     const version = database.prepare('select sqlite_version() as version').get()?.['version'];
     const mode = String(database.prepare('pragma journal_mode').get()?.['journal_mode']);
     const unsafe = mode === 'wal' ? [] : [{ name: 'journal_mode', found: mode }];
-    const none = { problem: undefined, unreachable: [], clockMs: undefined };
+    const none = { problem: undefined, unreachable: [], isPooled: false, clockMs: undefined };
     return { version: `SQLite ${version}`, ...none, unsafe };
   } finally {
     database.close();

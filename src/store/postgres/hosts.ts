@@ -18,6 +18,10 @@ const portMax = 65_535;
 
 /** Scheme, user, hosts, path and parameters. `URL` does not parse several hosts. */
 const form = /^(postgres(?:ql)?:\/\/)([^/?#]*@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?/;
+/** What the driver's parser leaves out or cuts off, so that it would read another URL than was checked. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are meant
+const unreadable = /[\u0000-\u0020\u007f#]/;
+
 type Named = readonly [host: string, port: string | undefined];
 
 const hostAndPort = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/;
@@ -31,7 +35,15 @@ const attributesName = 'target_session_attrs';
  * @throws VaultError `validation_failed` when it names a host twice, or asks for a server that takes no writes.
  */
 export function hostsOf(text: string): readonly DatabaseHost[] {
-  const [, scheme = '', user = '', authority = '', path = '', query = ''] = form.exec(text) ?? [];
+  if (unreadable.test(text)) {
+    throw invalid(
+      'url',
+      'must not have spaces, line breaks or #; in a password they are percent-encoded',
+    );
+  }
+  const parts = form.exec(text);
+  if (!parts) throw invalid('url', 'must begin with postgres://');
+  const [, scheme = '', user = '', authority = '', path = '', query = ''] = parts;
   const parameters = new URLSearchParams(query);
   const asked = parameters.get(attributesName) ?? 'read-write';
   if (!attributes.has(asked)) {

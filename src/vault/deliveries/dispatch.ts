@@ -91,7 +91,7 @@ interface Sequences {
   next(event: Event): number;
   inserted(): readonly Sequence[];
   amended(): readonly Amendment<'event_sequences'>[];
-  /** Those that cannot be read, whose entities are numbered again. */
+  /** Those that cannot be read, whose entities are numbered from 1 again. */
   removed(): readonly Key<'event_sequences'>[];
 }
 

@@ -17,7 +17,7 @@ import type { Row } from '../../store/tables.ts';
 /** A change made by another process is noticed within a second: half of it is for the reading itself. */
 const staleMsMax = second / 2;
 
-/** Tenants whose keyrings and settings a thread keeps, in some 7 KB each; see docs/growth.md. */
+/** Tenants whose keyrings and settings a thread keeps, in some 12 KB each; see docs/growth.md. */
 const tenantsCachedMax = 10_000;
 
 /** Opening a keyring costs more than reading its row, so it is kept for as long as it stays the same. */
