@@ -9,18 +9,19 @@ import { entryPoints } from '../src/lib/installation/entry-points.ts';
 
 const root = join(import.meta.dirname, '..');
 
-/** Found where they are installed: the first looks for files of its own, the second loads a file of WebAssembly. */
+/** Found where they are installed: one looks for files of its own, the other loads a file of WebAssembly. */
 const installed = ['pg', 'quickjs-wasi'];
 
 /** Libraries in the older form of modules call it. */
 const banner = `import { createRequire as createBundledRequire } from 'node:module';
 const require = createBundledRequire(import.meta.url);`;
 
-export async function bundle(directory: string): Promise<void> {
+/** @param more modules that shall be files as well, by their paths below the sources. */
+export async function bundle(directory: string, more: readonly string[] = []): Promise<void> {
   rmSync(directory, { recursive: true, force: true });
   const { metafile } = await build({
     absWorkingDir: root,
-    entryPoints: entryPoints.map((name) => ({ in: `src/${name}.ts`, out: name })),
+    entryPoints: [...entryPoints, ...more].map((name) => ({ in: `src/${name}.ts`, out: name })),
     outdir: directory,
     // What entry points share, two folders deep, like the module that says where they are.
     chunkNames: 'lib/shared/[name]-[hash]',
