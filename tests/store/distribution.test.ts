@@ -33,7 +33,6 @@ const otherKeys: Readonly<Record<string, string>> = {
       'replies (next_expiry_at)',
       'sessions (expires_at)',
       'client_keys (expires_at)',
-      'reactor_runs (due_at)',
       'reactor_runs (expires_at)',
       'events (created_at)',
       'event_sequences (ended_at)',
@@ -105,6 +104,10 @@ const acrossTenants: readonly {
   {
     is: /^select (?:tenant_id|webhook_id|due_at)\b.* from deliveries where state = 'waiting' .*limit 1$/,
     why: 'the webhooks for which deliveries wait, by steps from one to the next',
+  },
+  {
+    is: /^select (?:tenant_id|due_at)\b.* from reactor_runs where due_at is not null .*limit 1$/,
+    why: 'the tenants whose asynchronous calls are due, by steps from one to the next',
   },
   { is: /^insert into logs select \* from logs where false/, why: 'a probe, which writes no row' },
 ];
