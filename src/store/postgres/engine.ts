@@ -99,10 +99,10 @@ function partOf(threads: number): Width {
 
 export async function openPostgres(
   databaseUrl: string,
-  options: StoreOptions,
+  options: StoreOptions & Partial<Pick<AttachOptions, 'epochs'>>,
   migrations = released,
 ): Promise<StoreEngine> {
-  const servers = new Servers(databaseUrl, connection);
+  const servers = new Servers(databaseUrl, connection, options.epochs);
   try {
     await checkServers(servers);
     await migrate(servers, migrations);
@@ -115,7 +115,7 @@ export async function openPostgres(
 
 /** The engine on another thread of the process that opened it. It creates and migrates nothing. */
 export function attachPostgres(databaseUrl: string, options: AttachOptions): StoreEngine {
-  const servers = new Servers(databaseUrl, connection);
+  const servers = new Servers(databaseUrl, connection, options.epochs);
   return createEngine(servers, options, partOf(options.threads));
 }
 
