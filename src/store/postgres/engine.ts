@@ -162,11 +162,11 @@ function createEngine(
   const committers = Array.from({ length: lanes }, () =>
     createPostgresCommitter(connecting(findByKey), options, isSpread),
   );
-  const commitGroup: CommitGroup = async (changes) => {
+  const commitGroup: CommitGroup = async (...group) => {
     const free = committers.pop();
     if (!free) throw new Error('more groups than committers');
     try {
-      return await free.commit(changes);
+      return await free.commit(...group);
     } finally {
       committers.push(free);
     }
