@@ -1,6 +1,6 @@
 /** How the tables lie on a database of several machines: Citus, with the tenant as the distribution column. */
-import pg from 'pg';
 import { kindOf, shapes, type Table } from '../tables.ts';
+import { Servers } from './servers.ts';
 import { explainTls } from './tls.ts';
 
 /** Found before the tenant is known, or of no tenant: every machine has a copy. */
@@ -102,25 +102,26 @@ export class DistributionError extends Error {
  * @throws DistributionError where Citus is missing, or a table is distributed in another way.
  */
 export async function distribute(url: string): Promise<readonly TableDistribution[]> {
-  const client = new pg.Client({ connectionString: url, application_name: 'strongroom' });
-  await client.connect().catch((error) => {
-    throw explainTls(error);
-  });
+  const servers = new Servers(url, { application_name: 'strongroom' });
   try {
-    const { version, missing, wrong } = await distributionFacts((sql) => client.query(sql));
+    const session = await servers.connect({}).catch((error) => {
+      throw explainTls(error);
+    });
+    const ask = (text: string) => session.query({ text });
+    const { version, missing, wrong } = await distributionFacts(ask);
     if (version === undefined) throw new DistributionError(noExtension);
     if (wrong.length > 0) {
       throw new DistributionError(
         `These tables are distributed in another way: ${wrong.join(', ')}. Undo that with undistribute_table().`,
       );
     }
-    await client.query('begin');
-    for (const { statement } of missing) await client.query(statement);
-    await client.query('commit');
+    await ask('begin');
+    for (const { statement } of missing) await ask(statement);
+    await ask('commit');
     return missing;
   } finally {
     // Closing the connection rolls back what was not committed.
-    await client.end();
+    await servers.close();
   }
 }
 
