@@ -1,6 +1,7 @@
 /** Removing events that nobody can replay any more, their deliveries, and the sequences of what is gone. */
 import { day, hour, type Instant, instantAfter } from '../lib/clock.ts';
 import { type DeliveryId, type EventId, firstTimedUuid, type TenantId } from '../lib/ids.ts';
+import { byTenant } from '../store/by-tenant.ts';
 import type { Bookkeeping } from '../store/change.ts';
 import {
   deliveriesBefore,
@@ -37,7 +38,7 @@ export async function removeEvents(tools: JobTools, stopping: AbortSignal): Prom
     }
     if (stopping.aborted) return count;
     const due_work = gone.filter(({ due_at }) => due_at <= started - lateMs);
-    if (due_work.length > 0) await store.record({ remove: { due_work } });
+    await byTenant(due_work, (rows) => store.record({ remove: { due_work: rows } }));
   }
   const before = instantAfter(started, -eventsKeptMs);
   const until = instantAfter(before, -1);

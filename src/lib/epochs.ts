@@ -19,6 +19,8 @@ const names = [
   'events',
   /** Commits that asked for deliveries of events that were dispatched before. */
   'deliveries',
+  /** Which PostgreSQL server takes the writes, as `store/postgres/primary.ts` writes it. */
+  'primary',
 ] as const;
 
 export type EpochName = (typeof names)[number];
@@ -30,6 +32,8 @@ export interface Epochs {
   now(name: EpochName): number;
   /** Before anybody is notified of what changed. */
   advance(name: EpochName): void;
+  /** False where it is not `seen` any more: then somebody else was faster. */
+  replace(name: EpochName, seen: number, next: number): boolean;
   /** Resolves once the epoch is another one than `seen`, and after that time at the latest. */
   change(name: EpochName, seen: number, ms: number): Promise<void>;
 }
@@ -45,6 +49,11 @@ export function createEpochs(
     advance: (name) => {
       Atomics.add(counters, names.indexOf(name), 1);
       Atomics.notify(counters, names.indexOf(name));
+    },
+    replace: (name, seen, next) => {
+      const was = Atomics.compareExchange(counters, names.indexOf(name), seen, next);
+      Atomics.notify(counters, names.indexOf(name));
+      return was === seen;
     },
     change: async (name, seen, ms) => {
       await Atomics.waitAsync(counters, names.indexOf(name), seen, ms).value;

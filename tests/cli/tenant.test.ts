@@ -54,11 +54,11 @@ onBothEngines('the operator’s commands', (engine) => {
     );
     assert.match(
       table[1] ?? '',
-      /^\S+ +default +test +1000 +1000 +1h +1d +500 +100 +500 +100 +1000 +20 +400d$/,
+      /^\S+ +default +test +1000 +1000 +1h +1d +500 +100 +500 +100 +1000 +268435456 +20 +400d$/,
     );
     assert.match(
       table[2] ?? '',
-      /^\S+ +acme +test +1000 +50 +2h +1d +500 +100 +500 +100 +1000 +20 +400d$/,
+      /^\S+ +acme +test +1000 +50 +2h +1d +500 +100 +500 +100 +1000 +268435456 +20 +400d$/,
     );
     assert.equal(table.length, 3);
 

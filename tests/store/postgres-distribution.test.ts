@@ -19,7 +19,7 @@ import { shapes } from '../../src/store/tables.ts';
 import { entry, token } from '../support/changes.ts';
 import { engineOf } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
-import { temporaryDirectory } from '../support/temporary.ts';
+import { freePort, temporaryDirectory } from '../support/temporary.ts';
 
 const engine = engineOf('postgres');
 
@@ -157,6 +157,14 @@ test('a database without Citus is refused with what to do, and nothing changes',
   const { code, stderr } = await runCommand(['database', 'distribute'], environmentOf(place));
   assert.equal(code, 1);
   assert.match(stderr, /does not have the extension citus.*create extension citus/);
+  const several = new URL(place.databaseUrl ?? '');
+  const hosts = `127.0.0.1:${await freePort()},${several.host}`;
+  const { code: refusedToo, stderr: ofSeveral } = await runCommand(['database', 'distribute'], {
+    ...environmentOf(place),
+    STRONGROOM_DATABASE_URL: several.href.replace(several.host, hosts),
+  });
+  assert.equal(refusedToo, 1);
+  assert.match(ofSeveral, /does not have the extension citus/);
   const embedded = { STRONGROOM_DATA_DIR: temporaryDirectory(t) };
   const refused = await runCommand(['database', 'distribute'], embedded);
   assert.equal(refused.code, 2);

@@ -1,7 +1,7 @@
 /** What became of deliveries is recorded together, and one that somebody else changed takes nothing from the others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { newUuid } from '../../src/lib/ids.ts';
+import { newUuid, type TenantId } from '../../src/lib/ids.ts';
 import { pooledRandom } from '../../src/lib/random.ts';
 import type { Amendment } from '../../src/store/amendments.ts';
 import type { Bookkeeping } from '../../src/store/change.ts';
@@ -54,6 +54,24 @@ onBothEngines('deliveries that end', (engine) => {
     for (const row of [first, ...others]) {
       assert.equal((await store.get('deliveries', row))?.state, 'delivered');
     }
+  });
+
+  test('are recorded for each tenant by itself', async (t) => {
+    const store = await engine.store(t);
+    const other = newUuid(random) as TenantId;
+    const rows = Array.from({ length: 5 }, (_, n) =>
+      n % 2 === 0 ? newDelivery() : { ...newDelivery(), tenant_id: other },
+    );
+    await store.record({ insert: { deliveries: rows } });
+    const recorded: (readonly TenantId[])[] = [];
+    const record = (work: Bookkeeping) => {
+      recorded.push((work.amend?.deliveries ?? []).map(({ tenant_id }) => tenant_id));
+      return store.record(work);
+    };
+    const settle = createSettlements({ store: { record }, pause });
+    await Promise.all(rows.map((row) => settle(delivered(row))));
+    assert.deepEqual(recorded, [[tenant], [other, other], [tenant, tenant]]);
+    for (const row of rows) assert.equal((await store.get('deliveries', row))?.state, 'delivered');
   });
 
   test('fail together where the database is away, and later ones are recorded again', async (t) => {

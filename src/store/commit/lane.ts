@@ -15,10 +15,12 @@ import { monotonicMs, type Pending, Queue, waitedMs, waitMsMax, weightOf } from 
 /**
  * Commits all changes it is given: an outcome or an error for each, in their order.
  * @param giveUpAt by `monotonicMs`: a commit that could not begin by then does not begin.
+ * @param settle may be called with the outcome of a change, by its place, while others are still committed.
  */
 export type CommitGroup = (
   changes: readonly FlatChange[],
   giveUpAt: number,
+  settle?: (place: number, outcome: Outcome | Error) => void,
 ) => Promise<readonly (Outcome | Error)[]>;
 
 export interface Lane {
@@ -54,18 +56,19 @@ export function createLane(
   async function run(group: readonly Pending[]): Promise<void> {
     running++;
     const observe = onGroup && observing(group, onGroup);
+    const settle = (place: number, outcome: Outcome | Error | undefined) => {
+      if (outcome === undefined || outcome instanceof Error) group[place]?.reject(outcome);
+      else group[place]?.resolve(outcome);
+    };
     try {
       const giveUpAt = group[0]?.giveUpAt ?? 0;
       const outcomes = await commitGroup(
         group.map((pending) => pending.change),
         giveUpAt,
+        settle,
       );
       observe?.(outcomes);
-      group.forEach((pending, index) => {
-        const outcome = outcomes[index];
-        if (outcome === undefined || outcome instanceof Error) pending.reject(outcome);
-        else pending.resolve(outcome);
-      });
+      for (const place of group.keys()) settle(place, outcomes[place]);
     } catch (error) {
       observe?.([]);
       for (const pending of group) pending.reject(error);

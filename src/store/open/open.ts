@@ -11,7 +11,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     return notifyAfterCommit(await openSqlite(options, epochs), epochs);
   }
   const { openPostgres } = await import('../postgres/engine.ts');
-  return notifyAfterCommit(await openPostgres(options.databaseUrl, options), epochs);
+  return notifyAfterCommit(await openPostgres(options.databaseUrl, { ...options, epochs }), epochs);
 }
 
 /** Opens what the process of this thread has opened already. */

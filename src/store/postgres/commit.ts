@@ -1,11 +1,13 @@
 /** A commit lane on PostgreSQL: one connection, one statement per group, one log stream. */
 import pg from 'pg';
+import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { chainBlock } from '../../lib/log-chain/block.ts';
 import { LogChain } from '../../lib/log-chain/chain.ts';
-import { columnsOf, type FlatChange, type Outcome, type RowOperation } from '../change.ts';
+import type { FlatChange, Outcome } from '../change.ts';
+import type { CommitGroup } from '../commit/lane.ts';
+import { expired, monotonicMs } from '../commit/queue.ts';
 import type { StoreOptions } from '../store.ts';
-import { type SqlValue, shapes } from '../tables.ts';
 import { unavailable, uncertain } from '../unavailable.ts';
 import {
   conflictOf,
@@ -16,12 +18,20 @@ import {
   isLogTaken,
   mayBeOfOne,
 } from './failure.ts';
+import { independentGroups, independentGroupsByTenant } from './independent-groups.ts';
 import type { Session } from './session.ts';
 import { createStatements } from './statement.ts';
 
 interface Committer {
-  commit(changes: readonly FlatChange[]): Promise<readonly (Outcome | Error)[]>;
+  readonly commit: CommitGroup;
   close(): Promise<void>;
+}
+
+/** The statements for one group, one after another; those that have not begun by `giveUpAt` do not begin. */
+interface Run {
+  readonly giveUpAt: number;
+  /** Of the server: no other statement is tried. */
+  failure?: Error;
 }
 
 /** Lock races that a change loses before it fails. */
@@ -79,7 +89,9 @@ export function createPostgresCommitter(
    * somebody else wrote to the log in the lane's place, its tenants' entries go on in a new stream, whose name
    * nobody can know.
    */
-  async function commitGroup(group: readonly FlatChange[]): Promise<(Outcome | Error)[]> {
+  async function commitGroup(group: readonly FlatChange[], run: Run): Promise<(Outcome | Error)[]> {
+    const hopeless = run.failure ?? (monotonicMs() < run.giveUpAt ? undefined : expired());
+    if (hopeless) return group.map(() => hopeless);
     let hasLeft = false;
     for (let tries = 1; ; tries++) {
       try {
@@ -93,31 +105,37 @@ export function createPostgresCommitter(
         }
         if (group.length > 1 && mayBeOfOne(error)) {
           const half = Math.ceil(group.length / 2);
-          const first = await commitGroup(group.slice(0, half));
-          return [...first, ...(await commitGroup(group.slice(half)))];
+          const first = await commitGroup(group.slice(0, half), run);
+          return [...first, ...(await commitGroup(group.slice(half), run))];
         }
         if (isLockLost(error) && tries < triesMax) continue;
+        if (isOfServer(error)) run.failure = unavailable(error.message, error);
         return group.map((change) => outcomeOf(error, change));
       }
     }
   }
 
   return {
-    commit: async (changes) => {
-      const outcomes = new Map<FlatChange, Outcome | Error>();
-      const spread = (await isDistributed())
-        ? [...Map.groupBy(changes, tenantOf).values()]
-        : [changes];
-      for (const group of spread.flatMap(independentGroups)) {
-        const committed = await commitGroup(group);
-        group.forEach((change, index) => {
-          const outcome = committed[index];
-          if (outcome) outcomes.set(change, outcome);
+    commit: async (changes, giveUpAt, settle) => {
+      const run: Run = { giveUpAt };
+      const divide = (await isDistributed()) ? independentGroupsByTenant : independentGroups;
+      const groups = divide(changes);
+      const [only] = groups;
+      if (only && groups.length === 1) return commitGroup(only, run);
+      const places = new Map(changes.map((change, index) => [change, index]));
+      const outcomes: (Outcome | Error)[] = changes.map(() => unavailable('it was in no group'));
+      for (const group of groups) {
+        const committed = await commitGroup(group, run);
+        committed.forEach((outcome, index) => {
+          const change = group[index];
+          const place = change && places.get(change);
+          if (place === undefined) return;
+          outcomes[place] = outcome;
+          // Whoever is done does not wait for the changes of a row that many others change.
+          settle?.(place, outcome);
         });
       }
-      return changes.map(
-        (change) => outcomes.get(change) ?? unavailable('the group was not committed'),
-      );
+      return outcomes;
     },
     close: async () => {
       const open = session;
@@ -125,14 +143,6 @@ export function createPostgresCommitter(
       await open?.close();
     },
   };
-}
-
-/** On a database of several machines a statement stays within one tenant, whose trouble is no other's. */
-function tenantOf({ entries: [entry], operations: [operation] }: FlatChange): SqlValue | undefined {
-  if (entry) return entry.tenant_id;
-  if (operation === undefined) return undefined;
-  const { table, action, values } = operation;
-  return values[columnsOf(table, action).indexOf('tenant_id')];
 }
 
 function tenantsOf(group: readonly FlatChange[]): ReadonlySet<TenantId> {
@@ -152,35 +162,13 @@ async function outlived(open: Session, error: pg.DatabaseError): Promise<boolean
   );
 }
 
+/** Every other statement would fail for the same reason. */
+function isOfServer(error: unknown): error is Error {
+  if (error instanceof pg.DatabaseError) return !mayBeOfOne(error);
+  return error instanceof VaultError;
+}
+
 function outcomeOf(error: unknown, change: FlatChange): Outcome | Error {
   const conflict = conflictOf(error, change);
   return conflict ? { conflict } : failureOf(error);
-}
-
-/**
- * One statement sees one snapshot, so two changes of the same row cannot share it: the second waits
- * for the next group. Inserts need no such care, a duplicate key fails the group and is sorted out.
- */
-function independentGroups(changes: readonly FlatChange[]): FlatChange[][] {
-  const groups: { changes: FlatChange[]; touched: Set<string> }[] = [];
-  for (const change of changes) {
-    const touched = change.operations
-      .filter((operation) => operation.action !== 'insert')
-      .map((operation) => `${operation.table} ${JSON.stringify(keyOf(operation))}`);
-    let group = groups.find((candidate) => touched.every((row) => !candidate.touched.has(row)));
-    if (!group) {
-      group = { changes: [], touched: new Set() };
-      groups.push(group);
-    }
-    group.changes.push(change);
-    for (const row of touched) group.touched.add(row);
-  }
-  return groups.map((group) => group.changes);
-}
-
-function keyOf({ table, action, values }: RowOperation): readonly SqlValue[] {
-  const { key, columns } = shapes[table];
-  if (action === 'clear') return values;
-  if (action === 'remove' || action === 'amend') return values.slice(0, key.length);
-  return key.map((column) => values[columns.indexOf(column)] ?? null);
 }

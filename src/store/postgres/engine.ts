@@ -99,10 +99,10 @@ function partOf(threads: number): Width {
 
 export async function openPostgres(
   databaseUrl: string,
-  options: StoreOptions,
+  options: StoreOptions & Partial<Pick<AttachOptions, 'epochs'>>,
   migrations = released,
 ): Promise<StoreEngine> {
-  const servers = new Servers(databaseUrl, connection);
+  const servers = new Servers(databaseUrl, connection, options.epochs);
   try {
     await checkServers(servers);
     await migrate(servers, migrations);
@@ -115,7 +115,7 @@ export async function openPostgres(
 
 /** The engine on another thread of the process that opened it. It creates and migrates nothing. */
 export function attachPostgres(databaseUrl: string, options: AttachOptions): StoreEngine {
-  const servers = new Servers(databaseUrl, connection);
+  const servers = new Servers(databaseUrl, connection, options.epochs);
   return createEngine(servers, options, partOf(options.threads));
 }
 
@@ -162,11 +162,11 @@ function createEngine(
   const committers = Array.from({ length: lanes }, () =>
     createPostgresCommitter(connecting(findByKey), options, isSpread),
   );
-  const commitGroup: CommitGroup = async (changes) => {
+  const commitGroup: CommitGroup = async (...group) => {
     const free = committers.pop();
     if (!free) throw new Error('more groups than committers');
     try {
-      return await free.commit(changes);
+      return await free.commit(...group);
     } finally {
       committers.push(free);
     }

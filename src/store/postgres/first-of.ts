@@ -19,30 +19,35 @@ export function firstOf<T>(
   return new Promise((resolve, reject) => {
     const errors: unknown[] = [];
     let begun = 0;
+    let failed = 0;
     let isSettled = false;
     let timer: NodeJS.Timeout | undefined;
-    const fail = (error: unknown) => {
-      errors.push(error);
-      if (errors.length === attempts.length) reject(reasonOf(errors));
+    const fail = (index: number, error: unknown) => {
+      errors[index] = error;
+      if (++failed === attempts.length) reject(reasonOf(errors));
       else if (!isSettled) next();
     };
     const next = () => {
       clearTimeout(timer);
-      const attempt = attempts[begun++];
+      const index = begun++;
+      const attempt = attempts[index];
       if (attempt === undefined) return;
       if (begun < attempts.length) timer = setTimeout(next, headStartMs);
-      attempt().then((result) => {
-        clearTimeout(timer);
-        if (isSettled) return giveBack(result);
-        isSettled = true;
-        resolve(result);
-      }, fail);
+      attempt().then(
+        (result) => {
+          clearTimeout(timer);
+          if (isSettled) return giveBack(result);
+          isSettled = true;
+          resolve(result);
+        },
+        (error) => fail(index, error),
+      );
     };
     next();
   });
 }
 
-/** Of one host its own error. Of several, what is wrong with each. */
+/** Of one host its own error. Of several, what is wrong with each; the cause is that of the first attempt. */
 function reasonOf(errors: readonly unknown[]): unknown {
   if (errors.length === 1) return errors[0];
   const reasons = errors.map((error) => (error instanceof Error ? error.message : 'failed'));

@@ -69,9 +69,11 @@ export class Pool {
 
   #takeIdle(): Session | undefined {
     for (let last = this.#idle.pop(); last; last = this.#idle.pop()) {
-      if (!last.session.isOpen) continue;
-      this.#busy.add(last.session);
-      return last.session;
+      if (last.session.isOpen) {
+        this.#busy.add(last.session);
+        return last.session;
+      }
+      last.session.end();
     }
     return undefined;
   }
@@ -118,6 +120,7 @@ export class Pool {
         waiter.resolve(session);
       }
     } else {
+      session.end();
       this.#grow();
     }
     this.#announceQuiet();

@@ -1,8 +1,10 @@
 /** The servers of a database: which of them takes the writes now, and the sessions with it. */
 import pg from 'pg';
+import { createEpochs } from '../../lib/epochs.ts';
 import { type Facts, factsOf, markerOption } from './facts.ts';
 import { firstOf, NoPrimaryError } from './first-of.ts';
 import { type DatabaseHost, hostsOf } from './hosts.ts';
+import { Primary } from './primary.ts';
 import { Session, type SessionOptions } from './session.ts';
 
 /** For a session to be open. */
@@ -16,8 +18,11 @@ export type SessionParameters = Readonly<Record<string, string | number>>;
 /** What is known of a server. */
 export interface Health {
   readonly name: string;
-  /** `primary` takes writes, `standby` takes none, `outdated` was left behind by a promotion. */
-  readonly state: 'unknown' | 'primary' | 'standby' | 'outdated' | 'unreachable';
+  /**
+   * `primary` takes writes, `standby` takes none, `outdated` was left behind by a promotion, `rival` takes
+   * writes and was not promoted after the primary.
+   */
+  readonly state: 'unknown' | 'primary' | 'standby' | 'outdated' | 'rival' | 'unreachable';
 }
 
 /** A server that was looked at. */
@@ -28,6 +33,8 @@ export interface Examined {
 }
 
 interface Server extends DatabaseHost {
+  /** Its position in the URL. */
+  readonly index: number;
   /** Between it and the vault is a pooler that gives each transaction another session. */
   isPooled: boolean;
   state: Health['state'];
@@ -44,17 +51,19 @@ export class Servers {
   readonly #servers: readonly Server[];
   readonly #sessions = new Map<Session, Server>();
   readonly #survey: NodeJS.Timeout | undefined;
-  #current: Server | undefined;
-  /** A server with another one has other data; one on an earlier timeline missed a promotion. */
+  readonly #primary: Primary;
+  /** A server with another one has other data. */
   #systemId: string | undefined;
-  #timeline = 0;
   #opened = 0;
   #isSurveying = false;
 
-  constructor(databaseUrl: string, connection: pg.ClientConfig) {
+  /** @param epochs of the process, whose threads use one primary. */
+  constructor(databaseUrl: string, connection: pg.ClientConfig, epochs = createEpochs()) {
     this.#connection = connection;
-    this.#servers = hostsOf(databaseUrl).map((host) => ({
+    this.#primary = new Primary(epochs);
+    this.#servers = hostsOf(databaseUrl).map((host, index) => ({
       ...host,
+      index,
       isPooled: false,
       state: 'unknown',
     }));
@@ -79,6 +88,10 @@ export class Servers {
     return this.#current?.isPooled === false;
   }
 
+  get #current(): Server | undefined {
+    return this.#servers[this.#primary.host ?? this.#servers.length];
+  }
+
   /** A session with the server that takes writes. Rejects with the error of the driver, or with `NoPrimaryError`. */
   async connect(parameters: SessionParameters): Promise<Session> {
     const current = this.#current;
@@ -94,12 +107,16 @@ export class Servers {
       }),
       ({ session: late }) => late.cut(),
     );
+    if (!this.#adopt(server, facts)) {
+      session.cut();
+      throw new NoPrimaryError(`another server was promoted while ${server.name} was connected to`);
+    }
+    session.isCurrent = () => this.#primary.has(server.index, facts.timeline);
     this.#sessions.set(session, server);
     session.events = {
       onEnd: () => this.#sessions.delete(session),
       onReadOnly: () => this.#leave(server),
     };
-    this.#adopt(server, facts);
     return session;
   }
 
@@ -139,9 +156,7 @@ export class Servers {
     for (const [index, { facts }] of seen.entries()) {
       const server = this.#servers[index];
       if (server === undefined || facts === undefined) continue;
-      if (this.#refuse(server, facts) !== undefined) continue;
-      if (server !== this.#current && (facts.timeline ?? 0) <= this.#timeline) continue;
-      this.#adopt(server, facts);
+      if (this.#refuse(server, facts) === undefined) this.#adopt(server, facts);
     }
   }
 
@@ -150,35 +165,40 @@ export class Servers {
     await Promise.all([...this.#sessions.keys()].map((session) => session.close()));
   }
 
-  /** From now on sessions are opened with this server, and none goes on with another. */
-  #adopt(server: Server, { systemId, timeline }: Facts): void {
+  /** From now on sessions are opened with this server, and none goes on with another. False where it is refused. */
+  #adopt(server: Server, { systemId, timeline }: Facts): boolean {
+    if (!this.#primary.adopt(server.index, timeline)) return false;
     this.#systemId ??= systemId;
-    this.#timeline = Math.max(this.#timeline, timeline ?? 0);
     server.state = 'primary';
-    if (this.#current === server) return;
-    this.#current = server;
-    for (const [session, other] of this.#sessions) if (other !== server) session.retire();
+    for (const session of this.#sessions.keys()) if (!session.isCurrent()) session.retire();
+    return true;
   }
 
+  /** It takes no writes now. That does not say that another one has what it acknowledged. */
   #leave(server: Server): void {
     server.state = 'standby';
-    if (this.#current === server) this.#current = undefined;
     for (const [session, other] of this.#sessions) if (other === server) session.retire();
   }
 
-  #refuse(server: Server, facts: Facts): Error | undefined {
-    const { isStandby, isReadOnly, systemId, timeline } = facts;
+  #refuse(server: Server, { isStandby, isReadOnly, systemId, timeline }: Facts): Error | undefined {
     if (isStandby || isReadOnly) {
       server.state = 'standby';
+      if (isStandby) this.#primary.leave(server.index);
       const why = isStandby ? 'is a standby' : 'has default_transaction_read_only on';
       return new NoPrimaryError(`${server.name} ${why} and accepts no writes`);
     }
     const isOther = systemId !== undefined && (this.#systemId ?? systemId) !== systemId;
-    if (!isOther && (timeline === undefined || timeline >= this.#timeline)) return undefined;
-    server.state = 'outdated';
-    const why = isOther
-      ? 'has other data than the server that was used before'
-      : `is on timeline ${timeline}, and another server was promoted to ${this.#timeline}`;
+    const refusal = isOther ? 'other' : this.#primary.refusalOf(server.index, timeline);
+    if (refusal === undefined) return undefined;
+    server.state = refusal === 'rival' ? 'rival' : 'outdated';
+    if (refusal !== 'rival') this.#primary.leave(server.index);
+    const why = {
+      other: 'has other data than the server that was used before',
+      outdated: `is on timeline ${timeline}, and another server was promoted to ${this.#primary.timeline}`,
+      rival:
+        `accepts writes on timeline ${timeline ?? 'unknown'} and was not promoted after ` +
+        `${this.#current?.name}, which is not known to be a standby`,
+    }[refusal];
     return new NoPrimaryError(`${server.name} ${why}`);
   }
 

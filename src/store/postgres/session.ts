@@ -34,6 +34,8 @@ export class Session {
   keepsStatements = true;
   /** Its name. */
   server = '';
+  /** Whether the server still is the one to use, as far as any thread of the process knows. */
+  isCurrent = (): boolean => true;
   readonly #client: pg.Client;
   readonly #socket = new Socket();
   #events: SessionEvents | undefined;
@@ -92,7 +94,7 @@ export class Session {
 
   /** It takes queries. */
   get isOpen(): boolean {
-    return !this.#hasEnded && !this.#isRetired;
+    return !this.#hasEnded && !this.#isRetired && this.isCurrent();
   }
 
   /** By `performance.now`: when the query was sent that has no response yet. */

@@ -3,6 +3,7 @@
  * alone does not say for minutes that the other side is gone, is stopped, or lost what was sent.
  */
 import pg from 'pg';
+import { NoPrimaryError } from './first-of.ts';
 import type { Session } from './session.ts';
 
 /** A query that takes longer is asked about over another connection. */
@@ -91,7 +92,8 @@ async function probe(
       return new Set(silent.filter((one) => isSame(one) && working.has(one.processId ?? 0)));
     } catch (error) {
       // It is there, and has no room for another connection, or lets nobody in.
-      return error instanceof pg.DatabaseError ? new Set(silent) : undefined;
+      const first = error instanceof NoPrimaryError ? error.cause : error;
+      return first instanceof pg.DatabaseError ? new Set(silent) : undefined;
     } finally {
       session?.end();
     }

@@ -1,6 +1,7 @@
 /** What became of attempts, recorded by the batch: of those that end while others are recorded, one commit has all. */
-
+import type { TenantId } from '../../lib/ids.ts';
 import type { Amendment } from '../../store/amendments.ts';
+import { byTenant } from '../../store/by-tenant.ts';
 import type { Store } from '../../store/store.ts';
 
 /** In one transaction: other commits wait for it. */
@@ -21,6 +22,7 @@ export interface SettlementTools {
 }
 
 interface Waiting {
+  readonly tenant_id: TenantId;
   readonly amendment: Amendment<'deliveries'>;
   resolve(): void;
   reject(error: unknown): void;
@@ -51,7 +53,7 @@ export function createSettlements({ store, pause }: SettlementTools): RecordDeli
     isBusy = true;
     while (waiting.length > 0) {
       const paused = pause(batchMs);
-      await recordBatch(waiting.splice(0, settledTogetherMax));
+      await byTenant(waiting.splice(0, settledTogetherMax), recordBatch);
       if (waiting.length < settledTogetherMax) await paused;
     }
     isBusy = false;
@@ -59,7 +61,7 @@ export function createSettlements({ store, pause }: SettlementTools): RecordDeli
 
   return (amendment) => {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    waiting.push({ amendment, resolve, reject });
+    waiting.push({ tenant_id: amendment.tenant_id, amendment, resolve, reject });
     if (!isBusy) void recordAll();
     return promise;
   };

@@ -10,6 +10,7 @@ import type { Caller } from '../../rules/caller.ts';
 import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import { byTenant } from '../../store/by-tenant.ts';
 import { dueWork } from '../../store/queries/due-tenants.ts';
 import { newestCheckpoint as checkpointQuery } from '../../store/queries/log-statements.ts';
 import { blocksBeyond, type LogStream, logStreams } from '../../store/queries/log-streams.ts';
@@ -68,7 +69,7 @@ export async function writeCheckpoints(
     }
     const due_work = notes.filter(({ due_at }) => due_at <= started - noteEndsMs);
     // A conflict says that another server has removed some of them, and the next run removes the rest.
-    if (due_work.length > 0) await store.record({ remove: { due_work } });
+    await byTenant(due_work, (rows) => store.record({ remove: { due_work: rows } }));
   }
   return written;
 }

@@ -1,0 +1,48 @@
+/** Which changes may share a statement, and in which order the statements come. */
+import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
+import { type SqlValue, shapes } from '../tables.ts';
+
+/**
+ * One statement sees one snapshot, so two changes of the same row cannot share it: the second waits
+ * for the next group. Inserts need no such care, a duplicate key fails the group and is sorted out.
+ */
+export function independentGroups(changes: readonly FlatChange[]): FlatChange[][] {
+  const groups: { changes: FlatChange[]; touched: Set<string> }[] = [];
+  for (const change of changes) {
+    const touched = change.operations
+      .filter((operation) => operation.action !== 'insert')
+      .map((operation) => `${operation.table} ${JSON.stringify(keyOf(operation))}`);
+    let group = groups.find((candidate) => touched.every((row) => !candidate.touched.has(row)));
+    if (!group) {
+      group = { changes: [], touched: new Set() };
+      groups.push(group);
+    }
+    group.changes.push(change);
+    for (const row of touched) group.touched.add(row);
+  }
+  return groups.map((group) => group.changes);
+}
+
+/** The same of each tenant by itself. Their statements take turns, so that no tenant waits for a row of another. */
+export function independentGroupsByTenant(changes: readonly FlatChange[]): FlatChange[][] {
+  const byTenant = [...Map.groupBy(changes, tenantOf).values()].map(independentGroups);
+  const turns = Math.max(0, ...byTenant.map((groups) => groups.length));
+  return Array.from({ length: turns }, (_, turn) =>
+    byTenant.flatMap((groups) => groups.slice(turn, turn + 1)),
+  ).flat();
+}
+
+/** On a database of several machines a statement stays within one tenant, whose trouble is no other's. */
+function tenantOf({ entries: [entry], operations: [operation] }: FlatChange): SqlValue | undefined {
+  if (entry) return entry.tenant_id;
+  if (operation === undefined) return undefined;
+  const { table, action, values } = operation;
+  return values[columnsOf(table, action).indexOf('tenant_id')];
+}
+
+function keyOf({ table, action, values }: RowOperation): readonly SqlValue[] {
+  const { key, columns } = shapes[table];
+  if (action === 'clear') return values;
+  if (action === 'remove' || action === 'amend') return values.slice(0, key.length);
+  return key.map((column) => values[columns.indexOf(column)] ?? null);
+}

@@ -1,0 +1,58 @@
+/** Which server has the writes of this process, and since which promotion: one number that all threads share. */
+import type { Epochs } from '../../lib/epochs.ts';
+import { hostsMax } from './hosts.ts';
+
+/** A place for each host, and one for "none". */
+const places = hostsMax + 1;
+
+export class Primary {
+  readonly #epochs: Epochs;
+
+  constructor(epochs: Epochs) {
+    this.#epochs = epochs;
+  }
+
+  /** By its position in the URL; `undefined` before the first one, and once it is known to be a standby. */
+  get host(): number | undefined {
+    const place = this.#epochs.now('primary') % places;
+    return place === 0 ? undefined : place - 1;
+  }
+
+  /** The highest that was seen; 0 where no server says. */
+  get timeline(): number {
+    return Math.floor(this.#epochs.now('primary') / places);
+  }
+
+  /**
+   * Why a server that takes writes is not to get them. Of two that take writes on one timeline nobody knows
+   * which has the commits that were acknowledged: that the one before is silent, late, or full does not say
+   * that it is gone. A promotion does, and begins a timeline.
+   */
+  refusalOf(host: number, timeline: number | undefined): 'outdated' | 'rival' | undefined {
+    const { host: last, timeline: highest } = this;
+    if (timeline !== undefined && timeline < highest) return 'outdated';
+    if (last === undefined || last === host) return undefined;
+    return timeline !== undefined && highest > 0 && timeline > highest ? undefined : 'rival';
+  }
+
+  /** False where it is refused, by what another thread may have seen meanwhile. */
+  adopt(host: number, timeline: number | undefined): boolean {
+    for (;;) {
+      const seen = this.#epochs.now('primary');
+      if (this.refusalOf(host, timeline) !== undefined) return false;
+      const next = Math.max(this.timeline, timeline ?? 0) * places + host + 1;
+      if (seen === next || this.#epochs.replace('primary', seen, next)) return true;
+    }
+  }
+
+  /** It has not the writes any more, for certain. Another one may take them then, on the same timeline too. */
+  leave(host: number): void {
+    const seen = this.#epochs.now('primary');
+    if (this.host === host) this.#epochs.replace('primary', seen, seen - (seen % places));
+  }
+
+  /** Whether a session that was opened with the server then may go on. */
+  has(host: number, timeline: number | undefined): boolean {
+    return this.host === host && (timeline ?? this.timeline) === this.timeline;
+  }
+}
