@@ -10,6 +10,7 @@ import type { DueColumn } from '../store/queries/due.ts';
 import { tenantsDue } from '../store/queries/due-tenants.ts';
 import type { DueRows } from '../store/queries/tenant-rows.ts';
 import type { Store } from '../store/store.ts';
+import type { OwnNotes } from '../vault/logs/own-notes.ts';
 import { createPace, type Timer } from './pace.ts';
 
 /**
@@ -48,6 +49,7 @@ export interface JobTools {
   readonly tenants: Tenants;
   readonly clock: Clock;
   readonly random: Random;
+  readonly ownNotes?: OwnNotes;
   /** In place of {@link systemTimer}. */
   readonly timer?: Timer;
 }
