@@ -1,7 +1,7 @@
 /** Looking once a day at the log of every tenant, for growth that no note says: in slices of the tenants' ids. */
 import { day, hour, minute } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
-import type { TenantId } from '../lib/ids.ts';
+import { parseUuid, type TenantId } from '../lib/ids.ts';
 import { createFailures } from '../store/one-by-one.ts';
 import { workOfTenant } from '../store/queries/due.ts';
 import { nextTenantWithLogs } from '../store/queries/tenants.ts';
@@ -11,7 +11,7 @@ import { createPace } from './pace.ts';
 import type { Job } from './runner.ts';
 
 /** A slice of the day, in which the same slice of all ids is looked at: these are random. */
-export const sliceMs = 10 * minute;
+const sliceMs = 10 * minute;
 
 const slicesPerDay = day / sliceMs;
 
@@ -64,7 +64,7 @@ async function* tenantsIn(
   const pace = createPace(stopping, timer);
   const part = slice % slicesPerDay;
   const end = part + 1 === slicesPerDay ? undefined : beginOf(part + 1);
-  let after = beginOf(part) as TenantId;
+  let after = beginOf(part);
   while (!stopping.aborted) {
     const page = await store.select(nextTenantWithLogs('tenants', after, tenantsPerPage));
     for (const { tenant_id } of page) {
@@ -78,12 +78,10 @@ async function* tenantsIn(
   }
 }
 
-/** Before the first id of that part of all ids. */
-function beginOf(part: number): string {
-  if (part === 0) return '';
-  return Math.floor((part / slicesPerDay) * 2 ** 32)
-    .toString(16)
-    .padStart(8, '0');
+/** No id of version 4 is equal to it. */
+function beginOf(part: number): TenantId | undefined {
+  const number = Math.floor((part / slicesPerDay) * 2 ** 32);
+  return parseUuid(`${number.toString(16).padStart(8, '0')}-0000-0000-0000-000000000000`);
 }
 
 function unnoted(tenant: TenantId): VaultError {

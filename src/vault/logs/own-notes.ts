@@ -1,9 +1,9 @@
-/** The notes of grown logs that this process wrote: in the database somebody can delete them, or a failover lose them. */
+/** The notes of grown logs that this process wrote. In the database they can be deleted, or lost in a failover. */
 import type { Instant } from '../../lib/clock.ts';
 import type { Row } from '../../store/tables.ts';
 
 /** Remembered at once, of all threads. One that is forgotten is still in the database. */
-export const ownNotesMax = 50_000;
+const ownNotesMax = 50_000;
 
 export interface OwnNotes {
   /** Once the note is stored. */
