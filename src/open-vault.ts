@@ -10,7 +10,8 @@ import { attachStore, openStore } from './store/open/open.ts';
 import { makePrivateDirectory } from './store/private-directory.ts';
 import type { AttachOptions, Store, StoreOptions } from './store/store.ts';
 import { derivingEvents } from './vault/events/derive.ts';
-import { proving } from './vault/logs/proving.ts';
+import { createOwnNotes, type OwnNotes } from './vault/logs/own-notes.ts';
+import { type ProvingTools, proving } from './vault/logs/proving.ts';
 import { checkRootKey, hasNoRootKey } from './vault/tenants/root-key-check.ts';
 import { createTenants } from './vault/tenants/tenants.ts';
 import { createWantedEvents } from './vault/webhooks/wanted.ts';
@@ -22,6 +23,8 @@ export interface Vault {
   readonly rootKey: RootKey;
   readonly clock: Clock;
   readonly random: Random;
+  /** Of all threads of the process, where this one opened the vault. */
+  readonly ownNotes: OwnNotes;
   close(): Promise<void>;
 }
 
@@ -47,18 +50,20 @@ export interface AttachedVaultOptions
   extends Pick<AttachOptions, 'epochs' | 'threads' | 'owner' | 'onCommitted' | 'onGroup'> {
   readonly rootKey: RootKey;
   readonly clock: Clock;
+  /** Called with each note of a grown log that the thread has stored. */
+  readonly onNoted: ProvingTools['onNoted'];
 }
 
 /** The vault on another thread of the process that opened it, and has proved its root key. */
 export async function attachVault(
   { databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>,
-  { rootKey, clock, ...attaching }: AttachedVaultOptions,
-): Promise<Vault> {
+  { rootKey, clock, onNoted, ...attaching }: AttachedVaultOptions,
+): Promise<Omit<Vault, 'ownNotes'>> {
   const random = pooledRandom();
   const newStreamId = () => newUuid(random);
   const store = await attachStore({ ...attaching, databaseUrl, dataDir, newStreamId });
   const tenants = createTenants({ store, rootKey, clock, random });
-  return vaultOf({ store, tenants, rootKey, clock, random });
+  return vaultOf({ store, tenants, rootKey, clock, random, onNoted });
 }
 
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */
@@ -89,7 +94,9 @@ export async function openVault(
     if (proof === 'foreign') throw new ForeignRootKeyError(rootKey.origin);
     if (proof === 'altered') onAlteredCheck?.();
     const tenants = createTenants({ store, rootKey, clock, random });
-    return vaultOf({ store, tenants, rootKey, clock, random });
+    const ownNotes = createOwnNotes();
+    const onNoted = ownNotes.add;
+    return { ...vaultOf({ store, tenants, rootKey, clock, random, onNoted }), ownNotes };
   } catch (error) {
     await store.close();
     throw error;
@@ -97,9 +104,16 @@ export async function openVault(
 }
 
 /** Whatever commits, its events are derived first, and then its log is proven. */
-function vaultOf({ store, tenants, clock, random, ...parts }: Omit<Vault, 'close'>): Vault {
+function vaultOf({
+  store,
+  tenants,
+  clock,
+  random,
+  onNoted,
+  ...parts
+}: Omit<Vault, 'close' | 'ownNotes'> & Pick<ProvingTools, 'onNoted'>): Omit<Vault, 'ownNotes'> {
   const wanted = createWantedEvents({ store, tenants, clock });
-  const proven = proving({ store, tenants, clock });
+  const proven = proving({ store, tenants, clock, onNoted });
   const deriving = derivingEvents({ store: proven, tenants, wanted, random });
   return { ...parts, store: deriving, tenants, clock, random, close: () => store.close() };
 }

@@ -6,10 +6,13 @@ import type { LogEntry } from '../lib/log-chain/entries.ts';
 import type { Random } from '../lib/random.ts';
 import type { Tenant, Tenants } from '../rules/tenant.ts';
 import type { Change } from '../store/change.ts';
+import { createFailures, type Failures } from '../store/one-by-one.ts';
 import type { DueColumn } from '../store/queries/due.ts';
-import { tenantsDue } from '../store/queries/due-tenants.ts';
-import type { DueRows } from '../store/queries/tenant-rows.ts';
+import { duePages } from '../store/queries/due-tenants.ts';
+import { type DueRows, impossibleDue } from '../store/queries/tenant-rows.ts';
 import type { Store } from '../store/store.ts';
+import { impossible } from '../store/unavailable.ts';
+import type { OwnNotes } from '../vault/logs/own-notes.ts';
 import { createPace, type Timer } from './pace.ts';
 
 /**
@@ -48,6 +51,7 @@ export interface JobTools {
   readonly tenants: Tenants;
   readonly clock: Clock;
   readonly random: Random;
+  readonly ownNotes?: OwnNotes;
   /** In place of {@link systemTimer}. */
   readonly timer?: Timer;
 }
@@ -64,6 +68,12 @@ export interface BatchWork<R> {
   readonly decide: (rows: readonly R[], tenant: Tenant, now: Instant) => Promise<Batch>;
 }
 
+/** Batches of a tenant before it is the turn of the next one. */
+export const batchesPerTurn = 100;
+
+/** Then a run ends, however much becomes due meanwhile, so that it can report what it found. */
+const roundsMax = 1_000;
+
 /**
  * Gives the number of rows processed. Changes name the versions of the rows they have seen, so of
  * servers that take the same batch one succeeds, and the others look again at what is left.
@@ -75,40 +85,68 @@ export async function workOff<R>(
   stopping: AbortSignal,
   work: BatchWork<R>,
 ): Promise<number> {
+  const run: Run = { failures: createFailures(tools.store), unfinished: new Map(), count: 0 };
+  for (let round = 0; round < roundsMax && !stopping.aborted; round++) {
+    await takeTurns(tools, stopping, { ...work, run });
+    if (run.unfinished.size === 0) break;
+  }
+  run.failures.report();
+  return run.count;
+}
+
+interface Run {
+  readonly failures: Failures;
+  /** With how many rows were passed over because they cannot be processed. */
+  readonly unfinished: Map<TenantId, number>;
+  count: number;
+}
+
+type RunWork<R> = BatchWork<R> & { readonly run: Run };
+
+/** One turn for every tenant that has something due now. */
+async function takeTurns<R>(
+  tools: JobTools,
+  stopping: AbortSignal,
+  work: RunWork<R>,
+): Promise<void> {
   const { store, tenants, clock } = tools;
+  const { failures } = work.run;
   const seen = new Set<TenantId>();
-  let count = 0;
-  let skip = 0;
-  let damage: VaultError | undefined;
-  while (!stopping.aborted) {
-    const until = instantAfter(clock.now(), -clockSkewMs);
-    const due = await tenantsDue(store, { ...work.due, until, rowsMax: dueRowsMax, skip });
-    let done = 0;
-    for (const { id } of due) {
+  const until = instantAfter(clock.now(), -clockSkewMs);
+  for await (const page of duePages(store, { ...work.due, until, rowsMax: dueRowsMax })) {
+    if (page.hasStrays) failures.add(strays(work.due));
+    for (const { id } of page.tenants) {
+      if (stopping.aborted) return;
       if (seen.has(id)) continue;
       seen.add(id);
-      const tenant = await tenants.find(id);
-      if (tenant === undefined) {
-        damage ??= await damageOf(tenants, id);
-        continue;
-      }
-      const worked = await workOffTenant(tools, stopping, { ...work, tenant });
-      done += worked.count;
-      damage ??= worked.damage && leftAsItIs(worked.damage, tenant);
+      await failures.attempt(async () => {
+        const tenant = await tenants.find(id);
+        if (tenant) await workOffTenant(tools, stopping, { ...work, tenant });
+        else failures.add(await damageOf(tools, work.due, id));
+      });
     }
-    count += done;
-    const looked = due.reduce((sum, { found }) => sum + found, 0);
-    if (looked < dueRowsMax) break;
-    // What cannot be processed stays in front of what is due later.
-    skip = Math.max(0, skip + looked - done);
   }
-  if (damage) throw damage;
-  return count;
+  for (const id of work.run.unfinished.keys()) if (!seen.has(id)) work.run.unfinished.delete(id);
+}
+
+/** Of rows that nobody can process. */
+export function strays({ table, column }: DueColumn): VaultError {
+  return new VaultError('integrity', {
+    public: 'A stored value failed its integrity check.',
+    internal: `rows of ${table} that are due by ${column} belong to no tenant: somebody else wrote them, and they stay`,
+    altered: { entity: table, id: '' },
+  });
 }
 
 /** A tenant whose row was altered has rows that are due and nobody who can process them; a deleted one has none. */
-async function damageOf(tenants: Tenants, id: TenantId): Promise<VaultError | undefined> {
-  if (!(await tenants.row(id))) return undefined;
+async function damageOf(
+  { tenants, store }: JobTools,
+  due: DueColumn,
+  id: TenantId,
+): Promise<VaultError | undefined> {
+  if (!(await tenants.row(id))) {
+    return (await store.get('tenants', { tenant_id: id })) ? undefined : strays(due);
+  }
   return new VaultError('integrity', {
     public: 'A stored value failed its integrity check.',
     internal: `the row or the keyring of tenant ${id} was altered outside the vault; what is due of it stays`,
@@ -128,30 +166,42 @@ function leftAsItIs(damage: VaultError, { id }: Tenant): VaultError {
   });
 }
 
+/** One turn of a tenant. */
 async function workOffTenant<R>(
   { store, clock, timer }: JobTools,
   stopping: AbortSignal,
-  { tenant, rowsMax, find, decide }: BatchWork<R> & { readonly tenant: Tenant },
-): Promise<Pick<Batch, 'count' | 'damage'>> {
+  { tenant, run, due, rowsMax, find, decide }: RunWork<R> & { readonly tenant: Tenant },
+): Promise<void> {
+  const { failures, unfinished } = run;
   const pace = createPace(stopping, timer);
   let found: readonly R[] = [];
   let all = false;
-  let skip = 0;
-  let count = 0;
+  let skip = unfinished.get(tenant.id) ?? 0;
   let conflicts = 0;
-  let damage: VaultError | undefined;
+  let batches = 0;
+  unfinished.delete(tenant.id);
   while (!stopping.aborted && conflicts < conflictsMax) {
     const now = clock.now();
+    const until = instantAfter(now, -clockSkewMs);
+    if (batches >= batchesPerTurn) {
+      unfinished.set(tenant.id, skip);
+      return;
+    }
     if (found.length === 0) {
-      if (all) break;
-      found = await find({ tenant, until: instantAfter(now, -clockSkewMs), rowsMax, skip });
+      if (all) {
+        const left = await store.scan(impossibleDue(due.table, due.column, { tenant, until }));
+        if (left.length > 0) failures.add(leftAsItIs(impossible(undefined), tenant));
+        return;
+      }
+      found = await find({ tenant, until, rowsMax, skip });
       all = found.length < rowsMax;
       continue;
     }
     const rows = found.slice(0, pace.batch);
     found = found.slice(rows.length);
     const batch = await decide(rows, tenant, now);
-    damage ??= batch.damage;
+    batches++;
+    failures.add(batch.damage && leftAsItIs(batch.damage, tenant));
     const conflict = await commitBatch(store, batch);
     conflicts = conflict ? conflicts + 1 : 0;
     if (conflict) {
@@ -159,12 +209,11 @@ async function workOffTenant<R>(
     } else {
       const { absent = 0 } = batch;
       if (absent > 0) all = false;
-      count += batch.count;
+      run.count += batch.count;
       skip += rows.length - batch.count - absent;
     }
     await pace.rest(batch.count);
   }
-  return { count, damage };
 }
 
 /** True when another server was faster. */

@@ -16,6 +16,7 @@ import { removeEvents } from './remove-events.ts';
 import { runReactors } from './run-reactors.ts';
 import type { Job } from './runner.ts';
 import { scrubStore } from './scrub.ts';
+import { signForgotten } from './sign-forgotten.ts';
 
 /** The job that signs a checkpoint of every log that has grown. */
 export const checkpointJob = 'sign log checkpoints';
@@ -71,6 +72,7 @@ export function jobsOf(
       everyMs: checkpointsEveryMs,
       run: (stopping) => writeCheckpoints(tools, stopping),
     },
+    signForgotten(tools),
     {
       name: 'remove old logs',
       everyMs: hour,

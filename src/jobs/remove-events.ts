@@ -11,9 +11,10 @@ import {
   webhooksWithDeliveries,
 } from '../store/event-queries/deliveries.ts';
 import { allWebhooks } from '../store/event-queries/webhooks.ts';
+import { createFailures } from '../store/one-by-one.ts';
 import type { DueColumn } from '../store/queries/due.ts';
-import { dueWork, tenantsDue } from '../store/queries/due-tenants.ts';
-import type { JobTools } from './batches.ts';
+import { duePages, dueWork } from '../store/queries/due-tenants.ts';
+import { type JobTools, strays } from './batches.ts';
 import { createPace, type Pace } from './pace.ts';
 
 /** From an event on. For as long it can be sent again. */
@@ -32,25 +33,37 @@ export async function removeEvents(tools: JobTools, stopping: AbortSignal): Prom
   const removeAll = (find: Find) => removeFound(tools, { find, pace, stopping });
   let count = 0;
   const started = clock.now();
-  for await (const gone of dueWork(store, { work: 'deliveries', until: started })) {
-    for (const tenant of new Set(gone.map(({ tenant_id }) => tenant_id))) {
-      for (const find of await ofGone(tools, tenant)) count += await removeAll(find);
+  const failures = createFailures(store);
+  await failures.attempt(async () => {
+    for await (const gone of dueWork(store, { work: 'deliveries', until: started })) {
+      const failed = new Set<TenantId>();
+      for (const tenant of new Set(gone.map(({ tenant_id }) => tenant_id))) {
+        failed.add(tenant);
+        await failures.attempt(async () => {
+          for (const find of await ofGone(tools, tenant)) count += await removeAll(find);
+          failed.delete(tenant);
+        });
+      }
+      if (stopping.aborted) return;
+      const over = gone.filter(({ due_at }) => due_at <= started - lateMs);
+      const due_work = over.filter(({ tenant_id }) => !failed.has(tenant_id));
+      await byTenant(due_work, (rows) => store.record({ remove: { due_work: rows } }));
     }
-    if (stopping.aborted) return count;
-    const due_work = gone.filter(({ due_at }) => due_at <= started - lateMs);
-    await byTenant(due_work, (rows) => store.record({ remove: { due_work: rows } }));
-  }
+  });
+  if (stopping.aborted) return count;
   const before = instantAfter(started, -eventsKeptMs);
   const until = instantAfter(before, -1);
   for (const { due, findOf } of ofOld(tools, before)) {
-    for (;;) {
-      const old = await tenantsDue(store, { ...due, until, rowsMax: oldRowsMax, skip: 0 });
-      let removed = 0;
-      for (const { id } of old) removed += await removeAll(findOf(id));
-      count += removed;
-      if (removed < oldRowsMax) break;
+    for await (const old of duePages(store, { ...due, until, rowsMax: oldRowsMax })) {
+      if (old.hasStrays) failures.add(strays(due));
+      for (const { id } of old.tenants) {
+        await failures.attempt(async () => {
+          count += await removeAll(findOf(id));
+        });
+      }
     }
   }
+  failures.report();
   return count;
 }
 

@@ -55,6 +55,8 @@ export interface ProcessCalls {
   /** On PostgreSQL, where threads write log streams of their own. */
   takeEntries(entries: readonly ChainedEntry[]): void;
   takeCheckpoints(checkpoints: readonly Row<'checkpoints'>[]): void;
+  /** That a log has grown, as it was stored. */
+  takeNote(note: Row<'due_work'>): void;
 }
 
 /** Names a look-up of a thread. */

@@ -29,6 +29,7 @@ export async function openRemote(line: ProcessLine, data: ThreadData): Promise<R
     epochs: createEpochs(data.epochs),
     threads: config.threads,
     onGroup: counted.group,
+    onNoted: (note) => line.notify('takeNote', note),
     onCommitted: (entries) => line.notify('takeEntries', entries),
     owner: {
       writerPort: () => line.call('writerPort', undefined),

@@ -6,7 +6,7 @@ import type { LookUp, ProcessCalls } from './messages.ts';
 
 /** Makes the calls of one thread. What it holds, such as its turn to look a key up, it loses with its end. */
 export function createSharedCalls(process: Process): (ended: Promise<unknown>) => ProcessCalls {
-  const { store, log, metrics, shared } = process;
+  const { store, log, metrics, shared, ownNotes } = process;
   const limiters = new Map<string, Limiter>();
 
   return (ended) => {
@@ -51,6 +51,7 @@ export function createSharedCalls(process: Process): (ended: Promise<unknown>) =
       log: ({ level, message, fields }) => log[level](message, fields),
       takeEntries: (entries) => shared.takeEntries?.(entries),
       takeCheckpoints: (checkpoints) => shared.takeCheckpoints?.({ insert: { checkpoints } }),
+      takeNote: ownNotes.add,
     };
   };
 }

@@ -37,11 +37,13 @@ export function uncertain(internal: string, cause?: unknown): VaultError {
   });
 }
 
+const impossibleInteger = 'an integer of the database is larger than any that the vault writes';
+
 /** The failure to read a row that the vault cannot have written. */
-export function impossible(cause: unknown): VaultError {
+export function impossible(cause: unknown, internal = impossibleInteger): VaultError {
   return new VaultError('integrity', {
     public: 'A stored value failed its integrity check.',
-    internal: 'an integer of the database is larger than any that the vault writes',
+    internal,
     cause,
   });
 }

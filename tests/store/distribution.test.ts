@@ -69,12 +69,20 @@ const acrossTenants: readonly {
     why: 'the first tenant, which alone gives hosts to proxies where the vault does not know its own',
   },
   {
-    is: /^select tenant_id as owner from \w+ where \w+ <= \S+ order by \w+ limit \S+ offset \S+$/,
+    is: /^select tenant_id as owner, \w+ as due from \w+ where \w+ between .+ order by \w+, tenant_id limit \S+$/,
     why: 'the tenants whose rows are due, for jobs that then go through them one by one',
   },
   {
-    is: /^select \* from due_work where work = \S+ and due_at <= \S+ order by due_at, tenant_id limit \S+$/,
+    is: /^select 1 as found from \w+ where \w+ <= \S+ and not \(.+\) limit 1$/,
+    why: 'whether rows are due that no tenant can be found by, because somebody else wrote them',
+  },
+  {
+    is: /^select \* from due_work where work = \S+ and due_at between .+ order by due_at, tenant_id limit \S+$/,
     why: 'what is due of tenants, for jobs that then go through them one by one',
+  },
+  {
+    is: /^select tenant_id from due_work where work = \S+ and due_at < \S+ limit \S+$/,
+    why: 'whether work is due at a time that is none, because somebody else wrote it',
   },
   {
     is: /^select \* from tenants order by tenant_id limit \S+$/,
@@ -98,7 +106,7 @@ const acrossTenants: readonly {
     why: 'whether anybody has a webhook, without which nothing is looked for',
   },
   {
-    is: /^select tenant_id as owner from events where sequence is null( and tenant_id between .*)? group by tenant_id$/,
+    is: /^select tenant_id as owner from events where sequence is null and tenant_id between .+ group by tenant_id$/,
     why: 'the tenants whose events wait to be dispatched, one after the other',
   },
   {

@@ -4,24 +4,13 @@ import type { Instant } from '../../lib/clock.ts';
 import type { DeliveryId, EventId, TenantId, WebhookId } from '../../lib/ids.ts';
 import type { Owner } from '../queries/due.ts';
 import { storedId, storedIn, storedTenant } from '../queries/stored.ts';
+import { hasTenant, safeInteger } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import type { Key, Row } from '../tables.ts';
 
 /** Whether there is any webhook. */
 export const anyWebhook: Query<{ readonly webhook_id: WebhookId }> = (db) =>
   db.selectFrom('webhooks').select('webhook_id').limit(1);
-
-/** The number of a tenant fits: whoever can write to the embedded database may have written another one. */
-const hasTenant = sql<boolean>`tenant_id between -2147483648 and 2147483647`;
-
-/**
- * A column of integers, with null for those that the vault cannot have written. Otherwise nothing could be read of
- * any row.
- */
-function safeInteger<I>(column: string) {
-  const ref = sql.ref(column);
-  return sql<I | null>`case when ${ref} between -9007199254740991 and 9007199254740991 then ${ref} end`;
-}
 
 /** The tenants of events that wait to be dispatched. */
 export const tenantsWithEvents: Query<{ readonly owner: Owner }> = (db) =>

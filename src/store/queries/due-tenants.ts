@@ -4,8 +4,18 @@ import { parseUuid, type TenantId } from '../../lib/ids.ts';
 import type { Store } from '../store.ts';
 import { tenantNumber, tenantOfNumber } from '../stored-form.ts';
 import type { Row } from '../tables.ts';
+import { impossible } from '../unavailable.ts';
 import type { Work } from '../work-tables.ts';
-import { type DueOwners, type Owner, ownersDue, tenantsWithNumbers, workDue } from './due.ts';
+import {
+  type DueOwner,
+  type DueOwners,
+  impossibleOwners,
+  impossibleWork,
+  type Owner,
+  ownersDue,
+  tenantsWithNumbers,
+  workDue,
+} from './due.ts';
 
 /** Numbers that one query turns into ids. */
 const numbersPerQuery = 500;
@@ -19,20 +29,47 @@ export interface DueTenant {
   readonly found: number;
 }
 
-/** Rows whose tenant is not there any more belong to nobody, and are left out. */
+export interface DuePage {
+  readonly tenants: readonly DueTenant[];
+  /** Whether there were rows of no tenant, or that no tenant can be found by: somebody else wrote them. */
+  readonly hasStrays: boolean;
+}
+
+/** Page by page whose rows are due. However many rows belong to nobody, those behind them are found. */
+export async function* duePages(
+  store: Pick<Store, 'scan' | 'select'>,
+  due: DueOwners,
+): AsyncGenerator<DuePage> {
+  let after: DueOwner | undefined;
+  for (;;) {
+    const rows = await store.scan(ownersDue(due, after));
+    const ids = await idsOf(
+      store,
+      rows.map(({ owner }) => owner),
+    );
+    const tenants = rows.flatMap(({ found }, at) => {
+      const id = ids[at];
+      return id === undefined ? [] : [{ id, found }];
+    });
+    if (rows.length > 0) yield { tenants, hasStrays: tenants.length < rows.length };
+    if (rows.reduce((sum, { found }) => sum + found, 0) < due.rowsMax) break;
+    after = rows.reduce((one, other) => (isBehind(one, other) ? one : other));
+  }
+  const impossible = await store.scan(impossibleOwners(due));
+  if (impossible.length > 0) yield { tenants: [], hasStrays: true };
+}
+
+function isBehind(one: DueOwner, other: DueOwner): boolean {
+  return one.last === other.last ? one.owner > other.owner : one.last > other.last;
+}
+
+/** The tenants of the first page that has any. */
 export async function tenantsDue(
   store: Pick<Store, 'scan' | 'select'>,
   due: DueOwners,
 ): Promise<readonly DueTenant[]> {
-  const rows = await store.scan(ownersDue(due));
-  const ids = await idsOf(
-    store,
-    rows.map(({ owner }) => owner),
-  );
-  return rows.flatMap(({ found }, at) => {
-    const id = ids[at];
-    return id === undefined ? [] : [{ id, found }];
-  });
+  for await (const { tenants } of duePages(store, due)) if (tenants.length > 0) return tenants;
+  return [];
 }
 
 /** The ids of tenants as rows name them, in their order; `undefined` where there is no such tenant. */
@@ -52,7 +89,11 @@ export async function idsOf(
   );
 }
 
-/** Page by page what is due of any tenant. What is taken away meanwhile moves nothing past the next page. */
+/**
+ * Page by page what is due of any tenant. What is taken away meanwhile moves nothing past the next page.
+ *
+ * @throws VaultError `integrity`, after the last page, where work was put there that cannot be read.
+ */
 export async function* dueWork(
   store: Pick<Store, 'select'>,
   { work, until }: { readonly work: Work; readonly until: Instant },
@@ -62,6 +103,12 @@ export async function* dueWork(
     const page = await store.select(workDue({ work, until, after, limit: workPerPage }));
     if (page.length > 0) yield page;
     after = page.at(-1);
-    if (after === undefined || page.length < workPerPage) return;
+    if (after === undefined || page.length < workPerPage) break;
+  }
+  if ((await store.select(impossibleWork(work))).length > 0) {
+    throw impossible(
+      undefined,
+      `a row of due_work, of the kind '${work}', has a time that is none`,
+    );
   }
 }

@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
+import { earliest, hasTenantIn, isSafe } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import type { Key, Row, Table } from '../tables.ts';
 import type { Work } from '../work-tables.ts';
@@ -20,25 +21,44 @@ export interface DueOwners extends DueColumn {
   readonly until: Instant;
   /** Rows looked at, those first that were due first. */
   readonly rowsMax: number;
-  /** So many of those that were due first are passed over. */
-  readonly skip: number;
 }
 
-/** Whose rows are due, and how many of each are among the rows looked at. */
-export function ownersDue({
+/** Of some rows of a tenant that are due. */
+export interface DueOwner {
+  readonly owner: Owner;
+  readonly found: number;
+  /** When the last of them was due. */
+  readonly last: Instant;
+}
+
+/** Whose rows are due, and how many of each are among the rows looked at, which come after the one that is named. */
+export function ownersDue(
+  { table, column, until, rowsMax }: DueOwners,
+  after: Pick<DueOwner, 'owner' | 'last'> | undefined,
+): Query<DueOwner> {
+  const due = sql.ref(column);
+  const further = after ? sql`and (${due}, tenant_id) > (${after.last}, ${after.owner})` : sql``;
+  return (db) => ({
+    compile: () =>
+      sql<DueOwner>`select owner, count(*) as found, max(due) as last from
+        (select tenant_id as owner, ${due} as due from ${sql.table(table)}
+          where ${due} between ${earliest} and ${until} and ${hasTenantIn(table)} ${further}
+          order by ${due}, tenant_id limit ${rowsMax}) due
+        group by owner order by owner`.compile(db),
+  });
+}
+
+/** Whether there are rows, due by then, that {@link ownersDue} leaves out. */
+export function impossibleOwners({
   table,
   column,
   until,
-  rowsMax,
-  skip,
-}: DueOwners): Query<{ readonly owner: Owner; readonly found: number }> {
+}: Omit<DueOwners, 'rowsMax'>): Query<{ readonly found: number }> {
   const due = sql.ref(column);
   return (db) => ({
     compile: () =>
-      sql<{ owner: Owner; found: number }>`select owner, count(*) as found from
-        (select tenant_id as owner from ${sql.table(table)} where ${due} <= ${until}
-          order by ${due} limit ${rowsMax} offset ${skip}) due
-        group by owner order by owner`.compile(db),
+      sql<{ found: number }>`select 1 as found from ${sql.table(table)} where ${due} <= ${until}
+        and not (${due} >= ${earliest} and ${hasTenantIn(table)}) limit 1`.compile(db),
   });
 }
 
@@ -68,7 +88,7 @@ export function workDue({ work, until, after, limit }: WorkPage): Query<Row<'due
       .selectFrom('due_work')
       .selectAll()
       .where('work', '=', work)
-      .where('due_at', '<=', until)
+      .where(sql<boolean>`due_at between ${earliest} and ${until}`)
       .orderBy('due_at')
       .orderBy('tenant_id')
       .limit(limit);
@@ -78,10 +98,25 @@ export function workDue({ work, until, after, limit }: WorkPage): Query<Row<'due
   };
 }
 
+/** Whether there is work at a time that the vault cannot have written, which {@link workDue} leaves out. */
+export function impossibleWork(work: Work): Query<Pick<Row<'due_work'>, 'tenant_id'>> {
+  return (db) =>
+    db
+      .selectFrom('due_work')
+      .select('tenant_id')
+      .where('work', '=', work)
+      .where(sql<boolean>`due_at < ${earliest}`)
+      .limit(1);
+}
+
 /** All that is known of one kind of work of a tenant, due or not yet; without a kind, of every kind. */
 export function workOfTenant(tenant: TenantId, work?: Work): Query<Row<'due_work'>> {
   return (db) => {
-    const select = db.selectFrom('due_work').selectAll().where('tenant_id', '=', tenant);
+    const select = db
+      .selectFrom('due_work')
+      .selectAll()
+      .where('tenant_id', '=', tenant)
+      .where(isSafe('due_at'));
     return work === undefined ? select : select.where('work', '=', work);
   };
 }

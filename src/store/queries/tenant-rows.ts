@@ -3,6 +3,7 @@ import { type Kysely, sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { columnsOf } from '../change.ts';
+import { isSafeRow } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import {
   type Key,
@@ -130,6 +131,22 @@ export function rowsWithIds<T extends Table>(
       ) as unknown as ReturnType<Query<Row<T>>>;
 }
 
+/** Whether there are due rows that cannot be read, which the others here leave out. */
+export function impossibleDue(
+  table: Table,
+  column: string,
+  { tenant, until }: Pick<DueRows, 'tenant' | 'until'>,
+): Query<{ readonly found: number }> {
+  return (db) =>
+    (db as unknown as Uniform)
+      .selectFrom(table as string)
+      .select(sql<number>`1`.as('found'))
+      .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant.id))
+      .where(column, '<=', until)
+      .where(sql<boolean>`not ${isSafeRow(table)}`)
+      .limit(1);
+}
+
 interface Selected {
   readonly table: Table;
   readonly columns: readonly string[];
@@ -146,6 +163,7 @@ function dueOf(
     .select([...columns])
     .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant.id))
     .where(column, '<=', until)
+    .where(isSafeRow(table))
     .orderBy(column)
     .limit(rowsMax)
     .offset(skip);

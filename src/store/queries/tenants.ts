@@ -50,10 +50,14 @@ export function tenantNamed(name: string): Query<Pick<Row<'tenants'>, 'tenant_id
 
 type LogTable = 'logs' | 'checkpoints' | 'log_removals' | 'tenants';
 
-/** The first tenant, in the order of ids, that has rows in a table of the log; deleted ones included. */
-export function nextTenantWithLogs(table: LogTable, after: TenantId | undefined): Query<TenantKey> {
+/** The first tenants, in the order of ids, that have rows in a table of the log; deleted ones included. */
+export function nextTenantWithLogs(
+  table: LogTable,
+  after: TenantId | undefined,
+  limit = 1,
+): Query<TenantKey> {
   return (db) => {
-    const select = db.selectFrom(table).select('tenant_id').orderBy('tenant_id').limit(1);
+    const select = db.selectFrom(table).select('tenant_id').orderBy('tenant_id').limit(limit);
     return after === undefined ? select : select.where('tenant_id', '>', after);
   };
 }

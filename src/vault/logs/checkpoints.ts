@@ -1,6 +1,6 @@
 /** Checkpoints: signed statements of how far every stream of a tenant's log has grown. */
 import { publicKeyPem } from '../../crypto/signing.ts';
-import { type Clock, day, type Instant, second } from '../../lib/clock.ts';
+import { type Clock, day, type Instant, minute, parseInstant, second } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
@@ -11,12 +11,15 @@ import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { byTenant } from '../../store/by-tenant.ts';
+import { createFailures } from '../../store/one-by-one.ts';
+import { workOfTenant } from '../../store/queries/due.ts';
 import { dueWork } from '../../store/queries/due-tenants.ts';
 import { newestCheckpoint as checkpointQuery } from '../../store/queries/log-statements.ts';
 import { blocksBeyond, type LogStream, logStreams } from '../../store/queries/log-streams.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { noteEndsMs } from './growth.ts';
+import { nameOf, type OwnNotes } from './own-notes.ts';
 import {
   type Checkpoint,
   checkpointType,
@@ -49,35 +52,85 @@ export const tracesMax = 100;
 
 export interface CheckpointWriting extends Checkpointing {
   readonly tenants: Tenants;
+  /** In memory, next to those in the database. */
+  readonly ownNotes?: OwnNotes;
 }
 
-/** Signs a checkpoint for each tenant whose log has grown. Returns how many. */
+/** A server whose clock is ahead by less does not remove a note of another that is so young. */
+const youngMsMax = noteEndsMs - 5 * minute;
+
+/**
+ * Signs a checkpoint for each tenant whose log has grown. Returns how many.
+ *
+ * @throws VaultError `integrity`, once all others are signed, for a log whose rows were altered, and when a note
+ * that this process wrote is gone: without it nothing would be signed after a restart.
+ */
 export async function writeCheckpoints(
   tools: CheckpointWriting,
   stopping: AbortSignal,
 ): Promise<number> {
-  const { store, clock } = tools;
+  const { store, clock, ownNotes } = tools;
+  // Those that are in the database before it is asked.
+  const missing = new Map(ownNotes?.all());
   const started = clock.now();
+  const failures = createFailures(store);
   const seen = new Set<TenantId>();
   let written = 0;
-  for await (const notes of dueWork(store, { work: 'checkpoint', until: started })) {
-    for (const { tenant_id } of notes) {
-      if (stopping.aborted) return written;
-      if (seen.has(tenant_id)) continue;
-      seen.add(tenant_id);
-      if (await writeCheckpoint(tools, tenant_id)) written++;
+  const sign = async (tenant: TenantId): Promise<boolean> => {
+    if (seen.has(tenant)) return false;
+    seen.add(tenant);
+    const isSigned = (await failures.attempt(() => writeCheckpoint(tools, tenant))) ?? false;
+    if (isSigned) written++;
+    return isSigned;
+  };
+  await failures.attempt(async () => {
+    for await (const notes of dueWork(store, { work: 'checkpoint', until: started })) {
+      for (const note of notes) {
+        if (stopping.aborted) return;
+        missing.delete(nameOf(note));
+        await sign(note.tenant_id);
+      }
+      const due_work = notes.filter(({ due_at }) => due_at <= started - noteEndsMs);
+      // A conflict says that another server has removed some of them, and the next run removes the rest.
+      await byTenant(due_work, (rows) => store.record({ remove: { due_work: rows } }));
     }
-    const due_work = notes.filter(({ due_at }) => due_at <= started - noteEndsMs);
-    // A conflict says that another server has removed some of them, and the next run removes the rest.
-    await byTenant(due_work, (rows) => store.record({ remove: { due_work: rows } }));
+  });
+  for (const note of missing.values()) {
+    if (stopping.aborted) return written;
+    const { tenant_id, due_at } = note;
+    const stored = await store.select(workOfTenant(tenant_id, 'checkpoint'));
+    if (stored.some((one) => one.due_at === due_at)) continue;
+    const isSigned = await sign(tenant_id);
+    // Another server may have signed what an older one stood for, and removed it.
+    if (!isSigned && due_at <= started - youngMsMax) continue;
+    failures.add(noteGone(tenant_id));
+    if (due_at > started - noteEndsMs) await store.record({ insert: { due_work: [note] } });
   }
+  if (stopping.aborted) return written;
+  ownNotes?.forget(parseInstant(Math.max(0, started - noteEndsMs)));
+  failures.report();
   return written;
 }
 
-/** False when there is nothing to sign, or another server was faster. */
-async function writeCheckpoint(
+function noteGone(tenant: TenantId): VaultError {
+  return new VaultError('integrity', {
+    public: 'A stored value failed its integrity check.',
+    internal:
+      `the note that the log of tenant ${tenant} has grown is not in the database any more: it was removed ` +
+      'outside the vault, or lost in a failover. What remains of the log is signed all the same',
+    altered: { entity: 'log', id: tenant },
+  });
+}
+
+/**
+ * False when there is nothing to sign, or another server was faster.
+ *
+ * @param onGrown called where there is something, before the signing, which leaves a note itself.
+ */
+export async function writeCheckpoint(
   { store, clock, tenants }: CheckpointWriting,
   tenant_id: TenantId,
+  onGrown: () => Promise<void> = async () => undefined,
 ): Promise<boolean> {
   const tenant = await tenants.find(tenant_id);
   const now = clock.now();
@@ -85,6 +138,7 @@ async function writeCheckpoint(
   const newest = await newestCheckpoint(store, tenant_id);
   const row = await draftCheckpoint(store, tenant, newest, now);
   if (!row) return false;
+  await onGrown();
   const fact = { entity: 'log_checkpoint', id: String(row.seq), operation: 'create' } as const;
   const entry = systemEntry({ ...fact, tenant: tenant_id, at: now });
   const { conflict } = await store.commit({ insert: { checkpoints: [row] }, entries: [entry] });

@@ -3,6 +3,7 @@ import { type Clock, minute } from '../../lib/clock.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
 
 /** A note covers what is committed within that, by whoever wrote it. */
 const noteMs = 10 * minute;
@@ -23,9 +24,11 @@ export interface Growth {
 export interface GrowthTools {
   readonly store: Pick<Store, 'record'>;
   readonly clock: Clock;
+  /** Called with each note that is stored. */
+  readonly onNoted: (note: Row<'due_work'>) => void;
 }
 
-export function createGrowth({ store, clock }: GrowthTools): Growth {
+export function createGrowth({ store, clock, onNoted }: GrowthTools): Growth {
   const noted = new ExpiringMap<TenantId, true>({
     clock,
     ageMsMax: noteMs,
@@ -35,10 +38,10 @@ export function createGrowth({ store, clock }: GrowthTools): Growth {
 
   async function write(tenant_id: TenantId): Promise<void> {
     const reading = noted.reading();
+    const note = { tenant_id, work: 'checkpoint', due_at: clock.now() } as const;
     // A conflict says that another thread wrote the same note in the same millisecond.
-    await store.record({
-      insert: { due_work: [{ tenant_id, work: 'checkpoint', due_at: clock.now() }] },
-    });
+    await store.record({ insert: { due_work: [note] } });
+    onNoted(note);
     noted.set(tenant_id, true, reading);
   }
 

@@ -8,9 +8,9 @@ import type { Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
 import { changesExplainedRows } from '../../store/row-states.ts';
 import type { Store } from '../../store/store.ts';
-import { createGrowth } from './growth.ts';
+import { createGrowth, type GrowthTools } from './growth.ts';
 
-export interface ProvingTools {
+export interface ProvingTools extends Pick<GrowthTools, 'onNoted'> {
   readonly store: Store;
   readonly tenants: Pick<Tenants, 'find' | 'keyringOf'>;
   readonly clock: Clock;
@@ -20,8 +20,8 @@ export interface ProvingTools {
  * The chain of hashes needs no key, so whoever can write to the database can add a block that explains
  * what they did to a row. Without the tenant's key they cannot prove it.
  */
-export function proving({ store, tenants, clock }: ProvingTools): Store {
-  const growth = createGrowth({ store, clock });
+export function proving({ store, tenants, clock, onNoted }: ProvingTools): Store {
+  const growth = createGrowth({ store, clock, onNoted });
   const provers = new WeakMap<Keyring, Prover>();
 
   async function proverOf(tenant: TenantId, change: Change): Promise<Prover | undefined> {

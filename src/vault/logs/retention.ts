@@ -6,6 +6,7 @@ import { type ChainHead, seedHead } from '../../lib/log-chain/entries.ts';
 import { follows, headOf, linkOfBlock } from '../../lib/log-chain/links.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import { createFailures } from '../../store/one-by-one.ts';
 import { workOfTenant } from '../../store/queries/due.ts';
 import { dueWork } from '../../store/queries/due-tenants.ts';
 import { streamBeginning } from '../../store/queries/logs.ts';
@@ -46,19 +47,28 @@ export async function removeExpiredLogs(
   const { store, tenants, clock } = tools;
   const broken: string[] = [];
   const seen = new Set<TenantId>();
+  const failures = createFailures(store);
   let removed = 0;
-  for await (const page of dueWork(store, { work: 'old logs', until: clock.now() })) {
-    for (const { tenant_id } of page) {
-      const tenant = seen.has(tenant_id) ? undefined : await tenants.find(tenant_id);
-      seen.add(tenant_id);
-      if (!tenant) continue;
-      const trimmed = await trimTenant(tools, tenant, stopping);
-      removed += trimmed.removed;
-      broken.push(...trimmed.broken);
-      if (stopping.aborted) return removed;
-      await postpone(tools, tenant);
+  const trimOne = async (id: TenantId) => {
+    const tenant = await tenants.find(id);
+    if (!tenant) return;
+    const trimmed = await trimTenant(tools, tenant, stopping);
+    removed += trimmed.removed;
+    broken.push(...trimmed.broken);
+    if (!stopping.aborted) await postpone(tools, tenant);
+  };
+  await failures.attempt(async () => {
+    for await (const page of dueWork(store, { work: 'old logs', until: clock.now() })) {
+      for (const { tenant_id } of page) {
+        if (seen.has(tenant_id)) continue;
+        seen.add(tenant_id);
+        await failures.attempt(() => trimOne(tenant_id));
+        if (stopping.aborted) return;
+      }
     }
-  }
+  });
+  if (stopping.aborted) return removed;
+  failures.report();
   if (broken.length > 0) throw notIntact(broken);
   return removed;
 }

@@ -7,6 +7,7 @@ import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
+import { createFailures } from '../../store/one-by-one.ts';
 import { workOfTenant } from '../../store/queries/due.ts';
 import { dueWork } from '../../store/queries/due-tenants.ts';
 import { purgedTables, rowsOfTenant } from '../../store/queries/tenant-rows.ts';
@@ -82,23 +83,24 @@ export async function purgeDeletedTenants(
   rowsMax: number,
 ): Promise<number> {
   const now = clock.now();
-  let altered: TenantId | undefined;
+  const failures = createFailures(store);
+  const purge = async ({ tenant_id: tenant, due_at }: Row<'due_work'>) => {
+    const row = await store.get('tenants', { tenant_id: tenant });
+    if (row === undefined) return undefined;
+    if (row.deleted_at === null || !tenants.isTombstone(row)) throw notDeleted(tenant);
+    const removed = await purgeSome({ store, clock }, tenant, rowsMax);
+    if (removed === undefined && due_at <= now - lateMs) {
+      await store.record({ remove: { due_work: await store.select(workOfTenant(tenant)) } });
+    }
+    return removed;
+  };
   for await (const page of dueWork(store, { work: 'tenant', until: now })) {
-    for (const { tenant_id: tenant, due_at } of page) {
-      const row = await store.get('tenants', { tenant_id: tenant });
-      if (row === undefined) continue;
-      if (row.deleted_at === null || !tenants.isTombstone(row)) {
-        altered ??= tenant;
-        continue;
-      }
-      const removed = await purgeSome({ store, clock }, tenant, rowsMax);
+    for (const work of page) {
+      const removed = await failures.attempt(() => purge(work));
       if (removed !== undefined) return removed;
-      if (due_at <= now - lateMs) {
-        await store.record({ remove: { due_work: await store.select(workOfTenant(tenant)) } });
-      }
     }
   }
-  if (altered !== undefined) throw notDeleted(altered);
+  failures.report();
   return 0;
 }
 

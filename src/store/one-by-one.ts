@@ -1,0 +1,35 @@
+/** Work for many tenants: what goes wrong with one is reported at the end, and stops none of the others. */
+import { VaultError } from '../lib/errors.ts';
+import type { Store } from './store.ts';
+
+export interface Failures {
+  /** `undefined` when it failed. @throws what is no failure of a single tenant's rows. */
+  attempt<T>(work: () => Promise<T>): Promise<T | undefined>;
+  add(failure: VaultError | undefined): void;
+  /** @throws the first of them. */
+  report(): void;
+}
+
+export function createFailures(store: Pick<Store, 'ping'>): Failures {
+  let first: VaultError | undefined;
+  return {
+    attempt: async (work) => {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof VaultError)) throw error;
+        if (error.code !== 'integrity' && error.code !== 'unavailable') throw error;
+        // Where the engine itself is away, every other tenant would fail as well.
+        if (error.code === 'unavailable') await store.ping();
+        first ??= error;
+        return undefined;
+      }
+    },
+    add: (failure) => {
+      first ??= failure;
+    },
+    report: () => {
+      if (first) throw first;
+    },
+  };
+}
