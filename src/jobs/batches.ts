@@ -6,7 +6,7 @@ import type { LogEntry } from '../lib/log-chain/entries.ts';
 import type { Random } from '../lib/random.ts';
 import type { Tenant, Tenants } from '../rules/tenant.ts';
 import type { Change } from '../store/change.ts';
-import { createFailures, type Failures } from '../store/one-by-one.ts';
+import { createFailures, type Failures } from '../store/per-tenant/failures.ts';
 import type { DueColumn } from '../store/queries/due.ts';
 import { duePages } from '../store/queries/due-tenants.ts';
 import { type DueRows, impossibleDue } from '../store/queries/tenant-rows.ts';

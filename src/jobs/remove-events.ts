@@ -1,7 +1,6 @@
 /** Removing events that nobody can replay any more, their deliveries, and the sequences of what is gone. */
 import { day, hour, type Instant, instantAfter } from '../lib/clock.ts';
 import { type DeliveryId, type EventId, firstTimedUuid, type TenantId } from '../lib/ids.ts';
-import { byTenant } from '../store/by-tenant.ts';
 import type { Bookkeeping } from '../store/change.ts';
 import {
   deliveriesBefore,
@@ -11,7 +10,8 @@ import {
   webhooksWithDeliveries,
 } from '../store/event-queries/deliveries.ts';
 import { allWebhooks } from '../store/event-queries/webhooks.ts';
-import { createFailures } from '../store/one-by-one.ts';
+import { createFailures } from '../store/per-tenant/failures.ts';
+import { byTenant } from '../store/per-tenant/record.ts';
 import type { DueColumn } from '../store/queries/due.ts';
 import { duePages, dueWork } from '../store/queries/due-tenants.ts';
 import { type JobTools, strays } from './batches.ts';

@@ -2,7 +2,7 @@
 import { day, hour, minute } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import { parseUuid, type TenantId } from '../lib/ids.ts';
-import { createFailures } from '../store/one-by-one.ts';
+import { createFailures } from '../store/per-tenant/failures.ts';
 import { workOfTenant } from '../store/queries/due.ts';
 import { nextTenantWithLogs } from '../store/queries/tenants.ts';
 import { writeCheckpoint } from '../vault/logs/checkpoints.ts';

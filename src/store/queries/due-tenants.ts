@@ -63,15 +63,6 @@ function isBehind(one: DueOwner, other: DueOwner): boolean {
   return one.last === other.last ? one.owner > other.owner : one.last > other.last;
 }
 
-/** The tenants of the first page that has any. */
-export async function tenantsDue(
-  store: Pick<Store, 'scan' | 'select'>,
-  due: DueOwners,
-): Promise<readonly DueTenant[]> {
-  for await (const { tenants } of duePages(store, due)) if (tenants.length > 0) return tenants;
-  return [];
-}
-
 /** The ids of tenants as rows name them, in their order; `undefined` where there is no such tenant. */
 export async function idsOf(
   store: Pick<Store, 'select'>,

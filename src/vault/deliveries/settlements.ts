@@ -1,7 +1,7 @@
 /** What became of attempts, recorded by the batch: of those that end while others are recorded, one commit has all. */
 import type { TenantId } from '../../lib/ids.ts';
 import type { Amendment } from '../../store/amendments.ts';
-import { byTenant } from '../../store/by-tenant.ts';
+import { byTenant } from '../../store/per-tenant/record.ts';
 import type { Store } from '../../store/store.ts';
 
 /** In one transaction: other commits wait for it. */

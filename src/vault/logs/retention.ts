@@ -6,7 +6,7 @@ import { type ChainHead, seedHead } from '../../lib/log-chain/entries.ts';
 import { follows, headOf, linkOfBlock } from '../../lib/log-chain/links.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
-import { createFailures } from '../../store/one-by-one.ts';
+import { createFailures } from '../../store/per-tenant/failures.ts';
 import { workOfTenant } from '../../store/queries/due.ts';
 import { dueWork } from '../../store/queries/due-tenants.ts';
 import { streamBeginning } from '../../store/queries/logs.ts';

@@ -7,7 +7,7 @@ import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
-import { createFailures } from '../../store/one-by-one.ts';
+import { createFailures } from '../../store/per-tenant/failures.ts';
 import { workOfTenant } from '../../store/queries/due.ts';
 import { dueWork } from '../../store/queries/due-tenants.ts';
 import { purgedTables, rowsOfTenant } from '../../store/queries/tenant-rows.ts';

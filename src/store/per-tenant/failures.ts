@@ -1,6 +1,6 @@
 /** Work for many tenants: what goes wrong with one is reported at the end, and stops none of the others. */
-import { VaultError } from '../lib/errors.ts';
-import type { Store } from './store.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { Store } from '../store.ts';
 
 export interface Failures {
   /** `undefined` when it failed. @throws what is no failure of a single tenant's rows. */
