@@ -39,6 +39,7 @@ export const doors: Doors = {
   'sandbox/guest': ['sandbox'],
   'store/commit': ['store'],
   'store/queries': ['store'],
+  'store/per-tenant': ['store'],
   'store/event-queries': ['store', 'store/queries'],
   'store/sqlite': storeEngine,
   'store/postgres': storeEngine,
