@@ -71,7 +71,8 @@ export function createLogExport({ write, onLost, pause }: LogExportOptions): Log
         }
       }
       if (lost > 0) onLost(lost);
-      running ??= run();
+      // What a run without lines gives would stand for one that never ends.
+      if (queue.length > 0) running ??= run();
     },
     waiting: () => characters,
     close: async () => {
