@@ -15,16 +15,6 @@ const surveyMs = 10_000;
 /** Of the server, by name, for as long as a session lasts. A pooler may keep them from the server. */
 export type SessionParameters = Readonly<Record<string, string | number>>;
 
-/** What is known of a server. */
-export interface Health {
-  readonly name: string;
-  /**
-   * `primary` takes writes, `standby` takes none, `outdated` was left behind by a promotion, `rival` takes
-   * writes and was not promoted after the primary.
-   */
-  readonly state: 'unknown' | 'primary' | 'standby' | 'outdated' | 'rival' | 'unreachable';
-}
-
 /** A server that was looked at. */
 export interface Examined {
   readonly name: string;
@@ -37,7 +27,6 @@ interface Server extends DatabaseHost {
   readonly index: number;
   /** Between it and the vault is a pooler that gives each transaction another session. */
   isPooled: boolean;
-  state: Health['state'];
 }
 
 interface Opened {
@@ -65,18 +54,9 @@ export class Servers {
       ...host,
       index,
       isPooled: false,
-      state: 'unknown',
     }));
     if (this.#servers.length === 1) return;
     this.#survey = setInterval(() => void this.survey(), surveyMs).unref();
-  }
-
-  get names(): readonly string[] {
-    return this.#servers.map(({ name }) => name);
-  }
-
-  get health(): readonly Health[] {
-    return this.#servers.map(({ name, state }) => ({ name, state }));
   }
 
   get sessions(): Iterable<Session> {
@@ -140,7 +120,6 @@ export class Servers {
           session.end();
           return { name: server.name, facts };
         } catch (error) {
-          server.state = 'unreachable';
           return { name: server.name, error };
         }
       }),
@@ -169,20 +148,17 @@ export class Servers {
   #adopt(server: Server, { systemId, timeline }: Facts): boolean {
     if (!this.#primary.adopt(server.index, timeline)) return false;
     this.#systemId ??= systemId;
-    server.state = 'primary';
     for (const session of this.#sessions.keys()) if (!session.isCurrent()) session.retire();
     return true;
   }
 
   /** It takes no writes now. That does not say that another one has what it acknowledged. */
   #leave(server: Server): void {
-    server.state = 'standby';
     for (const [session, other] of this.#sessions) if (other === server) session.retire();
   }
 
   #refuse(server: Server, { isStandby, isReadOnly, systemId, timeline }: Facts): Error | undefined {
     if (isStandby || isReadOnly) {
-      server.state = 'standby';
       if (isStandby) this.#primary.leave(server.index);
       const why = isStandby ? 'is a standby' : 'has default_transaction_read_only on';
       return new NoPrimaryError(`${server.name} ${why} and accepts no writes`);
@@ -190,7 +166,6 @@ export class Servers {
     const isOther = systemId !== undefined && (this.#systemId ?? systemId) !== systemId;
     const refusal = isOther ? 'other' : this.#primary.refusalOf(server.index, timeline);
     if (refusal === undefined) return undefined;
-    server.state = refusal === 'rival' ? 'rival' : 'outdated';
     if (refusal !== 'rival') this.#primary.leave(server.index);
     const why = {
       other: 'has other data than the server that was used before',
@@ -222,7 +197,6 @@ export class Servers {
         server.isPooled = true;
         return this.#open(server, parameters);
       }
-      server.state = 'unreachable';
       throw error;
     }
   }

@@ -98,11 +98,9 @@ export function createTokens(
     const { evaluation: prepared } = preparation;
     const evaluation = { ...prepared, budget: prepared.budget.copy() };
     const converting = { ...tools, evaluation };
-    const intents = requests.some(isConversion)
-      ? await Promise.all(
-          requests.map((one) => (isConversion(one) ? intentOf(tools, caller, one) : undefined)),
-        )
-      : [];
+    const intents = await Promise.all(
+      requests.map((one) => (isConversion(one) ? intentOf(tools, caller, one) : undefined)),
+    );
     const all: PreparedToken[] = [];
     for (const [index, one] of requests.entries()) {
       await pause();

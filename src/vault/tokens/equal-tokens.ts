@@ -48,12 +48,6 @@ export interface StoredEquals {
   readonly expired: ReadonlyMap<string, readonly EqualToken[]>;
 }
 
-const noEquals: Omit<StoredEquals, 'pending'> = {
-  answered: new Set(),
-  tooLarge: new Set(),
-  expired: new Map(),
-};
-
 /** Of very many equal tokens some are looked at, and of those only the ones that are taken are read. */
 export async function storedEquals(
   store: Store,
@@ -61,9 +55,7 @@ export async function storedEquals(
   all: readonly PreparedToken[],
   now: Instant,
 ): Promise<StoredEquals> {
-  const wanted = fingerprintsWanted(all);
-  const found = wanted.length === 0 ? [] : await equalsOf(store, tenant.id, wanted);
-  if (found.length === 0) return { pending: new PendingTokens(), ...noEquals };
+  const found = await equalsOf(store, tenant.id, all);
   const live = found.filter((row) => !hasExpired(row, now));
   const answering = ({ deduplicated }: EqualToken) => deduplicated === 1;
   const expired = await unaltered(
@@ -144,8 +136,11 @@ function definedAs({ token_id, container, ...row }: EqualToken): DefinedToken {
   };
 }
 
-/** One for each value that is to be deduplicated. */
-function fingerprintsWanted(all: readonly PreparedToken[]): readonly FingerprintWanted[] {
+async function equalsOf(
+  store: Store,
+  tenant: TenantId,
+  all: readonly PreparedToken[],
+): Promise<readonly EqualToken[]> {
   const wanted = new Map<string, FingerprintWanted>();
   for (const one of all) {
     const equality = equalityWanted(one);
@@ -155,17 +150,10 @@ function fingerprintsWanted(all: readonly PreparedToken[]): readonly Fingerprint
     const expression = contents.fingerprintExpression ?? ofType;
     wanted.set(equality, { fingerprint, expression, ofType: expression === ofType });
   }
-  return [...wanted.values()];
-}
-
-async function equalsOf(
-  store: Store,
-  tenant: TenantId,
-  wanted: readonly FingerprintWanted[],
-): Promise<readonly EqualToken[]> {
   const queries: Promise<EqualToken[]>[] = [];
-  for (let at = 0; at < wanted.length; at += fingerprintsAtOnce) {
-    queries.push(store.select(equalTokens(tenant, wanted.slice(at, at + fingerprintsAtOnce))));
+  const each = [...wanted.values()];
+  for (let at = 0; at < each.length; at += fingerprintsAtOnce) {
+    queries.push(store.select(equalTokens(tenant, each.slice(at, at + fingerprintsAtOnce))));
   }
   return (await Promise.all(queries)).flat();
 }

@@ -67,13 +67,12 @@ export class PendingTokens {
   async change(store: Store): Promise<Pick<Change, 'insert' | 'replace' | 'remove'>> {
     const pending = [...this.#byId.values()];
     const made = pending.filter(({ stored }) => stored === undefined);
-    const changed = pending.flatMap(({ stored, row: updated, terms }) =>
-      stored && terms ? [{ row: stored, updated, terms }] : [],
-    );
     const replacements: readonly Pick<Change, 'insert' | 'replace' | 'remove'>[] =
-      changed.length === 0
-        ? []
-        : await Promise.all(changed.map((one) => replacementOf(store, one)));
+      await Promise.all(
+        pending.map(({ stored, row, terms }) =>
+          stored && terms ? replacementOf(store, { row: stored, updated: row, terms }) : {},
+        ),
+      );
     return {
       remove: {
         tokens: this.removed,
