@@ -1,6 +1,6 @@
 /** Asynchronous calls of one tenant, whatever is wrong with them, keep those of no other tenant from being run. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { readTokenPatch, readTokenRequest } from '../../src/http/protocol/token-request.ts';
 import type { TenantId } from '../../src/lib/ids.ts';
 import { createForward } from '../../src/outbound/forward.ts';
@@ -35,6 +35,13 @@ async function tenantsInTurn(vault: TestVault, count: number): Promise<readonly 
   return tenants.sort((one, two) => (one.id < two.id ? -1 : 1));
 }
 
+async function withTwoTenants(t: TestContext, engine: Engine) {
+  const vault = await startVault(t, engine);
+  const [first, second] = await tenantsInTurn(vault, 2);
+  assert.ok(first && second);
+  return { vault, first, second };
+}
+
 /** How many of its calls wait; read as the vault cannot any more. */
 async function waitingOf(engine: Engine, { id, vault }: TestTenant): Promise<number> {
   const where = `tenant_id = '${id}' and due_at is not null`;
@@ -61,9 +68,7 @@ const unreadable = 2n ** 62n;
 
 onBothEngines('asynchronous calls of other tenants', (engine) => {
   test('run while a row of one tenant cannot be read, which is run once it can', async (t) => {
-    const vault = await startVault(t, engine);
-    const [first, second] = await tenantsInTurn(vault, 2);
-    assert.ok(first && second);
+    const { vault, first, second } = await withTwoTenants(t, engine);
     await accept(first);
     await accept(second);
     await setVersion(engine, first, unreadable);
@@ -75,9 +80,7 @@ onBothEngines('asynchronous calls of other tenants', (engine) => {
   });
 
   test('run while the log of one tenant cannot be searched, which is reported, and not with each look', async (t) => {
-    const vault = await startVault(t, engine);
-    const [first, second] = await tenantsInTurn(vault, 2);
-    assert.ok(first && second);
+    const { vault, first, second } = await withTwoTenants(t, engine);
     await accept(first);
     await accept(second);
     const failing = Promise.reject(new Error('no search'));
@@ -101,9 +104,7 @@ onBothEngines('asynchronous calls of other tenants', (engine) => {
   });
 
   test('run while the log of one tenant is searched', async (t) => {
-    const vault = await startVault(t, engine);
-    const [first, second] = await tenantsInTurn(vault, 2);
-    assert.ok(first && second);
+    const { vault, first, second } = await withTwoTenants(t, engine);
     await accept(first, 3);
     const search = Promise.withResolvers<void>();
     const runs = runsOfHeldSearches(vault, first.id, {
@@ -123,9 +124,7 @@ onBothEngines('asynchronous calls of other tenants', (engine) => {
   });
 
   test('run however many calls of one tenant have waited for longer', async (t) => {
-    const vault = await startVault(t, engine);
-    const [first, second] = await tenantsInTurn(vault, 2);
-    assert.ok(first && second);
+    const { vault, first, second } = await withTwoTenants(t, engine);
     await accept(first);
     await accept(second);
     const columns = 'tenant_id, reactor_id, version, body, created_at, expires_at';

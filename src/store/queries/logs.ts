@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
+import { isSafeRow, safeInteger } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 
@@ -28,11 +29,7 @@ export interface BlockSearch {
  * be another place, and who goes on after it would never come to an end. Such blocks are found by
  * {@link alteredBlocks} alone.
  */
-export const hasExactIntegers = sql<boolean>`${sql.raw(
-  ['first_seq', 'last_seq', 'first_at', 'last_at']
-    .map((name) => `${name} between ${Number.MIN_SAFE_INTEGER} and ${Number.MAX_SAFE_INTEGER}`)
-    .join(' and '),
-)}`;
+export const hasExactIntegers = isSafeRow('logs');
 
 /** A block that cannot be read; `seq` is where it says that it begins, if that is a number at all. */
 export interface AlteredBlock {
@@ -43,15 +40,11 @@ export interface AlteredBlock {
 
 /** As many of a tenant's blocks that no other query here gives. Goes through all of its log. */
 export function alteredBlocks(tenant: TenantId, limit: number): Query<AlteredBlock> {
-  const { MIN_SAFE_INTEGER: min, MAX_SAFE_INTEGER: max } = Number;
-  const bounds = sql.raw(`${min} and ${max}`);
   return (db) =>
     db
       .selectFrom('logs')
       .select(['tenant_id', 'stream_id'])
-      .select(
-        sql<number>`case when first_seq between ${bounds} then first_seq else 0 end`.as('seq'),
-      )
+      .select(sql<number>`coalesce(${safeInteger('first_seq')}, 0)`.as('seq'))
       .where('tenant_id', '=', tenant)
       .where(sql<boolean>`not (${hasExactIntegers})`)
       .orderBy('stream_id')
