@@ -48,6 +48,12 @@ export interface StoredEquals {
   readonly expired: ReadonlyMap<string, readonly EqualToken[]>;
 }
 
+const noEquals: Omit<StoredEquals, 'pending'> = {
+  answered: new Set(),
+  tooLarge: new Set(),
+  expired: new Map(),
+};
+
 /** Of very many equal tokens some are looked at, and of those only the ones that are taken are read. */
 export async function storedEquals(
   store: Store,
@@ -56,6 +62,7 @@ export async function storedEquals(
   now: Instant,
 ): Promise<StoredEquals> {
   const found = await equalsOf(store, tenant.id, all);
+  if (found.length === 0) return { pending: new PendingTokens(), ...noEquals };
   const live = found.filter((row) => !hasExpired(row, now));
   const answering = ({ deduplicated }: EqualToken) => deduplicated === 1;
   const expired = await unaltered(
