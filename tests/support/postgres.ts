@@ -1,4 +1,4 @@
-/** A real PostgreSQL for tests and benchmarks, from the binaries of a development dependency unless others are named. */
+/** A real PostgreSQL for tests and benchmarks, of a development dependency unless another one is named. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
