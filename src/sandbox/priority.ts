@@ -1,9 +1,9 @@
-/** Code that computes for long goes on behind the vault: at a lower priority, which Linux has by thread and by session. */
+/** Code that computes for long goes on behind the vault: at a lower priority, by thread and by session. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 
 /** Processor time that a call may use before. */
-export const promptMsMax = 100;
+const promptMsMax = 100;
 
 /** A nice value: a fifteenth of the processor where the vault wants all of it. */
 export const lowPriority = 12;
