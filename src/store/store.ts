@@ -69,6 +69,8 @@ export type StoreEngine = Omit<Store, 'subscribe' | 'epochs'>;
 export interface StoreOptions {
   /** `postgres://…`, or none for the embedded engine. */
   readonly databaseUrl: string | undefined;
+  /** Citus: tables that are not distributed yet are, before anything is stored in them. */
+  readonly isDistributed?: boolean | undefined;
   /** Where the embedded engine keeps its file. */
   readonly dataDir: string;
   /** A fresh name for the log stream of each writer. */
