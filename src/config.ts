@@ -1,6 +1,7 @@
 /** Configuration: the only reader of the environment. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { readDistribution } from './config/database.ts';
 import { readAll, wrongVariable } from './config/problems.ts';
 import { type ReactorConfig, readReactors } from './config/reactors.ts';
 import { readTls, type TlsPair } from './config/tls.ts';
@@ -51,6 +52,8 @@ export interface Config {
   readonly threads: number;
   readonly dataDir: string;
   readonly databaseUrl: string | undefined;
+  /** Whether a start distributes tables over the servers of Citus. */
+  readonly isDistributed: boolean;
   readonly rootKey: string | undefined;
   readonly rootKeyFile: string;
   readonly headerPrefixes: readonly string[];
@@ -108,6 +111,7 @@ export function readConfig(environment: Environment = process.env): Config {
       readNumber(read, 'THREADS', { given: threadsDefault(), min: 1, max: threadsMax }),
     dataDir: () => dataDir,
     databaseUrl: () => databasePlace(read('DATABASE_URL'), environment),
+    isDistributed: () => readDistribution(read),
     rootKey: () => read('ROOT_KEY'),
     rootKeyFile: () => read('ROOT_KEY_FILE') ?? join(dataDir, 'root.key'),
     headerPrefixes: () => readPrefixes(read('HEADER_PREFIXES') ?? 'SVC'),

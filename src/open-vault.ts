@@ -76,6 +76,7 @@ export async function openVault(
   if (config.databaseUrl === undefined) makePrivateDirectory(config.dataDir);
   const store = await openStore({
     databaseUrl: config.databaseUrl,
+    isDistributed: config.isDistributed,
     dataDir: config.dataDir,
     newStreamId: () => newUuid(random),
     onCommitted,

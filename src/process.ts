@@ -17,9 +17,11 @@ import { diskSpaceOf } from './lib/telemetry/disk.ts';
 import { createLog, type Log } from './lib/telemetry/log.ts';
 import { createMetrics, type ProcessMetrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
+import type { HostHealth } from './lib/telemetry/store-work.ts';
 import { openVault, type Vault, type VaultOptions } from './open-vault.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
+import type { Store } from './store/store.ts';
 import { openCode } from './vault/code/engine.ts';
 import { createBacklog, type Waiting } from './vault/deliveries/backlog.ts';
 import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
@@ -88,6 +90,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   metrics.watch('log_export_waiting_characters', () => logExport?.waiting());
   metrics.watch('checkpoint_sink_waiting', () => sink?.waiting());
   watchDeliveries(metrics, { store: opened.store, clock });
+  watchHosts(metrics, opened.store);
   const reactors = openReactorRuns(config, { ...opened, ...telemetry, store: refusals.store });
   const close = async () => {
     await reactors?.close();
@@ -180,11 +183,22 @@ function watchDeliveries(
 ): void {
   const backlog = createBacklog({ store, clock });
   const byWebhook = async (of: (waiting: Waiting) => number) =>
-    [...(await backlog()).byWebhook].map(([webhook, waiting]) => [webhook, of(waiting)] as const);
-  metrics.watch('webhook_deliveries_waiting', async () => (await backlog()).count);
-  metrics.watch('webhook_deliveries_oldest_seconds', async () => (await backlog()).oldestSeconds);
+    [...((await backlog())?.byWebhook ?? [])].map(
+      ([webhook, waiting]) => [webhook, of(waiting)] as const,
+    );
+  metrics.watch('webhook_deliveries_waiting', async () => (await backlog())?.count);
+  metrics.watch('webhook_deliveries_oldest_seconds', async () => (await backlog())?.oldestSeconds);
   metrics.watchEach('webhook_waiting', () => byWebhook(({ count }) => count));
   metrics.watchEach('webhook_oldest_seconds', () => byWebhook((one) => one.oldestSeconds));
+}
+
+/** Of PostgreSQL; the embedded engine has none. */
+function watchHosts(metrics: ProcessMetrics, { hosts }: Pick<Store, 'hosts'>): void {
+  if (hosts === undefined) return;
+  const byHost = async (is: (host: HostHealth) => boolean) =>
+    (await hosts()).map((one) => [one.host, Number(is(one))] as const);
+  metrics.watchEach('database_host_up', () => byHost(({ isUp }) => isUp));
+  metrics.watchEach('database_host_writable', () => byHost(({ isWritable }) => isWritable));
 }
 
 /** Whoever can write to one row of the database does not stop the start. */

@@ -54,6 +54,18 @@ test('every problem is named at once, each by its variable, and none twice', () 
   ]);
 });
 
+test('STRONGROOM_DATABASE_DISTRIBUTE is citus or off, and needs a PostgreSQL', () => {
+  const name = 'STRONGROOM_DATABASE_DISTRIBUTE';
+  const url = { STRONGROOM_DATABASE_URL: 'postgres://127.0.0.1/vault' };
+  assert.match(
+    problemsOf({ [name]: 'citus' }).join(),
+    /DISTRIBUTE is for PostgreSQL.*set STRONGROOM_DATABASE_URL/,
+  );
+  assert.match(problemsOf({ ...url, [name]: 'yes' }).join(), /DISTRIBUTE must be .*citus/);
+  assert.deepEqual(problemsOf({ ...url, [name]: 'citus' }), []);
+  assert.deepEqual(problemsOf({ [name]: 'off' }), []);
+});
+
 test('an unknown variable is refused with the one that was probably meant', () => {
   const meant = [
     ['STRONGROOM_RATE_LIMIT', 'STRONGROOM_RATE_LIMITS'],

@@ -122,6 +122,7 @@ test('the alerts are rules of Prometheus, each with its runbook', () => {
     'JobFailures',
     'CheckpointOld',
     'StoreSlow',
+    'DatabaseHosts',
     'QueueLong',
     'AuthenticationFailures',
     'DiskFull',

@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { Epochs } from '../lib/epochs.ts';
 import type { ChainedEntry } from '../lib/log-chain/entries.ts';
-import type { OnGroup, StoreState } from '../lib/telemetry/store-work.ts';
+import type { HostHealth, OnGroup, StoreState } from '../lib/telemetry/store-work.ts';
 import type { Bookkeeping, Change, Outcome } from './change.ts';
 import type { Limit, Limiter } from './limiter.ts';
 import type { Key, Row, Schema, Table } from './tables.ts';
@@ -42,6 +42,8 @@ export interface Store {
   subscribe(listener: CommitListener): void;
   /** What waits at this moment. */
   state(): StoreState;
+  /** The servers of the database, found a few seconds ago at most. Only PostgreSQL has them. */
+  readonly hosts?: () => Promise<readonly HostHealth[]>;
   /** Rejects with `unavailable` when the engine cannot answer. */
   ping(): Promise<void>;
   /** Counts requests against a limit, on PostgreSQL together with all servers of the database. */
@@ -67,6 +69,8 @@ export type StoreEngine = Omit<Store, 'subscribe' | 'epochs'>;
 export interface StoreOptions {
   /** `postgres://…`, or none for the embedded engine. */
   readonly databaseUrl: string | undefined;
+  /** Citus: tables that are not distributed yet are, before anything is stored in them. */
+  readonly isDistributed?: boolean | undefined;
   /** Where the embedded engine keeps its file. */
   readonly dataDir: string;
   /** A fresh name for the log stream of each writer. */

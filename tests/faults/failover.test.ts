@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { engineOf } from '../support/engines.ts';
 import { createHistory } from '../support/history.ts';
 import { checkHistory } from '../support/history-check.ts';
+import { type HostState, untilHostsAre } from '../support/host-metrics.ts';
 import { environmentOf, runCommand, spawnVault, untilReady } from '../support/process.ts';
 import { seeded } from '../support/random.ts';
 import { startPair } from '../support/standby.ts';
@@ -29,9 +30,14 @@ test('kill -9 of the primary: after the promotion the vault serves again and has
   let served = 0;
   let isPromoted = false;
   let failover: Promise<void> | undefined;
+  const [primary, standby] = [pair.primary, pair.standby].map(({ url }) => new URL(url).host);
+  const untilHosts = (first: HostState, second: HostState) =>
+    untilHostsAre(vault.url, { [primary ?? '']: first, [standby ?? '']: second });
+  await untilHosts('writable', 'up');
   const fail = async () => {
     await pair.primary.kill();
     await untilReady(vault.url, 503);
+    await untilHosts('down', 'up');
     await pair.promote();
     await untilReady(vault.url);
     isPromoted = true;
@@ -49,6 +55,7 @@ test('kill -9 of the primary: after the promotion the vault serves again and has
     return true;
   });
   await failover;
+  await untilHosts('down', 'writable');
   assert.ok(refusals > 0, 'the database was away');
   const engine = engineOf('postgres');
   await checkHistory(

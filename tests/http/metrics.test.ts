@@ -103,6 +103,18 @@ onBothEngines('metrics', (engine) => {
     }
   });
 
+  test('name the database server without its user and password, and say that it is up', async (t) => {
+    const place = await engine.place(t);
+    const url = place.databaseUrl === undefined ? undefined : new URL(place.databaseUrl);
+    if (url) url.password = 'not-for-metrics';
+    const vault = await startVault(t, engine, { place: { ...place, databaseUrl: url?.href } });
+    const text = await exposed(vault);
+    const expected = url ? [[`{host="${url.host}"}`, 1]] : [];
+    assert.deepEqual([...valuesIn(text, 'strongroom_database_host_up')], expected);
+    assert.deepEqual([...valuesIn(text, 'strongroom_database_host_writable')], expected);
+    assert.ok(!text.includes('not-for-metrics'));
+  });
+
   test('are on their own address alone where there is one, with the tokens of each tenant when asked', async (t) => {
     const vault = await startVault(t, engine, { environment: ownAddress });
     const url = vault.running.metricsUrl ?? '';

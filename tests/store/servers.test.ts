@@ -129,6 +129,6 @@ test('a commit whose wait for the standby was cancelled is not acknowledged', as
   });
   const waiting = "select pid from pg_stat_activity where wait_event = 'SyncRep'";
   await until(url, waiting);
-  await run(url, `select pg_cancel_backend(pid) from (${waiting})`);
+  await run(url, `select pg_cancel_backend(pid) from (${waiting}) waiting`);
   await commit;
 });

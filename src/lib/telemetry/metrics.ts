@@ -22,13 +22,27 @@ const gauges = {
 
 export type GaugeName = keyof typeof gauges;
 
-/** Those with a value for each webhook, by its id. */
-const webhookGauges = {
-  webhook_waiting: 'Deliveries that wait, by webhook, in the whole database',
-  webhook_oldest_seconds: 'How long the oldest delivery of the webhook has waited',
+/** Those with several values, by the id of a webhook or the name of a host. */
+const labelledGauges = {
+  webhook_waiting: {
+    label: 'webhook',
+    help: 'Deliveries that wait, by webhook, in the whole database',
+  },
+  webhook_oldest_seconds: {
+    label: 'webhook',
+    help: 'How long the oldest delivery of the webhook has waited',
+  },
+  database_host_up: {
+    label: 'host',
+    help: 'Whether a session with the database server can be opened: 1 or 0',
+  },
+  database_host_writable: {
+    label: 'host',
+    help: 'Whether the database server accepts writes: 1, or 0 for a standby and one that is down',
+  },
 } as const;
 
-export type WebhookGaugeName = keyof typeof webhookGauges;
+export type LabelledGaugeName = keyof typeof labelledGauges;
 
 export interface Exposition {
   readonly text: string;
@@ -47,10 +61,10 @@ export interface ProcessMetrics extends Metrics, ThreadMetrics {
   add(more: () => Promise<readonly Counts[]>): void;
   /** Shown from now on where `read` gives a number; it is asked for each exposition. */
   watch(name: GaugeName, read: () => number | undefined | Promise<number | undefined>): void;
-  /** The same by webhook: those that it gives, and no others. */
+  /** The same by label: those that it gives, and no others. */
   watchEach(
-    name: WebhookGaugeName,
-    read: () => Promise<readonly (readonly [webhook: string, value: number])[]>,
+    name: LabelledGaugeName,
+    read: () => Promise<readonly (readonly [label: string, value: number])[]>,
   ): void;
   /** @param at in milliseconds since 1970. */
   jobSucceeded(job: string, at: number): void;
@@ -86,15 +100,16 @@ export function createMetrics(): ProcessMetrics {
       });
     },
     watchEach: (name, read) => {
+      const { label, help } = labelledGauges[name];
       new Gauge({
         name: `strongroom_${name}`,
-        help: webhookGauges[name],
-        labelNames: ['webhook'],
+        help,
+        labelNames: [label],
         registers,
         async collect() {
           const values = await read();
           this.reset();
-          for (const [webhook, value] of values) this.set({ webhook }, value);
+          for (const [of, value] of values) this.set({ [label]: of }, value);
         },
       });
     },

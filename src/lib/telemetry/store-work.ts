@@ -29,6 +29,16 @@ export interface PoolState {
   readonly waiting: number;
 }
 
+/** A database server as it was found a moment ago. */
+export interface HostHealth {
+  /** `host:port`, without user or password. */
+  readonly host: string;
+  /** A session could be opened. */
+  readonly isUp: boolean;
+  /** It accepts writes. Of a primary and its standbys exactly one does. */
+  readonly isWritable: boolean;
+}
+
 export interface StoreState {
   readonly backlog: Backlog;
   readonly pool?: PoolState;

@@ -104,30 +104,75 @@ export class DistributionError extends Error {
 export async function distribute(url: string): Promise<readonly TableDistribution[]> {
   const servers = new Servers(url, { application_name: 'strongroom' });
   try {
-    const session = await servers.connect({}).catch((error) => {
-      throw explainTls(error);
-    });
-    const ask: Ask = (text) => session.query({ text });
-    const { version, missing, wrong } = await distributionFacts(ask);
-    if (version === undefined) throw new DistributionError(noExtension);
-    if (wrong.length > 0) {
-      throw new DistributionError(
-        `These tables are distributed in another way: ${wrong.join(', ')}. Undo that with undistribute_table().`,
-      );
-    }
+    return await distributeTables(servers);
+  } finally {
+    await servers.close();
+  }
+}
+
+/** Any number that nothing else on the same database is likely to lock. */
+const distributionLock = 7_476_200_119;
+
+/** The same over servers that are known. Of several processes that start at once, one distributes. */
+export async function distributeTables(servers: Servers): Promise<readonly TableDistribution[]> {
+  return withSession(servers, async (ask) => {
     await ask('begin');
+    await ask(`select pg_advisory_xact_lock(${distributionLock})`);
+    const { missing } = await usableFacts(ask);
     for (const { statement } of missing) await ask(statement);
     await ask('commit');
     return missing;
-  } finally {
-    // Closing the connection rolls back what was not committed.
-    await servers.close();
+  });
+}
+
+/**
+ * What a start demands that is to distribute the tables, before anything is created.
+ * @throws DistributionError also where a vault has rows on one server: other servers of it may be running.
+ */
+export async function checkDistributable(servers: Servers): Promise<void> {
+  try {
+    await withSession(servers, async (ask) => {
+      const { missing } = await usableFacts(ask);
+      if (missing.every(({ table }) => table !== 'tokens')) return;
+      const { rows } = await ask(`select to_regclass('tenants') is not null as has`);
+      if (rows[0]?.['has'] !== true) return;
+      const tenants = await ask('select 1 from tenants limit 1');
+      if (tenants.rows.length > 0) throw new DistributionError(onOneServer);
+    });
+  } catch (error) {
+    if (!(error instanceof DistributionError)) throw error;
+    throw new DistributionError(`STRONGROOM_DATABASE_DISTRIBUTE=citus: ${error.message}`);
   }
+}
+
+/** Closing the session rolls back what was not committed. */
+async function withSession<T>(servers: Servers, work: (ask: Ask) => Promise<T>): Promise<T> {
+  const session = await servers.connect({}).catch((error) => {
+    throw explainTls(error);
+  });
+  try {
+    return await work((text) => session.query({ text }));
+  } finally {
+    await session.close();
+  }
+}
+
+async function usableFacts(ask: Ask): Promise<DistributionFacts> {
+  const facts = await distributionFacts(ask);
+  if (facts.version === undefined) throw new DistributionError(noExtension);
+  if (facts.wrong.length === 0) return facts;
+  const tables = facts.wrong.join(', ');
+  throw new DistributionError(
+    `These tables are distributed in another way: ${tables}. Undo that with undistribute_table().`,
+  );
 }
 
 const noExtension =
   'The database does not have the extension citus. Load it with shared_preload_libraries, add the workers, and ' +
   'run "create extension citus" in this database.';
+const onOneServer =
+  'The database has a vault whose tables lie on one server. Stop all servers of the vault, and run ' +
+  '"strongroom database distribute".';
 
 /** Tables of the vault that are distributed otherwise than it needs. What else is in the database is not its own. */
 function wrongIn(placement: Placement): readonly string[] {

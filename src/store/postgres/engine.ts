@@ -18,7 +18,7 @@ import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.t
 import { readRows } from '../stored-form.ts';
 import { impossible, unavailable } from '../unavailable.ts';
 import { createPostgresCommitter } from './commit.ts';
-import { isDistributed } from './distribution.ts';
+import { checkDistributable, distributeTables, isDistributed } from './distribution.ts';
 import { failureOf } from './failure.ts';
 import { Pool } from './pool.ts';
 import { createPostgresReader } from './reader.ts';
@@ -105,7 +105,9 @@ export async function openPostgres(
   const servers = new Servers(databaseUrl, connection, options.epochs);
   try {
     await checkServers(servers);
+    if (options.isDistributed) await checkDistributable(servers);
     await migrate(servers, migrations);
+    if (options.isDistributed) await distributeTables(servers);
   } catch (error) {
     await servers.close();
     throw error;
@@ -183,6 +185,7 @@ function createEngine(
     scan: select,
     commit: (change) => lane.commit(change),
     record: (work) => lane.record(work),
+    hosts: () => servers.health(),
     state: () => ({ backlog: lane.backlog, pool: pool.state }),
     ping: async () => {
       const [state] = await query(probeSql, []);

@@ -1,6 +1,7 @@
 /** The servers of a database: which of them takes the writes now, and the sessions with it. */
 import pg from 'pg';
 import { createEpochs } from '../../lib/epochs.ts';
+import type { HostHealth } from '../../lib/telemetry/store-work.ts';
 import { type Facts, factsOf, markerOption } from './facts.ts';
 import { firstOf, NoPrimaryError } from './first-of.ts';
 import { type DatabaseHost, hostsOf } from './hosts.ts';
@@ -11,6 +12,9 @@ import { Session, type SessionOptions } from './session.ts';
 const connectTimeoutMs = 3_000;
 /** How often several hosts are looked at while all is well: one may have been promoted beside a living one. */
 const surveyMs = 10_000;
+
+/** Metrics may be asked for without a key, so what is found for them is shared for so long. */
+const healthSharedMs = 2_000;
 
 /** Of the server, by name, for as long as a session lasts. A pooler may keep them from the server. */
 export type SessionParameters = Readonly<Record<string, string | number>>;
@@ -43,6 +47,7 @@ export class Servers {
   readonly #primary: Primary;
   /** A server with another one has other data. */
   #systemId: string | undefined;
+  #health: { readonly at: number; readonly found: Promise<readonly HostHealth[]> } | undefined;
   #opened = 0;
   #isSurveying = false;
 
@@ -124,6 +129,15 @@ export class Servers {
         }
       }),
     );
+  }
+
+  /** What operators measure of every server: it is looked for when somebody asks. */
+  health(): Promise<readonly HostHealth[]> {
+    const now = performance.now();
+    if (this.#health === undefined || now - this.#health.at >= healthSharedMs) {
+      this.#health = { at: now, found: this.examine().then((all) => all.map(healthOf)) };
+    }
+    return this.#health.found;
   }
 
   /** Looks at all servers, and goes over to one that was promoted although the current one still lives. */
@@ -214,6 +228,11 @@ export class Servers {
     const options = [...given, own, markerOption(marker)].filter(Boolean).join(' ');
     return { ...base, connectionString: withoutOptions(url), options };
   }
+}
+
+function healthOf({ name, facts }: Examined): HostHealth {
+  const isWritable = facts !== undefined && !facts.isStandby && !facts.isReadOnly;
+  return { host: name, isUp: facts !== undefined, isWritable };
 }
 
 /** The driver prefers what the URL says. */

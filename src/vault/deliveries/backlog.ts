@@ -1,5 +1,6 @@
 /** What waits to be delivered, for the operator: in the whole database, and by webhook. */
 import { type Clock, type Instant, second } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
 import {
   type Backlog,
   deliveriesWaiting,
@@ -22,15 +23,32 @@ export interface WaitingOfAll extends Waiting {
   readonly byWebhook: ReadonlyMap<string, Waiting>;
 }
 
-/** Who asks while it is being read gets the same. */
+/** The codes of a store that cannot say now. */
+const inTrouble: ReadonlySet<string> = new Set(['unavailable', 'overloaded']);
+
+/**
+ * Who asks while it is being read gets the same; `undefined` while the store is not available, because then the
+ * operator needs all the other metrics, and at once.
+ */
 export function createBacklog({
   store,
   clock,
 }: {
-  readonly store: Pick<Store, 'scan'>;
+  readonly store: Pick<Store, 'scan' | 'hosts'>;
   readonly clock: Clock;
-}): () => Promise<WaitingOfAll> {
-  let reading: Promise<WaitingOfAll> | undefined;
+}): () => Promise<WaitingOfAll | undefined> {
+  let reading: Promise<WaitingOfAll | undefined> | undefined;
+
+  async function readIfAvailable(): Promise<WaitingOfAll | undefined> {
+    const hosts = await store.hosts?.();
+    if (hosts?.every(({ isWritable }) => !isWritable)) return undefined;
+    try {
+      return await read();
+    } catch (error) {
+      if (error instanceof VaultError && inTrouble.has(error.code)) return undefined;
+      throw error;
+    }
+  }
 
   async function read(): Promise<WaitingOfAll> {
     const [events, deliveries] = await Promise.all([
@@ -47,7 +65,7 @@ export function createBacklog({
   }
 
   return () => {
-    reading ??= read().finally(() => {
+    reading ??= readIfAvailable().finally(() => {
       reading = undefined;
     });
     return reading;
