@@ -4,7 +4,9 @@ import { once } from 'node:events';
 import { copyFileSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
 import { bundle } from '../../scripts/bundle.ts';
+import { bundlePackages } from './bundle-packages.ts';
 import { workersVariable } from './citus-cluster.ts';
 import { sharedUrlVariable, startPostgres } from './postgres.ts';
 import { type Environment, programVariable } from './process.ts';
@@ -13,8 +15,10 @@ import { type Environment, programVariable } from './process.ts';
 const filesAtOnce = 2;
 
 const root = join(import.meta.dirname, '..', '..');
+const cache = join(root, 'node_modules', '.cache');
 /** Every thread of every file loads the same code. */
-const compiled = { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'strongroom') };
+const compiled = { NODE_COMPILE_CACHE: join(cache, 'strongroom') };
+const preload = pathToFileURL(join(import.meta.dirname, 'preload-packages.ts')).href;
 const flags = process.argv.slice(2).filter((argument) => argument.startsWith('-'));
 const filters = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
 
@@ -40,6 +44,7 @@ const files = globSync('tests/**/*.test.ts', { cwd: root }).filter(isWanted).sor
 if (files.length === 0) throw new Error(`no test file matches ${filters.join(' ')}`);
 
 const program = await packProgram();
+const packages = await bundlePackages(join(cache, 'strongroom-test-packages'));
 // No test takes the machine away from it; those that kill a cluster have one of their own.
 const postgres = await startPostgres({ settings: { fsync: 'off' } });
 const isWhole = filters.length === 0 && process.env['TEST_THREADS'] === undefined;
@@ -51,7 +56,6 @@ await postgres.stop();
 
 /** The command as the published package has it, among other packages, by which it knows what it is. */
 async function packProgram(): Promise<string> {
-  const cache = join(root, 'node_modules', '.cache');
   mkdirSync(cache, { recursive: true });
   const directory = mkdtempSync(join(cache, 'strongroom-package-'));
   process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
@@ -78,13 +82,17 @@ function pathFrom(filter: string): string {
 async function runTests(paths: readonly string[], more: Environment): Promise<number> {
   const runner = spawn(
     process.execPath,
-    ['--test', '--test-reporter=spec', `--test-concurrency=${filesAtOnce}`, ...flags, ...paths],
+    [
+      ...['--test', '--test-reporter=spec', `--test-concurrency=${filesAtOnce}`],
+      ...[`--import=${preload}`, ...flags, ...paths],
+    ],
     {
       cwd: root,
       env: {
         ...colours(),
         ...compiled,
         ...process.env,
+        ...packages,
         [sharedUrlVariable]: postgres.url,
         ...(postgres.workers.length > 0 && { [workersVariable]: postgres.workers.join(',') }),
         [programVariable]: program,
