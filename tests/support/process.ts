@@ -99,9 +99,17 @@ export async function untilReady(url: string, status: 200 | 503 = 200): Promise<
   throw new Error(`/readyz did not become ${status}`);
 }
 
-/** Runs a command that ends by itself, such as `tenant create` or a start that is refused. */
+/**
+ * Runs a command that ends by itself, such as `tenant create` or a start that is refused. A start that is
+ * not refused is ended, so that its test fails and does not wait for ever.
+ */
 export function runCommand(words: readonly string[], environment: Environment): Promise<Finished> {
-  return start(words, environment).finished;
+  const { child, finished, kill, output } = start(words, environment);
+  const look = () => {
+    if (listening.test(output())) void kill();
+  };
+  if (words[0] === 'serve') child.stdout?.on('data', look);
+  return finished;
 }
 
 /** Runs a command and interrupts it, as Ctrl-C does, once it has written what matches. */

@@ -11,3 +11,26 @@ export async function byTenant<R extends { readonly tenant_id: TenantId }>(
 ): Promise<void> {
   await Promise.all([...Map.groupBy(rows, ({ tenant_id }) => tenant_id).values()].map(record));
 }
+
+/** Does so many of them at a time. Where one fails, none begins after it, and the others are waited for. */
+export async function sideBySide<T>(
+  items: readonly T[],
+  width: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const rest = items.values();
+  let hasFailed = false;
+  const worker = async () => {
+    for (const item of rest) {
+      try {
+        await work(item);
+      } catch (error) {
+        hasFailed = true;
+        throw error;
+      }
+      if (hasFailed) return;
+    }
+  };
+  const workers = await Promise.allSettled(Array.from({ length: width }, worker));
+  for (const outcome of workers) if (outcome.status === 'rejected') throw outcome.reason;
+}

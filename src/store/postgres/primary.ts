@@ -1,4 +1,4 @@
-/** Which server has the writes of this process, and since which promotion: one number that all threads share. */
+/** Which server has the writes of this process, since which promotion, and with which data: known to all threads. */
 import type { Epochs } from '../../lib/epochs.ts';
 import { hostsMax } from './hosts.ts';
 
@@ -35,6 +35,17 @@ export class Primary {
     return timeline !== undefined && highest > 0 && timeline > highest ? undefined : 'rival';
   }
 
+  /** Whether it has other data than the first server that took the writes of any thread. */
+  isOther(systemId: string | undefined): boolean {
+    const known = this.#epochs.now('primary_data');
+    return systemId !== undefined && known !== 0 && known !== folded(systemId);
+  }
+
+  /** From now on no server with other data is used. */
+  remember(systemId: string | undefined): void {
+    if (systemId !== undefined) this.#epochs.replace('primary_data', 0, folded(systemId));
+  }
+
   /** False where it is refused, by what another thread may have seen meanwhile. */
   adopt(host: number, timeline: number | undefined): boolean {
     for (;;) {
@@ -55,4 +66,10 @@ export class Primary {
   has(host: number, timeline: number | undefined): boolean {
     return this.host === host && (timeline ?? this.timeline) === this.timeline;
   }
+}
+
+/** The time at which the data was made, and more, in 32 bits of which 0 says "not known". */
+function folded(systemId: string): number {
+  const id = BigInt(systemId);
+  return Number(BigInt.asIntN(32, id ^ (id >> 32n))) || 1;
 }

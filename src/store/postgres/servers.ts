@@ -45,8 +45,6 @@ export class Servers {
   readonly #sessions = new Map<Session, Server>();
   readonly #survey: NodeJS.Timeout | undefined;
   readonly #primary: Primary;
-  /** A server with another one has other data. */
-  #systemId: string | undefined;
   #health: { readonly at: number; readonly found: Promise<readonly HostHealth[]> } | undefined;
   #opened = 0;
   #isSurveying = false;
@@ -161,7 +159,7 @@ export class Servers {
   /** From now on sessions are opened with this server, and none goes on with another. False where it is refused. */
   #adopt(server: Server, { systemId, timeline }: Facts): boolean {
     if (!this.#primary.adopt(server.index, timeline)) return false;
-    this.#systemId ??= systemId;
+    this.#primary.remember(systemId);
     for (const session of this.#sessions.keys()) if (!session.isCurrent()) session.retire();
     return true;
   }
@@ -177,8 +175,9 @@ export class Servers {
       const why = isStandby ? 'is a standby' : 'has default_transaction_read_only on';
       return new NoPrimaryError(`${server.name} ${why} and accepts no writes`);
     }
-    const isOther = systemId !== undefined && (this.#systemId ?? systemId) !== systemId;
-    const refusal = isOther ? 'other' : this.#primary.refusalOf(server.index, timeline);
+    const refusal = this.#primary.isOther(systemId)
+      ? 'other'
+      : this.#primary.refusalOf(server.index, timeline);
     if (refusal === undefined) return undefined;
     if (refusal !== 'rival') this.#primary.leave(server.index);
     const why = {

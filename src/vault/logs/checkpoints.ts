@@ -11,7 +11,7 @@ import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { createFailures } from '../../store/per-tenant/failures.ts';
-import { byTenant } from '../../store/per-tenant/record.ts';
+import { byTenant, sideBySide } from '../../store/per-tenant/record.ts';
 import { workOfTenant } from '../../store/queries/due.ts';
 import { dueWork } from '../../store/queries/due-tenants.ts';
 import { newestCheckpoint as checkpointQuery } from '../../store/queries/log-statements.ts';
@@ -43,6 +43,9 @@ export interface Checkpointing {
 const latenessMsMax = day;
 
 const streamsPerPage = 200;
+
+/** Their commits are one group, and so one wait for the disk; most connections are left to requests. */
+const signedAtOnce = 4;
 
 /** On request, a checkpoint is signed at the earliest this long after the previous one. */
 export const signedEveryMs = second;
@@ -85,11 +88,12 @@ export async function writeCheckpoints(
   };
   await failures.attempt(async () => {
     for await (const notes of dueWork(store, { work: 'checkpoint', until: started })) {
-      for (const note of notes) {
+      await sideBySide(notes, signedAtOnce, async (note) => {
         if (stopping.aborted) return;
         missing.delete(nameOf(note));
         await sign(note.tenant_id);
-      }
+      });
+      if (stopping.aborted) return;
       const due_work = notes.filter(({ due_at }) => due_at <= started - noteEndsMs);
       // A conflict says that another server has removed some of them, and the next run removes the rest.
       await byTenant(due_work, (rows) => store.record({ remove: { due_work: rows } }));
