@@ -171,6 +171,28 @@ onBothEngines('what the description says of attributes', (engine) => {
     });
   }
 
+  test('a container that is asked for has the described form, or is 400', async () => {
+    const tenant = await tenants();
+    const { body } = await tenant.vault.send('GET', '/openapi.json');
+    for (const list of ['/v2/tokens', '/tokens/export']) {
+      const { schema } = body.paths[list].get.parameters.find(
+        ({ name }: { name?: string }) => name === 'container',
+      );
+      const described = Compile(Type.Unsafe(schema));
+      for (const [container, status] of [
+        ['/pci/', 200],
+        ['/', 200],
+        ['pci', 400],
+        [`/${'a'.repeat(398)}/`, 200],
+        [`/${'a'.repeat(399)}/`, 400],
+      ] as const) {
+        assert.equal(described.Check(container), status === 200, container);
+        const received = await tenant.send('GET', `${list}?container=${container}`);
+        assert.equal(received.status, status, container);
+      }
+    }
+  });
+
   test('a token intent cannot be a network token, and the description has none', async () => {
     const tenant = await tenants();
     const document = (await tenant.vault.send('GET', '/openapi.json')).body as Described;

@@ -17,7 +17,7 @@ import { requestOf } from './attributes.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 
-const container = { pattern: containerPattern.source, maxLength: containerLengthMax };
+export const containerShape = { pattern: containerPattern.source, maxLength: containerLengthMax };
 const named = (rows: readonly [string, PermissionRow][]) => ({
   maxItems: permissionsMax,
   items: { enum: rows.map(([name]) => name) },
@@ -25,7 +25,7 @@ const named = (rows: readonly [string, PermissionRow][]) => ({
 const all = Object.entries<PermissionRow>(permissions);
 const held = named(all);
 const rules = { maxItems: rulesMax };
-const containers = { maxItems: 1, items: container };
+const containers = { maxItems: 1, items: containerShape };
 const metadata = {
   maxProperties: metadataKeysMax,
   propertyNames: { minLength: 1, maxLength: metadataKeyLengthMax },
@@ -38,7 +38,7 @@ const object = { type: ['object', 'null'] };
 /** By the name of the schema and the attribute. */
 const forms: Readonly<Record<string, Schema>> = {
   'AccessRuleRequest.priority': { minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
-  'AccessRuleRequest.container': container,
+  'AccessRuleRequest.container': containerShape,
   'AccessRuleRequest.conditions': { minItems: 1, maxItems: conditionsMax },
   'AccessRuleRequest.permissions': { minItems: 1, ...named(all.filter(([, row]) => row.token)) },
   'AccessCondition.value': { minLength: 1, maxLength: conditionValueLengthMax },
@@ -49,7 +49,7 @@ const forms: Readonly<Record<string, Schema>> = {
   'SessionAuthorization.permissions': held,
   'SessionAuthorization.rules': rules,
   'AccessQuestion.permission': { enum: all.map(([name]) => name) },
-  'AccessQuestion.container': container,
+  'AccessQuestion.container': containerShape,
   'TokenRequest.containers': containers,
   'TokenPatch.containers': containers,
   'TokenRequest.metadata': metadata,

@@ -2,7 +2,7 @@
 import type { TSchema } from 'typebox';
 import { meaningOf } from './attributes.ts';
 import type { Components, Schema } from './components.ts';
-import { metadataForm } from './forms.ts';
+import { containerShape, metadataForm } from './forms.ts';
 import type { Operation } from './operation.ts';
 
 export interface Parameter {
@@ -37,6 +37,7 @@ const ofQueries: Readonly<Record<string, string>> = {
 /** What is checked behind the schema, in whose place another message says what is wrong. */
 const forms: Readonly<Record<string, Schema>> = {
   bin: { pattern: '^[0-9]{6,8}$' },
+  container: containerShape,
 };
 
 const metadata = {
