@@ -1,13 +1,13 @@
 /** Runs the tests: all of them, or those whose path begins with one of the arguments. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
-import { bundle } from '../../scripts/bundle.ts';
 import { bundlePackages } from './bundle-packages.ts';
 import { workersVariable } from './citus-cluster.ts';
+import { packProgram } from './packed-program.ts';
 import { sharedUrlVariable, startPostgres } from './postgres.ts';
 import { type Environment, programVariable } from './process.ts';
 
@@ -53,19 +53,6 @@ const codeOnTwo = isWhole ? await runTests(onTwoThreads, twoThreads) : 0;
 // Last, so that its summary ends the output.
 process.exitCode = (await runTests(files, {})) || codeOnTwo;
 await postgres.stop();
-
-/** The command as the published package has it, among other packages, by which it knows what it is. */
-async function packProgram(): Promise<string> {
-  mkdirSync(cache, { recursive: true });
-  const directory = mkdtempSync(join(cache, 'strongroom-package-'));
-  process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
-  await bundle(join(directory, 'dist'));
-  mkdirSync(join(directory, 'bin'), { recursive: true });
-  for (const file of ['package.json', 'bin/strongroom.js', 'bin/healthcheck.js']) {
-    copyFileSync(join(root, file), join(directory, file));
-  }
-  return join(directory, 'bin', 'strongroom.js');
-}
 
 function isWanted(file: string): boolean {
   return filters.length === 0 || filters.some((filter) => file.startsWith(pathFrom(filter)));
