@@ -81,15 +81,15 @@ export function headersOf(prefix: string): Headers {
         name: `${prefix}-PROXY-KEY`,
         in: 'header',
         description:
-          'The `key` of a configured proxy. Also understood: the parameter of the query of the same name, in lower ' +
-          'case. Each call needs the key of a proxy or the URL of a destination.',
+          'The `key` of a configured proxy; a query parameter of that name in lower case works as well. Each call ' +
+          'needs the key of a proxy or the URL of a destination.',
         schema: { type: 'string' },
       },
       ProxyUrl: {
         name: `${prefix}-PROXY-URL`,
         in: 'header',
         description:
-          'Where the request goes, https, without a configured proxy. It has no effect next to the key of one.',
+          'The https URL of a destination, for a call without a configured proxy. The key of a proxy takes precedence.',
         schema: { type: 'string', format: 'uri', pattern: '^https://' },
       },
     },

@@ -56,6 +56,9 @@ function parametersTable({ parameters = [] }: DescribedOperation, document: Docu
   );
 }
 
+/** Nothing more can be said of a body that the vault passes on. */
+const anyType = '*/*';
+
 function bodyPart({ requestBody }: DescribedOperation, { components }: Document): Html | undefined {
   if (requestBody === undefined) return undefined;
   const { content, description } = requestBody;
@@ -67,7 +70,7 @@ function bodyPart({ requestBody }: DescribedOperation, { components }: Document)
       .at(-1) ?? '';
   const named = components.schemas[name] ?? {};
   return html`<h4>Body</h4>
-<p>${contentTypes(content)}. ${inline(description)}</p>
+<p>${anyType in content ? '' : html`${contentTypes(content)}. `}${inline(description)}</p>
 ${attributesTable('Attributes of the body', named)}
 ${membersOf(named)}`;
 }
