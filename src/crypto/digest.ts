@@ -1,5 +1,6 @@
-/** Keyed digests by which equal values find each other, and the plain hash for what is already random. */
-import { createHmac, hash, type KeyObject } from 'node:crypto';
+/** Keyed digests by which equal values find each other, the HMAC below them, and the plain hash for what is random. */
+import assert from 'node:assert/strict';
+import { hash, type KeyObject } from 'node:crypto';
 import { base58 } from '@scure/base';
 import { encodeParts } from './parts.ts';
 
@@ -33,5 +34,47 @@ export function idempotencyKeyDigestOf(key: KeyObject, parts: readonly string[])
 }
 
 function hmac(key: KeyObject, parts: readonly string[]): Buffer {
-  return createHmac('sha256', key).update(encodeParts(parts)).digest();
+  return hmacSha256(key, encodeParts(parts));
+}
+
+const blockBytes = 64;
+const digestBytes = 32;
+
+interface Pads {
+  readonly inner: Uint8Array;
+  /** With room for the inner digest: every use is synchronous, so one buffer serves all. */
+  readonly outer: Uint8Array;
+}
+
+const padsByKey = new WeakMap<KeyObject, Pads>();
+
+/**
+ * By two hashes rather than by `createHmac`, whose context is allocated, keyed and collected for each message: in
+ * an import that was a tenth of the whole, and is a quarter of it so.
+ *
+ * @param key of at most 64 bytes.
+ */
+export function hmacSha256(key: KeyObject, message: Uint8Array): Buffer {
+  const { inner, outer } = padsByKey.get(key) ?? padsOf(key);
+  const keyed = Buffer.allocUnsafe(blockBytes + message.length);
+  keyed.set(inner);
+  keyed.set(message, blockBytes);
+  outer.set(hash('sha256', keyed, 'buffer'), blockBytes);
+  return hash('sha256', outer, 'buffer');
+}
+
+function padsOf(key: KeyObject): Pads {
+  const bytes = key.export();
+  assert(bytes.length <= blockBytes, 'a key has at most 64 bytes');
+  const pads = {
+    inner: new Uint8Array(blockBytes).fill(0x36),
+    outer: new Uint8Array(blockBytes + digestBytes).fill(0x5c),
+  };
+  for (const [at, byte] of bytes.entries()) {
+    pads.inner[at] = 0x36 ^ byte;
+    pads.outer[at] = 0x5c ^ byte;
+  }
+  bytes.fill(0);
+  padsByKey.set(key, pads);
+  return pads;
 }

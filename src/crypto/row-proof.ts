@@ -1,5 +1,6 @@
 /** What proves that the vault wrote a row: write access to the database is not enough to make one. */
-import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { type KeyObject, timingSafeEqual } from 'node:crypto';
+import { hmacSha256 } from './digest.ts';
 import type { Keyring } from './keyring.ts';
 import { encodeParts } from './parts.ts';
 
@@ -25,5 +26,5 @@ export function rowProven(
 }
 
 function proofOf(secret: KeyObject, version: number, bytes: Uint8Array): string {
-  return `${version}.${createHmac('sha256', secret).update(bytes).digest('base64url')}`;
+  return `${version}.${hmacSha256(secret, bytes).toString('base64url')}`;
 }
