@@ -11,8 +11,12 @@ import { packProgram } from './packed-program.ts';
 import { sharedUrlVariable, startPostgres } from './postgres.ts';
 import { type Environment, programVariable } from './process.ts';
 
-/** Two cores: a file that waits for a disk or a child process leaves its core to the other. */
-const filesAtOnce = 2;
+/** Of two cores a file uses two thirds of one: the rest of the time it waits for a disk or a child process. */
+const filesAtOnce = 3;
+/** Of a test: several times what the longest takes where much else runs. A test that hangs fails by it. */
+const testMsMax = 5 * 60_000;
+/** Without a line of output: a file that does not end is ended by it, and named. */
+const silentMsMax = 2 * testMsMax;
 
 const root = join(import.meta.dirname, '..', '..');
 const cache = join(root, 'node_modules', '.cache');
@@ -48,10 +52,13 @@ const packages = await bundlePackages(join(cache, 'strongroom-test-packages'));
 // No test takes the machine away from it; those that kill a cluster have one of their own.
 const postgres = await startPostgres({ settings: { fsync: 'off' } });
 const isWhole = filters.length === 0 && process.env['TEST_THREADS'] === undefined;
-const twoThreads = { TEST_THREADS: '2', TEST_ENGINE: 'sqlite' };
-const codeOnTwo = isWhole ? await runTests(onTwoThreads, twoThreads) : 0;
-// Last, so that its summary ends the output.
-process.exitCode = (await runTests(files, {})) || codeOnTwo;
+let last = '';
+const running = [runTests({ paths: files, atOnce: filesAtOnce, more: {}, print })];
+if (isWhole) running.push(runOnTwoThreads());
+const [own, other] = await Promise.all(running);
+// The summary ends the output, also where the reporter itself would end with the list of what failed.
+if (last !== own?.summary.at(-1)) for (const line of own?.summary ?? []) print(line);
+process.exitCode = own?.code || (other?.code ?? 0);
 await postgres.stop();
 
 function isWanted(file: string): boolean {
@@ -62,16 +69,42 @@ function pathFrom(filter: string): string {
   return filter.replace(/^\.\//, '');
 }
 
-/**
- * The runner's summary comes last, also after a failure, when the reporter itself would end with
- * the list of what failed.
- */
-async function runTests(paths: readonly string[], more: Environment): Promise<number> {
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+  if (line.trim() !== '') last = line;
+}
+
+/** Beside all others, one file at a time; what it prints comes in one piece. */
+async function runOnTwoThreads(): Promise<Ended> {
+  const lines: string[] = [];
+  const ended = await runTests({
+    paths: onTwoThreads,
+    atOnce: 1,
+    more: { TEST_THREADS: '2', TEST_ENGINE: 'sqlite' },
+    print: (line) => lines.push(line),
+  });
+  for (const line of ['On two threads:', ...lines]) print(line);
+  return ended;
+}
+
+interface TestRun {
+  readonly paths: readonly string[];
+  readonly atOnce: number;
+  readonly more: Environment;
+  readonly print: (line: string) => void;
+}
+
+interface Ended {
+  readonly code: number;
+  readonly summary: readonly string[];
+}
+
+async function runTests({ paths, atOnce, more, print }: TestRun): Promise<Ended> {
   const runner = spawn(
     process.execPath,
     [
-      ...['--test', '--test-reporter=spec', `--test-concurrency=${filesAtOnce}`],
-      ...[`--import=${preload}`, ...flags, ...paths],
+      ...['--test', '--test-reporter=spec', `--test-concurrency=${atOnce}`],
+      ...[`--test-timeout=${testMsMax}`, `--import=${preload}`, ...flags, ...paths],
     ],
     {
       cwd: root,
@@ -91,21 +124,20 @@ async function runTests(paths: readonly string[], more: Environment): Promise<nu
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.on(signal, () => runner.kill(signal));
   const exited = once(runner, 'exit');
+  // It says then which files were running.
+  const silence = setTimeout(() => runner.kill('SIGTERM'), silentMsMax);
 
   const summary: string[] = [];
-  let last = '';
   for await (const line of createInterface({ input: runner.stdout })) {
-    process.stdout.write(`${line}\n`);
+    silence.refresh();
+    print(line);
     if (/^\S*ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /.test(line)) {
       summary.push(line);
     }
-    if (line.trim() !== '') last = line;
   }
-  if (summary.length > 0 && last !== summary.at(-1))
-    process.stdout.write(`${summary.join('\n')}\n`);
-
   const [code] = await exited;
-  return typeof code === 'number' ? code : 1;
+  clearTimeout(silence);
+  return { code: typeof code === 'number' ? code : 1, summary };
 }
 
 function colours(): { FORCE_COLOR?: string } {
