@@ -14,6 +14,7 @@ const ofMany = (result: ScenarioResult, name: Name) =>
 const columns: readonly Column<ScenarioResult>[] = [
   { title: 'scenario', cell: ({ scenario }) => scenario.name },
   { title: 'ratio', cell: (result) => digits(ratio(result), 2) },
+  { title: 'CPU ratio', cell: (result) => digits(cpuRatio(result), 1) },
   { title: '/s', cell: (result) => digits(of(result, 'perSecond')) },
   { title: 'yardstick /s', cell: (result) => digits(of(result, 'perSecond', 'yardstick')) },
   { title: 'values/s', cell: (result) => ofMany(result, 'valuesPerSecond') },
@@ -35,12 +36,17 @@ export function scenarioTable({ results }: Pass, before?: Pass): string {
     title: 'slow-down',
     cell: (result) => (before ? digits(slowDown(result, before), 2) : ''),
   };
-  return table([...columns.slice(0, 2), slowed, ...columns.slice(2)], results);
+  return table([...columns.slice(0, 3), slowed, ...columns.slice(3)], results);
 }
 
 /** Of requests a second, vault to yardstick. */
 export function ratio({ measurements }: ScenarioResult): number {
-  return ratioOf(measurements, 'vault', 'yardstick');
+  return ratioOf(measurements, ['vault', 'yardstick']);
+}
+
+/** Of processor time a request, vault to yardstick; without that of the database. */
+export function cpuRatio({ measurements }: ScenarioResult): number {
+  return ratioOf(measurements, ['vault', 'yardstick'], 'cpuSecondsPer1000');
 }
 
 /** The quotient of p99 and p50. */
@@ -80,7 +86,7 @@ export function pricesOf({ results }: Pass): Price[] {
         promise: subject.slice(without.length),
         perSecond: medianOf(measurements, 'vault', 'perSecond'),
         perSecondWithout: medianOf(measurements, subject, 'perSecond'),
-        share: 1 - ratioOf(measurements, 'vault', subject),
+        share: 1 - ratioOf(measurements, ['vault', subject]),
       })),
   );
 }

@@ -18,7 +18,7 @@ export interface Subject {
 export interface Measurement {
   readonly perSecond: number;
   readonly valuesPerSecond: number;
-  /** For each second of processor time, the database's included. */
+  /** For each second of processor time, without the database's. */
   readonly valuesPerCpuSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -74,7 +74,7 @@ async function measure(subject: Subject, seconds: number): Promise<Measurement> 
   return {
     perSecond,
     valuesPerSecond: perSecond * values,
-    valuesPerCpuSecond: (result.succeeded * values) / (used.cpuSeconds + used.databaseCpuSeconds),
+    valuesPerCpuSecond: (result.succeeded * values) / used.cpuSeconds,
     p50Ms: result.p50Ms,
     p99Ms: result.p99Ms,
     cpuSecondsPer1000: used.cpuSeconds / thousands,
@@ -94,9 +94,13 @@ export function medianOf(
   return median((measurements[subject] ?? []).map((one) => one[name]));
 }
 
-/** How much one subject did for each request of the other: the median of neighbouring rounds. */
-export function ratioOf(measurements: Measurements, subject: string, to: string): number {
+/** One number of a subject over that of the other: the median of neighbouring rounds. */
+export function ratioOf(
+  measurements: Measurements,
+  [subject, to]: readonly [string, string],
+  name: keyof Measurement = 'perSecond',
+): number {
   const others = measurements[to] ?? [];
   const own = measurements[subject] ?? [];
-  return median(own.map((one, round) => one.perSecond / (others[round]?.perSecond ?? Number.NaN)));
+  return median(own.map((one, round) => one[name] / (others[round]?.[name] ?? Number.NaN)));
 }

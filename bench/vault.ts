@@ -1,6 +1,7 @@
 /** A vault under measurement: a process of its own, driven through its public API. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { packProgram } from '../tests/support/packed-program.ts';
 import { freePort } from '../tests/support/temporary.ts';
 import type { Method, RequestOf } from './job.ts';
 import { type Server, startServer } from './process.ts';
@@ -11,7 +12,8 @@ import type { Storage, StoredBytes } from './storage.ts';
 const { scripts } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 ) as { readonly scripts: { readonly start: string } };
-const product = 'bin/strongroom.js serve';
+const product = 'bin/strongroom.js';
+let packed: Promise<string> | undefined;
 
 export type Transform = 'reveal' | 'mask';
 
@@ -46,10 +48,11 @@ export async function startVault(
 ): Promise<Vault> {
   const managementKey = `bench_${randomBytes(24).toString('hex')}`;
   const port = await freePort();
+  packed ??= packProgram();
+  const program = (without && promises[without]) ?? (await packed);
   const start = () =>
     startServer({
-      script:
-        without === undefined ? scripts.start : scripts.start.replace(product, promises[without]),
+      script: scripts.start.replace(product, program),
       port,
       readyPath: '/readyz',
       env: {

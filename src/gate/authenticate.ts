@@ -17,7 +17,8 @@ import { policiesOfSession } from '../vault/sessions/sessions.ts';
 import type { KeyFlaw, OnFailedAuthentication } from './failed-authentication.ts';
 import { type FailedAttempts, unlimitedAttempts } from './failure-limit.ts';
 
-export type Authenticate = (key: string | undefined, origin: Origin) => Promise<Caller>;
+/** At once wherever the key, its holder and the tenant are known. Rejects with `unauthenticated`. */
+export type Authenticate = (key: string | undefined, origin: Origin) => Caller | Promise<Caller>;
 
 interface Principal {
   readonly key: Row<'api_keys'>;
@@ -143,8 +144,16 @@ export function createAuthentication({
     return apiKeyPlausible(key) ? attempts.lookUp(origin.address, () => load(hash)) : undefined;
   }
 
-  async function callerOf(key: string, origin: Origin): Promise<Caller> {
+  function callerOf(key: string, origin: Origin): Caller | Promise<Caller> {
     const hash = hashApiKey(key);
+    const known = recent.get(hash);
+    const tenant = known && tenants.known(known.key.tenant_id);
+    return known && tenant && !hasEnded(known, clock.now())
+      ? callerBy(known, tenant, origin)
+      : readCaller(key, hash, origin);
+  }
+
+  async function readCaller(key: string, hash: string, origin: Origin): Promise<Caller> {
     const known = recent.get(hash);
     const reading = recent.reading();
     const loaded = known ? undefined : await find(key, hash, origin);
@@ -154,26 +163,30 @@ export function createAuthentication({
     }
     const tenant = await tenants.find(principal.key.tenant_id);
     if (tenant === undefined) return refuse(origin, principal.key);
-    const { application_id, session_id } = principal.key;
-    const { kind, policy, authorizer } = principal;
-    const caller = authenticated({
-      tenant,
-      application: application_id,
-      session: session_id ?? undefined,
-      kind,
-      policy,
-      ...(authorizer && { authorizer }),
-      origin,
-    });
+    const caller = callerBy(principal, tenant, origin);
     if (known) return caller;
     // A session that is not authorized yet is read every time, so that it can be used at once.
-    if (policy.size > 0) recent.set(hash, principal, reading);
+    if (caller.policy.size > 0) recent.set(hash, principal, reading);
     seen.set(hash, true);
     noteUse(caller, principal.key);
     return caller;
   }
 
   return (key, origin) => (key === undefined ? refuse(origin) : callerOf(key, origin));
+}
+
+function callerBy(principal: Principal, tenant: Tenant, origin: Origin): Caller {
+  const { kind, policy, authorizer } = principal;
+  const { application_id, session_id } = principal.key;
+  return authenticated({
+    tenant,
+    application: application_id,
+    session: session_id ?? undefined,
+    kind,
+    policy,
+    ...(authorizer && { authorizer }),
+    origin,
+  });
 }
 
 function hasEnded({ expiresAt }: Principal, now: Instant): boolean {

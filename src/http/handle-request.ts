@@ -49,15 +49,19 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
     const validate = createValidation(route);
     const respond = 'stream' in route ? inParts(route, limits) : whole(route, limits);
 
+    // Whatever is known need not be waited for: each wait makes promises, which together cost as much as a step.
     return async (exchange) => {
       const sender = admission.senderOf(exchange);
-      await limits.byAddress(sender, exchange);
+      const counting = limits.byAddress(sender, exchange);
+      if (counting) await counting;
       // Before a body is read.
       const admittedAt = clock.now();
       const count = (holder: Holder) => limits.byKey({ ...sender, holder }, exchange);
-      exchange.caller = await admission.admit(route, exchange, count);
+      const admitted = admission.admit(route, exchange, count);
+      exchange.caller = admitted instanceof Promise ? await admitted : admitted;
       checkMediaType(route, exchange);
-      await readBody(route, exchange);
+      const reading = readBody(route, exchange);
+      if (reading) await reading;
       validate(exchange);
       // While a body arrives slowly, its key may be revoked.
       if (clock.now() - admittedAt >= admissionMs) {
@@ -70,9 +74,12 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
   function whole(route: WholeRoute, limits: RouteLimits): Handle {
     const serialize = compileSerializer(route.reply.body);
     return async (exchange) => {
-      await countParts(route, exchange, limits.ofBody(admission.senderOf(exchange)));
-      const caller = () => admission.admit(route, exchange);
-      await send(await replyTo(route, exchange), { exchange, route, serialize, caller });
+      const counting = countParts(route, exchange, limits.ofBody(admission.senderOf(exchange)));
+      if (counting) await counting;
+      const reply = await replyTo(route, exchange);
+      const caller = async () => admission.admit(route, exchange);
+      const sending = send(reply, { exchange, route, serialize, caller });
+      if (sending) await sending;
     };
   }
 
@@ -105,7 +112,7 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
     return async (exchange) => {
       refuseIdempotencyKey(exchange, headers);
       const count = limits.ofBody(admission.senderOf(exchange));
-      const caller = () => admission.admit(route, exchange);
+      const caller = async () => admission.admit(route, exchange);
       await streaming.answer({ exchange, route, serialize, caller, count });
     };
   }

@@ -18,6 +18,9 @@ export interface ObservingOptions {
 /** Of a request that no route took. */
 const noRoute = 'none';
 
+/** Of a request whose connection ended before its response began, as nginx writes it. */
+const statusOfDeparted = 499;
+
 export function observingRequests({
   metrics,
   log,
@@ -26,11 +29,15 @@ export function observingRequests({
 }: ObservingOptions): OnExchangeEnd {
   return (exchange, tookMs) => {
     const { method, route = noRoute, response } = exchange;
-    const status = response.statusCode;
+    const status = statusOf(response);
     metrics.request({ method, route, status, seconds: tookMs / second });
     if (tracing.underWay) recordSpan(exchange, tracing, tookMs);
     if (accessLog) log.info('request', { ...fieldsOf(exchange), duration_ms: Math.round(tookMs) });
   };
+}
+
+function statusOf({ headersSent, statusCode }: Exchange['response']): number {
+  return headersSent ? statusCode : statusOfDeparted;
 }
 
 function recordSpan(exchange: Exchange, tracing: Tracing, tookMs: number): void {
@@ -38,7 +45,7 @@ function recordSpan(exchange: Exchange, tracing: Tracing, tookMs: number): void 
   if (origin?.trace === undefined) return;
   const { trace, traceId } = origin;
   if (tracing.underWay?.get(traceId) === trace) tracing.underWay.delete(traceId);
-  const status = response.statusCode;
+  const status = statusOf(response);
   tracing.record({
     trace,
     name: route === undefined ? method : `${method} ${route}`,
@@ -58,7 +65,7 @@ function fieldsOf({ method, route = noRoute, response, origin, caller }: Exchang
   return {
     method,
     route,
-    status: response.statusCode,
+    status: statusOf(response),
     ...(origin && { trace_id: origin.traceId }),
     ...(caller && { tenant_id: caller.tenant.id, application_id: caller.application }),
   };

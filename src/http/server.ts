@@ -88,7 +88,7 @@ export function createServer(options: ServerOptions): HttpServer {
     ...openRoutes.map(({ path }) => ({ path, methods: ['GET', 'HEAD'] })),
   ];
   for (const { methods, path, refusal } of otherMethods(known)) {
-    transport.route(methods, path, () => Promise.reject(refusal));
+    transport.refuse(methods, path, refusal);
   }
   return transport;
 }

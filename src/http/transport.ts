@@ -59,6 +59,8 @@ export interface HttpServer {
 export interface Transport extends HttpServer {
   readonly streaming: Streaming;
   route(methods: readonly HTTPMethod[], path: string, handle: Handle): void;
+  /** Methods that the path does not have. */
+  refuse(methods: readonly HTTPMethod[], path: string, refusal: VaultError): void;
   /** Asked before the routes, about every request. */
   divert(handlerOf: HandlerBeforeRoutes): void;
 }
@@ -72,6 +74,8 @@ export type HandlerBeforeRoutes = (
 interface Target {
   readonly path: string;
   readonly handle: Handle;
+  /** Where the method leads nowhere. */
+  readonly refusal?: VaultError;
 }
 
 /** A server without routes. */
@@ -116,12 +120,17 @@ export function createTransport(options: TransportOptions): Transport {
   });
   server.on(
     'clientError',
-    createRefuseConnection(log, { ...early, isStreaming: streaming.isStreaming }),
+    createRefuseConnection(log, {
+      ...early,
+      isStreaming: streaming.isStreaming,
+      refusalOf: routes.refusalOf,
+    }),
   );
   return {
     server,
     streaming,
     route: routes.add,
+    refuse: routes.refuse,
     divert: (handlerOf) => {
       handlerBeforeRoutes = handlerOf;
     },
@@ -193,6 +202,13 @@ function createRoutes() {
   return {
     add: (methods: readonly HTTPMethod[], path: string, handle: Handle) =>
       router.on([...methods], path, nothing, { path, handle } satisfies Target),
+    refuse: (methods: readonly HTTPMethod[], path: string, refusal: VaultError) => {
+      const handle = () => Promise.reject(refusal);
+      router.on([...methods], path, nothing, { path, handle, refusal } satisfies Target);
+    },
+    /** Why a method that nobody knows is refused; `undefined` where there is no such path. */
+    refusalOf: (url: string): VaultError | undefined =>
+      (router.find(anyOtherMethod, url)?.store as Target | null | undefined)?.refusal,
     find: (exchange: Exchange): Handle => {
       const { method, request } = exchange;
       const url = request.url ?? '';

@@ -4,13 +4,13 @@ import type { Brand } from './brand.ts';
 /** A lower-case path that begins and ends with `/`, for example `/pci/high/`; the root is `/`. */
 export type Container = Brand<string, 'Container'>;
 
-const containerLengthMax = 400;
+export const containerLengthMax = 400;
 const containerDepthMax = 32;
 
 export const rootContainer = '/' as Container;
 
 /** Before lower case is made of it: of the Kelvin sign that would make an ordinary `k`. */
-const pathPattern = /^\/(?:[A-Za-z0-9_-]+\/)*$/;
+export const containerPattern = /^\/(?:[A-Za-z0-9_-]+\/)*$/;
 
 /** What {@link parseContainer} accepts, for messages to callers. */
 export const containerForm =
@@ -20,7 +20,7 @@ export const containerForm =
 /** Reads a container in any case; `undefined` when it is not one. */
 export function parseContainer(text: string): Container | undefined {
   if (text.length > containerLengthMax) return undefined;
-  if (!pathPattern.test(text)) return undefined;
+  if (!containerPattern.test(text)) return undefined;
   const path = text.toLowerCase();
   if (path.split('/').length - 2 > containerDepthMax) return undefined;
   return path as Container;

@@ -4,14 +4,16 @@ import { setImmediate } from 'node:timers/promises';
 /** How long others wait for one part after another. */
 const turnMs = 10;
 
-/** Gives what is to be awaited between two parts: it lets others in once they have waited long enough. */
-export function createPause(): () => Promise<void> {
+/** Called between two parts. What it gives is to be awaited: it lets others in once they have waited long enough. */
+export type Pause = () => Promise<void> | undefined;
+
+export function createPause(): Pause {
   let began = performance.now();
-  return async () => {
-    if (performance.now() - began < turnMs) return;
+  const letOthersIn = async () => {
     await setImmediate();
     began = performance.now();
   };
+  return () => (performance.now() - began < turnMs ? undefined : letOthersIn());
 }
 
 export interface GrowingPause {

@@ -13,13 +13,13 @@ import {
 } from './permissions.ts';
 import { type AccessRule, type Condition, wholeSegments } from './policy.ts';
 
-const permissionsMax = 50;
+export const permissionsMax = 50;
 
-const rulesMax = 100;
+export const rulesMax = 100;
 
-const conditionsMax = 10;
+export const conditionsMax = 10;
 
-const conditionValueLengthMax = 400;
+export const conditionValueLengthMax = 400;
 
 /** A rule as the wire schema lets it through: the shape is right, the texts are anybody's. */
 export interface WireRule {

@@ -74,20 +74,23 @@ const backoffMsMax = 64;
  * @throws VaultError what was decided as a refusal, after its entry is durable; `conflict` after
  * {@link decisionsMax} lost races; `unavailable` from the store. Nothing is done then.
  */
-export async function perform<R = Reply>(
+export function perform<R = Reply>(
   store: Store,
   decide: Decide<R>,
   slot?: ReplySlot<R>,
 ): Promise<R> {
-  try {
-    return await commitDecision(store, decide, slot);
-  } catch (error) {
-    // This very request may have been done before, which is why it fails when done again.
-    // Where that cannot be found out either, the first failure is the one that says what was done.
-    const stored = await slot?.stored().catch(() => undefined);
-    if (stored) return stored;
-    throw error;
-  }
+  const committed = commitDecision(store, decide, slot);
+  return slot ? committed.catch((error: unknown) => storedInstead(slot, error)) : committed;
+}
+
+/**
+ * This very request may have been done before, which is why it fails when done again.
+ * Where that cannot be found out either, the first failure is the one that says what was done.
+ */
+async function storedInstead<R>(slot: ReplySlot<R>, error: unknown): Promise<R> {
+  const stored = await slot.stored().catch(() => undefined);
+  if (stored) return stored;
+  throw error;
 }
 
 async function commitDecision<R>(store: Store, decide: Decide<R>, slot?: ReplySlot<R>): Promise<R> {

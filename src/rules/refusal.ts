@@ -50,25 +50,23 @@ export function loggingFailures<R = Reply>(
   decide: Decide<R>,
   { caller, clock, route }: { caller: Caller; clock: Clock; route: AttemptedRoute },
 ): Decide<R> {
-  return async (conflict) => {
-    try {
-      return await decide(conflict);
-    } catch (error) {
-      if (!(error instanceof VaultError)) throw error;
-      const attempt = attemptOf(route);
-      const { altered } = error;
-      if (altered) {
-        const entry = alteredEntry(caller, clock.now(), {
-          ...altered,
-          operation: attempt.operation,
-        });
-        return { change: { entries: [entry] }, refusal: error };
-      }
-      if (error.code !== 'not_found') throw error;
-      return {
-        change: { entries: [failureOf(caller, clock.now(), attempt)] },
-        refusal: error,
-      };
+  function refusedAfter(error: unknown): Refused {
+    if (!(error instanceof VaultError)) throw error;
+    const attempt = attemptOf(route);
+    const { altered } = error;
+    if (altered) {
+      const entry = alteredEntry(caller, clock.now(), {
+        ...altered,
+        operation: attempt.operation,
+      });
+      return { change: { entries: [entry] }, refusal: error };
     }
-  };
+    if (error.code !== 'not_found') throw error;
+    return {
+      change: { entries: [failureOf(caller, clock.now(), attempt)] },
+      refusal: error,
+    };
+  }
+
+  return (conflict) => decide(conflict).catch(refusedAfter);
 }

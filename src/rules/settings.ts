@@ -1,6 +1,6 @@
 /** What a tenant and its operator can set: settings through the API, quotas on the command line. */
 import { day, hour, minute, second } from '../lib/clock.ts';
-import { invalid } from '../lib/errors.ts';
+import { invalid, VaultError } from '../lib/errors.ts';
 import { createFindings } from '../lib/findings.ts';
 import { flawOfDestinations } from './destinations.ts';
 
@@ -199,6 +199,29 @@ export function settingsOf(stored: string): Settings {
 /** The stored quotas over the defaults. */
 export function quotasOf(stored: string): Quotas {
   return withDefaults(quotaRows, stored) as Quotas;
+}
+
+/** What a tenant has at most, by the quota that says how many. */
+const limited = {
+  proxy_limit: 'proxies',
+  reactor_limit: 'reactors',
+  webhook_limit: 'webhooks',
+} as const satisfies Partial<Record<QuotaName, string>>;
+
+/**
+ * Requests of one tenant that arrive on several threads at once may exceed the limit by their number.
+ * @throws VaultError `unprocessable` where the tenant has as many as it may.
+ */
+export function requireRoom(
+  quotas: Quotas,
+  name: keyof typeof limited,
+  [counted]: readonly { readonly count: number }[],
+): void {
+  const limit = quotas[name];
+  if ((counted?.count ?? 0) < limit) return;
+  throw new VaultError('unprocessable', {
+    public: `A tenant has at most ${limit} ${limited[name]} (quota ${name}); delete one first.`,
+  });
 }
 
 function withDefaults(

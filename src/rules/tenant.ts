@@ -22,6 +22,8 @@ export interface Tenants {
    * outside the vault: no request or job uses it, or its settings, until the row is repaired.
    */
   find(id: TenantId): Promise<Tenant | undefined>;
+  /** The same without reading anything: `undefined` also where that would have to be. */
+  known(id: TenantId): Tenant | undefined;
   /** A tenant with keys of its own that is yet to be stored. */
   draft(tenant: { readonly name: string; readonly type: TenantType }): {
     readonly tenant: Tenant;

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { type Frame, FrameError, FrameReader, frame, frameKinds } from './frames.ts';
 import type { Isolation } from './isolation.ts';
 import * as limits from './limits.ts';
+import { watchProcessor } from './priority.ts';
 import type { EndReason } from './sandbox.ts';
 
 export interface ProcessCall {
@@ -31,6 +32,8 @@ export interface CodeProcess {
   /** Resolves when the process is no more. */
   kill(): Promise<void>;
   readonly isAlive: boolean;
+  /** It was killed because a call took too long. */
+  readonly hasOverrun: boolean;
   /** It ended by itself before it was ready: this machine does not permit such a start. A kill is no refusal. */
   readonly isRefused: boolean;
   readonly calls: number;
@@ -58,6 +61,7 @@ interface Running {
   readonly call: ProcessCall;
   readonly resolve: (end: ProcessEnd) => void;
   readonly timer: NodeJS.Timeout;
+  readonly endWatch: () => void;
   readonly onAbort: () => void;
 }
 
@@ -86,6 +90,7 @@ class StartedProcess implements CodeProcess {
   isAlive = true;
   isRefused = false;
   #wasReady = false;
+  #isLow = false;
   calls = 0;
   wasHeard = false;
 
@@ -117,6 +122,10 @@ class StartedProcess implements CodeProcess {
     return this.#child.pid;
   }
 
+  get hasOverrun(): boolean {
+    return this.#endReason === 'timeout';
+  }
+
   ready(): Promise<void> {
     return this.#ready.promise;
   }
@@ -129,7 +138,7 @@ class StartedProcess implements CodeProcess {
     this.#ready.promise.catch(() => undefined);
     const timer = setTimeout(() => this.#fail('timeout'), call.timeoutMs);
     const onAbort = () => this.#fail('stopped');
-    this.#running = { call, resolve, timer, onAbort };
+    this.#running = { call, resolve, timer, endWatch: this.#watch(), onAbort };
     if (!this.isAlive) this.#finish({ ended: 'crashed' });
     else if (call.signal?.aborted) this.#fail('stopped');
     else {
@@ -137,6 +146,14 @@ class StartedProcess implements CodeProcess {
       this.#send(call);
     }
     return promise;
+  }
+
+  #watch(): () => void {
+    const { pid } = this.#child;
+    if (pid === undefined || this.#isLow) return () => undefined;
+    return watchProcessor(pid, () => {
+      this.#isLow = true;
+    });
   }
 
   #send({ modules, payload }: ProcessCall): void {
@@ -237,6 +254,7 @@ class StartedProcess implements CodeProcess {
     if (running === undefined) return;
     this.#running = undefined;
     clearTimeout(running.timer);
+    running.endWatch();
     running.call.signal?.removeEventListener('abort', running.onAbort);
     running.resolve(end);
   }

@@ -12,6 +12,7 @@ export interface PoolLimits {
   readonly waitingPerTenantMax: number;
   readonly waitMsMax: number;
   readonly idleMsMax: number;
+  readonly restAfterOverrunMs: number;
 }
 
 export const poolLimits: PoolLimits = limits;
@@ -63,6 +64,8 @@ class StartedPool implements Pool {
   readonly #members = new Set<Member>();
   /** In the order in which they came. */
   readonly #waiting = new Set<Waiting>();
+  /** By tenant, how many of its processes rest after an overrun. */
+  readonly #resting = new Map<string, number>();
   #ways: readonly Isolation[] = [];
   readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
@@ -84,7 +87,7 @@ class StartedPool implements Pool {
   #wait(tenant: string): Promise<Lease | NoLease> {
     const { promise, resolve } = Promise.withResolvers<Lease | NoLease>();
     const reason =
-      this.#running(tenant) >= this.#bounds.callsPerTenantMax ? 'tenant busy' : 'pool full';
+      this.#taken(tenant) >= this.#bounds.callsPerTenantMax ? 'tenant busy' : 'pool full';
     const timer = setTimeout(() => {
       this.#waiting.delete(waiting);
       resolve(reason);
@@ -99,9 +102,14 @@ class StartedPool implements Pool {
     return busy.filter((one) => tenant === undefined || one.tenant === tenant).length;
   }
 
+  /** Of what a tenant may run at one time. */
+  #taken(tenant: string): number {
+    return this.#running(tenant) + (this.#resting.get(tenant) ?? 0);
+  }
+
   #mayRun(tenant: string): boolean {
     const { processesMax, callsPerTenantMax } = this.#bounds;
-    return this.#running() < processesMax && this.#running(tenant) < callsPerTenantMax;
+    return this.#running() < processesMax && this.#taken(tenant) < callsPerTenantMax;
   }
 
   /** Whatever the tenant has, else a new process, for which one that is idle may have to end. */
@@ -174,6 +182,7 @@ class StartedPool implements Pool {
 
   #release(member: Member): void {
     member.isBusy = false;
+    if (member.process.hasOverrun) this.#rest(member.tenant);
     if (!member.process.isAlive || member.process.calls >= limits.callsPerProcessMax) {
       this.#remove(member);
     } else if (this.#members.delete(member)) {
@@ -181,6 +190,17 @@ class StartedPool implements Pool {
       this.#watchIdle(member);
     }
     this.#serveWaiting();
+  }
+
+  /** A new process costs so much that code which always overruns would get more by ending than by running. */
+  #rest(tenant: string): void {
+    this.#resting.set(tenant, (this.#resting.get(tenant) ?? 0) + 1);
+    setTimeout(() => {
+      const others = (this.#resting.get(tenant) ?? 1) - 1;
+      if (others > 0) this.#resting.set(tenant, others);
+      else this.#resting.delete(tenant);
+      this.#serveWaiting();
+    }, this.#bounds.restAfterOverrunMs).unref();
   }
 
   #watchIdle(member: Member): void {

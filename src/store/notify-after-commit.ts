@@ -1,6 +1,6 @@
 /** A store that notifies of what it has committed, for those who keep what they once read. */
 import type { Epochs } from '../lib/epochs.ts';
-import type { Change, Outcome } from './change.ts';
+import type { Change } from './change.ts';
 import type { CommitListener, Store, StoreEngine } from './store.ts';
 
 export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
@@ -27,16 +27,19 @@ export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
     subscribe: (listener) => {
       listeners.push(listener);
     },
-    commit: async (change) => {
-      let outcome: Outcome | undefined;
-      try {
-        outcome = await engine.commit(change);
-      } finally {
-        // Also after an error, which may have come between the commit and its acknowledgement.
-        if (outcome?.conflict === undefined) advance(change);
-      }
-      if (outcome.conflict === undefined) for (const notify of listeners) notify(change);
-      return outcome;
-    },
+    commit: (change) =>
+      engine.commit(change).then(
+        (outcome) => {
+          if (outcome.conflict !== undefined) return outcome;
+          advance(change);
+          for (const notify of listeners) notify(change);
+          return outcome;
+        },
+        (error: unknown) => {
+          // It may have come between the commit and its acknowledgement.
+          advance(change);
+          throw error;
+        },
+      ),
   };
 }

@@ -2,8 +2,8 @@
 import { ExpressionError } from '../expressions/evaluation/error.ts';
 import type { Step } from '../expressions/filters/json-path.ts';
 import type { Json } from '../lib/json.ts';
-import { createPause } from '../lib/pauses.ts';
-import { afterBlank, endsOfJson, type Pause, stepsOfPart } from './json-positions.ts';
+import { createPause, type Pause } from '../lib/pauses.ts';
+import { afterBlank, endsOfJson, stepsOfPart } from './json-positions.ts';
 
 /**
  * The JSON text with the value at a location, and otherwise byte for byte as it was: a parsed and serialized

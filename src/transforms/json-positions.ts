@@ -3,6 +3,7 @@
  * two to three times as long, and this needs no stack for lists in lists.
  */
 import { ExpressionError } from '../expressions/evaluation/error.ts';
+import type { Pause } from '../lib/pauses.ts';
 
 const quote = 0x22;
 const comma = 0x2c;
@@ -20,9 +21,6 @@ const space = 0x20;
 
 /** What is done of a text between two looks at the clock; by measurement less than a millisecond. */
 export const stepsOfPart = 2_048;
-
-/** Called after each {@link stepsOfPart}; see `createPause`. */
-export type Pause = () => Promise<void>;
 
 /**
  * By the index at which a value or the name of a member begins, where it ends.

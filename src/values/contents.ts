@@ -13,9 +13,9 @@ import { hasCode } from './card-code.ts';
 import { parseTokenType, type TokenTypeName, tokenTypes } from './token-types.ts';
 
 export const metadataKeysMax = 50;
-const metadataKeyLengthMax = 100;
+export const metadataKeyLengthMax = 100;
 const metadataValueLengthMax = 500;
-const searchIndexesMax = 10;
+export const searchIndexesMax = 10;
 /** Of all of them together, because they are compiled together. */
 export const searchIndexesLengthMax = 6_000;
 const fingerprintExpressionLengthMax = 400;

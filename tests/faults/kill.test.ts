@@ -1,7 +1,13 @@
 /** SIGKILL at any moment loses no acknowledged write and invents none. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Engine, engineOf, onBothEngines, type Place } from '../support/engines.ts';
+import {
+  type Engine,
+  engineOf,
+  onBothEngines,
+  onPostgres,
+  type Place,
+} from '../support/engines.ts';
 import { createHistory } from '../support/history.ts';
 import { checkHistory } from '../support/history-check.ts';
 import { startPostgres } from '../support/postgres.ts';
@@ -48,7 +54,7 @@ onBothEngines('kill -9 of the vault', (engine) => {
   });
 });
 
-test('kill -9 and shutdown of PostgreSQL: the vault recovers by itself and has lost nothing', async (t) => {
+onPostgres('kill -9 and shutdown of PostgreSQL: the vault recovers, nothing is lost', async (t) => {
   const below = seeded(t);
   const cluster = await startPostgres();
   t.after(() => cluster.stop());

@@ -42,7 +42,7 @@ onBothEngines('caches', (engine) => {
     advance('access');
     assert.equal((await underWay).tenant.id, tenant.id);
     assert.deepEqual(await store.commit(removal), {});
-    await assert.rejects(authenticate(tenant.key, origin), { code: 'unauthenticated' });
+    await assert.rejects(async () => authenticate(tenant.key, origin), { code: 'unauthenticated' });
   });
 
   test('an opened keyring is kept for an hour at most, and goes with a change of its tenant', async (t) => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
+import { beginRequest } from '../support/raw-request.ts';
 import { startVault, type TestVault } from '../support/vault.ts';
 
 const on = { STRONGROOM_ACCESS_LOG: 'on' };
@@ -36,6 +37,23 @@ onBothEngines('the access log', (engine) => {
     assert.deepEqual(nowhere, { method: 'GET', route: 'none', status: 404, trace_id: 'trace-7' });
     assert.equal(find(401, '/tokens')?.tenant_id, undefined);
     assert.doesNotMatch(JSON.stringify(lines), /4242|xyzzy|no key/);
+  });
+
+  test('has status 499, and so have the metrics, for a client that left before its response', async (t) => {
+    const vault = await startVault(t, engine, { environment: on });
+    const key = await vault.application();
+    vault.logged.length = 0;
+    const request = { method: 'POST', path: '/tokens', headers: { 'svc-api-key': key } };
+    const { socket } = await beginRequest({ url: vault.url, ...request, length: 100 });
+    socket.destroy();
+    await until(() => linesOf(vault).some(({ fields }) => fields?.route === '/tokens'));
+    const line = linesOf(vault).find(({ fields }) => fields?.route === '/tokens');
+    assert.equal(line?.fields?.status, 499);
+    const { text } = await vault.send('GET', '/metrics');
+    assert.match(
+      text,
+      /request_duration_seconds_count\{method="POST",route="\/tokens",status="499"\} 1/,
+    );
   });
 
   test('is off unless it is asked for', async (t) => {

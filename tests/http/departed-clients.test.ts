@@ -82,7 +82,7 @@ test('parts for a client that has left are given up, which is not a failure of t
 
 test('the body of a client that has left is not waited for', async (t) => {
   const { exchange } = await departed(t);
-  await assert.rejects(readBody({} as WholeRoute, exchange), isConnectionEnded);
+  await assert.rejects(async () => readBody({} as WholeRoute, exchange), isConnectionEnded);
 });
 
 test('the address of a client that has left is a text, also behind a trusted proxy', async (t) => {

@@ -87,7 +87,7 @@ onBothEngines('POST /tokens/bulk', (engine) => {
     }
     const answers = bulk
       .stream({
-        caller: () => authenticate(tenant.key, origin),
+        caller: async () => authenticate(tenant.key, origin),
         count: async (granted) => ({ granted, refusal: undefined }),
         query: undefined as never,
         body: endless(),

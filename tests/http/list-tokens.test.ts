@@ -103,16 +103,24 @@ onBothEngines('GET /tokens', (engine) => {
     }
   });
 
-  test('200: keys of metadata with dots, quotes and other scripts', async () => {
+  test('200: keys of metadata with dots, quotes, line breaks and other scripts', async () => {
     const tenant = await tenants();
-    const metadata = { 'a.b': '1', 'say "x"': 'y"z', ключ: 'Значение', '[k]': 'v' };
-    await tenant.token({ id: 'odd keys', type: 'token', data: 1, metadata });
+    const metadata = {
+      'a.b': '1',
+      'say "x"': 'y"z',
+      ключ: 'Значение',
+      '[k]': 'v',
+      '\n\u2028b': 'c',
+    };
+    const created = await tenant.token({ id: 'odd keys', type: 'token', data: 1, metadata });
+    assert.deepEqual(created.body.metadata, metadata);
     for (const [key, value] of Object.entries(metadata)) {
       for (const version of ['', '/v2']) {
         const query = `metadata.${encodeURIComponent(key)}=${encodeURIComponent(value)}`;
-        assert.deepEqual(idsOf(await tenant.send('GET', `${version}/tokens?${query}`)), [
-          'odd keys',
-        ]);
+        for (const form of [query, query.replace(/\.([^=]*)/, '[$1]')]) {
+          const list = await tenant.send('GET', `${version}/tokens?${form}`);
+          assert.deepEqual(idsOf(list), ['odd keys'], form);
+        }
       }
     }
     assert.equal((await tenant.send('GET', '/tokens?metadata.КЛЮЧ=зНАЧЕНИЕ')).body.data.length, 1);

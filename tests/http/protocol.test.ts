@@ -89,6 +89,23 @@ onBothEngines('HTTP', (engine) => {
     }
   });
 
+  test('405: a method that nobody has heard of', async () => {
+    const { url } = (await tenants()).vault;
+    const send = async (line: string) => {
+      const { socket, answer } = await connectTo(url);
+      socket.write(`${line}\r\nhost: x\r\n\r\n`);
+      return answer;
+    };
+    const text = await send(`BREW /tokens?x=${marker} HTTP/1.1`);
+    assert.match(text, /^HTTP\/1\.1 405 Method Not Allowed\r\n/);
+    assert.match(text, /\r\nallow: GET, HEAD, POST\r\n/);
+    assert.match(text, /urn:strongroom:problem:method_not_allowed/);
+    assert.equal(text.includes(marker), false);
+    for (const line of ['BREW /nowhere HTTP/1.1', 'BREW tokens HTTP/1.1', 'BREW /%zz HTTP/1.1']) {
+      assert.match(await send(line), /^HTTP\/1\.1 400 Bad Request\r\n/, line);
+    }
+  });
+
   test('a POST without a body works whatever media type it names', async () => {
     const tenant = await tenants();
     const publicKey = await tenant.application({ type: 'public', permissions: ['token:create'] });

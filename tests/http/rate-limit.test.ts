@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { engineOf, onBothEngines } from '../support/engines.ts';
+import { engineOf, onBothEngines, onPostgres } from '../support/engines.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { configFor, managementKey, type Received, startVault } from '../support/vault.ts';
 
@@ -163,7 +163,7 @@ onBothEngines('Rate limits', (engine) => {
   });
 });
 
-test('servers on one PostgreSQL count together, whatever their clocks say', async (t) => {
+onPostgres('servers on one PostgreSQL count together, whatever their clocks say', async (t) => {
   const engine = engineOf('postgres');
   const limit = { per: ['address'], requests: 10, window_seconds: 60 };
   const environment = limiting(t, limit);

@@ -47,6 +47,9 @@ onBothEngines('calling a reactor', (engine) => {
     const { id } = await createReactor(tenant);
     const empty = await tenant.send('POST', `/reactors/${id}/react`, { key });
     assert.deepEqual(empty.body, { raw: {} }, empty.text);
+    // Null is a body, and not an object.
+    const refused = await tenant.send('POST', `/reactors/${id}/react`, { key, body: null });
+    assert.equal(refused.status, 400);
     const code = `module.exports = async (event) => ({ res: { statusCode: 201,
       headers: { 'X-Own': 'yes', 'Set-Cookie': 'a=b', 'SVC-TRACE-ID': 'forged' },
       body: { given: event.req, secret: event.configuration.KEY.length } } })`;

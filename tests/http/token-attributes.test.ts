@@ -38,6 +38,7 @@ const shared: readonly (readonly [Given, string])[] = [
   [{ metadata: [marker] }, 'metadata'],
   [{ metadata: { k: 1 } }, 'metadata.k'],
   [{ metadata: { k: [marker] } }, 'metadata.k'],
+  [{ metadata: { 'k\n': [marker] } }, 'metadata.k\n'],
   [{ metadata: keys(51) }, 'metadata'],
   [{ metadata: { [long(101)]: 'v' } }, 'metadata'],
   [{ metadata: { '': marker } }, 'metadata'],

@@ -1,10 +1,12 @@
 /** Processes: none before the first call, each for one tenant, bounded in number, and killed without loss. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import { getPriority } from 'node:os';
 import test from 'node:test';
 import { isolations } from '../../src/sandbox/isolation.ts';
 import { openSandbox } from '../../src/sandbox/open.ts';
 import type { PoolLimits } from '../../src/sandbox/pool.ts';
+import { lowPriority } from '../../src/sandbox/priority.ts';
 import type { Sandbox, SandboxCall } from '../../src/sandbox/sandbox.ts';
 import { callOf, descendants, endOf, moduleOf, returnedBy } from '../support/code-calls.ts';
 import { seeded } from '../support/random.ts';
@@ -48,6 +50,17 @@ function held() {
     callOf(moduleOf('return req.bt.detokenize({})'), { tenant, serve, bt: true });
   return { call, begun, letGo: () => gate.resolve('done') };
 }
+
+/** `undefined` where it has ended meanwhile. */
+function priorityOf(pid: number): number | undefined {
+  try {
+    return getPriority(pid);
+  } catch {
+    return undefined;
+  }
+}
+
+const newTurn = () => new Promise((turn) => setImmediate(turn));
 
 const one = (tenant: string) => callOf(moduleOf('return 1'), { tenant });
 
@@ -94,6 +107,43 @@ test('what a tenant may run at once is bounded, and so is what it may have waiti
     assert.equal(await returnedBy(sandbox, one('b')), 1);
     letGo();
     assert.deepEqual([endOf(await first), endOf(await second)], ['returned', 'returned']);
+  });
+});
+
+test('a tenant whose call took too long has one process less for a while, and no other tenant has', async () => {
+  const bounds = { callsPerTenantMax: 1, restAfterOverrunMs: 3_600_000, waitMsMax: 20 };
+  await open(bounds, async (sandbox) => {
+    const endless = callOf('module.exports = () => { for (;;) {} }', { tenant: 'a', timeoutMs: 1 });
+    assert.equal(endOf(await sandbox.run(endless)), 'timeout');
+    assert.equal(endOf(await sandbox.run(one('a'))), 'tenant busy');
+    assert.equal(await returnedBy(sandbox, one('b')), 1);
+  });
+  await open({ ...bounds, restAfterOverrunMs: 0, waitMsMax: 5_000 }, async (sandbox) => {
+    const endless = callOf('module.exports = () => { for (;;) {} }', { tenant: 'a', timeoutMs: 1 });
+    assert.equal(endOf(await sandbox.run(endless)), 'timeout');
+    assert.equal(await returnedBy(sandbox, one('a')), 1);
+  });
+});
+
+test('code that computes for long goes on at a lower priority; code that waits does not', async () => {
+  await open({}, async (sandbox) => {
+    const { call, begun, letGo } = held();
+    const started = begun();
+    const waiting = sandbox.run(call('waits'));
+    await started;
+    const waits = descendants();
+    const endless = callOf('module.exports = () => { for (;;) {} }', { tenant: 'computes' });
+    const stopping = new AbortController();
+    const computing = sandbox.run({ ...endless, signal: stopping.signal });
+    const computes = () => descendants().filter((pid) => !waits.includes(pid));
+    while (!computes().some((pid) => priorityOf(pid) === lowPriority)) await newTurn();
+    assert.deepEqual(
+      waits.map(priorityOf),
+      waits.map(() => getPriority()),
+    );
+    letGo();
+    stopping.abort();
+    assert.deepEqual([endOf(await waiting), endOf(await computing)], ['returned', 'stopped']);
   });
 });
 

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import pg from 'pg';
 import { openStore } from '../../src/store/open/open.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -69,9 +69,16 @@ async function runOnPostgres(place: Place, sql: string): Promise<Record<string, 
 
 /** Declares the tests once per engine; `TEST_ENGINE` leaves one of them. */
 export function onBothEngines(title: string, declare: (engine: Engine) => void): void {
-  const only = process.env['TEST_ENGINE'];
   for (const name of ['sqlite', 'postgres'] as const) {
-    if (only !== undefined && only !== name) continue;
-    describe(`${title} on ${name}`, () => declare(engineOf(name)));
+    if (isTested(name)) describe(`${title} on ${name}`, () => declare(engineOf(name)));
   }
+}
+
+/** Declares a test of what only PostgreSQL has; `TEST_ENGINE` may leave it out. */
+export function onPostgres(title: string, run: (t: TestContext) => Promise<void>): void {
+  if (isTested('postgres')) test(title, run);
+}
+
+function isTested(name: EngineName): boolean {
+  return (process.env['TEST_ENGINE'] ?? name) === name;
 }

@@ -8,6 +8,9 @@ export const containers = ['/', '/a/', '/A/b/', '/a/B/', '/a/b/c/', '/a/bb/', '/
 
 export const transforms: readonly Transform[] = ['redact', 'mask', 'reveal'];
 
+/** Begins like none of them, and holds no token. */
+export const elsewhere = '/elsewhere/';
+
 export interface RandomPolicy {
   readonly type: 'public' | 'private';
   readonly words: PolicyWords;
@@ -26,6 +29,16 @@ const held = {
     'reactor:invoke',
   ],
 };
+
+/** One rule, for a caller whose requests have an outcome that is known. */
+export function rulesFor(rule: {
+  readonly permissions?: readonly string[];
+  readonly container: string;
+  readonly transform?: Transform;
+}): PolicyWords {
+  const every = { permissions: held.private, transform: 'reveal' } as const;
+  return { permissions: [], rules: [{ priority: 1, ...every, ...rule }] };
+}
 
 export function pick<T>(below: Below, from: readonly T[]): T {
   return from[below(from.length)] as T;

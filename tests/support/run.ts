@@ -1,11 +1,13 @@
 /** Runs the tests: all of them, or those whose path begins with one of the arguments. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { bundle } from '../../scripts/bundle.ts';
+import { pathToFileURL } from 'node:url';
+import { bundlePackages } from './bundle-packages.ts';
 import { workersVariable } from './citus-cluster.ts';
+import { packProgram } from './packed-program.ts';
 import { sharedUrlVariable, startPostgres } from './postgres.ts';
 import { type Environment, programVariable } from './process.ts';
 
@@ -13,8 +15,10 @@ import { type Environment, programVariable } from './process.ts';
 const filesAtOnce = 2;
 
 const root = join(import.meta.dirname, '..', '..');
+const cache = join(root, 'node_modules', '.cache');
 /** Every thread of every file loads the same code. */
-const compiled = { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'strongroom') };
+const compiled = { NODE_COMPILE_CACHE: join(cache, 'strongroom') };
+const preload = pathToFileURL(join(import.meta.dirname, 'preload-packages.ts')).href;
 const flags = process.argv.slice(2).filter((argument) => argument.startsWith('-'));
 const filters = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
 
@@ -40,6 +44,7 @@ const files = globSync('tests/**/*.test.ts', { cwd: root }).filter(isWanted).sor
 if (files.length === 0) throw new Error(`no test file matches ${filters.join(' ')}`);
 
 const program = await packProgram();
+const packages = await bundlePackages(join(cache, 'strongroom-test-packages'));
 // No test takes the machine away from it; those that kill a cluster have one of their own.
 const postgres = await startPostgres({ settings: { fsync: 'off' } });
 const isWhole = filters.length === 0 && process.env['TEST_THREADS'] === undefined;
@@ -48,20 +53,6 @@ const codeOnTwo = isWhole ? await runTests(onTwoThreads, twoThreads) : 0;
 // Last, so that its summary ends the output.
 process.exitCode = (await runTests(files, {})) || codeOnTwo;
 await postgres.stop();
-
-/** The command as the published package has it, among other packages, by which it knows what it is. */
-async function packProgram(): Promise<string> {
-  const cache = join(root, 'node_modules', '.cache');
-  mkdirSync(cache, { recursive: true });
-  const directory = mkdtempSync(join(cache, 'strongroom-package-'));
-  process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
-  await bundle(join(directory, 'dist'));
-  mkdirSync(join(directory, 'bin'), { recursive: true });
-  for (const file of ['package.json', 'bin/strongroom.js', 'bin/healthcheck.js']) {
-    copyFileSync(join(root, file), join(directory, file));
-  }
-  return join(directory, 'bin', 'strongroom.js');
-}
 
 function isWanted(file: string): boolean {
   return filters.length === 0 || filters.some((filter) => file.startsWith(pathFrom(filter)));
@@ -78,13 +69,17 @@ function pathFrom(filter: string): string {
 async function runTests(paths: readonly string[], more: Environment): Promise<number> {
   const runner = spawn(
     process.execPath,
-    ['--test', '--test-reporter=spec', `--test-concurrency=${filesAtOnce}`, ...flags, ...paths],
+    [
+      ...['--test', '--test-reporter=spec', `--test-concurrency=${filesAtOnce}`],
+      ...[`--import=${preload}`, ...flags, ...paths],
+    ],
     {
       cwd: root,
       env: {
         ...colours(),
         ...compiled,
         ...process.env,
+        ...packages,
         [sharedUrlVariable]: postgres.url,
         ...(postgres.workers.length > 0 && { [workersVariable]: postgres.workers.join(',') }),
         [programVariable]: program,

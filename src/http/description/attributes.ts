@@ -157,8 +157,14 @@ const particular: Readonly<Record<string, string>> = {
 
 /** @param schema the name of the schema or, of a parameter, of its operation. */
 export function meaningOf(schema: string | undefined, attribute: string): string | undefined {
-  const base = schema?.replace(/^(?:Create\w+Token|ConvertTokenIntent)$/, 'TokenRequest');
-  return particular[`${base}.${attribute}`] ?? everywhere[attribute] ?? more[attribute];
+  return (
+    particular[`${requestOf(schema)}.${attribute}`] ?? everywhere[attribute] ?? more[attribute]
+  );
+}
+
+/** The members of the union that a create request is described as are that request. */
+export function requestOf(schema: string | undefined): string | undefined {
+  return schema?.replace(/^(?:Create\w+Token|ConvertTokenIntent)$/, 'TokenRequest');
 }
 
 /** Names that one kind of thing has. */

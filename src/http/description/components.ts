@@ -2,6 +2,7 @@
 import type { JsonObject } from '../../lib/json.ts';
 import { titleOf } from '../schemas/shared.ts';
 import { meaningOf } from './attributes.ts';
+import { formOf, withForm } from './forms.ts';
 
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -42,7 +43,7 @@ export function createComponents(): Components {
       return Object.fromEntries(
         Object.entries(value as Readonly<Record<string, object>>).map(([attribute, schema]) => [
           attribute,
-          explained(refer(schema), meaningOf(name, attribute)),
+          explained(withForm(refer(schema), formOf(name, attribute)), meaningOf(name, attribute)),
         ]),
       );
     }

@@ -5,7 +5,9 @@ import type { Schema } from './components.ts';
 export interface Headers {
   readonly key: string;
   /** Parameters by their name as a component. */
-  readonly parameters: Readonly<Record<'IdempotencyKey' | 'TraceId', Schema>>;
+  readonly parameters: Readonly<
+    Record<'IdempotencyKey' | 'TraceId' | 'ProxyKey' | 'ProxyUrl', Schema>
+  >;
   /** Headers of responses by their name as a component. */
   readonly responses: Readonly<Record<string, Schema>>;
   /** Headers of a response of this status, as references. */
@@ -74,6 +76,21 @@ export function headersOf(prefix: string): Headers {
           'text is ignored.',
         schema: { type: 'string' },
         example: 'checkout-4711',
+      },
+      ProxyKey: {
+        name: `${prefix}-PROXY-KEY`,
+        in: 'header',
+        description:
+          'The `key` of a configured proxy. Also understood: the parameter of the query of the same name, in lower ' +
+          'case. Each call needs the key of a proxy or the URL of a destination.',
+        schema: { type: 'string' },
+      },
+      ProxyUrl: {
+        name: `${prefix}-PROXY-URL`,
+        in: 'header',
+        description:
+          'Where the request goes, https, without a configured proxy. It has no effect next to the key of one.',
+        schema: { type: 'string', format: 'uri', pattern: '^https://' },
       },
     },
     responses: Object.fromEntries(

@@ -124,6 +124,14 @@ const callFailures: Readonly<Record<string, string>> = {
   502: 'The destination was not reached, or did not respond as it should',
 };
 
+const callMethodsWithBody = ['POST', 'PUT', 'PATCH'];
+
+const anyBody = {
+  description:
+    'Any body. Expressions in it, such as `{{ token: 4f8d… }}`, are replaced by the values of tokens.',
+  content: { '*/*': { schema: {} } },
+};
+
 /** What is sent and what is received are the destination's business. */
 function callsOf({ headers, components }: Shared): Record<string, object> {
   const schema = {
@@ -148,7 +156,10 @@ function callsOf({ headers, components }: Shared): Record<string, object> {
       summary,
       description:
         'Also for every path below it. Needs the permission `proxy:invoke`, unless the proxy asks for no key.',
-      parameters: [{ $ref: '#/components/parameters/TraceId' }],
+      parameters: ['ProxyKey', 'ProxyUrl', 'TraceId'].map((name) => ({
+        $ref: `#/components/parameters/${name}`,
+      })),
+      ...(callMethodsWithBody.includes(method) && { requestBody: anyBody }),
       responses: {
         ...Object.fromEntries(failures),
         200: { description: "The destination's response", headers: headers.of(200) },

@@ -2,6 +2,7 @@
 import type { TSchema } from 'typebox';
 import { meaningOf } from './attributes.ts';
 import type { Components, Schema } from './components.ts';
+import { containerShape, metadataForm } from './forms.ts';
 import type { Operation } from './operation.ts';
 
 export interface Parameter {
@@ -36,12 +37,13 @@ const ofQueries: Readonly<Record<string, string>> = {
 /** What is checked behind the schema, in whose place another message says what is wrong. */
 const forms: Readonly<Record<string, Schema>> = {
   bin: { pattern: '^[0-9]{6,8}$' },
+  container: containerShape,
 };
 
 const metadata = {
   description:
     'Only with these metadata. Also understood: `metadata.<name>=<text>`, and `metadata` as a JSON object.',
-  schema: { type: 'object', additionalProperties: { type: 'string' } },
+  schema: metadataForm,
   style: 'deepObject',
   explode: true,
 } as const;

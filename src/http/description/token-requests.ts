@@ -1,6 +1,7 @@
 /** The create request as a union: one member for each type of token, and one for a token intent. */
 import Type, { type TSchema } from 'typebox';
 import { type TokenTypeName, tokenTypes } from '../../values/token-types.ts';
+import { typeWithoutIntents } from '../../vault/token-intents/token-intents.ts';
 import { strict, text } from '../schemas/shared.ts';
 import { tokenRequest } from '../schemas/token.ts';
 import { tokenData } from '../schemas/token-data.ts';
@@ -30,7 +31,8 @@ function typedUnion(
   noun: 'Token' | 'TokenIntent',
   others: Readonly<Record<string, TSchema>>,
 ): Schema {
-  const members = tokenTypeNames.map((type) => {
+  const names = tokenTypeNames.filter((type) => noun === 'Token' || type !== typeWithoutIntents);
+  const members = names.map((type) => {
     const member = Type.Object(
       { type: Type.Literal(type), data: tokenData[type], ...others },
       {

@@ -22,18 +22,16 @@ export interface AdmissionOptions {
 /** What is admitted: a route, or the call of a proxy. */
 export type Admitted = Pick<Route, 'method' | 'path' | 'permission' | 'alternative' | 'kinds'>;
 
+type Count = (holder: Holder) => Promise<void> | undefined;
+
 export interface Admission {
   /** Whom limits count, by the headers alone and by the caller once there is one. */
   senderOf(exchange: Exchange): Sender;
   /**
-   * The caller as of now, however often this is asked. Rejects with `unauthenticated`, with what `count`
-   * throws once the key is known to be valid or, logged, with `forbidden`.
+   * The caller as of now, however often this is asked; at once wherever the key is known. Rejects with
+   * `unauthenticated`, with what `count` throws once the key is known to be valid or, logged, with `forbidden`.
    */
-  admit(
-    route: Admitted,
-    exchange: Exchange,
-    count?: (holder: Holder) => Promise<void>,
-  ): Promise<Caller>;
+  admit(route: Admitted, exchange: Exchange, count?: Count): Caller | Promise<Caller>;
 }
 
 export function createAdmission(options: AdmissionOptions): Admission {
@@ -59,18 +57,24 @@ export function createAdmission(options: AdmissionOptions): Admission {
     return refuse(caller, clock.now(), { entity, id: '*', permission });
   }
 
+  function permitted(route: Admitted, caller: Caller, count?: Count): Caller | Promise<Caller> {
+    const counted = count?.(caller);
+    if (counted) return counted.then(() => permitted(route, caller));
+    const refusal = refusalOf(route, caller);
+    return refusal ? perform(store, async () => refusal).then(() => caller) : caller;
+  }
+
   return {
     senderOf: (exchange) => ({
       address: exchange.address,
       key: keyOf(exchange),
       holder: exchange.caller,
     }),
-    admit: async (route, exchange, count) => {
-      const caller = await authenticate(keyOf(exchange), originOf(exchange));
-      await count?.(caller);
-      const refusal = refusalOf(route, caller);
-      if (refusal) await perform(store, async () => refusal);
-      return caller;
+    admit: (route, exchange, count) => {
+      const caller = authenticate(keyOf(exchange), originOf(exchange));
+      return caller instanceof Promise
+        ? caller.then((read) => permitted(route, read, count))
+        : permitted(route, caller, count);
     },
   };
 }

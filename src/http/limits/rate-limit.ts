@@ -23,8 +23,11 @@ export interface Sender {
 /** Who holds the key. */
 export type Holder = Pick<Caller, 'kind' | 'application'>;
 
-/** @throws VaultError `too_many_requests`; the reply then says, as it always does, what is left. */
-type Check = (sender: Sender, exchange: Exchange) => Promise<void>;
+/**
+ * `undefined` where no rule applies.
+ * @throws VaultError `too_many_requests`; the reply then says, as it always does, what is left.
+ */
+type Check = (sender: Sender, exchange: Exchange) => Promise<void> | undefined;
 
 export interface RouteLimits {
   /** Before authentication, which costs a look-up, also for texts that are not keys. */
@@ -95,16 +98,19 @@ function partsCounter(
 }
 
 /**
- * Counts the parts of a body that is processed as a whole.
+ * Counts the parts of a body that is processed as a whole; `undefined` where they are not counted.
  * @throws VaultError `too_many_requests`
  */
-export async function countParts(
+export function countParts(
   { parts }: WholeRoute,
   { body, caller }: Exchange,
   count: CountParts,
-): Promise<void> {
-  if (parts === undefined || caller?.kind !== 'public') return;
-  const requests = parts(body as never);
+): Promise<void> | undefined {
+  if (parts === undefined || caller?.kind !== 'public') return undefined;
+  return countRequests(parts(body as never), count);
+}
+
+async function countRequests(requests: number, count: CountParts): Promise<void> {
   const { refusal } = await count(requests);
   if (!refusal) return;
   const { code, headers = {} } = refusal;
@@ -137,12 +143,19 @@ function nameOf(rule: RateLimitRule): string {
   return sha256(JSON.stringify(rule)).toString('base64url').slice(0, 16);
 }
 
-async function check(
+function check(
+  counted: readonly RuleWithLimiter[],
+  sender: Sender,
+  answer: { exchange: Exchange; clock: Clock },
+): Promise<void> | undefined {
+  return counted.length === 0 ? undefined : checkAll(counted, sender, answer);
+}
+
+async function checkAll(
   counted: readonly RuleWithLimiter[],
   sender: Sender,
   { exchange, clock }: { exchange: Exchange; clock: Clock },
 ): Promise<void> {
-  if (counted.length === 0) return;
   const tightest = await countAll(counted, sender, 1);
   if (tightest === undefined) return;
   const { rule, standing } = tightest;

@@ -18,11 +18,17 @@ const jsonMediaTypes: readonly string[] = [
 
 /**
  * Reads the body of the request, JSON whole, lines not at all: a stream takes those as they arrive.
+ * `undefined` where none comes.
  * @throws VaultError `unsupported_media_type`, `body_too_large`, and as {@link parseJson} does.
  */
-export async function readBody(route: Route, exchange: Exchange): Promise<void> {
-  const { request, headers, method } = exchange;
-  if (method === 'GET' || method === 'HEAD' || isEmpty(headers)) return;
+export function readBody(route: Route, exchange: Exchange): Promise<void> | undefined {
+  const { headers, method } = exchange;
+  const hasNone = method === 'GET' || method === 'HEAD' || isEmpty(headers);
+  return hasNone ? undefined : readSent(route, exchange);
+}
+
+async function readSent(route: Route, exchange: Exchange): Promise<void> {
+  const { request, headers } = exchange;
   const mediaType = mediaTypeOf(headers['content-type']);
   refuseEncoded(headers);
   if ('stream' in route && mediaType === linesMediaType) return;

@@ -5,6 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { second } from '../../lib/clock.ts';
+import type { VaultError } from '../../lib/errors.ts';
 import { nodeHttp } from '../../lib/node-http.ts';
 import type { Log } from '../../lib/telemetry/log.ts';
 import { connectionErrorOf, problemMediaType, problemOf } from './problem.ts';
@@ -13,6 +14,14 @@ export interface ConnectionStates {
   readonly isStreaming: (socket: Duplex) => boolean;
   /** True where the request that is still arriving has its response. */
   readonly isAnswered: (socket: Duplex) => boolean;
+  /** Why any other method than those of the path is refused. */
+  readonly refusalOf: (url: string) => VaultError | undefined;
+}
+
+interface ParserError extends Error {
+  readonly code?: string;
+  /** What was read last. */
+  readonly rawPacket?: Buffer;
 }
 
 /** Notes requests whose response ended before their body did. */
@@ -29,8 +38,8 @@ export function createEarlyResponses() {
 /** Sends the client what was wrong as the last bytes of the connection, if it still reads. */
 export function createRefuseConnection(
   log: Log,
-  { isStreaming, isAnswered }: ConnectionStates,
-): (error: Error & { readonly code?: string }, socket: Duplex) => void {
+  { isStreaming, isAnswered, refusalOf }: ConnectionStates,
+): (error: ParserError, socket: Duplex) => void {
   return (error, socket) => {
     // A stream takes as long as it takes; it is cut off when nothing moves any more.
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isStreaming(socket)) return;
@@ -41,7 +50,8 @@ export function createRefuseConnection(
       socket.destroy();
       return;
     }
-    const failure = connectionErrorOf(error.code ?? '');
+    const url = urlOfUnknownMethod(error);
+    const failure = (url !== undefined && refusalOf(url)) || connectionErrorOf(error.code ?? '');
     const problem = problemOf(failure);
     log.debug('connection refused', { status: problem.status, code: failure.code });
     const body = JSON.stringify(problem);
@@ -52,9 +62,18 @@ export function createRefuseConnection(
       'cache-control: no-store',
       'x-content-type-options: nosniff',
       'connection: close',
+      ...Object.entries(failure.headers ?? {}).map(([name, value]) => `${name}: ${value}`),
     ];
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
   };
+}
+
+const requestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100} (\/[!-~]*) HTTP\/1\.[01]\r\n/;
+
+/** The parser knows a list of methods, and takes a request with another one for something else than HTTP. */
+function urlOfUnknownMethod({ code, rawPacket }: ParserError): string | undefined {
+  if (code !== 'HPE_INVALID_METHOD') return undefined;
+  return requestLine.exec(rawPacket?.toString('latin1') ?? '')?.[1];
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Sending what a request came to: its status, where a created resource is, and a body or a list. */
 import type { Caller } from '../../rules/caller.ts';
-import type { MadeReply, Reply } from '../../rules/reply.ts';
+import type { MadeReply, Reply, ReplyBody } from '../../rules/reply.ts';
 import { type Exchange, jsonMediaType } from './exchange.ts';
 import type { WholeRoute } from './route.ts';
 import type { Serialize } from './serialization.ts';
@@ -21,20 +21,24 @@ export interface Sending {
   readonly caller: () => Promise<Caller>;
 }
 
-/** Resolves when the response is on its way. */
-export type Send = (result: Reply, sending: Sending) => Promise<void>;
+/** `undefined` where the response is on its way; else resolves when it is. */
+export type Send = (result: Reply, sending: Sending) => Promise<void> | undefined;
 
 export function createSend({ publicUrl = '', streaming }: SendingOptions): Send {
-  return async ({ status, location, body, list, made }, sending) => {
-    const { exchange, route, serialize } = sending;
-    if (made) return sendMade(exchange, made);
+  return ({ status, location, body, list, made }, sending) => {
+    const { exchange } = sending;
     if (list) return streaming.answerList({ ...sending, list });
     if (location !== undefined) exchange.setHeader('location', `${publicUrl}${location}`);
-    if (body === undefined) return exchange.send(status);
-    const hasSchema = typeof body === 'object' && body !== null && status === route.reply.status;
-    const text = hasSchema ? serialize(body) : JSON.stringify(body);
-    return exchange.send(status, text, jsonMediaType);
+    if (made) sendMade(exchange, made);
+    else if (body === undefined) exchange.send(status);
+    else exchange.send(status, textOf(status, body, sending), jsonMediaType);
+    return undefined;
   };
+}
+
+function textOf(status: number, body: ReplyBody, { route, serialize }: Sending): string {
+  const hasSchema = typeof body === 'object' && body !== null && status === route.reply.status;
+  return hasSchema ? serialize(body) : JSON.stringify(body);
 }
 
 /** What speaks for the whole host, or lets caches between give the response to others, is the vault's to say. */

@@ -28,7 +28,7 @@ export function createValidation({
     if (validateBody) {
       // Any JSON is more than nothing.
       if (body === anyJson && exchange.body === undefined) throw invalid('body', 'is required');
-      exchange.body = valid(validateBody(exchange.body ?? absent));
+      exchange.body = valid(validateBody(exchange.body === undefined ? absent : exchange.body));
     }
     if (validateQuery) exchange.query = valid(validateQuery(exchange.query));
   };

@@ -48,7 +48,7 @@ export function createFindCall(
 ): (sought: CallSought) => Promise<CallParties> {
   const { store, clock, headers, admission, callerOfProxy } = options;
 
-  function admit(route: Admitted, { exchange, limits }: CallSought): Promise<Caller> {
+  function admit(route: Admitted, { exchange, limits }: CallSought): Caller | Promise<Caller> {
     if (!limits) return admission.admit(route, exchange);
     const count = (holder: Holder) =>
       limits.byKey({ ...admission.senderOf(exchange), holder }, exchange);

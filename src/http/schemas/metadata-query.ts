@@ -12,7 +12,8 @@ export const metadataProperties = { metadata: Type.Optional(value) };
 
 /** Options of a query schema: `metadata.k=v` and `metadata[k]=v`. */
 export const metadataPatterns = {
-  patternProperties: { '^metadata\\..': value, '^metadata\\[.+\\]$': value },
+  // A name may begin with a line break, or have one.
+  patternProperties: { '^metadata\\.[^]': value, '^metadata\\[[^]+\\]$': value },
 };
 
 const dotted = /^metadata\.(.+)$/s;

@@ -8,12 +8,12 @@ import {
   pageQuery,
   strict,
   text,
+  textOrNullMap,
   timestamp,
   uuid,
 } from './shared.ts';
 
 const proxyName = line({ minLength: 1, maxLength: 200 });
-const entries = Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()]));
 /** What a transform is depends on its type; `src/transforms` reads it. */
 const transforms = Type.Array(anyJson);
 
@@ -23,7 +23,7 @@ const optional = {
   request_transforms: nullable(transforms),
   response_transforms: nullable(transforms),
   application: nullable(Type.Object({ id: text }, { ...strict, title: 'ProxyApplication' })),
-  configuration: nullable(entries),
+  configuration: nullable(textOrNullMap),
   require_auth: nullable(Type.Boolean()),
   disable_detokenization: nullable(Type.Boolean()),
   timeout: nullable(Type.Integer()),
@@ -61,7 +61,7 @@ export const proxy = Type.Object(
     request_transforms: transforms,
     response_transforms: transforms,
     application_id: withoutValue(uuid),
-    configuration: entries,
+    configuration: textOrNullMap,
     require_auth: Type.Boolean(),
     disable_detokenization: Type.Boolean(),
     timeout: Type.Integer(),

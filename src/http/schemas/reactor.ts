@@ -9,15 +9,16 @@ import {
   pageQuery,
   strict,
   text,
+  textMap,
+  textOrNullMap,
   timestamp,
   uuid,
 } from './shared.ts';
 
 const reactorName = line({ minLength: 1, maxLength: 200 });
-const entries = Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()]));
 
 const optional = {
-  configuration: nullable(entries),
+  configuration: nullable(textOrNullMap),
   application: nullable(Type.Object({ id: text }, { ...strict, title: 'ReactorApplication' })),
   /** What it may hold depends on its image; `src/transforms/code-runtime.ts` reads it. */
   runtime: Type.Optional(anyJson),
@@ -42,14 +43,14 @@ export const reactor = Type.Object(
     tenant_id: uuid,
     name: text,
     code: text,
-    configuration: entries,
+    configuration: textOrNullMap,
     application: Type.Optional(Type.Object({ id: uuid }, { title: 'LinkedApplication' })),
     runtime: Type.Object(
       {
         image: text,
         async: Type.Optional(Type.Boolean()),
-        dependencies: Type.Optional(Type.Record(Type.String(), Type.String())),
-        resolutions: Type.Optional(Type.Record(Type.String(), Type.String())),
+        dependencies: Type.Optional(textMap),
+        resolutions: Type.Optional(textMap),
         timeout: Type.Optional(Type.Integer()),
         warm_concurrency: Type.Optional(Type.Integer()),
         resources: Type.Optional(text),

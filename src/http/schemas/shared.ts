@@ -1,5 +1,5 @@
 /** Shapes that several nouns share. Schemas validate requests, filter replies and make the OpenAPI document. */
-import Type, { type TSchema } from 'typebox';
+import Type, { type Static, type TSchema } from 'typebox';
 import { cursorLengthMax } from '../../crypto/cursor.ts';
 import type { Json } from '../../lib/json.ts';
 
@@ -12,7 +12,15 @@ export const line = (lengths: { minLength?: number; maxLength: number }) =>
 export const strict = { additionalProperties: false };
 export const uuid = Type.String({ format: 'uuid' });
 export const timestamp = Type.String({ format: 'date-time' });
-export const textMap = Type.Record(Type.String(), Type.String());
+/**
+ * Values by name. `Type.Record` would leave out names with a line break, which its pattern does not match:
+ * requests with them were not checked, and responses lost them.
+ */
+export const mapOf = <T extends TSchema>(value: T) =>
+  Type.Unsafe<Record<string, Static<T>>>({ type: 'object', additionalProperties: value });
+export const textMap = mapOf(Type.String());
+/** Null for what is to be removed, or is not shown. */
+export const textOrNullMap = mapOf(Type.Union([Type.String(), Type.Null()]));
 export const byId = Type.Object({ id: text });
 
 /** JSON of any kind. Its own limits are checked where it is read. */

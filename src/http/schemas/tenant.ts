@@ -1,7 +1,7 @@
 /** Shapes of tenants. */
 import Type from 'typebox';
 import { applicationName } from './application.ts';
-import { nullable, strict, text, textMap, timestamp, uuid } from './shared.ts';
+import { mapOf, nullable, strict, text, textMap, timestamp, uuid } from './shared.ts';
 
 export const tenant = Type.Object(
   {
@@ -9,9 +9,7 @@ export const tenant = Type.Object(
     name: text,
     type: text,
     settings: textMap,
-    quotas: Type.Record(Type.String(), Type.Integer(), {
-      description: 'Set by the operator. Durations are milliseconds.',
-    }),
+    quotas: mapOf(Type.Integer()),
     created_at: timestamp,
     modified_by: Type.Optional(uuid),
     modified_at: Type.Optional(timestamp),
@@ -32,10 +30,7 @@ export const usageReport = Type.Object(
       monthly_active_tokens: Type.Integer({
         description: 'Tokens created since the month began, in UTC.',
       }),
-      metrics_by_type: Type.Record(
-        Type.String(),
-        Type.Object({ count: Type.Integer(), last_created_at: timestamp }),
-      ),
+      metrics_by_type: mapOf(Type.Object({ count: Type.Integer(), last_created_at: timestamp })),
     }),
   },
   { title: 'UsageReport' },

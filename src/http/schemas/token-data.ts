@@ -1,7 +1,7 @@
 /** The data of each type of token, as the description shows it. `values/token-types.ts` is what checks it. */
 import Type, { type TSchema } from 'typebox';
 import type { TokenTypeName } from '../../values/token-types.ts';
-import { anyJson } from './shared.ts';
+import { anyJson, nullable } from './shared.ts';
 
 const cardNumber = {
   pattern: '^[0-9]{13,19}$',
@@ -15,7 +15,7 @@ const routingNumber = {
   pattern: '^[0-9]{9}$',
   description: 'An ABA routing number: nine digits that pass its check.',
 };
-const nineDigits = '^[0-9-]{9,20}$';
+const nineDigits = { pattern: '^(?:-*[0-9]){9}-*$', maxLength: 20 };
 
 const example = {
   number: '4242424242424242',
@@ -24,13 +24,21 @@ const example = {
   cvc: '123',
 };
 
+/** A number, also as text. */
+const number = (range: { readonly minimum: number; readonly maximum: number }, pattern: string) =>
+  Type.Optional(
+    Type.Union([Type.Integer(range), Type.String({ pattern }), Type.Null()], {
+      description: `A number from ${range.minimum} to ${range.maximum}, also as text.`,
+    }),
+  );
+
 const card = (title: string, description: string) =>
   Type.Object(
     {
       number: Type.String(cardNumber),
-      expiration_month: Type.Optional(Type.Integer({ minimum: 1, maximum: 12 })),
-      expiration_year: Type.Optional(Type.Integer({ minimum: 2000, maximum: 2099 })),
-      cvc: Type.Optional(
+      expiration_month: number({ minimum: 1, maximum: 12 }, '^(?:0{0,3}[1-9]|0{0,2}1[0-2])$'),
+      expiration_year: number({ minimum: 2000, maximum: 2099 }, '^20[0-9]{2}$'),
+      cvc: nullable(
         Type.String({
           pattern: '^[0-9]{3,4}$',
           description: 'Deleted after the quota `cvc_retention`, one hour by default.',
@@ -63,12 +71,12 @@ export const tokenData: Readonly<Record<TokenTypeName, TSchema>> = {
   us_bank_account_number: Type.String({ ...accountNumber, examples: ['00001'] }),
   us_bank_routing_number: Type.String({ ...routingNumber, examples: ['021000021'] }),
   social_security_number: Type.String({
-    pattern: nineDigits,
+    ...nineDigits,
     description: 'Nine digits, with or without hyphens.',
     examples: ['078-05-1120'],
   }),
   employer_id_number: Type.String({
-    pattern: nineDigits,
+    ...nineDigits,
     description: 'Nine digits, with or without hyphens.',
     examples: ['12-3456789'],
   }),

@@ -1,7 +1,7 @@
 /** Shapes of the lines that bulk creation and export are made of. */
 import Type from 'typebox';
 import { metadataPatterns } from './metadata-query.ts';
-import { strict, text } from './shared.ts';
+import { mapOf, strict, text } from './shared.ts';
 import { token } from './token.ts';
 import { tokensCursorQuery } from './token-list.ts';
 
@@ -11,7 +11,7 @@ export const problem = Type.Object(
     title: text,
     status: Type.Integer(),
     detail: text,
-    errors: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
+    errors: Type.Optional(mapOf(Type.Array(Type.String()))),
   },
   { title: 'Problem', description: 'Why a request was refused, or failed (RFC 9457).' },
 );

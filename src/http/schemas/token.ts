@@ -1,6 +1,15 @@
 /** Shapes of tokens. */
 import Type from 'typebox';
-import { anyJson, nullable, strict, text, textMap, timestamp, uuid } from './shared.ts';
+import {
+  anyJson,
+  nullable,
+  strict,
+  text,
+  textMap,
+  textOrNullMap,
+  timestamp,
+  uuid,
+} from './shared.ts';
 
 const cardDetails = Type.Object(
   {
@@ -85,7 +94,7 @@ export const tokenPatch = Type.Object(
     data: Type.Optional(anyJson),
     mask: Type.Optional(anyJson),
     containers: nullable(Type.Array(text)),
-    metadata: nullable(Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()]))),
+    metadata: nullable(textOrNullMap),
     search_indexes: nullable(Type.Array(text)),
     fingerprint_expression: nullable(text),
     deduplicate_token: nullable(Type.Boolean()),

@@ -16,8 +16,8 @@ import { createSnapshots } from './snapshots.ts';
 import { startWriter, type Writer } from './thread.ts';
 import { type WireOutcome, type WriterLine, writerLine } from './wire.ts';
 
-/** One group is being written while the next crosses to the thread. */
-const groupsInFlight = 2;
+/** The thread writes one group at a time: what comes meanwhile is one group more, and not two half as large. */
+const groupsInFlight = 1;
 
 /** Prepared statements kept for queries; the set of query shapes is small and fixed. */
 const statementsMax = 256;

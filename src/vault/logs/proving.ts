@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Prover } from '../../lib/log-chain/proof.ts';
-import type { Tenants } from '../../rules/tenant.ts';
+import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
 import { changesExplainedRows } from '../../store/row-states.ts';
 import type { Store } from '../../store/store.ts';
@@ -12,7 +12,7 @@ import { createGrowth, type GrowthTools } from './growth.ts';
 
 export interface ProvingTools extends Pick<GrowthTools, 'onNoted'> {
   readonly store: Store;
-  readonly tenants: Pick<Tenants, 'find' | 'keyringOf'>;
+  readonly tenants: Pick<Tenants, 'find' | 'known' | 'keyringOf'>;
   readonly clock: Clock;
 }
 
@@ -28,26 +28,49 @@ export function proving({ store, tenants, clock, onNoted }: ProvingTools): Store
     const made = change.insert?.tenants?.find(({ tenant_id }) => tenant_id === tenant);
     if (made) return proverIn(tenant, tenants.keyringOf(made));
     const found = await tenants.find(tenant);
-    if (found === undefined) return undefined;
-    const prover = provers.get(found.keyring) ?? proverIn(tenant, found.keyring);
-    provers.set(found.keyring, prover);
+    return found && proverWith(found);
+  }
+
+  function proverWith({ id, keyring }: Tenant): Prover {
+    const prover = provers.get(keyring) ?? proverIn(id, keyring);
+    provers.set(keyring, prover);
     return prover;
+  }
+
+  /** `undefined` where something has to be read or noted first. */
+  function knownProvers(change: Change): readonly Prover[] | undefined {
+    if (change.insert?.tenants) return undefined;
+    const known: Prover[] = [];
+    for (const id of tenantsOf(change)) {
+      const tenant = tenants.known(id);
+      if (tenant === undefined || !growth.isNoted(id)) return undefined;
+      known.push(proverWith(tenant));
+    }
+    return known;
+  }
+
+  async function proversOf(change: Change): Promise<readonly Prover[]> {
+    const found: Prover[] = [];
+    for (const tenant of tenantsOf(change)) {
+      const prover = await proverOf(tenant, change);
+      if (prover) {
+        found.push(prover);
+        if (!growth.isNoted(tenant)) await growth.note(tenant);
+      } else if (changesExplainedRows(change)) {
+        throw tenantGone();
+      }
+    }
+    return found;
   }
 
   return {
     ...store,
-    commit: async (change) => {
-      const provers: Prover[] = [];
-      for (const tenant of tenantsOf(change)) {
-        const prover = await proverOf(tenant, change);
-        if (prover) {
-          provers.push(prover);
-          if (!growth.isNoted(tenant)) await growth.note(tenant);
-        } else if (changesExplainedRows(change)) {
-          throw tenantGone();
-        }
-      }
-      return store.commit({ ...change, provers });
+    // Nearly every commit passes here, also that of a read: what is known is not waited for.
+    commit: (change) => {
+      const provers = knownProvers(change);
+      return provers
+        ? store.commit({ ...change, provers })
+        : proversOf(change).then((read) => store.commit({ ...change, provers: read }));
     },
   };
 }

@@ -176,11 +176,10 @@ export function countingRefusals(
 ): Store {
   return {
     ...store,
-    commit: async (change) => {
-      if (!isRefusal(change)) return store.commit(withoutRepeats(change));
-      await count(change.entries);
-      return {};
-    },
+    commit: (change) =>
+      isRefusal(change)
+        ? count(change.entries).then(() => ({}))
+        : store.commit(withoutRepeats(change)),
   };
 }
 

@@ -1,13 +1,13 @@
 /** Creating a proxy, with the key by which it is called. */
 import { hashProxyKey, newProxyKey } from '../../crypto/proxy-key.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
 import { newUuid, type ProxyId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
+import { requireRoom } from '../../rules/settings.ts';
 import { proxyCount } from '../../store/queries/proxies.ts';
 import type { Store } from '../../store/store.ts';
 import type { CodeTools } from '../code/check.ts';
@@ -43,7 +43,11 @@ export function createProxy(tools: ProxyWriting, caller: Caller, request: ProxyR
     if (refused) return refused;
     const now = clock.now();
     await requireLinkedApplication(store, tenant, definition.application_id);
-    await requireRoom(store, caller);
+    requireRoom(
+      tenant.quotas,
+      'proxy_limit',
+      await store.select(proxyCount({ tenant: tenant.id })),
+    );
     const [key, id] = [newProxyKey(random), newUuid<ProxyId>(random)];
     const row = proxyRow(
       { tenant, body: { key, definition }, random },
@@ -75,14 +79,4 @@ export function createProxy(tools: ProxyWriting, caller: Caller, request: ProxyR
       },
     };
   };
-}
-
-/** Requests of one tenant that arrive on several threads at once may exceed the limit by their number. */
-async function requireRoom(store: Store, { tenant }: Caller): Promise<void> {
-  const limit = tenant.quotas.proxy_limit;
-  const [counted] = await store.select(proxyCount({ tenant: tenant.id }));
-  if ((counted?.count ?? 0) < limit) return;
-  throw new VaultError('unprocessable', {
-    public: `A tenant has at most ${limit} proxies (quota proxy_limit); delete one first.`,
-  });
 }

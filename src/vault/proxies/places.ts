@@ -4,8 +4,8 @@ import type { Findings } from '../../lib/findings.ts';
 
 const destinationLengthMax = 400;
 const hostLengthMax = 253;
-const pathsMax = 100;
-const pathLengthMax = 400;
+export const pathsMax = 100;
+export const pathLengthMax = 400;
 
 /** Names that resolve to an address without any DNS, and hosts that only mean something on one machine. */
 const hostForm = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;

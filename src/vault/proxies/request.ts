@@ -9,8 +9,8 @@ import { readDestination, readHost, readPaths } from './places.ts';
 import { checkTransforms } from './transforms.ts';
 
 const timeoutSecondsDefault = 25;
-const timeoutSecondsMin = 1;
-const timeoutSecondsMax = 60;
+export const timeoutSecondsMin = 1;
+export const timeoutSecondsMax = 60;
 
 const certificateLengthMax = 32_768;
 const privateKeyLengthMax = 16_384;

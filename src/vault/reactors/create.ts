@@ -1,11 +1,11 @@
 /** Creating a reactor. */
-import { VaultError } from '../../lib/errors.ts';
 import { newUuid, type ReactorId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
+import { requireRoom } from '../../rules/settings.ts';
 import { reactorCount } from '../../store/queries/reactors.ts';
 import type { Store } from '../../store/store.ts';
 import {
@@ -48,7 +48,11 @@ export function createReactor(
       refusalOfRights(tools, caller, { ...attempt, ...definition });
     if (refused) return refused;
     await requireLinkedApplication(store, tenant, definition.application_id);
-    await requireRoom(store, caller);
+    requireRoom(
+      tenant.quotas,
+      'reactor_limit',
+      await store.select(reactorCount({ tenant: tenant.id })),
+    );
     await requireUsable(tools, caller, definition);
     const now = clock.now();
     const id = newUuid<ReactorId>(random);
@@ -88,14 +92,4 @@ export function requireUsable(
 ): Promise<void> {
   const paths = { path: 'code', runtimePath: 'runtime' };
   return requireRunnable(engine, tenant, { code, runtime, ...paths });
-}
-
-/** Requests of one tenant that arrive on several threads at once may exceed the limit by their number. */
-async function requireRoom(store: Store, { tenant }: Caller): Promise<void> {
-  const limit = tenant.quotas.reactor_limit;
-  const [counted] = await store.select(reactorCount({ tenant: tenant.id }));
-  if ((counted?.count ?? 0) < limit) return;
-  throw new VaultError('unprocessable', {
-    public: `A tenant has at most ${limit} reactors (quota reactor_limit); delete one first.`,
-  });
 }

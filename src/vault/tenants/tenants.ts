@@ -94,6 +94,7 @@ export function createTenants({
   }
 
   return {
+    known: (id) => recent.get(id),
     find: async (id) => {
       const known = recent.get(id);
       if (known) return known;

@@ -26,13 +26,16 @@ export interface TokenIntentWriting extends TokenIntentReading {
   readonly random: Random;
 }
 
+/** Network tokens come from networks, not from the people whose data token intents hold. */
+export const typeWithoutIntents = 'network_token';
+
 /** @throws VaultError `validation_failed` naming every attribute that is wrong. */
 export function createTokenIntent(
   { clock, random }: TokenIntentWriting,
   caller: Caller,
   { type, data }: TokenIntentRequest,
 ): Decide {
-  if (type === 'network_token') throw invalid('type', 'must not be network_token');
+  if (type === typeWithoutIntents) throw invalid('type', `must not be ${typeWithoutIntents}`);
   const contents = contentsOfRequest(
     { type: type ?? null, ...(data !== undefined && { data }) },
     clock,

@@ -98,9 +98,7 @@ export function createTokens(
     const { evaluation: prepared } = preparation;
     const evaluation = { ...prepared, budget: prepared.budget.copy() };
     const converting = { ...tools, evaluation };
-    const intents = await Promise.all(
-      requests.map((one) => (isConversion(one) ? intentOf(tools, caller, one) : undefined)),
-    );
+    const intents = requests.some(isConversion) ? await intentsOf(tools, caller, requests) : [];
     const all: PreparedToken[] = [];
     for (const [index, one] of requests.entries()) {
       await pause();
@@ -161,6 +159,17 @@ async function prepareFromData(
 
 export function isConversion({ request }: RequestedToken): boolean {
   return (request.token_intent_id ?? undefined) !== undefined;
+}
+
+/** By the place of the request that converts it. */
+function intentsOf(
+  tools: TokenWriting,
+  caller: Caller,
+  requests: readonly RequestedToken[],
+): Promise<readonly (Row<'token_intents'> | undefined)[]> {
+  return Promise.all(
+    requests.map((one) => (isConversion(one) ? intentOf(tools, caller, one) : undefined)),
+  );
 }
 
 /** The intent that a request converts, if there is one. */

@@ -55,7 +55,18 @@ const noEquals: Omit<StoredEquals, 'pending'> = {
 };
 
 /** Of very many equal tokens some are looked at, and of those only the ones that are taken are read. */
-export async function storedEquals(
+export function storedEquals(
+  store: Store,
+  caller: Caller,
+  all: readonly PreparedToken[],
+  now: Instant,
+): StoredEquals | Promise<StoredEquals> {
+  return all.some(({ deduplicates }) => deduplicates)
+    ? readEquals(store, caller, all, now)
+    : { pending: new PendingTokens(), ...noEquals };
+}
+
+async function readEquals(
   store: Store,
   { tenant, policy }: Caller,
   all: readonly PreparedToken[],

@@ -18,6 +18,8 @@ export interface PendingToken {
   readonly terms: readonly Row<'search_terms'>[] | undefined;
 }
 
+type TokensChange = Pick<Change, 'insert' | 'replace' | 'remove'>;
+
 export class PendingTokens {
   readonly #byId = new Map<TokenId, PendingToken>();
   readonly #byEquality = new Map<string, TokenId[]>();
@@ -64,15 +66,19 @@ export class PendingTokens {
     return [...this.#gone.values()];
   }
 
-  async change(store: Store): Promise<Pick<Change, 'insert' | 'replace' | 'remove'>> {
-    const pending = [...this.#byId.values()];
-    const made = pending.filter(({ stored }) => stored === undefined);
-    const replacements: readonly Pick<Change, 'insert' | 'replace' | 'remove'>[] =
-      await Promise.all(
-        pending.map(({ stored, row, terms }) =>
-          stored && terms ? replacementOf(store, { row: stored, updated: row, terms }) : {},
-        ),
-      );
+  /** At once where no stored token changes. */
+  change(store: Store): TokensChange | Promise<TokensChange> {
+    const changed = [...this.#byId.values()].flatMap(({ stored, row, terms }) =>
+      stored && terms ? [{ row: stored, updated: row, terms }] : [],
+    );
+    if (changed.length === 0) return this.#changeWith([]);
+    return Promise.all(changed.map((one) => replacementOf(store, one))).then((replacements) =>
+      this.#changeWith(replacements),
+    );
+  }
+
+  #changeWith(replacements: readonly TokensChange[]): TokensChange {
+    const made = [...this.#byId.values()].filter(({ stored }) => stored === undefined);
     return {
       remove: {
         tokens: this.removed,

@@ -24,9 +24,18 @@ export async function findLiveToken(
   store: Store,
   { tenant, id, now }: LiveTokenQuery,
 ): Promise<Row<'tokens'> | undefined> {
-  const token_id = parseTokenId(id);
-  const row = token_id && (await store.get('tokens', { tenant_id: tenant, token_id }));
+  const row = await tokenOf(store, tenant, id);
   return row && !hasExpired(row, now) ? row : undefined;
+}
+
+/** At once where the text can be no id. */
+function tokenOf(
+  store: Store,
+  tenant: TenantId,
+  id: string,
+): Promise<Row<'tokens'> | undefined> | undefined {
+  const token_id = parseTokenId(id);
+  return token_id && store.get('tokens', { tenant_id: tenant, token_id });
 }
 
 /** Ids in one query. */
@@ -61,8 +70,8 @@ export async function tokenStatesOf(
  * @throws VaultError `not_found`, alike for one that is missing, expired, or another tenant's.
  */
 export async function liveToken(store: Store, query: LiveTokenQuery): Promise<Row<'tokens'>> {
-  const row = await findLiveToken(store, query);
-  if (row) return row;
+  const row = await tokenOf(store, query.tenant, query.id);
+  if (row && !hasExpired(row, query.now)) return row;
   throw new VaultError('not_found', { public: 'There is no token with this id.' });
 }
 

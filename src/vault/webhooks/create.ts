@@ -1,13 +1,13 @@
 /** Creating a webhook, with the secret that signs what is sent to it. */
 import { newWebhookSecret } from '../../crypto/webhook-signatures.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
 import { newUuid, type WebhookId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import type { AllowList } from '../../outbound/allow-list.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
+import { requireRoom } from '../../rules/settings.ts';
 import { webhookCount } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
 import { parseWebhook, type WebhookRequest } from './request.ts';
@@ -38,7 +38,7 @@ export function createWebhook(
   const { tenant, application } = caller;
   return async () => {
     const now = clock.now();
-    await requireRoom(store, caller);
+    requireRoom(tenant.quotas, 'webhook_limit', await store.select(webhookCount(tenant.id)));
     const id = newUuid<WebhookId>(random);
     const secrets = [{ text: newWebhookSecret(random), ends_at: null }];
     const row = webhookRow(
@@ -64,14 +64,4 @@ export function createWebhook(
       reply: { status: 201, location: `/webhooks/${id}`, body: viewWithSecret(tenant, row) },
     };
   };
-}
-
-/** Requests of one tenant that arrive on several threads at once may exceed the limit by their number. */
-async function requireRoom(store: Store, { tenant }: Caller): Promise<void> {
-  const limit = tenant.quotas.webhook_limit;
-  const [counted] = await store.select(webhookCount(tenant.id));
-  if ((counted?.count ?? 0) < limit) return;
-  throw new VaultError('unprocessable', {
-    public: `A tenant has at most ${limit} webhooks (quota webhook_limit); delete one first.`,
-  });
 }

@@ -23,6 +23,7 @@ export function typeOf(schema: Schema): Html {
     return html`object of ${typeOf(additionalProperties as Schema)}`;
   }
   if (type === undefined) return html`any JSON`;
+  if (Array.isArray(type)) return html`${type.join(' or ')}`;
   return format === undefined ? html`${String(type)}` : html`${String(type)} (${String(format)})`;
 }
 
