@@ -9,7 +9,16 @@ import type { Limit, Limiter } from './limiter.ts';
 import type { Key, Row, Schema, Table } from './tables.ts';
 
 /** Builds a query without running it; the store compiles it for its engine. */
-export type Query<R> = (db: Kysely<Schema>) => { compile(): CompiledQuery<R> };
+export interface Query<R> {
+  (db: Kysely<Schema>): { compile(): CompiledQuery<R> };
+  /** Under which PostgreSQL keeps the plan: of a query with one text, which is asked again and again. */
+  readonly statement?: string;
+}
+
+/** The query with that name. */
+export function prepared<R>(statement: string, build: Query<R>): Query<R> {
+  return Object.assign((db: Kysely<Schema>) => build(db), { statement });
+}
 
 export type CommitListener = (change: Change) => void;
 

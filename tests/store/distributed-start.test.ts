@@ -47,6 +47,9 @@ test('a PostgreSQL without Citus is refused by name, before anything is created 
   assert.equal(code, 1);
   assert.match(stderr, /STRONGROOM_DATABASE_DISTRIBUTE=citus: .*create extension citus/);
   assert.equal(await tablesIn(place), 0);
+  const doctor = await runCommand(['doctor'], environmentOf(place, asked));
+  assert.equal(doctor.code, 1);
+  assert.match(doctor.stdout, /does not have the extension citus/);
 });
 
 test('the first start distributes every table, and a later one finds nothing to do', async (t) => {

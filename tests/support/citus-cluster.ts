@@ -1,4 +1,5 @@
 /** What makes PostgreSQL servers a Citus cluster: a coordinator, two workers, and databases that all three have. */
+import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import pg from 'pg';
 import { openStore } from '../../src/store/open/open.ts';
@@ -32,9 +33,7 @@ export async function joinDatabases(
     databaseUrl: coordinator,
     isDistributed: true,
     dataDir: tmpdir(),
-    newStreamId: () => {
-      throw new Error('nothing is committed');
-    },
+    newStreamId: randomUUID,
   });
   await store.close();
 }

@@ -53,7 +53,7 @@ export async function checkDatabase(config: Config): Promise<readonly Finding[]>
       warning(`${name} cannot be reached`, 'No failover to it is possible. Repair the standby.'),
     ),
     ...checkDurability(facts),
-    ...checkDistribution(facts),
+    ...checkDistribution(facts, config),
     ...checkClock(facts.clockMs, config),
     ...(await checkContent(config)),
   ];
@@ -72,11 +72,19 @@ function checkDurability({ unsafe }: EngineFacts): readonly Finding[] {
   );
 }
 
-function checkDistribution({ distribution }: EngineFacts): readonly Finding[] {
+function checkDistribution(
+  { distribution }: EngineFacts,
+  { isDistributed }: Config,
+): readonly Finding[] {
   const { ok, warning, problem } = reporter('distribution');
   if (distribution === undefined) return [];
   const { version, missing, wrong } = distribution;
-  if (version === undefined) return [ok('all tables lie on one server')];
+  if (version === undefined) {
+    if (!isDistributed) return [ok('all tables lie on one server')];
+    const message =
+      'STRONGROOM_DATABASE_DISTRIBUTE=citus, and it does not have the extension citus';
+    return [problem(message, 'A start would be refused. Create it, or leave the variable out.')];
+  }
   if (wrong.length > 0) {
     const advice = 'Undo that with undistribute_table(), and run strongroom database distribute.';
     return [problem(`these tables are distributed in another way: ${wrong.join(', ')}`, advice)];

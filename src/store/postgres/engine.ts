@@ -176,7 +176,7 @@ function createEngine(
   const lane = createLane(lanes, commitGroup, { threads, onGroup: options.onGroup });
   const select = async <R>(build: Query<R>): Promise<R[]> => {
     const { sql, parameters } = build(postgresBuilder).compile();
-    return readRows(await query(sql, [...parameters]));
+    return readRows(await query(sql, [...parameters], build.statement));
   };
   return {
     engine: 'postgres',

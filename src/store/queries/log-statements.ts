@@ -1,17 +1,18 @@
 /** Queries about what proves a log: its checkpoints, and the statements of what was removed from it. */
 import type { TenantId } from '../../lib/ids.ts';
-import type { Query } from '../store.ts';
+import { prepared, type Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 import type { WalkPage } from './logs.ts';
 
 export function newestCheckpoint(tenant: TenantId): Query<Row<'checkpoints'>> {
-  return (db) =>
+  return prepared('newest checkpoint', (db) =>
     db
       .selectFrom('checkpoints')
       .selectAll()
       .where('tenant_id', '=', tenant)
       .orderBy('seq', 'desc')
-      .limit(1);
+      .limit(1),
+  );
 }
 
 export function checkpointsAfter({

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { blockMax } from '../../lib/log-chain/block.ts';
-import type { Query } from '../store.ts';
+import { prepared, type Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 import { hasExactIntegers } from './logs.ts';
 
@@ -52,7 +52,7 @@ export function logStreams({ tenant, after, streamsMax }: LogStreamPage): Query<
       (select max(first_seq) from logs l
         where l.tenant_id = ${tenant} and l.stream_id = s.stream_id and ${hasExactIntegers})
     order by s.stream_id`;
-  return (db) => ({ compile: () => query.compile(db) });
+  return prepared('log streams', (db) => ({ compile: () => query.compile(db) }));
 }
 
 export interface StreamPlace {
@@ -68,7 +68,7 @@ export function blocksBeyond({
   stream_id,
   after,
 }: StreamPlace): Query<Pick<Row<'logs'>, 'first_seq' | 'body'>> {
-  return (db) =>
+  return prepared('log blocks beyond', (db) =>
     db
       .selectFrom('logs')
       .select(['first_seq', 'body'])
@@ -78,5 +78,6 @@ export function blocksBeyond({
       // The key knows beginnings, and a block that ends later begins no earlier than this.
       .where('first_seq', '>', after - blockMax.entries)
       .where('last_seq', '>', after)
-      .orderBy('first_seq');
+      .orderBy('first_seq'),
+  );
 }
