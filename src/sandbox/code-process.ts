@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { type Frame, FrameError, FrameReader, frame, frameKinds } from './frames.ts';
 import type { Isolation } from './isolation.ts';
 import * as limits from './limits.ts';
-import { watchProcessor } from './priority.ts';
+import { type ProcessorShare, ProcessorWatch } from './priority.ts';
 import type { EndReason } from './sandbox.ts';
 
 export interface ProcessCall {
@@ -32,8 +32,6 @@ export interface CodeProcess {
   /** Resolves when the process is no more. */
   kill(): Promise<void>;
   readonly isAlive: boolean;
-  /** It was killed because a call took too long. */
-  readonly hasOverrun: boolean;
   /** It ended by itself before it was ready: this machine does not permit such a start. A kill is no refusal. */
   readonly isRefused: boolean;
   readonly calls: number;
@@ -61,12 +59,17 @@ interface Running {
   readonly call: ProcessCall;
   readonly resolve: (end: ProcessEnd) => void;
   readonly timer: NodeJS.Timeout;
-  readonly endWatch: () => void;
   readonly onAbort: () => void;
 }
 
-/** @param onEnd is called once, when the process is no more. */
-export function startCodeProcess({ words }: Isolation, onEnd: () => void): CodeProcess {
+interface Starting {
+  /** Of the tenant. */
+  readonly share: ProcessorShare;
+  /** Called once, when the process is no more. */
+  readonly onEnd: () => void;
+}
+
+export function startCodeProcess({ words }: Isolation, starting: Starting): CodeProcess {
   const [command = '', ...args] = words;
   const child = spawn(command, args, {
     env: {},
@@ -75,11 +78,12 @@ export function startCodeProcess({ words }: Isolation, onEnd: () => void): CodeP
     // A group of its own, which can be killed as one, and which no key of a terminal interrupts.
     detached: true,
   });
-  return new StartedProcess(child, onEnd);
+  return new StartedProcess(child, starting);
 }
 
 class StartedProcess implements CodeProcess {
   readonly #child: ChildProcess;
+  readonly #watch: ProcessorWatch;
   readonly #exited = Promise.withResolvers<void>();
   readonly #reader = new FrameReader(frameBytesMax);
   #ready = Promise.withResolvers<void>();
@@ -90,12 +94,12 @@ class StartedProcess implements CodeProcess {
   isAlive = true;
   isRefused = false;
   #wasReady = false;
-  #isLow = false;
   calls = 0;
   wasHeard = false;
 
-  constructor(child: ChildProcess, onEnd: () => void) {
+  constructor(child: ChildProcess, { share, onEnd }: Starting) {
     this.#child = child;
+    this.#watch = new ProcessorWatch(child, share);
     this.#settling = this.#killAfter(limits.startMsMax);
     this.#ready.promise.catch(() => undefined);
     let isOver = false;
@@ -122,10 +126,6 @@ class StartedProcess implements CodeProcess {
     return this.#child.pid;
   }
 
-  get hasOverrun(): boolean {
-    return this.#endReason === 'timeout';
-  }
-
   ready(): Promise<void> {
     return this.#ready.promise;
   }
@@ -138,7 +138,8 @@ class StartedProcess implements CodeProcess {
     this.#ready.promise.catch(() => undefined);
     const timer = setTimeout(() => this.#fail('timeout'), call.timeoutMs);
     const onAbort = () => this.#fail('stopped');
-    this.#running = { call, resolve, timer, endWatch: this.#watch(), onAbort };
+    this.#running = { call, resolve, timer, onAbort };
+    this.#watch.begin();
     if (!this.isAlive) this.#finish({ ended: 'crashed' });
     else if (call.signal?.aborted) this.#fail('stopped');
     else {
@@ -146,14 +147,6 @@ class StartedProcess implements CodeProcess {
       this.#send(call);
     }
     return promise;
-  }
-
-  #watch(): () => void {
-    const { pid } = this.#child;
-    if (pid === undefined || this.#isLow) return () => undefined;
-    return watchProcessor(pid, () => {
-      this.#isLow = true;
-    });
   }
 
   #send({ modules, payload }: ProcessCall): void {
@@ -195,6 +188,7 @@ class StartedProcess implements CodeProcess {
     const { pid, exitCode, signalCode } = this.#child;
     // A number may belong to somebody else by now.
     if (pid === undefined || exitCode !== null || signalCode !== null) return;
+    this.#watch.look();
     try {
       process.kill(-pid, 'SIGKILL');
     } catch {
@@ -254,7 +248,7 @@ class StartedProcess implements CodeProcess {
     if (running === undefined) return;
     this.#running = undefined;
     clearTimeout(running.timer);
-    running.endWatch();
+    this.#watch.end();
     running.call.signal?.removeEventListener('abort', running.onAbort);
     running.resolve(end);
   }
@@ -263,6 +257,7 @@ class StartedProcess implements CodeProcess {
     this.isAlive = false;
     if (!this.#wasReady && this.#child.exitCode !== null) this.isRefused = true;
     clearTimeout(this.#settling);
+    this.#watch.close();
     this.#ready.reject(new Error('the process ended'));
     this.#finish({ ended: this.#endReason ?? 'crashed' });
     this.#exited.resolve();

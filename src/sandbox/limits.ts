@@ -57,8 +57,6 @@ export const restPerReading = 9;
 export const callsPerProcessMax = 1_000;
 /** A process that nobody used for so long is ended. */
 export const idleMsMax = 30_000;
-/** For so long a tenant whose call took too long has one process less: to start one costs a third of a second. */
-export const restAfterOverrunMs = 2_000;
 export const processesMax = 4;
 export const callsPerTenantMax = 2;
 export const waitingMax = 64;

@@ -2,6 +2,7 @@
 import { type CodeProcess, startCodeProcess } from './code-process.ts';
 import { type Isolation, isolations } from './isolation.ts';
 import * as limits from './limits.ts';
+import { ProcessorShare } from './priority.ts';
 import type { SandboxState } from './sandbox.ts';
 
 export interface PoolLimits {
@@ -12,7 +13,6 @@ export interface PoolLimits {
   readonly waitingPerTenantMax: number;
   readonly waitMsMax: number;
   readonly idleMsMax: number;
-  readonly restAfterOverrunMs: number;
 }
 
 export const poolLimits: PoolLimits = limits;
@@ -64,8 +64,8 @@ class StartedPool implements Pool {
   readonly #members = new Set<Member>();
   /** In the order in which they came. */
   readonly #waiting = new Set<Waiting>();
-  /** By tenant, how many of its processes rest after an overrun. */
-  readonly #resting = new Map<string, number>();
+  /** By tenant, of those that have used some of theirs. */
+  readonly #shares = new Map<string, ProcessorShare>();
   #ways: readonly Isolation[] = [];
   readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
@@ -87,7 +87,7 @@ class StartedPool implements Pool {
   #wait(tenant: string): Promise<Lease | NoLease> {
     const { promise, resolve } = Promise.withResolvers<Lease | NoLease>();
     const reason =
-      this.#taken(tenant) >= this.#bounds.callsPerTenantMax ? 'tenant busy' : 'pool full';
+      this.#running(tenant) >= this.#bounds.callsPerTenantMax ? 'tenant busy' : 'pool full';
     const timer = setTimeout(() => {
       this.#waiting.delete(waiting);
       resolve(reason);
@@ -102,14 +102,9 @@ class StartedPool implements Pool {
     return busy.filter((one) => tenant === undefined || one.tenant === tenant).length;
   }
 
-  /** Of what a tenant may run at one time. */
-  #taken(tenant: string): number {
-    return this.#running(tenant) + (this.#resting.get(tenant) ?? 0);
-  }
-
   #mayRun(tenant: string): boolean {
     const { processesMax, callsPerTenantMax } = this.#bounds;
-    return this.#running() < processesMax && this.#taken(tenant) < callsPerTenantMax;
+    return this.#running() < processesMax && this.#running(tenant) < callsPerTenantMax;
   }
 
   /** Whatever the tenant has, else a new process, for which one that is idle may have to end. */
@@ -147,7 +142,8 @@ class StartedPool implements Pool {
     if (this.#ways.length === 0) this.#ways = isolations();
     const [way, ...weaker] = this.#ways;
     if (way === undefined) throw new Error('no way to start a process');
-    const process = startCodeProcess(way, () => this.#remove(member));
+    const onEnd = () => this.#remove(member);
+    const process = startCodeProcess(way, { share: this.#shareOf(tenant), onEnd });
     if (!this.#hasStarted) {
       process.ready().then(
         () => this.#settleOn(way),
@@ -182,7 +178,6 @@ class StartedPool implements Pool {
 
   #release(member: Member): void {
     member.isBusy = false;
-    if (member.process.hasOverrun) this.#rest(member.tenant);
     if (!member.process.isAlive || member.process.calls >= limits.callsPerProcessMax) {
       this.#remove(member);
     } else if (this.#members.delete(member)) {
@@ -192,15 +187,15 @@ class StartedPool implements Pool {
     this.#serveWaiting();
   }
 
-  /** A new process costs so much that code which always overruns would get more by ending than by running. */
-  #rest(tenant: string): void {
-    this.#resting.set(tenant, (this.#resting.get(tenant) ?? 0) + 1);
-    setTimeout(() => {
-      const others = (this.#resting.get(tenant) ?? 1) - 1;
-      if (others > 0) this.#resting.set(tenant, others);
-      else this.#resting.delete(tenant);
-      this.#serveWaiting();
-    }, this.#bounds.restAfterOverrunMs).unref();
+  /** It outlives the processes, so that ending them gives nothing back. */
+  #shareOf(tenant: string): ProcessorShare {
+    const held = new Set([...this.#members].map((member) => member.tenant));
+    for (const [one, { isUnused }] of this.#shares) {
+      if (isUnused && !held.has(one)) this.#shares.delete(one);
+    }
+    const share = this.#shares.get(tenant) ?? new ProcessorShare();
+    this.#shares.set(tenant, share);
+    return share;
   }
 
   #watchIdle(member: Member): void {

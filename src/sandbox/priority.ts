@@ -1,44 +1,116 @@
-/** Code that computes for long goes on behind the vault: at a lower priority, by thread and by session. */
+/** What a tenant's code computes beyond its share, it computes behind the vault: at a lower priority. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 
-/** Processor time that a call may use before. */
-const promptMsMax = 100;
+/** A nice value: a tenth of a processor of which the vault wants all. */
+export const lowPriority = 10;
 
-/** A nice value: a fifteenth of the processor where the vault wants all of it. */
-export const lowPriority = 12;
+/** How much of a core a tenant may use at the priority of the vault, in the long run and at once. */
+const shareOfCore = 0.1;
+const shareMsMax = 3_000;
 
-const checkMs = 100;
+/** Between two looks at a process. */
+const lookMs = 100;
+/** What a process counts for that ended before anybody looked: about what it takes to start one. */
+const unseenMs = 200;
 /** Of what `/proc` counts processor time in, the same on every machine. */
 const msPerTick = 10;
 
-/**
- * Watches a process and those below it from now on. Elsewhere than on Linux it does nothing.
- * @param onLow is called once they have the lower priority, which they keep.
- * @returns what ends it.
- */
-export function watchProcessor(pid: number, onLow: () => void): () => void {
-  if (process.platform !== 'linux') return () => undefined;
-  let usedBefore: number | undefined;
-  const check = () => {
-    const pids = processesFrom(pid);
-    const used = pids.reduce((sum, one) => sum + processorMsOf(one), 0);
-    usedBefore ??= used;
-    if (used - usedBefore < promptMsMax) timer = setTimeout(check, checkMs).unref();
-    else {
-      for (const one of pids) lower(one);
-      onLow();
-    }
-  };
-  let timer = setTimeout(check, checkMs).unref();
-  return () => clearTimeout(timer);
+/** The processor time of a tenant's processes, of which a part is forgiven as time passes. */
+export class ProcessorShare {
+  #usedMs = 0;
+  #at = performance.now();
+
+  use(ms: number): void {
+    const now = performance.now();
+    this.#usedMs = Math.max(0, this.#usedMs - (now - this.#at) * shareOfCore) + ms;
+    this.#at = now;
+  }
+
+  get isSpent(): boolean {
+    this.use(0);
+    return this.#usedMs > shareMsMax;
+  }
+
+  get isUnused(): boolean {
+    this.use(0);
+    return this.#usedMs === 0;
+  }
 }
 
-/** A process that is no more by now needs no priority. */
-function lower(pid: number): void {
-  attempt(() => setPriority(pid, lowPriority));
-  // Where sessions share the processor, the priority of a thread counts only within its own.
-  attempt(() => writeFileSync(`/proc/${pid}/autogroup`, String(lowPriority)));
+/** A child as the watch sees it; its number may belong to somebody else once it has ended. */
+interface WatchedChild {
+  readonly pid?: number | undefined;
+  readonly exitCode: number | null;
+  readonly signalCode: string | null;
+}
+
+/** Charges what a process and those below it use to their tenant. Elsewhere than on Linux it does nothing. */
+export class ProcessorWatch {
+  readonly #child: WatchedChild;
+  readonly #share: ProcessorShare;
+  #chargedMs = 0;
+  #lookedAt = 0;
+  #isLow = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Where the share is spent already the process starts at the lower priority. */
+  constructor(child: WatchedChild, share: ProcessorShare) {
+    this.#child = child;
+    this.#share = share;
+    this.#lowerWhereSpent();
+  }
+
+  /** For as long as a call runs. */
+  begin(): void {
+    this.#timer = setInterval(() => this.look(), lookMs).unref();
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+    if (performance.now() - this.#lookedAt >= lookMs) this.look();
+  }
+
+  /** Before the process is killed as well: nobody can look afterwards. */
+  look(): void {
+    const pids = this.#pids();
+    if (pids.length === 0) return;
+    this.#lookedAt = performance.now();
+    const used = pids.reduce((sum, pid) => sum + processorMsOf(pid), 0);
+    this.#share.use(Math.max(0, used - this.#chargedMs));
+    this.#chargedMs = Math.max(used, this.#chargedMs);
+    this.#lowerWhereSpent();
+  }
+
+  /** The process has ended, by whatever. */
+  close(): void {
+    clearInterval(this.#timer);
+    if (process.platform === 'linux' && this.#lookedAt === 0) this.#share.use(unseenMs);
+  }
+
+  #lowerWhereSpent(): void {
+    if (this.#isLow || !this.#share.isSpent) return;
+    const pids = this.#pids();
+    // All are of one session, which is refused where another was changed just now.
+    this.#isLow = pids.length > 0 && isSessionLowered(pids[0] ?? 0);
+    for (const pid of pids) attempt(() => setPriority(pid, lowPriority));
+  }
+
+  #pids(): readonly number[] {
+    const { pid, exitCode, signalCode } = this.#child;
+    const isOver = pid === undefined || exitCode !== null || signalCode !== null;
+    return isOver || process.platform !== 'linux' ? [] : processesFrom(pid);
+  }
+}
+
+/** Where sessions share the processor, the priority of a thread counts only within its own. False to try again. */
+function isSessionLowered(pid: number): boolean {
+  try {
+    writeFileSync(`/proc/${pid}/autogroup`, String(lowPriority));
+    return true;
+  } catch (error) {
+    return !(error instanceof Error && 'code' in error && error.code === 'EAGAIN');
+  }
 }
 
 /** The process itself and all below it. */
@@ -47,7 +119,7 @@ function processesFrom(pid: number): readonly number[] {
   return [pid, ...(children.match(/\d+/g) ?? []).flatMap((child) => processesFrom(Number(child)))];
 }
 
-/** By all its threads. */
+/** By all its threads, so far. */
 function processorMsOf(pid: number): number {
   const line = attempt(() => readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? '';
   // The name before it may hold anything.

@@ -6,6 +6,7 @@ import { type ProcessCall, startCodeProcess } from '../../src/sandbox/code-proce
 import { frame, frameKinds } from '../../src/sandbox/frames.ts';
 import type { Isolation } from '../../src/sandbox/isolation.ts';
 import * as limits from '../../src/sandbox/limits.ts';
+import { ProcessorShare } from '../../src/sandbox/priority.ts';
 import { ProtocolError, requestsOf } from '../../src/sandbox/requests.ts';
 import { outcomeOf } from '../../src/sandbox/results.ts';
 
@@ -31,9 +32,10 @@ function hostile(script: string): Isolation {
 
 async function ended(script: string, more: Partial<ProcessCall> = {}) {
   let ends = 0;
-  const child = startCodeProcess(hostile(script), () => {
+  const onEnd = () => {
     ends += 1;
-  });
+  };
+  const child = startCodeProcess(hostile(script), { share: new ProcessorShare(), onEnd });
   const requests = requestsOf({ bt: true, serve: async () => 'served' });
   const log = new CodeLog();
   try {
@@ -125,7 +127,8 @@ test('a second result, and a request between calls, end the process', async () =
   ]) {
     const over = Promise.withResolvers<void>();
     const script = `${ready} wait(); send(kinds.result, '{"value":1}'); ${second}; ${thenStay}`;
-    const child = startCodeProcess(hostile(script), over.resolve);
+    const starting = { share: new ProcessorShare(), onEnd: over.resolve };
+    const child = startCodeProcess(hostile(script), starting);
     await child.ready();
     const call = { modules: new Map(), timeoutMs: 20_000, signal: undefined };
     const serving = { onRequest: async () => '', onLog: () => true };
