@@ -106,6 +106,15 @@ onBothEngines('HTTP', (engine) => {
     }
   });
 
+  test('what comes behind a request that was read is not taken for its method', async () => {
+    const { url } = (await tenants()).vault;
+    for (const behind of ['junk', 'FOO / HTTP/1.1\r\nhost: x\r\n\r\n']) {
+      const { socket, answer } = await connectTo(url);
+      socket.write(`GET /nowhere HTTP/1.1\r\nhost: x\r\n\r\n${behind}`);
+      assert.doesNotMatch(await answer, /^HTTP\/1\.1 405 /m, behind);
+    }
+  });
+
   test('a POST without a body works whatever media type it names', async () => {
     const tenant = await tenants();
     const publicKey = await tenant.application({ type: 'public', permissions: ['token:create'] });

@@ -68,12 +68,14 @@ export function createRefuseConnection(
   };
 }
 
-const requestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100} (\/[!-~]*) HTTP\/1\.[01]\r\n/;
+const requestLine = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}) (\/[!-~]*) HTTP\/1\.[01]\r\n/;
 
 /** The parser knows a list of methods, and takes a request with another one for something else than HTTP. */
 function urlOfUnknownMethod({ code, rawPacket }: ParserError): string | undefined {
   if (code !== 'HPE_INVALID_METHOD') return undefined;
-  return requestLine.exec(rawPacket?.toString('latin1') ?? '')?.[1];
+  const [, method = '', url] = requestLine.exec(rawPacket?.toString('latin1') ?? '') ?? [];
+  // Else it is a request that was read, and what is wrong comes behind it in the same packet.
+  return nodeHttp.METHODS.includes(method) ? undefined : url;
 }
 
 /**
