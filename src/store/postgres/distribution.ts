@@ -113,12 +113,23 @@ export async function distribute(url: string): Promise<readonly TableDistributio
 /** Any number that nothing else on the same database is likely to lock. */
 const distributionLock = 7_476_200_119;
 
-/** The same over servers that are known. Of several processes that start at once, one distributes. */
-export async function distributeTables(servers: Servers): Promise<readonly TableDistribution[]> {
+/**
+ * The same over servers that are known. Of several processes that start at once, one distributes.
+ * @throws DistributionError with `emptyOnly` also where a vault has rows on one server by now.
+ */
+export async function distributeTables(
+  servers: Servers,
+  { emptyOnly = false } = {},
+): Promise<readonly TableDistribution[]> {
   return withSession(servers, async (ask) => {
     await ask('begin');
     await ask(`select pg_advisory_xact_lock(${distributionLock})`);
     const { missing } = await usableFacts(ask);
+    if (emptyOnly && missing.some(({ table }) => table === 'tokens')) {
+      // Another server may have begun since the check before the migration, and makes a tenant.
+      await ask('lock table tenants in share row exclusive mode');
+      await requireNoTenants(ask);
+    }
     for (const { statement } of missing) await ask(statement);
     await ask('commit');
     return missing;
@@ -136,13 +147,17 @@ export async function checkDistributable(servers: Servers): Promise<void> {
       if (missing.every(({ table }) => table !== 'tokens')) return;
       const { rows } = await ask(`select to_regclass('tenants') is not null as has`);
       if (rows[0]?.['has'] !== true) return;
-      const tenants = await ask('select 1 from tenants limit 1');
-      if (tenants.rows.length > 0) throw new DistributionError(onOneServer);
+      await requireNoTenants(ask);
     });
   } catch (error) {
     if (!(error instanceof DistributionError)) throw error;
     throw new DistributionError(`STRONGROOM_DATABASE_DISTRIBUTE=citus: ${error.message}`);
   }
+}
+
+async function requireNoTenants(ask: Ask): Promise<void> {
+  const { rows } = await ask('select 1 from tenants limit 1');
+  if (rows.length > 0) throw new DistributionError(onOneServer);
 }
 
 /** Closing the session rolls back what was not committed. */

@@ -107,7 +107,7 @@ export async function openPostgres(
     await checkServers(servers);
     if (options.isDistributed) await checkDistributable(servers);
     await migrate(servers, migrations);
-    if (options.isDistributed) await distributeTables(servers);
+    if (options.isDistributed) await distributeTables(servers, { emptyOnly: true });
   } catch (error) {
     await servers.close();
     throw error;
