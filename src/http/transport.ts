@@ -25,7 +25,7 @@ const headerBytesMax = 16_384;
 /** How long a client may take to send a request. */
 export const requestTimeoutMs = 30 * second;
 /** How long requests may go on while the server stops: Docker kills after 10 s, Kubernetes after 30 s. */
-export const finishMsMax = 4 * second;
+export const finishMsMax = 3 * second;
 /** How often Node looks for requests past that; its own default would double the time. */
 const timeoutCheckMs = second;
 const keepAliveMs = 72 * second;

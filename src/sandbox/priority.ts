@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 
-/** A nice value: a tenth of a processor of which the vault wants all. */
-export const lowPriority = 10;
+/** A nice value: a thirtieth of a processor of which the vault wants all. */
+export const lowPriority = 15;
 
 /** How much of a core a tenant may use at the priority of the vault, in the long run and at once. */
 const shareOfCore = 0.1;
