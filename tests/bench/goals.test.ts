@@ -45,6 +45,6 @@ test('a negative price is not measurable, and neither meets nor misses its goal'
 
 test('a price from 0 on is judged', () => {
   assert.equal(verdictOn(measured(100, 100)), 'yes');
-  assert.equal(verdictOn(measured(75, 100)), 'yes');
-  assert.equal(verdictOn(measured(50, 100)), 'no, 100 % over');
+  assert.equal(verdictOn(measured(90, 100)), 'yes');
+  assert.equal(verdictOn(measured(70, 100)), 'no, 100 % over');
 });
