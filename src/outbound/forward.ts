@@ -103,7 +103,8 @@ export function createForward(
   async function send(passage: Passage): Promise<ForwardAnswer> {
     const { request, options, signal } = passage;
     const { place } = options;
-    const release = await slots.take({ place, partition: request.partition, signal });
+    const taken = slots.take({ place, partition: request.partition, signal });
+    const release = taken instanceof Promise ? await taken : taken;
     const client = open(options, signal, release);
     const watched = watch(client);
     const { promise, resolve, reject } = Promise.withResolvers<ForwardAnswer>();

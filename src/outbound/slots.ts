@@ -38,18 +38,19 @@ export class Slots {
   }
 
   /**
-   * Gives what has to be called when the request is over, once.
+   * Gives what has to be called when the request is over, once; at once where there is room.
    *
    * @throws OutboundError `busy` when too many wait already, the reason of the signal when that is aborted.
    */
-  async take(request: SlotRequest): Promise<() => void> {
+  take(request: SlotRequest): (() => void) | Promise<() => void> {
     request.signal.throwIfAborted();
-    if (!this.#hasRoom(request)) await this.#wait(request);
-    else this.#count(request, 1);
-    return () => {
+    const free = () => {
       this.#count(request, -1);
       this.#grant();
     };
+    if (!this.#hasRoom(request)) return this.#wait(request).then(() => free);
+    this.#count(request, 1);
+    return free;
   }
 
   #wait(request: SlotRequest): Promise<void> {

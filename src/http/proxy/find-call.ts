@@ -101,7 +101,8 @@ export function createFindCall(
     if (proxy && !proxy.requireAuth) return anonymous(proxy, sought);
     const hasKey = headers.read(exchange.headers, 'api-key') !== undefined;
     if (!proxy && !hasKey) throw unknownProxy();
-    const caller = await admit(configured, sought);
+    const admitted = admit(configured, sought);
+    const caller = admitted instanceof Promise ? await admitted : admitted;
     return proxy?.tenant.id === caller.tenant.id
       ? { caller, proxy }
       : failed(caller, unknownProxy());

@@ -72,7 +72,8 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     const { method } = exchange;
     requireCallMethod(method);
     const sender = admission.senderOf(exchange);
-    await limits.get(method)?.byAddress(sender, exchange);
+    const counting = limits.get(method)?.byAddress(sender, exchange);
+    if (counting) await counting;
     const admittedAt = clock.now();
     const sought = { ...addressed, exchange };
     let parties = await findCall({ ...sought, limits: limits.get(method) });
@@ -80,7 +81,8 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     refuseIdempotencyKey(exchange, headers);
     const { path, query } = addressed;
     checkPath(path);
-    await requireAllowed(parties, { method, path });
+    const refused = refusedCall(parties, { method, path });
+    if (refused) await refused;
     const sent = headersOfCall(exchange, headers);
     const literal = parties.proxy.disableDetokenization;
     const { hold, release } = shareOf(parties.proxy.tenant.id);
@@ -99,7 +101,7 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     if (clock.now() - admittedAt >= admissionMs) {
       parties = await findCall({ ...sought, limits: undefined });
       exchange.caller = parties.caller;
-      await requireAllowed(parties, { method, path });
+      await refusedCall(parties, { method, path });
     }
     const call = { ...parties, method, path, query, ...sent, body, hold, signal: gone.signal };
     const logged = { caller: call.caller, clock, route: { ...calling, method } };
@@ -107,12 +109,13 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     passOn(exchange, answer, addressed.isOnOwnHost);
   }
 
-  async function requireAllowed(
+  /** Where it is not allowed, which is logged. */
+  function refusedCall(
     parties: CallParties,
     sent: { readonly method: string; readonly path: string },
-  ): Promise<void> {
+  ): Promise<unknown> | undefined {
     const refused = refusalOfCall({ clock }, { ...parties, ...sent });
-    if (refused) await perform(store, async () => refused);
+    return refused && perform(store, async () => refused);
   }
 
   async function byHost(host: string, exchange: Exchange): Promise<HandleCall | undefined> {

@@ -112,17 +112,20 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
     const known = recent.get(address);
     if (known === undefined) return load(address, origin);
     // Its settings and quotas may have changed, and it may be deleted.
-    const tenant = await tenants.find(known.tenant.id);
+    const { id } = known.tenant;
+    const tenant = tenants.known(id) ?? (await tenants.find(id));
     return tenant && { proxy: tenant === known.tenant ? known : { ...known, tenant } };
   }
 
   return {
-    byKey: async (key, origin) =>
-      proxyKeyPlausible(key) ? find(keyAddress(hashProxyKey(key)), origin) : undefined,
-    byHost: async (host, origin) =>
-      host.length <= hostLengthMax ? find(hostAddress(host.toLowerCase()), origin) : undefined,
+    byKey: (key, origin) =>
+      proxyKeyPlausible(key) ? find(keyAddress(hashProxyKey(key)), origin) : nobody,
+    byHost: (host, origin) =>
+      host.length <= hostLengthMax ? find(hostAddress(host.toLowerCase()), origin) : nobody,
   };
 }
+
+const nobody: Promise<undefined> = Promise.resolve(undefined);
 
 /** `undefined` when the row is not as the vault wrote it. */
 function openedProxy(tenant: Tenant, row: Row<'proxies'>): Proxy | undefined {
