@@ -22,19 +22,20 @@ export class ProcessorShare {
   #at = performance.now();
 
   use(ms: number): void {
-    const now = performance.now();
-    this.#usedMs = Math.max(0, this.#usedMs - (now - this.#at) * shareOfCore) + ms;
-    this.#at = now;
+    this.#usedMs = this.#unforgivenMs + ms;
+    this.#at = performance.now();
   }
 
   get isSpent(): boolean {
-    this.use(0);
-    return this.#usedMs > shareMsMax;
+    return this.#unforgivenMs > shareMsMax;
   }
 
   get isUnused(): boolean {
-    this.use(0);
-    return this.#usedMs === 0;
+    return this.#unforgivenMs === 0;
+  }
+
+  get #unforgivenMs(): number {
+    return Math.max(0, this.#usedMs - (performance.now() - this.#at) * shareOfCore);
   }
 }
 
