@@ -3,14 +3,14 @@
  * in a second, and memory, beside a plain Node child that evaluates the same code and keeps nobody out.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { bundle } from '../scripts/bundle.ts';
 import { descendants } from '../tests/support/code-calls.ts';
+import { pack } from '../tests/support/packed-program.ts';
 import { type Column, digits, median, table } from './markdown.ts';
 
 const { values: flags } = parseArgs({
@@ -30,21 +30,12 @@ const warmCalls = 20;
 const goals = { cpuMs: 5, rate: 150, idleMb: 80 } as const;
 
 const { openSandbox } = (await import(
-  flags.packed ? await packed() : '../src/sandbox/open.ts'
+  flags.packed
+    ? join(await pack(['sandbox/open']), 'dist/sandbox/open.js')
+    : '../src/sandbox/open.ts'
 )) as {
   openSandbox: typeof import('../src/sandbox/open.ts').openSandbox;
 };
-
-/** It lies where a package would, below which the engine is found. */
-async function packed(): Promise<string> {
-  const cache = fileURLToPath(new URL('../node_modules/.cache/', import.meta.url));
-  mkdirSync(cache, { recursive: true });
-  const directory = mkdtempSync(`${cache}bench-`);
-  process.on('exit', () => rmSync(directory, { recursive: true }));
-  await bundle(`${directory}/dist`, ['sandbox/open']);
-  copyFileSync(new URL('../package.json', import.meta.url), `${directory}/package.json`);
-  return `${directory}/dist/sandbox/open.js`;
-}
 
 const code = 'module.exports = function (req) { return { raw: req.args } }';
 const input = { args: { amount: 1, currency: 'USD' }, configuration: {} };
