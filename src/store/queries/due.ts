@@ -43,7 +43,7 @@ export function ownersDue(
       sql<DueOwner>`select owner, count(*) as found, max(due) as last from
         (select tenant_id as owner, ${due} as due from ${sql.table(table)}
           where ${due} between ${earliest} and ${until} and ${hasTenantIn(table)} ${further}
-          order by ${due}, tenant_id limit ${rowsMax}) due
+          order by ${due}, tenant_id limit ${sql.lit(rowsMax)}) due
         group by owner order by owner`.compile(db),
   });
 }
