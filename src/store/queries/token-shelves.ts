@@ -33,7 +33,9 @@ export function shelvesOf({ tenant, container, limit }: ShelvesWanted): Query<Sh
         select case when ${nextType} is null then (select container ${next}) else shelf.container end,
           coalesce(${nextType}, (select type ${next}))
         from shelf where shelf.container is not null
-      ) select container, type from shelf where container is not null limit ${sql.lit(limit)}`.compile(db),
+      ) select container, type from shelf where container is not null limit ${sql.lit(limit)}`.compile(
+        db,
+      ),
   });
 }
 
