@@ -15,11 +15,6 @@ export interface Query<R> {
   readonly statement?: string;
 }
 
-/** The query with that name. */
-export function prepared<R>(statement: string, build: Query<R>): Query<R> {
-  return Object.assign((db: Kysely<Schema>) => build(db), { statement });
-}
-
 export type CommitListener = (change: Change) => void;
 
 /**

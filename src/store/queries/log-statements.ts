@@ -1,19 +1,24 @@
 /** Queries about what proves a log: its checkpoints, and the statements of what was removed from it. */
 import type { TenantId } from '../../lib/ids.ts';
-import { prepared, type Query } from '../store.ts';
+import { prepared } from '../prepared.ts';
+import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 import type { WalkPage } from './logs.ts';
 
 export function newestCheckpoint(tenant: TenantId): Query<Row<'checkpoints'>> {
-  return prepared('newest checkpoint', (db) =>
+  return newestOf({ tenant });
+}
+
+const newestOf = prepared<{ readonly tenant: TenantId }, Row<'checkpoints'>>(
+  (placeOf) => (db) =>
     db
       .selectFrom('checkpoints')
       .selectAll()
-      .where('tenant_id', '=', tenant)
+      .where('tenant_id', '=', placeOf('tenant'))
       .orderBy('seq', 'desc')
       .limit(1),
-  );
-}
+  'newest checkpoint',
+);
 
 export function checkpointsAfter({
   tenant,

@@ -3,7 +3,8 @@ import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { blockMax } from '../../lib/log-chain/block.ts';
-import { prepared, type Query } from '../store.ts';
+import { prepared } from '../prepared.ts';
+import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 import { hasExactIntegers } from './logs.ts';
 
@@ -31,16 +32,17 @@ export interface LogStreamPage {
  * Streams in the order of their ids. Hops from one to the next through the primary key, so it costs
  * a few look-ups for each stream, however many entries there are.
  */
-export function logStreams({ tenant, after, streamsMax }: LogStreamPage): Query<LogStream> {
+export const logStreams = prepared<LogStreamPage, LogStream>((placeOf) => {
+  const tenant = placeOf('tenant');
   const query = sql<LogStream>`
     with recursive streams (stream_id, place) as (
-      select min(stream_id), 1 from logs where tenant_id = ${tenant} and stream_id > ${after}
+      select min(stream_id), 1 from logs where tenant_id = ${tenant} and stream_id > ${placeOf('after')}
       union all
       select
         (select min(l.stream_id) from logs l
           where l.tenant_id = ${tenant} and l.stream_id > streams.stream_id),
         place + 1
-      from streams where stream_id is not null and place < ${streamsMax}
+      from streams where stream_id is not null and place < ${placeOf('streamsMax')}
     )
     select s.stream_id, first.first_seq, first.last_at as first_until,
       last.last_seq, last.hash as last_hash, last.last_at
@@ -52,8 +54,8 @@ export function logStreams({ tenant, after, streamsMax }: LogStreamPage): Query<
       (select max(first_seq) from logs l
         where l.tenant_id = ${tenant} and l.stream_id = s.stream_id and ${hasExactIntegers})
     order by s.stream_id`;
-  return prepared('log streams', (db) => ({ compile: () => query.compile(db) }));
-}
+  return (db) => ({ compile: () => query.compile(db) });
+}, 'log streams');
 
 export interface StreamPlace {
   readonly tenant: TenantId;
@@ -62,22 +64,24 @@ export interface StreamPlace {
   readonly after: number;
 }
 
+type BlockBeyond = Pick<Row<'logs'>, 'first_seq' | 'body'>;
+
 /** The blocks of a stream that have entries after that place. */
-export function blocksBeyond({
-  tenant,
-  stream_id,
-  after,
-}: StreamPlace): Query<Pick<Row<'logs'>, 'first_seq' | 'body'>> {
-  return prepared('log blocks beyond', (db) =>
+export function blocksBeyond(place: StreamPlace): Query<BlockBeyond> {
+  // The key knows beginnings, and a block that ends later begins no earlier than this.
+  return blocksFrom({ ...place, begin: place.after - blockMax.entries });
+}
+
+const blocksFrom = prepared<StreamPlace & { readonly begin: number }, BlockBeyond>(
+  (placeOf) => (db) =>
     db
       .selectFrom('logs')
       .select(['first_seq', 'body'])
-      .where('tenant_id', '=', tenant)
-      .where('stream_id', '=', stream_id)
+      .where('tenant_id', '=', placeOf('tenant'))
+      .where('stream_id', '=', placeOf('stream_id'))
       .where(hasExactIntegers)
-      // The key knows beginnings, and a block that ends later begins no earlier than this.
-      .where('first_seq', '>', after - blockMax.entries)
-      .where('last_seq', '>', after)
+      .where('first_seq', '>', placeOf('begin'))
+      .where('last_seq', '>', placeOf('after'))
       .orderBy('first_seq'),
-  );
-}
+  'log blocks beyond',
+);

@@ -1,10 +1,12 @@
 /** Queries about tokens by what they hold: their fingerprints, their search terms, their number. */
 import assert from 'node:assert/strict';
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type SqlBool, sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId, TokenId } from '../../lib/ids.ts';
+import { type PlaceOf, prepared } from '../prepared.ts';
 import type { Query } from '../store.ts';
-import type { Key, Row, Schema } from '../tables.ts';
+import { storedForm, tenantNumber } from '../stored-form.ts';
+import type { Key, Row, Schema, SqlValue } from '../tables.ts';
 import { storedId, storedTenant } from './stored.ts';
 import { notExpired } from './token-conditions.ts';
 
@@ -44,23 +46,41 @@ export function equalTokens(
   tenant: TenantId,
   wanted: readonly FingerprintWanted[],
 ): Query<EqualToken> {
-  return (db) => {
-    const [first, ...others] = wanted.map((one) =>
-      db.selectFrom(equalsOf(db, tenant, one).as('equal')).selectAll(),
+  const query = equalsByCount.get(wanted.length) ?? equalsOf(wanted.length);
+  equalsByCount.set(wanted.length, query);
+  const values = wanted.map(({ fingerprint, expression, ofType }, index) => ({
+    [`fingerprint${index}`]: fingerprint,
+    [`expression${index}`]: expression,
+    [`ofType${index}`]: Number(ofType),
+  }));
+  return query(Object.assign({ tenant: tenantNumber(tenant) }, ...values));
+}
+
+interface EqualsValues {
+  readonly tenant: number;
+  readonly [fingerprint: `fingerprint${number}`]: string;
+  readonly [expression: `expression${number}`]: string;
+  /** 1 where it is. */
+  readonly [ofType: `ofType${number}`]: number;
+}
+
+/** A text for each number of fingerprints. */
+const equalsByCount = new Map<number, (values: EqualsValues) => Query<EqualToken>>();
+
+function equalsOf(count: number) {
+  return prepared<EqualsValues, EqualToken>((placeOf) => (db) => {
+    const [first, ...others] = Array.from({ length: count }, (_, index) =>
+      db.selectFrom(equalsOfOne(db, placeOf, index).as('equal')).selectAll(),
     );
     assert(first !== undefined, 'there is a fingerprint to look for');
     return others
       .reduce((union, one) => union.unionAll(one), first)
       .orderBy('deduplicated', 'desc')
       .orderBy('created_at');
-  };
+  });
 }
 
-function equalsOf(
-  db: Kysely<Schema>,
-  tenant: TenantId,
-  { fingerprint, expression, ofType }: FingerprintWanted,
-) {
+function equalsOfOne(db: Kysely<Schema>, placeOf: PlaceOf<EqualsValues>, index: number) {
   return db
     .selectFrom('tokens')
     .select([
@@ -81,12 +101,17 @@ function equalsOf(
       ),
       sql<number>`octet_length(data)`.as('bytes'),
     ])
-    .where('tenant_id', '=', storedTenant(tenant))
-    .where('fingerprint', '=', fingerprint)
-    .where(({ eb, or }) => {
-      const same = eb('fingerprint_expression', '=', expression);
-      return ofType ? or([same, eb('fingerprint_expression', 'is', null)]) : same;
-    })
+    .where('tenant_id', '=', sql<TenantId>`${placeOf('tenant')}`)
+    .where('fingerprint', '=', placeOf(`fingerprint${index}`))
+    .where(({ eb, or }) =>
+      or([
+        eb('fingerprint_expression', '=', placeOf(`expression${index}`)),
+        eb.and([
+          eb('fingerprint_expression', 'is', null),
+          sql<SqlBool>`${placeOf(`ofType${index}`)} = 1`,
+        ]),
+      ]),
+    )
     .orderBy('deduplicated', 'desc')
     .orderBy('created_at')
     .limit(equalsMax);
@@ -97,13 +122,20 @@ function equalsOf(
  * holds, SQLite would go through all terms of the tenant.
  */
 export function searchTermKeys({ tenant_id, token_id }: Key<'tokens'>): Query<Key<'search_terms'>> {
-  return (db) =>
+  return termsOf({ tenant: tenantNumber(tenant_id), token: storedForm('id', token_id) });
+}
+
+const termsOf = prepared<
+  { readonly tenant: number; readonly token: SqlValue },
+  Key<'search_terms'>
+>(
+  (placeOf) => (db) =>
     db
       .selectFrom('search_terms')
       .select(['tenant_id', 'term', 'created_at', 'token_id'])
-      .where('tenant_id', '=', storedTenant(tenant_id))
-      .where('token_id', '=', storedId(token_id));
-}
+      .where('tenant_id', '=', sql<TenantId>`${placeOf('tenant')}`)
+      .where('token_id', '=', sql<TokenId>`${placeOf('token')}`),
+);
 
 export interface TypeCount {
   readonly type: string;

@@ -1,0 +1,48 @@
+/** Queries whose text is made once for each engine: only their values are new each time. */
+import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
+import type { Query } from './store.ts';
+import type { Schema } from './tables.ts';
+
+/** The places of a query's values, by name. */
+export type PlaceOf<V> = <Name extends keyof V & string>(name: Name) => RawBuilder<V[Name]>;
+
+class Place {
+  readonly name: string;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/**
+ * To build and compile a query takes several times as long as SQLite needs to run it.
+ * @param build is called once for each engine. What it does not put in a place is the same in every query.
+ * @param statement under which PostgreSQL keeps the plan.
+ */
+export function prepared<V extends object, R>(
+  build: (placeOf: PlaceOf<V>) => Query<R>,
+  statement?: string,
+): (values: V) => Query<R> {
+  const compiledFor = new WeakMap<Kysely<Schema>, CompiledQuery<R>>();
+  const placeOf: PlaceOf<V> = (name) => sql`${new Place(name)}`;
+
+  function compiled(db: Kysely<Schema>): CompiledQuery<R> {
+    const known = compiledFor.get(db);
+    if (known) return known;
+    const made = build(placeOf)(db).compile();
+    compiledFor.set(db, made);
+    return made;
+  }
+
+  return (values) => {
+    const valueAt = (parameter: unknown) =>
+      parameter instanceof Place ? values[parameter.name as keyof V] : parameter;
+    const query = (db: Kysely<Schema>) => ({
+      compile: () => {
+        const { parameters, ...rest } = compiled(db);
+        return { ...rest, parameters: parameters.map(valueAt) };
+      },
+    });
+    return statement === undefined ? query : Object.assign(query, { statement });
+  };
+}
