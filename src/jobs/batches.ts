@@ -6,7 +6,7 @@ import type { LogEntry } from '../lib/log-chain/entries.ts';
 import type { Random } from '../lib/random.ts';
 import type { Tenant, Tenants } from '../rules/tenant.ts';
 import type { Change } from '../store/change.ts';
-import { createFailures, type Failures } from '../store/per-tenant/failures.ts';
+import { createFailures, type TenantFailures } from '../store/per-tenant/failures.ts';
 import type { DueColumn } from '../store/queries/due.ts';
 import { duePages } from '../store/queries/due-tenants.ts';
 import { type DueRows, impossibleDue } from '../store/queries/tenant-rows.ts';
@@ -95,7 +95,7 @@ export async function workOff<R>(
 }
 
 interface Run {
-  readonly failures: Failures;
+  readonly failures: TenantFailures;
   /** With how many rows were passed over because they cannot be processed. */
   readonly unfinished: Map<TenantId, number>;
   count: number;

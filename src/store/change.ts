@@ -52,7 +52,7 @@ export type RemovedRow<T extends Table> = T extends VersionedTable
 /** Why a change was refused: the constraint (`tokens.key`, `tokens.fingerprint`) or `tokens.version`. */
 export type Precondition = `${Table}.${string}`;
 
-export type Outcome = { readonly conflict?: Precondition };
+export type CommitOutcome = { readonly conflict?: Precondition };
 
 /** What a statement does to one row; the engines know nothing else. */
 export interface RowOperation {
@@ -82,7 +82,9 @@ export function flattenBookkeeping(work: Bookkeeping): FlatChange {
 const actionsInOrder = ['remove', 'replace', 'amend', 'insert'] as const;
 type Action = (typeof actionsInOrder)[number];
 
-type Rows = Readonly<Record<string, readonly Readonly<Record<string, SqlValue>>[] | undefined>>;
+type ChangedRows = Readonly<
+  Record<string, readonly Readonly<Record<string, SqlValue>>[] | undefined>
+>;
 
 const tablesInOrder = Object.keys(shapes) as readonly Table[];
 
@@ -95,7 +97,7 @@ const orderOf = new Map(tablesInOrder.map((table, order) => [table, order]));
 function operationsOf(change: Partial<Record<Action, object>>): RowOperation[] {
   const operations: RowOperation[] = [];
   for (const action of actionsInOrder) {
-    const rowsByTable = change[action] as Rows | undefined;
+    const rowsByTable = change[action] as ChangedRows | undefined;
     if (!rowsByTable) continue;
     for (const table of tablesOf(rowsByTable)) {
       for (const row of rowsByTable[table] ?? []) {
@@ -109,7 +111,7 @@ function operationsOf(change: Partial<Record<Action, object>>): RowOperation[] {
 }
 
 /** Those with rows, which are few of all. */
-function tablesOf(rowsByTable: Rows): readonly Table[] {
+function tablesOf(rowsByTable: ChangedRows): readonly Table[] {
   const tables = Object.keys(rowsByTable).filter((table) => rowsByTable[table]?.length) as Table[];
   if (tables.length < 2) return tables;
   return tables.sort((one, other) => (orderOf.get(one) ?? 0) - (orderOf.get(other) ?? 0));

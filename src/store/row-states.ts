@@ -109,10 +109,10 @@ export function changesExplainedRows(change: Written): boolean {
   });
 }
 
-type WrittenRow = Omit<Mark, 'isOwn'>;
+type RowMark = Omit<Mark, 'isOwn'>;
 
-function marksOf(change: Written): WrittenRow[] {
-  const marks: WrittenRow[] = [];
+function marksOf(change: Written): RowMark[] {
+  const marks: RowMark[] = [];
   for (const [action, sign] of actions) {
     const rowsByTable = change[action];
     if (!rowsByTable) continue;
@@ -154,10 +154,7 @@ function placesIn(
   return (entity, id) => places.get(`${entity} ${id}`);
 }
 
-function formatMark(
-  { sign, table, id, version, authenticator }: WrittenRow,
-  isOwn: boolean,
-): string {
+function formatMark({ sign, table, id, version, authenticator }: RowMark, isOwn: boolean): string {
   const row = sign === '-' ? `-${version}` : `${sign}${version}.${authenticator}`;
   return isOwn ? row : `${row}@${table}:${encodeURIComponent(id)}`;
 }

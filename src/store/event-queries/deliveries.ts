@@ -22,7 +22,7 @@ export const tenantsWithEvents: Query<{ readonly owner: Owner }> = (db) =>
     .groupBy('tenant_id');
 
 /** A webhook for which something waits, and since when or until when. */
-export interface Waiting {
+export interface WaitingWebhook {
   readonly owner: Owner;
   readonly webhook_id: WebhookId;
   /** Of the delivery that is due first; null for one that nothing can be due at. */
@@ -36,9 +36,9 @@ const nextOf = (
   order by tenant_id, webhook_id, due_at limit 1)`;
 
 /** Jumps from webhook to webhook in the index, however much waits for each. */
-export const webhooksWithWaiting: Query<Waiting> = (db) => ({
+export const webhooksWithWaiting: Query<WaitingWebhook> = (db) => ({
   compile: () =>
-    sql<Waiting>`with recursive w (tenant_id, webhook_id, due_at) as (
+    sql<WaitingWebhook>`with recursive w (tenant_id, webhook_id, due_at) as (
       select * from (select tenant_id, webhook_id, due_at from deliveries where state = 'waiting'
         order by tenant_id, webhook_id, due_at limit 1) first
       union all
@@ -99,13 +99,13 @@ export function dueDeliveries({
   };
 }
 
-export interface Backlog {
+export interface EventBacklog {
   readonly waiting: number;
   readonly oldest: Instant | null;
 }
 
 /** Of all tenants, by webhook: deliveries that wait, for their first attempt or for another. */
-export const deliveriesWaiting: Query<Backlog & { readonly webhook_id: WebhookId }> = (db) =>
+export const deliveriesWaiting: Query<EventBacklog & { readonly webhook_id: WebhookId }> = (db) =>
   db
     .selectFrom('deliveries')
     .select('webhook_id')
@@ -115,7 +115,7 @@ export const deliveriesWaiting: Query<Backlog & { readonly webhook_id: WebhookId
     .groupBy(['tenant_id', 'webhook_id']);
 
 /** Events that were not dispatched. */
-export const eventsWaiting: Query<Backlog> = (db) =>
+export const eventsWaiting: Query<EventBacklog> = (db) =>
   db
     .selectFrom('events')
     .select(sql<number>`count(*)`.as('waiting'))

@@ -33,7 +33,7 @@ interface Server extends DatabaseHost {
   isPooled: boolean;
 }
 
-interface Opened {
+interface OpenedSession {
   readonly session: Session;
   readonly server: Server;
   readonly facts: Facts;
@@ -190,7 +190,7 @@ export class Servers {
     return new NoPrimaryError(`${server.name} ${why}`);
   }
 
-  async #open(server: Server, parameters: SessionParameters): Promise<Opened> {
+  async #open(server: Server, parameters: SessionParameters): Promise<OpenedSession> {
     const marker = server.isPooled ? undefined : `${performance.timeOrigin}-${++this.#opened}`;
     const connection = this.#connectionTo(server, marker, parameters);
     let facts: Facts | undefined;

@@ -10,13 +10,13 @@ import { arrayTypes } from './array-types.ts';
 type RowValues = readonly SqlValue[];
 
 /** An array of a column's values: as text, or bytes in PostgreSQL's binary form. */
-type Parameter = string | Buffer;
+type ArrayParameter = string | Buffer;
 
 export interface Statement {
   /** The server keeps the plan of a statement that has a name. */
   readonly name?: string;
   readonly text: string;
-  readonly values: readonly Parameter[];
+  readonly values: readonly ArrayParameter[];
 }
 
 /** What differs between statements: the tables they touch and the ways in which they do. */
@@ -147,7 +147,7 @@ function compare(one: RowValues, two: RowValues, places: readonly number[]): num
 }
 
 /** The column as PostgreSQL reads an array. What cannot be written so fails before anything is sent. */
-function arrayOf(rows: readonly RowValues[], column: number, kind: ColumnKind): Parameter {
+function arrayOf(rows: readonly RowValues[], column: number, kind: ColumnKind): ArrayParameter {
   const values = rows.map((row) => storedForm(kind, row[column] ?? null));
   if (arrayTypes[kind] === arrayTypes.bytes) return bytesArray(values as (Uint8Array | null)[]);
   const write = kind === 'text' ? quoted : String;

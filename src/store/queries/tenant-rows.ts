@@ -6,9 +6,9 @@ import { columnsOf } from '../change.ts';
 import { isSafeRow } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import {
+  type DatabaseSchema,
   type Key,
   type Row,
-  type Schema,
   type SqlValue,
   shapes,
   type Table,
@@ -147,7 +147,7 @@ export function impossibleDue(
       .limit(1);
 }
 
-interface Selected {
+interface DueSelection {
   readonly table: Table;
   readonly columns: readonly string[];
   readonly column: string;
@@ -155,8 +155,8 @@ interface Selected {
 }
 
 function dueOf(
-  db: Kysely<Schema>,
-  { table, columns, column, due: { tenant, until, rowsMax, skip } }: Selected,
+  db: Kysely<DatabaseSchema>,
+  { table, columns, column, due: { tenant, until, rowsMax, skip } }: DueSelection,
 ) {
   return (db as unknown as Uniform)
     .selectFrom(table)

@@ -2,7 +2,7 @@
 import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId, TokenId } from '../../lib/ids.ts';
-import type { Row, Schema } from '../tables.ts';
+import type { DatabaseSchema, Row } from '../tables.ts';
 import { storedId, storedTenant, storedTerm } from './stored.ts';
 import { matches, matchesId, type TextPattern } from './text-patterns.ts';
 
@@ -72,7 +72,7 @@ export function predicateOf(
 
 /** The conditions that need the row of a token; none for most lists. */
 export function rowPredicatesOf({ fingerprint, metadata }: TokenConditions): readonly Predicate[] {
-  const eb = expressionBuilder<Schema, 'tokens'>();
+  const eb = expressionBuilder<DatabaseSchema, 'tokens'>();
   return [
     ...(fingerprint === undefined ? [] : [eb('tokens.fingerprint', '=', fingerprint)]),
     ...metadata.map(hasPair),
@@ -94,7 +94,7 @@ function inScope({ id, container }: TokenScope, leading: Leading): Predicate {
   // A term's own index gives the order; SQLite would rather take one that begins with the id.
   const own = sql.ref(`${leading}.token_id`);
   const idColumn = leading === 'tokens' ? own : sql`coalesce(${own}, ${own})`;
-  return expressionBuilder<Schema, 'tokens'>().and([
+  return expressionBuilder<DatabaseSchema, 'tokens'>().and([
     ...(anyId ? [] : [matchesId(idColumn, id)]),
     ...(isRoot(container) ? [] : [matches(sql.ref(`${leading}.container`), container)]),
   ]);

@@ -2,7 +2,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
-import { type Row, type Schema, shapes } from '../tables.ts';
+import { type DatabaseSchema, type Row, shapes } from '../tables.ts';
 import { storedId, storedTenant } from './stored.ts';
 import type { TokenConditions } from './token-conditions.ts';
 import {
@@ -73,7 +73,7 @@ export function sizesOf(page: TokenPage): Query<SizedPlace> {
   return (db) => withRows(db, page).select(['place.at', 'place.id', rowBytes.as('bytes')]);
 }
 
-function withRows(db: Kysely<Schema>, { conditions, path, ...page }: TokenPage) {
+function withRows(db: Kysely<DatabaseSchema>, { conditions, path, ...page }: TokenPage) {
   const { after, offset = 0, limit } = page;
   const parts = sourcesOf(db, conditions, path).map((source) =>
     firstOf(source, { after, limit: offset + limit }),
@@ -103,7 +103,7 @@ export function countsOf({ conditions, path }: TokenList): Query<{ count: number
 }
 
 function countedPlaces(
-  db: Kysely<Schema>,
+  db: Kysely<DatabaseSchema>,
   conditions: TokenConditions,
   path: IndexPath,
 ): readonly Places[] {
@@ -126,7 +126,7 @@ function firstOf(
 }
 
 /** What ordered parts give together, in their common order. */
-function merged(db: Kysely<Schema>, parts: readonly Places[], tenant: TenantId): Places {
+function merged(db: Kysely<DatabaseSchema>, parts: readonly Places[], tenant: TenantId): Places {
   const [first, ...others] = parts;
   if (first === undefined) {
     return noTokens(db, tenant).select(['tokens.created_at as at', 'tokens.token_id as id']);
@@ -140,7 +140,7 @@ function merged(db: Kysely<Schema>, parts: readonly Places[], tenant: TenantId):
 }
 
 /** What there is on no shelf, whatever limit it is given later. */
-function noTokens(db: Kysely<Schema>, tenant: TenantId) {
+function noTokens(db: Kysely<DatabaseSchema>, tenant: TenantId) {
   return db
     .selectFrom('tokens')
     .where('tenant_id', '=', storedTenant(tenant))

@@ -2,7 +2,7 @@
 import { type Kysely, type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TokenId } from '../../lib/ids.ts';
-import type { Schema } from '../tables.ts';
+import type { DatabaseSchema } from '../tables.ts';
 import { storedTenant, storedTerm } from './stored.ts';
 import {
   type Leading,
@@ -32,7 +32,7 @@ export interface TermPath {
   readonly allCommon: boolean;
 }
 
-export type Places<P = TokenPosition> = SelectQueryBuilder<Schema, 'tokens', P>;
+export type Places<P = TokenPosition> = SelectQueryBuilder<DatabaseSchema, 'tokens', P>;
 
 /** Places of tokens that meet the conditions, and the table whose index gives their order. */
 export interface RowSource {
@@ -44,7 +44,7 @@ export interface RowSource {
 
 /** One source, or one for each shelf. Together they hold every token of the list once. */
 export function sourcesOf(
-  db: Kysely<Schema>,
+  db: Kysely<DatabaseSchema>,
   conditions: TokenConditions,
   path: IndexPath,
 ): readonly RowSource[] {
@@ -61,7 +61,7 @@ export function sourcesOf(
   }));
 }
 
-function byRow(db: Kysely<Schema>, conditions: TokenConditions): Places {
+function byRow(db: Kysely<DatabaseSchema>, conditions: TokenConditions): Places {
   return db
     .selectFrom('tokens')
     .select(['tokens.created_at as at', 'tokens.token_id as id'])
@@ -74,7 +74,7 @@ function byRow(db: Kysely<Schema>, conditions: TokenConditions): Places {
  * side takes a fraction of the time of looking up every place of one in the others.
  */
 export function sharedPlaces(
-  db: Kysely<Schema>,
+  db: Kysely<DatabaseSchema>,
   conditions: TokenConditions,
   term: string,
 ): Places {
@@ -97,7 +97,7 @@ export function sharedPlaces(
 }
 
 /** The rows of tokens are looked at only where something is asked that terms do not know. */
-function byTerm(db: Kysely<Schema>, conditions: TokenConditions, term: string): Places {
+function byTerm(db: Kysely<DatabaseSchema>, conditions: TokenConditions, term: string): Places {
   const places = db
     .selectFrom('search_terms as found')
     .select(['found.created_at as at', 'found.token_id as id'])

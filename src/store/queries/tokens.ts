@@ -6,7 +6,7 @@ import type { TenantId, TokenId } from '../../lib/ids.ts';
 import { type PlaceOf, prepared } from '../prepared.ts';
 import type { Query } from '../store.ts';
 import { storedForm, tenantNumber } from '../stored-form.ts';
-import type { Key, Row, Schema, SqlValue } from '../tables.ts';
+import type { DatabaseSchema, Key, Row, SqlValue } from '../tables.ts';
 import { storedId, storedTenant } from './stored.ts';
 import { notExpired } from './token-conditions.ts';
 
@@ -80,7 +80,7 @@ function equalsOf(count: number) {
   });
 }
 
-function equalsOfOne(db: Kysely<Schema>, placeOf: PlaceOf<EqualsValues>, index: number) {
+function equalsOfOne(db: Kysely<DatabaseSchema>, placeOf: PlaceOf<EqualsValues>, index: number) {
   return db
     .selectFrom('tokens')
     .select([

@@ -2,7 +2,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Epochs } from '../../lib/epochs.ts';
 import type { OnGroup } from '../../lib/telemetry/store-work.ts';
-import type { Outcome } from '../change.ts';
+import type { CommitOutcome } from '../change.ts';
 import { type CommitGroup, createLane } from '../commit/lane.ts';
 import { memoryLimiter } from '../limiter.ts';
 import { sqliteBuilder } from '../query-builder.ts';
@@ -23,7 +23,7 @@ const groupsInFlight = 1;
 const statementsMax = 256;
 
 /** What a thread commits through, and what only the process has; see {@link Writer}. */
-interface Access extends Pick<Writer, 'commit' | 'probe' | 'scrub' | 'close'> {
+interface WriterAccess extends Pick<Writer, 'commit' | 'probe' | 'scrub' | 'close'> {
   readonly dataDir: string;
   readonly epochs: Epochs;
   readonly threads: number;
@@ -79,7 +79,7 @@ function createEngine({
   limiter,
   onGroup,
   ...writer
-}: Access): StoreEngine {
+}: WriterAccess): StoreEngine {
   const reader = openReader(dataDir);
   const snapshots = createSnapshots(reader, () => epochs.now('commits'));
   const commitGroup: CommitGroup = async (changes, giveUpAt) =>
@@ -165,7 +165,7 @@ function createStatementCache(database: DatabaseSync): (sql: string) => Statemen
   };
 }
 
-function toOutcome(outcome: WireOutcome): Outcome | Error {
+function toOutcome(outcome: WireOutcome): CommitOutcome | Error {
   if (outcome.unavailable !== undefined) return unavailable(outcome.unavailable);
   if (outcome.unstorable !== undefined) return unstorable(outcome.unstorable);
   return outcome.conflict === undefined ? {} : { conflict: outcome.conflict };

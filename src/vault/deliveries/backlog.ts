@@ -2,8 +2,8 @@
 import { type Clock, type Instant, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import {
-  type Backlog,
   deliveriesWaiting,
+  type EventBacklog,
   eventsWaiting,
 } from '../../store/event-queries/deliveries.ts';
 import type { Store } from '../../store/store.ts';
@@ -72,7 +72,7 @@ export function createBacklog({
   };
 }
 
-function sumOf(parts: readonly Backlog[], now: Instant): Waiting {
+function sumOf(parts: readonly EventBacklog[], now: Instant): Waiting {
   let count = 0;
   let since: number = now;
   for (const { waiting, oldest } of parts) {
