@@ -30,13 +30,13 @@ export function newAuthority(name = `strongroom ${randomBytes(8).toString('hex')
   };
 }
 
-interface Identity {
+interface NamedKeyPair {
   readonly name: Buffer;
   readonly publicKey: KeyObject;
   readonly privateKey: KeyObject;
 }
 
-function newIdentity(name: string): Identity {
+function newIdentity(name: string): NamedKeyPair {
   const commonName = sequence(oid(0x55, 0x04, 0x03), tag(0x0c, name));
   return {
     name: sequence(tag(0x31, commonName)),
@@ -44,13 +44,13 @@ function newIdentity(name: string): Identity {
   };
 }
 
-function pkcs8({ privateKey }: Identity): string {
+function pkcs8({ privateKey }: NamedKeyPair): string {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
 interface CertificateDescription {
-  readonly subject: Identity;
-  readonly issuer: Identity;
+  readonly subject: NamedKeyPair;
+  readonly issuer: NamedKeyPair;
   readonly extensions: readonly Buffer[];
 }
 

@@ -151,7 +151,7 @@ interface TokenSeenNow {
   readonly grant: Grant;
 }
 
-interface Replayed {
+interface ReplayedToken {
   readonly caller: Caller;
   readonly now: Instant;
   readonly stored: StoredToken;
@@ -160,7 +160,12 @@ interface Replayed {
 /** What remains of a token that still exists and that the caller may still access. */
 async function targetSeenNow(
   { store }: TokenReading,
-  { caller, now, stored, states }: Replayed & { readonly states: ReadonlyMap<string, TokenState> },
+  {
+    caller,
+    now,
+    stored,
+    states,
+  }: ReplayedToken & { readonly states: ReadonlyMap<string, TokenState> },
 ): Promise<TokenSeenNow | undefined> {
   const { policy } = caller;
   const { id, permission } = stored;
@@ -185,7 +190,7 @@ async function targetSeenNow(
  */
 async function rowSeenNow(
   { store }: TokenReading,
-  { caller, now, stored, token }: Replayed & { readonly token: TokenSeenNow | undefined },
+  { caller, now, stored, token }: ReplayedToken & { readonly token: TokenSeenNow | undefined },
 ): Promise<Row<'tokens'> | undefined> {
   if (token === undefined || !('token_id' in token.row)) return undefined;
   if (token.row.created_at !== stored.created_at) return undefined;

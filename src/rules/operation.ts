@@ -128,7 +128,7 @@ async function backOff(decisions: number): Promise<void> {
   if (decisions > 0) await timeout(Math.min(2 ** decisions, backoffMsMax));
 }
 
-interface Begun<R> {
+interface BegunOperation<R> {
   readonly slot: ReplySlot<R> | undefined;
   readonly begun: Row<'replies'> | undefined;
 }
@@ -137,7 +137,7 @@ interface Begun<R> {
 async function reachOut<R>(
   store: Store,
   outreach: Outreach<R>,
-  { slot, begun }: Begun<R>,
+  { slot, begun }: BegunOperation<R>,
 ): Promise<R> {
   const decide = await outreach.reachOut();
   let conflict: Precondition | undefined;

@@ -67,7 +67,7 @@ export function cardMask(text: string, { bin, last4, mask, preserved }: Revealed
 }
 
 /** Where characters are replaced, in code units. */
-export interface Range {
+export interface MaskedRange {
   readonly from: number;
   readonly to: number;
 }
@@ -87,7 +87,7 @@ const narrow = Buffer.alloc(unitsMax);
  */
 export function replaceCharacters(
   text: string,
-  { from, to }: Range,
+  { from, to }: MaskedRange,
   replace: (character: number) => number,
 ): string {
   let replaced = text.slice(0, from);

@@ -6,15 +6,15 @@ import type { ExpressionScope } from '../evaluation/evaluation.ts';
 import type { Reference } from '../reading.ts';
 
 type Token = FilteredValueToken['initial']['postfix'][number];
-type Names = Readonly<Record<string, string>>;
+type TextsByName = Readonly<Record<string, string>>;
 
 /** What is absent is not available where the text is used: naming it is an error. */
 export interface RequestScope {
   readonly valueOf: (reference: Reference) => Json | undefined;
   /** Of the proxy: `config: NAME` and `proxy.config.NAME`. */
-  readonly config?: Names;
+  readonly config?: TextsByName;
   /** `proxy.request`: headers by their names as they were sent, and the body: as text where it is sent. */
-  readonly request?: { readonly headers: Names; readonly body?: Json };
+  readonly request?: { readonly headers: TextsByName; readonly body?: Json };
   /** What the caller sent encrypted, decrypted. */
   readonly encrypted?: Json;
   /** The tokens that transforms made, by the identifiers of the transforms. */
