@@ -27,7 +27,7 @@ export type NoLease = 'tenant busy' | 'pool full' | 'stopped' | 'crashed';
 
 export type OnIsolation = (name: Isolation['name']) => void;
 
-export interface Pool {
+export interface ProcessPool {
   lease(tenant: string): Promise<Lease | NoLease>;
   close(): Promise<void>;
   state(): SandboxState;
@@ -46,24 +46,27 @@ interface Member {
   idle: NodeJS.Timeout | undefined;
 }
 
-interface Waiting {
+interface WaitingRun {
   readonly tenant: string;
   readonly resolve: (lease: Lease | NoLease) => void;
   readonly timer: NodeJS.Timeout;
 }
 
 /** @param onIsolation is called once, with the way that this machine permits. */
-export function createPool(bounds: PoolLimits, onIsolation: OnIsolation = () => undefined): Pool {
+export function createPool(
+  bounds: PoolLimits,
+  onIsolation: OnIsolation = () => undefined,
+): ProcessPool {
   return new StartedPool(bounds, onIsolation);
 }
 
-class StartedPool implements Pool {
+class StartedPool implements ProcessPool {
   readonly #bounds: PoolLimits;
   readonly #onIsolation: OnIsolation;
   #hasStarted = false;
   readonly #members = new Set<Member>();
   /** In the order in which they came. */
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new Set<WaitingRun>();
   /** By tenant, of those that have used some of theirs. */
   readonly #shares = new Map<string, ProcessorShare>();
   #ways: readonly Isolation[] = [];
@@ -214,7 +217,7 @@ class StartedPool implements Pool {
   }
 
   /** First whoever runs least: tenants that always have calls waiting do not keep out the others. */
-  #nextWaiting(): Waiting | undefined {
+  #nextWaiting(): WaitingRun | undefined {
     const able = [...this.#waiting].filter(({ tenant }) => this.#mayRun(tenant));
     return able.toSorted((a, b) => this.#running(a.tenant) - this.#running(b.tenant))[0];
   }

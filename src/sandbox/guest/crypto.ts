@@ -1,14 +1,14 @@
 /** Node's crypto module: the host computes, with bytes in base64. */
 import type { Host } from './host.ts';
-import type { BufferPart, Bytes, CryptoPart, RandomPart } from './parts.ts';
+import type { BufferPart, CryptoPart, GuestBuffer, RandomPart } from './parts.ts';
 
-interface Parts {
+interface CryptoParts {
   readonly host: Host;
   readonly buffer: BufferPart;
   readonly random: RandomPart;
 }
 
-export function crypto({ host, buffer: { Buffer, bytesOf }, random }: Parts): CryptoPart {
+export function crypto({ host, buffer: { Buffer, bytesOf }, random }: CryptoParts): CryptoPart {
   interface Key {
     readonly kind: string;
     readonly text: string;
@@ -19,7 +19,7 @@ export function crypto({ host, buffer: { Buffer, bytesOf }, random }: Parts): Cr
     return host.askJson('crypto', { operation, ...input });
   }
 
-  function bytesFrom(operation: string, input: object): Bytes {
+  function bytesFrom(operation: string, input: object): GuestBuffer {
     return Buffer.from(String(compute(operation, input)), 'base64');
   }
 
@@ -27,7 +27,7 @@ export function crypto({ host, buffer: { Buffer, bytesOf }, random }: Parts): Cr
     return bytesOf(value, encoding).toBase64();
   }
 
-  function out(bytes: Bytes, encoding?: unknown): unknown {
+  function out(bytes: GuestBuffer, encoding?: unknown): unknown {
     return encoding === undefined || encoding === 'buffer' ? bytes : bytes.toString(encoding);
   }
 
@@ -158,7 +158,7 @@ export function crypto({ host, buffer: { Buffer, bytesOf }, random }: Parts): Cr
       return this;
     }
 
-    getAuthTag(): Bytes {
+    getAuthTag(): GuestBuffer {
       if (this.#tag === undefined) throw new Error('There is no tag before final');
       return Buffer.from(this.#tag, 'base64');
     }
@@ -205,7 +205,7 @@ export function crypto({ host, buffer: { Buffer, bytesOf }, random }: Parts): Cr
     }
   }
 
-  function signed(algorithm: unknown, data: string, key: unknown): Bytes {
+  function signed(algorithm: unknown, data: string, key: unknown): GuestBuffer {
     return bytesFrom('sign', { algorithm, data, key: keyOf(key, 'private'), ...optionsOf(key) });
   }
 

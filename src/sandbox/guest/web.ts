@@ -1,6 +1,6 @@
 /** What browsers and Node have as globals, and the engine lacks: fetch and its classes, timers, text encoding. */
 import type { Host } from './host.ts';
-import type { BufferPart, Bytes, Names } from './parts.ts';
+import type { BufferPart, GuestBuffer, Names } from './parts.ts';
 
 export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names {
   type Pairs = Iterable<readonly [unknown, unknown]> | Record<string, unknown>;
@@ -90,7 +90,7 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names 
   }
 
   class Response {
-    readonly #body: Bytes;
+    readonly #body: GuestBuffer;
     readonly status: number;
     readonly statusText: string;
     readonly ok: boolean;

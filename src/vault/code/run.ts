@@ -6,7 +6,7 @@ import type { Json } from '../../lib/json.ts';
 import type { Forward } from '../../outbound/forward.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Tenants } from '../../rules/tenant.ts';
-import type { BtOperation, LogLine, ServeRequest } from '../../sandbox/sandbox.ts';
+import type { BtOperation, CodeLogLine, ServeRequest } from '../../sandbox/sandbox.ts';
 import type { CodeRuntime } from '../../transforms/code-runtime.ts';
 import { actorOf, type Rights } from './acting.ts';
 import type { CodeEngine } from './engine.ts';
@@ -43,7 +43,7 @@ export interface CodeToRun {
 
 export interface CodeRun {
   readonly outcome: CodeOutcome;
-  readonly log: readonly LogLine[];
+  readonly log: readonly CodeLogLine[];
   readonly milliseconds: number;
   /** It sent a request, or used `bt`: whatever came of the rest, this may have had its effect. */
   readonly hasActed: boolean;
