@@ -85,7 +85,7 @@ export async function workOff<R>(
   stopping: AbortSignal,
   work: BatchWork<R>,
 ): Promise<number> {
-  const run: Run = { failures: createFailures(tools.store), unfinished: new Map(), count: 0 };
+  const run: JobRun = { failures: createFailures(tools.store), unfinished: new Map(), count: 0 };
   for (let round = 0; round < roundsMax && !stopping.aborted; round++) {
     await takeTurns(tools, stopping, { ...work, run });
     if (run.unfinished.size === 0) break;
@@ -94,14 +94,14 @@ export async function workOff<R>(
   return run.count;
 }
 
-interface Run {
+interface JobRun {
   readonly failures: TenantFailures;
   /** With how many rows were passed over because they cannot be processed. */
   readonly unfinished: Map<TenantId, number>;
   count: number;
 }
 
-type RunWork<R> = BatchWork<R> & { readonly run: Run };
+type RunWork<R> = BatchWork<R> & { readonly run: JobRun };
 
 /** One turn for every tenant that has something due now. */
 async function takeTurns<R>(

@@ -67,12 +67,12 @@ export async function removeEvents(tools: JobTools, stopping: AbortSignal): Prom
   return count;
 }
 
-interface Found {
+interface RemovableRows {
   readonly rows: number;
   readonly remove: NonNullable<Bookkeeping['remove']>;
 }
 
-type Find = (limit: number) => Promise<Found>;
+type Find = (limit: number) => Promise<RemovableRows>;
 
 interface Old {
   readonly due: DueColumn;

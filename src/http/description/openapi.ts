@@ -32,7 +32,7 @@ const overview =
 
 const bytes = bodyBytesMax.toLocaleString('en');
 
-interface Shared {
+interface SharedParts {
   readonly components: Components;
   readonly headers: Headers;
 }
@@ -90,7 +90,7 @@ const tags = [
 /** What each operation was answered with; see `tests/support/response-examples.ts`. */
 const examples: Readonly<Record<string, Json | undefined>> = recorded;
 
-function describe(operation: Operation, shared: Shared): object {
+function describe(operation: Operation, shared: SharedParts): object {
   const { route, row, takesIdempotencyKey } = operation;
   return {
     operationId: operation.id,
@@ -133,7 +133,7 @@ const anyBody = {
 };
 
 /** What is sent and what is received are the destination's business. */
-function callsOf({ headers, components }: Shared): Record<string, object> {
+function callsOf({ headers, components }: SharedParts): Record<string, object> {
   const schema = {
     type: 'object',
     title: 'ProxyError',
@@ -170,7 +170,10 @@ function callsOf({ headers, components }: Shared): Record<string, object> {
   return Object.fromEntries(calls);
 }
 
-function describeOpen({ id, tag, summary, responses }: OpenOperation, { headers }: Shared): object {
+function describeOpen(
+  { id, tag, summary, responses }: OpenOperation,
+  { headers }: SharedParts,
+): object {
   const replies = Object.entries(responses).map(([status, content]) => [
     status,
     {
@@ -190,7 +193,7 @@ function describeOpen({ id, tag, summary, responses }: OpenOperation, { headers 
   };
 }
 
-function requestBodyOf(operation: Operation, body: TSchema, { components }: Shared): object {
+function requestBodyOf(operation: Operation, body: TSchema, { components }: SharedParts): object {
   const { route, row, isStream } = operation;
   const { mediaType = 'application/json', otherMediaType } = route;
   const schema = bodySchema(body, components);
@@ -229,7 +232,10 @@ function linesOf(line: Schema, example: unknown): Schema {
   };
 }
 
-function successOf({ id, route, isStream }: Operation, { components, headers }: Shared): object {
+function successOf(
+  { id, route, isStream }: Operation,
+  { components, headers }: SharedParts,
+): object {
   const { status, body, mediaType = 'application/json' } = route.reply;
   const example = examples[id];
   const content = (schema: Schema) =>

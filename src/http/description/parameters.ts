@@ -55,7 +55,7 @@ export function parametersOf({ route, row }: Operation, components: Components):
   ];
 }
 
-interface Using {
+interface ParameterSources {
   readonly examples: Readonly<Record<string, string>> | undefined;
   readonly components: Components;
 }
@@ -63,7 +63,7 @@ interface Using {
 function partOf(
   schema: TSchema | undefined,
   place: 'path' | 'query',
-  { examples, components }: Using,
+  { examples, components }: ParameterSources,
 ): Parameter[] {
   const { properties = {}, required = [] } = (schema ?? {}) as {
     readonly properties?: Readonly<Record<string, object>>;

@@ -7,7 +7,7 @@ export interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>;
-    readonly parameters: Readonly<Record<string, Parameter>>;
+    readonly parameters: Readonly<Record<string, DocumentParameter>>;
     readonly headers: Readonly<Record<string, Schema>>;
     readonly securitySchemes: { readonly key: { readonly name: string } };
   };
@@ -19,12 +19,12 @@ export interface DescribedOperation {
   readonly summary: string;
   readonly description: string;
   readonly deprecated?: boolean;
-  readonly parameters?: readonly (Parameter | Reference)[];
-  readonly requestBody?: { readonly description: string; readonly content: Contents };
-  readonly responses: Readonly<Record<string, Response | Reference>>;
+  readonly parameters?: readonly (DocumentParameter | DocumentReference)[];
+  readonly requestBody?: { readonly description: string; readonly content: MediaContents };
+  readonly responses: Readonly<Record<string, Response | DocumentReference>>;
 }
 
-export interface Parameter {
+export interface DocumentParameter {
   readonly name: string;
   readonly in: string;
   readonly required?: boolean;
@@ -34,15 +34,15 @@ export interface Parameter {
 
 export interface Response {
   readonly description: string;
-  readonly content?: Contents;
+  readonly content?: MediaContents;
 }
 
-export type Contents = Readonly<Record<string, { readonly schema: Schema }>>;
+export type MediaContents = Readonly<Record<string, { readonly schema: Schema }>>;
 
-export interface Reference {
+export interface DocumentReference {
   readonly $ref: string;
 }
 
-export function isReference(value: object): value is Reference {
+export function isReference(value: object): value is DocumentReference {
   return '$ref' in value;
 }
