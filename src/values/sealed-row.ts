@@ -31,7 +31,7 @@ type Derived = Pick<
   | 'code_expires_at'
 >;
 
-export interface Deriving {
+export interface RowDerivation {
   readonly tenant: Tenant;
   readonly contents: Contents;
   readonly fingerprint: string | null;
@@ -42,7 +42,7 @@ export interface Deriving {
 export type Sealer = Pick<Tenant, 'id' | 'keyring'>;
 
 /** All columns that {@link sealRow} binds to the data. */
-export type Unsealed = Omit<Row<'tokens'>, 'data'>;
+export type UnsealedToken = Omit<Row<'tokens'>, 'data'>;
 
 export interface Sealing {
   readonly tenant: Sealer;
@@ -50,7 +50,7 @@ export interface Sealing {
   readonly random: Random;
 }
 
-export function deriveRow({ tenant, contents, fingerprint, now }: Deriving): Derived {
+export function deriveRow({ tenant, contents, fingerprint, now }: RowDerivation): Derived {
   const code_expires_at = codeExpiryOf(contents, tenant.quotas, now);
   const codeIsGone = code_expires_at !== null && code_expires_at <= now;
   return {
@@ -72,13 +72,13 @@ export function deriveRow({ tenant, contents, fingerprint, now }: Deriving): Der
  * The row with its data, which opens only as long as every other column is as it is now; without a card
  * code where no column says how long one stays.
  */
-export function sealRow({ tenant, data, random }: Sealing, row: Unsealed): Row<'tokens'> {
+export function sealRow({ tenant, data, random }: Sealing, row: UnsealedToken): Row<'tokens'> {
   const stays = row.code_expires_at === null ? withoutCode(row.type as TokenTypeName, data) : data;
   const keys = tenant.keyring.sealing('data');
   return { ...row, data: sealText(keys, bindingOf(tenant, row), JSON.stringify(stays), random) };
 }
 
-function bindingOf({ id: tenant }: Sealer, row: Unsealed): Binding {
+function bindingOf({ id: tenant }: Sealer, row: UnsealedToken): Binding {
   return { tenant, id: row.token_id, field: 'data', row: boundColumns(row) };
 }
 
@@ -86,7 +86,7 @@ function bindingOf({ id: tenant }: Sealer, row: Unsealed): Binding {
  * Written out, because this is done for every token that is read. A test alters each column of the schema. Each
  * value ends where it says that it ends, so no two rows have the same text.
  */
-function boundColumns(row: Unsealed): string {
+function boundColumns(row: UnsealedToken): string {
   return (
     numberEnding(row.version) +
     withLength(row.type) +

@@ -60,14 +60,14 @@ export function viewOfRow<T extends ExplainedName>(table: T, row: Row<T>, keys: 
   return view?.(row, keys) ?? {};
 }
 
-interface Changed {
+interface HistoryColumns {
   readonly created_by?: string | null;
   readonly created_at: Row<'tokens'>['created_at'];
   readonly modified_by?: string | null;
   readonly modified_at?: Row<'tokens'>['modified_at'];
 }
 
-function historyOf(row: Changed): JsonObject {
+function historyOf(row: HistoryColumns): JsonObject {
   const { created_by = null, created_at, modified_by = null, modified_at = null } = row;
   return {
     ...(created_by !== null && { created_by }),

@@ -22,7 +22,7 @@ export interface WantedEvents {
   read(tenant: TenantId): Promise<WantedTypes>;
 }
 
-export interface Deriving {
+export interface EventTools {
   readonly store: Store;
   readonly tenants: Pick<Tenants, 'find'>;
   readonly wanted: WantedEvents;
@@ -30,7 +30,7 @@ export interface Deriving {
 }
 
 /** For a tenant without webhooks a commit costs one look-up more. */
-export function derivingEvents({ store, tenants, wanted, random }: Deriving): Store {
+export function derivingEvents({ store, tenants, wanted, random }: EventTools): Store {
   const newEventId = createTimedUuids(random);
 
   function isUnwanted({ entries }: Change): boolean {
@@ -75,7 +75,7 @@ export function derivingEvents({ store, tenants, wanted, random }: Deriving): St
   function rowOf(
     tenant: Tenant,
     type: EventType,
-    { entry, written }: Pick<Described, 'entry' | 'written'>,
+    { entry, written }: Pick<EventCause, 'entry' | 'written'>,
   ): Row<'events'> {
     const { entity_id, created_at } = entry;
     const event_id = newEventId<EventId>(created_at);
@@ -123,13 +123,13 @@ function rankOf(type: EventType): number {
   return type === 'token.expired' ? 0 : 1;
 }
 
-interface Described {
+interface EventCause {
   readonly entry: LogEntry;
   readonly written: WrittenRows;
   readonly tenant: Tenant;
 }
 
-function dataOf(type: EventType, { entry, written, tenant }: Described): JsonObject {
+function dataOf(type: EventType, { entry, written, tenant }: EventCause): JsonObject {
   const { entity } = eventTypes[type];
   const { [entity]: said, ...others } = entry.event ?? {};
   const row = showsRow.has(type) ? written.find(entry) : undefined;

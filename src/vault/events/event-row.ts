@@ -26,9 +26,9 @@ export interface EventActor {
 
 type Keys = Pick<Tenant, 'id' | 'keyring'>;
 
-type Columns = Pick<Row<'events'>, 'event_id' | 'type' | 'entity_id' | 'created_at'>;
+type BoundColumns = Pick<Row<'events'>, 'event_id' | 'type' | 'entity_id' | 'created_at'>;
 
-export interface NewEvent extends Columns {
+export interface NewEvent extends BoundColumns {
   readonly body: EventBody;
 }
 
@@ -51,7 +51,7 @@ export function eventRow(
 /** @throws VaultError `integrity` unless the vault wrote this event, for this tenant. */
 export function openEvent(
   { id, keyring }: Keys,
-  row: Columns & Pick<Row<'events'>, 'body'>,
+  row: BoundColumns & Pick<Row<'events'>, 'body'>,
 ): EventBody {
   const text = openText(keyring.sealing('data'), bindingOf(id, row), row.body);
   const body: EventBody = JSON.parse(text.reveal());
@@ -59,7 +59,10 @@ export function openEvent(
 }
 
 /** A field of its own: what is sealed of an event is never taken for the data of a token with the same id. */
-function bindingOf(tenant: string, { event_id, type, entity_id, created_at }: Columns): Binding {
+function bindingOf(
+  tenant: string,
+  { event_id, type, entity_id, created_at }: BoundColumns,
+): Binding {
   const row = JSON.stringify([type, entity_id, created_at]);
   return { tenant, id: event_id, field: 'event.body', row };
 }

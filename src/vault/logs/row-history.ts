@@ -3,7 +3,7 @@ import type { Instant } from '../../lib/clock.ts';
 import type { Mark } from '../../store/row-states.ts';
 
 /** An entry, as far as it is named to people. */
-export interface Place {
+export interface EntryPlace {
   readonly at: Instant;
   readonly stream: string;
   readonly seq: number;
@@ -11,12 +11,12 @@ export interface Place {
 
 /** A version of the row, and the entry that made it. */
 export interface Spoken extends Pick<Mark, 'version' | 'authenticator'> {
-  readonly place: Place;
+  readonly place: EntryPlace;
 }
 
-interface Ended {
+interface EndedVersion {
   readonly version: number;
-  readonly place: Place;
+  readonly place: EntryPlace;
 }
 
 /**
@@ -29,20 +29,20 @@ export class RowHistory {
   /** Versions whose end was not seen yet. */
   readonly #open: Spoken[] = [];
   /** Ends of versions that were not seen yet. */
-  readonly #ended: Ended[] = [];
-  #last: Place;
+  readonly #ended: EndedVersion[] = [];
+  #last: EntryPlace;
   #lastIsOwn = false;
 
-  constructor(first: Place) {
+  constructor(first: EntryPlace) {
     this.#last = first;
   }
 
   /** The entry that last spoke of the row; one about the row itself, where there is one. */
-  get last(): Place {
+  get last(): EntryPlace {
     return this.#last;
   }
 
-  take({ sign, version, authenticator, isOwn }: Mark, place: Place): void {
+  take({ sign, version, authenticator, isOwn }: Mark, place: EntryPlace): void {
     if (isOwn === this.#lastIsOwn ? place.at >= this.#last.at : isOwn) this.#last = place;
     this.#lastIsOwn ||= isOwn;
     if (sign !== '+') this.#end({ version: sign === '-' ? version : version - 1, place });
@@ -68,14 +68,17 @@ export class RowHistory {
     else this.#ended.splice(end, 1);
   }
 
-  #end(ended: Ended): void {
+  #end(ended: EndedVersion): void {
     const begun = this.#open.findLastIndex((one) => belong(one, ended));
     if (begun === -1) this.#ended.push(ended);
     else this.#open.splice(begun, 1);
   }
 }
 
-function belong({ version, place: begun }: Spoken, { version: ended, place: end }: Ended): boolean {
+function belong(
+  { version, place: begun }: Spoken,
+  { version: ended, place: end }: EndedVersion,
+): boolean {
   if (version !== ended) return false;
   return begun.at < end.at || (begun.stream === end.stream && begun.seq <= end.seq);
 }

@@ -76,7 +76,7 @@ function patched(proxy: ProxyRequest, patch: ProxyPatch): ProxyRequest {
   return merged as unknown as ProxyRequest;
 }
 
-interface Replacing {
+interface ProxyReplacement {
   readonly row: Row<'proxies'>;
   readonly before: ProxyBody;
   readonly settings: ProxySettings;
@@ -85,7 +85,7 @@ interface Replacing {
 async function replacement(
   tools: ProxyWriting,
   caller: Caller,
-  { row, before, settings: { name, host, definition } }: Replacing,
+  { row, before, settings: { name, host, definition } }: ProxyReplacement,
 ): Promise<(Pick<Done, 'change'> & { readonly updated: Row<'proxies'> }) | Refused> {
   const { store, clock, random, ownHost } = tools;
   const { tenant } = caller;

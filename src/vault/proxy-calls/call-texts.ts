@@ -28,7 +28,7 @@ export interface CallTexts {
 }
 
 /** A text at its place. */
-interface Placed {
+interface PlacedText {
   readonly part: string;
   readonly text: CompiledText;
   readonly put: (writable: Writable, written: string) => Writable;
@@ -75,10 +75,10 @@ export async function readCallTexts(call: ProxyCall): Promise<CallTexts | undefi
   };
 }
 
-type Put = Placed['put'];
+type Put = PlacedText['put'];
 
 function createReader() {
-  const placed: Placed[] = [];
+  const placed: PlacedText[] = [];
   const pause = createPause();
   const read = async (part: string, given: { text: string; form: TextForm }, put: Put) => {
     const { text, uncompiled } = at(part, () => readText(given.text, given.form));

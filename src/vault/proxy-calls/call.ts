@@ -18,11 +18,11 @@ import { openEncryptedData } from './encrypted-data.ts';
 import { jsonOrText } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
-import { type Sending, send } from './send.ts';
+import { type SendTools, send } from './send.ts';
 import { sendCoded } from './send-coded.ts';
 import { useTokens } from './use-tokens.ts';
 
-export interface ProxyCalling extends Sending, MakingTokens {
+export interface ProxyCalling extends SendTools, MakingTokens {
   readonly clock: Clock;
   readonly openEncrypted: OpenEncrypted;
 }

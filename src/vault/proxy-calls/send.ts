@@ -24,7 +24,7 @@ import { errorsByNames } from './response-errors.ts';
 import { type Coded, type CodedMessage, codeResponse } from './run-code.ts';
 import { answerOf, transformResponse, withoutHeaders } from './transform-response.ts';
 
-export interface Sending extends MakingTokens, CodeRunning {
+export interface SendTools extends MakingTokens, CodeRunning {
   readonly clock: Clock;
   readonly forward: Forward;
   readonly maskText: Masking['maskText'];
@@ -40,7 +40,7 @@ export interface Sent {
 }
 
 /** Fails in the outcome, with the entry that says so. */
-export async function send(tools: Sending, sent: Sent): Promise<DecideOutcome<ProxyAnswer>> {
+export async function send(tools: SendTools, sent: Sent): Promise<DecideOutcome<ProxyAnswer>> {
   const { clock, forward, metrics } = tools;
   const { call, written } = sent;
   const { proxy } = call;
@@ -95,7 +95,7 @@ interface Responded {
 const bodiless: ReadonlySet<number> = new Set([204, 205]);
 
 async function transformed(
-  tools: Sending,
+  tools: SendTools,
   { call, made }: Sent,
   { answer, entry }: Responded,
 ): Promise<DecideOutcome<ProxyAnswer>> {

@@ -98,7 +98,7 @@ export async function runReactor(
   return run;
 }
 
-interface Logged {
+interface LoggedRun {
   readonly run: CodeRun;
   readonly decide: DecideOutcome;
 }
@@ -107,7 +107,7 @@ interface Logged {
 function withLog(
   tools: ReactorCalling,
   { caller, reactor }: CallToSettle,
-  { run, decide }: Logged,
+  { run, decide }: LoggedRun,
 ): DecideOutcome {
   const { clock, random } = tools;
   const { tenant } = caller;

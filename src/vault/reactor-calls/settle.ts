@@ -13,10 +13,10 @@ import type { CodeRun } from '../code/run.ts';
 import type { CodeTokenTools } from '../code/tokens.ts';
 import { tokenize } from '../tokenization/tokenize.ts';
 import { type CalledReactor, sourceOf } from './called-reactor.ts';
-import { completedEntry, type Ended, failedEntry, type LoggedCall } from './entries.ts';
+import { type CallEnd, completedEntry, failedEntry, type LoggedReactorCall } from './entries.ts';
 import { madeByError, type Shaped, shapeOf } from './response.ts';
 
-export interface CallToSettle extends LoggedCall {
+export interface CallToSettle extends LoggedReactorCall {
   readonly reactor: CalledReactor;
 }
 
@@ -64,7 +64,7 @@ function shapedBy({ reactor }: CallToSettle, outcome: CodeRun['outcome']): Shape
   return shapeOf(reactor, outcome.value);
 }
 
-function done(call: LoggedCall, ended: Ended, reply: Reply): Done {
+function done(call: LoggedReactorCall, ended: CallEnd, reply: Reply): Done {
   return { change: { entries: [completedEntry(call, ended)] }, reply };
 }
 
@@ -75,7 +75,7 @@ function refused(entry: LogEntry, refusal: VaultError): Refused {
 interface Tokenizing {
   readonly body: JsonObject;
   readonly values: Json;
-  readonly ended: () => Ended;
+  readonly ended: () => CallEnd;
 }
 
 /** All of its values in one change with the entry of the call, or the call has failed. */
@@ -116,7 +116,7 @@ function tokenizing(
 
 const untokenized = 'its result was not tokenized';
 
-function failed(call: LoggedCall, ended: Ended, { change, refusal }: Refused): Refused {
+function failed(call: LoggedReactorCall, ended: CallEnd, { change, refusal }: Refused): Refused {
   const entries = [failedEntry(call, ended, untokenized), ...change.entries] as const;
   return { change: { ...change, entries }, refusal };
 }

@@ -30,14 +30,14 @@ export const retryMs = 10 * second;
 
 export interface WaitingRuns {
   /** Begins what is due, as far as there is room. What it throws keeps the calls of all tenants from being begun. */
-  begin(): Promise<Begun>;
+  begin(): Promise<BegunRuns>;
   /** How many calls have ended, or could not be begun: after each, another one may have room. */
   ended(): number;
   /** Resolves when nothing that was begun is under way. */
   settled(): Promise<void>;
 }
 
-export interface Begun {
+export interface BegunRuns {
   /**
    * How many of the calls this server runs, once all of them are taken. Whether one may be run is looked up in the
    * log, which may take long, so nobody but its tenant waits for that.

@@ -67,7 +67,7 @@ function wireOf({ name }: Row<'reactors'>, definition: ReactorDefinition): objec
   };
 }
 
-interface Replacing {
+interface ReactorReplacement {
   readonly row: Row<'reactors'>;
   readonly before: ReactorDefinition;
   readonly settings: ReactorSettings;
@@ -78,7 +78,7 @@ type Replaced = Pick<Done, 'change'> & { readonly updated: Row<'reactors'> };
 async function replacement(
   tools: ReactorWriting,
   caller: Caller,
-  { row, before, settings: { name, definition } }: Replacing,
+  { row, before, settings: { name, definition } }: ReactorReplacement,
 ): Promise<Replaced | Refused> {
   const { store, clock, random } = tools;
   const { tenant } = caller;

@@ -107,13 +107,13 @@ function following(
   return webhookRow(tenant, { body, random }, { ...row, ...modified });
 }
 
-interface Changed {
+interface WebhookChange {
   readonly updated: Row<'webhooks'>;
   readonly now: Instant;
   readonly operation: Fact<'webhook'>['operation'];
 }
 
-function changeTo(caller: Caller, { updated, now, operation }: Changed): Change {
+function changeTo(caller: Caller, { updated, now, operation }: WebhookChange): Change {
   const fact = { entity: 'webhook', id: updated.webhook_id, operation } as const;
   return { replace: { webhooks: [updated] }, entries: [entryOf(caller, now, fact)] };
 }
