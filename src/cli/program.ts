@@ -4,14 +4,14 @@ import { version } from '../lib/installation/manifest.ts';
 import { type Command, type Flags, UsageError } from './terminal/command.ts';
 
 /** A row of the table of commands. */
-export interface Row {
+export interface CommandRow {
   /** A few words, for the list of all. */
   readonly title: string;
   /** Reads the command when it is needed, so that a start reads no other. */
   readonly load: () => Promise<Command>;
 }
 
-export type Table = Readonly<Record<string, Row>>;
+export type CommandTable = Readonly<Record<string, CommandRow>>;
 
 /** What is to be done: a command with its flags, or nothing more, since help was printed. */
 export type Selected =
@@ -32,7 +32,7 @@ Configuration: STRONGROOM_… variables, listed in README.md. Check it with: str
 Exit codes: 0 done, 1 it failed, 2 the command line is wrong; others are in the help of a command.`;
 
 /** @throws UsageError, which says what would be right, when the words cannot be meant. */
-export async function select(table: Table, given: readonly string[]): Promise<Selected> {
+export async function select(table: CommandTable, given: readonly string[]): Promise<Selected> {
   const [first, ...rest] = given;
   const asksHelp = first === undefined || first === 'help';
   const words = asksHelp ? [...rest, '--help'] : [...given];
@@ -58,7 +58,7 @@ export async function select(table: Table, given: readonly string[]): Promise<Se
 }
 
 /** The command whose words these begin with. */
-export function nameIn(table: Table, words: readonly string[]): string | undefined {
+export function nameIn(table: CommandTable, words: readonly string[]): string | undefined {
   return Object.keys(table).find((name) =>
     name.split(' ').every((part, index) => words[index] === part),
   );

@@ -22,7 +22,7 @@ export interface Showing {
   readonly evaluationFor: () => Evaluation;
 }
 
-export interface Shown {
+export interface DisclosedTokens {
   readonly bodies: readonly TokenBody[];
   readonly shown: readonly ShownToken[];
   /** One for each token whose data is shown, masked or not: an auditor asks who has seen a token. */
@@ -34,7 +34,7 @@ export async function showTokens(
   { onMaskFailure }: TokenReading,
   caller: Caller,
   { rows, permission, through, now, evaluationFor }: Showing,
-): Promise<Shown> {
+): Promise<DisclosedTokens> {
   const shown = rows.flatMap((row) => {
     const subject = { id: row.token_id, container: row.container };
     const grant = decide(caller.policy, permission, subject);
