@@ -6,6 +6,7 @@ import type { Prover } from '../lib/log-chain/proof.ts';
 import { type AmendedTable, type Amendment, amendedColumns } from './amendments.ts';
 import { statedEntries } from './row-states.ts';
 import {
+  type AnyRow,
   type Key,
   type Row,
   type SqlValue,
@@ -82,9 +83,8 @@ export function flattenBookkeeping(work: Bookkeeping): FlatChange {
 const actionsInOrder = ['remove', 'replace', 'amend', 'insert'] as const;
 type Action = (typeof actionsInOrder)[number];
 
-type ChangedRows = Readonly<
-  Record<string, readonly Readonly<Record<string, SqlValue>>[] | undefined>
->;
+/** By table. */
+export type ChangedRows = Readonly<Record<string, readonly AnyRow[] | undefined>>;
 
 const tablesInOrder = Object.keys(shapes) as readonly Table[];
 
@@ -117,11 +117,7 @@ function tablesOf(rowsByTable: ChangedRows): readonly Table[] {
   return tables.sort((one, other) => (orderOf.get(one) ?? 0) - (orderOf.get(other) ?? 0));
 }
 
-function operationOf(
-  table: Table,
-  action: RowOperation['action'],
-  row: Readonly<Record<string, SqlValue>>,
-): RowOperation {
+function operationOf(table: Table, action: RowOperation['action'], row: AnyRow): RowOperation {
   return { table, action, values: columnsOf(table, action).map((column) => row[column] ?? null) };
 }
 

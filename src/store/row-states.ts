@@ -1,7 +1,7 @@
 /** What entries of the log say of the rows that their change wrote, so that the log explains the database. */
 import { type WrittenEntry, writtenEntry } from '../lib/log-chain/block.ts';
 import type { LogEntry, StatedEntry } from '../lib/log-chain/entries.ts';
-import type { SqlValue } from './tables.ts';
+import type { AnyRow } from './tables.ts';
 
 interface ExplainedTable {
   /** What entries call a row of the table. */
@@ -34,7 +34,6 @@ export type ExplainedName = keyof typeof explainedTables;
 
 export const explainedNames = Object.keys(explainedTables) as readonly ExplainedName[];
 
-type AnyRow = Readonly<Record<string, SqlValue>>;
 type RowsByTable = Readonly<Record<string, readonly object[] | undefined>>;
 
 /** A change, as far as it matters here. */

@@ -230,6 +230,9 @@ export type DatabaseSchema = { [T in Table]: Row<T> };
 
 export type SqlValue = string | number | Uint8Array | null;
 
+/** A row of whatever table, by column. */
+export type AnyRow = Readonly<Record<string, SqlValue>>;
+
 /** A table without its types, for the engines, which treat all tables alike. */
 export interface TableShape {
   readonly name: Table;

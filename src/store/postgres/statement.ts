@@ -4,7 +4,7 @@ import { amendedParts } from '../amendments.ts';
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
 import type { ColumnKind } from '../columns.ts';
 import { kindsOf, storedForm } from '../stored-form.ts';
-import { type SqlValue, shapes, type Table } from '../tables.ts';
+import { type AnyRow, type SqlValue, shapes, type Table } from '../tables.ts';
 import { arrayTypes } from './array-types.ts';
 
 type RowValues = readonly SqlValue[];
@@ -82,7 +82,7 @@ export function createStatements() {
       for (const { action, table, values } of change.operations) add(`${action} ${table}`, values);
     }
     for (const { block } of blocks) {
-      const row: Readonly<Record<string, SqlValue>> = { ...block };
+      const row: AnyRow = { ...block };
       add(
         'insert logs',
         shapes.logs.columns.map((column) => row[column] ?? null),

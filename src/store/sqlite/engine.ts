@@ -8,7 +8,7 @@ import { memoryLimiter } from '../limiter.ts';
 import { sqliteBuilder } from '../query-builder.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { columnsBesideKey, readRows, rowReader, storedKey } from '../stored-form.ts';
-import { type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
+import { type AnyRow, type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
 import { unavailable, unstorable } from '../unavailable.ts';
 import { openReader } from './database.ts';
 import { createScanner } from './scanner.ts';
@@ -135,7 +135,7 @@ function createRowLookup(database: DatabaseSync) {
     statement.setReturnArrays(true);
     const read = rowReader(table);
     return (key) => {
-      const known = key as Readonly<Record<string, SqlValue>>;
+      const known = key as AnyRow;
       const values = storedKey(
         table,
         names.map((column) => known[column] ?? null),

@@ -5,7 +5,7 @@ import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
-import type { Change } from '../../store/change.ts';
+import type { Change, ChangedRows } from '../../store/change.ts';
 import { type ExplainedName, explainedNames, explainedTables } from '../../store/row-states.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -185,14 +185,12 @@ function rowsOf({ insert, replace }: Change): WrittenRows {
   return { replaced, find: (entry) => replaced(entry) ?? inserted(entry) };
 }
 
-type Rows = Readonly<Record<string, readonly Readonly<Record<string, unknown>>[] | undefined>>;
-
 /** Looks rows up by their ids, which are gathered when the first is asked for. */
 function finderIn(rowsByTable: object | undefined): (entry: LogEntry) => WrittenRow | undefined {
   const byId = new Map<ExplainedName, ReadonlyMap<unknown, unknown>>();
   return ({ entity_type, entity_id }) => {
     const table = tableOfEntity.get(entity_type);
-    const rows = table && (rowsByTable as Rows | undefined)?.[table];
+    const rows = table && (rowsByTable as ChangedRows | undefined)?.[table];
     if (table === undefined || rows === undefined) return undefined;
     const [only] = rows;
     if (only && rows.length === 1) {

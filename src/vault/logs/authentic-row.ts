@@ -5,11 +5,10 @@ import { openRunText } from '../../rules/bound-row.ts';
 import { isProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { ExplainedName } from '../../store/row-states.ts';
-import type { Row, SqlValue } from '../../store/tables.ts';
+import type { AnyRow, Row } from '../../store/tables.ts';
 import { openData } from '../../values/sealed-row.ts';
 import { openIntent } from '../token-intents/row.ts';
 
-type AnyRow = Readonly<Record<string, SqlValue>>;
 type Keys = Pick<Tenant, 'id' | 'keyring'>;
 
 const beginning = parseInstant(0);

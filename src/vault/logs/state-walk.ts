@@ -15,7 +15,7 @@ import {
   type Mark,
   marksOfEntry,
 } from '../../store/row-states.ts';
-import { type SqlValue, shapes } from '../../store/tables.ts';
+import { type AnyRow, shapes } from '../../store/tables.ts';
 import { isAuthentic } from './authentic-row.ts';
 import { rangeOf } from './finding.ts';
 import type { LogRecord } from './records.ts';
@@ -49,8 +49,6 @@ export interface StateReport {
 
 /** Rows fetched at a time: a token may have a megabyte. */
 const pageRowsMax = 100;
-
-type AnyRow = Readonly<Record<string, SqlValue>>;
 
 export interface StateWalkOptions {
   readonly tenant: TenantId;
