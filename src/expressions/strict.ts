@@ -18,7 +18,8 @@ export interface SyntaxFlaw {
   readonly expected: string;
 }
 
-type ValueToken = FilteredValueToken['initial']['postfix'][number];
+/** An operand or operator of a value, in the order in which they are evaluated. */
+export type ValueToken = FilteredValueToken['initial']['postfix'][number];
 type FilterToken = FilteredValueToken['filters'][number];
 
 const endOfValue = 'expected "|" and a filter, or the end';

@@ -10,7 +10,7 @@ import type { Json } from '../lib/json.ts';
 import type { Random } from '../lib/random.ts';
 import { Secret } from '../lib/secret.ts';
 import { openBound } from '../rules/bound-row.ts';
-import type { Tenant } from '../rules/tenant.ts';
+import type { Tenant, TenantKeys } from '../rules/tenant.ts';
 import type { Row } from '../store/tables.ts';
 import { codeExpiryOf, withoutCode } from './card-code.ts';
 import type { Contents } from './contents.ts';
@@ -38,14 +38,11 @@ export interface RowDerivation {
   readonly now: Instant;
 }
 
-/** Whose keys seal, and whose row it is. */
-export type Sealer = Pick<Tenant, 'id' | 'keyring'>;
-
 /** All columns that {@link sealRow} binds to the data. */
 export type UnsealedToken = Omit<Row<'tokens'>, 'data'>;
 
 export interface Sealing {
-  readonly tenant: Sealer;
+  readonly tenant: TenantKeys;
   readonly data: Json;
   readonly random: Random;
 }
@@ -78,7 +75,7 @@ export function sealRow({ tenant, data, random }: Sealing, row: UnsealedToken): 
   return { ...row, data: sealText(keys, bindingOf(tenant, row), JSON.stringify(stays), random) };
 }
 
-function bindingOf({ id: tenant }: Sealer, row: UnsealedToken): Binding {
+function bindingOf({ id: tenant }: TenantKeys, row: UnsealedToken): Binding {
   return { tenant, id: row.token_id, field: 'data', row: boundColumns(row) };
 }
 
@@ -119,13 +116,13 @@ function numberEnding(value: number | null): string {
  * The data of a stored token, without an expired card code, whether or not that was
  * removed from the disk yet. Its `Secret` is opened only where access was decided.
  */
-export function openData(tenant: Sealer, row: Row<'tokens'>, now: Instant): Secret<Json> {
+export function openData(tenant: TenantKeys, row: Row<'tokens'>, now: Instant): Secret<Json> {
   const text = openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
   return stillThere(row, JSON.parse(text.reveal()) as Json, now);
 }
 
 /** @throws VaultError `integrity`, which names the row, when its data or any other column was altered. */
-export function requireBound(tenant: Sealer, row: Row<'tokens'>): void {
+export function requireBound(tenant: TenantKeys, row: Row<'tokens'>): void {
   openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
 }
 

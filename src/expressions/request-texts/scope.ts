@@ -1,11 +1,11 @@
 /** What expressions of a request may name besides tokens, and what those names give. */
-import { type FilteredValueToken, Tokenizer, TypeGuards } from 'liquidjs';
+import { Tokenizer, TypeGuards } from 'liquidjs';
 import { isObject, type Json } from '../../lib/json.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 import type { ExpressionScope } from '../evaluation/evaluation.ts';
 import type { Reference } from '../reading.ts';
+import type { ValueToken } from '../strict.ts';
 
-type Token = FilteredValueToken['initial']['postfix'][number];
 type TextsByName = Readonly<Record<string, string>>;
 
 /** What is absent is not available where the text is used: naming it is an error. */
@@ -65,7 +65,7 @@ export function variablesRead(content: string, known: readonly string[] = []): V
   const given = filters.flatMap(({ args }) =>
     args.map((argument) => (Array.isArray(argument) ? argument[1] : argument)),
   );
-  const pending: (Token | undefined)[] = [...initial.postfix, ...given];
+  const pending: (ValueToken | undefined)[] = [...initial.postfix, ...given];
   while (pending.length > 0) {
     const token = pending.pop();
     if (!TypeGuards.isPropertyAccessToken(token)) continue;

@@ -1,6 +1,6 @@
 /** The headers of requests and responses, as components. */
 import { idempotencyKeyLengthMax } from '../../gate/idempotency.ts';
-import type { Schema } from './components.ts';
+import type { Schema } from '../schemas/shared.ts';
 
 export interface Headers {
   readonly key: string;

@@ -1,6 +1,6 @@
 /** What is said about the routes that need no key. */
 import type { OpenRoute } from '../protocol/route.ts';
-import type { Schema } from './components.ts';
+import type { Schema } from '../schemas/shared.ts';
 
 export interface OpenOperation {
   readonly id: string;

@@ -1,7 +1,8 @@
 /** Parameters of paths and queries. */
 import type { TSchema } from 'typebox';
+import type { Schema } from '../schemas/shared.ts';
 import { meaningOf } from './attributes.ts';
-import type { Components, Schema } from './components.ts';
+import type { Components } from './components.ts';
 import { containerShape, metadataForm } from './forms.ts';
 import type { Operation } from './operation.ts';
 

@@ -1,14 +1,12 @@
 /** What events say of the rows that a change wrote: who and what, never the data of a token. */
 import { formatTimestamp } from '../../lib/dates.ts';
 import type { JsonObject } from '../../lib/json.ts';
-import type { Tenant } from '../../rules/tenant.ts';
+import type { Keys } from '../../rules/proven-row.ts';
 import type { ExplainedName } from '../../store/row-states.ts';
 import type { Row } from '../../store/tables.ts';
 import { viewInEvent } from '../../values/view.ts';
 import { accessOf } from '../applications/row.ts';
 import { openProxy } from '../proxies/row.ts';
-
-type Keys = Pick<Tenant, 'keyring'>;
 
 const views: {
   readonly [T in ExplainedName]?: (row: Row<T>, keys: Keys) => JsonObject;

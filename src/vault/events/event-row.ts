@@ -5,7 +5,8 @@ import { VaultError } from '../../lib/errors.ts';
 import type { EventId } from '../../lib/ids.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import type { Random } from '../../lib/random.ts';
-import type { Tenant } from '../../rules/tenant.ts';
+import type { Keys } from '../../rules/proven-row.ts';
+import type { TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 
 /** What is sealed. It never holds the data of a token. */
@@ -24,8 +25,6 @@ export interface EventActor {
   readonly type: string;
 }
 
-type Keys = Pick<Tenant, 'id' | 'keyring'>;
-
 type BoundColumns = Pick<Row<'events'>, 'event_id' | 'type' | 'entity_id' | 'created_at'>;
 
 export interface NewEvent extends BoundColumns {
@@ -34,7 +33,7 @@ export interface NewEvent extends BoundColumns {
 
 /** Yet to be dispatched. */
 export function eventRow(
-  { id: tenant_id, keyring }: Keys,
+  { id: tenant_id, keyring }: TenantKeys,
   { body, ...columns }: NewEvent,
   random: Random,
 ): Row<'events'> {
@@ -50,7 +49,7 @@ export function eventRow(
 
 /** @throws VaultError `integrity` unless the vault wrote this event, for this tenant. */
 export function openEvent(
-  { id, keyring }: Keys,
+  { id, keyring }: TenantKeys,
   row: BoundColumns & Pick<Row<'events'>, 'body'>,
 ): EventBody {
   const text = openText(keyring.sealing('data'), bindingOf(id, row), row.body);
@@ -73,7 +72,7 @@ interface Numbered {
 }
 
 /** For the column `proof`, when an event gets its sequence. */
-export function sequenceProof({ keyring }: Pick<Keys, 'keyring'>, numbered: Numbered): string {
+export function sequenceProof({ keyring }: Keys, numbered: Numbered): string {
   return proveRow(keyring, 'events', textOf(numbered));
 }
 
@@ -82,7 +81,7 @@ export function sequenceProof({ keyring }: Pick<Keys, 'keyring'>, numbered: Numb
  * @throws VaultError `integrity` when it is another than it was given.
  */
 export function sequenceOf(
-  { id, keyring }: Keys,
+  { id, keyring }: TenantKeys,
   { event_id, sequence, proof }: Pick<Row<'events'>, 'event_id' | 'sequence' | 'proof'>,
 ): number {
   const text = sequence === null ? '' : textOf({ event_id, sequence });

@@ -3,7 +3,7 @@ import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
 import { namingRow } from '../../rules/bound-row.ts';
-import { proven, requireProven } from '../../rules/proven-row.ts';
+import { type Keys, proven, requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import type { ProxyDefinition } from './definition.ts';
@@ -35,7 +35,7 @@ export function proxyRow(
  * The settings of a proxy, from a row that is as the vault wrote it.
  * @throws VaultError `integrity`, which names the row, when anything of it was altered.
  */
-export function openProxy(tenant: Pick<Tenant, 'keyring'>, row: Row<'proxies'>): Secret<ProxyBody> {
+export function openProxy(tenant: Keys, row: Row<'proxies'>): Secret<ProxyBody> {
   const { body } = requireProven(tenant, 'proxies', row);
   try {
     const text = openText(tenant.keyring.sealing('data'), bindingOf(row), body);

@@ -3,8 +3,7 @@ import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
 import { namingRow } from '../../rules/bound-row.ts';
-import { proven, requireProven } from '../../rules/proven-row.ts';
-import type { Tenant } from '../../rules/tenant.ts';
+import { type Keys, proven, requireProven } from '../../rules/proven-row.ts';
 import type { Row } from '../../store/tables.ts';
 import type { EventType } from '../events/types.ts';
 
@@ -25,8 +24,6 @@ export interface WebhookSecret {
   /** Milliseconds since 1970, from which on it signs nothing; null for the newest. */
   readonly ends_at: number | null;
 }
-
-type Keys = Pick<Tenant, 'keyring'>;
 
 type UnsealedWebhook = Omit<Row<'webhooks'>, 'body' | 'proof'>;
 

@@ -1,5 +1,5 @@
 /** As much of the OpenAPI document as the page reads. */
-import type { Schema } from '../components.ts';
+import type { Schema } from '../../schemas/shared.ts';
 
 export interface Document {
   readonly info: { readonly title: string; readonly version: string; readonly description: string };

@@ -1,6 +1,6 @@
 /** One operation on the page: what it does, what it takes, what it returns, and an example. */
 import { errorKinds } from '../../../lib/errors.ts';
-import type { Schema } from '../components.ts';
+import type { Schema } from '../../schemas/shared.ts';
 import { exampleText } from '../example-text.ts';
 import type { Operation } from '../operation.ts';
 import {
