@@ -10,7 +10,7 @@ import { titleOf } from '../schemas/shared.ts';
 import { problem } from '../schemas/token-stream.ts';
 import { type Components, createComponents } from './components.ts';
 import { exampleText } from './example-text.ts';
-import { type Headers, headersOf } from './headers.ts';
+import { type HeaderComponents, headersOf } from './headers.ts';
 import { type OpenOperation, openOperationsOf } from './open-operations.ts';
 import { byStatus, type Operation, openProblems, operationsOf } from './operation.ts';
 import { sections } from './operations/sections.ts';
@@ -35,7 +35,7 @@ const bytes = bodyBytesMax.toLocaleString('en');
 
 interface SharedParts {
   readonly components: Components;
-  readonly headers: Headers;
+  readonly headers: HeaderComponents;
 }
 
 export function openapiOf(options: OpenapiOptions): object {
@@ -263,7 +263,7 @@ function refusals(statuses: Iterable<number>): object {
 }
 
 /** One for each status, with the types of problems that have it. */
-function problemResponses(operations: readonly Operation[], headers: Headers): object {
+function problemResponses(operations: readonly Operation[], headers: HeaderComponents): object {
   const codes = operations.flatMap(({ problems }) => [...problems.values()].flat());
   return Object.fromEntries(
     [...byStatus([...codes, ...openProblems])].map(([status, codes]) => [

@@ -9,7 +9,7 @@ interface CryptoParts {
 }
 
 export function crypto({ host, buffer: { Buffer, bytesOf }, random }: CryptoParts): CryptoPart {
-  interface Key {
+  interface GuestKey {
     readonly kind: string;
     readonly text: string;
     readonly [detail: string]: unknown;
@@ -32,13 +32,13 @@ export function crypto({ host, buffer: { Buffer, bytesOf }, random }: CryptoPart
   }
 
   class KeyObject {
-    readonly #key: Key;
+    readonly #key: GuestKey;
     readonly type: string;
     readonly asymmetricKeyType: unknown;
     readonly asymmetricKeyDetails: unknown;
     readonly symmetricKeySize: unknown;
 
-    constructor(key: Key, shown: { type: string; [name: string]: unknown }) {
+    constructor(key: GuestKey, shown: { type: string; [name: string]: unknown }) {
       this.#key = key;
       this.type = shown.type;
       this.asymmetricKeyType = shown['asymmetricKeyType'];
@@ -46,7 +46,7 @@ export function crypto({ host, buffer: { Buffer, bytesOf }, random }: CryptoPart
       this.symmetricKeySize = shown['symmetricKeySize'];
     }
 
-    static keyOf(value: object): Key | undefined {
+    static keyOf(value: object): GuestKey | undefined {
       return #key in value ? (value as KeyObject).#key : undefined;
     }
 
@@ -59,7 +59,7 @@ export function crypto({ host, buffer: { Buffer, bytesOf }, random }: CryptoPart
   }
 
   /** A key as the host takes it, from whatever Node's functions accept. */
-  function keyOf(given: unknown, fallback: string): Key {
+  function keyOf(given: unknown, fallback: string): GuestKey {
     if (typeof given === 'object' && given !== null) {
       const known = KeyObject.keyOf(given);
       if (known !== undefined) return known;

@@ -11,11 +11,11 @@ interface HostPart {
 /** The first part: how the others ask. `ask` is the function that the host gave. */
 export function hostPart(call: (operation: string, text: string) => string): HostPart {
   const { stringify, parse } = JSON;
-  interface Pending {
+  interface PendingReply {
     resolve(value: unknown): void;
     reject(error: Error): void;
   }
-  const pending = new Map<number, Pending>();
+  const pending = new Map<number, PendingReply>();
   const has = Object.hasOwn;
 
   function error(name: string, message: string, more: object = {}): Error {

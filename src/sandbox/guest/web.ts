@@ -82,7 +82,7 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names 
     }
   }
 
-  interface Answer {
+  interface ResponseFields {
     readonly status?: number;
     readonly statusText?: string;
     readonly headers?: Headers | Pairs;
@@ -98,7 +98,7 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names 
     readonly headers: Headers;
     bodyUsed = false;
 
-    constructor(body: unknown = '', answer: Answer = {}) {
+    constructor(body: unknown = '', answer: ResponseFields = {}) {
       const isEmpty = body === null || body === undefined;
       this.#body = Buffer.from(isEmpty ? '' : (body as string));
       this.status = answer.status ?? 200;
@@ -184,7 +184,7 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names 
     readonly signal?: AbortSignal | null;
   }
 
-  interface Fetched extends Answer {
+  interface Fetched extends ResponseFields {
     readonly body: string;
   }
 

@@ -19,7 +19,7 @@ export interface Unsigned {
   readonly secrets: readonly string[];
 }
 
-export interface Signing {
+export interface MessageSigning {
   readonly key: () => Promise<WebhookKey>;
   readonly clock: Clock;
   /** Of the service's headers, such as `SVC`. */
@@ -48,7 +48,7 @@ interface SignedBody {
   readonly signature: Promise<string>;
 }
 
-export function createMessages({ key, clock, headerPrefixes, version }: Signing): Messages {
+export function createMessages({ key, clock, headerPrefixes, version }: MessageSigning): Messages {
   const recent = new ExpiringMap<EventId, SignedBody>({
     clock,
     ageMsMax: sharedMs,

@@ -21,7 +21,7 @@ export interface DescribedOperation {
   readonly deprecated?: boolean;
   readonly parameters?: readonly (DocumentParameter | DocumentReference)[];
   readonly requestBody?: { readonly description: string; readonly content: MediaContents };
-  readonly responses: Readonly<Record<string, Response | DocumentReference>>;
+  readonly responses: Readonly<Record<string, DocumentResponse | DocumentReference>>;
 }
 
 export interface DocumentParameter {
@@ -32,7 +32,7 @@ export interface DocumentParameter {
   readonly schema: Schema;
 }
 
-export interface Response {
+export interface DocumentResponse {
   readonly description: string;
   readonly content?: MediaContents;
 }
