@@ -6,7 +6,7 @@ import { docsPage } from '../description/page/page.ts';
 import { contentSecurityPolicy } from '../description/page/style.ts';
 import type { OpenRoute, Route } from '../protocol/route.ts';
 
-export interface DescribedService {
+export interface DocsOptions {
   readonly routes: readonly Route[];
   readonly openRoutes: readonly OpenRoute[];
   readonly headerPrefix: string;
@@ -16,7 +16,7 @@ export interface DescribedService {
   readonly showsMetrics: boolean;
 }
 
-export function docsRoutes({ metrics, showsMetrics, ...described }: DescribedService): OpenRoute[] {
+export function docsRoutes({ metrics, showsMetrics, ...described }: DocsOptions): OpenRoute[] {
   let document: object | undefined;
   let page: string | undefined;
   const describe = () => {
