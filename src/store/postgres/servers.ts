@@ -20,7 +20,7 @@ const healthSharedMs = 2_000;
 export type SessionParameters = Readonly<Record<string, string | number>>;
 
 /** A server that was looked at. */
-export interface Examined {
+export interface ExaminedServer {
   readonly name: string;
   readonly facts?: Facts;
   readonly error?: unknown;
@@ -115,7 +115,7 @@ export class Servers {
   }
 
   /** Facts of every server that can be reached, and the error of every other one. */
-  async examine(): Promise<readonly Examined[]> {
+  async examine(): Promise<readonly ExaminedServer[]> {
     return Promise.all(
       this.#servers.map(async (server) => {
         try {
@@ -229,7 +229,7 @@ export class Servers {
   }
 }
 
-function healthOf({ name, facts }: Examined): HostHealth {
+function healthOf({ name, facts }: ExaminedServer): HostHealth {
   const isWritable = facts !== undefined && !facts.isStandby && !facts.isReadOnly;
   return { host: name, isUp: facts !== undefined, isWritable };
 }

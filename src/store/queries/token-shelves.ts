@@ -4,9 +4,9 @@ import type { TenantId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
 import { storedTenant, storedTerm } from './stored.ts';
 import { afterPrefix, matches, type TextPattern } from './text-patterns.ts';
-import type { Shelf } from './token-sources.ts';
+import type { TokenGroup } from './token-sources.ts';
 
-export interface ShelvesWanted {
+export interface TokenGroupQuery {
   readonly tenant: TenantId;
   readonly container: TextPattern;
   readonly limit: number;
@@ -16,7 +16,7 @@ export interface ShelvesWanted {
  * The shelves whose containers match, each found by a few steps in the index, however many tokens
  * stand on it: the next one is that of the next type in the container, or the first of the next container.
  */
-export function shelvesOf({ tenant, container, limit }: ShelvesWanted): Query<Shelf> {
+export function tokenGroupsOf({ tenant, container, limit }: TokenGroupQuery): Query<TokenGroup> {
   const all = sql`from tokens where tenant_id = ${storedTenant(tenant)}`;
   const first = sql`${all} and ${matches(sql.ref('container'), container)}`;
   const nextType = sql`(select type ${all} and container = shelf.container and type > shelf.type
@@ -27,7 +27,7 @@ export function shelvesOf({ tenant, container, limit }: ShelvesWanted): Query<Sh
   const next = sql`${all} and container > shelf.container ${inRange} order by container, type limit 1`;
   return (db) => ({
     compile: () =>
-      sql<Shelf>`with recursive shelf(container, type) as (
+      sql<TokenGroup>`with recursive shelf(container, type) as (
         select * from (select container, type ${first} order by container, type limit 1) as first
         union all
         select case when ${nextType} is null then (select container ${next}) else shelf.container end,

@@ -5,7 +5,7 @@ import type { TokenId } from '../../lib/ids.ts';
 import type { DatabaseSchema } from '../tables.ts';
 import { storedTenant, storedTerm } from './stored.ts';
 import {
-  type Leading,
+  type LeadingTable,
   predicateOf,
   rowPredicatesOf,
   type TokenConditions,
@@ -18,13 +18,13 @@ export interface TokenPosition {
 }
 
 /** Tokens of one container and type; an index keeps those in the order of lists. */
-export interface Shelf {
+export interface TokenGroup {
   readonly container: string;
   readonly type: string;
 }
 
 /** The index of a search term, that of some shelves, or whichever fits. */
-export type IndexPath = TermPath | { readonly shelves: readonly Shelf[] } | 'tokens';
+export type IndexPath = TermPath | { readonly shelves: readonly TokenGroup[] } | 'tokens';
 
 export interface TermPath {
   readonly term: string;
@@ -37,7 +37,7 @@ export type Places<P = TokenPosition> = SelectQueryBuilder<DatabaseSchema, 'toke
 /** Places of tokens that meet the conditions, and the table whose index gives their order. */
 export interface RowSource {
   readonly places: Places;
-  readonly leading: Leading;
+  readonly leading: LeadingTable;
   /** True where they are few and sorted: an index that has their order would be read to its end. */
   readonly few?: boolean;
 }

@@ -9,18 +9,18 @@ import {
   sizesOf,
   wholeTokensOf,
 } from '../../store/queries/token-pages.ts';
-import { occurrencesOf, shelvesOf } from '../../store/queries/token-shelves.ts';
+import { occurrencesOf, tokenGroupsOf } from '../../store/queries/token-shelves.ts';
 import type {
   IndexPath,
-  Shelf,
   TermPath,
+  TokenGroup,
   TokenPosition,
 } from '../../store/queries/token-sources.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 
 /** Shelves (each: one container, one type) that one query merges; a list with more is read by creation. */
-export const shelvesMax = 64;
+export const tokenGroupsMax = 64;
 
 /** Patterns of containers whose shelves are looked up one by one. */
 const patternsMax = 16;
@@ -28,7 +28,7 @@ const patternsMax = 16;
 /** Terms are compared by how common they are up to here. */
 export const occurrencesMax = 1000;
 
-export interface Stretch {
+export interface PageRange {
   readonly after?: TokenPosition | undefined;
   /** How many to skip. */
   readonly offset?: number;
@@ -39,7 +39,7 @@ export interface Stretch {
 export async function findTokens(
   store: Store,
   conditions: TokenConditions,
-  { after, offset = 0, limit }: Stretch,
+  { after, offset = 0, limit }: PageRange,
 ): Promise<ListedToken[]> {
   if (limit === 0 || isImpossible(conditions)) return [];
   const path = await pathOf(store, conditions);
@@ -67,7 +67,7 @@ export interface TokenBatch {
   readonly next: TokenPosition | undefined;
 }
 
-export interface BatchWanted {
+export interface BatchLimits {
   readonly after: TokenPosition | undefined;
   readonly tokensMax: number;
   /** Past so many bytes a batch takes no more tokens. */
@@ -78,7 +78,7 @@ export interface BatchWanted {
 export async function findBatch(
   store: Store,
   conditions: TokenConditions,
-  { after, tokensMax, bytesMax }: BatchWanted,
+  { after, tokensMax, bytesMax }: BatchLimits,
 ): Promise<TokenBatch> {
   if (isImpossible(conditions)) return { rows: [], next: undefined };
   const path = await pathOf(store, conditions);
@@ -151,7 +151,7 @@ async function rarestTerm(store: Store, { tenant, terms }: TokenConditions): Pro
 async function shelvesWithin(
   store: Store,
   { tenant, scopes, container, type }: TokenConditions,
-): Promise<readonly Shelf[] | undefined> {
+): Promise<readonly TokenGroup[] | undefined> {
   const patterns = patternsWithin(
     scopes.map((scope) => scope.container),
     container,
@@ -159,11 +159,11 @@ async function shelvesWithin(
   if (patterns.length > patternsMax) return undefined;
   const found = await Promise.all(
     patterns.map((pattern) =>
-      store.select(shelvesOf({ tenant, container: pattern, limit: shelvesMax + 1 })),
+      store.select(tokenGroupsOf({ tenant, container: pattern, limit: tokenGroupsMax + 1 })),
     ),
   );
   const shelves = found.flat().filter((shelf) => type === undefined || shelf.type === type);
-  return found.some((some) => some.length > shelvesMax) || shelves.length > shelvesMax
+  return found.some((some) => some.length > tokenGroupsMax) || shelves.length > tokenGroupsMax
     ? undefined
     : shelves;
 }
