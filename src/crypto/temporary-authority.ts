@@ -2,14 +2,14 @@
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 
 /** PEM. */
-export interface Issued {
+export interface IssuedCertificate {
   readonly cert: string;
   readonly key: string;
 }
 
-export interface Authority extends Issued {
+export interface Authority extends IssuedCertificate {
   /** For 127.0.0.1 and localhost, as that of the authority itself, unless other names are given. */
-  issue(name: string, hosts?: readonly string[]): Issued;
+  issue(name: string, hosts?: readonly string[]): IssuedCertificate;
 }
 
 /** Without a name, it has one of its own. */

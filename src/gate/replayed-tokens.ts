@@ -129,7 +129,7 @@ export async function replyAsSeenNow(
 /** An entry for a token that is shown again, unless its data was brought by the request itself. */
 function readAgain(
   { caller, now }: Pick<ReplyToReplay, 'caller' | 'now'>,
-  { stored, type, transform }: Again,
+  { stored, type, transform }: RepeatedRead,
 ) {
   if (stored.permission === 'token:create') return [];
   const { entity, id } = stored;
@@ -138,7 +138,7 @@ function readAgain(
   return [entryOf(caller, now, { entity, id, operation: 'read', disclosure, event })];
 }
 
-interface Again {
+interface RepeatedRead {
   readonly stored: StoredToken;
   readonly type: string;
   readonly transform: Transform;
@@ -211,7 +211,7 @@ function isAsBefore(stored: StoredToken, seen: TokenSeenNow): boolean {
   return grant.transform !== 'mask' || row.version === stored.version;
 }
 
-interface Seeing {
+interface PartDisclosure {
   readonly caller: Caller;
   readonly now: Instant;
   readonly evaluation: Evaluation;
@@ -222,7 +222,7 @@ interface Seeing {
 
 function seenNow(
   { onMaskFailure }: TokenReading,
-  { caller, now, evaluation, part, row, grant }: Seeing,
+  { caller, now, evaluation, part, row, grant }: PartDisclosure,
 ): TokenBody {
   const open = () => openData(caller.tenant, row, now);
   return shownAgain(part, { row, open, grant, evaluation, onMaskFailure });

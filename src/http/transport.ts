@@ -165,7 +165,7 @@ async function closed(server: Server, { waitMs, cutAll }: Closing): Promise<void
   clearTimeout(deadline);
 }
 
-interface Patience {
+interface ProgressLimits {
   readonly patienceMs: number;
   readonly checkMs: number;
 }
@@ -174,7 +174,7 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
 function createNodeServer(
   { tls }: ConnectionOptions,
-  { patienceMs, checkMs }: Patience,
+  { patienceMs, checkMs }: ProgressLimits,
   listener: Listener,
 ): Server {
   const limits = {

@@ -39,7 +39,7 @@ const restMs = 500;
 /** More than there are ways: on a machine that permits only the last, the first call finds it. */
 const startsMax = 7;
 
-interface Member {
+interface PooledProcess {
   readonly tenant: string;
   readonly process: CodeProcess;
   isBusy: boolean;
@@ -64,7 +64,7 @@ class StartedPool implements ProcessPool {
   readonly #bounds: PoolLimits;
   readonly #onIsolation: OnIsolation;
   #hasStarted = false;
-  readonly #members = new Set<Member>();
+  readonly #members = new Set<PooledProcess>();
   /** In the order in which they came. */
   readonly #waiting = new Set<WaitingRun>();
   /** By tenant, of those that have used some of theirs. */
@@ -130,7 +130,7 @@ class StartedPool implements ProcessPool {
     return 'crashed';
   }
 
-  async #isReady(member: Member): Promise<boolean> {
+  async #isReady(member: PooledProcess): Promise<boolean> {
     try {
       await member.process.ready();
       return true;
@@ -141,7 +141,7 @@ class StartedPool implements ProcessPool {
   }
 
   /** The ways that failed are not tried again. */
-  #start(tenant: string): Member {
+  #start(tenant: string): PooledProcess {
     if (this.#ways.length === 0) this.#ways = isolations();
     const [way, ...weaker] = this.#ways;
     if (way === undefined) throw new Error('no way to start a process');
@@ -155,7 +155,7 @@ class StartedPool implements ProcessPool {
         },
       );
     }
-    const member: Member = { tenant, process, isBusy: true, idle: undefined };
+    const member: PooledProcess = { tenant, process, isBusy: true, idle: undefined };
     this.#members.add(member);
     return member;
   }
@@ -167,7 +167,7 @@ class StartedPool implements ProcessPool {
     this.#onIsolation(way.name);
   }
 
-  #leaseOf(member: Member): Lease {
+  #leaseOf(member: PooledProcess): Lease {
     let isReleased = false;
     return {
       process: member.process,
@@ -179,7 +179,7 @@ class StartedPool implements ProcessPool {
     };
   }
 
-  #release(member: Member): void {
+  #release(member: PooledProcess): void {
     member.isBusy = false;
     if (!member.process.isAlive || member.process.calls >= limits.callsPerProcessMax) {
       this.#remove(member);
@@ -201,14 +201,14 @@ class StartedPool implements ProcessPool {
     return share;
   }
 
-  #watchIdle(member: Member): void {
+  #watchIdle(member: PooledProcess): void {
     member.idle = setTimeout(() => {
       member.process.rest();
       member.idle = setTimeout(() => this.#remove(member), this.#bounds.idleMsMax).unref();
     }, restMs).unref();
   }
 
-  #remove(member: Member): void {
+  #remove(member: PooledProcess): void {
     clearTimeout(member.idle);
     this.#members.delete(member);
     const ended = member.process.kill();

@@ -24,7 +24,7 @@ import { followPath } from './json-path.ts';
 import { cardMask, last, reveal, revealLast, separatorsWith, withoutCharacters } from './mask.ts';
 
 /** A filter with its arguments applied. */
-export type Applied = (input: unknown, evaluation: Evaluation) => unknown;
+export type AppliedFilter = (input: unknown, evaluation: Evaluation) => unknown;
 
 export interface ExpressionFilter {
   readonly argumentsMax: number;
@@ -33,7 +33,7 @@ export interface ExpressionFilter {
   /** How many times the length of an argument is charged when it is only known at the evaluation. */
   readonly argumentWeight: number;
   /** @throws ExpressionError naming the argument that is missing or of the wrong kind. */
-  apply(given: readonly unknown[]): Applied;
+  apply(given: readonly unknown[]): AppliedFilter;
 }
 
 /** How a filter reads what is piped into it, and how much it charges for that. */

@@ -21,7 +21,7 @@ const randomBytesMax = 1024 * 1024;
 /** After calls that used so much memory, a new process costs less than it would hold. */
 const engineBytesKeptMax = 24 * 1024 * 1024;
 
-class Room {
+class CallLoop {
   readonly #image: EngineImage;
   #modules: Readonly<Record<string, string>> = {};
   #requests = 0;
@@ -191,4 +191,4 @@ const image = await openQuickJsWasi({
 });
 // Everything was read.
 process.permission?.drop?.('fs.read');
-await new Room(image).run();
+await new CallLoop(image).run();

@@ -67,7 +67,7 @@ export interface CryptoPart extends RandomPart {
 /** A module or a set of globals, of which no other part knows more. */
 export type Names = Readonly<Record<string, unknown>>;
 
-export interface Reported {
+export interface ReportedError {
   readonly name: string;
   readonly errors: Readonly<Record<string, readonly string[]>>;
   readonly response?: {
@@ -79,7 +79,7 @@ export interface Reported {
 
 export interface ErrorsPart {
   readonly classes: Names;
-  report(thrown: unknown): Reported;
+  report(thrown: unknown): ReportedError;
 }
 
 export interface LoggingPart {

@@ -5,7 +5,7 @@ import { isObject, type Json } from '../../lib/json.ts';
 import { Secret } from '../../lib/secret.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf, failureOf } from '../../rules/log-entries.ts';
-import type { Decide, Done, Refused } from '../../rules/operation.ts';
+import type { CompletedOperation, Decide, Refused } from '../../rules/operation.ts';
 import { decide } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
@@ -90,7 +90,7 @@ function outcomeOf(
   tools: BankVerifying,
   caller: Caller,
   { id, verdict }: Verified,
-): Done | Refused {
+): CompletedOperation | Refused {
   const fact = { entity: 'token', id, operation: 'verify' } as const;
   const now = tools.clock.now();
   if (verdict.status === undefined) {

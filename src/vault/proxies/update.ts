@@ -5,7 +5,7 @@ import { mergePatch } from '../../lib/merge-patch.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
-import type { Decide, Done, Refused } from '../../rules/operation.ts';
+import type { CompletedOperation, Decide, Refused } from '../../rules/operation.ts';
 import type { Row } from '../../store/tables.ts';
 import { refusalOfCode } from './check-code.ts';
 import type { ProxyWriting } from './create.ts';
@@ -86,7 +86,7 @@ async function replacement(
   tools: ProxyWriting,
   caller: Caller,
   { row, before, settings: { name, host, definition } }: ProxyReplacement,
-): Promise<(Pick<Done, 'change'> & { readonly updated: Row<'proxies'> }) | Refused> {
+): Promise<(Pick<CompletedOperation, 'change'> & { readonly updated: Row<'proxies'> }) | Refused> {
   const { store, clock, random, ownHost } = tools;
   const { tenant } = caller;
   const { key } = before;

@@ -4,7 +4,7 @@ import type { RequestScope } from '../../expressions/request-texts/scope.ts';
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { failureOf } from '../../rules/log-entries.ts';
-import type { Decide, Done, Effect, Refused } from '../../rules/operation.ts';
+import type { CompletedOperation, Decide, Effect, Refused } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Change, Precondition } from '../../store/change.ts';
@@ -113,7 +113,7 @@ interface Making {
   readonly conflict: Precondition | undefined;
 }
 
-type Made = Omit<Done<MadeTokens>, 'change'> & { readonly change?: Change };
+type Made = Omit<CompletedOperation<MadeTokens>, 'change'> & { readonly change?: Change };
 
 /** The tokens that the transforms of the request make, of what the caller sent. */
 async function madeFor(

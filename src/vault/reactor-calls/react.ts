@@ -3,7 +3,13 @@ import { VaultError } from '../../lib/errors.ts';
 import { newUuid, type ReactorRunId } from '../../lib/ids.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { Caller } from '../../rules/caller.ts';
-import type { Decide, DecideOutcome, Done, Effect, Refused } from '../../rules/operation.ts';
+import type {
+  CompletedOperation,
+  Decide,
+  DecideOutcome,
+  Effect,
+  Refused,
+} from '../../rules/operation.ts';
 import { waitingRunCount } from '../../store/queries/reactors.ts';
 import type { Row } from '../../store/tables.ts';
 import { refusalWhereOff } from '../code/check.ts';
@@ -115,7 +121,7 @@ function withLog(
   if (log.length === 0) return decide;
   const run_id = newUuid<ReactorRunId>(random);
   // A reactor that was deleted meanwhile must not keep rows.
-  return async (conflict): Promise<Done | Refused> => {
+  return async (conflict): Promise<CompletedOperation | Refused> => {
     const outcome = await decide(conflict);
     const stored = await tools.store.get('reactors', {
       tenant_id: tenant.id,

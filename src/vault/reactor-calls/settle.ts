@@ -5,7 +5,7 @@ import { below } from '../../lib/findings.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { detailed } from '../../rules/log-entries.ts';
-import type { Decide, DecideOutcome, Done, Refused } from '../../rules/operation.ts';
+import type { CompletedOperation, Decide, DecideOutcome, Refused } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Reply } from '../../rules/reply.ts';
@@ -64,7 +64,7 @@ function shapedBy({ reactor }: CallToSettle, outcome: CodeRun['outcome']): Shape
   return shapeOf(reactor, outcome.value);
 }
 
-function done(call: LoggedReactorCall, ended: CallEnd, reply: Reply): Done {
+function done(call: LoggedReactorCall, ended: CallEnd, reply: Reply): CompletedOperation {
   return { change: { entries: [completedEntry(call, ended)] }, reply };
 }
 

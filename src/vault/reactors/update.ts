@@ -5,7 +5,7 @@ import { mergePatch } from '../../lib/merge-patch.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
-import type { Decide, Done, Refused } from '../../rules/operation.ts';
+import type { CompletedOperation, Decide, Refused } from '../../rules/operation.ts';
 import type { Row } from '../../store/tables.ts';
 import { refusalOfRights, refusalWhereOff } from '../code/check.ts';
 import { type ReactorWriting, requireUsable } from './create.ts';
@@ -73,7 +73,7 @@ interface ReactorReplacement {
   readonly settings: ReactorSettings;
 }
 
-type Replaced = Pick<Done, 'change'> & { readonly updated: Row<'reactors'> };
+type Replaced = Pick<CompletedOperation, 'change'> & { readonly updated: Row<'reactors'> };
 
 async function replacement(
   tools: ReactorWriting,
