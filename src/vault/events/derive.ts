@@ -14,18 +14,18 @@ import { type EventActor, eventRow } from './event-row.ts';
 import { type EventType, eventTypeNames, eventTypes } from './types.ts';
 
 /** The types of which a tenant's enabled webhooks ask for some. */
-export type WantedTypes = ReadonlySet<EventType>;
+export type SubscribedTypes = ReadonlySet<EventType>;
 
-export interface WantedEvents {
+export interface Subscriptions {
   /** As they were a moment ago; `undefined` where they have to be read. */
-  known(tenant: TenantId): WantedTypes | undefined;
-  read(tenant: TenantId): Promise<WantedTypes>;
+  known(tenant: TenantId): SubscribedTypes | undefined;
+  read(tenant: TenantId): Promise<SubscribedTypes>;
 }
 
 export interface EventTools {
   readonly store: Store;
   readonly tenants: Pick<Tenants, 'find'>;
-  readonly wanted: WantedEvents;
+  readonly wanted: Subscriptions;
   readonly random: Random;
 }
 
@@ -53,7 +53,10 @@ export function derivingEvents({ store, tenants, wanted, random }: EventTools): 
     return events.length === 0 ? change : { ...change, insert: { ...change.insert, events } };
   }
 
-  async function eventsOf(tenant: Tenant, { change, types }: Wanted): Promise<Row<'events'>[]> {
+  async function eventsOf(
+    tenant: Tenant,
+    { change, types }: SubscribedChange,
+  ): Promise<Row<'events'>[]> {
     const written = rowsOf(change);
     const derived = change.entries.flatMap((entry) => {
       if (entry.tenant_id !== tenant.id) return [];
@@ -93,9 +96,9 @@ export function derivingEvents({ store, tenants, wanted, random }: EventTools): 
   };
 }
 
-interface Wanted {
+interface SubscribedChange {
   readonly change: Change;
-  readonly types: WantedTypes;
+  readonly types: SubscribedTypes;
 }
 
 function tenantsOf({ entries }: Change): ReadonlySet<TenantId> {

@@ -40,7 +40,7 @@ interface Window {
 }
 
 /** Refusals of one request that were counted in a window. */
-interface Counted {
+interface CountedRefusals {
   readonly window: Window;
   readonly times: number;
 }
@@ -69,7 +69,7 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
     return { windows, key: reasonOf(any), entry: any };
   }
 
-  function count(refused: LogEntry, times: number): Counted {
+  function count(refused: LogEntry, times: number): CountedRefusals {
     const { windows, key, entry } = placeOf(refused);
     const known = windows.get(key);
     const window = known ?? { endsAt: clock.now(), count: 0, last: entry, logging: undefined };
@@ -211,15 +211,15 @@ function withoutRepeats(change: Change): Change {
   return { ...change, entries: counted as unknown as Change['entries'] };
 }
 
-interface Tally {
+interface RefusalTally {
   readonly entry: LogEntry;
   readonly times: number;
 }
 
 /** Equal refusals together, in the order in which each first occurs; what succeeded stays by itself. */
-function tally(entries: Change['entries']): Tally[] {
+function tally(entries: Change['entries']): RefusalTally[] {
   if (entries.length === 1) return [{ entry: entries[0], times: 1 }];
-  const tallies = new Map<string | number, Tally>();
+  const tallies = new Map<string | number, RefusalTally>();
   for (const [at, entry] of entries.entries()) {
     const key = entry.result === 'success' ? at : `${entry.actor_id} ${reasonOf(entry)}`;
     tallies.set(key, { entry, times: (tallies.get(key)?.times ?? 0) + 1 });

@@ -10,7 +10,7 @@ export interface EntryPlace {
 }
 
 /** A version of the row, and the entry that made it. */
-export interface Spoken extends Pick<Mark, 'version' | 'authenticator'> {
+export interface StatedVersion extends Pick<Mark, 'version' | 'authenticator'> {
   readonly place: EntryPlace;
 }
 
@@ -27,7 +27,7 @@ interface EndedVersion {
  */
 export class RowHistory {
   /** Versions whose end was not seen yet. */
-  readonly #open: Spoken[] = [];
+  readonly #open: StatedVersion[] = [];
   /** Ends of versions that were not seen yet. */
   readonly #ended: EndedVersion[] = [];
   #last: EntryPlace;
@@ -50,7 +50,7 @@ export class RowHistory {
   }
 
   /** The row as it must be; none when it must be gone. More than one only where times do not decide. */
-  standing(): readonly Spoken[] {
+  standing(): readonly StatedVersion[] {
     return [...new Set(this.#open.map(({ version }) => version))].flatMap((version) => {
       const begun = this.#open
         .filter((one) => one.version === version)
@@ -62,7 +62,7 @@ export class RowHistory {
   }
 
   /** A version and an end that surely came after it are forgotten together. */
-  #begin(begun: Spoken): void {
+  #begin(begun: StatedVersion): void {
     const end = this.#ended.findIndex((ended) => belong(begun, ended));
     if (end === -1) this.#open.push(begun);
     else this.#ended.splice(end, 1);
@@ -76,7 +76,7 @@ export class RowHistory {
 }
 
 function belong(
-  { version, place: begun }: Spoken,
+  { version, place: begun }: StatedVersion,
   { version: ended, place: end }: EndedVersion,
 ): boolean {
   if (version !== ended) return false;

@@ -113,14 +113,14 @@ interface Making {
   readonly conflict: Precondition | undefined;
 }
 
-type Made = Omit<CompletedOperation<MadeTokens>, 'change'> & { readonly change?: Change };
+type TokensMade = Omit<CompletedOperation<MadeTokens>, 'change'> & { readonly change?: Change };
 
 /** The tokens that the transforms of the request make, of what the caller sent. */
 async function madeFor(
   tools: ProxyCalling,
   call: ProxyCall,
   { scope, evaluation, conflict }: Making,
-): Promise<Made | Refused> {
+): Promise<TokensMade | Refused> {
   const transforms = transformsOf(call.proxy).request.filter((one) => one.type === 'tokenize');
   if (transforms.length === 0) return { reply: nothingMade };
   const text = transforms.some((one) => names(one, 'proxy')) ? textOf(call) : undefined;
@@ -142,7 +142,7 @@ function attempt(write: () => Writable): Writable | VaultError {
   }
 }
 
-interface Unsent {
+interface UnsentCall {
   readonly call: ProxyCall;
   readonly now: Instant;
   readonly used: UsedReferences;
@@ -152,7 +152,7 @@ interface Unsent {
  * Whether an expression fails may depend on a token or on the configuration of the proxy, so whoever tries
  * that is seen in the log.
  */
-function unsent({ call, now, used }: Unsent, refusal: VaultError): Refused {
+function unsent({ call, now, used }: UnsentCall, refusal: VaultError): Refused {
   const { caller, proxy } = call;
   const [first, ...others] = used.failures;
   const attempt = { entity: 'proxy', id: proxy.id, operation: 'invoke' };

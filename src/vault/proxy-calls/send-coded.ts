@@ -5,7 +5,7 @@ import { transformsOf } from '../proxies/transforms.ts';
 import { type CallOutcome, failedEntry, madeEntry } from './entries.ts';
 import { madeAnswer } from './made-answer.ts';
 import type { ProxyAnswer } from './proxy-call.ts';
-import { type Coded, codeRequest } from './run-code.ts';
+import { codeRequest, type TransformOutcome } from './run-code.ts';
 import { type SendTools, type Sent, send } from './send.ts';
 
 /** Fails in the outcome, with the entry that says so. */
@@ -18,7 +18,7 @@ export async function sendCoded(tools: SendTools, sent: Sent): Promise<DecideOut
     now: tools.clock.now(),
     milliseconds: Math.round(performance.now() - began),
   });
-  let coded: Coded;
+  let coded: TransformOutcome;
   try {
     coded = await codeRequest(tools, { call, transform }, written);
   } catch (error) {

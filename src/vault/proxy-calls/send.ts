@@ -21,7 +21,7 @@ import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
 import { readResponseText, untransformable } from './response-body.ts';
 import { errorsByNames } from './response-errors.ts';
-import { type Coded, type CodedMessage, codeResponse } from './run-code.ts';
+import { type CodedMessage, codeResponse, type TransformOutcome } from './run-code.ts';
 import { answerOf, transformResponse, withoutHeaders } from './transform-response.ts';
 
 export interface SendTools extends MakingTokens, CodeRunning {
@@ -127,7 +127,7 @@ async function transformed(
         ? makeTokens(tools, call.caller, { transforms: making, scope, evaluation, part })
         : undefined;
     // Once, also where making tokens meets a conflict.
-    let coded: Promise<Coded> | undefined;
+    let coded: Promise<TransformOutcome> | undefined;
     const shape = async (tokens: MadeTokens) => {
       const given = {
         transforms,

@@ -56,13 +56,13 @@ export function callReactor(tools: ReactorCalling, caller: Caller, call: Reactor
   };
 }
 
-interface ToCall {
+interface PermittedCall {
   readonly caller: Caller;
   readonly reactor: CalledReactor;
   readonly written: WrittenInput;
 }
 
-function callNow(tools: ReactorCalling, { caller, reactor, written }: ToCall): Effect {
+function callNow(tools: ReactorCalling, { caller, reactor, written }: PermittedCall): Effect {
   const call = { caller, reactor, invocation: 'sync' } as const;
   const entries = [invokedEntry(call, tools.clock.now()), ...written.entries] as const;
   return {
@@ -158,7 +158,7 @@ function withLog(
 /** Durable with the entries of its tokens; whoever finds it first runs it. */
 async function callLater(
   tools: ReactorCalling,
-  { caller, reactor, written }: ToCall,
+  { caller, reactor, written }: PermittedCall,
 ): Promise<Effect> {
   const { clock, random } = tools;
   const { tenant } = caller;

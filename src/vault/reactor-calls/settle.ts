@@ -14,7 +14,7 @@ import type { CodeTokenTools } from '../code/tokens.ts';
 import { tokenize } from '../tokenization/tokenize.ts';
 import { type CalledReactor, sourceOf } from './called-reactor.ts';
 import { type CallEnd, completedEntry, failedEntry, type LoggedReactorCall } from './entries.ts';
-import { madeByError, type Shaped, shapeOf } from './response.ts';
+import { madeByError, type ShapedResponse, shapeOf } from './response.ts';
 
 export interface CallToSettle extends LoggedReactorCall {
   readonly reactor: CalledReactor;
@@ -58,7 +58,7 @@ function decisionOn(
   return tokenizing(tools, call, { body, values, ended });
 }
 
-function shapedBy({ reactor }: CallToSettle, outcome: CodeRun['outcome']): Shaped {
+function shapedBy({ reactor }: CallToSettle, outcome: CodeRun['outcome']): ShapedResponse {
   if (outcome.kind === 'failed') return outcome;
   if (outcome.kind === 'responded') return madeByError(outcome.response);
   return shapeOf(reactor, outcome.value);

@@ -43,13 +43,13 @@ export interface ReferenceTarget {
 export function findTarget(
   tools: TokenReading,
   caller: Caller,
-  { reference, ...wanted }: TargetWanted & { readonly reference: Reference },
+  { reference, ...wanted }: TargetContext & { readonly reference: Reference },
 ): Promise<ReferenceTarget | undefined> {
   const find = reference.kind === 'token_intent' ? intentTarget : tokenTarget;
   return find(tools, caller, { ...wanted, id: reference.id });
 }
 
-export interface TargetWanted {
+export interface TargetContext {
   readonly now: Instant;
   /** For all that is shown of the targets of one request. */
   readonly evaluation: Evaluation;
@@ -81,7 +81,7 @@ export const sending: TargetAccess = { grant: decideSending, permission: 'proxy:
 /** Giving them to the code of a reactor. */
 export const giving: TargetAccess = { grant: decideReactor, permission: 'reactor:invoke' };
 
-type TargetQuery = TargetWanted & { readonly id: string };
+type TargetQuery = TargetContext & { readonly id: string };
 
 async function tokenTarget(
   { store, onMaskFailure }: TokenReading,

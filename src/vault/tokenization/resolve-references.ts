@@ -17,7 +17,7 @@ import {
   findTarget,
   type ReferenceTarget,
   reading,
-  type TargetWanted,
+  type TargetContext,
 } from './reference-targets.ts';
 
 export interface Resolved {
@@ -27,7 +27,7 @@ export interface Resolved {
   readonly targets: readonly ReferenceTarget[];
 }
 
-export interface Resolving extends Omit<TargetWanted, 'access'> {
+export interface Resolving extends Omit<TargetContext, 'access'> {
   readonly through: Through;
   readonly references: readonly Reference[];
 }
@@ -64,7 +64,7 @@ export interface FoundTargets {
 export async function findTargets(
   tools: TokenReading,
   caller: Caller,
-  { references, ...query }: TargetWanted & { readonly references: readonly Reference[] },
+  { references, ...query }: TargetContext & { readonly references: readonly Reference[] },
 ): Promise<FoundTargets | undefined> {
   if (references.length > wholeTargetsMax) {
     const bytes = await referencedBytes(tools.store, caller.tenant.id, references);

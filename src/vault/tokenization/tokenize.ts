@@ -69,7 +69,7 @@ function counterUpTo(limit: number): () => void {
 }
 
 /** The part of the response that takes the place of a part of the body. */
-type Mirror = (tokens: readonly TokenBody[]) => Json;
+type ResponsePart = (tokens: readonly TokenBody[]) => Json;
 
 interface MirrorPosition {
   readonly path: string;
@@ -84,7 +84,7 @@ interface Gathering {
   readonly readRequest: ReadTokenRequest;
 }
 
-function mirrorOf(json: Json, { path, level }: MirrorPosition, gathering: Gathering): Mirror {
+function mirrorOf(json: Json, { path, level }: MirrorPosition, gathering: Gathering): ResponsePart {
   if (level > nestingMax) {
     throw invalid(path, `must not be nested deeper than ${nestingMax} levels`);
   }
@@ -123,7 +123,7 @@ function mirrorOfRequest(
   json: JsonObject,
   path: string,
   { requests, findings, count, readRequest }: Gathering,
-): Mirror {
+): ResponsePart {
   count();
   const request = findings.attempt(() => attemptAt(path, () => readRequest(json)));
   if (request === undefined) return () => null;
@@ -135,7 +135,7 @@ function mirrorOfObject(
   json: JsonObject,
   { path, level }: MirrorPosition,
   gathering: Gathering,
-): Mirror {
+): ResponsePart {
   const members = Object.entries(json).map(([name, value]) => {
     const place = { path: memberPath(path, name), level: level + 1 };
     return { name, mirror: mirrorOf(value, place, gathering) };

@@ -48,7 +48,7 @@ export function itemsOf(
   });
 }
 
-interface LargeWanted extends Omit<PageToWrite, 'page' | 'bodies'> {
+interface LargeTokenQuery extends Omit<PageToWrite, 'page' | 'bodies'> {
   readonly asking: () => Promise<Caller>;
   readonly large: TokenPosition;
 }
@@ -56,7 +56,7 @@ interface LargeWanted extends Omit<PageToWrite, 'page' | 'bodies'> {
 /** As the caller may see it by now: while a client reads, its key may be revoked and its rules changed. */
 async function readLarge(
   tools: LargeTokens,
-  { asking, large, permission, through, filter, evaluation }: LargeWanted,
+  { asking, large, permission, through, filter, evaluation }: LargeTokenQuery,
 ): Promise<TokenBody | undefined> {
   const caller = await asking();
   const now = tools.clock.now();

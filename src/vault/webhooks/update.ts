@@ -91,7 +91,7 @@ export function deleteWebhook(
   };
 }
 
-interface Following {
+interface NextVersion {
   readonly row: Row<'webhooks'>;
   readonly body: WebhookBody;
   readonly now: Instant;
@@ -100,7 +100,7 @@ interface Following {
 function following(
   { random }: Pick<WebhookWriting, 'random'>,
   { tenant, application }: Caller,
-  { row, body, now }: Following,
+  { row, body, now }: NextVersion,
 ): Row<'webhooks'> {
   const version = row.version + 1;
   const modified = { version, modified_by: application, modified_at: now };
