@@ -139,7 +139,7 @@ function merged(db: Kysely<DatabaseSchema>, parts: readonly Places[], tenant: Te
     .orderBy('id', 'desc') as unknown as Places;
 }
 
-/** What there is on no shelf, whatever limit it is given later. */
+/** What there is in no group, whatever limit it is given later. */
 function noTokens(db: Kysely<DatabaseSchema>, tenant: TenantId) {
   return db
     .selectFrom('tokens')

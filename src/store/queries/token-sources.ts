@@ -23,8 +23,8 @@ export interface TokenGroup {
   readonly type: string;
 }
 
-/** The index of a search term, that of some shelves, or whichever fits. */
-export type IndexPath = TermPath | { readonly shelves: readonly TokenGroup[] } | 'tokens';
+/** The index of a search term, that of some groups, or whichever fits. */
+export type IndexPath = TermPath | { readonly groups: readonly TokenGroup[] } | 'tokens';
 
 export interface TermPath {
   readonly term: string;
@@ -42,7 +42,7 @@ export interface RowSource {
   readonly few?: boolean;
 }
 
-/** One source, or one for each shelf. Together they hold every token of the list once. */
+/** One source, or one for each group. Together they hold every token of the list once. */
 export function sourcesOf(
   db: Kysely<DatabaseSchema>,
   conditions: TokenConditions,
@@ -53,10 +53,10 @@ export function sourcesOf(
     return [{ places: byRow(db, conditions), leading: 'tokens', few }];
   }
   if ('term' in path) return [{ places: byTerm(db, conditions, path.term), leading: 'found' }];
-  return path.shelves.map((shelf) => ({
+  return path.groups.map((group) => ({
     places: byRow(db, conditions)
-      .where(sql<boolean>`tokens.container = ${shelf.container}`)
-      .where('tokens.type', '=', shelf.type),
+      .where(sql<boolean>`tokens.container = ${group.container}`)
+      .where('tokens.type', '=', group.type),
     leading: 'tokens',
   }));
 }

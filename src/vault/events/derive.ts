@@ -25,18 +25,18 @@ export interface Subscriptions {
 export interface EventTools {
   readonly store: Store;
   readonly tenants: Pick<Tenants, 'find'>;
-  readonly wanted: Subscriptions;
+  readonly subscriptions: Subscriptions;
   readonly random: Random;
 }
 
 /** For a tenant without webhooks a commit costs one look-up more. */
-export function derivingEvents({ store, tenants, wanted, random }: EventTools): Store {
+export function derivingEvents({ store, tenants, subscriptions, random }: EventTools): Store {
   const newEventId = createTimedUuids(random);
 
-  function isUnwanted({ entries }: Change): boolean {
+  function hasNoSubscriber({ entries }: Change): boolean {
     let before: TenantId | undefined;
     for (const { tenant_id: id } of entries) {
-      if (id !== before && wanted.known(id)?.size !== 0) return false;
+      if (id !== before && subscriptions.known(id)?.size !== 0) return false;
       before = id;
     }
     return true;
@@ -45,7 +45,7 @@ export function derivingEvents({ store, tenants, wanted, random }: EventTools): 
   async function withEvents(change: Change): Promise<Change> {
     const events: Row<'events'>[] = [];
     for (const id of tenantsOf(change)) {
-      const types = wanted.known(id) ?? (await wanted.read(id));
+      const types = subscriptions.known(id) ?? (await subscriptions.read(id));
       if (types.size === 0) continue;
       const tenant = await tenants.find(id);
       if (tenant) events.push(...(await eventsOf(tenant, { change, types })));
@@ -92,7 +92,7 @@ export function derivingEvents({ store, tenants, wanted, random }: EventTools): 
     ...store,
     // Nearly every commit passes here, also that of a read: without webhooks it makes nothing of its own.
     commit: (change) =>
-      isUnwanted(change) ? store.commit(change) : withEvents(change).then(store.commit),
+      hasNoSubscriber(change) ? store.commit(change) : withEvents(change).then(store.commit),
   };
 }
 

@@ -2,6 +2,7 @@
 import { includesPattern, narrower } from '../../rules/policy.ts';
 import type { TextPattern } from '../../store/queries/text-patterns.ts';
 import { isEverything, type TokenConditions } from '../../store/queries/token-conditions.ts';
+import { occurrencesOf, tokenGroupsOf } from '../../store/queries/token-groups.ts';
 import {
   countsOf,
   type ListedToken,
@@ -9,7 +10,6 @@ import {
   sizesOf,
   wholeTokensOf,
 } from '../../store/queries/token-pages.ts';
-import { occurrencesOf, tokenGroupsOf } from '../../store/queries/token-shelves.ts';
 import type {
   IndexPath,
   TermPath,
@@ -19,10 +19,10 @@ import type {
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 
-/** Shelves (each: one container, one type) that one query merges; a list with more is read by creation. */
+/** Groups (each: one container, one type) that one query merges; a list with more is read by creation. */
 export const tokenGroupsMax = 64;
 
-/** Patterns of containers whose shelves are looked up one by one. */
+/** Patterns of containers whose groups are looked up one by one. */
 const patternsMax = 16;
 
 /** Terms are compared by how common they are up to here. */
@@ -127,8 +127,8 @@ async function pathOf(store: Store, conditions: TokenConditions): Promise<IndexP
   if (ids || fingerprint !== undefined) return 'tokens';
   if (terms.length > 0) return rarestTerm(store, conditions);
   if (scopes.some(isEverything) && type === undefined && container === undefined) return 'tokens';
-  const shelves = await shelvesWithin(store, conditions);
-  return shelves === undefined ? 'tokens' : { shelves };
+  const groups = await groupsWithin(store, conditions);
+  return groups === undefined ? 'tokens' : { groups };
 }
 
 /** A search begins at the term with the fewest tokens and checks the others on each. */
@@ -147,8 +147,8 @@ async function rarestTerm(store: Store, { tenant, terms }: TokenConditions): Pro
   return { term, allCommon: count >= occurrencesMax };
 }
 
-/** The shelves that can have tokens of the list; `undefined` when they are too many. */
-async function shelvesWithin(
+/** The groups that can have tokens of the list; `undefined` when they are too many. */
+async function groupsWithin(
   store: Store,
   { tenant, scopes, container, type }: TokenConditions,
 ): Promise<readonly TokenGroup[] | undefined> {
@@ -162,10 +162,10 @@ async function shelvesWithin(
       store.select(tokenGroupsOf({ tenant, container: pattern, limit: tokenGroupsMax + 1 })),
     ),
   );
-  const shelves = found.flat().filter((shelf) => type === undefined || shelf.type === type);
-  return found.some((some) => some.length > tokenGroupsMax) || shelves.length > tokenGroupsMax
+  const groups = found.flat().filter((group) => type === undefined || group.type === type);
+  return found.some((some) => some.length > tokenGroupsMax) || groups.length > tokenGroupsMax
     ? undefined
-    : shelves;
+    : groups;
 }
 
 /** What the patterns and the list's own container have in common, none within another. */
