@@ -190,18 +190,18 @@ function piecesOf(text: string, compiling: Compiling): TemplatePiece[] {
   return pieces.filter((piece) => piece !== '');
 }
 
-interface PieceAt {
+interface ReadPiece {
   readonly piece: TemplatePiece;
   readonly end: number;
 }
 
-function rawAt(text: string, begin: number, { path }: Compiling): PieceAt {
+function rawAt(text: string, begin: number, { path }: Compiling): ReadPiece {
   const close = firstMatch(rawEndPattern, text, begin);
   if (close === null) throw flawAt(path, begin, 'expected "{% endraw %}" after this');
   return { piece: text.slice(begin, close.index), end: close.index + close[0].length };
 }
 
-function expressionAt(text: string, begin: number, { path, gathered }: Compiling): PieceAt {
+function expressionAt(text: string, begin: number, { path, gathered }: Compiling): ReadPiece {
   const head = headAt(text, begin);
   const end = endOfExpression(text, head.end);
   if (end === undefined) throw flawAt(path, begin, 'expected "}}" after this');

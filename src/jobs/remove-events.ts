@@ -119,7 +119,7 @@ async function ofGone({ store }: JobTools, tenant: TenantId): Promise<readonly F
   });
 }
 
-interface Removing {
+interface EventRemoval {
   readonly find: FindOldRows;
   readonly pace: Pace;
   readonly stopping: AbortSignal;
@@ -127,7 +127,7 @@ interface Removing {
 
 async function removeFound(
   { store }: JobTools,
-  { find, pace, stopping }: Removing,
+  { find, pace, stopping }: EventRemoval,
 ): Promise<number> {
   let count = 0;
   while (!stopping.aborted) {

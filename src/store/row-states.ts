@@ -37,7 +37,7 @@ export const explainedNames = Object.keys(explainedTables) as readonly Explained
 type RowsByTable = Readonly<Record<string, readonly object[] | undefined>>;
 
 /** A change, as far as it matters here. */
-interface Written {
+interface WrittenChange {
   readonly insert?: RowsByTable;
   readonly replace?: RowsByTable;
   readonly remove?: RowsByTable;
@@ -84,7 +84,7 @@ const actions = [
  * The entries of a change, which together record what happened to every row of the tables above: each row by the
  * entry about it, and by the first entry of the change where there is none.
  */
-export function statedEntries(change: Written): readonly WrittenEntry[] {
+export function statedEntries(change: WrittenChange): readonly WrittenEntry[] {
   const { entries } = change;
   const marks = change.unexplained ? [] : marksOf(change);
   if (marks.length === 0) return entries.map((entry) => writtenEntry(entry, null));
@@ -100,7 +100,7 @@ export function statedEntries(change: Written): readonly WrittenEntry[] {
 }
 
 /** True for a change whose entries say something of rows. */
-export function changesExplainedRows(change: Written): boolean {
+export function changesExplainedRows(change: WrittenChange): boolean {
   if (change.unexplained) return false;
   return actions.some(([action]) => {
     const rowsByTable = change[action];
@@ -110,7 +110,7 @@ export function changesExplainedRows(change: Written): boolean {
 
 type RowMark = Omit<Mark, 'isOwn'>;
 
-function marksOf(change: Written): RowMark[] {
+function marksOf(change: WrittenChange): RowMark[] {
   const marks: RowMark[] = [];
   for (const [action, sign] of actions) {
     const rowsByTable = change[action];

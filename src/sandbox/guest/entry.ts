@@ -1,7 +1,7 @@
 /** What the parent's messages do inside the engine: one call, and the replies to what it asked for. */
 import type { GuestCall, GuestReply } from '../messages.ts';
 import type { Host, HostAnswer } from './host.ts';
-import type { BufferPart, CryptoPart, ErrorsPart, LoggingPart, Names } from './parts.ts';
+import type { BufferPart, CryptoPart, ErrorsPart, LoggingPart, NamedExports } from './parts.ts';
 
 interface HostPart {
   readonly host: Host;
@@ -61,9 +61,9 @@ interface GuestParts {
   readonly logging: LoggingPart;
   readonly crypto: CryptoPart;
   readonly errors: ErrorsPart;
-  readonly modules: Names;
-  readonly web: Names;
-  readonly webcrypto: Names;
+  readonly modules: NamedExports;
+  readonly web: NamedExports;
+  readonly webcrypto: NamedExports;
 }
 
 type LoadedModule = { exports: unknown };

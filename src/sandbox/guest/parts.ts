@@ -65,7 +65,7 @@ export interface CryptoPart extends RandomPart {
 }
 
 /** A module or a set of globals, of which no other part knows more. */
-export type Names = Readonly<Record<string, unknown>>;
+export type NamedExports = Readonly<Record<string, unknown>>;
 
 export interface ReportedError {
   readonly name: string;
@@ -78,11 +78,11 @@ export interface ReportedError {
 }
 
 export interface ErrorsPart {
-  readonly classes: Names;
+  readonly classes: NamedExports;
   report(thrown: unknown): ReportedError;
 }
 
 export interface LoggingPart {
-  readonly console: Names;
-  readonly logger: Names;
+  readonly console: NamedExports;
+  readonly logger: NamedExports;
 }

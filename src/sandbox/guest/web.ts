@@ -1,8 +1,8 @@
 /** What browsers and Node have as globals, and the engine lacks: fetch and its classes, timers, text encoding. */
 import type { Host } from './host.ts';
-import type { BufferPart, GuestBuffer, Names } from './parts.ts';
+import type { BufferPart, GuestBuffer, NamedExports } from './parts.ts';
 
-export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names {
+export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): NamedExports {
   type Pairs = Iterable<readonly [unknown, unknown]> | Record<string, unknown>;
 
   class TextEncoder {

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { DeliveryId, EventId, TenantId, WebhookId } from '../../lib/ids.ts';
-import type { Owner } from '../queries/due.ts';
+import type { TenantOrNumber } from '../queries/due.ts';
 import { storedId, storedIn, storedTenant } from '../queries/stored.ts';
 import { hasTenant, safeInteger } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
@@ -13,17 +13,17 @@ export const anyWebhook: Query<{ readonly webhook_id: WebhookId }> = (db) =>
   db.selectFrom('webhooks').select('webhook_id').limit(1);
 
 /** The tenants of events that wait to be dispatched. */
-export const tenantsWithEvents: Query<{ readonly owner: Owner }> = (db) =>
+export const tenantsWithEvents: Query<{ readonly owner: TenantOrNumber }> = (db) =>
   db
     .selectFrom('events')
-    .select(sql<Owner>`tenant_id`.as('owner'))
+    .select(sql<TenantOrNumber>`tenant_id`.as('owner'))
     .where(sql<boolean>`sequence is null`)
     .where(hasTenant)
     .groupBy('tenant_id');
 
 /** A webhook for which something waits, and since when or until when. */
 export interface WaitingWebhook {
-  readonly owner: Owner;
+  readonly owner: TenantOrNumber;
   readonly webhook_id: WebhookId;
   /** Of the delivery that is due first; null for one that nothing can be due at. */
   readonly due_at: Instant | null;
@@ -122,7 +122,7 @@ export const eventsWaiting: Query<EventBacklog> = (db) =>
     .select(sql<Instant | null>`min(${safeInteger('created_at')})`.as('oldest'))
     .where(sql<boolean>`sequence is null`);
 
-interface Before<I> {
+interface PastDeliveries<I> {
   readonly tenant: TenantId;
   /** Exclusive. */
   readonly until: I;
@@ -134,7 +134,7 @@ export function deliveriesBefore({
   tenant,
   until,
   limit,
-}: Before<DeliveryId>): Query<Key<'deliveries'>> {
+}: PastDeliveries<DeliveryId>): Query<Key<'deliveries'>> {
   return (db) =>
     db
       .selectFrom('deliveries')
@@ -144,7 +144,11 @@ export function deliveriesBefore({
       .limit(limit);
 }
 
-export function eventsBefore({ tenant, until, limit }: Before<EventId>): Query<Key<'events'>> {
+export function eventsBefore({
+  tenant,
+  until,
+  limit,
+}: PastDeliveries<EventId>): Query<Key<'events'>> {
   return (db) =>
     db
       .selectFrom('events')
@@ -159,7 +163,7 @@ export function sequencesEndedBefore({
   tenant,
   until,
   limit,
-}: Before<Instant>): Query<Key<'event_sequences'>> {
+}: PastDeliveries<Instant>): Query<Key<'event_sequences'>> {
   return (db) =>
     db
       .selectFrom('event_sequences')

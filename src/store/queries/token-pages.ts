@@ -7,10 +7,10 @@ import { storedId, storedTenant } from './stored.ts';
 import type { TokenConditions } from './token-conditions.ts';
 import {
   type IndexPath,
-  type Places,
   type RowSource,
   sharedPlaces,
   sourcesOf,
+  type TokenPlaces,
   type TokenPosition,
 } from './token-sources.ts';
 
@@ -106,7 +106,7 @@ function countedPlaces(
   db: Kysely<DatabaseSchema>,
   conditions: TokenConditions,
   path: IndexPath,
-): readonly Places[] {
+): readonly TokenPlaces[] {
   return path !== 'tokens' && 'term' in path && path.allCommon
     ? [sharedPlaces(db, conditions, path.term)]
     : sourcesOf(db, conditions, path).map(({ places }) => places);
@@ -116,7 +116,7 @@ function countedPlaces(
 function firstOf(
   { places, leading, few = false }: RowSource,
   { after, limit }: Pick<TokenPage, 'after' | 'limit'>,
-): Places {
+): TokenPlaces {
   const at = sql.ref(`${leading}.created_at`);
   const id = sql.ref(`${leading}.token_id`);
   const below =
@@ -126,17 +126,21 @@ function firstOf(
 }
 
 /** What ordered parts give together, in their common order. */
-function merged(db: Kysely<DatabaseSchema>, parts: readonly Places[], tenant: TenantId): Places {
+function merged(
+  db: Kysely<DatabaseSchema>,
+  parts: readonly TokenPlaces[],
+  tenant: TenantId,
+): TokenPlaces {
   const [first, ...others] = parts;
   if (first === undefined) {
     return noTokens(db, tenant).select(['tokens.created_at as at', 'tokens.token_id as id']);
   }
   if (others.length === 0) return first;
-  const part = (places: Places) => db.selectFrom(places.as('part')).selectAll();
+  const part = (places: TokenPlaces) => db.selectFrom(places.as('part')).selectAll();
   return others
     .reduce((all, one) => all.unionAll(part(one)), part(first))
     .orderBy('at', 'desc')
-    .orderBy('id', 'desc') as unknown as Places;
+    .orderBy('id', 'desc') as unknown as TokenPlaces;
 }
 
 /** What there is in no group, whatever limit it is given later. */

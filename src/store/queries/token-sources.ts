@@ -32,11 +32,11 @@ export interface TermPath {
   readonly allCommon: boolean;
 }
 
-export type Places<P = TokenPosition> = SelectQueryBuilder<DatabaseSchema, 'tokens', P>;
+export type TokenPlaces<P = TokenPosition> = SelectQueryBuilder<DatabaseSchema, 'tokens', P>;
 
 /** Places of tokens that meet the conditions, and the table whose index gives their order. */
 export interface RowSource {
-  readonly places: Places;
+  readonly places: TokenPlaces;
   readonly leading: LeadingTable;
   /** True where they are few and sorted: an index that has their order would be read to its end. */
   readonly few?: boolean;
@@ -61,7 +61,7 @@ export function sourcesOf(
   }));
 }
 
-function byRow(db: Kysely<DatabaseSchema>, conditions: TokenConditions): Places {
+function byRow(db: Kysely<DatabaseSchema>, conditions: TokenConditions): TokenPlaces {
   return db
     .selectFrom('tokens')
     .select(['tokens.created_at as at', 'tokens.token_id as id'])
@@ -77,7 +77,7 @@ export function sharedPlaces(
   db: Kysely<DatabaseSchema>,
   conditions: TokenConditions,
   term: string,
-): Places {
+): TokenPlaces {
   const others = conditions.terms.filter((other) => other !== term);
   const first = byTerm(db, { ...conditions, terms: [term] }, term);
   const shared = others.reduce(
@@ -93,11 +93,15 @@ export function sharedPlaces(
   );
   // An order that both indexes have, or SQLite would sort what it takes from each.
   const inOrder = shared.orderBy(sql`1`).orderBy(sql`2`);
-  return db.selectFrom(inOrder.as('shared')).selectAll() as unknown as Places;
+  return db.selectFrom(inOrder.as('shared')).selectAll() as unknown as TokenPlaces;
 }
 
 /** The rows of tokens are looked at only where something is asked that terms do not know. */
-function byTerm(db: Kysely<DatabaseSchema>, conditions: TokenConditions, term: string): Places {
+function byTerm(
+  db: Kysely<DatabaseSchema>,
+  conditions: TokenConditions,
+  term: string,
+): TokenPlaces {
   const places = db
     .selectFrom('search_terms as found')
     .select(['found.created_at as at', 'found.token_id as id'])
@@ -105,9 +109,9 @@ function byTerm(db: Kysely<DatabaseSchema>, conditions: TokenConditions, term: s
     .where('found.term', '=', storedTerm(term))
     .where(predicateOf(conditions, 'found', term));
   const asked = rowPredicatesOf(conditions);
-  if (asked.length === 0) return places as unknown as Places;
+  if (asked.length === 0) return places as unknown as TokenPlaces;
   return places.where(
     sql<SqlBool>`exists (select 1 from tokens where tokens.tenant_id = found.tenant_id
       and tokens.token_id = found.token_id and ${sql.join(asked, sql` and `)} limit 1 offset 0)`,
-  ) as unknown as Places;
+  ) as unknown as TokenPlaces;
 }
