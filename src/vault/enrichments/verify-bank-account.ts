@@ -81,7 +81,7 @@ export function verifyBankAccount(
   };
 }
 
-interface Verified {
+interface VerifiedAccount {
   readonly id: string;
   readonly verdict: AccountVerdict;
 }
@@ -89,7 +89,7 @@ interface Verified {
 function outcomeOf(
   tools: BankVerifying,
   caller: Caller,
-  { id, verdict }: Verified,
+  { id, verdict }: VerifiedAccount,
 ): CompletedOperation | Refused {
   const fact = { entity: 'token', id, operation: 'verify' } as const;
   const now = tools.clock.now();
@@ -144,10 +144,14 @@ function readCountry(code: string | null | undefined): BankAccount['country'] {
   throw invalid('country_code', 'must be US, the only country whose accounts can be verified');
 }
 
-type Numbers = Pick<BankAccount, 'routingNumber' | 'accountNumber'>;
+type AccountNumbers = Pick<BankAccount, 'routingNumber' | 'accountNumber'>;
 
 /** Both numbers, of which one kind of token holds both and the other leaves one to the request. */
-function numbersOf(row: Row<'tokens'>, secret: Secret<Json>, routing: string | undefined): Numbers {
+function numbersOf(
+  row: Row<'tokens'>,
+  secret: Secret<Json>,
+  routing: string | undefined,
+): AccountNumbers {
   const data = secret.reveal();
   if (row.type === 'bank' && isObject(data)) {
     const { routing_number: own, account_number: account } = data;

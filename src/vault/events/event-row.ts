@@ -66,13 +66,13 @@ function bindingOf(
   return { tenant, id: event_id, field: 'event.body', row };
 }
 
-interface Numbered {
+interface NumberedEvent {
   readonly event_id: EventId;
   readonly sequence: number;
 }
 
 /** For the column `proof`, when an event gets its sequence. */
-export function sequenceProof({ keyring }: Keys, numbered: Numbered): string {
+export function sequenceProof({ keyring }: Keys, numbered: NumberedEvent): string {
   return proveRow(keyring, 'events', textOf(numbered));
 }
 
@@ -94,6 +94,6 @@ export function sequenceOf(
   });
 }
 
-function textOf({ event_id, sequence }: Numbered): string {
+function textOf({ event_id, sequence }: NumberedEvent): string {
   return JSON.stringify([event_id, sequence]);
 }

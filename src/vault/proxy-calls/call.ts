@@ -58,7 +58,7 @@ export function callProxy(tools: ProxyCalling, call: ProxyCall): Decide<ProxyAns
   };
 }
 
-interface Completing {
+interface CallCompletion {
   readonly call: ProxyCall;
   readonly texts: CallTexts | undefined;
   readonly conflict: Precondition | undefined;
@@ -67,7 +67,7 @@ interface Completing {
 /** Everything that is sent, complete, and the entries that say so. */
 async function completed(
   tools: ProxyCalling,
-  { call, texts, conflict }: Completing,
+  { call, texts, conflict }: CallCompletion,
 ): Promise<Effect<ProxyAnswer>> {
   const evaluation = newEvaluation();
   const scope = await scopeOf(tools, call);
@@ -107,7 +107,7 @@ function namedHeaders(headers: readonly string[]): Readonly<Record<string, strin
   return Object.fromEntries(pairs.reverse());
 }
 
-interface Making {
+interface TokenMaking {
   readonly scope: RequestScope;
   readonly evaluation: Evaluation;
   readonly conflict: Precondition | undefined;
@@ -119,7 +119,7 @@ type TokensMade = Omit<CompletedOperation<MadeTokens>, 'change'> & { readonly ch
 async function madeFor(
   tools: ProxyCalling,
   call: ProxyCall,
-  { scope, evaluation, conflict }: Making,
+  { scope, evaluation, conflict }: TokenMaking,
 ): Promise<TokensMade | Refused> {
   const transforms = transformsOf(call.proxy).request.filter((one) => one.type === 'tokenize');
   if (transforms.length === 0) return { reply: nothingMade };

@@ -67,7 +67,7 @@ export async function codeResponse(
   return coded(tools, { call, transform }, { side: 'res', given, message });
 }
 
-interface Side {
+interface MessageSide {
   readonly side: 'req' | 'res';
   readonly given: JsonObject;
   readonly message: CodedMessage;
@@ -76,7 +76,7 @@ interface Side {
 async function coded(
   tools: CodeRunning,
   { call, transform }: CodeOfCall,
-  { side, given, message }: Side,
+  { side, given, message }: MessageSide,
 ): Promise<TransformOutcome> {
   const { proxy, caller, signal } = call;
   const { runtime, code } = transform;
@@ -101,7 +101,10 @@ async function coded(
 }
 
 /** `{ req }` goes on; `{ res }` answers in the place of the destination, or replaces its response. */
-function newerOf(value: Json, { side, message }: Pick<Side, 'side' | 'message'>): TransformOutcome {
+function newerOf(
+  value: Json,
+  { side, message }: Pick<MessageSide, 'side' | 'message'>,
+): TransformOutcome {
   const { req = null, res = null } = isObject(value) ? value : {};
   if (side === 'req' && res === null) {
     return { kind: 'message', message: replaced(message, req) };

@@ -6,10 +6,13 @@ import { type CallOutcome, failedEntry, madeEntry } from './entries.ts';
 import { madeAnswer } from './made-answer.ts';
 import type { ProxyAnswer } from './proxy-call.ts';
 import { codeRequest, type TransformOutcome } from './run-code.ts';
-import { type SendTools, type Sent, send } from './send.ts';
+import { type SendTools, type SentCall, send } from './send.ts';
 
 /** Fails in the outcome, with the entry that says so. */
-export async function sendCoded(tools: SendTools, sent: Sent): Promise<DecideOutcome<ProxyAnswer>> {
+export async function sendCoded(
+  tools: SendTools,
+  sent: SentCall,
+): Promise<DecideOutcome<ProxyAnswer>> {
   const { call, written } = sent;
   const transform = transformsOf(call.proxy).request.find(({ type }) => type === 'code');
   if (transform?.type !== 'code') return send(tools, sent);

@@ -31,7 +31,7 @@ export interface SendTools extends MakingTokens, CodeRunning {
   readonly metrics: Pick<Metrics, 'proxyCall'>;
 }
 
-export interface Sent {
+export interface SentCall {
   readonly call: ProxyCall;
   /** What of it goes out in place of what the caller wrote. */
   readonly written: Writable;
@@ -40,7 +40,7 @@ export interface Sent {
 }
 
 /** Fails in the outcome, with the entry that says so. */
-export async function send(tools: SendTools, sent: Sent): Promise<DecideOutcome<ProxyAnswer>> {
+export async function send(tools: SendTools, sent: SentCall): Promise<DecideOutcome<ProxyAnswer>> {
   const { clock, forward, metrics } = tools;
   const { call, written } = sent;
   const { proxy } = call;
@@ -96,7 +96,7 @@ const bodiless: ReadonlySet<number> = new Set([204, 205]);
 
 async function transformed(
   tools: SendTools,
-  { call, made }: Sent,
+  { call, made }: SentCall,
   { answer, entry }: Responded,
 ): Promise<DecideOutcome<ProxyAnswer>> {
   const transforms = transformsOf(call.proxy).response;

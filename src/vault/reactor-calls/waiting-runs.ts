@@ -200,7 +200,7 @@ async function release(tools: WaitingRunTools, { tenant, row, body }: TakenRun):
   });
 }
 
-interface Finished {
+interface FinishedCall {
   readonly call: CallToSettle;
   readonly run: CodeRun;
 }
@@ -209,7 +209,7 @@ interface Finished {
 async function finish(
   tools: WaitingRunTools,
   { tenant, row, body }: TakenRun,
-  { call, run }: Finished,
+  { call, run }: FinishedCall,
 ): Promise<void> {
   const { clock, store } = tools;
   const decide: DecideOutcome = settle(tools, call, run);

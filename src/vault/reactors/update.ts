@@ -73,13 +73,13 @@ interface ReactorReplacement {
   readonly settings: ReactorSettings;
 }
 
-type Replaced = Pick<CompletedOperation, 'change'> & { readonly updated: Row<'reactors'> };
+type ReplacedReactor = Pick<CompletedOperation, 'change'> & { readonly updated: Row<'reactors'> };
 
 async function replacement(
   tools: ReactorWriting,
   caller: Caller,
   { row, before, settings: { name, definition } }: ReactorReplacement,
-): Promise<Replaced | Refused> {
+): Promise<ReplacedReactor | Refused> {
   const { store, clock, random } = tools;
   const { tenant } = caller;
   const { reactor_id: id } = row;

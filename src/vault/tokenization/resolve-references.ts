@@ -20,14 +20,14 @@ import {
   type TargetContext,
 } from './reference-targets.ts';
 
-export interface Resolved {
+export interface ResolvedReferences {
   readonly valueFor: (reference: Reference) => Json;
   /** One for each token and each token intent. */
   readonly entries: readonly LogEntry[];
   readonly targets: readonly ReferenceTarget[];
 }
 
-export interface Resolving extends Omit<TargetContext, 'access'> {
+export interface ReferencesToResolve extends Omit<TargetContext, 'access'> {
   readonly through: Through;
   readonly references: readonly Reference[];
 }
@@ -36,8 +36,8 @@ export interface Resolving extends Omit<TargetContext, 'access'> {
 export async function resolveReferences(
   tools: TokenReading,
   caller: Caller,
-  { references, through, now, evaluation }: Resolving,
-): Promise<Resolved | Effect> {
+  { references, through, now, evaluation }: ReferencesToResolve,
+): Promise<ResolvedReferences | Effect> {
   const wanted = { references, now, evaluation, access: reading };
   const targets = await findTargets(tools, caller, wanted);
   if (targets === undefined) return refuseLarge(caller, now);

@@ -76,7 +76,7 @@ interface MirrorPosition {
   readonly level: number;
 }
 
-interface Gathering {
+interface GatheredTokens {
   readonly requests: RequestedToken[];
   readonly findings: Findings;
   /** To be called for each token, before it is looked at. */
@@ -84,7 +84,11 @@ interface Gathering {
   readonly readRequest: ReadTokenRequest;
 }
 
-function mirrorOf(json: Json, { path, level }: MirrorPosition, gathering: Gathering): ResponsePart {
+function mirrorOf(
+  json: Json,
+  { path, level }: MirrorPosition,
+  gathering: GatheredTokens,
+): ResponsePart {
   if (level > nestingMax) {
     throw invalid(path, `must not be nested deeper than ${nestingMax} levels`);
   }
@@ -122,7 +126,7 @@ function isTokenRequest(json: JsonObject): boolean {
 function mirrorOfRequest(
   json: JsonObject,
   path: string,
-  { requests, findings, count, readRequest }: Gathering,
+  { requests, findings, count, readRequest }: GatheredTokens,
 ): ResponsePart {
   count();
   const request = findings.attempt(() => attemptAt(path, () => readRequest(json)));
@@ -134,7 +138,7 @@ function mirrorOfRequest(
 function mirrorOfObject(
   json: JsonObject,
   { path, level }: MirrorPosition,
-  gathering: Gathering,
+  gathering: GatheredTokens,
 ): ResponsePart {
   const members = Object.entries(json).map(([name, value]) => {
     const place = { path: memberPath(path, name), level: level + 1 };

@@ -13,7 +13,7 @@ import { openData } from '../../values/sealed-row.ts';
 import { shownAs, viewToken } from '../../values/view.ts';
 import type { TokenReading } from './read.ts';
 
-export interface Showing {
+export interface TokensToShow {
   readonly rows: readonly Row<'tokens'>[];
   readonly permission: 'token:read' | 'token:search';
   readonly now: Instant;
@@ -33,7 +33,7 @@ export interface DisclosedTokens {
 export async function showTokens(
   { onMaskFailure }: TokenReading,
   caller: Caller,
-  { rows, permission, through, now, evaluationFor }: Showing,
+  { rows, permission, through, now, evaluationFor }: TokensToShow,
 ): Promise<DisclosedTokens> {
   const shown = rows.flatMap((row) => {
     const subject = { id: row.token_id, container: row.container };
