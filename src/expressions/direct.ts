@@ -8,7 +8,7 @@ import { Bytes } from './evaluation/bytes.ts';
 import type { Evaluate } from './evaluation/evaluation.ts';
 import { textOf } from './evaluation/result.ts';
 import { type AppliedFilter, filters } from './filters/filters.ts';
-import { literalsOf } from './strict.ts';
+import { literalsOf } from './syntax-flaws.ts';
 
 /** Names to which liquidjs gives a meaning of its own. */
 const computedMembers = new Set(['size', 'first', 'last']);

@@ -15,7 +15,7 @@ import {
 } from './evaluation/evaluation.ts';
 import { jsonOf } from './evaluation/result.ts';
 import { TextEmitter } from './evaluation/text.ts';
-import { flawOfText, type SyntaxFlaw, withPipes } from './strict.ts';
+import { flawOfText, type SyntaxFlaw, withPipes } from './syntax-flaws.ts';
 
 export interface Expression {
   /** True when the text has neither outputs nor tags. */

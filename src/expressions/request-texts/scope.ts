@@ -4,7 +4,7 @@ import { isObject, type Json } from '../../lib/json.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 import type { ExpressionScope } from '../evaluation/evaluation.ts';
 import type { Reference } from '../reading.ts';
-import type { ValueToken } from '../strict.ts';
+import type { ValueToken } from '../syntax-flaws.ts';
 
 type TextsByName = Readonly<Record<string, string>>;
 

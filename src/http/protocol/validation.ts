@@ -7,7 +7,7 @@ import { messagesMax } from '../../lib/findings.ts';
 import { anyJson, lineForm } from '../schemas/shared.ts';
 import type { Exchange } from './exchange.ts';
 import type { Route } from './route.ts';
-import { shortened } from './shortened.ts';
+import { shortened } from './shortened-body.ts';
 
 // The library counts what one response may name for all schemas alike, and by itself stops at eight.
 Settings.Set({ maxErrors: messagesMax });

@@ -11,12 +11,12 @@ import type { Row } from '../../store/tables.ts';
 import { failure } from '../code/outcome.ts';
 import type { CodeRun } from '../code/run.ts';
 import { failedEntry } from './entries.ts';
-import { inTurn } from './in-turn.ts';
 import { runReactor } from './react.ts';
 import { callerOfWaiting, callerWithout } from './run-caller.ts';
 import { expiryOf, problemOfRun, type RunResult, runRow } from './run-row.ts';
 import { type CallToSettle, settle } from './settle.ts';
 import { entryOfRun, type TakenRun, take, type WaitingRunTools } from './take-run.ts';
+import { tenantsInTurn } from './turns-of-tenants.ts';
 
 /** Under way at once in this process, of all tenants and of one. */
 const runsMax = 4;
@@ -116,7 +116,7 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
       let failures = 0;
       forgetFailures();
       const due = active.size < runsMax ? await store.scan(tenantsWithRunsDue(clock.now())) : [];
-      for (const id of inTurn(due.map(({ owner }) => owner).sort(), last)) {
+      for (const id of tenantsInTurn(due.map(({ owner }) => owner).sort(), last)) {
         // A failure takes a place as well, so that a look ends soon while all fail.
         if (active.size + failures >= runsMax) break;
         // Whatever becomes of it: one whose rows cannot be read must not come first for ever.
