@@ -9,6 +9,7 @@ import { factTable, failures, pricesOf, priceTable, scenarioTable } from './repo
 import { startYardstick } from './subjects.ts';
 import { benchThreads } from './threads.ts';
 import { headersOf } from './vault.ts';
+import { warmUp } from './warm-up.ts';
 
 const plan = readPlan();
 if (plan === undefined) say(usage);
@@ -20,7 +21,7 @@ async function bench(plan: Plan): Promise<number> {
   const machine = describeMachine(plan.generator);
   say(machine);
   const yardstick = await startYardstick();
-  await warmUp(yardstick, plan);
+  await warmUpYardstick(yardstick, plan);
   const results: EngineResult[] = [];
   for (const engine of plan.engines) {
     results.push(await measureEngine(engine, { plan, yardstick, say }));
@@ -32,11 +33,17 @@ async function bench(plan: Plan): Promise<number> {
   return measured.some((result) => failures(result) > 0) ? 1 : 0;
 }
 
-/** Once; it does the same for all scenarios. */
-async function warmUp({ url }: Server, { load }: Plan): Promise<void> {
+/** Once, and like the vault; it does the same for all scenarios. */
+async function warmUpYardstick({ url, pid }: Server, { load }: Plan): Promise<void> {
   const requests = [{ path: '/', body: '{}' }];
-  const headers = headersOf('none');
-  await load({ url, headers, method: 'POST', requests, serial: 0, connections: 64, seconds: 1 });
+  const job = {
+    url,
+    headers: headersOf('none'),
+    method: 'POST',
+    requests,
+    connections: 64,
+  } as const;
+  await warmUp({ pid, shoot: (seconds) => load({ ...job, serial: 0, seconds }) });
 }
 
 /** All of one engine, to be put into docs/performance.md as it is. */

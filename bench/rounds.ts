@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { LoadResult } from './job.ts';
 import { median } from './markdown.ts';
 import { using, type Watched } from './resources.ts';
+import { warmUp } from './warm-up.ts';
 
 export interface Subject {
   readonly name: string;
@@ -39,9 +40,6 @@ export interface RoundsOptions {
   readonly say: (text: string) => void;
 }
 
-/** V8 compiles what runs often, and what it compiles runs at twice the speed. */
-const warmUpSeconds = 2;
-
 /** What one subject has left behind, such as a write-ahead log to be tidied, is not the next one's load. */
 const restMs = 50;
 
@@ -49,8 +47,8 @@ export async function measureRounds(
   subjects: readonly Subject[],
   { rounds, seconds, warmsUp, say }: RoundsOptions,
 ): Promise<Measurements> {
-  for (const subject of subjects.filter(({ isWarm }) => warmsUp && !isWarm)) {
-    await subject.shoot(warmUpSeconds);
+  for (const { watched, shoot } of subjects.filter(({ isWarm }) => warmsUp && !isWarm)) {
+    await warmUp({ pid: watched.pid, shoot });
   }
   const measurements = new Map(subjects.map(({ name }) => [name, [] as Measurement[]]));
   for (let round = 1; round <= rounds; round += 1) {

@@ -10,11 +10,11 @@ import { type Requests, scenarios } from './scenarios.ts';
 import { engineOf } from './storage.ts';
 import { shootAt } from './subjects.ts';
 import { startVault, type Vault } from './vault.ts';
+import { warmUp } from './warm-up.ts';
 
 const measured = ['get revealed', 'create'];
 const connectionCounts = [64, 256];
 const rounds = 3;
-const warmUpSeconds = 2;
 const restMs = 100;
 
 interface Subject {
@@ -86,7 +86,11 @@ async function takeTurns(
   const work = scenarios.find((scenario) => scenario.name === name)?.work as Requests;
   const lines = subjects.map((subject) => ({ subject, rounds: [] as Round[] }));
   for (const { subject } of lines) {
-    await shoot(subject, { ...work, connections }, { ...plan, seconds: warmUpSeconds });
+    const { vault, population } = subject;
+    const stage = { vault, population };
+    const load = (seconds: number) =>
+      shootAt({ ...work, connections }, { stage, load: plan.load, seconds });
+    await warmUp({ pid: vault.server.pid, shoot: load });
   }
   for (let round = 0; round < rounds; round += 1) {
     for (const { subject, rounds } of lines) {

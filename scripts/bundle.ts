@@ -16,8 +16,11 @@ const installed = ['pg', 'quickjs-wasi'];
 const banner = `import { createRequire as createBundledRequire } from 'node:module';
 const require = createBundledRequire(import.meta.url);`;
 
-/** @param more modules that shall be files as well, by their paths below the sources. */
-export async function bundle(directory: string, more: readonly string[] = []): Promise<void> {
+/**
+ * @param more modules that shall be files as well, by their paths below the sources.
+ * @returns what is in which file.
+ */
+export async function bundle(directory: string, more: readonly string[] = []): Promise<Metafile> {
   rmSync(directory, { recursive: true, force: true });
   const { metafile } = await build({
     absWorkingDir: root,
@@ -37,6 +40,7 @@ export async function bundle(directory: string, more: readonly string[] = []): P
     metafile: true,
   });
   writeFileSync(join(directory, 'LICENSES.txt'), licensesOf(metafile));
+  return metafile;
 }
 
 /** The licenses of all libraries in the bundle, which ask to be passed on with their code. */

@@ -1,5 +1,5 @@
 /** The command line: one row per command. */
-import { type CommandTable, nameIn, select } from './program.ts';
+import { type CommandTable, nameIn, type Selected } from './program.ts';
 import { UsageError } from './terminal/command.ts';
 import { explain } from './terminal/failure.ts';
 
@@ -85,13 +85,22 @@ export async function runCommand(words: readonly string[]): Promise<number> {
   // The reader of a pipe may have seen enough. A server goes on without one.
   if (name !== 'serve') process.stdout.on('error', endWithReader);
   try {
-    const selected = await select(commands, words);
+    const selected = await select(words);
     return 'code' in selected ? selected.code : await selected.command.run(selected.flags);
   } catch (error) {
     const prefix = name === undefined ? 'strongroom' : `strongroom ${name}`;
     process.stderr.write(`${prefix}: ${explain(error)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
+}
+
+/** The parser is loaded where there is more to read than the words of a command: a start is quicker without. */
+async function select(words: readonly string[]): Promise<Selected> {
+  const name = words.join(' ');
+  const row = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (row !== undefined) return { name, command: await row.load(), flags: {} };
+  const { select: parse } = await import('./select.ts');
+  return parse(commands, words);
 }
 
 function endWithReader(error: NodeJS.ErrnoException): void {

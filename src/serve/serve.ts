@@ -1,4 +1,5 @@
 /** The service: from the configuration to a vault that listens. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AnsweringOptions } from '../answering.ts';
 import type { Config } from '../config.ts';
 import type { JobPause } from '../jobs/runner.ts';
@@ -33,7 +34,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   let metrics: MetricsAddress | undefined;
   try {
     metrics = config.metricsAddress && (await openMetricsAddress(config.metricsAddress));
-    const vault = await openProcess(config, options);
+    const [vault] = await Promise.all([openProcess(config, options), loadMeanwhile(config)]);
     try {
       options.onOpened?.(vault);
       metrics?.show(vault);
@@ -48,6 +49,12 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   } finally {
     await address.release();
   }
+}
+
+/** Reads what answers while another thread, or a server, opens the database; by the next turn it was asked to. */
+async function loadMeanwhile({ threads }: Config): Promise<void> {
+  await nextTurn();
+  await (threads > 1 ? import('./threads.ts') : import('../answering.ts'));
 }
 
 interface Starting {

@@ -86,7 +86,7 @@ export const doors: Doors = {
     'http/schemas',
   ],
   'http/description/page': ['http/description', 'http/protocol', 'http/schemas'],
-  'http/routes': ['http/description', 'http/description/page', 'http/protocol', 'http/schemas'],
+  'http/routes': ['http/description/page', 'http/protocol', 'http/schemas'],
 };
 
 export const filesPerFolderMax = 20;

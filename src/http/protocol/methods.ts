@@ -3,7 +3,7 @@ import { VaultError } from '../../lib/errors.ts';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 
-/** Under this method the transport looks up whatever other method a path does not have: `PROPFIND`, `LOCK`. */
+/** Under this method the transport looks up a path that it does not find under the method of a request. */
 export const anyOtherMethod = 'TRACE';
 
 /** Paths whose last segment callers choose: a token may be called `search`. */
@@ -21,17 +21,24 @@ export interface RefusedMethods {
   readonly refusal: VaultError;
 }
 
-/** For each path the methods that no route of it has. They are refused before a body is read, whatever its type. */
+/**
+ * For each path what refuses the methods that no route of it has, before a body is read, whatever its type. One place
+ * does for all of them; only a method under which the path would be found as another one needs its own.
+ */
 export function otherMethods(known: readonly Known[]): RefusedMethods[] {
   return [...Map.groupBy(known, ({ path }) => path)].map(([path, routes]) => {
     const own = routes.flatMap((route) => route.methods);
     // What it takes as the path of a token is left to that route.
     const taken = known.filter((route) => isNameIn(route.path, path)).flatMap(methodsIn);
+    const confusable = known.filter((route) => overlap(route.path, path)).flatMap(methodsIn);
     const allow = [...new Set(own)].sort().join(', ');
     return {
       path,
       methods: [
-        ...methods.filter((method) => !own.includes(method) && !taken.includes(method)),
+        ...methods.filter(
+          (method) =>
+            confusable.includes(method) && !own.includes(method) && !taken.includes(method),
+        ),
         anyOtherMethod,
       ],
       refusal: new VaultError('method_not_allowed', {
@@ -44,6 +51,19 @@ export function otherMethods(known: readonly Known[]): RefusedMethods[] {
 
 function methodsIn(route: Known): readonly string[] {
   return route.methods;
+}
+
+/** Whether some address fits both patterns. */
+function overlap(one: string, other: string): boolean {
+  const segments = one.split('/');
+  const others = other.split('/');
+  return (
+    segments.length === others.length &&
+    segments.every((segment, index) => {
+      const opposite = others[index] ?? '';
+      return segment === opposite || segment.startsWith(':') || opposite.startsWith(':');
+    })
+  );
 }
 
 /** True when the path could be that of something whose name its creator chose. */

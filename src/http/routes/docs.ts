@@ -1,9 +1,6 @@
 /** Routes that describe the service: the OpenAPI document, a page for people, and its metrics. */
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
-import { openapiOf } from '../description/openapi.ts';
-import { operationsOf } from '../description/operation.ts';
-import { docsPage } from '../description/page/page.ts';
-import { contentSecurityPolicy } from '../description/page/style.ts';
+import type { Description } from '../description/page/description.ts';
 import type { OpenRoute, Route } from '../protocol/route.ts';
 
 export interface DocsOptions {
@@ -16,30 +13,29 @@ export interface DocsOptions {
   readonly showsMetrics: boolean;
 }
 
+/** What the description is made of is loaded with the first request for it: no start waits for that. */
 export function docsRoutes({ metrics, showsMetrics, ...described }: DocsOptions): OpenRoute[] {
-  let document: object | undefined;
-  let page: string | undefined;
-  const describe = () => {
-    document ??= openapiOf({ ...described, openRoutes: [...described.openRoutes, ...own] });
-    return document;
+  let description: Description | undefined;
+  const describe = async () => {
+    const { createDescription } = await import('../description/page/description.ts');
+    const openRoutes = [...described.openRoutes, ...own];
+    description ??= createDescription({ ...described, openRoutes });
+    return description;
   };
   const own: OpenRoute[] = [
     {
       path: '/openapi.json',
       summary: 'This interface as an OpenAPI document',
-      handle: async () => ({ status: 200, body: describe() }),
+      handle: async () => ({ status: 200, body: (await describe()).document }),
     },
     {
       path: '/docs',
       summary: 'This interface as a page',
       handle: async () => {
-        page ??= docsPage({
-          document: describe(),
-          operations: operationsOf(described.routes),
-        });
+        const { html, contentSecurityPolicy } = (await describe()).page();
         return {
           status: 200,
-          body: page,
+          body: html,
           mediaType: 'text/html; charset=utf-8',
           headers: { 'content-security-policy': contentSecurityPolicy },
         };

@@ -1,0 +1,100 @@
+/** The words of a command line, read and explained by commander. */
+import { CommanderError, Option, Command as Parser } from 'commander';
+import { version } from '../lib/installation/manifest.ts';
+import { type CommandTable, groups, nameIn, type Selected } from './program.ts';
+import { type Command, type Flags, UsageError } from './terminal/command.ts';
+
+const footer = `
+Configuration: STRONGROOM_… variables, listed in README.md. Check it with: strongroom doctor
+Exit codes: 0 done, 1 it failed, 2 the command line is wrong; others are in the help of a command.`;
+
+/** @throws UsageError, which says what would be right, when the words cannot be meant. */
+export async function select(table: CommandTable, given: readonly string[]): Promise<Selected> {
+  const [first, ...rest] = given;
+  const asksHelp = first === undefined || first === 'help';
+  const words = asksHelp ? [...rest, '--help'] : [...given];
+  const name = nameIn(table, words);
+  const command = await (name === undefined ? undefined : table[name])?.load();
+  const selection: { flags?: Flags } = {};
+  const root = createRoot();
+  for (const [other, { title }] of Object.entries(table)) {
+    const parser = addTo(root, other, title);
+    if (other === name && command) declare(parser, command, selection);
+  }
+  try {
+    await root.parseAsync(words, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Help and the version, which were asked for, or the list of commands where one is missing.
+    if (error.exitCode === 0) return { code: 0 };
+    if (error.code === 'commander.help') return { code: 2 };
+    throw new UsageError(problemOf(error, name));
+  }
+  if (name === undefined || command === undefined) return { code: 0 };
+  return { name, command, flags: selection.flags ?? {} };
+}
+
+function createRoot(): Parser {
+  return new Parser('strongroom')
+    .description('A tokenization vault that you run yourself.')
+    .usage('<command> [options]')
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help, also for each command')
+    .helpCommand(false)
+    .configureOutput({ outputError: () => undefined })
+    .showSuggestionAfterError()
+    .exitOverride()
+    .addHelpText('after', footer);
+}
+
+function addTo(root: Parser, name: string, title: string): Parser {
+  const [first = '', second] = name.split(' ');
+  if (second === undefined) return root.command(first).description(title);
+  const known = root.commands.find((parser) => parser.name() === first);
+  const group =
+    known ??
+    root
+      .command(first)
+      .description(groups[first] ?? '')
+      .helpCommand(false);
+  return group.command(second).description(title);
+}
+
+function declare(parser: Parser, command: Command, selection: { flags?: Flags }): void {
+  const { summary, flags, operand, examples } = command;
+  parser.description(summary);
+  const options = Object.entries(flags).map(([flag, { kind, value, repeated, meaning }]) => {
+    const text = kind === 'boolean' ? `--${flag}` : `--${flag} <${value ?? flag.toUpperCase()}>`;
+    const option = new Option(text, meaning);
+    if (repeated) option.argParser((next: string, all?: string[]) => [...(all ?? []), next]);
+    parser.addOption(option);
+    return [flag, option.attributeName()] as const;
+  });
+  if (operand) parser.argument(`[${operand.name}]`, operand.meaning).allowExcessArguments();
+  parser.addHelpText('after', examplesOf(parser, examples));
+  parser.action(() => {
+    const [word, ...others] = parser.args;
+    if (operand && others.length > 0) throw new UsageError(`one ${operand.name} at a time`);
+    const values: Flags = parser.opts();
+    const named = options.map(([flag, attribute]) => [flag, values[attribute]]);
+    selection.flags = { ...Object.fromEntries(named), ...(operand && { [operand.name]: word }) };
+  });
+}
+
+function examplesOf(parser: Parser, examples: readonly string[]): string {
+  const name = `${parser.parent?.parent ? `${parser.parent.name()} ` : ''}${parser.name()}`;
+  const lines = examples.map((example) => `  $ strongroom ${name} ${example}`.trimEnd());
+  return `\nExamples:\n${lines.join('\n')}`;
+}
+
+/** One line, without the text of an option or an argument, which may be a secret. */
+function problemOf({ message }: CommanderError, name: string | undefined): string {
+  const text = message
+    .replace(/^error: /, '')
+    .replace(/'(--[^'=]*)=[^']*'/, "'$1'")
+    .replace(/(but got \d+): .*/s, '$1')
+    .replace(/\.?\s*\n\s*/g, ' ')
+    .replace(/\.$/, '');
+  const words = name === undefined ? '' : ` ${name}`;
+  return `${text}. See: strongroom${words} --help`;
+}
