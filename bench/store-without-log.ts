@@ -1,5 +1,5 @@
 /** In place of src/store/open/open.ts: a store that commits what changes something, and no log entry. */
-import type { Change, Outcome } from '../src/store/change.ts';
+import type { Change, CommitOutcome } from '../src/store/change.ts';
 import { openStore as openProduct } from '../src/store/open/open.ts';
 import type { Store, StoreOptions } from '../src/store/store.ts';
 
@@ -9,7 +9,7 @@ export { attachStore } from '../src/store/open/open.ts';
 export async function openStore(options: StoreOptions): Promise<Store> {
   const store = await openProduct(options);
   const entries = [] as unknown as Change['entries'];
-  const commit = (change: Change): Promise<Outcome> => {
+  const commit = (change: Change): Promise<CommitOutcome> => {
     const { insert, replace, remove } = change;
     if (!insert && !replace && !remove) return Promise.resolve({});
     return store.commit({ ...change, entries });

@@ -35,7 +35,7 @@ import { createAdmitLog } from './vault/reactor-calls/stored-logs.ts';
 /** Connections that wait to be accepted; more than a system keeps are reset. */
 const backlog = 4_096;
 
-export interface Place {
+export interface ListenAddress {
   readonly host: string;
   readonly port: number;
   /** Whether other threads listen there as well; the system deals connections out among them. */
@@ -44,7 +44,7 @@ export interface Place {
 
 export interface Answering {
   /** @returns the port, which the system chooses for port 0. */
-  listen(place: Place): Promise<number>;
+  listen(place: ListenAddress): Promise<number>;
   /** Every route that asks for a key, as declared. */
   readonly routes: readonly Route[];
   /** Resolves when every request that has begun is answered. */

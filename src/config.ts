@@ -15,7 +15,12 @@ import {
   readPort,
   readText,
 } from './config/values.ts';
-import { type Environment, type Read, readerOf, refuseUnknown } from './config/variables.ts';
+import {
+  type Environment,
+  type ReadVariable,
+  readerOf,
+  refuseUnknown,
+} from './config/variables.ts';
 import { isOperatorKey, operatorKeyForm } from './crypto/api-key.ts';
 import { parseAuthorities } from './crypto/authorities.ts';
 import {
@@ -135,7 +140,7 @@ export function readConfig(environment: Environment = process.env): Config {
   return config;
 }
 
-function readHost(read: Read): string {
+function readHost(read: ReadVariable): string {
   const host = read('HOST') ?? '127.0.0.1';
   const isEncrypted = read('TLS_CERT') !== undefined || read('TLS_KEY') !== undefined;
   if (loopback.has(host) || isEncrypted || read('TLS') === 'off') return host;
@@ -146,7 +151,7 @@ function readHost(read: Read): string {
   );
 }
 
-function readBootstrap(read: Read): Config['bootstrap'] {
+function readBootstrap(read: ReadVariable): Config['bootstrap'] {
   const type = read('BOOTSTRAP_TENANT_TYPE') ?? 'test';
   return readAll<Config['bootstrap']>({
     tenant: () => parsed(read, 'BOOTSTRAP_TENANT', parseHandle) ?? 'default',
@@ -155,7 +160,7 @@ function readBootstrap(read: Read): Config['bootstrap'] {
   });
 }
 
-function readEnrichments(read: Read, allow: () => AllowList): EnrichmentConfig {
+function readEnrichments(read: ReadVariable, allow: () => AllowList): EnrichmentConfig {
   const cache = { given: 0, min: 0, max: 86_400 };
   return readAll<EnrichmentConfig>({
     routingDirectory: () => read('ROUTING_DIRECTORY'),
@@ -172,7 +177,7 @@ function threadsDefault(): number {
   return Math.min(threadsMax, Math.max(1, availableParallelism() - 2));
 }
 
-function readOutbound(read: Read, allow: () => AllowList): OutboundOptions {
+function readOutbound(read: ReadVariable, allow: () => AllowList): OutboundOptions {
   const pem = (file: string) => parseAuthorities(readText('STRONGROOM_OUTBOUND_CA', file));
   return readAll<OutboundOptions>({
     allow,
@@ -192,7 +197,7 @@ function databasePortsOf(text: string | undefined): readonly number[] {
   }
 }
 
-function readBankHost(read: Read, allow: () => AllowList): BankHostConfig | undefined {
+function readBankHost(read: ReadVariable, allow: () => AllowList): BankHostConfig | undefined {
   if (read('BANK_PROVIDER_URL') === undefined) return undefined;
   const timeout = { given: 5000, min: 100, max: 30_000 };
   const attempts = { given: 3, min: 1, max: 5 };

@@ -14,7 +14,7 @@ import { createOwnNotes, type OwnNotes } from './vault/logs/own-notes.ts';
 import { type ProvingTools, proving } from './vault/logs/proving.ts';
 import { checkRootKey, hasNoRootKey } from './vault/tenants/root-key-check.ts';
 import { createTenants } from './vault/tenants/tenants.ts';
-import { createWantedEvents } from './vault/webhooks/wanted.ts';
+import { createSubscriptions } from './vault/webhooks/subscriptions.ts';
 
 /** The parts that the server and the command line share, over one store. */
 export interface Vault {
@@ -113,9 +113,9 @@ function vaultOf({
   onNoted,
   ...parts
 }: Omit<Vault, 'close' | 'ownNotes'> & Pick<ProvingTools, 'onNoted'>): Omit<Vault, 'ownNotes'> {
-  const wanted = createWantedEvents({ store, tenants, clock });
+  const subscriptions = createSubscriptions({ store, tenants, clock });
   const proven = proving({ store, tenants, clock, onNoted });
-  const deriving = derivingEvents({ store: proven, tenants, wanted, random });
+  const deriving = derivingEvents({ store: proven, tenants, subscriptions, random });
   return { ...parts, store: deriving, tenants, clock, random, close: () => store.close() };
 }
 

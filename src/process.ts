@@ -23,7 +23,7 @@ import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
 import type { Store } from './store/store.ts';
 import { openCode } from './vault/code/engine.ts';
-import { createBacklog, type Waiting } from './vault/deliveries/backlog.ts';
+import { createBacklog, type WaitingDeliveries } from './vault/deliveries/backlog.ts';
 import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
 import { createPageEnds, type PageEnds } from './vault/logs/list.ts';
@@ -182,7 +182,7 @@ function watchDeliveries(
   { store, clock }: Pick<Vault, 'store' | 'clock'>,
 ): void {
   const backlog = createBacklog({ store, clock });
-  const byWebhook = async (of: (waiting: Waiting) => number) =>
+  const byWebhook = async (of: (waiting: WaitingDeliveries) => number) =>
     [...((await backlog())?.byWebhook ?? [])].map(
       ([webhook, waiting]) => [webhook, of(waiting)] as const,
     );

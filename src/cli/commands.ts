@@ -1,10 +1,10 @@
 /** The command line: one row per command. */
-import { nameIn, type Selected, type Table } from './program.ts';
+import { type CommandTable, nameIn, type Selected } from './program.ts';
 import { UsageError } from './terminal/command.ts';
 import { explain } from './terminal/failure.ts';
 
 /** By the words that select them. */
-export const commands: Table = {
+export const commands: CommandTable = {
   serve: {
     title: 'run the vault',
     load: async () => (await import('./serve.ts')).serveCommand,

@@ -1,5 +1,5 @@
 /** `strongroom completion`: the table of commands as a script for a shell. */
-import { groups, type Table } from './program.ts';
+import { type CommandTable, groups } from './program.ts';
 import { type Command, UsageError } from './terminal/command.ts';
 
 /** A command as shells complete it. */
@@ -21,7 +21,7 @@ const scripts: Readonly<Record<string, (all: readonly Completed[]) => string>> =
   fish: fishScript,
 };
 
-export function completionOf(table: Table): Command {
+export function completionOf(table: CommandTable): Command {
   return {
     summary: 'Print a script that completes commands and options in a shell.',
     flags: {},
@@ -44,7 +44,7 @@ export function completionOf(table: Table): Command {
   };
 }
 
-function completedOf(table: Table): Promise<Completed[]> {
+function completedOf(table: CommandTable): Promise<Completed[]> {
   return Promise.all(
     Object.entries(table).map(async ([name, { title, load }]) => {
       const { flags, operand } = await load();

@@ -128,7 +128,7 @@ interface Hearing {
   readonly progress: Progress;
 }
 
-interface Counts {
+interface ImportCounts {
   answered: number;
   created: number;
   repeated: number;
@@ -139,8 +139,8 @@ interface Counts {
   ended: string | undefined;
 }
 
-async function hear({ answer, waiting, failed, progress }: Hearing): Promise<Counts> {
-  const counts: Counts = {
+async function hear({ answer, waiting, failed, progress }: Hearing): Promise<ImportCounts> {
+  const counts: ImportCounts = {
     answered: 0,
     created: 0,
     repeated: 0,
@@ -180,7 +180,7 @@ interface ReportOptions {
   readonly from: number;
 }
 
-function report(counts: Counts, { waiting, failed, from }: ReportOptions): number {
+function report(counts: ImportCounts, { waiting, failed, from }: ReportOptions): number {
   const { created, repeated, deduplicated, ended, last } = counts;
   const say = (text: string) => process.stderr.write(`${text}\n`);
   say(

@@ -2,14 +2,14 @@
 import type { Command, Flags } from './terminal/command.ts';
 
 /** A row of the table of commands. */
-export interface Row {
+export interface CommandRow {
   /** A few words, for the list of all. */
   readonly title: string;
   /** Reads the command when it is needed, so that a start reads no other. */
   readonly load: () => Promise<Command>;
 }
 
-export type Table = Readonly<Record<string, Row>>;
+export type CommandTable = Readonly<Record<string, CommandRow>>;
 
 /** What is to be done: a command with its flags, or nothing more, since help was printed. */
 export type Selected =
@@ -26,7 +26,7 @@ export const groups: Readonly<Record<string, string>> = {
 };
 
 /** The command whose words these begin with. */
-export function nameIn(table: Table, words: readonly string[]): string | undefined {
+export function nameIn(table: CommandTable, words: readonly string[]): string | undefined {
   return Object.keys(table).find((name) =>
     name.split(' ').every((part, index) => words[index] === part),
   );

@@ -1,7 +1,7 @@
 /** The words of a command line, read and explained by commander. */
 import { CommanderError, Option, Command as Parser } from 'commander';
 import { version } from '../lib/installation/manifest.ts';
-import { groups, nameIn, type Selected, type Table } from './program.ts';
+import { type CommandTable, groups, nameIn, type Selected } from './program.ts';
 import { type Command, type Flags, UsageError } from './terminal/command.ts';
 
 const footer = `
@@ -9,7 +9,7 @@ Configuration: STRONGROOM_… variables, listed in README.md. Check it with: str
 Exit codes: 0 done, 1 it failed, 2 the command line is wrong; others are in the help of a command.`;
 
 /** @throws UsageError, which says what would be right, when the words cannot be meant. */
-export async function select(table: Table, given: readonly string[]): Promise<Selected> {
+export async function select(table: CommandTable, given: readonly string[]): Promise<Selected> {
   const [first, ...rest] = given;
   const asksHelp = first === undefined || first === 'help';
   const words = asksHelp ? [...rest, '--help'] : [...given];

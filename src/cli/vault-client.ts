@@ -33,7 +33,7 @@ export class AnswerError extends Error {
   override readonly name = 'AnswerError';
 }
 
-export interface Exchange {
+export interface VaultExchange {
   /** Write its body and end it. */
   readonly request: ClientRequest;
   /** Rejects with `AnswerError` unless the status is 200. It may come before the request has ended. */
@@ -41,7 +41,7 @@ export interface Exchange {
 }
 
 export interface VaultClient {
-  open(method: 'GET' | 'POST', path: string, mediaType?: string): Exchange;
+  open(method: 'GET' | 'POST', path: string, mediaType?: string): VaultExchange;
 }
 
 /** @throws UsageError when there is no key, or no address. */

@@ -1,10 +1,10 @@
 /** What a database on several machines is asked for. Its URL is read in `config.ts`. */
 import { wrongVariable } from './problems.ts';
 import { oneOf } from './values.ts';
-import type { Read } from './variables.ts';
+import type { ReadVariable } from './variables.ts';
 
 /** @returns whether the first start distributes the tables. */
-export function readDistribution(read: Read): boolean {
+export function readDistribution(read: ReadVariable): boolean {
   const variable = 'STRONGROOM_DATABASE_DISTRIBUTE';
   const isAsked = oneOf(variable, read('DATABASE_DISTRIBUTE') ?? 'off', ['off', 'citus']) !== 'off';
   if (!isAsked || read('DATABASE_URL') !== undefined) return isAsked;

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ConfigError, readAll, wrongVariable } from './problems.ts';
 import { oneOf } from './values.ts';
-import type { Read } from './variables.ts';
+import type { ReadVariable } from './variables.ts';
 
 export interface ReactorConfig {
   readonly isOn: boolean;
@@ -18,7 +18,7 @@ const modulesBytesMax = 5 * 1024 * 1024;
 const nameForm = /^(?:@[a-z0-9._-]+\/)?[a-z0-9][a-z0-9._-]*$/;
 
 /** @throws ConfigError for a directory that cannot be read, or holds what is not a module. */
-export function readReactors(read: Read): ReactorConfig {
+export function readReactors(read: ReadVariable): ReactorConfig {
   return readAll<ReactorConfig>({
     isOn: () => oneOf('STRONGROOM_REACTORS', read('REACTORS') ?? 'on', ['on', 'off']) === 'on',
     modules: () => readModules(read('REACTOR_MODULES')),

@@ -2,7 +2,7 @@
 import { checkTlsPair } from '../crypto/tls-pair.ts';
 import { wrongVariable } from './problems.ts';
 import { readText } from './values.ts';
-import type { Read } from './variables.ts';
+import type { ReadVariable } from './variables.ts';
 
 export interface TlsPair {
   readonly cert: string;
@@ -12,7 +12,7 @@ export interface TlsPair {
 const variables = { cert: 'STRONGROOM_TLS_CERT', key: 'STRONGROOM_TLS_KEY' } as const;
 
 /** @throws ConfigError when one is missing, unreadable, in the place of the other, or not its counterpart. */
-export function readTls(read: Read): TlsPair | undefined {
+export function readTls(read: ReadVariable): TlsPair | undefined {
   const [certFile, keyFile] = [read('TLS_CERT'), read('TLS_KEY')];
   if (certFile === undefined && keyFile === undefined) return undefined;
   if (certFile === undefined || keyFile === undefined) {

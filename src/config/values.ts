@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { VaultError } from '../lib/errors.ts';
 import { wrongVariable } from './problems.ts';
-import type { Read, VariableName } from './variables.ts';
+import type { ReadVariable, VariableName } from './variables.ts';
 
 /** What `parse` makes of a variable; its errors are reported under the variable's name. */
 export function parsed<T>(
-  read: Read,
+  read: ReadVariable,
   name: VariableName,
   parse: (text: string) => T,
 ): T | undefined {
@@ -24,7 +24,7 @@ export function parsed<T>(
   }
 }
 
-export function readFlag(read: Read, name: VariableName): boolean {
+export function readFlag(read: ReadVariable, name: VariableName): boolean {
   const text = read(name) ?? 'false';
   return oneOf(`STRONGROOM_${name}`, text, ['true', 'false']) === 'true';
 }
@@ -37,7 +37,7 @@ interface NumberForm {
 }
 
 export function readNumber(
-  read: Read,
+  read: ReadVariable,
   name: VariableName,
   { given, min, max }: NumberForm,
 ): number {
@@ -62,7 +62,7 @@ export interface Address {
 }
 
 /** An address to listen on, such as `127.0.0.1:9464` or `[::1]:9464`. */
-export function readAddress(read: Read, name: VariableName): Address | undefined {
+export function readAddress(read: ReadVariable, name: VariableName): Address | undefined {
   const text = read(name);
   if (text === undefined) return undefined;
   const [, host = '', port = ''] = /^(\[[0-9A-Fa-f:.]+\]|[^\s:/[\]]+):(\d{1,5})$/.exec(text) ?? [];

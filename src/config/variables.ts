@@ -54,9 +54,9 @@ export type VariableName = (typeof variableNames)[number];
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 /** The text of a variable; `undefined` where it is absent or empty. */
-export type Read = (name: VariableName) => string | undefined;
+export type ReadVariable = (name: VariableName) => string | undefined;
 
-export function readerOf(environment: Environment): Read {
+export function readerOf(environment: Environment): ReadVariable {
   return (name) => environment[prefix + name] || undefined;
 }
 

@@ -7,7 +7,7 @@ export const nonceBytes = 24;
 export const tagBytes = 16;
 
 /** What {@link seal} takes. The nonce is fresh random bytes, used for this message alone. */
-export interface Plain {
+export interface MessageToSeal {
   readonly nonce: Uint8Array;
   readonly plaintext: Uint8Array;
   readonly associatedData: Uint8Array;
@@ -21,7 +21,7 @@ export interface Ciphered {
 }
 
 /** The ciphertext followed by its tag. Refuses to seal a message that is bound to nothing. */
-export function seal(key: AeadKey, message: Plain): Buffer {
+export function seal(key: AeadKey, message: MessageToSeal): Buffer {
   assert(message.associatedData.length > 0, 'associated data is mandatory');
   return encrypt(key, message);
 }
@@ -79,7 +79,7 @@ function doubled(block: Buffer): Buffer {
 }
 
 /** The primitive of the specification, which allows empty associated data; {@link seal} does not. */
-export function encrypt(key: AeadKey, message: Plain): Buffer {
+export function encrypt(key: AeadKey, message: MessageToSeal): Buffer {
   assert.equal(message.nonce.length, nonceBytes, 'an XAES-256-GCM nonce has 24 bytes');
   const cipher = createCipheriv(
     'aes-256-gcm',

@@ -40,13 +40,13 @@ function hmac(key: KeyObject, parts: readonly string[]): Buffer {
 const blockBytes = 64;
 const digestBytes = 32;
 
-interface Pads {
+interface HmacPads {
   readonly inner: Uint8Array;
   /** With room for the inner digest: every use is synchronous, so one buffer serves all. */
   readonly outer: Uint8Array;
 }
 
-const padsByKey = new WeakMap<KeyObject, Pads>();
+const padsByKey = new WeakMap<KeyObject, HmacPads>();
 
 /**
  * By two hashes rather than by `createHmac`, whose context is allocated, keyed and collected for each message; with
@@ -63,7 +63,7 @@ export function hmacSha256(key: KeyObject, message: Uint8Array): Buffer {
   return hash('sha256', outer, 'buffer');
 }
 
-function padsOf(key: KeyObject): Pads {
+function padsOf(key: KeyObject): HmacPads {
   const bytes = key.export();
   assert(bytes.length <= blockBytes, 'a key has at most 64 bytes');
   const pads = {

@@ -2,14 +2,14 @@
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 
 /** PEM. */
-export interface Issued {
+export interface IssuedCertificate {
   readonly cert: string;
   readonly key: string;
 }
 
-export interface Authority extends Issued {
+export interface Authority extends IssuedCertificate {
   /** For 127.0.0.1 and localhost, as that of the authority itself, unless other names are given. */
-  issue(name: string, hosts?: readonly string[]): Issued;
+  issue(name: string, hosts?: readonly string[]): IssuedCertificate;
 }
 
 /** Without a name, it has one of its own. */
@@ -30,13 +30,13 @@ export function newAuthority(name = `strongroom ${randomBytes(8).toString('hex')
   };
 }
 
-interface Identity {
+interface NamedKeyPair {
   readonly name: Buffer;
   readonly publicKey: KeyObject;
   readonly privateKey: KeyObject;
 }
 
-function newIdentity(name: string): Identity {
+function newIdentity(name: string): NamedKeyPair {
   const commonName = sequence(oid(0x55, 0x04, 0x03), tag(0x0c, name));
   return {
     name: sequence(tag(0x31, commonName)),
@@ -44,13 +44,13 @@ function newIdentity(name: string): Identity {
   };
 }
 
-function pkcs8({ privateKey }: Identity): string {
+function pkcs8({ privateKey }: NamedKeyPair): string {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
 interface CertificateDescription {
-  readonly subject: Identity;
-  readonly issuer: Identity;
+  readonly subject: NamedKeyPair;
+  readonly issuer: NamedKeyPair;
   readonly extensions: readonly Buffer[];
 }
 

@@ -7,8 +7,8 @@ import type { Json } from '../lib/json.ts';
 import { Bytes } from './evaluation/bytes.ts';
 import type { Evaluate } from './evaluation/evaluation.ts';
 import { textOf } from './evaluation/result.ts';
-import { type Applied, filters } from './filters/filters.ts';
-import { literalsOf } from './strict.ts';
+import { type AppliedFilter, filters } from './filters/filters.ts';
+import { literalsOf } from './syntax-flaws.ts';
 
 /** Names to which liquidjs gives a meaning of its own. */
 const computedMembers = new Set(['size', 'first', 'last']);
@@ -67,8 +67,8 @@ function pathOf({ value }: Output): string[] | undefined {
   return path;
 }
 
-function filtersOf({ value }: Output): Applied[] | undefined {
-  const applied: Applied[] = [];
+function filtersOf({ value }: Output): AppliedFilter[] | undefined {
+  const applied: AppliedFilter[] = [];
   for (const { name, args } of value.filters) {
     const filter = filters.get(name);
     const given = literalsOf({ args });

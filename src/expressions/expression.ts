@@ -15,7 +15,7 @@ import {
 } from './evaluation/evaluation.ts';
 import { jsonOf } from './evaluation/result.ts';
 import { TextEmitter } from './evaluation/text.ts';
-import { type Flaw, flawOfText, withPipes } from './strict.ts';
+import { flawOfText, type SyntaxFlaw, withPipes } from './syntax-flaws.ts';
 
 export interface Expression {
   /** True when the text has neither outputs nor tags. */
@@ -112,7 +112,7 @@ function render(templates: Template[], scope: ExpressionScope, evaluation: Evalu
   return emitter.buffer;
 }
 
-function notAnExpression(path: string, { at, expected }: Flaw, shift: number): VaultError {
+function notAnExpression(path: string, { at, expected }: SyntaxFlaw, shift: number): VaultError {
   const character = Math.max(0, at + shift) + 1;
   return invalid(path, `is not a valid expression: at character ${character}, ${expected}`);
 }
@@ -126,7 +126,7 @@ const expectations: readonly (readonly [RegExp, string])[] = [
   [/^expected filter name/, 'expected the name of a filter'],
 ];
 
-function flawOfError(error: unknown): Flaw {
+function flawOfError(error: unknown): SyntaxFlaw {
   if (!(error instanceof LiquidError)) {
     return { at: 0, expected: 'expected less nesting' };
   }

@@ -24,7 +24,7 @@ export function firstMatch(pattern: RegExp, text: string, from: number): RegExpE
 const idPattern = /[^|}]*(?:\}(?!\})[^|}]*)*/y;
 const kindPattern = /^(token_intent|token)\s*:\s*/;
 
-export interface Head {
+export interface ExpressionHead {
   /** Without the spaces around them. */
   readonly words: string;
   /** Where the filters begin, or the closing braces. */
@@ -32,7 +32,7 @@ export interface Head {
 }
 
 /** What comes before the filters of the expression whose braces end at `begin`. */
-export function headAt(text: string, begin: number): Head {
+export function headAt(text: string, begin: number): ExpressionHead {
   const written = firstMatch(idPattern, text, begin)?.[0] ?? '';
   return { words: written.trim(), end: begin + written.length };
 }

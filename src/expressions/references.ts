@@ -24,14 +24,14 @@ export interface ReferenceTemplate {
   readonly references: readonly Reference[];
   /** How many expressions there are, equal ones counted each. */
   readonly expressionCount: number;
-  readonly root: Node;
+  readonly root: TemplateNode;
 }
 
 /** Evaluates its part of the template from the values of all references. */
-type Node = (values: readonly Json[], evaluation: Evaluation) => Json;
+type TemplateNode = (values: readonly Json[], evaluation: Evaluation) => Json;
 
 /** Gathers what a template refers to while it is compiled. */
-interface Gathered {
+interface GatheredReferences {
   readonly references: References;
   readonly limit: ExpressionLimit;
   /** What remains to be compiled. */
@@ -78,7 +78,7 @@ export interface ReadReferences {
 export function readReferences(json: Json, given: ExpressionLimit = generalLimit): ReadReferences {
   const limit = given.max < expressionsMax ? given : generalLimit;
   const uncompiled: (() => void)[] = [];
-  const gathered: Gathered = {
+  const gathered: GatheredReferences = {
     references: new References(),
     limit,
     uncompiled,
@@ -106,11 +106,11 @@ export function evaluateReferences(
 }
 
 /** Words as they are, or an expression between them. */
-type Piece = string | Node;
+type TemplatePiece = string | TemplateNode;
 
 interface Compiling {
   readonly path: string;
-  readonly gathered: Gathered;
+  readonly gathered: GatheredReferences;
 }
 
 interface NodePosition {
@@ -118,7 +118,11 @@ interface NodePosition {
   readonly level: number;
 }
 
-function nodeOf(json: Json, { path, level }: NodePosition, gathered: Gathered): Node {
+function nodeOf(
+  json: Json,
+  { path, level }: NodePosition,
+  gathered: GatheredReferences,
+): TemplateNode {
   if (level > nestingMax) {
     throw invalid(path, `must not be nested deeper than ${nestingMax} levels`);
   }
@@ -141,13 +145,13 @@ function nodeOf(json: Json, { path, level }: NodePosition, gathered: Gathered): 
   };
 }
 
-function textNode(text: string, path: string, gathered: Gathered): Node {
+function textNode(text: string, path: string, gathered: GatheredReferences): TemplateNode {
   const pieces = piecesOf(text, { path, gathered });
   const significant = pieces.filter((piece) => typeof piece !== 'string' || piece.trim() !== '');
   const [only] = significant;
   if (significant.length === 1 && typeof only === 'function') return located(only, path);
   if (pieces.every((piece) => typeof piece === 'string')) return () => pieces.join('');
-  const joined: Node = (values, evaluation) =>
+  const joined: TemplateNode = (values, evaluation) =>
     pieces
       .map((piece) => (typeof piece === 'string' ? piece : textOf(piece(values, evaluation))))
       .join('');
@@ -155,7 +159,7 @@ function textNode(text: string, path: string, gathered: Gathered): Node {
 }
 
 /** Adds the place to an error. */
-function located(node: Node, path: string): Node {
+function located(node: TemplateNode, path: string): TemplateNode {
   return (values, evaluation) => {
     try {
       return guarded(() => node(values, evaluation));
@@ -166,9 +170,9 @@ function located(node: Node, path: string): Node {
 }
 
 /** Splits a text into words and expressions. */
-function piecesOf(text: string, compiling: Compiling): Piece[] {
+function piecesOf(text: string, compiling: Compiling): TemplatePiece[] {
   if (!text.includes('{{')) return [text];
-  const pieces: Piece[] = [];
+  const pieces: TemplatePiece[] = [];
   let at = 0;
   for (
     let mark = firstMatch(markPattern, text, 0);
@@ -186,18 +190,18 @@ function piecesOf(text: string, compiling: Compiling): Piece[] {
   return pieces.filter((piece) => piece !== '');
 }
 
-interface PieceAt {
-  readonly piece: Piece;
+interface ReadPiece {
+  readonly piece: TemplatePiece;
   readonly end: number;
 }
 
-function rawAt(text: string, begin: number, { path }: Compiling): PieceAt {
+function rawAt(text: string, begin: number, { path }: Compiling): ReadPiece {
   const close = firstMatch(rawEndPattern, text, begin);
   if (close === null) throw flawAt(path, begin, 'expected "{% endraw %}" after this');
   return { piece: text.slice(begin, close.index), end: close.index + close[0].length };
 }
 
-function expressionAt(text: string, begin: number, { path, gathered }: Compiling): PieceAt {
+function expressionAt(text: string, begin: number, { path, gathered }: Compiling): ReadPiece {
   const head = headAt(text, begin);
   const end = endOfExpression(text, head.end);
   if (end === undefined) throw flawAt(path, begin, 'expected "}}" after this');
@@ -219,8 +223,8 @@ interface Filtered {
 
 function filteredNode(
   { text, path, position, begin, end }: Filtered,
-  { uncompiled }: Gathered,
-): Node {
+  { uncompiled }: GatheredReferences,
+): TemplateNode {
   const filters = text.slice(begin, end);
   if (filters === '}}') {
     return (values, { budget }) => {
@@ -243,7 +247,7 @@ function filteredNode(
   };
 }
 
-function gather(reference: Reference, gathered: Gathered): number {
+function gather(reference: Reference, gathered: GatheredReferences): number {
   gathered.expressionCount += 1;
   const { max, message } = gathered.limit;
   if (gathered.expressionCount > max) throw invalid('body', message);

@@ -30,7 +30,7 @@ interface Principal {
 }
 
 /** A key that is stored: without a principal it gives no access, a flaw means that somebody altered the row. */
-interface Loaded {
+interface LoadedKey {
   readonly key: Row<'api_keys'>;
   readonly principal?: Principal;
   readonly flaw?: KeyFlaw;
@@ -80,7 +80,7 @@ export function createAuthentication({
   });
 
   /** The principal of the key, if every row that leads to it is as the vault wrote it. */
-  async function load(hash: string): Promise<Loaded | undefined> {
+  async function load(hash: string): Promise<LoadedKey | undefined> {
     const key = await store.get('api_keys', { key_hash: hash });
     if (key === undefined) return undefined;
     const tenant = await tenants.find(key.tenant_id);
@@ -96,7 +96,7 @@ export function createAuthentication({
     }
   }
 
-  async function holderOf(tenant: Tenant, key: Row<'api_keys'>): Promise<Loaded> {
+  async function holderOf(tenant: Tenant, key: Row<'api_keys'>): Promise<LoadedKey> {
     const { tenant_id, application_id, session_id } = key;
     const application = await store.get('applications', { tenant_id, application_id });
     // The key is still there while what it was for is being removed.
@@ -115,7 +115,7 @@ export function createAuthentication({
   }
 
   /** The application does not name the key: it was deleted just now, or was put back since. */
-  async function putBack(key: Row<'api_keys'>): Promise<Loaded> {
+  async function putBack(key: Row<'api_keys'>): Promise<LoadedKey> {
     const still = await store.get('api_keys', { key_hash: key.key_hash });
     return still ? { key, flaw: 'altered' } : { key };
   }
@@ -139,7 +139,7 @@ export function createAuthentication({
   }
 
   /** A text that cannot be a key costs no look-up. */
-  async function find(key: string, hash: string, origin: Origin): Promise<Loaded | undefined> {
+  async function find(key: string, hash: string, origin: Origin): Promise<LoadedKey | undefined> {
     if (seen.get(hash)) return load(hash);
     return apiKeyPlausible(key) ? attempts.lookUp(origin.address, () => load(hash)) : undefined;
   }

@@ -111,7 +111,7 @@ function checkHolder({ application_id, key_id }: AccessQuestion): void {
   }
 }
 
-interface Holder {
+interface ExplainedHolder {
   readonly application: Row<'applications'>;
   readonly session: Row<'sessions'> | undefined;
   readonly access: Access;
@@ -124,7 +124,10 @@ interface HolderQuery {
   readonly now: Instant;
 }
 
-async function holderOf(store: Store, { tenant, question, now }: HolderQuery): Promise<Holder> {
+async function holderOf(
+  store: Store,
+  { tenant, question, now }: HolderQuery,
+): Promise<ExplainedHolder> {
   const { key_id } = question;
   const key = typeof key_id === 'string' ? await keyOfTenant(store, tenant.id, key_id) : undefined;
   const id = key?.application_id ?? question.application_id ?? '';

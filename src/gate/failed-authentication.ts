@@ -18,7 +18,7 @@ export type OnFailedAuthentication = (
 ) => Promise<void>;
 
 /** Which key was presented: an unknown one, that of a deleted or expired holder, or an altered one. */
-type Presented = 'nothing stored' | 'stored key' | KeyFlaw;
+type PresentedKey = 'nothing stored' | 'stored key' | KeyFlaw;
 
 /** Failures of one kind in a window. */
 interface LoggedFailures {
@@ -52,7 +52,7 @@ export function createFailedAuthentication({
 }: FailedAuthenticationOptions): OnFailedAuthentication {
   let until = 0;
   let unlogged = 0;
-  let logged = new Map<Presented, LoggedFailures>();
+  let logged = new Map<PresentedKey, LoggedFailures>();
 
   function begin(now: number): void {
     if (unlogged > 0) log.warn('more requests failed to authenticate', { count: unlogged });

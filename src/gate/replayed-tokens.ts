@@ -129,7 +129,7 @@ export async function replyAsSeenNow(
 /** An entry for a token that is shown again, unless its data was brought by the request itself. */
 function readAgain(
   { caller, now }: Pick<ReplyToReplay, 'caller' | 'now'>,
-  { stored, type, transform }: Again,
+  { stored, type, transform }: RepeatedRead,
 ) {
   if (stored.permission === 'token:create') return [];
   const { entity, id } = stored;
@@ -138,7 +138,7 @@ function readAgain(
   return [entryOf(caller, now, { entity, id, operation: 'read', disclosure, event })];
 }
 
-interface Again {
+interface RepeatedRead {
   readonly stored: StoredToken;
   readonly type: string;
   readonly transform: Transform;
@@ -151,7 +151,7 @@ interface TokenSeenNow {
   readonly grant: Grant;
 }
 
-interface Replayed {
+interface ReplayedToken {
   readonly caller: Caller;
   readonly now: Instant;
   readonly stored: StoredToken;
@@ -160,7 +160,12 @@ interface Replayed {
 /** What remains of a token that still exists and that the caller may still access. */
 async function targetSeenNow(
   { store }: TokenReading,
-  { caller, now, stored, states }: Replayed & { readonly states: ReadonlyMap<string, TokenState> },
+  {
+    caller,
+    now,
+    stored,
+    states,
+  }: ReplayedToken & { readonly states: ReadonlyMap<string, TokenState> },
 ): Promise<TokenSeenNow | undefined> {
   const { policy } = caller;
   const { id, permission } = stored;
@@ -185,7 +190,7 @@ async function targetSeenNow(
  */
 async function rowSeenNow(
   { store }: TokenReading,
-  { caller, now, stored, token }: Replayed & { readonly token: TokenSeenNow | undefined },
+  { caller, now, stored, token }: ReplayedToken & { readonly token: TokenSeenNow | undefined },
 ): Promise<Row<'tokens'> | undefined> {
   if (token === undefined || !('token_id' in token.row)) return undefined;
   if (token.row.created_at !== stored.created_at) return undefined;
@@ -206,7 +211,7 @@ function isAsBefore(stored: StoredToken, seen: TokenSeenNow): boolean {
   return grant.transform !== 'mask' || row.version === stored.version;
 }
 
-interface Seeing {
+interface PartDisclosure {
   readonly caller: Caller;
   readonly now: Instant;
   readonly evaluation: Evaluation;
@@ -217,7 +222,7 @@ interface Seeing {
 
 function seenNow(
   { onMaskFailure }: TokenReading,
-  { caller, now, evaluation, part, row, grant }: Seeing,
+  { caller, now, evaluation, part, row, grant }: PartDisclosure,
 ): TokenBody {
   const open = () => openData(caller.tenant, row, now);
   return shownAgain(part, { row, open, grant, evaluation, onMaskFailure });

@@ -7,7 +7,7 @@ import { perform, type ReplySlot } from '../rules/operation.ts';
 import { loggingFailures } from '../rules/refusal.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Store } from '../store/store.ts';
-import type { Admission } from './limits/admission.ts';
+import type { RequestAdmission } from './limits/admission.ts';
 import { countParts, type Holder, type RouteLimits } from './limits/rate-limit.ts';
 import { checkMediaType, readBody } from './protocol/body.ts';
 import { type Exchange, jsonMediaType } from './protocol/exchange.ts';
@@ -26,7 +26,7 @@ export interface HandlingOptions {
   readonly clock: Clock;
   readonly headers: ServiceHeaders;
   readonly rateLimits: (route: Route) => RouteLimits;
-  readonly admission: Admission;
+  readonly admission: RequestAdmission;
   readonly idempotency: Idempotency;
   readonly streaming: Streaming;
   /** What a `Location` begins with; without it, it is a path. */
@@ -36,7 +36,7 @@ export interface HandlingOptions {
 /** Responds, or fails before anything of the response has left. */
 export type Handle = (exchange: Exchange) => Promise<void>;
 
-type Run = (slot?: ReplySlot) => Promise<Reply>;
+type RunOperation = (slot?: ReplySlot) => Promise<Reply>;
 
 /** Handlers of routes; requests of all of them with one serial key run one after the other. */
 export function createHandling(options: HandlingOptions): (route: Route) => Handle {
@@ -96,13 +96,13 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
     return idempotency({ caller, route: scopeOf(route, exchange), key, header }, run);
   }
 
-  function operationOf(route: WholeRoute, { caller, params, query, body }: Exchange): Run {
+  function operationOf(route: WholeRoute, { caller, params, query, body }: Exchange): RunOperation {
     const input = { caller, params, query, body } as never;
     const decided = () => {
       const decide = route.handle(input);
       return caller ? loggingFailures(decide, { caller, clock, route }) : decide;
     };
-    const run: Run = (slot) => perform(store, decided(), slot);
+    const run: RunOperation = (slot) => perform(store, decided(), slot);
     const order = route.serialKey?.(input);
     return order === undefined ? run : (slot) => inOrder(order, () => run(slot));
   }

@@ -71,7 +71,7 @@ export type HandlerBeforeRoutes = (
 ) => Handle | Promise<Handle | undefined> | undefined;
 
 /** Where a request leads. */
-interface Target {
+interface RouteTarget {
   readonly path: string;
   readonly handle: Handle;
   /** Where the method leads nowhere. */
@@ -165,7 +165,7 @@ async function closed(server: Server, { waitMs, cutAll }: Closing): Promise<void
   clearTimeout(deadline);
 }
 
-interface Patience {
+interface ProgressLimits {
   readonly patienceMs: number;
   readonly checkMs: number;
 }
@@ -174,7 +174,7 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
 function createNodeServer(
   { tls }: ConnectionOptions,
-  { patienceMs, checkMs }: Patience,
+  { patienceMs, checkMs }: ProgressLimits,
   listener: Listener,
 ): Server {
   const limits = {
@@ -201,20 +201,20 @@ function createRoutes() {
   });
   return {
     add: (methods: readonly HTTPMethod[], path: string, handle: Handle) =>
-      router.on([...methods], path, nothing, { path, handle } satisfies Target),
+      router.on([...methods], path, nothing, { path, handle } satisfies RouteTarget),
     refuse: (methods: readonly HTTPMethod[], path: string, refusal: VaultError) => {
       const handle = () => Promise.reject(refusal);
-      router.on([...methods], path, nothing, { path, handle, refusal } satisfies Target);
+      router.on([...methods], path, nothing, { path, handle, refusal } satisfies RouteTarget);
     },
     /** Why a method that nobody knows is refused; `undefined` where there is no such path. */
     refusalOf: (url: string): VaultError | undefined =>
-      (router.find(anyOtherMethod, url)?.store as Target | null | undefined)?.refusal,
+      (router.find(anyOtherMethod, url)?.store as RouteTarget | null | undefined)?.refusal,
     find: (exchange: Exchange): Handle => {
       const { method, request } = exchange;
       const url = request.url ?? '';
       const found = router.find(method as HTTPMethod, url) ?? router.find(anyOtherMethod, url);
       if (found === null) throw new VaultError('not_found', { public: 'There is no such route.' });
-      const target = found.store as Target | null;
+      const target = found.store as RouteTarget | null;
       // Only what refuses a path has no target.
       if (target === null) return found.handler(request, exchange.response, {}, null, {});
       exchange.route = target.path;

@@ -6,7 +6,7 @@ import type { LogEntry } from '../lib/log-chain/entries.ts';
 import type { Random } from '../lib/random.ts';
 import type { Tenant, Tenants } from '../rules/tenant.ts';
 import type { Change } from '../store/change.ts';
-import { createFailures, type Failures } from '../store/per-tenant/failures.ts';
+import { createFailures, type TenantFailures } from '../store/per-tenant/failures.ts';
 import type { DueColumn } from '../store/queries/due.ts';
 import { duePages } from '../store/queries/due-tenants.ts';
 import { type DueRows, impossibleDue } from '../store/queries/tenant-rows.ts';
@@ -85,7 +85,7 @@ export async function workOff<R>(
   stopping: AbortSignal,
   work: BatchWork<R>,
 ): Promise<number> {
-  const run: Run = { failures: createFailures(tools.store), unfinished: new Map(), count: 0 };
+  const run: JobRun = { failures: createFailures(tools.store), unfinished: new Map(), count: 0 };
   for (let round = 0; round < roundsMax && !stopping.aborted; round++) {
     await takeTurns(tools, stopping, { ...work, run });
     if (run.unfinished.size === 0) break;
@@ -94,14 +94,14 @@ export async function workOff<R>(
   return run.count;
 }
 
-interface Run {
-  readonly failures: Failures;
+interface JobRun {
+  readonly failures: TenantFailures;
   /** With how many rows were passed over because they cannot be processed. */
   readonly unfinished: Map<TenantId, number>;
   count: number;
 }
 
-type RunWork<R> = BatchWork<R> & { readonly run: Run };
+type RunWork<R> = BatchWork<R> & { readonly run: JobRun };
 
 /** One turn for every tenant that has something due now. */
 async function takeTurns<R>(

@@ -16,7 +16,7 @@ import { removeEvents } from './remove-events.ts';
 import { runReactors } from './run-reactors.ts';
 import type { Job } from './runner.ts';
 import { scrubStore } from './scrub.ts';
-import { signForgotten } from './sign-forgotten.ts';
+import { signUnnotedLogs } from './sign-unnoted-logs.ts';
 
 /** The job that signs a checkpoint of every log that has grown. */
 export const checkpointJob = 'sign log checkpoints';
@@ -72,7 +72,7 @@ export function jobsOf(
       everyMs: checkpointsEveryMs,
       run: (stopping) => writeCheckpoints(tools, stopping),
     },
-    signForgotten(tools),
+    signUnnotedLogs(tools),
     {
       name: 'remove old logs',
       everyMs: hour,

@@ -22,14 +22,14 @@ const openings: {
   token_intents: { id: 'token_intent_id', require: requireBoundIntent },
 };
 
-interface Found<T extends OpenedTable> {
+interface FoundRows<T extends OpenedTable> {
   readonly table: T;
   readonly found: readonly SizedDue<T>[];
 }
 
 type OpenedTable = keyof typeof openings;
 
-export interface Opened<T extends OpenedTable> {
+export interface OpenedRows<T extends OpenedTable> {
   readonly done: readonly SizedDue<T>[];
   /** Rows that were not there when they were looked up. */
   readonly absent: number;
@@ -39,8 +39,8 @@ export interface Opened<T extends OpenedTable> {
 /** Opens what one run of a job finds, batch by batch. */
 export type OpenRows = <T extends OpenedTable>(
   tenant: Tenant,
-  found: Found<T>,
-) => Promise<Opened<T>>;
+  found: FoundRows<T>,
+) => Promise<OpenedRows<T>>;
 
 /**
  * The rows that are as the vault wrote them, in the version in which they were found: one that was changed

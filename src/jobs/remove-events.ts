@@ -30,7 +30,7 @@ const lateMs = hour;
 export async function removeEvents(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store, clock } = tools;
   const pace = createPace(stopping, tools.timer);
-  const removeAll = (find: Find) => removeFound(tools, { find, pace, stopping });
+  const removeAll = (find: FindOldRows) => removeFound(tools, { find, pace, stopping });
   let count = 0;
   const started = clock.now();
   const failures = createFailures(store);
@@ -67,19 +67,19 @@ export async function removeEvents(tools: JobTools, stopping: AbortSignal): Prom
   return count;
 }
 
-interface Found {
+interface RemovableRows {
   readonly rows: number;
   readonly remove: NonNullable<Bookkeeping['remove']>;
 }
 
-type Find = (limit: number) => Promise<Found>;
+type FindOldRows = (limit: number) => Promise<RemovableRows>;
 
-interface Old {
+interface OldRows {
   readonly due: DueColumn;
-  readonly findOf: (tenant: TenantId) => Find;
+  readonly findOf: (tenant: TenantId) => FindOldRows;
 }
 
-function ofOld({ store }: JobTools, before: Instant): readonly Old[] {
+function ofOld({ store }: JobTools, before: Instant): readonly OldRows[] {
   return [
     {
       due: { table: 'deliveries', column: 'created_at' },
@@ -109,7 +109,7 @@ function ofOld({ store }: JobTools, before: Instant): readonly Old[] {
 }
 
 /** A webhook that was deleted takes its deliveries with it. */
-async function ofGone({ store }: JobTools, tenant: TenantId): Promise<readonly Find[]> {
+async function ofGone({ store }: JobTools, tenant: TenantId): Promise<readonly FindOldRows[]> {
   const used = await store.scan(webhooksWithDeliveries(tenant));
   const present = new Set((await store.select(allWebhooks(tenant))).map((row) => row.webhook_id));
   const gone = used.filter(({ webhook_id }) => !present.has(webhook_id));
@@ -119,15 +119,15 @@ async function ofGone({ store }: JobTools, tenant: TenantId): Promise<readonly F
   });
 }
 
-interface Removing {
-  readonly find: Find;
+interface EventRemoval {
+  readonly find: FindOldRows;
   readonly pace: Pace;
   readonly stopping: AbortSignal;
 }
 
 async function removeFound(
   { store }: JobTools,
-  { find, pace, stopping }: Removing,
+  { find, pace, stopping }: EventRemoval,
 ): Promise<number> {
   let count = 0;
   while (!stopping.aborted) {

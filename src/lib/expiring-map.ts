@@ -10,7 +10,7 @@ export interface ExpiringMapOptions {
 }
 
 /** The moment before the first read of what is going to be set. */
-export interface Reading {
+export interface ReadMoment {
   readonly at: number;
   /** How often something had been forgotten by then. */
   readonly forgotten: number;
@@ -41,7 +41,7 @@ export class ExpiringMap<K, V> {
     return undefined;
   }
 
-  reading(): Reading {
+  reading(): ReadMoment {
     this.#enterEpoch();
     return { at: this.#options.clock.now(), forgotten: this.#forgotten };
   }

@@ -17,7 +17,7 @@ export interface SlotRequest {
   readonly signal: AbortSignal;
 }
 
-interface Waiting extends SlotRequest {
+interface WaitingCall extends SlotRequest {
   readonly grant: () => void;
 }
 
@@ -28,7 +28,7 @@ interface Waiting extends SlotRequest {
 export class Slots {
   readonly #limits: SlotLimits;
   readonly #taken = new Map<string, number>();
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new Set<WaitingCall>();
   /** By partition. */
   readonly #waitingOf = new Map<string, number>();
   #total = 0;
@@ -61,7 +61,7 @@ export class Slots {
       return Promise.reject(new OutboundError('busy'));
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiting: Waiting = {
+    const waiting: WaitingCall = {
       ...request,
       grant: () => {
         signal.removeEventListener('abort', giveUp);
@@ -78,7 +78,7 @@ export class Slots {
     return promise;
   }
 
-  #leave(waiting: Waiting): void {
+  #leave(waiting: WaitingCall): void {
     this.#waiting.delete(waiting);
     const left = (this.#waitingOf.get(waiting.partition) ?? 0) - 1;
     if (left > 0) this.#waitingOf.set(waiting.partition, left);
@@ -97,8 +97,8 @@ export class Slots {
     }
   }
 
-  #next(): Waiting | undefined {
-    let chosen: Waiting | undefined;
+  #next(): WaitingCall | undefined {
+    let chosen: WaitingCall | undefined;
     let fewest = Number.POSITIVE_INFINITY;
     for (const waiting of this.#waiting) {
       const taken = this.#takenBy(waiting);

@@ -30,7 +30,7 @@ function isTraceparent(name: string | undefined): boolean {
   return name?.toLowerCase() === 'traceparent';
 }
 
-interface Call {
+interface TracedCall {
   readonly trace: TraceContext;
   readonly method: string;
 }
@@ -38,7 +38,7 @@ interface Call {
 /** Neither the host nor the path is in the span: a caller may choose both. */
 async function called<A extends { readonly status: number }>(
   tracing: Tracing,
-  { trace: parent, method }: Call,
+  { trace: parent, method }: TracedCall,
   call: (traceparent: string) => Promise<A>,
 ): Promise<A> {
   const trace = tracing.child(parent);

@@ -38,9 +38,16 @@ export function alteredProxyEntry(
   return anonymousDenial(origin, at, { tenant_id, ...about });
 }
 
-type About = Pick<LogEntry, 'tenant_id' | 'entity_type' | 'entity_id' | 'operation' | 'message'>;
+type DenialSubject = Pick<
+  LogEntry,
+  'tenant_id' | 'entity_type' | 'entity_id' | 'operation' | 'message'
+>;
 
-function anonymousDenial({ address, traceId }: Origin, at: Instant, about: About): LogEntry {
+function anonymousDenial(
+  { address, traceId }: Origin,
+  at: Instant,
+  about: DenialSubject,
+): LogEntry {
   return {
     ...about,
     created_at: at,

@@ -1,5 +1,5 @@
 /** What a request attempts, as far as its route shows. */
-import type { Attempt } from './log-entries.ts';
+import type { AttemptedOperation } from './log-entries.ts';
 
 export interface AttemptedRoute {
   readonly permission: string;
@@ -15,7 +15,11 @@ const verbs: Readonly<Record<string, string>> = {
 };
 
 /** By its permission, else by method and path. */
-export function attemptOf({ permission, method, path }: AttemptedRoute): Omit<Attempt, 'id'> {
+export function attemptOf({
+  permission,
+  method,
+  path,
+}: AttemptedRoute): Omit<AttemptedOperation, 'id'> {
   const [noun = '', verb] = /^[a-z-]+(?::[a-z-]+)+$/.test(permission)
     ? permission.split(/:(?=[^:]*$)/)
     : path.split('/').slice(1);

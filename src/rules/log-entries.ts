@@ -70,7 +70,7 @@ export function detailed(entry: LogEntry, detail: string): LogEntry {
 const messageLengthMax = 250;
 
 /** What was attempted, also on entities this release only knows by their permissions. */
-export interface Attempt {
+export interface AttemptedOperation {
   readonly entity: string;
   /** `*` where no entity was named, or none that exists: a path may hold a value by mistake. */
   readonly id: string;
@@ -78,7 +78,7 @@ export interface Attempt {
 }
 
 /** What a caller was refused. */
-export function denialOf(caller: Caller, at: Instant, denial: Attempt): LogEntry {
+export function denialOf(caller: Caller, at: Instant, denial: AttemptedOperation): LogEntry {
   return attemptEntry(caller, at, { ...denial, result: 'denied' });
 }
 
@@ -86,7 +86,7 @@ export function denialOf(caller: Caller, at: Instant, denial: Attempt): LogEntry
 export function failureOf(
   caller: Caller,
   at: Instant,
-  { id = '*', ...failure }: Omit<Attempt, 'id'> & { readonly id?: string },
+  { id = '*', ...failure }: Omit<AttemptedOperation, 'id'> & { readonly id?: string },
 ): LogEntry {
   return attemptEntry(caller, at, { ...failure, id, result: 'failed' });
 }
@@ -111,7 +111,7 @@ export function counted(entries: readonly LogEntry[]): readonly LogEntry[] {
 function attemptEntry(
   caller: Caller,
   at: Instant,
-  { entity, id, operation, result }: Attempt & { readonly result: 'denied' | 'failed' },
+  { entity, id, operation, result }: AttemptedOperation & { readonly result: 'denied' | 'failed' },
 ): LogEntry {
   const name = (displayNames as Readonly<Record<string, string>>)[entity] ?? entity;
   return {
@@ -153,7 +153,7 @@ export const alteredBeside = 'altered outside the vault';
 export function alteredEntry(
   caller: Caller,
   at: Instant,
-  { entity, id, operation }: Attempt,
+  { entity, id, operation }: AttemptedOperation,
 ): LogEntry {
   const entry = denialOf(caller, at, { entity, id, operation });
   return { ...entry, message: `${entry.message}: it was ${alteredBeside}` };

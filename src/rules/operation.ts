@@ -8,9 +8,9 @@ import type { Row } from '../store/tables.ts';
 import type { Reply } from './reply.ts';
 
 /** What a request comes to. Its change is durable before anybody learns of it. */
-export type Effect<R = Reply> = Done<R> | Refused | Outreach<R>;
+export type Effect<R = Reply> = CompletedOperation<R> | Refused | OutboundOperation<R>;
 
-export interface Done<R = Reply> {
+export interface CompletedOperation<R = Reply> {
   readonly change: Change;
   readonly reply: R;
 }
@@ -23,7 +23,7 @@ export interface Refused {
 }
 
 /** A request that calls another host, between two commits. */
-export interface Outreach<R = Reply> {
+export interface OutboundOperation<R = Reply> {
   /**
    * Committed first: its entries say that the call is going to be made, also where a crash follows. Absent
    * where nothing that is stored is used in the call.
@@ -39,7 +39,7 @@ export interface Outreach<R = Reply> {
 /** Says what came of a call. */
 export type DecideOutcome<R = Reply> = (
   conflict: Precondition | undefined,
-) => Promise<Done<R> | Refused>;
+) => Promise<CompletedOperation<R> | Refused>;
 
 /**
  * Reads what it needs and decides, without altering anything. Called again, with the precondition
@@ -128,7 +128,7 @@ async function backOff(decisions: number): Promise<void> {
   if (decisions > 0) await timeout(Math.min(2 ** decisions, backoffMsMax));
 }
 
-interface Begun<R> {
+interface BegunOperation<R> {
   readonly slot: ReplySlot<R> | undefined;
   readonly begun: Row<'replies'> | undefined;
 }
@@ -136,8 +136,8 @@ interface Begun<R> {
 /** The call and the second commit. Where that one fails, the key stays taken, so no retry calls again. */
 async function reachOut<R>(
   store: Store,
-  outreach: Outreach<R>,
-  { slot, begun }: Begun<R>,
+  outreach: OutboundOperation<R>,
+  { slot, begun }: BegunOperation<R>,
 ): Promise<R> {
   const decide = await outreach.reachOut();
   let conflict: Precondition | undefined;

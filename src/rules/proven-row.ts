@@ -3,7 +3,7 @@ import type { Keyring } from '../crypto/keyring.ts';
 import { proveRow, rowProven } from '../crypto/row-proof.ts';
 import { VaultError } from '../lib/errors.ts';
 import { type ExplainedName, explainedTables } from '../store/row-states.ts';
-import { type Row, type SqlValue, shapes } from '../store/tables.ts';
+import { type AnyRow, type Row, shapes } from '../store/tables.ts';
 
 /** Tables whose rows carry a proof. Tokens and intents need none: their sealed data is bound to the row. */
 export type ProvenTable = {
@@ -34,7 +34,7 @@ export function isProven<T extends ProvenTable>({ keyring }: Keys, table: T, row
 export function requireProven<T extends ProvenTable>(keys: Keys, table: T, row: Row<T>): Row<T> {
   if (isProven(keys, table, row)) return row;
   const { entity, id } = explainedTables[table];
-  const name = String((row as Readonly<Record<string, SqlValue>>)[id]);
+  const name = String((row as AnyRow)[id]);
   throw new VaultError('integrity', {
     public: 'A stored value failed its integrity check.',
     internal: `the ${entity} ${name} was altered outside the vault`,
@@ -56,7 +56,7 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
 
 /** The columns in the order of the schema. JSON keeps apart what is null and what is text. */
 export function provenText(table: ProvenTable, row: object): string {
-  const values = row as Readonly<Record<string, SqlValue>>;
+  const values = row as AnyRow;
   return JSON.stringify(
     shapes[table].columns
       .filter((column) => !unprovenColumns[table].includes(column))

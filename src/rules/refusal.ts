@@ -3,7 +3,7 @@ import type { Clock, Instant } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import { type AttemptedRoute, attemptOf } from './attempted-route.ts';
 import type { Caller } from './caller.ts';
-import { type Attempt, alteredEntry, denialOf, failureOf } from './log-entries.ts';
+import { type AttemptedOperation, alteredEntry, denialOf, failureOf } from './log-entries.ts';
 import type { Decide, Refused } from './operation.ts';
 import type { Permission } from './permissions.ts';
 import type { Reply } from './reply.ts';
@@ -25,13 +25,18 @@ export function refuse(caller: Caller, at: Instant, { entity, id, permission }: 
 export function forbid(
   caller: Caller,
   at: Instant,
-  { message, ...denial }: Attempt & { readonly message: string },
+  { message, ...denial }: AttemptedOperation & { readonly message: string },
 ): Refused {
   return deny(caller, at, denial, new VaultError('forbidden', { public: message }));
 }
 
 /** The effect of a refused request: its entry in the log, and the refusal. */
-export function deny(caller: Caller, at: Instant, denial: Attempt, refusal: VaultError): Refused {
+export function deny(
+  caller: Caller,
+  at: Instant,
+  denial: AttemptedOperation,
+  refusal: VaultError,
+): Refused {
   return { change: { entries: [denialOf(caller, at, denial)] }, refusal };
 }
 

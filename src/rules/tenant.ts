@@ -16,6 +16,9 @@ export interface Tenant {
   readonly keyring: Keyring;
 }
 
+/** The keys of a tenant, and the id to which all that they seal is bound. */
+export type TenantKeys = Pick<Tenant, 'id' | 'keyring'>;
+
 export interface Tenants {
   /**
    * The tenant as it was at most a second ago; `undefined` when there is none, or when its row was altered

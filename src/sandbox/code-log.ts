@@ -3,12 +3,12 @@ import { isObject } from '../lib/json.ts';
 import { frameHeaderBytes } from './frames.ts';
 import { parseHostile } from './hostile-json.ts';
 import * as limits from './limits.ts';
-import type { LogLevel, LogLine } from './sandbox.ts';
+import type { CodeLogLevel, CodeLogLine } from './sandbox.ts';
 
-const levels = new Set<string>(['debug', 'info', 'warn', 'error'] satisfies LogLevel[]);
+const levels = new Set<string>(['debug', 'info', 'warn', 'error'] satisfies CodeLogLevel[]);
 
 export class CodeLog {
-  readonly lines: LogLine[] = [];
+  readonly lines: CodeLogLine[] = [];
   #bytes = 0;
   #bytesRead = 0;
   #isFull = false;
@@ -28,7 +28,7 @@ export class CodeLog {
     this.#bytes += Buffer.byteLength(text);
     this.#isFull = this.#bytes > limits.logBytesMax || this.lines.length >= limits.logLinesMax - 1;
     const kept = this.#isFull ? { level: 'warn', text: fullText } : { level, text };
-    this.lines.push({ ...kept, at: Date.now() } as LogLine);
+    this.lines.push({ ...kept, at: Date.now() } as CodeLogLine);
   }
 }
 

@@ -55,21 +55,21 @@ const pipeMsMax = 250;
 /** From a result to the next `ready`: the engine is dropped and another one made. */
 const settleMsMax = 1_000;
 
-interface Running {
+interface RunningCall {
   readonly call: ProcessCall;
   readonly resolve: (end: ProcessEnd) => void;
   readonly timer: NodeJS.Timeout;
   readonly onAbort: () => void;
 }
 
-interface Starting {
+interface ProcessStart {
   /** Of the tenant. */
   readonly share: ProcessorShare;
   /** Called once, when the process is no more. */
   readonly onEnd: () => void;
 }
 
-export function startCodeProcess({ words }: Isolation, starting: Starting): CodeProcess {
+export function startCodeProcess({ words }: Isolation, starting: ProcessStart): CodeProcess {
   const [command = '', ...args] = words;
   const child = spawn(command, args, {
     env: {},
@@ -88,7 +88,7 @@ class StartedProcess implements CodeProcess {
   readonly #reader = new FrameReader(frameBytesMax);
   #ready = Promise.withResolvers<void>();
   #settling: NodeJS.Timeout;
-  #running: Running | undefined;
+  #running: RunningCall | undefined;
   #sentModules: ReadonlyMap<string, string> | undefined;
   #endReason: EndReason | undefined;
   isAlive = true;
@@ -97,7 +97,7 @@ class StartedProcess implements CodeProcess {
   calls = 0;
   wasHeard = false;
 
-  constructor(child: ChildProcess, { share, onEnd }: Starting) {
+  constructor(child: ChildProcess, { share, onEnd }: ProcessStart) {
     this.#child = child;
     this.#watch = new ProcessorWatch(child, share);
     this.#settling = this.#killAfter(limits.startMsMax);
@@ -232,7 +232,7 @@ class StartedProcess implements CodeProcess {
     this.#finish({ result: Buffer.from(payload) });
   }
 
-  #takeRequest(running: Running, payload: Buffer): void {
+  #takeRequest(running: RunningCall, payload: Buffer): void {
     running.call.onRequest(Buffer.from(payload)).then(
       (reply) => {
         if (this.#running === running) this.#write(frame(frameKinds.reply, reply));

@@ -5,9 +5,15 @@ import { CodeLog } from './code-log.ts';
 import type { ProcessCall } from './code-process.ts';
 import * as limits from './limits.ts';
 import type { ChildCall } from './messages.ts';
-import { createPool, type OnIsolation, type Pool, type PoolLimits, poolLimits } from './pool.ts';
+import {
+  createPool,
+  type OnIsolation,
+  type PoolLimits,
+  type ProcessPool,
+  poolLimits,
+} from './pool.ts';
 import { requestsOf } from './requests.ts';
-import { type Outcome, outcomeOf } from './results.ts';
+import { outcomeOf, type RunOutcome } from './results.ts';
 import type { EndReason, Sandbox, SandboxCall, SandboxResult } from './sandbox.ts';
 
 export function openSandbox(bounds: Partial<PoolLimits> = {}, onIsolation?: OnIsolation): Sandbox {
@@ -20,12 +26,12 @@ export function openSandbox(bounds: Partial<PoolLimits> = {}, onIsolation?: OnIs
   };
 }
 
-interface Run {
+interface SandboxRun {
   readonly call: SandboxCall;
   readonly isCheck: boolean;
 }
 
-async function run(pool: Pool, { call, isCheck }: Run): Promise<SandboxResult> {
+async function run(pool: ProcessPool, { call, isCheck }: SandboxRun): Promise<SandboxResult> {
   const { contract, bt, code, input, timeoutMs } = call;
   const inputText = JSON.stringify(input);
   if (Buffer.byteLength(inputText) > limits.inputBytesMax) return ended('input too large');
@@ -33,7 +39,7 @@ async function run(pool: Pool, { call, isCheck }: Run): Promise<SandboxResult> {
   const payload = `{"input":${inputText},${JSON.stringify(settings).slice(1)}`;
   const requests = requestsOf(call);
   const log = new CodeLog();
-  const reading = new Reading();
+  const reading = new ReadingTime();
   const processCall: ProcessCall = {
     payload,
     modules: call.modules,
@@ -55,7 +61,7 @@ async function run(pool: Pool, { call, isCheck }: Run): Promise<SandboxResult> {
  * `undefined` where a process that was used before ended without a word of this call: whoever killed it while
  * it was idle does not take a call with it.
  */
-async function runOnce(pool: Pool, attempt: Attempt): Promise<Outcome | undefined> {
+async function runOnce(pool: ProcessPool, attempt: RunAttempt): Promise<RunOutcome | undefined> {
   const { tenant, processCall, reading } = attempt;
   const lease = await pool.lease(tenant);
   if (typeof lease === 'string') return { kind: 'ended', reason: lease };
@@ -72,14 +78,14 @@ async function runOnce(pool: Pool, attempt: Attempt): Promise<Outcome | undefine
   }
 }
 
-interface Attempt {
+interface RunAttempt {
   readonly tenant: string;
   readonly processCall: ProcessCall;
-  readonly reading: Reading;
+  readonly reading: ReadingTime;
 }
 
 /** How long this thread was busy with what a process sent, while nobody else was served. */
-class Reading {
+class ReadingTime {
   #ms = 0;
 
   measure<T>(read: () => T): T {

@@ -27,7 +27,7 @@ export type NoLease = 'tenant busy' | 'pool full' | 'stopped' | 'crashed';
 
 export type OnIsolation = (name: Isolation['name']) => void;
 
-export interface Pool {
+export interface ProcessPool {
   lease(tenant: string): Promise<Lease | NoLease>;
   close(): Promise<void>;
   state(): SandboxState;
@@ -39,31 +39,34 @@ const restMs = 500;
 /** More than there are ways: on a machine that permits only the last, the first call finds it. */
 const startsMax = 7;
 
-interface Member {
+interface PooledProcess {
   readonly tenant: string;
   readonly process: CodeProcess;
   isBusy: boolean;
   idle: NodeJS.Timeout | undefined;
 }
 
-interface Waiting {
+interface WaitingRun {
   readonly tenant: string;
   readonly resolve: (lease: Lease | NoLease) => void;
   readonly timer: NodeJS.Timeout;
 }
 
 /** @param onIsolation is called once, with the way that this machine permits. */
-export function createPool(bounds: PoolLimits, onIsolation: OnIsolation = () => undefined): Pool {
+export function createPool(
+  bounds: PoolLimits,
+  onIsolation: OnIsolation = () => undefined,
+): ProcessPool {
   return new StartedPool(bounds, onIsolation);
 }
 
-class StartedPool implements Pool {
+class StartedPool implements ProcessPool {
   readonly #bounds: PoolLimits;
   readonly #onIsolation: OnIsolation;
   #hasStarted = false;
-  readonly #members = new Set<Member>();
+  readonly #members = new Set<PooledProcess>();
   /** In the order in which they came. */
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new Set<WaitingRun>();
   /** By tenant, of those that have used some of theirs. */
   readonly #shares = new Map<string, ProcessorShare>();
   #ways: readonly Isolation[] = [];
@@ -127,7 +130,7 @@ class StartedPool implements Pool {
     return 'crashed';
   }
 
-  async #isReady(member: Member): Promise<boolean> {
+  async #isReady(member: PooledProcess): Promise<boolean> {
     try {
       await member.process.ready();
       return true;
@@ -138,7 +141,7 @@ class StartedPool implements Pool {
   }
 
   /** The ways that failed are not tried again. */
-  #start(tenant: string): Member {
+  #start(tenant: string): PooledProcess {
     if (this.#ways.length === 0) this.#ways = isolations();
     const [way, ...weaker] = this.#ways;
     if (way === undefined) throw new Error('no way to start a process');
@@ -152,7 +155,7 @@ class StartedPool implements Pool {
         },
       );
     }
-    const member: Member = { tenant, process, isBusy: true, idle: undefined };
+    const member: PooledProcess = { tenant, process, isBusy: true, idle: undefined };
     this.#members.add(member);
     return member;
   }
@@ -164,7 +167,7 @@ class StartedPool implements Pool {
     this.#onIsolation(way.name);
   }
 
-  #leaseOf(member: Member): Lease {
+  #leaseOf(member: PooledProcess): Lease {
     let isReleased = false;
     return {
       process: member.process,
@@ -176,7 +179,7 @@ class StartedPool implements Pool {
     };
   }
 
-  #release(member: Member): void {
+  #release(member: PooledProcess): void {
     member.isBusy = false;
     if (!member.process.isAlive || member.process.calls >= limits.callsPerProcessMax) {
       this.#remove(member);
@@ -198,14 +201,14 @@ class StartedPool implements Pool {
     return share;
   }
 
-  #watchIdle(member: Member): void {
+  #watchIdle(member: PooledProcess): void {
     member.idle = setTimeout(() => {
       member.process.rest();
       member.idle = setTimeout(() => this.#remove(member), this.#bounds.idleMsMax).unref();
     }, restMs).unref();
   }
 
-  #remove(member: Member): void {
+  #remove(member: PooledProcess): void {
     clearTimeout(member.idle);
     this.#members.delete(member);
     const ended = member.process.kill();
@@ -214,7 +217,7 @@ class StartedPool implements Pool {
   }
 
   /** First whoever runs least: tenants that always have calls waiting do not keep out the others. */
-  #nextWaiting(): Waiting | undefined {
+  #nextWaiting(): WaitingRun | undefined {
     const able = [...this.#waiting].filter(({ tenant }) => this.#mayRun(tenant));
     return able.toSorted((a, b) => this.#running(a.tenant) - this.#running(b.tenant))[0];
   }

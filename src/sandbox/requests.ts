@@ -10,7 +10,7 @@ import type { BtInput, BtOperation, FetchInput, SandboxCall, ServeRequest } from
 type GuestError = NonNullable<GuestReply['error']>;
 
 /** A refusal that the code reads. */
-class Refusal extends Error {
+class RequestRefusal extends Error {
   readonly kind: string;
 
   constructor(message: string, kind = 'Error') {
@@ -22,7 +22,7 @@ class Refusal extends Error {
 /** Thrown for what our own child never sends: the process is to be killed. */
 export class ProtocolError extends Error {}
 
-interface Asked {
+interface GuestRequest {
   readonly id: number;
   readonly operation: string;
   readonly input: unknown;
@@ -50,10 +50,11 @@ export function requestsOf({ serve, bt }: Pick<SandboxCall, 'serve' | 'bt'>): Re
 
   function count(kind: string, most: number): void {
     counts[kind] = (counts[kind] ?? 0) + 1;
-    if (counts[kind] > most) throw new Refusal(`a call may make at most ${most} ${kind} requests`);
+    if (counts[kind] > most)
+      throw new RequestRefusal(`a call may make at most ${most} ${kind} requests`);
   }
 
-  function perform({ operation, input }: Asked): Promise<unknown> {
+  function perform({ operation, input }: GuestRequest): Promise<unknown> {
     if (operation === 'timer') {
       count('timer', limits.timersMax);
       return elapsed(input);
@@ -95,7 +96,7 @@ export function requestsOf({ serve, bt }: Pick<SandboxCall, 'serve' | 'bt'>): Re
       const value = (await perform(asked)) ?? null;
       const text = JSON.stringify({ id: asked.id, value } satisfies GuestReply);
       if (Buffer.byteLength(text) <= limits.replyBytesMax) return text;
-      throw new Refusal('the response is too large', 'TypeError');
+      throw new RequestRefusal('the response is too large', 'TypeError');
     } catch (error) {
       if (error instanceof ProtocolError) throw error;
       return JSON.stringify({ id: asked.id, error: shown(error, asked) } satisfies GuestReply);
@@ -113,7 +114,7 @@ export function requestsOf({ serve, bt }: Pick<SandboxCall, 'serve' | 'bt'>): Re
   };
 }
 
-function askedFrom(payload: Buffer): Asked {
+function askedFrom(payload: Buffer): GuestRequest {
   const parsed = parseHostile(payload)?.value;
   const request = isObject(parsed) ? parsed['request'] : undefined;
   if (!isObject(parsed) || !isObject(request)) throw new ProtocolError('not a request');
@@ -141,7 +142,7 @@ function btInput(operation: string, input: unknown): BtInput {
   const given = isObject(input) ? input : {};
   const names = btOperations.get(operation) ?? [];
   if (names.includes('id') && typeof given['id'] !== 'string') {
-    throw new Refusal('the id must be a string', 'TypeError');
+    throw new RequestRefusal('the id must be a string', 'TypeError');
   }
   return Object.fromEntries(names.map((name) => [name, given[name]]));
 }
@@ -154,16 +155,16 @@ function fetchInput(input: unknown): FetchInput {
   const isHeader = (one: unknown) =>
     Array.isArray(one) && one.length === 2 && one.every((part) => typeof part === 'string');
   if (typeof url !== 'string' || url.length > urlLengthMax) {
-    throw new Refusal(
+    throw new RequestRefusal(
       `the address must be a string of at most ${urlLengthMax} characters`,
       'TypeError',
     );
   }
   if (typeof method !== 'string' || !/^[A-Z]{1,20}$/.test(method)) {
-    throw new Refusal('the method must be a name in upper case', 'TypeError');
+    throw new RequestRefusal('the method must be a name in upper case', 'TypeError');
   }
   if (!Array.isArray(headers) || headers.length > headersMax || !headers.every(isHeader)) {
-    throw new Refusal(`at most ${headersMax} headers, each a name and a value`, 'TypeError');
+    throw new RequestRefusal(`at most ${headersMax} headers, each a name and a value`, 'TypeError');
   }
   if (body !== undefined && typeof body !== 'string') throw new ProtocolError('not a body');
   const pairs = headers as unknown as FetchInput['headers'];
@@ -171,8 +172,8 @@ function fetchInput(input: unknown): FetchInput {
 }
 
 /** Of errors that are not meant for callers, the code learns that there was one. */
-function shown(error: unknown, { operation }: Asked): GuestError {
-  if (error instanceof Refusal) return { name: error.kind, message: error.message };
+function shown(error: unknown, { operation }: GuestRequest): GuestError {
+  if (error instanceof RequestRefusal) return { name: error.kind, message: error.message };
   const name = operation === 'fetch' ? 'TypeError' : 'VaultError';
   if (!(error instanceof VaultError)) return { name, message: 'The request failed.' };
   const { errors } = error;

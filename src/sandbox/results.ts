@@ -3,12 +3,12 @@ import { isObject } from '../lib/json.ts';
 import { parseHostile } from './hostile-json.ts';
 import type { CodeError, CodeErrorName, CustomResponse, EndReason } from './sandbox.ts';
 
-export type Outcome =
+export type RunOutcome =
   | { readonly kind: 'returned'; readonly value: unknown }
   | { readonly kind: 'threw'; readonly error: CodeError }
   | { readonly kind: 'ended'; readonly reason: EndReason };
 
-export function outcomeOf(bytes: Buffer): Outcome {
+export function outcomeOf(bytes: Buffer): RunOutcome {
   const message = parseHostile(bytes)?.value;
   if (!isObject(message)) return { kind: 'ended', reason: 'result not JSON' };
   if ('value' in message) return { kind: 'returned', value: message['value'] };
@@ -23,17 +23,19 @@ const endings: ReadonlySet<unknown> = new Set<EndReason>([
   'result not JSON',
 ]);
 
-function endOf(reason: unknown): Outcome {
+function endOf(reason: unknown): RunOutcome {
   if (endings.has(reason)) return { kind: 'ended', reason: reason as EndReason };
   if (reason !== 'never settles') return { kind: 'ended', reason: 'crashed' };
   const text = 'the function returned a promise that nothing can settle';
   return { kind: 'threw', error: other({ error: [text] }) };
 }
 
-type Kind = readonly [status: number, detail: string];
+type ErrorStatus = readonly [status: number, detail: string];
 
 /** Those of the public package, and their texts. */
-const kinds: Readonly<Record<Exclude<CodeErrorName, 'CustomHttpResponseError' | 'other'>, Kind>> = {
+const kinds: Readonly<
+  Record<Exclude<CodeErrorName, 'CustomHttpResponseError' | 'other'>, ErrorStatus>
+> = {
   BadRequestError: [400, 'Bad Request'],
   InvalidReactorConfigurationError: [400, 'Invalid Reactor Configuration'],
   AuthenticationError: [401, 'Authentication Failed'],
@@ -45,7 +47,7 @@ const kinds: Readonly<Record<Exclude<CodeErrorName, 'CustomHttpResponseError' | 
   ServiceUnavailableError: [503, 'Service Unavailable'],
 };
 
-const runtimeError: Kind = kinds.ReactorRuntimeError;
+const runtimeError: ErrorStatus = kinds.ReactorRuntimeError;
 
 function errorOf(error: Readonly<Record<string, unknown>>): CodeError {
   const { name, response } = error;

@@ -76,9 +76,9 @@ export interface FetchOutput {
 }
 
 export type SandboxResult =
-  | { readonly kind: 'returned'; readonly value: unknown; readonly log: readonly LogLine[] }
-  | { readonly kind: 'threw'; readonly error: CodeError; readonly log: readonly LogLine[] }
-  | { readonly kind: 'ended'; readonly reason: EndReason; readonly log: readonly LogLine[] };
+  | { readonly kind: 'returned'; readonly value: unknown; readonly log: readonly CodeLogLine[] }
+  | { readonly kind: 'threw'; readonly error: CodeError; readonly log: readonly CodeLogLine[] }
+  | { readonly kind: 'ended'; readonly reason: EndReason; readonly log: readonly CodeLogLine[] };
 
 /** `tenant busy` and `pool full` found no process in time; the code did not run then. */
 export type EndReason =
@@ -92,10 +92,10 @@ export type EndReason =
   | 'pool full'
   | 'stopped';
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+export type CodeLogLevel = 'debug' | 'info' | 'warn' | 'error';
 
-export interface LogLine {
-  readonly level: LogLevel;
+export interface CodeLogLine {
+  readonly level: CodeLogLevel;
   /** Milliseconds since the epoch, by the parent's clock. */
   readonly at: number;
   readonly text: string;

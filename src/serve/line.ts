@@ -19,7 +19,7 @@ export interface Line<C extends Calls<C>> {
 /** A worker, or what a worker has of its parent. */
 interface End {
   postMessage(message: unknown, transfer: MessagePort[]): void;
-  on(event: 'message', listener: (message: Message) => void): unknown;
+  on(event: 'message', listener: (message: LineMessage) => void): unknown;
 }
 
 interface Question {
@@ -29,7 +29,7 @@ interface Question {
   readonly id?: number;
 }
 
-type Message =
+type LineMessage =
   | Question
   | { readonly id: number; readonly output: unknown }
   | { readonly id: number; readonly failure: Failure };
@@ -49,7 +49,7 @@ export function createLine<Theirs extends Calls<Theirs>, Own extends Calls<Own>>
   let ended: Error | undefined;
 
   async function run({ ask, input, id }: Question): Promise<void> {
-    let response: Message | undefined;
+    let response: LineMessage | undefined;
     let transfer: MessagePort[] = [];
     try {
       const output = await own[ask as keyof Own](input as never);
@@ -77,11 +77,11 @@ export function createLine<Theirs extends Calls<Theirs>, Own extends Calls<Own>>
       new Promise<never>((resolve, reject) => {
         if (ended) throw ended;
         const id = ++latest;
-        end.postMessage({ ask, input, id } satisfies Message, []);
+        end.postMessage({ ask, input, id } satisfies LineMessage, []);
         pending.set(id, { resolve: resolve as (output: unknown) => void, reject });
       }),
     notify: (ask, input) => {
-      if (!ended) end.postMessage({ ask, input } satisfies Message, []);
+      if (!ended) end.postMessage({ ask, input } satisfies LineMessage, []);
     },
     end: (error) => {
       ended ??= error;

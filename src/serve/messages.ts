@@ -8,7 +8,7 @@ import type { ChainedEntry } from '../lib/log-chain/entries.ts';
 import type { Log, LogFields } from '../lib/telemetry/log.ts';
 import type { Counts, Metrics } from '../lib/telemetry/metrics.ts';
 import type { Change } from '../store/change.ts';
-import type { Limit, Standing } from '../store/limiter.ts';
+import type { Limit, LimitState } from '../store/limiter.ts';
 import type { Row } from '../store/tables.ts';
 import type { LogPosition } from '../vault/logs/find.ts';
 
@@ -41,7 +41,7 @@ export interface ProcessCalls {
   writerPort(): Promise<MessagePort>;
   ping(): Promise<void>;
   /** Of the embedded engine; servers on PostgreSQL count in the database. */
-  countRequests(counted: CountedRequests): Promise<Standing>;
+  countRequests(counted: CountedRequests): Promise<LimitState>;
   logRefusals(refused: Change['entries']): Promise<void>;
   logFailedAuthentication(failed: Parameters<OnFailedAuthentication>): Promise<void>;
   countFailedAttempt(address: string): Promise<void>;

@@ -12,12 +12,12 @@ import type { Process } from '../process.ts';
 import { tenantsAfter } from '../store/queries/tenants.ts';
 import { tokenCountsByType } from '../store/queries/tokens.ts';
 
-type Shown = Pick<Process, 'metrics' | 'store' | 'clock' | 'log'>;
+type MetricsSource = Pick<Process, 'metrics' | 'store' | 'clock' | 'log'>;
 
 export interface MetricsAddress {
   readonly url: string;
   /** Until then every response is 503. */
-  show(vault: Shown): void;
+  show(vault: MetricsSource): void;
   close(): Promise<void>;
 }
 
@@ -51,15 +51,15 @@ export async function openMetricsAddress({
   };
 }
 
-interface Reply {
+interface MetricsReply {
   readonly status: number;
   readonly text?: string;
   readonly mediaType?: string;
 }
 
-type Respond = (request: Pick<IncomingMessage, 'method' | 'url'>) => Promise<Reply>;
+type Respond = (request: Pick<IncomingMessage, 'method' | 'url'>) => Promise<MetricsReply>;
 
-function responder({ metrics, store, clock, log }: Shown): Respond {
+function responder({ metrics, store, clock, log }: MetricsSource): Respond {
   /** A count goes through all tokens, so there is one at a time. */
   const inTurn = createSerial();
 
@@ -91,7 +91,7 @@ function responder({ metrics, store, clock, log }: Shown): Respond {
 }
 
 /** Page by page: who asks for this wants all of them, but not in memory. */
-async function* liveTenants(store: Shown['store']): AsyncGenerator<TenantId> {
+async function* liveTenants(store: MetricsSource['store']): AsyncGenerator<TenantId> {
   let after: TenantId | undefined;
   for (;;) {
     const page = await store.select(tenantsAfter(after, tenantsPerPage));
@@ -104,7 +104,7 @@ async function* liveTenants(store: Shown['store']): AsyncGenerator<TenantId> {
 const tokensHead =
   '# HELP strongroom_tokens Tokens that have not expired, by tenant\n# TYPE strongroom_tokens gauge\n';
 
-function send(response: ServerResponse, { status, text = '', mediaType }: Reply): void {
+function send(response: ServerResponse, { status, text = '', mediaType }: MetricsReply): void {
   const headers = { 'content-length': Buffer.byteLength(text), 'cache-control': 'no-store' };
   response.writeHead(status, { ...headers, ...(mediaType && { 'content-type': mediaType }) });
   response.end(response.req.method === 'HEAD' ? undefined : text);

@@ -7,13 +7,13 @@ import { createLine, type Line } from './line.ts';
 import type { ProcessCalls, ThreadCalls, ThreadData } from './messages.ts';
 import { openRemote, type Remote } from './remote.ts';
 
-interface Prepared {
+interface PreparedThread {
   readonly remote: Remote;
   readonly answering: Answering;
   readonly host: string;
 }
 
-async function prepare(line: Line<ProcessCalls>, data: ThreadData): Promise<Prepared> {
+async function prepare(line: Line<ProcessCalls>, data: ThreadData): Promise<PreparedThread> {
   const remote = await openRemote(line, data);
   try {
     const answering = await createAnswering(remote, data.config, data);
@@ -26,7 +26,7 @@ async function prepare(line: Line<ProcessCalls>, data: ThreadData): Promise<Prep
 
 function run(): void {
   assert(parentPort, 'an answering thread has a parent');
-  let preparing: Promise<Prepared> | undefined;
+  let preparing: Promise<PreparedThread> | undefined;
   const prepared = () => {
     assert(preparing, 'the process prepares a thread first');
     return preparing;

@@ -17,12 +17,12 @@ const amendments = {
 
 export type AmendedTable = keyof typeof amendments;
 
-type SetBy<T extends AmendedTable> = (typeof amendments)[T]['set'][number] & keyof Row<T>;
+type ColumnsSetBy<T extends AmendedTable> = (typeof amendments)[T]['set'][number] & keyof Row<T>;
 type WasBy<T extends AmendedTable> = (typeof amendments)[T]['was'][number] & keyof Row<T> & string;
 
 /** What columns were has their names behind `was_`. */
 export type Amendment<T extends AmendedTable> = Key<T> &
-  Pick<Row<T>, SetBy<T>> & { readonly [C in WasBy<T> as `was_${C}`]: Row<T>[C] };
+  Pick<Row<T>, ColumnsSetBy<T>> & { readonly [C in WasBy<T> as `was_${C}`]: Row<T>[C] };
 
 const before = 'was_';
 

@@ -6,6 +6,7 @@ import type { Prover } from '../lib/log-chain/proof.ts';
 import { type AmendedTable, type Amendment, amendedColumns } from './amendments.ts';
 import { statedEntries } from './row-states.ts';
 import {
+  type AnyRow,
   type Key,
   type Row,
   type SqlValue,
@@ -52,7 +53,7 @@ export type RemovedRow<T extends Table> = T extends VersionedTable
 /** Why a change was refused: the constraint (`tokens.key`, `tokens.fingerprint`) or `tokens.version`. */
 export type Precondition = `${Table}.${string}`;
 
-export type Outcome = { readonly conflict?: Precondition };
+export type CommitOutcome = { readonly conflict?: Precondition };
 
 /** What a statement does to one row; the engines know nothing else. */
 export interface RowOperation {
@@ -82,7 +83,8 @@ export function flattenBookkeeping(work: Bookkeeping): FlatChange {
 const actionsInOrder = ['remove', 'replace', 'amend', 'insert'] as const;
 type Action = (typeof actionsInOrder)[number];
 
-type Rows = Readonly<Record<string, readonly Readonly<Record<string, SqlValue>>[] | undefined>>;
+/** By table. */
+export type ChangedRows = Readonly<Record<string, readonly AnyRow[] | undefined>>;
 
 const tablesInOrder = Object.keys(shapes) as readonly Table[];
 
@@ -95,7 +97,7 @@ const orderOf = new Map(tablesInOrder.map((table, order) => [table, order]));
 function operationsOf(change: Partial<Record<Action, object>>): RowOperation[] {
   const operations: RowOperation[] = [];
   for (const action of actionsInOrder) {
-    const rowsByTable = change[action] as Rows | undefined;
+    const rowsByTable = change[action] as ChangedRows | undefined;
     if (!rowsByTable) continue;
     for (const table of tablesOf(rowsByTable)) {
       for (const row of rowsByTable[table] ?? []) {
@@ -109,17 +111,13 @@ function operationsOf(change: Partial<Record<Action, object>>): RowOperation[] {
 }
 
 /** Those with rows, which are few of all. */
-function tablesOf(rowsByTable: Rows): readonly Table[] {
+function tablesOf(rowsByTable: ChangedRows): readonly Table[] {
   const tables = Object.keys(rowsByTable).filter((table) => rowsByTable[table]?.length) as Table[];
   if (tables.length < 2) return tables;
   return tables.sort((one, other) => (orderOf.get(one) ?? 0) - (orderOf.get(other) ?? 0));
 }
 
-function operationOf(
-  table: Table,
-  action: RowOperation['action'],
-  row: Readonly<Record<string, SqlValue>>,
-): RowOperation {
+function operationOf(table: Table, action: RowOperation['action'], row: AnyRow): RowOperation {
   return { table, action, values: columnsOf(table, action).map((column) => row[column] ?? null) };
 }
 

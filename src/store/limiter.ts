@@ -13,7 +13,7 @@ export interface Limit {
 }
 
 /** The state of a key after the requests just counted. */
-export interface Standing {
+export interface LimitState {
   /** All of them are. */
   readonly allowed: boolean;
   /** So many of them, the first ones, are. */
@@ -25,7 +25,7 @@ export interface Standing {
 
 export interface Limiter {
   /** @param times requests that are counted together; one unless given. */
-  count(key: string, times?: number): Promise<Standing>;
+  count(key: string, times?: number): Promise<LimitState>;
 }
 
 type RunCount = (sql: string, values: unknown[], name?: string) => Promise<unknown[]>;

@@ -1,12 +1,12 @@
 /** Queries whose text is made once for each engine: only their values are new each time. */
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Query } from './store.ts';
-import type { Schema } from './tables.ts';
+import type { DatabaseSchema } from './tables.ts';
 
 /** The places of a query's values, by name. */
 export type PlaceOf<V> = <Name extends keyof V & string>(name: Name) => RawBuilder<V[Name]>;
 
-class Place {
+class Placeholder {
   readonly name: string;
 
   constructor(name: string) {
@@ -23,10 +23,10 @@ export function prepared<V extends object, R>(
   build: (placeOf: PlaceOf<V>) => Query<R>,
   statement?: string,
 ): (values: V) => Query<R> {
-  const compiledFor = new WeakMap<Kysely<Schema>, CompiledQuery<R>>();
-  const placeOf: PlaceOf<V> = (name) => sql`${new Place(name)}`;
+  const compiledFor = new WeakMap<Kysely<DatabaseSchema>, CompiledQuery<R>>();
+  const placeOf: PlaceOf<V> = (name) => sql`${new Placeholder(name)}`;
 
-  function compiled(db: Kysely<Schema>): CompiledQuery<R> {
+  function compiled(db: Kysely<DatabaseSchema>): CompiledQuery<R> {
     const known = compiledFor.get(db);
     if (known) return known;
     const made = build(placeOf)(db).compile();
@@ -36,8 +36,8 @@ export function prepared<V extends object, R>(
 
   return (values) => {
     const valueAt = (parameter: unknown) =>
-      parameter instanceof Place ? values[parameter.name as keyof V] : parameter;
-    const query = (db: Kysely<Schema>) => ({
+      parameter instanceof Placeholder ? values[parameter.name as keyof V] : parameter;
+    const query = (db: Kysely<DatabaseSchema>) => ({
       compile: () => {
         const { parameters, ...rest } = compiled(db);
         return { ...rest, parameters: parameters.map(valueAt) };

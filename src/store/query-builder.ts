@@ -12,7 +12,7 @@ import {
   SqliteQueryCompiler,
   ValueNode,
 } from 'kysely';
-import type { Schema } from './tables.ts';
+import type { DatabaseSchema } from './tables.ts';
 
 /**
  * Limits are part of the statement's text. SQLite plans with the value of a limit that is bound, and so prepares
@@ -41,5 +41,5 @@ const postgres: Dialect = {
   createQueryCompiler: () => new PostgresQueryCompiler(),
 };
 
-export const sqliteBuilder = new Kysely<Schema>({ dialect: sqlite });
-export const postgresBuilder = new Kysely<Schema>({ dialect: postgres });
+export const sqliteBuilder = new Kysely<DatabaseSchema>({ dialect: sqlite });
+export const postgresBuilder = new Kysely<DatabaseSchema>({ dialect: postgres });

@@ -1,7 +1,7 @@
 /** What entries of the log say of the rows that their change wrote, so that the log explains the database. */
 import { type WrittenEntry, writtenEntry } from '../lib/log-chain/block.ts';
 import type { LogEntry, StatedEntry } from '../lib/log-chain/entries.ts';
-import type { SqlValue } from './tables.ts';
+import type { AnyRow } from './tables.ts';
 
 interface ExplainedTable {
   /** What entries call a row of the table. */
@@ -34,11 +34,10 @@ export type ExplainedName = keyof typeof explainedTables;
 
 export const explainedNames = Object.keys(explainedTables) as readonly ExplainedName[];
 
-type AnyRow = Readonly<Record<string, SqlValue>>;
 type RowsByTable = Readonly<Record<string, readonly object[] | undefined>>;
 
 /** A change, as far as it matters here. */
-interface Written {
+interface WrittenChange {
   readonly insert?: RowsByTable;
   readonly replace?: RowsByTable;
   readonly remove?: RowsByTable;
@@ -85,7 +84,7 @@ const actions = [
  * The entries of a change, which together record what happened to every row of the tables above: each row by the
  * entry about it, and by the first entry of the change where there is none.
  */
-export function statedEntries(change: Written): readonly WrittenEntry[] {
+export function statedEntries(change: WrittenChange): readonly WrittenEntry[] {
   const { entries } = change;
   const marks = change.unexplained ? [] : marksOf(change);
   if (marks.length === 0) return entries.map((entry) => writtenEntry(entry, null));
@@ -101,7 +100,7 @@ export function statedEntries(change: Written): readonly WrittenEntry[] {
 }
 
 /** True for a change whose entries say something of rows. */
-export function changesExplainedRows(change: Written): boolean {
+export function changesExplainedRows(change: WrittenChange): boolean {
   if (change.unexplained) return false;
   return actions.some(([action]) => {
     const rowsByTable = change[action];
@@ -109,10 +108,10 @@ export function changesExplainedRows(change: Written): boolean {
   });
 }
 
-type WrittenRow = Omit<Mark, 'isOwn'>;
+type RowMark = Omit<Mark, 'isOwn'>;
 
-function marksOf(change: Written): WrittenRow[] {
-  const marks: WrittenRow[] = [];
+function marksOf(change: WrittenChange): RowMark[] {
+  const marks: RowMark[] = [];
   for (const [action, sign] of actions) {
     const rowsByTable = change[action];
     if (!rowsByTable) continue;
@@ -154,10 +153,7 @@ function placesIn(
   return (entity, id) => places.get(`${entity} ${id}`);
 }
 
-function formatMark(
-  { sign, table, id, version, authenticator }: WrittenRow,
-  isOwn: boolean,
-): string {
+function formatMark({ sign, table, id, version, authenticator }: RowMark, isOwn: boolean): string {
   const row = sign === '-' ? `-${version}` : `${sign}${version}.${authenticator}`;
   return isOwn ? row : `${row}@${table}:${encodeURIComponent(id)}`;
 }

@@ -4,13 +4,13 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import type { Epochs } from '../lib/epochs.ts';
 import type { ChainedEntry } from '../lib/log-chain/entries.ts';
 import type { HostHealth, OnGroup, StoreState } from '../lib/telemetry/store-work.ts';
-import type { Bookkeeping, Change, Outcome } from './change.ts';
+import type { Bookkeeping, Change, CommitOutcome } from './change.ts';
 import type { Limit, Limiter } from './limiter.ts';
-import type { Key, Row, Schema, Table } from './tables.ts';
+import type { DatabaseSchema, Key, Row, Table } from './tables.ts';
 
 /** Builds a query without running it; the store compiles it for its engine. */
 export interface Query<R> {
-  (db: Kysely<Schema>): { compile(): CompiledQuery<R> };
+  (db: Kysely<DatabaseSchema>): { compile(): CompiledQuery<R> };
   /** Under which PostgreSQL keeps the plan: of a query with one text, which is asked again and again. */
   readonly statement?: string;
 }
@@ -36,9 +36,9 @@ export interface Store {
    * Commits a change together with its log entries and resolves once it is durable. A conflict names
    * the precondition that did not hold; nothing of the change was done then.
    */
-  commit(change: Change): Promise<Outcome>;
+  commit(change: Change): Promise<CommitOutcome>;
   /** The same for what the vault keeps for its own work. Nobody is notified of it. */
-  record(work: Bookkeeping): Promise<Outcome>;
+  record(work: Bookkeeping): Promise<CommitOutcome>;
   /**
    * From now on the listener gets each change that was committed through this store, before its `commit`
    * resolves. It neither throws nor waits.

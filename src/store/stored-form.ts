@@ -4,7 +4,7 @@ import { formatUuid } from '../lib/ids.ts';
 import { columnOfValue } from './amendments.ts';
 import { columnsOf, type RowOperation } from './change.ts';
 import type { ColumnKind } from './columns.ts';
-import { kindOf, type SqlValue, shapes, type Table } from './tables.ts';
+import { type AnyRow, kindOf, type SqlValue, shapes, type Table } from './tables.ts';
 
 /** The value of a column as the database holds it. Null is null in every form. */
 export function storedForm(kind: ColumnKind, value: SqlValue): SqlValue {
@@ -54,7 +54,7 @@ export function storedKey(table: Table, key: readonly SqlValue[]): SqlValue[] {
   return key.map((value, place) => storedForm(kindOf(table, names[place] ?? ''), value));
 }
 
-type AnyRow = Record<string, SqlValue>;
+type MutableRow = Record<string, SqlValue>;
 
 /** The columns of a table that are not its key. */
 export function columnsBesideKey(table: Table): readonly string[] {
@@ -66,11 +66,9 @@ export function columnsBesideKey(table: Table): readonly string[] {
  * Makes rows of a table out of a key and the stored values of {@link columnsBesideKey}. A list of values is
  * read in half the time of an object, and rows that are copies of one shape are fast to work with.
  */
-export function rowReader(
-  table: Table,
-): (key: Readonly<Record<string, SqlValue>>, stored: readonly SqlValue[]) => AnyRow {
+export function rowReader(table: Table): (key: AnyRow, stored: readonly SqlValue[]) => MutableRow {
   const { columns, key: keyColumns } = shapes[table];
-  const empty: AnyRow = Object.fromEntries(columns.map((column) => [column, null]));
+  const empty: MutableRow = Object.fromEntries(columns.map((column) => [column, null]));
   const others = columnsBesideKey(table).map((column) => ({ column, kind: kindOf(table, column) }));
   return (key, stored) => {
     const row = { ...empty };
@@ -87,13 +85,13 @@ export function rowReader(
  * mean the same in every table; where other tables hold the text itself, it stays as it is.
  */
 export function readRows<R>(rows: R[]): R[] {
-  const [first] = rows as AnyRow[];
+  const [first] = rows as MutableRow[];
   if (first === undefined) return rows;
   for (const name in first) {
     const converted = convertedNames.get(name);
     if (converted === undefined) continue;
     const { kind, isTextElsewhere } = converted;
-    for (const row of rows as AnyRow[]) {
+    for (const row of rows as MutableRow[]) {
       const stored = row[name] ?? null;
       if (isTextElsewhere && typeof stored === 'string') continue;
       row[name] = valueOfStored(kind, stored);

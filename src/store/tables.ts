@@ -208,27 +208,30 @@ export const tables = {
 
 export type Table = keyof typeof tables;
 
-type Columns<T extends Table> = (typeof tables)[T]['columns'];
+type ColumnsOf<T extends Table> = (typeof tables)[T]['columns'];
 
 /** A row as stored: absent values are SQL's null. */
 export type Row<T extends Table> = {
-  readonly [C in keyof Columns<T>]: Columns<T>[C] extends Column<infer V> ? V : never;
+  readonly [C in keyof ColumnsOf<T>]: ColumnsOf<T>[C] extends Column<infer V> ? V : never;
 };
 
 /** The primary key of a row. */
 export type Key<T extends Table> = {
-  readonly [C in (typeof tables)[T]['key'][number] & keyof Columns<T>]: Row<T>[C];
+  readonly [C in (typeof tables)[T]['key'][number] & keyof ColumnsOf<T>]: Row<T>[C];
 };
 
 /** The tables whose rows carry the version a writer must have seen. */
 export type VersionedTable = {
-  [T in Table]: 'version' extends keyof Columns<T> ? T : never;
+  [T in Table]: 'version' extends keyof ColumnsOf<T> ? T : never;
 }[Table];
 
 /** All tables as Kysely sees them. */
-export type Schema = { [T in Table]: Row<T> };
+export type DatabaseSchema = { [T in Table]: Row<T> };
 
 export type SqlValue = string | number | Uint8Array | null;
+
+/** A row of whatever table, by column. */
+export type AnyRow = Readonly<Record<string, SqlValue>>;
 
 /** A table without its types, for the engines, which treat all tables alike. */
 export interface TableShape {

@@ -46,7 +46,7 @@ interface JsonPositions {
 }
 
 /** Where a value is, or where it can be written. */
-type Place =
+type ValuePosition =
   | { readonly valueBegin: number }
   | { readonly valueBegin: undefined; readonly freeAt: number; readonly isFirst: boolean };
 
@@ -54,7 +54,7 @@ async function memberOf(
   { text, ends, pause }: JsonPositions,
   begin: number,
   name: string,
-): Promise<Place> {
+): Promise<ValuePosition> {
   if (text[begin] !== '{') throw unfit();
   let valueBegin: number | undefined;
   let freeAt = begin + 1;
@@ -79,7 +79,7 @@ function isName(spelled: string, name: string): boolean {
 }
 
 /** Negative indexes count from the end, RFC 9535. */
-async function itemOf(json: JsonPositions, begin: number, index: number): Promise<Place> {
+async function itemOf(json: JsonPositions, begin: number, index: number): Promise<ValuePosition> {
   if (json.text[begin] !== '[') throw unfit();
   const found = await itemAt(json, begin, index);
   if (found.valueBegin !== undefined) return found;

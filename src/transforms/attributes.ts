@@ -11,7 +11,7 @@ import { compilePattern, PatternError } from './mask.ts';
 export const valueLengthMax = 10_000;
 
 /** What one transform is read with. */
-export interface Reading {
+export interface TransformReading {
   readonly findings: Findings;
   /** Of the transform, such as `response_transforms[0]`. */
   readonly path: string;
@@ -59,7 +59,7 @@ export function readIdentifier({
   findings,
   path,
   identifiers,
-}: Reading): string | undefined {
+}: TransformReading): string | undefined {
   const given = options['identifier'] ?? undefined;
   if (given === undefined) return undefined;
   const place = `${path}.options.identifier`;
@@ -72,7 +72,7 @@ export function readIdentifier({
   return given;
 }
 
-export function readToken({ options, findings, path }: Reading): JsonObject | undefined {
+export function readToken({ options, findings, path }: TransformReading): JsonObject | undefined {
   const token = options['token'] ?? undefined;
   const place = `${path}.options.token`;
   if (!isObject(token)) {
@@ -107,7 +107,7 @@ function checkText(
 const fieldValuePattern = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 export function readValue(
-  { options, findings, path }: Reading,
+  { options, findings, path }: TransformReading,
   form: 'text' | 'header',
 ): string | undefined {
   const value = options['value'] ?? undefined;
@@ -123,7 +123,11 @@ export function readValue(
   return checkText(value, form, { findings, path: place }) ? value : undefined;
 }
 
-export function readPath({ options, findings, path }: Reading): readonly Step[] | undefined {
+export function readPath({
+  options,
+  findings,
+  path,
+}: TransformReading): readonly Step[] | undefined {
   const given = options['location'] ?? undefined;
   const steps = typeof given === 'string' ? singularSteps(given) : undefined;
   if (steps !== undefined && steps.length > 0) return steps;
@@ -134,7 +138,7 @@ export function readPath({ options, findings, path }: Reading): readonly Step[] 
   return undefined;
 }
 
-export function readHeaderName({ options, findings, path }: Reading): string | undefined {
+export function readHeaderName({ options, findings, path }: TransformReading): string | undefined {
   const given = options['location'] ?? undefined;
   if (typeof given === 'string' && isHeaderName(given)) return given;
   findings.add(

@@ -4,7 +4,6 @@ import type { Findings } from '../lib/findings.ts';
 import { isObject, type Json, type JsonObject } from '../lib/json.ts';
 import {
   isRegex,
-  type Reading,
   readHeaderName,
   readIdentifier,
   readPath,
@@ -12,6 +11,7 @@ import {
   readReplacement,
   readToken,
   readValue,
+  type TransformReading,
 } from './attributes.ts';
 import { type CodeRuntime, codeForm, isCode, readRuntime } from './code-runtime.ts';
 import type { Mask } from './mask.ts';
@@ -64,15 +64,15 @@ export type ResponseTransform =
 /** Transforms of one list. */
 export const transformsMax = 20;
 
-type Read<T> = (given: JsonObject, reading: Reading) => T | undefined;
+type ReadTransform<T> = (given: JsonObject, reading: TransformReading) => T | undefined;
 
-interface Kind<T> {
+interface TransformKind<T> {
   readonly members: readonly string[];
   readonly options: readonly string[];
-  readonly read: Read<T>;
+  readonly read: ReadTransform<T>;
 }
 
-const code: Kind<CodeTransform> = {
+const code: TransformKind<CodeTransform> = {
   members: ['code', 'options'],
   options: ['runtime'],
   read: (given, { findings, path, options }) => {
@@ -85,7 +85,7 @@ const code: Kind<CodeTransform> = {
   },
 };
 
-const tokenize: Kind<TokenizeTransform> = {
+const tokenize: TransformKind<TokenizeTransform> = {
   members: ['options'],
   options: ['token', 'identifier'],
   read: (_given, reading) => {
@@ -95,7 +95,7 @@ const tokenize: Kind<TokenizeTransform> = {
   },
 };
 
-const mask: Kind<MaskTransform> = {
+const mask: TransformKind<MaskTransform> = {
   members: ['matcher', 'expression', 'replacement'],
   options: [],
   read: (given, { findings, path }) => {
@@ -107,7 +107,7 @@ const mask: Kind<MaskTransform> = {
   },
 };
 
-const appendJson: Kind<AppendJsonTransform> = {
+const appendJson: TransformKind<AppendJsonTransform> = {
   members: ['options'],
   options: ['value', 'location'],
   read: (_given, reading) => {
@@ -118,7 +118,7 @@ const appendJson: Kind<AppendJsonTransform> = {
   },
 };
 
-const appendText: Kind<AppendTextTransform> = {
+const appendText: TransformKind<AppendTextTransform> = {
   members: ['options'],
   options: ['value', 'location'],
   read: (_given, reading) => {
@@ -127,7 +127,7 @@ const appendText: Kind<AppendTextTransform> = {
   },
 };
 
-const appendHeader: Kind<AppendHeaderTransform> = {
+const appendHeader: TransformKind<AppendHeaderTransform> = {
   members: ['options'],
   options: ['value', 'location'],
   read: (_given, reading) => {
@@ -138,7 +138,7 @@ const appendHeader: Kind<AppendHeaderTransform> = {
   },
 };
 
-type Kinds<T> = Readonly<Record<string, Kind<T>>>;
+type Kinds<T> = Readonly<Record<string, TransformKind<T>>>;
 
 const requestKinds: Kinds<RequestTransform> = { code, tokenize };
 const responseKinds: Kinds<ResponseTransform> = {
@@ -193,7 +193,7 @@ function typeOf(given: JsonObject): Json {
   return given['type'] ?? 'code';
 }
 
-function parseOne<T>(kinds: Kinds<T>, given: Json, place: Omit<Reading, 'options'>) {
+function parseOne<T>(kinds: Kinds<T>, given: Json, place: Omit<TransformReading, 'options'>) {
   const { findings, path } = place;
   if (!isObject(given)) {
     findings.add(path, 'must be an object');

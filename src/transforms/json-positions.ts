@@ -42,7 +42,7 @@ export async function hasMoreValues(text: string, max: number, pause: Pause): Pr
   return (await walkJson(text, { ends: undefined, pause, valuesMax: max })) > max;
 }
 
-interface Walk {
+interface ValueWalk {
   readonly ends: Uint32Array | undefined;
   readonly pause: Pause;
   /** After so many the walk ends. */
@@ -52,7 +52,7 @@ interface Walk {
 /** @returns how many values there are. */
 async function walkJson(
   text: string,
-  { ends, pause, valuesMax = Number.POSITIVE_INFINITY }: Walk,
+  { ends, pause, valuesMax = Number.POSITIVE_INFINITY }: ValueWalk,
 ): Promise<number> {
   /** Where the lists and objects begin that have not ended. */
   const open: number[] = [];

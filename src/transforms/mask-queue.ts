@@ -11,22 +11,22 @@ export interface MaskQueueLimits {
   readonly ofPartition: WaitingLimits;
 }
 
-export interface Waiting {
+export interface WaitingText {
   /** The tenant. */
   readonly partition: string;
   readonly text: string;
 }
 
-interface Lane<T> {
+interface TenantLane<T> {
   readonly waiting: T[];
   characters: number;
   isBusy: boolean;
 }
 
-export class MaskQueue<T extends Waiting> {
+export class MaskQueue<T extends WaitingText> {
   readonly #limits: MaskQueueLimits;
   /** The next tenant first. */
-  readonly #lanes = new Map<string, Lane<T>>();
+  readonly #lanes = new Map<string, TenantLane<T>>();
   #count = 0;
   #characters = 0;
 
@@ -80,7 +80,7 @@ export class MaskQueue<T extends Waiting> {
     if (!lane.isBusy && lane.waiting.length === 0) this.#lanes.delete(one.partition);
   }
 
-  #counted(lane: Lane<T>, { text }: T, times: 1 | -1): void {
+  #counted(lane: TenantLane<T>, { text }: T, times: 1 | -1): void {
     this.#count += times;
     lane.characters += times * text.length;
     this.#characters += times * text.length;

@@ -91,7 +91,7 @@ function estimatedSize(pattern: string): number {
 class WorkSpentError extends Error {}
 
 /** The work that is left of a mask. */
-class Allowance {
+class WorkAllowance {
   #left: number;
 
   constructor(workMax: number) {
@@ -108,9 +108,9 @@ class Allowance {
 class PaidText extends String {
   readonly #text: string;
   readonly #size: number;
-  readonly #allowance: Allowance;
+  readonly #allowance: WorkAllowance;
 
-  constructor(text: string, size: number, allowance: Allowance) {
+  constructor(text: string, size: number, allowance: WorkAllowance) {
     super(text);
     this.#text = text;
     this.#size = size;
@@ -137,14 +137,18 @@ class PaidText extends String {
  */
 export function maskAtOnce(text: string, mask: Mask, workMax = maskWorkMax): string | undefined {
   try {
-    return maskWithin(text, mask, new Allowance(workMax));
+    return maskWithin(text, mask, new WorkAllowance(workMax));
   } catch (error) {
     if (error instanceof WorkSpentError) return undefined;
     throw error;
   }
 }
 
-function maskWithin(text: string, { pattern, replacement }: Mask, allowance: Allowance): string {
+function maskWithin(
+  text: string,
+  { pattern, replacement }: Mask,
+  allowance: WorkAllowance,
+): string {
   const paid = new PaidText(text, pattern.programSize(), allowance);
   const matcher = pattern.matcher(MatcherInput.utf16(paid));
   let masked = '';
@@ -169,7 +173,11 @@ function maskWithin(text: string, { pattern, replacement }: Mask, allowance: All
 }
 
 /** Which code units of the match belong to an occurrence of a value, overlapping ones included. */
-function hiddenIn(match: string, values: ReadonlySet<string>, allowance: Allowance): Uint8Array {
+function hiddenIn(
+  match: string,
+  values: ReadonlySet<string>,
+  allowance: WorkAllowance,
+): Uint8Array {
   const hidden = new Uint8Array(match.length);
   for (const value of values) {
     const places = match.length - value.length + 1;

@@ -46,7 +46,7 @@ export const maskingLimits: MaskingLimits = {
   ofPartition: { count: 100, characters: 10_000_000 },
 };
 
-interface Job extends PromiseWithResolvers<string> {
+interface MaskJob extends PromiseWithResolvers<string> {
   readonly partition: string;
   readonly text: string;
   readonly mask: Mask;
@@ -54,7 +54,7 @@ interface Job extends PromiseWithResolvers<string> {
 
 export function createMasking(given: Partial<MaskingLimits> = {}): Masking {
   const limits = { ...maskingLimits, ...given };
-  const queue = new MaskQueue<Job>(limits);
+  const queue = new MaskQueue<MaskJob>(limits);
   const threads = new Set<MaskThread>();
   const idle = new Map<MaskThread, NodeJS.Timeout>();
   let isClosed = false;
@@ -79,7 +79,7 @@ export function createMasking(given: Partial<MaskingLimits> = {}): Masking {
     }
   }
 
-  async function run(job: Job): Promise<void> {
+  async function run(job: MaskJob): Promise<void> {
     const { partition, text, mask, resolve, reject } = job;
     let thread: MaskThread | undefined;
     try {
@@ -117,7 +117,7 @@ export function createMasking(given: Partial<MaskingLimits> = {}): Masking {
     const { partition, signal } = options;
     signal?.throwIfAborted();
     if (isClosed) throw stopping();
-    const job: Job = { ...Promise.withResolvers<string>(), partition, text, mask };
+    const job: MaskJob = { ...Promise.withResolvers<string>(), partition, text, mask };
     if (!queue.add(job)) throw tooManyWaiting();
     const leave = () => {
       queue.remove(job);

@@ -199,7 +199,7 @@ function mergeMetadata(
   return isObject(merged) ? (merged as Metadata) : undefined;
 }
 
-interface Checked {
+interface CheckedPlacement {
   readonly container: Container | undefined;
   readonly expiry: Expiry | undefined;
 }
@@ -209,7 +209,7 @@ function checkAttributes(
   request: TokenRequest | TokenPatch,
   now: Instant,
   findings: Findings,
-): Checked {
+): CheckedPlacement {
   const mask = request.mask ?? undefined;
   if (mask !== undefined) findings.attempt(() => checkMask(mask));
   checkMetadata(request.metadata ?? {}, findings);

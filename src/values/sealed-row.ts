@@ -10,7 +10,7 @@ import type { Json } from '../lib/json.ts';
 import type { Random } from '../lib/random.ts';
 import { Secret } from '../lib/secret.ts';
 import { openBound } from '../rules/bound-row.ts';
-import type { Tenant } from '../rules/tenant.ts';
+import type { Tenant, TenantKeys } from '../rules/tenant.ts';
 import type { Row } from '../store/tables.ts';
 import { codeExpiryOf, withoutCode } from './card-code.ts';
 import type { Contents } from './contents.ts';
@@ -31,26 +31,23 @@ type Derived = Pick<
   | 'code_expires_at'
 >;
 
-export interface Deriving {
+export interface RowDerivation {
   readonly tenant: Tenant;
   readonly contents: Contents;
   readonly fingerprint: string | null;
   readonly now: Instant;
 }
 
-/** Whose keys seal, and whose row it is. */
-export type Sealer = Pick<Tenant, 'id' | 'keyring'>;
-
 /** All columns that {@link sealRow} binds to the data. */
-export type Unsealed = Omit<Row<'tokens'>, 'data'>;
+export type UnsealedToken = Omit<Row<'tokens'>, 'data'>;
 
 export interface Sealing {
-  readonly tenant: Sealer;
+  readonly tenant: TenantKeys;
   readonly data: Json;
   readonly random: Random;
 }
 
-export function deriveRow({ tenant, contents, fingerprint, now }: Deriving): Derived {
+export function deriveRow({ tenant, contents, fingerprint, now }: RowDerivation): Derived {
   const code_expires_at = codeExpiryOf(contents, tenant.quotas, now);
   const codeIsGone = code_expires_at !== null && code_expires_at <= now;
   return {
@@ -72,13 +69,13 @@ export function deriveRow({ tenant, contents, fingerprint, now }: Deriving): Der
  * The row with its data, which opens only as long as every other column is as it is now; without a card
  * code where no column says how long one stays.
  */
-export function sealRow({ tenant, data, random }: Sealing, row: Unsealed): Row<'tokens'> {
+export function sealRow({ tenant, data, random }: Sealing, row: UnsealedToken): Row<'tokens'> {
   const stays = row.code_expires_at === null ? withoutCode(row.type as TokenTypeName, data) : data;
   const keys = tenant.keyring.sealing('data');
   return { ...row, data: sealText(keys, bindingOf(tenant, row), JSON.stringify(stays), random) };
 }
 
-function bindingOf({ id: tenant }: Sealer, row: Unsealed): Binding {
+function bindingOf({ id: tenant }: TenantKeys, row: UnsealedToken): Binding {
   return { tenant, id: row.token_id, field: 'data', row: boundColumns(row) };
 }
 
@@ -86,7 +83,7 @@ function bindingOf({ id: tenant }: Sealer, row: Unsealed): Binding {
  * Written out, because this is done for every token that is read. A test alters each column of the schema. Each
  * value ends where it says that it ends, so no two rows have the same text.
  */
-function boundColumns(row: Unsealed): string {
+function boundColumns(row: UnsealedToken): string {
   return (
     numberEnding(row.version) +
     withLength(row.type) +
@@ -119,13 +116,13 @@ function numberEnding(value: number | null): string {
  * The data of a stored token, without an expired card code, whether or not that was
  * removed from the disk yet. Its `Secret` is opened only where access was decided.
  */
-export function openData(tenant: Sealer, row: Row<'tokens'>, now: Instant): Secret<Json> {
+export function openData(tenant: TenantKeys, row: Row<'tokens'>, now: Instant): Secret<Json> {
   const text = openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
   return stillThere(row, JSON.parse(text.reveal()) as Json, now);
 }
 
 /** @throws VaultError `integrity`, which names the row, when its data or any other column was altered. */
-export function requireBound(tenant: Sealer, row: Row<'tokens'>): void {
+export function requireBound(tenant: TenantKeys, row: Row<'tokens'>): void {
   openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
 }
 

@@ -14,12 +14,15 @@ export function metadataTerm(tenant: Tenant, key: string, value: string): string
   return termOf(tenant, `metadata.${key.toLowerCase()}`, value.toLowerCase());
 }
 
-type Termed = Pick<Row<'tokens'>, 'token_id' | 'created_at' | 'container' | 'type' | 'expires_at'>;
+type SearchableToken = Pick<
+  Row<'tokens'>,
+  'token_id' | 'created_at' | 'container' | 'type' | 'expires_at'
+>;
 
 /** The terms under which a token is found, without repetition. */
 export function searchTerms(
   tenant: Tenant,
-  token: Termed,
+  token: SearchableToken,
   evaluated: Evaluated,
 ): Row<'search_terms'>[] {
   const { contents } = evaluated;

@@ -16,7 +16,7 @@ import { summaryOf, type TokenTypeName, tokenTypes } from './token-types.ts';
 export type OnMaskFailure = () => void;
 
 /** What decides how data is shown. */
-export interface Sight {
+export interface DisclosureBasis {
   readonly row: Pick<Row<'tokens'>, 'type' | 'mask'>;
   /** Called once, whatever the transform: what opens was not altered. */
   readonly open: () => Secret<Json>;
@@ -26,12 +26,12 @@ export interface Sight {
   readonly onMaskFailure: OnMaskFailure;
 }
 
-export interface View extends Sight {
+export interface View extends DisclosureBasis {
   readonly row: Row<'tokens'>;
-  readonly extras?: Extras;
+  readonly extras?: Deduplication;
 }
 
-export interface Extras {
+export interface Deduplication {
   readonly deduplicated: boolean;
   readonly deduplication_behavior?: string;
 }
@@ -55,7 +55,7 @@ export function viewToken(view: View): TokenBody {
 }
 
 /** What a caller who may not read the token learns of it after making or changing it. */
-export function viewUnread(row: Row<'tokens'>, extras?: Extras): TokenBody {
+export function viewUnread(row: Row<'tokens'>, extras?: Deduplication): TokenBody {
   return {
     id: row.token_id,
     tenant_id: row.tenant_id,
@@ -106,7 +106,7 @@ export function viewOverTime(
  */
 export function viewDeduplicated(
   row: Row<'tokens'>,
-  { extras, reachable }: { readonly extras: Extras; readonly reachable: boolean },
+  { extras, reachable }: { readonly extras: Deduplication; readonly reachable: boolean },
 ): TokenBody {
   return {
     id: row.token_id,
@@ -126,7 +126,7 @@ export function withoutContents(body: TokenBody): TokenBody {
 }
 
 /** A token as an earlier response had it, its data as the grant shows it now. */
-export function shownAgain(body: TokenBody, sight: Sight): TokenBody {
+export function shownAgain(body: TokenBody, sight: DisclosureBasis): TokenBody {
   const { data, card, bank, network_token, ...others } = body;
   return { ...others, ...shownData(sight) } as TokenBody;
 }
@@ -135,7 +135,7 @@ export function shownAgain(body: TokenBody, sight: Sight): TokenBody {
  * What the log says of data that was shown by {@link shownData}. The mask is not read: it may be asked before
  * it is known whether the row is as the vault wrote it.
  */
-export function shownAs({ row, grant }: Pick<Sight, 'row' | 'grant'>): Shown {
+export function shownAs({ row, grant }: Pick<DisclosureBasis, 'row' | 'grant'>): Shown {
   if (grant.transform === 'reveal') return 'revealed';
   return grant.transform === 'mask' && hasMask(row) ? 'masked' : 'redacted';
 }
@@ -185,7 +185,13 @@ function historyOf(row: Row<'tokens'>): JsonObject {
  * Data and summary by transform. The summary of a card shows its BIN and last four, so it goes with
  * revealed data and with the type's own mask, never with a mask by which a caller chose to show less.
  */
-export function shownData({ row, open, grant, evaluation, onMaskFailure }: Sight): JsonObject {
+export function shownData({
+  row,
+  open,
+  grant,
+  evaluation,
+  onMaskFailure,
+}: DisclosureBasis): JsonObject {
   const type = row.type as TokenTypeName;
   // Also where nothing of it is shown: it opens only when nothing of the row was altered.
   const sealed = open();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { createAuthentication } from '../../src/gate/authenticate.ts';
-import { type Line, linesAtOnceMax, linesOf } from '../../src/http/protocol/lines.ts';
+import { type BodyLine, linesAtOnceMax, linesOf } from '../../src/http/protocol/lines.ts';
 import { linesMediaType, type StreamRoute } from '../../src/http/protocol/route.ts';
 import { tokenStreamRoutes } from '../../src/http/routes/token-streams.ts';
 import { onBothEngines } from '../support/engines.ts';
@@ -23,7 +23,7 @@ async function* chunksOf(bytes: Buffer, cuts: readonly number[]): AsyncGenerator
   yield bytes.subarray(start);
 }
 
-async function gather(lines: AsyncIterable<readonly Line[]>): Promise<(string | undefined)[]> {
+async function gather(lines: AsyncIterable<readonly BodyLine[]>): Promise<(string | undefined)[]> {
   const all: (string | undefined)[] = [];
   for await (const some of lines) all.push(...some.map((line) => line?.toString('utf8')));
   return all;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
-import { shelvesMax } from '../../src/vault/token-search/choose-index.ts';
+import { tokenGroupsMax } from '../../src/vault/token-search/choose-index.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 
@@ -104,7 +104,7 @@ onBothEngines('GET /v2/tokens', (engine) => {
 
   test('200: more containers and types than are walked side by side', async () => {
     const tenant = await tenants();
-    const count = shelvesMax + 6;
+    const count = tokenGroupsMax + 6;
     for (let index = 0; index < count; index += 1) {
       const containers = [`/m/${index}/`];
       await tenant.token({ id: `m-${index}`, type: 'token', data: index, containers });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Type from 'typebox';
-import { membersMax } from '../../src/http/protocol/shortened.ts';
+import { membersMax } from '../../src/http/protocol/shortened-body.ts';
 import { compileValidator } from '../../src/http/protocol/validation.ts';
 import { messagesMax } from '../../src/lib/findings.ts';
 

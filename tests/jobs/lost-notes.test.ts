@@ -1,7 +1,7 @@
 /** Whoever can delete the note that a log has grown does not keep its checkpoint back, and is noticed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { signForgotten } from '../../src/jobs/sign-forgotten.ts';
+import { signUnnotedLogs } from '../../src/jobs/sign-unnoted-logs.ts';
 import { day, minute } from '../../src/lib/clock.ts';
 import { createOwnNotes, nameOf } from '../../src/vault/logs/own-notes.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
@@ -59,7 +59,10 @@ onBothEngines('the look for forgotten logs', (engine) => {
   test('signs within a day what no note and no memory says, and is an alert', async (t) => {
     const vault = await startVault(t, engine);
     const { ownNotes, ...tools } = vault.running.vault;
-    const job = signForgotten({ ...tools, timer: { now: () => 0, pause: async () => undefined } });
+    const job = signUnnotedLogs({
+      ...tools,
+      timer: { now: () => 0, pause: async () => undefined },
+    });
     const run = () => job.run(new AbortController().signal);
     const [known, forgotten] = [await newTenant(vault), await newTenant(vault)];
     await removeNotes(engine, vault, forgotten);

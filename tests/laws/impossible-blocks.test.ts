@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { blockMax, type LogBlock, openBlock, textsOf } from '../../src/lib/log-chain/block.ts';
-import type { Finding } from '../../src/vault/logs/finding.ts';
+import type { LogFinding } from '../../src/vault/logs/finding.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { verifyPlace } from '../support/logs.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
@@ -29,7 +29,7 @@ async function vaultWithBlock(t: TestContext, engine: Engine) {
   return { vault, tenant, like, insert, list };
 }
 
-function nameOf({ tenant_id, stream_id, seq, kind }: Finding): string {
+function nameOf({ tenant_id, stream_id, seq, kind }: LogFinding): string {
   return `${tenant_id} ${stream_id} ${seq} ${kind}`;
 }
 

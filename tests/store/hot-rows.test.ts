@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import type { TenantId } from '../../src/lib/ids.ts';
-import { type Change, flatten, type Outcome } from '../../src/store/change.ts';
+import { type Change, type CommitOutcome, flatten } from '../../src/store/change.ts';
 import { createLane } from '../../src/store/commit/lane.ts';
 import { monotonicMs } from '../../src/store/commit/queue.ts';
 import { createPostgresCommitter } from '../../src/store/postgres/commit.ts';
@@ -70,7 +70,7 @@ test('a change does not wait for those of a row that was changed before in its g
     insert: { due_work: [{ tenant_id: tenant, work: 'checkpoint', due_at: now }] },
   };
   const order: string[] = [];
-  const commit = (name: string, change: Change): Promise<Outcome> =>
+  const commit = (name: string, change: Change): Promise<CommitOutcome> =>
     store.commit(change).finally(() => order.push(name));
   const all = [
     commit('first', replacement(2)),

@@ -1,7 +1,7 @@
 /** More than the engine can do: what waits is bounded, the rest is told at once, and nothing is lost. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { FlatChange, Outcome } from '../../src/store/change.ts';
+import type { CommitOutcome, FlatChange } from '../../src/store/change.ts';
 import { createLane } from '../../src/store/commit/lane.ts';
 import { groupMax, waitingMax, waitMsMax } from '../../src/store/commit/queue.ts';
 import { queriesWaitingMax } from '../../src/store/postgres/engine.ts';
@@ -10,7 +10,7 @@ import { creation, entry, token } from '../support/changes.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { holdWrites, lockTable } from '../support/locks.ts';
 
-const codesOf = (settled: readonly PromiseSettledResult<Outcome>[]) => {
+const codesOf = (settled: readonly PromiseSettledResult<CommitOutcome>[]) => {
   const codes: Record<string, number> = {};
   for (const result of settled) {
     const code = result.status === 'rejected' ? result.reason.code : 'done';

@@ -4,7 +4,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket, TlsOptions } from 'node:tls';
-import { type Authority, type Issued, newAuthority } from '../../src/crypto/temporary-authority.ts';
+import {
+  type Authority,
+  type IssuedCertificate,
+  newAuthority,
+} from '../../src/crypto/temporary-authority.ts';
 import type { Lender } from './temporary.ts';
 
 export interface DestinationRequest {
@@ -55,7 +59,7 @@ export interface Destination {
   /** Every connection over which TLS was agreed on. */
   readonly sockets: TLSSocket[];
   /** Signed by its authority, for a client. */
-  issue(name: string): Issued;
+  issue(name: string): IssuedCertificate;
   /** How it behaves from now on; at first it answers with an empty 200. */
   behave(behavior: Behavior): void;
 }

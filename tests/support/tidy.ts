@@ -200,6 +200,22 @@ export function castBreaches(files: readonly SourceFile[], others: readonly stri
   });
 }
 
+/** Names under which two files declare a type, an interface or a class, exported or not. */
+export function sharedTypeNames(files: readonly SourceFile[]): string[] {
+  const declaration =
+    /(?<=^|[;{}])\s*(?:export )?(?:abstract )?(?:type (\w+)\s*(?:<[^;=]*>)?\s*=|(?:interface|class) (\w+))/gm;
+  const homesOf = new Map<string, Set<string>>();
+  for (const { path, code } of files) {
+    for (const [, type, other] of code.matchAll(declaration)) {
+      const name = type ?? other ?? '';
+      homesOf.set(name, (homesOf.get(name) ?? new Set()).add(path));
+    }
+  }
+  return [...homesOf]
+    .filter(([, homes]) => homes.size > 1)
+    .map(([name, homes]) => `${name} is declared in ${[...homes].join(' and in ')}`);
+}
+
 /** The first line, after a shebang, opens a documentation comment that says something. */
 export function headless(files: readonly SourceFile[]): string[] {
   const head = /^(?:#![^\n]*\n)?\/\*\*[^\S\n]*(?:\n \* )?[^\w\n*]*\w+\W+\w+/;

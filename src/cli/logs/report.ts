@@ -1,5 +1,5 @@
 /** What `strongroom logs verify` prints for people. */
-import type { Finding } from '../../vault/logs/finding.ts';
+import type { LogFinding } from '../../vault/logs/finding.ts';
 import type { Verification } from '../../vault/logs/verify.ts';
 import { grouped } from '../terminal/progress.ts';
 
@@ -22,7 +22,7 @@ export function describeVerification(
   return `${lines.join('\n')}\n`;
 }
 
-function describeFinding({ kind, message, tenant_id, stream_id }: Finding): string {
+function describeFinding({ kind, message, tenant_id, stream_id }: LogFinding): string {
   const place = [tenant_id && `tenant ${tenant_id}`, stream_id && `stream ${stream_id}`];
   const where = place.filter((part) => part !== undefined).join(', ');
   return `  ${kind}: ${message}${where === '' ? '' : `\n    in ${where}`}`;

@@ -24,7 +24,7 @@ import { followPath } from './json-path.ts';
 import { cardMask, last, reveal, revealLast, separatorsWith, withoutCharacters } from './mask.ts';
 
 /** A filter with its arguments applied. */
-export type Applied = (input: unknown, evaluation: Evaluation) => unknown;
+export type AppliedFilter = (input: unknown, evaluation: Evaluation) => unknown;
 
 export interface ExpressionFilter {
   readonly argumentsMax: number;
@@ -33,18 +33,18 @@ export interface ExpressionFilter {
   /** How many times the length of an argument is charged when it is only known at the evaluation. */
   readonly argumentWeight: number;
   /** @throws ExpressionError naming the argument that is missing or of the wrong kind. */
-  apply(given: readonly unknown[]): Applied;
+  apply(given: readonly unknown[]): AppliedFilter;
 }
 
 /** How a filter reads what is piped into it, and how much it charges for that. */
-interface Input<T> {
+interface FilterInput<T> {
   read(value: unknown, name: string, evaluation: Evaluation): T;
   /** Without it null passes the filter by. */
   readonly refusesNull?: true;
 }
 
 function filter<T, const Arguments extends readonly Argument<unknown>[]>(
-  input: Input<T>,
+  input: FilterInput<T>,
   expected: Arguments,
   compute: (input: T, given: ArgumentValues<Arguments>, evaluation: Evaluation) => unknown,
 ) {
@@ -64,9 +64,9 @@ function filter<T, const Arguments extends readonly Argument<unknown>[]>(
   });
 }
 
-const anything: Input<unknown> = { read: (value) => value };
+const anything: FilterInput<unknown> = { read: (value) => value };
 
-const counted: Input<Json> = {
+const counted: FilterInput<Json> = {
   read(value, _name, { budget }) {
     budget.useFor(value);
     return value as Json;
@@ -74,7 +74,7 @@ const counted: Input<Json> = {
 };
 
 /** Text of which each character costs so many units of work, by measurement. */
-function textOf(weight: number, beyondAsciiWeight = weight): Input<string> {
+function textOf(weight: number, beyondAsciiWeight = weight): FilterInput<string> {
   return {
     read(value, name, { budget }) {
       const text = typeof value === 'number' ? String(value) : value;
@@ -100,14 +100,14 @@ const drawnCard = textOf(250);
 const drawnCardWork = 4000;
 
 /** Anything of which only a number, a boolean or a short text can be used. */
-const scalar: Input<unknown> = {
+const scalar: FilterInput<unknown> = {
   read(value, _name, { budget }) {
     if (typeof value === 'string') budget.use(value.length * 8);
     return value;
   },
 };
 
-const bytes: Input<Buffer> = {
+const bytes: FilterInput<Buffer> = {
   read: (value, name) => convert.bytesOf(value, name),
   refusesNull: true,
 };

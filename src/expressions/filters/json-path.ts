@@ -149,7 +149,7 @@ function partsOf(part: FilterPart): readonly FilterPart[] {
   return [];
 }
 
-interface Selecting {
+interface NodeSelection {
   readonly selections: readonly Selection[];
   /** For each node that is made. */
   readonly work: number;
@@ -158,7 +158,7 @@ interface Selecting {
 
 function* select(
   nodes: Iterable<JSONPathNode>,
-  { selections, work, budget }: Selecting,
+  { selections, work, budget }: NodeSelection,
 ): Generator<JSONPathNode> {
   for (const node of nodes) {
     for (const { selector, cost, comparisons } of selections) {

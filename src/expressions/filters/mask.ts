@@ -23,7 +23,7 @@ export function last(text: string, count: number): string {
   return text.slice(indexFromEnd(text, count));
 }
 
-export interface Revealed {
+export interface RevealedEnds {
   readonly first: number;
   readonly last: number;
   readonly mask: string;
@@ -31,7 +31,7 @@ export interface Revealed {
 }
 
 /** Keeps both ends and the preserved characters; hides everything when that would hide nothing. */
-export function reveal(text: string, { first, last, mask, preserved }: Revealed): string {
+export function reveal(text: string, { first, last, mask, preserved }: RevealedEnds): string {
   const from = indexFromStart(text, first);
   const to = indexFromEnd(text, last);
   const other = codePointOf(mask);
@@ -67,7 +67,7 @@ export function cardMask(text: string, { bin, last4, mask, preserved }: Revealed
 }
 
 /** Where characters are replaced, in code units. */
-export interface Range {
+export interface MaskedRange {
   readonly from: number;
   readonly to: number;
 }
@@ -87,7 +87,7 @@ const narrow = Buffer.alloc(unitsMax);
  */
 export function replaceCharacters(
   text: string,
-  { from, to }: Range,
+  { from, to }: MaskedRange,
   replace: (character: number) => number,
 ): string {
   let replaced = text.slice(0, from);

@@ -32,7 +32,7 @@ const propertyLengthMax = 400;
 const datePatternLengthMax = 200;
 
 /** What a filter is given: the text or list piped into it, and its arguments. */
-interface Given {
+interface FilterArguments {
   readonly value: unknown;
   readonly given: readonly unknown[];
   readonly budget: Budget;
@@ -50,7 +50,7 @@ interface StandardFilter {
   /** How many of the arguments are numbers, of which liquidjs would read a text once per character. */
   readonly numbers?: number;
   /** What the filter costs in addition, where that depends on its input. */
-  pay?(given: Given): void;
+  pay?(given: FilterArguments): void;
 }
 
 const plain: StandardFilter = { weight: 1 };

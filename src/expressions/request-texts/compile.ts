@@ -5,10 +5,10 @@ import { newEvaluation } from '../evaluation/evaluation.ts';
 import { guarded } from '../expression.ts';
 import { type Reference, References } from '../reading.ts';
 import { percentsWithPlus, plain } from './encodings.ts';
-import type { Gathered } from './expressions.ts';
+import type { TextReferences } from './expressions.ts';
 import type { TextForm } from './forms.ts';
 import { parseWritten, readJson } from './json.ts';
-import { type Part, readUniform } from './parts.ts';
+import { readUniform, type TextPart } from './parts.ts';
 import { readPath } from './path.ts';
 import { type RequestScope, variablesOf } from './scope.ts';
 import { readXml } from './xml.ts';
@@ -18,20 +18,21 @@ export interface CompiledText {
   readonly references: readonly Reference[];
   /** How many expressions there are, equal ones counted each. */
   readonly expressionCount: number;
-  readonly parts: readonly Part[];
+  readonly parts: readonly TextPart[];
 }
 
-const readers: Readonly<Record<TextForm, (text: string, gathered: Gathered) => Part[]>> = {
-  json: readJson,
-  xml: readXml,
-  path: readPath,
-  form: (text, gathered) =>
-    readUniform(text, { form: 'form', encoding: percentsWithPlus }, gathered),
-  query: (text, gathered) =>
-    readUniform(text, { form: 'query', encoding: percentsWithPlus }, gathered),
-  text: (text, gathered) => readUniform(text, { form: 'text', encoding: plain }, gathered),
-  header: (text, gathered) => readUniform(text, { form: 'header', encoding: plain }, gathered),
-};
+const readers: Readonly<Record<TextForm, (text: string, gathered: TextReferences) => TextPart[]>> =
+  {
+    json: readJson,
+    xml: readXml,
+    path: readPath,
+    form: (text, gathered) =>
+      readUniform(text, { form: 'form', encoding: percentsWithPlus }, gathered),
+    query: (text, gathered) =>
+      readUniform(text, { form: 'query', encoding: percentsWithPlus }, gathered),
+    text: (text, gathered) => readUniform(text, { form: 'text', encoding: plain }, gathered),
+    header: (text, gathered) => readUniform(text, { form: 'header', encoding: plain }, gathered),
+  };
 
 export interface ReadText {
   /** Can be evaluated once all is compiled. */
@@ -47,7 +48,11 @@ export interface ReadText {
  * for more than 10,000 of them. It repeats nothing of the text.
  */
 export function readText(text: string, form: TextForm): ReadText {
-  const gathered: Gathered = { references: new References(), uncompiled: [], expressionCount: 0 };
+  const gathered: TextReferences = {
+    references: new References(),
+    uncompiled: [],
+    expressionCount: 0,
+  };
   const parts = readers[form](text, gathered);
   const { references, expressionCount, uncompiled } = gathered;
   return { text: { references: references.list, expressionCount, parts }, uncompiled };
@@ -77,7 +82,7 @@ export function evaluateText(
   const values = references.map((reference) => scope.valueOf(reference) ?? null);
   const evaluating = { values, scope, variables: variablesOf(scope), evaluation };
   evaluation.budget.begin();
-  const write = (part: Part) => (typeof part === 'string' ? part : part(evaluating));
+  const write = (part: TextPart) => (typeof part === 'string' ? part : part(evaluating));
   return guarded(() => parts.map(write).join(''));
 }
 

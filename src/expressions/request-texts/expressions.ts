@@ -28,18 +28,18 @@ export interface Evaluating {
   readonly evaluation: Evaluation;
 }
 
-type Node = (evaluating: Evaluating) => Json;
+type ExpressionNode = (evaluating: Evaluating) => Json;
 
 /** An expression at its place. */
-export interface Placed {
+export interface PlacedExpression {
   /** Where it begins in what the caller wrote. */
   readonly at: number;
   /** Gives its value. */
-  readonly evaluate: Node;
+  readonly evaluate: ExpressionNode;
 }
 
 /** Gathers what a text refers to while it is read. */
-export interface Gathered {
+export interface TextReferences {
   readonly references: References;
   /** What remains to be compiled. */
   readonly uncompiled: (() => void)[];
@@ -47,7 +47,7 @@ export interface Gathered {
 }
 
 /** A text or a part of one in which expressions are spelled alike. */
-export interface Region {
+export interface TextRegion {
   readonly text: string;
   /** Where it begins in what the caller wrote. */
   readonly offset: number;
@@ -61,16 +61,16 @@ export const writtenWork = 4;
 export const expressionsMax = 10_000;
 
 /** Words as they were written, or an expression between them. */
-export type Piece = string | Placed;
+export type TextPiece = string | PlacedExpression;
 
 /**
  * Splits a region into words and expressions.
  *
  * @throws ExpressionError for an expression that does not end, or begins with no name.
  */
-export function piecesOf(region: Region, gathered: Gathered): Piece[] {
+export function piecesOf(region: TextRegion, gathered: TextReferences): TextPiece[] {
   const { text, offset, encoding } = region;
-  const pieces: Piece[] = [];
+  const pieces: TextPiece[] = [];
   let at = 0;
   for (const mark of marksOf(region, () => at)) {
     pieces.push(text.slice(at, mark.index));
@@ -91,7 +91,7 @@ export function piecesOf(region: Region, gathered: Gathered): Piece[] {
   return pieces.filter((piece) => piece !== '');
 }
 
-function* marksOf({ text, encoding: { mark } }: Region, from: () => number) {
+function* marksOf({ text, encoding: { mark } }: TextRegion, from: () => number) {
   for (;;) {
     mark.lastIndex = from();
     const found = mark.exec(text);
@@ -108,17 +108,17 @@ const windowGrowth = 4;
 const escapeLengthMax = 9;
 const windowLengthMax = 2 * expressionLengthMax * escapeLengthMax;
 
-interface PlacedAt {
-  readonly piece: Placed;
+interface ReadExpression {
+  readonly piece: PlacedExpression;
   readonly end: number;
 }
 
 /** The expression whose braces are from `at` to `begin`. Only as much is decoded as it is long. */
 export function expressionAt(
-  { text, offset, encoding }: Region,
+  { text, offset, encoding }: TextRegion,
   { at, begin }: { readonly at: number; readonly begin: number },
-  gathered: Gathered,
-): PlacedAt {
+  gathered: TextReferences,
+): ReadExpression {
   for (let length = windowLength; ; length *= windowGrowth) {
     const decoded = encoding.decode(text.slice(begin, begin + length));
     const found = contentOf(decoded.text);
@@ -131,25 +131,25 @@ export function expressionAt(
   throw flawAt(offset + at, 'expected "}}" after this');
 }
 
-interface Content {
+interface ExpressionContent {
   /** Empty where it begins with a variable. */
   readonly words: string;
   readonly filtersBegin: number;
   readonly end: number;
 }
 
-function contentOf(text: string): Content | undefined {
+function contentOf(text: string): ExpressionContent | undefined {
   const head = beginsWithVariable(text, 0) ? { words: '', end: 0 } : headAt(text, 0);
   const end = endOfExpression(text, head.end);
   return end === undefined ? undefined : { words: head.words, filtersBegin: head.end, end };
 }
 
-interface Found extends Content {
+interface FoundExpression extends ExpressionContent {
   readonly text: string;
   readonly at: number;
 }
 
-function place(found: Found, gathered: Gathered): Placed {
+function place(found: FoundExpression, gathered: TextReferences): PlacedExpression {
   gathered.expressionCount += 1;
   if (gathered.expressionCount > expressionsMax) {
     throw new ExpressionError(`must have at most ${expressionsMax} expressions`);
@@ -166,7 +166,7 @@ const transformPattern = /^(?:tokenize_transform|transform_identifier)\s*:\s*(.*
 const quotedPattern = /^(['"])([A-Za-z0-9_-]{1,100})\1$/;
 
 /** What the filters of an expression are given. */
-function sourceOf({ words, at }: Found, { references }: Gathered): Node {
+function sourceOf({ words, at }: FoundExpression, { references }: TextReferences): ExpressionNode {
   const name = configPattern.exec(words)?.[1];
   if (name === '') throw flawAt(at, 'expected the name of an entry of the configuration');
   if (name !== undefined) return ({ scope }) => configured(name, scope);
@@ -185,7 +185,11 @@ function sourceOf({ words, at }: Found, { references }: Gathered): Node {
 /** The variable that stands for what is filtered. */
 const variable = 'value';
 
-function filteredNode({ text, filtersBegin, end, at }: Found, source: Node, gathered: Gathered) {
+function filteredNode(
+  { text, filtersBegin, end, at }: FoundExpression,
+  source: ExpressionNode,
+  gathered: TextReferences,
+) {
   const filters = text.slice(filtersBegin, end);
   if (filters === '}}') return written(source, writtenWork);
   const content = `${variable} ${filters.slice(0, -2)}`;
@@ -194,7 +198,10 @@ function filteredNode({ text, filtersBegin, end, at }: Found, source: Node, gath
   return written((evaluating) => run(evaluating, source(evaluating)), writtenWork - 1);
 }
 
-function variableNode({ text, end, at }: Found, gathered: Gathered): Node {
+function variableNode(
+  { text, end, at }: FoundExpression,
+  gathered: TextReferences,
+): ExpressionNode {
   const run = compiledLater(
     { content: text.slice(0, end - 2), at, shift: at, known: [] },
     gathered,
@@ -213,7 +220,7 @@ interface Uncompiled {
   readonly known: readonly string[];
 }
 
-function compiledLater({ content, at, shift, known }: Uncompiled, gathered: Gathered) {
+function compiledLater({ content, at, shift, known }: Uncompiled, gathered: TextReferences) {
   let compiled: { run: Evaluate; paths: readonly VariablePath[] } | undefined;
   gathered.uncompiled.push(() => {
     compiled = located(at, () => {
@@ -233,7 +240,7 @@ function compiledLater({ content, at, shift, known }: Uncompiled, gathered: Gath
   };
 }
 
-function written(node: Node, work: number): Node {
+function written(node: ExpressionNode, work: number): ExpressionNode {
   return (evaluating) => {
     const { budget } = evaluating.evaluation;
     const value = node(evaluating);

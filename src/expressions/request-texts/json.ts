@@ -10,18 +10,18 @@ import {
   type Evaluating,
   expressionAt,
   flawAt,
-  type Gathered,
-  type Piece,
   piecesOf,
+  type TextPiece,
+  type TextReferences,
 } from './expressions.ts';
-import type { Part } from './parts.ts';
+import type { TextPart } from './parts.ts';
 
 const quote = 0x22;
 const backslash = 0x5c;
 const brace = 0x7b;
 
-export function readJson(text: string, gathered: Gathered): Part[] {
-  const parts: Part[] = [];
+export function readJson(text: string, gathered: TextReferences): TextPart[] {
+  const parts: TextPart[] = [];
   let kept = 0;
   let mark = text.indexOf('{{');
   for (let at = 0; mark >= 0 && at < text.length; at += 1) {
@@ -66,7 +66,7 @@ function isName(text: string, after: number): boolean {
 const escapePattern = /\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])?/g;
 const blankPattern = /^(?:[ \t]|\\[nrt])*$/;
 
-function stringPart(text: string, offset: number, gathered: Gathered): Part {
+function stringPart(text: string, offset: number, gathered: TextReferences): TextPart {
   const pieces = piecesOf({ text, offset, encoding: jsonEscapes }, gathered);
   for (const piece of pieces) if (typeof piece === 'string') checkEscapes(piece, offset);
   const significant = pieces.filter(
@@ -87,7 +87,7 @@ function checkEscapes(words: string, offset: number): void {
   }
 }
 
-function writtenWithin(piece: Piece, evaluating: Evaluating): string {
+function writtenWithin(piece: TextPiece, evaluating: Evaluating): string {
   if (typeof piece === 'string') return piece;
   return JSON.stringify(textOf(piece.evaluate(evaluating))).slice(1, -1);
 }

@@ -4,20 +4,24 @@ import { textOf } from '../evaluation/result.ts';
 import type { Encoding } from './encodings.ts';
 import {
   type Evaluating,
-  type Gathered,
   located,
-  type Piece,
   piecesOf,
+  type TextPiece,
+  type TextReferences,
   writtenWork,
 } from './expressions.ts';
 
-export type Part = string | ((evaluating: Evaluating) => string);
+export type TextPart = string | ((evaluating: Evaluating) => string);
 
 /** The text of a value as it is written at its place. */
-export type Escape = (value: string) => string;
+export type EscapeValue = (value: string) => string;
 
 /** The text of a piece; escaping that makes it longer is paid for. */
-export function writtenPiece(piece: Piece, evaluating: Evaluating, escapeText: Escape): string {
+export function writtenPiece(
+  piece: TextPiece,
+  evaluating: Evaluating,
+  escapeText: EscapeValue,
+): string {
   if (typeof piece === 'string') return piece;
   const value = textOf(piece.evaluate(evaluating));
   return located(piece.at, () => {
@@ -37,14 +41,14 @@ const escapes = {
   },
   form: percentEncoded,
   query: percentEncoded,
-} as const satisfies Record<string, Escape>;
+} as const satisfies Record<string, EscapeValue>;
 
 /** A text in which every place is like the others. */
 export function readUniform(
   text: string,
   { form, encoding }: { readonly form: keyof typeof escapes; readonly encoding: Encoding },
-  gathered: Gathered,
-): Part[] {
+  gathered: TextReferences,
+): TextPart[] {
   const escapeText = escapes[form];
   return piecesOf({ text, offset: 0, encoding }, gathered).map((piece) =>
     typeof piece === 'string' ? piece : (evaluating) => writtenPiece(piece, evaluating, escapeText),

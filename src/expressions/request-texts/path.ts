@@ -1,10 +1,10 @@
 /** A path of an address: no value adds a segment, removes one, or leads out of the path. */
 import { ExpressionError } from '../evaluation/error.ts';
 import { percents } from './encodings.ts';
-import { type Evaluating, type Gathered, type Piece, piecesOf } from './expressions.ts';
-import { type Part, percentEncoded, writtenPiece } from './parts.ts';
+import { type Evaluating, piecesOf, type TextPiece, type TextReferences } from './expressions.ts';
+import { percentEncoded, type TextPart, writtenPiece } from './parts.ts';
 
-export function readPath(text: string, gathered: Gathered): Part[] {
+export function readPath(text: string, gathered: TextReferences): TextPart[] {
   const pieces = piecesOf({ text, offset: 0, encoding: percents }, gathered);
   if (pieces.every((piece) => typeof piece === 'string')) return [pieces.join('')];
   return [(evaluating) => writePath(pieces, evaluating)];
@@ -13,7 +13,7 @@ export function readPath(text: string, gathered: Gathered): Part[] {
 /** What URLs take for a slash. */
 const slashPattern = /[/\\]/;
 
-function writePath(pieces: readonly Piece[], evaluating: Evaluating): string {
+function writePath(pieces: readonly TextPiece[], evaluating: Evaluating): string {
   let segment = { text: '', evaluated: false };
   const written = pieces.map((piece) => {
     const text = writtenPiece(piece, evaluating, percentEncoded);

@@ -1,20 +1,20 @@
 /** What expressions of a request may name besides tokens, and what those names give. */
-import { type FilteredValueToken, Tokenizer, TypeGuards } from 'liquidjs';
+import { Tokenizer, TypeGuards } from 'liquidjs';
 import { isObject, type Json } from '../../lib/json.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 import type { ExpressionScope } from '../evaluation/evaluation.ts';
 import type { Reference } from '../reading.ts';
+import type { ValueToken } from '../syntax-flaws.ts';
 
-type Token = FilteredValueToken['initial']['postfix'][number];
-type Names = Readonly<Record<string, string>>;
+type TextsByName = Readonly<Record<string, string>>;
 
 /** What is absent is not available where the text is used: naming it is an error. */
 export interface RequestScope {
   readonly valueOf: (reference: Reference) => Json | undefined;
   /** Of the proxy: `config: NAME` and `proxy.config.NAME`. */
-  readonly config?: Names;
+  readonly config?: TextsByName;
   /** `proxy.request`: headers by their names as they were sent, and the body: as text where it is sent. */
-  readonly request?: { readonly headers: Names; readonly body?: Json };
+  readonly request?: { readonly headers: TextsByName; readonly body?: Json };
   /** What the caller sent encrypted, decrypted. */
   readonly encrypted?: Json;
   /** The tokens that transforms made, by the identifiers of the transforms. */
@@ -65,7 +65,7 @@ export function variablesRead(content: string, known: readonly string[] = []): V
   const given = filters.flatMap(({ args }) =>
     args.map((argument) => (Array.isArray(argument) ? argument[1] : argument)),
   );
-  const pending: (Token | undefined)[] = [...initial.postfix, ...given];
+  const pending: (ValueToken | undefined)[] = [...initial.postfix, ...given];
   while (pending.length > 0) {
     const token = pending.pop();
     if (!TypeGuards.isPropertyAccessToken(token)) continue;

@@ -1,8 +1,14 @@
 /** XML 1.0: values become text of elements, values of attributes, or part of a CDATA section. */
 import { ExpressionError } from '../evaluation/error.ts';
 import { plain, xmlEntities } from './encodings.ts';
-import { type Evaluating, flawAt, type Gathered, type Piece, piecesOf } from './expressions.ts';
-import { type Part, writtenPiece } from './parts.ts';
+import {
+  type Evaluating,
+  flawAt,
+  piecesOf,
+  type TextPiece,
+  type TextReferences,
+} from './expressions.ts';
+import { type TextPart, writtenPiece } from './parts.ts';
 
 /** What begins with `<` and is no tag, with its end. Only in CDATA sections there may be expressions. */
 const sections = [
@@ -13,22 +19,22 @@ const sections = [
 
 const cdata = sections[1];
 
-export function readXml(text: string, gathered: Gathered): Part[] {
+export function readXml(text: string, gathered: TextReferences): TextPart[] {
   const reader = new XmlReader(text, gathered);
   while (reader.readNext());
   return reader.parts;
 }
 
 class XmlReader {
-  readonly parts: Part[] = [];
+  readonly parts: TextPart[] = [];
   readonly #text: string;
-  readonly #gathered: Gathered;
+  readonly #gathered: TextReferences;
   #at = 0;
   #kept = 0;
   /** Where the next expression begins; before it nothing but the structure is looked at. */
   #mark: number;
 
-  constructor(text: string, gathered: Gathered) {
+  constructor(text: string, gathered: TextReferences) {
     this.#text = text;
     this.#gathered = gathered;
     this.#mark = text.indexOf('{{');
@@ -173,7 +179,7 @@ function writtenAttribute(value: string): string {
 const between = `${cdata.end}${cdata.begin}`;
 
 /** The end of a section is parted into two sections, also where it is made of several pieces. */
-function writtenSection(pieces: readonly Piece[], evaluating: Evaluating): string {
+function writtenSection(pieces: readonly TextPiece[], evaluating: Evaluating): string {
   let section = '';
   for (const piece of pieces) {
     const written = writtenPiece(piece, evaluating, (value) =>

@@ -1,10 +1,8 @@
 /** Schemas as components: what has a title is written once and referred to by its name. */
 import type { JsonObject } from '../../lib/json.ts';
-import { titleOf } from '../schemas/shared.ts';
+import { type Schema, titleOf } from '../schemas/shared.ts';
 import { meaningOf } from './attributes.ts';
 import { formOf, withForm } from './forms.ts';
-
-export type Schema = Readonly<Record<string, unknown>>;
 
 export interface Components {
   /** The schema with references in it; its named parts are added to the components. */

@@ -10,12 +10,11 @@ import { type PermissionRow, permissions } from '../../rules/permissions.ts';
 import { codeLengthMax } from '../../sandbox/limits.ts';
 import { metadataKeyLengthMax, metadataKeysMax, searchIndexesMax } from '../../values/contents.ts';
 import { eventTypeNames } from '../../vault/events/types.ts';
+import { pathLengthMax, pathsMax } from '../../vault/proxies/addresses.ts';
 import { proxyMethods } from '../../vault/proxies/definition.ts';
-import { pathLengthMax, pathsMax } from '../../vault/proxies/places.ts';
 import { timeoutSecondsMax, timeoutSecondsMin } from '../../vault/proxies/request.ts';
+import type { Schema } from '../schemas/shared.ts';
 import { requestOf } from './attributes.ts';
-
-type Schema = Readonly<Record<string, unknown>>;
 
 export const containerShape = { pattern: containerPattern.source, maxLength: containerLengthMax };
 const named = (rows: readonly [string, PermissionRow][]) => ({

@@ -1,8 +1,8 @@
 /** The headers of requests and responses, as components. */
 import { idempotencyKeyLengthMax } from '../../gate/idempotency.ts';
-import type { Schema } from './components.ts';
+import type { Schema } from '../schemas/shared.ts';
 
-export interface Headers {
+export interface HeaderComponents {
   readonly key: string;
   /** Parameters by their name as a component. */
   readonly parameters: Readonly<
@@ -18,7 +18,7 @@ const count = { type: 'integer', minimum: 0 };
 const oneOf = (...statuses: readonly number[]) => statuses;
 
 /** @param prefix such as `SVC`. */
-export function headersOf(prefix: string): Headers {
+export function headersOf(prefix: string): HeaderComponents {
   const trace = `${prefix}-TRACE-ID`;
   const rows = [
     {

@@ -1,6 +1,6 @@
 /** What is said about the routes that need no key. */
 import type { OpenRoute } from '../protocol/route.ts';
-import type { Schema } from './components.ts';
+import type { Schema } from '../schemas/shared.ts';
 
 export interface OpenOperation {
   readonly id: string;
@@ -8,25 +8,25 @@ export interface OpenOperation {
   readonly path: string;
   readonly summary: string;
   /** By status; of a response without a body `undefined`. */
-  readonly responses: Readonly<Record<number, Content | undefined>>;
+  readonly responses: Readonly<Record<number, ResponseContent | undefined>>;
 }
 
-interface Content {
+interface ResponseContent {
   readonly mediaType: string;
   readonly schema: Schema;
 }
 
-const text = (mediaType: string): Content => ({ mediaType, schema: { type: 'string' } });
-const json = (schema: Schema): Content => ({ mediaType: 'application/json', schema });
+const text = (mediaType: string): ResponseContent => ({ mediaType, schema: { type: 'string' } });
+const json = (schema: Schema): ResponseContent => ({ mediaType: 'application/json', schema });
 const status = json({
   type: 'object',
   required: ['status'],
   properties: { status: { type: 'string', description: 'The state in words.' } },
 });
 
-interface Row extends Pick<OpenOperation, 'id' | 'responses'> {}
+interface OpenOperationRow extends Pick<OpenOperation, 'id' | 'responses'> {}
 
-const rows: Readonly<Record<string, Row>> = {
+const rows: Readonly<Record<string, OpenOperationRow>> = {
   '/ping': { id: 'ping', responses: { 200: undefined } },
   '/healthz': { id: 'getHealth', responses: { 200: status } },
   '/readyz': { id: 'getReadiness', responses: { 200: status, 503: status } },

@@ -5,11 +5,12 @@ import type { Json } from '../../lib/json.ts';
 import { bodyBytesMax } from '../protocol/body.ts';
 import { linesMediaType, type OpenRoute, type Route } from '../protocol/route.ts';
 import { callMethods, callPath } from '../proxy/methods.ts';
+import type { Schema } from '../schemas/shared.ts';
 import { titleOf } from '../schemas/shared.ts';
 import { problem } from '../schemas/token-stream.ts';
-import { type Components, createComponents, type Schema } from './components.ts';
+import { type Components, createComponents } from './components.ts';
 import { exampleText } from './example-text.ts';
-import { type Headers, headersOf } from './headers.ts';
+import { type HeaderComponents, headersOf } from './headers.ts';
 import { type OpenOperation, openOperationsOf } from './open-operations.ts';
 import { byStatus, type Operation, openProblems, operationsOf } from './operation.ts';
 import { sections } from './operations/sections.ts';
@@ -32,9 +33,9 @@ const overview =
 
 const bytes = bodyBytesMax.toLocaleString('en');
 
-interface Shared {
+interface SharedParts {
   readonly components: Components;
-  readonly headers: Headers;
+  readonly headers: HeaderComponents;
 }
 
 export function openapiOf(options: OpenapiOptions): object {
@@ -90,7 +91,7 @@ const tags = [
 /** What each operation was answered with; see `tests/support/response-examples.ts`. */
 const examples: Readonly<Record<string, Json | undefined>> = recorded;
 
-function describe(operation: Operation, shared: Shared): object {
+function describe(operation: Operation, shared: SharedParts): object {
   const { route, row, takesIdempotencyKey } = operation;
   return {
     operationId: operation.id,
@@ -133,7 +134,7 @@ const anyBody = {
 };
 
 /** What is sent and what is received are the destination's business. */
-function callsOf({ headers, components }: Shared): Record<string, object> {
+function callsOf({ headers, components }: SharedParts): Record<string, object> {
   const schema = {
     type: 'object',
     title: 'ProxyError',
@@ -170,7 +171,10 @@ function callsOf({ headers, components }: Shared): Record<string, object> {
   return Object.fromEntries(calls);
 }
 
-function describeOpen({ id, tag, summary, responses }: OpenOperation, { headers }: Shared): object {
+function describeOpen(
+  { id, tag, summary, responses }: OpenOperation,
+  { headers }: SharedParts,
+): object {
   const replies = Object.entries(responses).map(([status, content]) => [
     status,
     {
@@ -190,7 +194,7 @@ function describeOpen({ id, tag, summary, responses }: OpenOperation, { headers 
   };
 }
 
-function requestBodyOf(operation: Operation, body: TSchema, { components }: Shared): object {
+function requestBodyOf(operation: Operation, body: TSchema, { components }: SharedParts): object {
   const { route, row, isStream } = operation;
   const { mediaType = 'application/json', otherMediaType } = route;
   const schema = bodySchema(body, components);
@@ -229,7 +233,10 @@ function linesOf(line: Schema, example: unknown): Schema {
   };
 }
 
-function successOf({ id, route, isStream }: Operation, { components, headers }: Shared): object {
+function successOf(
+  { id, route, isStream }: Operation,
+  { components, headers }: SharedParts,
+): object {
   const { status, body, mediaType = 'application/json' } = route.reply;
   const example = examples[id];
   const content = (schema: Schema) =>
@@ -256,7 +263,7 @@ function refusals(statuses: Iterable<number>): object {
 }
 
 /** One for each status, with the types of problems that have it. */
-function problemResponses(operations: readonly Operation[], headers: Headers): object {
+function problemResponses(operations: readonly Operation[], headers: HeaderComponents): object {
   const codes = operations.flatMap(({ problems }) => [...problems.values()].flat());
   return Object.fromEntries(
     [...byStatus([...codes, ...openProblems])].map(([status, codes]) => [

@@ -1,7 +1,8 @@
 /** Parameters of paths and queries. */
 import type { TSchema } from 'typebox';
+import type { Schema } from '../schemas/shared.ts';
 import { meaningOf } from './attributes.ts';
-import type { Components, Schema } from './components.ts';
+import type { Components } from './components.ts';
 import { containerShape, metadataForm } from './forms.ts';
 import type { Operation } from './operation.ts';
 
@@ -55,7 +56,7 @@ export function parametersOf({ route, row }: Operation, components: Components):
   ];
 }
 
-interface Using {
+interface ParameterSources {
   readonly examples: Readonly<Record<string, string>> | undefined;
   readonly components: Components;
 }
@@ -63,7 +64,7 @@ interface Using {
 function partOf(
   schema: TSchema | undefined,
   place: 'path' | 'query',
-  { examples, components }: Using,
+  { examples, components }: ParameterSources,
 ): Parameter[] {
   const { properties = {}, required = [] } = (schema ?? {}) as {
     readonly properties?: Readonly<Record<string, object>>;

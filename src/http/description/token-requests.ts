@@ -2,11 +2,12 @@
 import Type, { type TSchema } from 'typebox';
 import { type TokenTypeName, tokenTypes } from '../../values/token-types.ts';
 import { typeWithoutIntents } from '../../vault/token-intents/token-intents.ts';
+import type { Schema } from '../schemas/shared.ts';
 import { strict, text } from '../schemas/shared.ts';
 import { tokenRequest } from '../schemas/token.ts';
 import { tokenData } from '../schemas/token-data.ts';
 import { tokenIntentRequest } from '../schemas/token-intent.ts';
-import type { Components, Schema } from './components.ts';
+import type { Components } from './components.ts';
 
 export const tokenTypeNames = Object.keys(tokenTypes) as TokenTypeName[];
 

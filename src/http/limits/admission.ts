@@ -12,7 +12,7 @@ import type { ServiceHeaders } from '../protocol/headers.ts';
 import type { Route } from '../protocol/route.ts';
 import type { Holder, Sender } from './rate-limit.ts';
 
-export interface AdmissionOptions {
+export interface RequestAdmissionOptions {
   readonly headers: ServiceHeaders;
   readonly authenticate: Authenticate;
   readonly store: Store;
@@ -22,19 +22,19 @@ export interface AdmissionOptions {
 /** What is admitted: a route, or the call of a proxy. */
 export type Admitted = Pick<Route, 'method' | 'path' | 'permission' | 'alternative' | 'kinds'>;
 
-type Count = (holder: Holder) => Promise<void> | undefined;
+type CountRequest = (holder: Holder) => Promise<void> | undefined;
 
-export interface Admission {
+export interface RequestAdmission {
   /** Whom limits count, by the headers alone and by the caller once there is one. */
   senderOf(exchange: Exchange): Sender;
   /**
    * The caller as of now, however often this is asked; at once wherever the key is known. Rejects with
    * `unauthenticated`, with what `count` throws once the key is known to be valid or, logged, with `forbidden`.
    */
-  admit(route: Admitted, exchange: Exchange, count?: Count): Caller | Promise<Caller>;
+  admit(route: Admitted, exchange: Exchange, count?: CountRequest): Caller | Promise<Caller>;
 }
 
-export function createAdmission(options: AdmissionOptions): Admission {
+export function createAdmission(options: RequestAdmissionOptions): RequestAdmission {
   const { headers, authenticate, store, clock } = options;
 
   const keyOf = (exchange: Exchange) => headers.read(exchange.headers, 'api-key');
@@ -57,7 +57,11 @@ export function createAdmission(options: AdmissionOptions): Admission {
     return refuse(caller, clock.now(), { entity, id: '*', permission });
   }
 
-  function permitted(route: Admitted, caller: Caller, count?: Count): Caller | Promise<Caller> {
+  function permitted(
+    route: Admitted,
+    caller: Caller,
+    count?: CountRequest,
+  ): Caller | Promise<Caller> {
     const counted = count?.(caller);
     if (counted) return counted.then(() => permitted(route, caller));
     const refusal = refusalOf(route, caller);

@@ -4,13 +4,13 @@
 export const linesAtOnceMax = 512;
 
 /** A line without its end; `undefined` for one that has more bytes than a line may have. */
-export type Line = Buffer | undefined;
+export type BodyLine = Buffer | undefined;
 
 const newline = 0x0a;
 const nothing = Buffer.alloc(0);
 
 /** Of even length, so that what is done with one part takes as long as what is done with the next. */
-function* evenParts(lines: readonly Line[]): Generator<readonly Line[]> {
+function* evenParts(lines: readonly BodyLine[]): Generator<readonly BodyLine[]> {
   const parts = Math.ceil(lines.length / linesAtOnceMax);
   const length = Math.ceil(lines.length / parts);
   for (let at = 0; at < lines.length; at += length) yield lines.slice(at, at + length);
@@ -20,14 +20,14 @@ function* evenParts(lines: readonly Line[]): Generator<readonly Line[]> {
 export async function* linesOf(
   body: AsyncIterable<Buffer>,
   lineBytesMax: number,
-): AsyncGenerator<readonly Line[]> {
-  let begun: Line = nothing;
-  const grown = (part: Buffer): Line => {
+): AsyncGenerator<readonly BodyLine[]> {
+  let begun: BodyLine = nothing;
+  const grown = (part: Buffer): BodyLine => {
     if (begun === undefined || begun.length + part.length > lineBytesMax) return undefined;
     return begun.length === 0 ? part : Buffer.concat([begun, part]);
   };
   for await (const chunk of body) {
-    const lines: Line[] = [];
+    const lines: BodyLine[] = [];
     let start = 0;
     for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
       lines.push(grown(chunk.subarray(start, end)));

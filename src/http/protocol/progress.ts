@@ -114,14 +114,14 @@ function waitedMs(sender: SendingClient, now: number): number {
 }
 
 /** As libuv counts. Node's own timeout for idle sockets goes by this too; what is public counts writes. */
-interface Handle {
+interface SocketHandle {
   readonly bytesWritten: number;
   readonly writeQueueSize: number;
 }
 
 /** Bytes that the operating system has taken, and bytes that wait for it to take them. */
 function outgoing(socket: Socket): { readonly left: number; readonly waiting: number } {
-  const handle = (socket as Socket & { readonly _handle?: Handle | null })._handle;
+  const handle = (socket as Socket & { readonly _handle?: SocketHandle | null })._handle;
   if (!handle) return { left: 0, waiting: 0 };
   const { bytesWritten, writeQueueSize } = handle;
   return { left: bytesWritten - writeQueueSize, waiting: writeQueueSize };

@@ -7,7 +7,7 @@ import { messagesMax } from '../../lib/findings.ts';
 import { anyJson, lineForm } from '../schemas/shared.ts';
 import type { Exchange } from './exchange.ts';
 import type { Route } from './route.ts';
-import { shortened } from './shortened.ts';
+import { shortened } from './shortened-body.ts';
 
 // The library counts what one response may name for all schemas alike, and by itself stops at eight.
 Settings.Set({ maxErrors: messagesMax });
@@ -34,7 +34,7 @@ export function createValidation({
   };
 }
 
-function valid(validated: Validated): unknown {
+function valid(validated: ValidationResult): unknown {
   if ('error' in validated) throw validated.error;
   return validated.value;
 }
@@ -44,7 +44,7 @@ export type RequestPart = 'body' | 'params' | 'querystring' | 'headers';
 /** Attribute names are echoed to the caller up to this length. */
 const nameLengthMax = 100;
 
-export type Validated = { readonly value: unknown } | { readonly error: VaultError };
+export type ValidationResult = { readonly value: unknown } | { readonly error: VaultError };
 
 /**
  * Paths and queries are all text, so there numbers and lists are read from text first. A schema is
@@ -53,7 +53,7 @@ export type Validated = { readonly value: unknown } | { readonly error: VaultErr
 export function compileValidator(
   schema: TSchema,
   part: RequestPart,
-): (value: unknown) => Validated {
+): (value: unknown) => ValidationResult {
   let compiled: Validator | undefined;
   const isText = part === 'body' || !readsText(schema);
   return (given) => {

@@ -72,13 +72,13 @@ function isEncoded({ 'content-encoding': encoding = 'identity' }: Exchange['head
 
 type Source = AsyncGenerator<Buffer>;
 
-interface Reading extends Pick<CallBodyOptions, 'hold'> {
+interface BodyReading extends Pick<CallBodyOptions, 'hold'> {
   readonly heldMax: number;
   readonly form: CallBody['form'];
 }
 
 /** Holds the beginning, since nothing is to be sent of a text that turns out to be too large. */
-async function readText(source: Source, { heldMax, form, hold }: Reading): Promise<CallBody> {
+async function readText(source: Source, { heldMax, form, hold }: BodyReading): Promise<CallBody> {
   const scan = createScan();
   const held: Buffer[] = [];
   let bytes = 0;
@@ -95,13 +95,13 @@ async function readText(source: Source, { heldMax, form, hold }: Reading): Promi
   return { content: Buffer.concat(held, bytes), form, ...whole };
 }
 
-interface Begun {
+interface BegunBody {
   readonly held: readonly Buffer[];
   readonly scan: (chunk: Buffer) => boolean;
 }
 
 /** Ends with its source, also when it is destroyed. */
-function streamOf(source: Source, begun?: Begun): Pick<CallBody, 'content' | 'failure'> {
+function streamOf(source: Source, begun?: BegunBody): Pick<CallBody, 'content' | 'failure'> {
   let failure: VaultError | undefined;
   async function* parts(): AsyncGenerator<Buffer> {
     try {

@@ -8,7 +8,7 @@ import { loggingFailures } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
 import type { FoundProxy, ProxyFinder } from '../../vault/proxies/find.ts';
 import { type CalledProxy, ephemeralProxy } from '../../vault/proxy-calls/called-proxy.ts';
-import type { Admission, Admitted } from '../limits/admission.ts';
+import type { Admitted, RequestAdmission } from '../limits/admission.ts';
 import type { Holder, RouteLimits } from '../limits/rate-limit.ts';
 import { type Exchange, originOf } from '../protocol/exchange.ts';
 import type { ServiceHeaders } from '../protocol/headers.ts';
@@ -19,7 +19,7 @@ export interface FindingCalls {
   readonly store: Store;
   readonly clock: Clock;
   readonly headers: ServiceHeaders;
-  readonly admission: Admission;
+  readonly admission: RequestAdmission;
   readonly proxies: ProxyFinder;
   readonly callerOfProxy: CallerOfProxy;
 }

@@ -12,7 +12,7 @@ import { invalidCall } from '../../vault/proxy-calls/called-proxy.ts';
 import { type CallPath, checkPath } from '../../vault/proxy-calls/destination.ts';
 import { createHeldBytes } from '../../vault/proxy-calls/held-bytes.ts';
 import { refusalOfCall } from '../../vault/proxy-calls/permitted.ts';
-import type { Admission } from '../limits/admission.ts';
+import type { RequestAdmission } from '../limits/admission.ts';
 import type { RouteLimits, RouteName } from '../limits/rate-limit.ts';
 import { type Exchange, originOf } from '../protocol/exchange.ts';
 import type { ServiceHeaders } from '../protocol/headers.ts';
@@ -31,7 +31,7 @@ const admissionMs = second / 2;
 export interface CallingOptions extends ProxyCalling {
   readonly store: Store;
   readonly headers: ServiceHeaders;
-  readonly admission: Admission;
+  readonly admission: RequestAdmission;
   readonly proxies: ProxyFinder;
   readonly callerOfProxy: CallerOfProxy;
   readonly streaming: Streaming;
@@ -49,7 +49,7 @@ export type HandlerOfCall = (
   exchange: Exchange,
 ) => HandleCall | Promise<HandleCall | undefined> | undefined;
 
-interface Addressed extends CallPath, Pick<CallSought, 'find' | 'url'> {
+interface AddressedCall extends CallPath, Pick<CallSought, 'find' | 'url'> {
   /** False where the host is the proxy's. */
   readonly isOnOwnHost: boolean;
 }
@@ -66,7 +66,7 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     ]),
   );
 
-  async function handle(exchange: Exchange, addressed: Addressed): Promise<void> {
+  async function handle(exchange: Exchange, addressed: AddressedCall): Promise<void> {
     exchange.isProxyCall = true;
     exchange.route = callPath;
     const { method } = exchange;

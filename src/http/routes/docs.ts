@@ -3,7 +3,7 @@ import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { Description } from '../description/page/description.ts';
 import type { OpenRoute, Route } from '../protocol/route.ts';
 
-export interface Described {
+export interface DocsOptions {
   readonly routes: readonly Route[];
   readonly openRoutes: readonly OpenRoute[];
   readonly headerPrefix: string;
@@ -14,7 +14,7 @@ export interface Described {
 }
 
 /** What the description is made of is loaded with the first request for it: no start waits for that. */
-export function docsRoutes({ metrics, showsMetrics, ...described }: Described): OpenRoute[] {
+export function docsRoutes({ metrics, showsMetrics, ...described }: DocsOptions): OpenRoute[] {
   let description: Description | undefined;
   const describe = async () => {
     const { createDescription } = await import('../description/page/description.ts');

@@ -4,7 +4,7 @@ import type { TokenWriting } from '../../vault/tokens/create.ts';
 import { exportTokens } from '../../vault/tokens/export.ts';
 import { createImport, type ImportLine, type ImportResult } from '../../vault/tokens/import.ts';
 import { bodyBytesMax, parseJson } from '../protocol/body.ts';
-import { type Line, linesOf } from '../protocol/lines.ts';
+import { type BodyLine, linesOf } from '../protocol/lines.ts';
 import { problemOf } from '../protocol/problem.ts';
 import { linesMediaType, type Route, type StreamRequest, stream } from '../protocol/route.ts';
 import { readTokenRequest } from '../protocol/token-request.ts';
@@ -103,11 +103,11 @@ function nothing(): void {}
 const visible = /\S/;
 
 /** Counted, but not processed, and without a line in the response. */
-function isBlank(line: Line): boolean {
+function isBlank(line: BodyLine): boolean {
   return line !== undefined && line[0] !== 0x7b && !visible.test(line.toString('latin1'));
 }
 
-function readLine(line: Line): ImportLine {
+function readLine(line: BodyLine): ImportLine {
   try {
     if (line === undefined) {
       throw new VaultError('body_too_large', {

@@ -3,6 +3,9 @@ import Type, { type Static, type TSchema } from 'typebox';
 import { cursorLengthMax } from '../../crypto/cursor.ts';
 import type { Json } from '../../lib/json.ts';
 
+/** A schema as JSON, as documents hold it. */
+export type Schema = Readonly<Record<string, unknown>>;
+
 export const text = Type.String();
 export const lineForm = '^[^\\u0000-\\u001f\\u007f]*$';
 /** Text of one line. PostgreSQL keeps no U+0000, and other control characters belong in no name. */

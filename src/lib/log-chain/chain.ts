@@ -18,7 +18,7 @@ export interface Continuation {
 }
 
 /** What of a change the log takes. */
-export interface Logged {
+export interface LoggedChange {
   readonly entries: readonly WrittenEntry[];
   readonly provers: readonly Prover[];
 }
@@ -55,7 +55,7 @@ export class LogChain {
   }
 
   /** How the entries of some changes continue the stream; nothing is taken for written before {@link adopt}. */
-  continue(changes: readonly Logged[]): Continuation {
+  continue(changes: readonly LoggedChange[]): Continuation {
     if (this.#streams.size > this.#streamsMax) this.#beginAnew();
     const provers = new Map<TenantId, Prover>();
     const entriesByTenant = new Map<TenantId, WrittenEntry[]>();
@@ -114,7 +114,7 @@ export class LogChain {
 
 function blockOf(
   { id: stream_id, head }: Stream,
-  { entries, first_at, last_at }: Piece,
+  { entries, first_at, last_at }: BlockEntries,
   prover: Prover | undefined,
 ): LogBlock {
   let { seq, hash } = head;
@@ -139,16 +139,16 @@ function blockOf(
   return { ...block, proof: prover ? proveBlock(prover, block) : null };
 }
 
-interface Piece {
+interface BlockEntries {
   readonly entries: [WrittenEntry, ...WrittenEntry[]];
   first_at: WrittenEntry['created_at'];
   last_at: WrittenEntry['created_at'];
 }
 
 /** The entries in their order, as many together as may be in one block. */
-function pieces(entries: readonly WrittenEntry[]): Piece[] {
-  const found: Piece[] = [];
-  let current: Piece | undefined;
+function pieces(entries: readonly WrittenEntry[]): BlockEntries[] {
+  const found: BlockEntries[] = [];
+  let current: BlockEntries | undefined;
   for (const entry of entries) {
     const { created_at: at } = entry;
     const first_at = current && current.first_at < at ? current.first_at : at;

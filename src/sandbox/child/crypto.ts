@@ -22,10 +22,10 @@ import {
   verify,
 } from 'node:crypto';
 
-type Input = Readonly<Record<string, unknown>>;
+type CryptoInput = Readonly<Record<string, unknown>>;
 
 /** By name. What one throws is shown to the code. */
-const operations: Readonly<Record<string, (input: Input) => unknown>> = {
+const operations: Readonly<Record<string, (input: CryptoInput) => unknown>> = {
   digest: ({ algorithm, key, data }) => {
     const name = String(algorithm);
     const hash = key === undefined ? createHash(name) : createHmac(name, keyFrom(key));
@@ -53,7 +53,7 @@ const operations: Readonly<Record<string, (input: Input) => unknown>> = {
     return { type, asymmetricKeyType, asymmetricKeyDetails: details, symmetricKeySize };
   },
   export: ({ key, options }) => {
-    const { format, type } = options as Input;
+    const { format, type } = options as CryptoInput;
     const object = keyFrom(key);
     if (format === 'jwk') return object.export({ format: 'jwk' });
     if (object.type === 'secret') return object.export().toString('base64');
@@ -66,13 +66,23 @@ const operations: Readonly<Record<string, (input: Input) => unknown>> = {
 
 /** JSON in and out. */
 export function compute(text: string): string {
-  const { operation, ...input } = JSON.parse(text) as Input;
+  const { operation, ...input } = JSON.parse(text) as CryptoInput;
   const name = String(operation);
   if (!Object.hasOwn(operations, name)) throw new TypeError('unknown operation');
   return JSON.stringify(operations[name]?.(input)) ?? 'null';
 }
 
-function cipher({ direction, algorithm, key, iv, data, aad, tag, tagLength, padding }: Input) {
+function cipher({
+  direction,
+  algorithm,
+  key,
+  iv,
+  data,
+  aad,
+  tag,
+  tagLength,
+  padding,
+}: CryptoInput) {
   const name = String(algorithm).toLowerCase();
   if (!/^aes-?(?:128|192|256)-(?:cbc|ctr|ecb|gcm)$/.test(name)) {
     throw new TypeError('Unknown cipher: use AES in the mode cbc, ctr, ecb or gcm');
@@ -102,7 +112,7 @@ function derive({
   iterations,
   algorithm,
   options,
-}: Input): string {
+}: CryptoInput): string {
   const size = Number(length);
   if (kind === 'scrypt') {
     return scryptSync(bytes(password), bytes(salt), size, options as object).toString('base64');
@@ -119,7 +129,7 @@ function derive({
 
 /** A key as the code gave it: PEM, DER, JWK, or the bytes of a secret. */
 function keyFrom(given: unknown): KeyObject {
-  const { kind, text, format, type, passphrase } = given as Input;
+  const { kind, text, format, type, passphrase } = given as CryptoInput;
   const [purpose = '', isJwk] = String(kind).split(' ');
   if (purpose === 'secret' && isJwk === undefined) return createSecretKey(bytes(text));
   const create = purpose === 'public' ? createPublicKey : createPrivateKey;
@@ -129,11 +139,11 @@ function keyFrom(given: unknown): KeyObject {
   return create({ key, ...isDer, ...(passphrase !== undefined && { passphrase }) } as never);
 }
 
-function signing({ padding, saltLength, dsaEncoding }: Input): object {
+function signing({ padding, saltLength, dsaEncoding }: CryptoInput): object {
   return { padding, saltLength, ...(dsaEncoding !== undefined && { dsaEncoding }) };
 }
 
-function encryption({ padding, oaepHash, oaepLabel }: Input): object {
+function encryption({ padding, oaepHash, oaepLabel }: CryptoInput): object {
   const label = oaepLabel === undefined ? undefined : bytes(oaepLabel);
   return { padding, oaepHash, oaepLabel: label };
 }

@@ -14,14 +14,14 @@ import { openQuickJsWasi } from './quickjs-wasi.ts';
 import { bytesOfText, textOfBytes, textWithOptions } from './texts.ts';
 
 /** A refusal that the code can read; any other error shows only its message. */
-class Refusal extends Error {}
+class ChildRefusal extends Error {}
 
 const randomBytes = pooledRandom();
 const randomBytesMax = 1024 * 1024;
 /** After calls that used so much memory, a new process costs less than it would hold. */
 const engineBytesKeptMax = 24 * 1024 * 1024;
 
-class Room {
+class CallLoop {
   readonly #image: EngineImage;
   #modules: Readonly<Record<string, string>> = {};
   #requests = 0;
@@ -92,7 +92,7 @@ class Room {
       return `+${this.#perform(operation, text)}`;
     } catch (error) {
       const { name, message } = error as Error;
-      return `-${JSON.stringify({ name: error instanceof Refusal ? 'Error' : name, message })}`;
+      return `-${JSON.stringify({ name: error instanceof ChildRefusal ? 'Error' : name, message })}`;
     }
   }
 
@@ -119,13 +119,13 @@ class Room {
       case 'done':
         return this.#done(text);
       default:
-        throw new Refusal('unknown operation');
+        throw new ChildRefusal('unknown operation');
     }
   }
 
   #moduleOf(name: string): string {
     const source = Object.hasOwn(this.#modules, name) ? this.#modules[name] : undefined;
-    if (source === undefined) throw new Refusal('there is no such module');
+    if (source === undefined) throw new ChildRefusal('there is no such module');
     return source;
   }
 
@@ -135,15 +135,15 @@ class Room {
   }
 
   #request(text: string): string {
-    if (this.#isDone) throw new Refusal('the call has ended');
+    if (this.#isDone) throw new ChildRefusal('the call has ended');
     if (this.#pending.size >= limits.pendingRequestsMax) {
-      throw new Refusal(`at most ${limits.pendingRequestsMax} requests at one time`);
+      throw new ChildRefusal(`at most ${limits.pendingRequestsMax} requests at one time`);
     }
     this.#requests += 1;
     const id = this.#requests;
     const payload = `{"id":${id},"request":${text}}`;
     if (Buffer.byteLength(payload) > limits.requestBytesMax)
-      throw new Refusal('the request is too large');
+      throw new ChildRefusal('the request is too large');
     this.#pending.add(id);
     send(frameKinds.request, payload);
     return String(id);
@@ -163,7 +163,7 @@ class Room {
 
 function random(size: number): string {
   if (!(size >= 0 && size <= randomBytesMax)) {
-    throw new Refusal(`at most ${randomBytesMax} random bytes at a time`);
+    throw new ChildRefusal(`at most ${randomBytesMax} random bytes at a time`);
   }
   return randomBytes(size).toString('base64');
 }
@@ -191,4 +191,4 @@ const image = await openQuickJsWasi({
 });
 // Everything was read.
 process.permission?.drop?.('fs.read');
-await new Room(image).run();
+await new CallLoop(image).run();

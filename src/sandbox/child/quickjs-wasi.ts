@@ -15,16 +15,16 @@ import {
   type OpenEngine,
 } from './engine.ts';
 
-interface Image {
+interface MemoryImage {
   /** With its size, but without its bytes. */
   readonly snapshot: Snapshot;
   /** Its bytes, where they differ from those of a new instance: less than a third. */
-  readonly runs: readonly Run[];
+  readonly runs: readonly ByteRun[];
   readonly entry: number;
   readonly options: QuickJSOptions;
 }
 
-interface Run {
+interface ByteRun {
   readonly at: number;
   readonly bytes: Uint8Array;
 }
@@ -47,7 +47,10 @@ export const openQuickJsWasi: OpenEngine = async (options) => {
  * The library copies all of a snapshot, and the first write to a page of memory is a fault: 1 ms of 4 went
  * into pages that are zero before and after.
  */
-async function imageOf(full: Snapshot, more: Pick<Image, 'entry' | 'options'>): Promise<Image> {
+async function imageOf(
+  full: Snapshot,
+  more: Pick<MemoryImage, 'entry' | 'options'>,
+): Promise<MemoryImage> {
   const { byteLength } = full.memory;
   const nothing = { length: 0, byteLength } as unknown as Uint8Array;
   const snapshot = { ...full, memory: nothing };
@@ -58,8 +61,8 @@ async function imageOf(full: Snapshot, more: Pick<Image, 'entry' | 'options'>): 
 
 const pageBytes = 4096;
 
-function differences(memory: Uint8Array, begun: Uint8Array): readonly Run[] {
-  const runs: Run[] = [];
+function differences(memory: Uint8Array, begun: Uint8Array): readonly ByteRun[] {
+  const runs: ByteRun[] = [];
   for (let at = 0; at < memory.length; at += pageBytes) {
     const bytes = memory.slice(at, at + pageBytes);
     if (Buffer.compare(bytes, begun.subarray(at, at + pageBytes)) !== 0) runs.push({ at, bytes });
@@ -91,7 +94,7 @@ function compiled(name: string): QuickJSOptions['wasm'] {
   return new WebAssembly.Module(readFileSync(new URL(import.meta.resolve(name))));
 }
 
-async function start(image: Image, host: HostFunction): Promise<Engine> {
+async function start(image: MemoryImage, host: HostFunction): Promise<Engine> {
   const engine = await QuickJS.restore(image.snapshot, image.options);
   const memory = new Uint8Array(engine._getMemory().buffer);
   for (const { at, bytes } of image.runs) memory.set(bytes, at);

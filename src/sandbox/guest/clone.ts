@@ -1,8 +1,8 @@
 /** `structuredClone`, which the engine lacks: data without functions, and circles as circles. */
 import type { Host } from './host.ts';
-import type { Names } from './parts.ts';
+import type { NamedExports } from './parts.ts';
 
-export function clone(host: Host): Names {
+export function clone(host: Host): NamedExports {
   function structuredClone(value: unknown): unknown {
     const seen = new Map<unknown, unknown>();
     const copied = (one: unknown): unknown => {

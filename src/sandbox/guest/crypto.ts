@@ -1,15 +1,15 @@
 /** Node's crypto module: the host computes, with bytes in base64. */
 import type { Host } from './host.ts';
-import type { BufferPart, Bytes, CryptoPart, RandomPart } from './parts.ts';
+import type { BufferPart, CryptoPart, GuestBuffer, RandomPart } from './parts.ts';
 
-interface Parts {
+interface CryptoParts {
   readonly host: Host;
   readonly buffer: BufferPart;
   readonly random: RandomPart;
 }
 
-export function crypto({ host, buffer: { Buffer, bytesOf }, random }: Parts): CryptoPart {
-  interface Key {
+export function crypto({ host, buffer: { Buffer, bytesOf }, random }: CryptoParts): CryptoPart {
+  interface GuestKey {
     readonly kind: string;
     readonly text: string;
     readonly [detail: string]: unknown;
@@ -19,7 +19,7 @@ export function crypto({ host, buffer: { Buffer, bytesOf }, random }: Parts): Cr
     return host.askJson('crypto', { operation, ...input });
   }
 
-  function bytesFrom(operation: string, input: object): Bytes {
+  function bytesFrom(operation: string, input: object): GuestBuffer {
     return Buffer.from(String(compute(operation, input)), 'base64');
   }
 
@@ -27,18 +27,18 @@ export function crypto({ host, buffer: { Buffer, bytesOf }, random }: Parts): Cr
     return bytesOf(value, encoding).toBase64();
   }
 
-  function out(bytes: Bytes, encoding?: unknown): unknown {
+  function out(bytes: GuestBuffer, encoding?: unknown): unknown {
     return encoding === undefined || encoding === 'buffer' ? bytes : bytes.toString(encoding);
   }
 
   class KeyObject {
-    readonly #key: Key;
+    readonly #key: GuestKey;
     readonly type: string;
     readonly asymmetricKeyType: unknown;
     readonly asymmetricKeyDetails: unknown;
     readonly symmetricKeySize: unknown;
 
-    constructor(key: Key, shown: { type: string; [name: string]: unknown }) {
+    constructor(key: GuestKey, shown: { type: string; [name: string]: unknown }) {
       this.#key = key;
       this.type = shown.type;
       this.asymmetricKeyType = shown['asymmetricKeyType'];
@@ -46,7 +46,7 @@ export function crypto({ host, buffer: { Buffer, bytesOf }, random }: Parts): Cr
       this.symmetricKeySize = shown['symmetricKeySize'];
     }
 
-    static keyOf(value: object): Key | undefined {
+    static keyOf(value: object): GuestKey | undefined {
       return #key in value ? (value as KeyObject).#key : undefined;
     }
 
@@ -59,7 +59,7 @@ export function crypto({ host, buffer: { Buffer, bytesOf }, random }: Parts): Cr
   }
 
   /** A key as the host takes it, from whatever Node's functions accept. */
-  function keyOf(given: unknown, fallback: string): Key {
+  function keyOf(given: unknown, fallback: string): GuestKey {
     if (typeof given === 'object' && given !== null) {
       const known = KeyObject.keyOf(given);
       if (known !== undefined) return known;
@@ -158,7 +158,7 @@ export function crypto({ host, buffer: { Buffer, bytesOf }, random }: Parts): Cr
       return this;
     }
 
-    getAuthTag(): Bytes {
+    getAuthTag(): GuestBuffer {
       if (this.#tag === undefined) throw new Error('There is no tag before final');
       return Buffer.from(this.#tag, 'base64');
     }
@@ -205,7 +205,7 @@ export function crypto({ host, buffer: { Buffer, bytesOf }, random }: Parts): Cr
     }
   }
 
-  function signed(algorithm: unknown, data: string, key: unknown): Bytes {
+  function signed(algorithm: unknown, data: string, key: unknown): GuestBuffer {
     return bytesFrom('sign', { algorithm, data, key: keyOf(key, 'private'), ...optionsOf(key) });
   }
 

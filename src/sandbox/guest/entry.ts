@@ -1,7 +1,7 @@
 /** What the parent's messages do inside the engine: one call, and the replies to what it asked for. */
 import type { GuestCall, GuestReply } from '../messages.ts';
 import type { Host, HostAnswer } from './host.ts';
-import type { BufferPart, CryptoPart, ErrorsPart, LoggingPart, Names } from './parts.ts';
+import type { BufferPart, CryptoPart, ErrorsPart, LoggingPart, NamedExports } from './parts.ts';
 
 interface HostPart {
   readonly host: Host;
@@ -11,11 +11,11 @@ interface HostPart {
 /** The first part: how the others ask. `ask` is the function that the host gave. */
 export function hostPart(call: (operation: string, text: string) => string): HostPart {
   const { stringify, parse } = JSON;
-  interface Pending {
+  interface PendingReply {
     resolve(value: unknown): void;
     reject(error: Error): void;
   }
-  const pending = new Map<number, Pending>();
+  const pending = new Map<number, PendingReply>();
   const has = Object.hasOwn;
 
   function error(name: string, message: string, more: object = {}): Error {
@@ -55,24 +55,24 @@ export function hostPart(call: (operation: string, text: string) => string): Hos
   return { host: { ask, askJson, request, error }, reply };
 }
 
-interface Parts {
+interface GuestParts {
   readonly host: HostPart;
   readonly buffer: BufferPart;
   readonly logging: LoggingPart;
   readonly crypto: CryptoPart;
   readonly errors: ErrorsPart;
-  readonly modules: Names;
-  readonly web: Names;
-  readonly webcrypto: Names;
+  readonly modules: NamedExports;
+  readonly web: NamedExports;
+  readonly webcrypto: NamedExports;
 }
 
-type Loaded = { exports: unknown };
+type LoadedModule = { exports: unknown };
 
 type Receive = (kind: string, text: string) => void;
 
 /** The last part: gives the function that takes the parent's messages. */
 export function entry(
-  { host: { host, reply }, ...parts }: Parts,
+  { host: { host, reply }, ...parts }: GuestParts,
   errorModules: readonly string[],
 ): Receive {
   const { stringify, parse } = JSON;
@@ -155,13 +155,13 @@ export function entry(
   }
 
   function requirer(moduleNames: readonly string[]) {
-    const loaded = new Map<string, Loaded>();
+    const loaded = new Map<string, LoadedModule>();
     return function require(given: unknown): unknown {
       const asked = String(given);
       const name = asked.startsWith('node:') ? asked.slice('node:'.length) : asked;
       const known = loaded.get(name);
       if (known !== undefined) return known.exports;
-      const module: Loaded = { exports: {} };
+      const module: LoadedModule = { exports: {} };
       const isOwn = moduleNames.includes(asked);
       if (isOwn || Object.hasOwn(built, name)) loaded.set(name, module);
       if (isOwn) evaluated(host.ask('module', asked), module, require);
@@ -178,12 +178,16 @@ export function entry(
     return evaluate(`(function (exports, require, module, __filename, __dirname) {${code}\n})`);
   }
 
-  function evaluated(code: string, module: Loaded, require: (name: unknown) => unknown): void {
+  function evaluated(
+    code: string,
+    module: LoadedModule,
+    require: (name: unknown) => unknown,
+  ): void {
     compiled(code).call(module.exports, module.exports, require, module, '', '');
   }
 
   function functionOf({ code, moduleNames }: GuestCall): (input: object) => unknown {
-    const module: Loaded = { exports: {} };
+    const module: LoadedModule = { exports: {} };
     evaluated(code, module, requirer(moduleNames));
     const exported = module.exports as { default?: unknown };
     const found = typeof exported === 'function' ? exported : exported?.default;

@@ -1,14 +1,14 @@
 /** The error classes that code throws to choose a response, and how any thrown value is reported. */
 
-import type { ErrorsPart, Reported } from './parts.ts';
+import type { ErrorsPart, ReportedError } from './parts.ts';
 
 export function errors(): ErrorsPart {
   const { stringify } = JSON;
-  const reports = new WeakMap<object, Reported>();
+  const reports = new WeakMap<object, ReportedError>();
   const getReport = WeakMap.prototype.get.call.bind(WeakMap.prototype.get) as unknown as (
     map: typeof reports,
     key: object,
-  ) => Reported | undefined;
+  ) => ReportedError | undefined;
   const textLengthMax = 2_000;
   const propertiesMax = 50;
   const supportText = 'An unexpected error occurred. If the problem persists, contact support.';
@@ -86,7 +86,7 @@ export function errors(): ErrorsPart {
   };
 
   /** Runs code of whoever threw: an object may have getters. */
-  function report(thrown: unknown): Reported {
+  function report(thrown: unknown): ReportedError {
     try {
       const known =
         typeof thrown === 'object' && thrown !== null ? getReport(reports, thrown) : undefined;

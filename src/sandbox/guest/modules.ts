@@ -1,7 +1,7 @@
 /** The small modules that code may require: querystring, url, uuid. */
-import type { BufferPart, CryptoPart, Names } from './parts.ts';
+import type { BufferPart, CryptoPart, NamedExports } from './parts.ts';
 
-export function modules(crypto: CryptoPart, { bytesOf, Buffer }: BufferPart): Names {
+export function modules(crypto: CryptoPart, { bytesOf, Buffer }: BufferPart): NamedExports {
   type Fields = Record<string, unknown>;
 
   const escaped = (text: unknown) =>

@@ -1,14 +1,14 @@
 /** What each part of the prelude gives to the others. */
 
-export interface Bytes extends Uint8Array<ArrayBuffer> {
+export interface GuestBuffer extends Uint8Array<ArrayBuffer> {
   toString(encoding?: unknown): string;
 }
 
 export interface BufferClass {
-  new (size: number): Bytes;
-  from(value: unknown, more?: unknown, length?: number): Bytes;
-  alloc(size: number): Bytes;
-  concat(list: readonly Uint8Array[], total?: number): Bytes;
+  new (size: number): GuestBuffer;
+  from(value: unknown, more?: unknown, length?: number): GuestBuffer;
+  alloc(size: number): GuestBuffer;
+  concat(list: readonly Uint8Array[], total?: number): GuestBuffer;
 }
 
 export interface BufferPart {
@@ -18,7 +18,10 @@ export interface BufferPart {
 }
 
 export interface RandomPart {
-  randomBytes(size: number, done?: (error: null, bytes: Bytes) => void): Bytes | undefined;
+  randomBytes(
+    size: number,
+    done?: (error: null, bytes: GuestBuffer) => void,
+  ): GuestBuffer | undefined;
   randomFillSync<T extends ArrayBufferView>(target: T): T;
   randomUUID(): string;
 }
@@ -39,7 +42,7 @@ interface NodeCipher {
   final(): unknown;
   setAAD(data: unknown): void;
   setAuthTag(tag: unknown): void;
-  getAuthTag(): Bytes;
+  getAuthTag(): GuestBuffer;
 }
 
 type CipherOf = (...given: readonly [unknown, unknown, unknown, object?]) => NodeCipher;
@@ -51,10 +54,10 @@ export interface CryptoPart extends RandomPart {
   timingSafeEqual(one: unknown, other: unknown): boolean;
   readonly createCipheriv: CipherOf;
   readonly createDecipheriv: CipherOf;
-  sign(...given: readonly [algorithm: unknown, data: unknown, key: unknown]): Bytes;
+  sign(...given: readonly [algorithm: unknown, data: unknown, key: unknown]): GuestBuffer;
   verify(...given: readonly [unknown, data: unknown, key: unknown, signature: unknown]): boolean;
-  publicEncrypt(key: unknown, data: unknown): Bytes;
-  privateDecrypt(key: unknown, data: unknown): Bytes;
+  publicEncrypt(key: unknown, data: unknown): GuestBuffer;
+  privateDecrypt(key: unknown, data: unknown): GuestBuffer;
   createPublicKey(key: unknown): NodeKey;
   createPrivateKey(key: unknown): NodeKey;
   createSecretKey(key: unknown, encoding?: unknown): NodeKey;
@@ -62,9 +65,9 @@ export interface CryptoPart extends RandomPart {
 }
 
 /** A module or a set of globals, of which no other part knows more. */
-export type Names = Readonly<Record<string, unknown>>;
+export type NamedExports = Readonly<Record<string, unknown>>;
 
-export interface Reported {
+export interface ReportedError {
   readonly name: string;
   readonly errors: Readonly<Record<string, readonly string[]>>;
   readonly response?: {
@@ -75,11 +78,11 @@ export interface Reported {
 }
 
 export interface ErrorsPart {
-  readonly classes: Names;
-  report(thrown: unknown): Reported;
+  readonly classes: NamedExports;
+  report(thrown: unknown): ReportedError;
 }
 
 export interface LoggingPart {
-  readonly console: Names;
-  readonly logger: Names;
+  readonly console: NamedExports;
+  readonly logger: NamedExports;
 }

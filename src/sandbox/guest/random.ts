@@ -1,12 +1,12 @@
 /** Random bytes and ids, as the crypto module has them: the engine's own generator is no source of keys. */
 import type { Host } from './host.ts';
-import type { BufferPart, Bytes, RandomPart } from './parts.ts';
+import type { BufferPart, GuestBuffer, RandomPart } from './parts.ts';
 
 export function random(host: Host, { Buffer }: BufferPart): RandomPart {
   function randomBytes(
     size: number,
-    done?: (error: null, bytes: Bytes) => void,
-  ): Bytes | undefined {
+    done?: (error: null, bytes: GuestBuffer) => void,
+  ): GuestBuffer | undefined {
     const bytes = Buffer.from(host.ask('random', String(size)), 'base64');
     if (done === undefined) return bytes;
     queueMicrotask(() => done(null, bytes));

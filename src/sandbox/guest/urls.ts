@@ -1,7 +1,7 @@
 /** What the engine's URL and URLSearchParams lack. */
-import type { Names } from './parts.ts';
+import type { NamedExports } from './parts.ts';
 
-export function urls(): Names {
+export function urls(): NamedExports {
   const { URL: url, URLSearchParams: params } = globalThis;
   if (url === undefined || params === undefined) return {};
 

@@ -1,8 +1,8 @@
 /** What browsers and Node have as globals, and the engine lacks: fetch and its classes, timers, text encoding. */
 import type { Host } from './host.ts';
-import type { BufferPart, Bytes, Names } from './parts.ts';
+import type { BufferPart, GuestBuffer, NamedExports } from './parts.ts';
 
-export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names {
+export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): NamedExports {
   type Pairs = Iterable<readonly [unknown, unknown]> | Record<string, unknown>;
 
   class TextEncoder {
@@ -82,7 +82,7 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names 
     }
   }
 
-  interface Answer {
+  interface ResponseFields {
     readonly status?: number;
     readonly statusText?: string;
     readonly headers?: Headers | Pairs;
@@ -90,7 +90,7 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names 
   }
 
   class Response {
-    readonly #body: Bytes;
+    readonly #body: GuestBuffer;
     readonly status: number;
     readonly statusText: string;
     readonly ok: boolean;
@@ -98,7 +98,7 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names 
     readonly headers: Headers;
     bodyUsed = false;
 
-    constructor(body: unknown = '', answer: Answer = {}) {
+    constructor(body: unknown = '', answer: ResponseFields = {}) {
       const isEmpty = body === null || body === undefined;
       this.#body = Buffer.from(isEmpty ? '' : (body as string));
       this.status = answer.status ?? 200;
@@ -184,7 +184,7 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): Names 
     readonly signal?: AbortSignal | null;
   }
 
-  interface Fetched extends Answer {
+  interface Fetched extends ResponseFields {
     readonly body: string;
   }
 

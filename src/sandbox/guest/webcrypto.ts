@@ -1,7 +1,7 @@
 /** A subset of the Web Cryptography API, over the same host as the crypto module. */
-import type { BufferPart, CryptoPart, NodeKey as Key, Names } from './parts.ts';
+import type { BufferPart, CryptoPart, NodeKey as Key, NamedExports } from './parts.ts';
 
-export function webcrypto(node: CryptoPart, { Buffer, bytesOf }: BufferPart): Names {
+export function webcrypto(node: CryptoPart, { Buffer, bytesOf }: BufferPart): NamedExports {
   interface Algorithm {
     readonly name: string;
     readonly hash?: string | { readonly name: string };

@@ -4,13 +4,13 @@ import type { Backlog, OnGroup } from '../../lib/telemetry/store-work.ts';
 import {
   type Bookkeeping,
   type Change,
+  type CommitOutcome,
   type FlatChange,
   flatten,
   flattenBookkeeping,
-  type Outcome,
 } from '../change.ts';
 import { unavailable } from '../unavailable.ts';
-import { monotonicMs, type Pending, Queue, waitedMs, waitMsMax, weightOf } from './queue.ts';
+import { monotonicMs, type PendingChange, Queue, waitedMs, waitMsMax, weightOf } from './queue.ts';
 
 /**
  * Commits all changes it is given: an outcome or an error for each, in their order.
@@ -20,13 +20,13 @@ import { monotonicMs, type Pending, Queue, waitedMs, waitMsMax, weightOf } from 
 export type CommitGroup = (
   changes: readonly FlatChange[],
   giveUpAt: number,
-  settle?: (place: number, outcome: Outcome | Error) => void,
-) => Promise<readonly (Outcome | Error)[]>;
+  settle?: (place: number, outcome: CommitOutcome | Error) => void,
+) => Promise<readonly (CommitOutcome | Error)[]>;
 
 export interface Lane {
   /** Rejects with `overloaded` when too much waits already, with `unavailable` once closed. */
-  commit(change: Change): Promise<Outcome>;
-  record(work: Bookkeeping): Promise<Outcome>;
+  commit(change: Change): Promise<CommitOutcome>;
+  record(work: Bookkeeping): Promise<CommitOutcome>;
   readonly backlog: Backlog;
   /** Accepts nothing more, and resolves once nothing accepted is waiting. */
   close(): Promise<void>;
@@ -53,10 +53,10 @@ export function createLane(
   let closed = false;
   let onDrained: (() => void)[] = [];
 
-  async function run(group: readonly Pending[]): Promise<void> {
+  async function run(group: readonly PendingChange[]): Promise<void> {
     running++;
     const observe = onGroup && observing(group, onGroup);
-    const settle = (place: number, outcome: Outcome | Error | undefined) => {
+    const settle = (place: number, outcome: CommitOutcome | Error | undefined) => {
       if (outcome === undefined || outcome instanceof Error) group[place]?.reject(outcome);
       else group[place]?.resolve(outcome);
     };
@@ -87,14 +87,14 @@ export function createLane(
     onDrained = [];
   }
 
-  function accept(pending: Pending): void {
+  function accept(pending: PendingChange): void {
     queue.push(pending);
     if (running >= width) queue.watch();
     else if (!scheduled) setImmediate(start);
     scheduled = true;
   }
 
-  function wait(flat: () => FlatChange): Promise<Outcome> {
+  function wait(flat: () => FlatChange): Promise<CommitOutcome> {
     return new Promise((resolve, reject) => {
       if (closed) throw unavailable('the store is closed');
       const change = flat();
@@ -118,11 +118,11 @@ export function createLane(
 }
 
 /** Begins when the group does; what it returns is called with its outcomes, or none where all of it failed. */
-function observing(group: readonly Pending[], onGroup: OnGroup) {
+function observing(group: readonly PendingChange[], onGroup: OnGroup) {
   const [first] = group;
   const waited = first ? waitedMs(first) : 0;
   const begun = performance.now();
-  return (outcomes: readonly (Outcome | Error)[]) => {
+  return (outcomes: readonly (CommitOutcome | Error)[]) => {
     let [conflicts, failures] = [0, group.length - outcomes.length];
     for (const outcome of outcomes) {
       if (outcome instanceof Error) failures++;

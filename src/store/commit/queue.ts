@@ -1,7 +1,7 @@
 /** Changes that wait to be committed: bounded in number, in bytes and in time, and handed out in groups. */
 
 import type { Backlog } from '../../lib/telemetry/store-work.ts';
-import type { FlatChange, Outcome } from '../change.ts';
+import type { CommitOutcome, FlatChange } from '../change.ts';
 import type { SqlValue } from '../tables.ts';
 import { overloaded, unavailable } from '../unavailable.ts';
 
@@ -20,12 +20,12 @@ export const waitingMax = { changes: 10_000, bytes: 64 * 2 ** 20 } as const;
 /** A change whose commit has not begun by then fails: whoever asked for it has long given up. */
 export const waitMsMax = 5_000;
 
-export interface Pending {
+export interface PendingChange {
   readonly change: FlatChange;
   readonly weight: Weight;
   /** By {@link monotonicMs}. */
   readonly giveUpAt: number;
-  resolve(outcome: Outcome): void;
+  resolve(outcome: CommitOutcome): void;
   reject(error: unknown): void;
 }
 
@@ -35,7 +35,7 @@ interface Weight {
 }
 
 /** How long it has waited by now. */
-export function waitedMs({ giveUpAt }: Pick<Pending, 'giveUpAt'>): number {
+export function waitedMs({ giveUpAt }: Pick<PendingChange, 'giveUpAt'>): number {
   return monotonicMs() - (giveUpAt - waitMsMax);
 }
 
@@ -46,7 +46,7 @@ export function monotonicMs(): number {
 
 export class Queue {
   readonly #max: { readonly changes: number; readonly bytes: number };
-  #waiting: Pending[] = [];
+  #waiting: PendingChange[] = [];
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -69,7 +69,7 @@ export class Queue {
   }
 
   /** Rejects the change at once where too much waits already. */
-  push(pending: Pending): void {
+  push(pending: PendingChange): void {
     const bytes = this.#bytes + pending.weight.bytes;
     const tooMany = this.#waiting.length >= this.#max.changes;
     if (tooMany || (!this.isEmpty && bytes > this.#max.bytes)) {
@@ -81,7 +81,7 @@ export class Queue {
   }
 
   /** The changes that came first, as many as make a group. */
-  takeGroup(): Pending[] {
+  takeGroup(): PendingChange[] {
     let rows = 0;
     let bytes = 0;
     let length = 0;
@@ -112,7 +112,7 @@ export class Queue {
     this.watch();
   }
 
-  #take(length: number): Pending[] {
+  #take(length: number): PendingChange[] {
     const taken = this.#waiting.splice(0, length);
     for (const { weight } of taken) this.#bytes -= weight.bytes;
     return taken;

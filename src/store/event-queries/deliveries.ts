@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { DeliveryId, EventId, TenantId, WebhookId } from '../../lib/ids.ts';
-import type { Owner } from '../queries/due.ts';
+import type { TenantOrNumber } from '../queries/due.ts';
 import { storedId, storedIn, storedTenant } from '../queries/stored.ts';
 import { hasTenant, safeInteger } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
@@ -13,17 +13,17 @@ export const anyWebhook: Query<{ readonly webhook_id: WebhookId }> = (db) =>
   db.selectFrom('webhooks').select('webhook_id').limit(1);
 
 /** The tenants of events that wait to be dispatched. */
-export const tenantsWithEvents: Query<{ readonly owner: Owner }> = (db) =>
+export const tenantsWithEvents: Query<{ readonly owner: TenantOrNumber }> = (db) =>
   db
     .selectFrom('events')
-    .select(sql<Owner>`tenant_id`.as('owner'))
+    .select(sql<TenantOrNumber>`tenant_id`.as('owner'))
     .where(sql<boolean>`sequence is null`)
     .where(hasTenant)
     .groupBy('tenant_id');
 
 /** A webhook for which something waits, and since when or until when. */
-export interface Waiting {
-  readonly owner: Owner;
+export interface WaitingWebhook {
+  readonly owner: TenantOrNumber;
   readonly webhook_id: WebhookId;
   /** Of the delivery that is due first; null for one that nothing can be due at. */
   readonly due_at: Instant | null;
@@ -36,9 +36,9 @@ const nextOf = (
   order by tenant_id, webhook_id, due_at limit 1)`;
 
 /** Jumps from webhook to webhook in the index, however much waits for each. */
-export const webhooksWithWaiting: Query<Waiting> = (db) => ({
+export const webhooksWithWaiting: Query<WaitingWebhook> = (db) => ({
   compile: () =>
-    sql<Waiting>`with recursive w (tenant_id, webhook_id, due_at) as (
+    sql<WaitingWebhook>`with recursive w (tenant_id, webhook_id, due_at) as (
       select * from (select tenant_id, webhook_id, due_at from deliveries where state = 'waiting'
         order by tenant_id, webhook_id, due_at limit 1) first
       union all
@@ -99,13 +99,13 @@ export function dueDeliveries({
   };
 }
 
-export interface Backlog {
+export interface EventBacklog {
   readonly waiting: number;
   readonly oldest: Instant | null;
 }
 
 /** Of all tenants, by webhook: deliveries that wait, for their first attempt or for another. */
-export const deliveriesWaiting: Query<Backlog & { readonly webhook_id: WebhookId }> = (db) =>
+export const deliveriesWaiting: Query<EventBacklog & { readonly webhook_id: WebhookId }> = (db) =>
   db
     .selectFrom('deliveries')
     .select('webhook_id')
@@ -115,14 +115,14 @@ export const deliveriesWaiting: Query<Backlog & { readonly webhook_id: WebhookId
     .groupBy(['tenant_id', 'webhook_id']);
 
 /** Events that were not dispatched. */
-export const eventsWaiting: Query<Backlog> = (db) =>
+export const eventsWaiting: Query<EventBacklog> = (db) =>
   db
     .selectFrom('events')
     .select(sql<number>`count(*)`.as('waiting'))
     .select(sql<Instant | null>`min(${safeInteger('created_at')})`.as('oldest'))
     .where(sql<boolean>`sequence is null`);
 
-interface Before<I> {
+interface PastDeliveries<I> {
   readonly tenant: TenantId;
   /** Exclusive. */
   readonly until: I;
@@ -134,7 +134,7 @@ export function deliveriesBefore({
   tenant,
   until,
   limit,
-}: Before<DeliveryId>): Query<Key<'deliveries'>> {
+}: PastDeliveries<DeliveryId>): Query<Key<'deliveries'>> {
   return (db) =>
     db
       .selectFrom('deliveries')
@@ -144,7 +144,11 @@ export function deliveriesBefore({
       .limit(limit);
 }
 
-export function eventsBefore({ tenant, until, limit }: Before<EventId>): Query<Key<'events'>> {
+export function eventsBefore({
+  tenant,
+  until,
+  limit,
+}: PastDeliveries<EventId>): Query<Key<'events'>> {
   return (db) =>
     db
       .selectFrom('events')
@@ -159,7 +163,7 @@ export function sequencesEndedBefore({
   tenant,
   until,
   limit,
-}: Before<Instant>): Query<Key<'event_sequences'>> {
+}: PastDeliveries<Instant>): Query<Key<'event_sequences'>> {
   return (db) =>
     db
       .selectFrom('event_sequences')

@@ -166,8 +166,8 @@ export function vault(types: ColumnTypes): string[] {
     'create index tokens_by_fingerprint on tokens (tenant_id, fingerprint) where fingerprint is not null',
     // The order of lists. With the expiry a list can be counted and skipped through in the index alone.
     'create index tokens_by_creation on tokens (tenant_id, created_at, token_id, expires_at)',
-    // The same order within each kind of token a list can ask for; see token-shelves.ts.
-    `create index tokens_by_shelf on tokens
+    // The same order within each kind of token a list can ask for; see token-groups.ts.
+    `create index tokens_by_container on tokens
       (tenant_id, container, type, created_at, token_id, expires_at)`,
     'create index tokens_by_expiry on tokens (tenant_id, expires_at) where expires_at is not null',
     'create index tokens_by_code_expiry on tokens (tenant_id, code_expires_at) where code_expires_at is not null',

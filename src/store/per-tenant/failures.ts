@@ -2,7 +2,7 @@
 import { VaultError } from '../../lib/errors.ts';
 import type { Store } from '../store.ts';
 
-export interface Failures {
+export interface TenantFailures {
   /** `undefined` when it failed. @throws what is no failure of a single tenant's rows. */
   attempt<T>(work: () => Promise<T>): Promise<T | undefined>;
   add(failure: VaultError | undefined): void;
@@ -10,7 +10,7 @@ export interface Failures {
   report(): void;
 }
 
-export function createFailures(store: Pick<Store, 'ping'>): Failures {
+export function createFailures(store: Pick<Store, 'ping'>): TenantFailures {
   let first: VaultError | undefined;
   return {
     attempt: async (work) => {

@@ -4,7 +4,7 @@ import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { chainBlock } from '../../lib/log-chain/block.ts';
 import { LogChain } from '../../lib/log-chain/chain.ts';
-import type { FlatChange, Outcome } from '../change.ts';
+import type { CommitOutcome, FlatChange } from '../change.ts';
 import type { CommitGroup } from '../commit/lane.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
 import type { StoreOptions } from '../store.ts';
@@ -28,7 +28,7 @@ interface Committer {
 }
 
 /** The statements for one group, one after another; those that have not begun by `giveUpAt` do not begin. */
-interface Run {
+interface GroupRun {
   readonly giveUpAt: number;
   /** Of the server: no other statement is tried. */
   failure?: Error;
@@ -89,7 +89,10 @@ export function createPostgresCommitter(
    * somebody else wrote to the log in the lane's place, its tenants' entries go on in a new stream, whose name
    * nobody can know.
    */
-  async function commitGroup(group: readonly FlatChange[], run: Run): Promise<(Outcome | Error)[]> {
+  async function commitGroup(
+    group: readonly FlatChange[],
+    run: GroupRun,
+  ): Promise<(CommitOutcome | Error)[]> {
     const hopeless = run.failure ?? (monotonicMs() < run.giveUpAt ? undefined : expired());
     if (hopeless) return group.map(() => hopeless);
     let hasLeft = false;
@@ -117,13 +120,15 @@ export function createPostgresCommitter(
 
   return {
     commit: async (changes, giveUpAt, settle) => {
-      const run: Run = { giveUpAt };
+      const run: GroupRun = { giveUpAt };
       const divide = (await isDistributed()) ? independentGroupsByTenant : independentGroups;
       const groups = divide(changes);
       const [only] = groups;
       if (only && groups.length === 1) return commitGroup(only, run);
       const places = new Map(changes.map((change, index) => [change, index]));
-      const outcomes: (Outcome | Error)[] = changes.map(() => unavailable('it was in no group'));
+      const outcomes: (CommitOutcome | Error)[] = changes.map(() =>
+        unavailable('it was in no group'),
+      );
       for (const group of groups) {
         const committed = await commitGroup(group, run);
         committed.forEach((outcome, index) => {
@@ -168,7 +173,7 @@ function isOfServer(error: unknown): error is Error {
   return error instanceof VaultError;
 }
 
-function outcomeOf(error: unknown, change: FlatChange): Outcome | Error {
+function outcomeOf(error: unknown, change: FlatChange): CommitOutcome | Error {
   const conflict = conflictOf(error, change);
   return conflict ? { conflict } : failureOf(error);
 }

@@ -44,7 +44,7 @@ export function distributionStatements(): readonly TableDistribution[] {
 }
 
 /** How each table lies: `undefined` for a table that is on one machine. */
-type Placement = ReadonlyMap<string, 'by tenant' | 'copied' | 'otherwise'>;
+type TablePlacement = ReadonlyMap<string, 'by tenant' | 'copied' | 'otherwise'>;
 
 export interface DistributionFacts {
   /** Of the extension; `undefined` where the database does not have it. */
@@ -55,10 +55,10 @@ export interface DistributionFacts {
   readonly wrong: readonly string[];
 }
 
-type Ask = (sql: string) => Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
+type RunSql = (sql: string) => Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
 
 /** Changes nothing. */
-export async function distributionFacts(ask: Ask): Promise<DistributionFacts> {
+export async function distributionFacts(ask: RunSql): Promise<DistributionFacts> {
   const { rows } = await ask(`select extversion from pg_extension where extname = 'citus'`);
   const version = rows[0] && String(rows[0]['extversion']);
   const placement = version === undefined ? new Map() : await placementOf(ask);
@@ -69,7 +69,7 @@ export async function distributionFacts(ask: Ask): Promise<DistributionFacts> {
   };
 }
 
-async function placementOf(ask: Ask): Promise<Placement> {
+async function placementOf(ask: RunSql): Promise<TablePlacement> {
   const { rows } = await ask(`select logicalrelid::text as name, partmethod as method,
     case when partkey is null then null else column_to_column_name(logicalrelid, partkey) end as key
     from pg_dist_partition`);
@@ -82,7 +82,7 @@ async function placementOf(ask: Ask): Promise<Placement> {
 }
 
 /** Whether statements have to stay within one tenant each: one place says so for reads and for writes. */
-export async function isDistributed(ask: Ask): Promise<boolean> {
+export async function isDistributed(ask: RunSql): Promise<boolean> {
   const { rows } = await ask(`select to_regclass('pg_dist_partition') is not null as has`);
   if (rows[0]?.['has'] !== true) return false;
   const found = await ask(
@@ -155,13 +155,13 @@ export async function checkDistributable(servers: Servers): Promise<void> {
   }
 }
 
-async function requireNoTenants(ask: Ask): Promise<void> {
+async function requireNoTenants(ask: RunSql): Promise<void> {
   const { rows } = await ask('select 1 from tenants limit 1');
   if (rows.length > 0) throw new DistributionError(onOneServer);
 }
 
 /** Closing the session rolls back what was not committed. */
-async function withSession<T>(servers: Servers, work: (ask: Ask) => Promise<T>): Promise<T> {
+async function withSession<T>(servers: Servers, work: (ask: RunSql) => Promise<T>): Promise<T> {
   const session = await servers.connect({}).catch((error) => {
     throw explainTls(error);
   });
@@ -172,7 +172,7 @@ async function withSession<T>(servers: Servers, work: (ask: Ask) => Promise<T>):
   }
 }
 
-async function usableFacts(ask: Ask): Promise<DistributionFacts> {
+async function usableFacts(ask: RunSql): Promise<DistributionFacts> {
   const facts = await distributionFacts(ask);
   if (facts.version === undefined) throw new DistributionError(noExtension);
   if (facts.wrong.length === 0) return facts;
@@ -190,7 +190,7 @@ const onOneServer =
   '"strongroom database distribute".';
 
 /** Tables of the vault that are distributed otherwise than it needs. What else is in the database is not its own. */
-function wrongIn(placement: Placement): readonly string[] {
+function wrongIn(placement: TablePlacement): readonly string[] {
   const own = distributionStatements().map(({ table }) => table);
   return own.filter((table) => {
     const how = placement.get(table);

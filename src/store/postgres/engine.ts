@@ -82,17 +82,17 @@ function integerOf(text: string): number {
 const probeSql = `with entry as (insert into logs select * from logs where false)
   update schema_version set version = version returning version, oldest_server`;
 
-interface Width {
+interface EngineWidth {
   readonly pool: number;
   /** Groups are written side by side on this many connections, each with its own log stream. */
   readonly lanes: number;
   readonly threads: number;
 }
 
-const whole: Width = { pool: 8, lanes: 2, threads: 1 };
+const whole: EngineWidth = { pool: 8, lanes: 2, threads: 1 };
 
 /** Of a server whose connections are shared by so many threads. Two of them are as two servers. */
-function partOf(threads: number): Width {
+function partOf(threads: number): EngineWidth {
   const pool = Math.max(2, Math.ceil((2 * whole.pool) / threads));
   return { pool, lanes: threads > 2 ? 1 : 2, threads };
 }
@@ -130,7 +130,7 @@ const connection: pg.ClientConfig = {
 function createEngine(
   servers: Servers,
   options: StoreOptions,
-  { pool: sessionsMax, lanes, threads }: Width,
+  { pool: sessionsMax, lanes, threads }: EngineWidth,
   known = schemaVersion,
 ): StoreEngine {
   const connecting = (parameters: SessionParameters) => () =>

@@ -51,13 +51,13 @@ export async function factsOf(
   };
 }
 
-interface Identity {
+interface ServerIdentity {
   readonly system_id: string | null;
   readonly timeline: string | null;
 }
 
 /** A provider may keep these functions from its users; then nobody knows. */
-async function identityOf(session: Session): Promise<Identity | undefined> {
+async function identityOf(session: Session): Promise<ServerIdentity | undefined> {
   try {
     return (await session.query({ text: identitySql })).rows[0];
   } catch (error) {

@@ -22,7 +22,7 @@ const form = /^(postgres(?:ql)?:\/\/)([^/?#]*@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are meant
 const unreadable = /[\u0000-\u0020\u007f#]/;
 
-type Named = readonly [host: string, port: string | undefined];
+type NamedHost = readonly [host: string, port: string | undefined];
 
 const hostAndPort = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/;
 
@@ -52,7 +52,7 @@ export function hostsOf(text: string): readonly DatabaseHost[] {
   const inParameter = parameters.getAll('host').at(-1);
   const list = (inParameter || authority)
     .split(',')
-    .map((one) => (inParameter ? [one, undefined] : partsOf(one)) as Named);
+    .map((one) => (inParameter ? [one, undefined] : partsOf(one)) as NamedHost);
   const [only = ['', undefined]] = list;
   if (list.length === 1) return [single(text, parameters, only)];
 
@@ -80,14 +80,14 @@ function nameOf(host: string, port: number): Pick<DatabaseHost, 'name' | 'host' 
 }
 
 /** Left to the driver as it is, with what it takes from its own variables. */
-function single(text: string, parameters: URLSearchParams, [host, own]: Named): DatabaseHost {
+function single(text: string, parameters: URLSearchParams, [host, own]: NamedHost): DatabaseHost {
   const port = parameters.getAll('port').at(-1) || own || '';
   const known = /^\d+$/.test(port) ? Number(port) : undefined;
   const name = `${bracketed(host) || 'the server'}${known === undefined ? '' : `:${known}`}`;
   return { name, host, port: known, url: text };
 }
 
-function partsOf(text: string): Named {
+function partsOf(text: string): NamedHost {
   const [, host = '', port] = hostAndPort.exec(text) ?? [];
   return [decode(host.replace(/^\[|\]$/g, '')), port];
 }

@@ -20,7 +20,7 @@ const healthSharedMs = 2_000;
 export type SessionParameters = Readonly<Record<string, string | number>>;
 
 /** A server that was looked at. */
-export interface Examined {
+export interface ExaminedServer {
   readonly name: string;
   readonly facts?: Facts;
   readonly error?: unknown;
@@ -33,7 +33,7 @@ interface Server extends DatabaseHost {
   isPooled: boolean;
 }
 
-interface Opened {
+interface OpenedSession {
   readonly session: Session;
   readonly server: Server;
   readonly facts: Facts;
@@ -115,7 +115,7 @@ export class Servers {
   }
 
   /** Facts of every server that can be reached, and the error of every other one. */
-  async examine(): Promise<readonly Examined[]> {
+  async examine(): Promise<readonly ExaminedServer[]> {
     return Promise.all(
       this.#servers.map(async (server) => {
         try {
@@ -190,7 +190,7 @@ export class Servers {
     return new NoPrimaryError(`${server.name} ${why}`);
   }
 
-  async #open(server: Server, parameters: SessionParameters): Promise<Opened> {
+  async #open(server: Server, parameters: SessionParameters): Promise<OpenedSession> {
     const marker = server.isPooled ? undefined : `${performance.timeOrigin}-${++this.#opened}`;
     const connection = this.#connectionTo(server, marker, parameters);
     let facts: Facts | undefined;
@@ -229,7 +229,7 @@ export class Servers {
   }
 }
 
-function healthOf({ name, facts }: Examined): HostHealth {
+function healthOf({ name, facts }: ExaminedServer): HostHealth {
   const isWritable = facts !== undefined && !facts.isStandby && !facts.isReadOnly;
   return { host: name, isUp: facts !== undefined, isWritable };
 }

@@ -1,5 +1,5 @@
 /** What a start demands of the servers of a database, before anything is changed in it. */
-import type { Examined, Servers } from './servers.ts';
+import type { ExaminedServer, Servers } from './servers.ts';
 import { DatabaseTlsError, explainTls } from './tls.ts';
 
 /** The oldest major version that the contract suite passes on. */
@@ -21,7 +21,7 @@ const unknownDatabase = '3D000';
  * @throws DatabaseTlsError, DatabaseServerError, or the driver's error where no host can be reached.
  */
 export async function checkServers(servers: Servers): Promise<void> {
-  const examined: readonly Examined[] = await servers.examine();
+  const examined: readonly ExaminedServer[] = await servers.examine();
   const errors = examined.flatMap(({ error }) => (error === undefined ? [] : [explainTls(error)]));
   const untrusted = errors.find((error) => error instanceof DatabaseTlsError);
   if (untrusted !== undefined) throw untrusted;
@@ -31,7 +31,7 @@ export async function checkServers(servers: Servers): Promise<void> {
 }
 
 /** What is wrong with the servers that can be reached, to follow the name of the variable. */
-export function problemOf(examined: readonly Examined[]): string | undefined {
+export function problemOf(examined: readonly ExaminedServer[]): string | undefined {
   const reached = examined.flatMap(({ name, facts }) => (facts ? [{ name, ...facts }] : []));
   const old = reached.find(({ version }) => Math.trunc(version / 10_000) < versionMin);
   if (old) {

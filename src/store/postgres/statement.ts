@@ -4,19 +4,19 @@ import { amendedParts } from '../amendments.ts';
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
 import type { ColumnKind } from '../columns.ts';
 import { kindsOf, storedForm } from '../stored-form.ts';
-import { type SqlValue, shapes, type Table } from '../tables.ts';
+import { type AnyRow, type SqlValue, shapes, type Table } from '../tables.ts';
 import { arrayTypes } from './array-types.ts';
 
 type RowValues = readonly SqlValue[];
 
 /** An array of a column's values: as text, or bytes in PostgreSQL's binary form. */
-type Parameter = string | Buffer;
+type ArrayParameter = string | Buffer;
 
 export interface Statement {
   /** The server keeps the plan of a statement that has a name. */
   readonly name?: string;
   readonly text: string;
-  readonly values: readonly Parameter[];
+  readonly values: readonly ArrayParameter[];
 }
 
 /** What differs between statements: the tables they touch and the ways in which they do. */
@@ -82,7 +82,7 @@ export function createStatements() {
       for (const { action, table, values } of change.operations) add(`${action} ${table}`, values);
     }
     for (const { block } of blocks) {
-      const row: Readonly<Record<string, SqlValue>> = { ...block };
+      const row: AnyRow = { ...block };
       add(
         'insert logs',
         shapes.logs.columns.map((column) => row[column] ?? null),
@@ -147,7 +147,7 @@ function compare(one: RowValues, two: RowValues, places: readonly number[]): num
 }
 
 /** The column as PostgreSQL reads an array. What cannot be written so fails before anything is sent. */
-function arrayOf(rows: readonly RowValues[], column: number, kind: ColumnKind): Parameter {
+function arrayOf(rows: readonly RowValues[], column: number, kind: ColumnKind): ArrayParameter {
   const values = rows.map((row) => storedForm(kind, row[column] ?? null));
   if (arrayTypes[kind] === arrayTypes.bytes) return bytesArray(values as (Uint8Array | null)[]);
   const write = kind === 'text' ? quoted : String;

@@ -14,7 +14,7 @@ const lookMs = 500;
 
 const workingSql = `select pid from pg_stat_activity where pid = any($1::integer[]) and state <> 'idle'`;
 
-export interface Watched {
+export interface WatchedPool {
   readonly sessions: Iterable<Session>;
   /** Whether their process ids are known to the server. */
   readonly knowsProcesses: boolean;
@@ -23,7 +23,7 @@ export interface Watched {
 }
 
 /** @returns stops watching. */
-export function watchSilence(watched: Watched): () => void {
+export function watchSilence(watched: WatchedPool): () => void {
   let isProbing = false;
   /** That the server does not work for, as of the last time that it was asked. */
   let suspects = new Map<Session, number>();
@@ -68,7 +68,7 @@ function silentSessions(sessions: Iterable<Session>): Map<Session, number> {
 
 /** Those for which the server works, as far as it can tell; `undefined` where it says nothing at all. */
 async function probe(
-  watched: Watched,
+  watched: WatchedPool,
   silent: readonly Session[],
 ): Promise<ReadonlySet<Session> | undefined> {
   let session: Session | undefined;

@@ -11,8 +11,8 @@ import {
   type DueOwners,
   impossibleOwners,
   impossibleWork,
-  type Owner,
   ownersDue,
+  type TenantOrNumber,
   tenantsWithNumbers,
   workDue,
 } from './due.ts';
@@ -66,7 +66,7 @@ function isBehind(one: DueOwner, other: DueOwner): boolean {
 /** The ids of tenants as rows name them, in their order; `undefined` where there is no such tenant. */
 export async function idsOf(
   store: Pick<Store, 'select'>,
-  owners: readonly Owner[],
+  owners: readonly TenantOrNumber[],
 ): Promise<readonly (TenantId | undefined)[]> {
   const unknown = owners.filter(
     (owner) => typeof owner === 'number' && tenantOfNumber(owner) === undefined,

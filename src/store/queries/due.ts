@@ -8,7 +8,7 @@ import type { Key, Row, Table } from '../tables.ts';
 import type { Work } from '../work-tables.ts';
 
 /** A tenant as a row names it: by its id, or by the number that follows from that. */
-export type Owner = TenantId | number;
+export type TenantOrNumber = TenantId | number;
 
 /** A column of time that an index begins with: see `migrations/0001-due.ts`. */
 export interface DueColumn {
@@ -25,7 +25,7 @@ export interface DueOwners extends DueColumn {
 
 /** Of some rows of a tenant that are due. */
 export interface DueOwner {
-  readonly owner: Owner;
+  readonly owner: TenantOrNumber;
   readonly found: number;
   /** When the last of them was due. */
   readonly last: Instant;

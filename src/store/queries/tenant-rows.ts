@@ -6,9 +6,9 @@ import { columnsOf } from '../change.ts';
 import { isSafeRow } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import {
+  type DatabaseSchema,
   type Key,
   type Row,
-  type Schema,
   type SqlValue,
   shapes,
   type Table,
@@ -33,7 +33,7 @@ export const purgedTables: readonly Table[] = (Object.keys(shapes) as Table[]).f
   (table) => !kept.includes(table),
 );
 
-type Uniform = Kysely<Record<string, Record<string, SqlValue>>>;
+type UntypedDatabase = Kysely<Record<string, Record<string, SqlValue>>>;
 
 /** As many rows as that, each as a change names it for removal. */
 export function rowsOfTenant(
@@ -41,7 +41,7 @@ export function rowsOfTenant(
   { tenant, limit }: { readonly tenant: TenantId; readonly limit: number },
 ): Query<Record<string, SqlValue>> {
   return (db) =>
-    (db as unknown as Uniform)
+    (db as unknown as UntypedDatabase)
       .selectFrom(table)
       .select([...columnsOf(table, 'remove')])
       .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant))
@@ -62,7 +62,7 @@ export function pageOfTenant(
   { tenant, column, after, rowsMax }: TenantPage,
 ): Query<Record<string, SqlValue>> {
   return (db) => {
-    const select = (db as unknown as Uniform)
+    const select = (db as unknown as UntypedDatabase)
       .selectFrom(table)
       .selectAll()
       .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant))
@@ -120,7 +120,7 @@ export function rowsWithIds<T extends Table>(
   }: { readonly tenant: TenantId; readonly column: string; readonly ids: readonly string[] },
 ): Query<Row<T>> {
   return (db) =>
-    (db as unknown as Uniform)
+    (db as unknown as UntypedDatabase)
       .selectFrom(table as string)
       .selectAll()
       .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant))
@@ -138,7 +138,7 @@ export function impossibleDue(
   { tenant, until }: Pick<DueRows, 'tenant' | 'until'>,
 ): Query<{ readonly found: number }> {
   return (db) =>
-    (db as unknown as Uniform)
+    (db as unknown as UntypedDatabase)
       .selectFrom(table as string)
       .select(sql<number>`1`.as('found'))
       .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant.id))
@@ -147,7 +147,7 @@ export function impossibleDue(
       .limit(1);
 }
 
-interface Selected {
+interface DueSelection {
   readonly table: Table;
   readonly columns: readonly string[];
   readonly column: string;
@@ -155,10 +155,10 @@ interface Selected {
 }
 
 function dueOf(
-  db: Kysely<Schema>,
-  { table, columns, column, due: { tenant, until, rowsMax, skip } }: Selected,
+  db: Kysely<DatabaseSchema>,
+  { table, columns, column, due: { tenant, until, rowsMax, skip } }: DueSelection,
 ) {
-  return (db as unknown as Uniform)
+  return (db as unknown as UntypedDatabase)
     .selectFrom(table)
     .select([...columns])
     .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant.id))

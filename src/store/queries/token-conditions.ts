@@ -2,7 +2,7 @@
 import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId, TokenId } from '../../lib/ids.ts';
-import type { Row, Schema } from '../tables.ts';
+import type { DatabaseSchema, Row } from '../tables.ts';
 import { storedId, storedTenant, storedTerm } from './stored.ts';
 import { matches, matchesId, type TextPattern } from './text-patterns.ts';
 
@@ -37,7 +37,7 @@ export interface MetadataPair {
 type Predicate = Expression<SqlBool>;
 
 /** What leads to a token, and holds those of its columns that lists ask for: its row, or a search term. */
-export type Leading = 'tokens' | 'found';
+export type LeadingTable = 'tokens' | 'found';
 
 /**
  * Later than any instant. With two conditions joined by `or` PostgreSQL, as long as it has not analysed
@@ -53,11 +53,11 @@ export function notExpired(column: string, now: Instant): RawBuilder<SqlBool> {
 /** The conditions on what leads to a token, but the search term `known` by which it was found. */
 export function predicateOf(
   conditions: TokenConditions,
-  leading: Leading,
+  leading: LeadingTable,
   known?: string,
 ): Predicate {
   const { tenant, now, scopes, ids, container, type } = conditions;
-  const eb = expressionBuilder<Record<Leading, Row<'search_terms'>>, Leading>();
+  const eb = expressionBuilder<Record<LeadingTable, Row<'search_terms'>>, LeadingTable>();
   const terms = conditions.terms.filter((term) => term !== known);
   return eb.and([
     eb(`${leading}.tenant_id`, '=', storedTenant(tenant)),
@@ -72,7 +72,7 @@ export function predicateOf(
 
 /** The conditions that need the row of a token; none for most lists. */
 export function rowPredicatesOf({ fingerprint, metadata }: TokenConditions): readonly Predicate[] {
-  const eb = expressionBuilder<Schema, 'tokens'>();
+  const eb = expressionBuilder<DatabaseSchema, 'tokens'>();
   return [
     ...(fingerprint === undefined ? [] : [eb('tokens.fingerprint', '=', fingerprint)]),
     ...metadata.map(hasPair),
@@ -89,12 +89,12 @@ function isRoot({ text, exact }: TextPattern): boolean {
   return !exact && (text === '' || text === '/');
 }
 
-function inScope({ id, container }: TokenScope, leading: Leading): Predicate {
+function inScope({ id, container }: TokenScope, leading: LeadingTable): Predicate {
   const anyId = !id.exact && id.text === '';
   // A term's own index gives the order; SQLite would rather take one that begins with the id.
   const own = sql.ref(`${leading}.token_id`);
   const idColumn = leading === 'tokens' ? own : sql`coalesce(${own}, ${own})`;
-  return expressionBuilder<Schema, 'tokens'>().and([
+  return expressionBuilder<DatabaseSchema, 'tokens'>().and([
     ...(anyId ? [] : [matchesId(idColumn, id)]),
     ...(isRoot(container) ? [] : [matches(sql.ref(`${leading}.container`), container)]),
   ]);
@@ -104,7 +104,7 @@ function inScope({ id, container }: TokenScope, leading: Leading): Predicate {
  * Looked up for each token, in the order of the list and so next to the one before. SQLite would take
  * another index for an equal id. The offset keeps PostgreSQL from reading all that the term leads to.
  */
-function hasTerm(leading: Leading, term: string): Predicate {
+function hasTerm(leading: LeadingTable, term: string): Predicate {
   const column = (name: string) => sql.ref(`${leading}.${name}`);
   return sql<SqlBool>`exists (select 1 from search_terms as other
     where other.tenant_id = ${column('tenant_id')} and other.term = ${storedTerm(term)}

@@ -2,15 +2,15 @@
 import { type Kysely, sql } from 'kysely';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
-import { type Row, type Schema, shapes } from '../tables.ts';
+import { type DatabaseSchema, type Row, shapes } from '../tables.ts';
 import { storedId, storedTenant } from './stored.ts';
 import type { TokenConditions } from './token-conditions.ts';
 import {
   type IndexPath,
-  type Places,
   type RowSource,
   sharedPlaces,
   sourcesOf,
+  type TokenPlaces,
   type TokenPosition,
 } from './token-sources.ts';
 
@@ -73,7 +73,7 @@ export function sizesOf(page: TokenPage): Query<SizedPlace> {
   return (db) => withRows(db, page).select(['place.at', 'place.id', rowBytes.as('bytes')]);
 }
 
-function withRows(db: Kysely<Schema>, { conditions, path, ...page }: TokenPage) {
+function withRows(db: Kysely<DatabaseSchema>, { conditions, path, ...page }: TokenPage) {
   const { after, offset = 0, limit } = page;
   const parts = sourcesOf(db, conditions, path).map((source) =>
     firstOf(source, { after, limit: offset + limit }),
@@ -103,10 +103,10 @@ export function countsOf({ conditions, path }: TokenList): Query<{ count: number
 }
 
 function countedPlaces(
-  db: Kysely<Schema>,
+  db: Kysely<DatabaseSchema>,
   conditions: TokenConditions,
   path: IndexPath,
-): readonly Places[] {
+): readonly TokenPlaces[] {
   return path !== 'tokens' && 'term' in path && path.allCommon
     ? [sharedPlaces(db, conditions, path.term)]
     : sourcesOf(db, conditions, path).map(({ places }) => places);
@@ -116,7 +116,7 @@ function countedPlaces(
 function firstOf(
   { places, leading, few = false }: RowSource,
   { after, limit }: Pick<TokenPage, 'after' | 'limit'>,
-): Places {
+): TokenPlaces {
   const at = sql.ref(`${leading}.created_at`);
   const id = sql.ref(`${leading}.token_id`);
   const below =
@@ -126,21 +126,25 @@ function firstOf(
 }
 
 /** What ordered parts give together, in their common order. */
-function merged(db: Kysely<Schema>, parts: readonly Places[], tenant: TenantId): Places {
+function merged(
+  db: Kysely<DatabaseSchema>,
+  parts: readonly TokenPlaces[],
+  tenant: TenantId,
+): TokenPlaces {
   const [first, ...others] = parts;
   if (first === undefined) {
     return noTokens(db, tenant).select(['tokens.created_at as at', 'tokens.token_id as id']);
   }
   if (others.length === 0) return first;
-  const part = (places: Places) => db.selectFrom(places.as('part')).selectAll();
+  const part = (places: TokenPlaces) => db.selectFrom(places.as('part')).selectAll();
   return others
     .reduce((all, one) => all.unionAll(part(one)), part(first))
     .orderBy('at', 'desc')
-    .orderBy('id', 'desc') as unknown as Places;
+    .orderBy('id', 'desc') as unknown as TokenPlaces;
 }
 
-/** What there is on no shelf, whatever limit it is given later. */
-function noTokens(db: Kysely<Schema>, tenant: TenantId) {
+/** What there is in no group, whatever limit it is given later. */
+function noTokens(db: Kysely<DatabaseSchema>, tenant: TenantId) {
   return db
     .selectFrom('tokens')
     .where('tenant_id', '=', storedTenant(tenant))

@@ -2,10 +2,10 @@
 import { type Kysely, type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
 import type { Instant } from '../../lib/clock.ts';
 import type { TokenId } from '../../lib/ids.ts';
-import type { Schema } from '../tables.ts';
+import type { DatabaseSchema } from '../tables.ts';
 import { storedTenant, storedTerm } from './stored.ts';
 import {
-  type Leading,
+  type LeadingTable,
   predicateOf,
   rowPredicatesOf,
   type TokenConditions,
@@ -18,13 +18,13 @@ export interface TokenPosition {
 }
 
 /** Tokens of one container and type; an index keeps those in the order of lists. */
-export interface Shelf {
+export interface TokenGroup {
   readonly container: string;
   readonly type: string;
 }
 
-/** The index of a search term, that of some shelves, or whichever fits. */
-export type IndexPath = TermPath | { readonly shelves: readonly Shelf[] } | 'tokens';
+/** The index of a search term, that of some groups, or whichever fits. */
+export type IndexPath = TermPath | { readonly groups: readonly TokenGroup[] } | 'tokens';
 
 export interface TermPath {
   readonly term: string;
@@ -32,19 +32,19 @@ export interface TermPath {
   readonly allCommon: boolean;
 }
 
-export type Places<P = TokenPosition> = SelectQueryBuilder<Schema, 'tokens', P>;
+export type TokenPlaces<P = TokenPosition> = SelectQueryBuilder<DatabaseSchema, 'tokens', P>;
 
 /** Places of tokens that meet the conditions, and the table whose index gives their order. */
 export interface RowSource {
-  readonly places: Places;
-  readonly leading: Leading;
+  readonly places: TokenPlaces;
+  readonly leading: LeadingTable;
   /** True where they are few and sorted: an index that has their order would be read to its end. */
   readonly few?: boolean;
 }
 
-/** One source, or one for each shelf. Together they hold every token of the list once. */
+/** One source, or one for each group. Together they hold every token of the list once. */
 export function sourcesOf(
-  db: Kysely<Schema>,
+  db: Kysely<DatabaseSchema>,
   conditions: TokenConditions,
   path: IndexPath,
 ): readonly RowSource[] {
@@ -53,15 +53,15 @@ export function sourcesOf(
     return [{ places: byRow(db, conditions), leading: 'tokens', few }];
   }
   if ('term' in path) return [{ places: byTerm(db, conditions, path.term), leading: 'found' }];
-  return path.shelves.map((shelf) => ({
+  return path.groups.map((group) => ({
     places: byRow(db, conditions)
-      .where(sql<boolean>`tokens.container = ${shelf.container}`)
-      .where('tokens.type', '=', shelf.type),
+      .where(sql<boolean>`tokens.container = ${group.container}`)
+      .where('tokens.type', '=', group.type),
     leading: 'tokens',
   }));
 }
 
-function byRow(db: Kysely<Schema>, conditions: TokenConditions): Places {
+function byRow(db: Kysely<DatabaseSchema>, conditions: TokenConditions): TokenPlaces {
   return db
     .selectFrom('tokens')
     .select(['tokens.created_at as at', 'tokens.token_id as id'])
@@ -74,10 +74,10 @@ function byRow(db: Kysely<Schema>, conditions: TokenConditions): Places {
  * side takes a fraction of the time of looking up every place of one in the others.
  */
 export function sharedPlaces(
-  db: Kysely<Schema>,
+  db: Kysely<DatabaseSchema>,
   conditions: TokenConditions,
   term: string,
-): Places {
+): TokenPlaces {
   const others = conditions.terms.filter((other) => other !== term);
   const first = byTerm(db, { ...conditions, terms: [term] }, term);
   const shared = others.reduce(
@@ -93,11 +93,15 @@ export function sharedPlaces(
   );
   // An order that both indexes have, or SQLite would sort what it takes from each.
   const inOrder = shared.orderBy(sql`1`).orderBy(sql`2`);
-  return db.selectFrom(inOrder.as('shared')).selectAll() as unknown as Places;
+  return db.selectFrom(inOrder.as('shared')).selectAll() as unknown as TokenPlaces;
 }
 
 /** The rows of tokens are looked at only where something is asked that terms do not know. */
-function byTerm(db: Kysely<Schema>, conditions: TokenConditions, term: string): Places {
+function byTerm(
+  db: Kysely<DatabaseSchema>,
+  conditions: TokenConditions,
+  term: string,
+): TokenPlaces {
   const places = db
     .selectFrom('search_terms as found')
     .select(['found.created_at as at', 'found.token_id as id'])
@@ -105,9 +109,9 @@ function byTerm(db: Kysely<Schema>, conditions: TokenConditions, term: string): 
     .where('found.term', '=', storedTerm(term))
     .where(predicateOf(conditions, 'found', term));
   const asked = rowPredicatesOf(conditions);
-  if (asked.length === 0) return places as unknown as Places;
+  if (asked.length === 0) return places as unknown as TokenPlaces;
   return places.where(
     sql<SqlBool>`exists (select 1 from tokens where tokens.tenant_id = found.tenant_id
       and tokens.token_id = found.token_id and ${sql.join(asked, sql` and `)} limit 1 offset 0)`,
-  ) as unknown as Places;
+  ) as unknown as TokenPlaces;
 }

@@ -6,7 +6,7 @@ import type { TenantId, TokenId } from '../../lib/ids.ts';
 import { type PlaceOf, prepared } from '../prepared.ts';
 import type { Query } from '../store.ts';
 import { storedForm, tenantNumber } from '../stored-form.ts';
-import type { Key, Row, Schema, SqlValue } from '../tables.ts';
+import type { DatabaseSchema, Key, Row, SqlValue } from '../tables.ts';
 import { storedId, storedTenant } from './stored.ts';
 import { notExpired } from './token-conditions.ts';
 
@@ -14,7 +14,7 @@ import { notExpired } from './token-conditions.ts';
 const equalsMax = 100;
 
 /** A fingerprint, and the expressions that tokens may have of which deduplication looks for an equal. */
-export interface FingerprintWanted {
+export interface FingerprintQuery {
   readonly fingerprint: string;
   readonly expression: string;
   /** True where the expression is that of the type: tokens without one of their own have it too. */
@@ -44,7 +44,7 @@ export interface EqualToken
 /** Equal tokens, expired ones included; of each fingerprint first the one that answers for it. */
 export function equalTokens(
   tenant: TenantId,
-  wanted: readonly FingerprintWanted[],
+  wanted: readonly FingerprintQuery[],
 ): Query<EqualToken> {
   const query = equalsByCount.get(wanted.length) ?? equalsOf(wanted.length);
   equalsByCount.set(wanted.length, query);
@@ -80,7 +80,7 @@ function equalsOf(count: number) {
   });
 }
 
-function equalsOfOne(db: Kysely<Schema>, placeOf: PlaceOf<EqualsValues>, index: number) {
+function equalsOfOne(db: Kysely<DatabaseSchema>, placeOf: PlaceOf<EqualsValues>, index: number) {
   return db
     .selectFrom('tokens')
     .select([

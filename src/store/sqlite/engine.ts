@@ -2,13 +2,13 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Epochs } from '../../lib/epochs.ts';
 import type { OnGroup } from '../../lib/telemetry/store-work.ts';
-import type { Outcome } from '../change.ts';
+import type { CommitOutcome } from '../change.ts';
 import { type CommitGroup, createLane } from '../commit/lane.ts';
 import { memoryLimiter } from '../limiter.ts';
 import { sqliteBuilder } from '../query-builder.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { columnsBesideKey, readRows, rowReader, storedKey } from '../stored-form.ts';
-import { type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
+import { type AnyRow, type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
 import { unavailable, unstorable } from '../unavailable.ts';
 import { openReader } from './database.ts';
 import { createScanner } from './scanner.ts';
@@ -23,7 +23,7 @@ const groupsInFlight = 1;
 const statementsMax = 256;
 
 /** What a thread commits through, and what only the process has; see {@link Writer}. */
-interface Access extends Pick<Writer, 'commit' | 'probe' | 'scrub' | 'close'> {
+interface WriterAccess extends Pick<Writer, 'commit' | 'probe' | 'scrub' | 'close'> {
   readonly dataDir: string;
   readonly epochs: Epochs;
   readonly threads: number;
@@ -79,7 +79,7 @@ function createEngine({
   limiter,
   onGroup,
   ...writer
-}: Access): StoreEngine {
+}: WriterAccess): StoreEngine {
   const reader = openReader(dataDir);
   const snapshots = createSnapshots(reader, () => epochs.now('commits'));
   const commitGroup: CommitGroup = async (changes, giveUpAt) =>
@@ -135,7 +135,7 @@ function createRowLookup(database: DatabaseSync) {
     statement.setReturnArrays(true);
     const read = rowReader(table);
     return (key) => {
-      const known = key as Readonly<Record<string, SqlValue>>;
+      const known = key as AnyRow;
       const values = storedKey(
         table,
         names.map((column) => known[column] ?? null),
@@ -165,7 +165,7 @@ function createStatementCache(database: DatabaseSync): (sql: string) => Statemen
   };
 }
 
-function toOutcome(outcome: WireOutcome): Outcome | Error {
+function toOutcome(outcome: WireOutcome): CommitOutcome | Error {
   if (outcome.unavailable !== undefined) return unavailable(outcome.unavailable);
   if (outcome.unstorable !== undefined) return unstorable(outcome.unstorable);
   return outcome.conflict === undefined ? {} : { conflict: outcome.conflict };

@@ -4,7 +4,7 @@ import { groupMax, monotonicMs, weightOf } from '../commit/queue.ts';
 import { type PackedGroup, unpackGroup, type WireGroup } from './packed-group.ts';
 import type { WireReply } from './wire.ts';
 
-interface Arrived extends WireGroup {
+interface ArrivedGroup extends WireGroup {
   readonly port: MessagePort;
 }
 
@@ -17,7 +17,7 @@ export interface Ports {
 /** @param commit one transaction. */
 export function servePorts(commit: (group: WireGroup) => WireReply): Ports {
   const ports = new Set<MessagePort>();
-  let waiting: Arrived[] = [];
+  let waiting: ArrivedGroup[] = [];
 
   function drain(): void {
     for (const port of ports) {
@@ -27,7 +27,7 @@ export function servePorts(commit: (group: WireGroup) => WireReply): Ports {
     }
   }
 
-  function serve(groups: readonly Arrived[]): void {
+  function serve(groups: readonly ArrivedGroup[]): void {
     for (const [at, reply] of commitTogether(commit, groups).entries()) {
       groups[at]?.port.postMessage(reply);
     }

@@ -49,11 +49,11 @@ export interface StartOptions {
  * failed with; should it die and not come up again later, requests fail with `unavailable`.
  */
 export async function startWriter(options: StartOptions): Promise<Writer> {
-  let thread: Promise<Thread> | undefined;
+  let thread: Promise<WriterThread> | undefined;
   let closed = false;
 
   /** A new thread begins a new log stream: what the old one's last group did is not known here. */
-  function start(): Promise<Thread> {
+  function start(): Promise<WriterThread> {
     const forget = () => {
       if (thread === own) thread = undefined;
     };
@@ -63,7 +63,7 @@ export async function startWriter(options: StartOptions): Promise<Writer> {
     return own;
   }
 
-  async function running(): Promise<Thread> {
+  async function running(): Promise<WriterThread> {
     if (closed) throw unavailable('the store is closed');
     try {
       return await (thread ?? start());
@@ -91,7 +91,7 @@ export async function startWriter(options: StartOptions): Promise<Writer> {
   };
 }
 
-interface Thread {
+interface WriterThread {
   /** Of this side. */
   readonly line: WriterLine;
   port(): MessagePort;
@@ -108,7 +108,7 @@ interface PendingRequest {
 function startThread(
   { dataDir, newStreamId, epochs, onCommitted }: StartOptions,
   onEnd: () => void,
-): Promise<Thread> {
+): Promise<WriterThread> {
   const workerData: WriterOptions = {
     dataDir,
     streamId: newStreamId(),
@@ -123,7 +123,7 @@ function startThread(
     return port1;
   };
   const line = writerLine(port(), () => undefined);
-  const thread: Thread = {
+  const thread: WriterThread = {
     line,
     port,
     send: (request) =>

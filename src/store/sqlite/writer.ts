@@ -11,7 +11,7 @@ import { amendedParts } from '../amendments.ts';
 import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
 import { storedValues } from '../stored-form.ts';
-import { type SqlValue, shapes, type Table } from '../tables.ts';
+import { type AnyRow, shapes, type Table } from '../tables.ts';
 import { busyTimeoutMs, openWriter } from './database.ts';
 import { describe, failureOf, preconditionOf } from './failure.ts';
 import type { WireGroup } from './packed-group.ts';
@@ -154,7 +154,7 @@ function createCommitter(
 
   /** False where another block has its place. */
   function isInserted(block: LogBlock): boolean {
-    const row: Readonly<Record<string, SqlValue>> = { ...block };
+    const row: AnyRow = { ...block };
     try {
       insertLog.run(...logColumns.map((column) => row[column] ?? null));
       return true;

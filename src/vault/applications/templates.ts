@@ -25,18 +25,21 @@ export interface ApplicationTemplate {
   readonly permissions: readonly Permission[];
 }
 
-type Held = readonly Permission[];
+type HeldPermissions = readonly Permission[];
 
-const ruleOn = (container: string, held: Held, transform: Transform): WireRule[] => [
+const ruleOn = (container: string, held: HeldPermissions, transform: Transform): WireRule[] => [
   { description: `Tokens in ${container}`, priority: 1, container, permissions: held, transform },
 ];
 
-const heldBy = (kind: ApplicationKind, wanted: (permission: Permission) => boolean): Held =>
+const heldBy = (
+  kind: ApplicationKind,
+  wanted: (permission: Permission) => boolean,
+): HeldPermissions =>
   (Object.keys(permissions) as Permission[]).filter(
     (permission) => permissionAllowed(permission, kind) && wanted(permission),
   );
 
-const collect: Held = ['token:create', 'token:update'];
+const collect: HeldPermissions = ['token:create', 'token:update'];
 
 /** The ids are those under which clients know them. */
 const templates: readonly ApplicationTemplate[] = [

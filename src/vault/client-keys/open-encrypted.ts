@@ -26,7 +26,7 @@ export interface EncryptedReading {
   readonly clock: Clock;
 }
 
-interface Opened {
+interface OpenedKey {
   readonly key: ClientKey;
   readonly expiresAt: Instant;
 }
@@ -36,7 +36,7 @@ const staleMsMax = second / 2;
 const keysCached = 1_000;
 
 export function createOpenEncrypted({ store, clock }: EncryptedReading): OpenEncrypted {
-  const recent = new ExpiringMap<string, Opened>({
+  const recent = new ExpiringMap<string, OpenedKey>({
     clock,
     ageMsMax: staleMsMax,
     entriesMax: keysCached,

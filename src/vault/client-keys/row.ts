@@ -18,11 +18,11 @@ export interface ClientKeySealing {
   readonly random: Random;
 }
 
-type Unsealed = Omit<Row<'client_keys'>, 'private_key' | 'proof'>;
+type UnsealedClientKey = Omit<Row<'client_keys'>, 'private_key' | 'proof'>;
 
 export function clientKeyRow(
   { tenant, privateKey, random }: ClientKeySealing,
-  row: Unsealed,
+  row: UnsealedClientKey,
 ): Row<'client_keys'> {
   const keys = tenant.keyring.sealing('data');
   const private_key = sealText(keys, bindingOf(row), privateKey, random);
@@ -36,7 +36,7 @@ export function openClientKey(tenant: Tenant, row: Row<'client_keys'>): ClientKe
   return readClientKey(text.reveal());
 }
 
-function bindingOf({ tenant_id, client_key_id }: Unsealed): Binding {
+function bindingOf({ tenant_id, client_key_id }: UnsealedClientKey): Binding {
   return { tenant: tenant_id, id: client_key_id, field: 'client_key.private_key' };
 }
 

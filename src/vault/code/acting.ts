@@ -8,7 +8,7 @@ import type { Store } from '../../store/store.ts';
 import { accessOf } from '../applications/row.ts';
 
 /** What an administrator gave the code; `undefined` where that is nothing. */
-export type Rights =
+export type CodeRights =
   | { readonly application: ApplicationId }
   | { readonly permissions: readonly Permission[] };
 
@@ -19,7 +19,7 @@ const nothing = { permissions: [], rules: [] };
  * @param caller of the code, where the log names whoever called when the rights are nobody else's.
  * @throws VaultError `integrity` where the application was altered outside the vault.
  */
-export async function actorOf(store: Store, caller: Caller, rights: Rights): Promise<Caller> {
+export async function actorOf(store: Store, caller: Caller, rights: CodeRights): Promise<Caller> {
   const { tenant, origin } = caller;
   if ('permissions' in rights) {
     const { application, session, anonymous } = caller;

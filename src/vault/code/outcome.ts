@@ -4,8 +4,8 @@ import type { Json } from '../../lib/json.ts';
 import type {
   CodeError,
   CodeErrorName,
+  CodeLogLine,
   EndReason,
-  LogLine,
   SandboxResult,
 } from '../../sandbox/sandbox.ts';
 
@@ -128,7 +128,7 @@ const ended: Readonly<Record<EndReason, () => CodeFailure>> = {
 };
 
 /** The lines of the code, and after them what ended it. */
-export function linesOf(result: SandboxResult, outcome: CodeOutcome, at: number): LogLine[] {
+export function linesOf(result: SandboxResult, outcome: CodeOutcome, at: number): CodeLogLine[] {
   const cause = outcome.kind === 'failed' ? outcome.failure.cause : undefined;
   return [
     ...result.log,

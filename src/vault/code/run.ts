@@ -6,9 +6,9 @@ import type { Json } from '../../lib/json.ts';
 import type { Forward } from '../../outbound/forward.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Tenants } from '../../rules/tenant.ts';
-import type { BtOperation, LogLine, ServeRequest } from '../../sandbox/sandbox.ts';
+import type { BtOperation, CodeLogLine, ServeRequest } from '../../sandbox/sandbox.ts';
 import type { CodeRuntime } from '../../transforms/code-runtime.ts';
-import { actorOf, type Rights } from './acting.ts';
+import { actorOf, type CodeRights } from './acting.ts';
 import type { CodeEngine } from './engine.ts';
 import { fetchForCode, type HeldResponses } from './fetch.ts';
 import { type CodeOutcome, failure, linesOf, outcomeOf } from './outcome.ts';
@@ -28,12 +28,12 @@ export interface CodeToRun {
   readonly configuration: Readonly<Record<string, string>>;
   /** `args` or `req`, and what else the contract has. */
   readonly input: Readonly<Record<string, Json>>;
-  readonly rights: Rights | undefined;
+  readonly rights: CodeRights | undefined;
   /**
    * What is lent at the moment of a request of the code.
    * @throws VaultError where what holds the code is gone.
    */
-  readonly rightsNow?: () => Promise<Rights | undefined>;
+  readonly rightsNow?: () => Promise<CodeRights | undefined>;
   readonly allowedHosts: readonly string[] | null;
   readonly timeoutMs: number;
   /** What holds the code, as entries of the log name it. */
@@ -43,7 +43,7 @@ export interface CodeToRun {
 
 export interface CodeRun {
   readonly outcome: CodeOutcome;
-  readonly log: readonly LogLine[];
+  readonly log: readonly CodeLogLine[];
   readonly milliseconds: number;
   /** It sent a request, or used `bt`: whatever came of the rest, this may have had its effect. */
   readonly hasActed: boolean;
@@ -112,7 +112,7 @@ async function serve(
 async function standing(
   { tenants }: CodeRunning,
   { caller, rights, rightsNow }: CodeToRun,
-): Promise<{ readonly caller: Caller; readonly rights: Rights | undefined }> {
+): Promise<{ readonly caller: Caller; readonly rights: CodeRights | undefined }> {
   const tenant = await tenants.find(caller.tenant.id);
   if (tenant === undefined) throw withdrawn('Its tenant is gone.');
   return { caller: { ...caller, tenant }, rights: rightsNow ? await rightsNow() : rights };
@@ -135,7 +135,7 @@ export function rightsOf({
 }: {
   readonly application_id: ApplicationId | null;
   readonly runtime: Pick<CodeRuntime, 'permissions'>;
-}): Rights | undefined {
+}): CodeRights | undefined {
   if (application_id !== null) return { application: application_id };
   return runtime.permissions.length > 0 ? { permissions: runtime.permissions } : undefined;
 }

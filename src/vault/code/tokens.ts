@@ -24,7 +24,7 @@ export interface CodeTokenTools extends TokenWriting {
   readonly readPatch: (json: unknown) => TokenPatch;
 }
 
-interface Operation {
+interface CodeOperation {
   readonly permission: Permission;
   /** As the log would call the request. */
   readonly method: string;
@@ -32,7 +32,7 @@ interface Operation {
   readonly decide: (tools: CodeTokenTools, actor: Caller, input: BtInput) => Decide;
 }
 
-const operations: Readonly<Record<BtOperation, Operation>> = {
+const operations: Readonly<Record<BtOperation, CodeOperation>> = {
   'bt.tokens.retrieve': {
     permission: 'token:read',
     method: 'GET',

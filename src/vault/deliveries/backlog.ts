@@ -2,8 +2,8 @@
 import { type Clock, type Instant, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import {
-  type Backlog,
   deliveriesWaiting,
+  type EventBacklog,
   eventsWaiting,
 } from '../../store/event-queries/deliveries.ts';
 import type { Store } from '../../store/store.ts';
@@ -12,15 +12,15 @@ import type { Store } from '../../store/store.ts';
 export const webhooksLabeledMax = 500;
 const otherLabel = 'other';
 
-export interface Waiting {
+export interface WaitingDeliveries {
   readonly count: number;
   /** How long the oldest has waited. */
   readonly oldestSeconds: number;
 }
 
-export interface WaitingOfAll extends Waiting {
+export interface WaitingOfAll extends WaitingDeliveries {
   /** By their ids, and of those beyond {@link webhooksLabeledMax} together. */
-  readonly byWebhook: ReadonlyMap<string, Waiting>;
+  readonly byWebhook: ReadonlyMap<string, WaitingDeliveries>;
 }
 
 /** The codes of a store that cannot say now. */
@@ -72,7 +72,7 @@ export function createBacklog({
   };
 }
 
-function sumOf(parts: readonly Backlog[], now: Instant): Waiting {
+function sumOf(parts: readonly EventBacklog[], now: Instant): WaitingDeliveries {
   let count = 0;
   let since: number = now;
   for (const { waiting, oldest } of parts) {

@@ -19,7 +19,7 @@ export interface Unsigned {
   readonly secrets: readonly string[];
 }
 
-export interface Signing {
+export interface MessageSigning {
   readonly key: () => Promise<WebhookKey>;
   readonly clock: Clock;
   /** Of the service's headers, such as `SVC`. */
@@ -42,14 +42,14 @@ export const signedAheadMax = 16;
 const sharedMs = second;
 const sharedMax = 1_000;
 
-interface Shared {
+interface SignedBody {
   readonly at: Instant;
   readonly body: Uint8Array;
   readonly signature: Promise<string>;
 }
 
-export function createMessages({ key, clock, headerPrefixes, version }: Signing): Messages {
-  const recent = new ExpiringMap<EventId, Shared>({
+export function createMessages({ key, clock, headerPrefixes, version }: MessageSigning): Messages {
+  const recent = new ExpiringMap<EventId, SignedBody>({
     clock,
     ageMsMax: sharedMs,
     entriesMax: sharedMax,
@@ -57,7 +57,7 @@ export function createMessages({ key, clock, headerPrefixes, version }: Signing)
 
   let ahead = 0;
 
-  function begin(event: EventId, envelope: JsonObject): Shared {
+  function begin(event: EventId, envelope: JsonObject): SignedBody {
     const at = clock.now();
     const delivered_at = new Date(at).toISOString();
     const body = Buffer.from(sortedJson({ delivered_at, event: envelope }));

@@ -13,7 +13,7 @@ import type { WithNames } from './names.ts';
 /** Why there is nothing that could be sent, in a word. */
 export type Flaw = 'altered' | 'removed';
 
-export interface Prepared {
+export interface PreparedDelivery {
   /** The member `event`. */
   readonly envelope: JsonObject | undefined;
   readonly flaw?: Flaw;
@@ -52,7 +52,7 @@ export async function prepare(
   tools: PrepareTools,
   tenant: Tenant,
   { tenant_id, event_id }: EventKey,
-): Promise<Prepared> {
+): Promise<PreparedDelivery> {
   const { store, withNames, onAltered, recent } = tools;
   const known = preparedBefore(tools, { tenant_id, event_id });
   if (known) return { envelope: known };

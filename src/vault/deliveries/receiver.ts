@@ -51,12 +51,12 @@ export interface Receiver {
 
 type AttemptOutcome = Outcome & { readonly flaw?: Flaw | undefined };
 
-interface Found {
+interface CurrentWebhook {
   readonly tenant: Tenant;
   readonly webhook: Webhook;
 }
 
-interface Place {
+interface TenantWebhook {
   readonly tenant: TenantId;
   readonly webhook: WebhookId;
 }
@@ -64,7 +64,7 @@ interface Place {
 /** @param onIdle called when nothing is due any more. */
 export function createReceiver(
   tools: ReceiverTools,
-  { tenant: tenantId, webhook: webhookId }: Place,
+  { tenant: tenantId, webhook: webhookId }: TenantWebhook,
   onIdle: () => void,
 ): Receiver {
   const health = createHealth(tools.store, { tenant_id: tenantId, webhook_id: webhookId });
@@ -81,7 +81,7 @@ export function createReceiver(
   let isStopped = false;
   let onStopped = () => {};
 
-  async function current(): Promise<Found | undefined> {
+  async function current(): Promise<CurrentWebhook | undefined> {
     const tenant = await tools.tenants.find(tenantId);
     const webhooks = tenant ? await tools.webhooks.of(tenant) : [];
     const webhook = webhooks.find(({ id }) => id === webhookId);
@@ -175,7 +175,7 @@ export function createReceiver(
   /** The next attempt need not wait until this one is settled. */
   async function send(delivery: Row<'deliveries'>): Promise<void> {
     let outcome: AttemptOutcome | undefined;
-    let found: Found | undefined;
+    let found: CurrentWebhook | undefined;
     try {
       found = await current();
       if (found && tools.isHeld(tenantId)) outcome = await tryOnce(delivery, found);
@@ -202,7 +202,7 @@ export function createReceiver(
 
   async function tryOnce(
     delivery: Row<'deliveries'>,
-    { tenant, webhook }: Found,
+    { tenant, webhook }: CurrentWebhook,
   ): Promise<AttemptOutcome> {
     const { envelope, flaw } = await prepare(tools, tenant, delivery);
     if (envelope === undefined) return { ...nothingSent, error: flaw, flaw };
@@ -220,7 +220,7 @@ export function createReceiver(
   async function conclude(
     delivery: Row<'deliveries'>,
     outcome: AttemptOutcome,
-    { tenant, webhook }: Found,
+    { tenant, webhook }: CurrentWebhook,
   ): Promise<void> {
     const { flaw } = outcome;
     const isGone = outcome.status === goneStatus;

@@ -21,7 +21,7 @@ export interface SettlementTools {
   readonly pause: (ms: number) => Promise<void>;
 }
 
-interface Waiting {
+interface WaitingSettlement {
   readonly tenant_id: TenantId;
   readonly amendment: Amendment<'deliveries'>;
   resolve(): void;
@@ -30,7 +30,7 @@ interface Waiting {
 
 /** The first one is recorded at once. */
 export function createSettlements({ store, pause }: SettlementTools): RecordDelivery {
-  const waiting: Waiting[] = [];
+  const waiting: WaitingSettlement[] = [];
   let isBusy = false;
 
   /** A conflict says that a delivery of them is gone, or was settled by another server. */
@@ -40,7 +40,7 @@ export function createSettlements({ store, pause }: SettlementTools): RecordDeli
     await Promise.all(deliveries.map((one) => store.record({ amend: { deliveries: [one] } })));
   }
 
-  async function recordBatch(batch: readonly Waiting[]): Promise<void> {
+  async function recordBatch(batch: readonly WaitingSettlement[]): Promise<void> {
     try {
       await record(batch.map(({ amendment }) => amendment));
       for (const { resolve } of batch) resolve();

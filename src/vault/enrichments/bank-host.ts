@@ -33,7 +33,7 @@ const retryAfterMs = 1000;
 /** Answers that say nothing of the account: too slow, too many requests, and the service's own faults. */
 const saysNothing = (status: number) => status === 408 || status === 429 || status >= 500;
 
-type Asked = Pick<Inquiry, 'account' | 'trace'>;
+type AskedAccount = Pick<Inquiry, 'account' | 'trace'>;
 
 export function createBankHost(
   { outbound, clock, random, pause }: BankHostTools,
@@ -43,7 +43,7 @@ export function createBankHost(
   const template = compileTemplate(body, 'request');
   const expression = compileExpression(answer, 'answer');
 
-  function ask({ account, trace }: Asked, deadline: number): Promise<OutboundAnswer> {
+  function ask({ account, trace }: AskedAccount, deadline: number): Promise<OutboundAnswer> {
     const { routingNumber: routing_number, accountNumber, country: country_code } = account;
     const scope = { routing_number, country_code, account_number: accountNumber.reveal() };
     return outbound({
@@ -59,7 +59,7 @@ export function createBankHost(
   }
 
   /** The status, or why there is none and whether it is worth another attempt. */
-  async function attempt(asked: Asked, deadline: number) {
+  async function attempt(asked: AskedAccount, deadline: number) {
     try {
       const received = await ask(asked, deadline);
       const { status } = received;
@@ -75,7 +75,7 @@ export function createBankHost(
     }
   }
 
-  async function request(asked: Asked): Promise<AccountVerdict> {
+  async function request(asked: AskedAccount): Promise<AccountVerdict> {
     const deadline = clock.now() + timeoutMs;
     for (let attempts = 1; ; attempts += 1) {
       const result = await attempt(asked, deadline);

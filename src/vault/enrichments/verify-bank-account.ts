@@ -5,7 +5,7 @@ import { isObject, type Json } from '../../lib/json.ts';
 import { Secret } from '../../lib/secret.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf, failureOf } from '../../rules/log-entries.ts';
-import type { Decide, Done, Refused } from '../../rules/operation.ts';
+import type { CompletedOperation, Decide, Refused } from '../../rules/operation.ts';
 import { decide } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
@@ -81,7 +81,7 @@ export function verifyBankAccount(
   };
 }
 
-interface Verified {
+interface VerifiedAccount {
   readonly id: string;
   readonly verdict: AccountVerdict;
 }
@@ -89,8 +89,8 @@ interface Verified {
 function outcomeOf(
   tools: BankVerifying,
   caller: Caller,
-  { id, verdict }: Verified,
-): Done | Refused {
+  { id, verdict }: VerifiedAccount,
+): CompletedOperation | Refused {
   const fact = { entity: 'token', id, operation: 'verify' } as const;
   const now = tools.clock.now();
   if (verdict.status === undefined) {
@@ -144,10 +144,14 @@ function readCountry(code: string | null | undefined): BankAccount['country'] {
   throw invalid('country_code', 'must be US, the only country whose accounts can be verified');
 }
 
-type Numbers = Pick<BankAccount, 'routingNumber' | 'accountNumber'>;
+type AccountNumbers = Pick<BankAccount, 'routingNumber' | 'accountNumber'>;
 
 /** Both numbers, of which one kind of token holds both and the other leaves one to the request. */
-function numbersOf(row: Row<'tokens'>, secret: Secret<Json>, routing: string | undefined): Numbers {
+function numbersOf(
+  row: Row<'tokens'>,
+  secret: Secret<Json>,
+  routing: string | undefined,
+): AccountNumbers {
   const data = secret.reveal();
   if (row.type === 'bank' && isObject(data)) {
     const { routing_number: own, account_number: account } = data;

@@ -1,14 +1,12 @@
 /** What events say of the rows that a change wrote: who and what, never the data of a token. */
 import { formatTimestamp } from '../../lib/dates.ts';
 import type { JsonObject } from '../../lib/json.ts';
-import type { Tenant } from '../../rules/tenant.ts';
+import type { Keys } from '../../rules/proven-row.ts';
 import type { ExplainedName } from '../../store/row-states.ts';
 import type { Row } from '../../store/tables.ts';
 import { viewInEvent } from '../../values/view.ts';
 import { accessOf } from '../applications/row.ts';
 import { openProxy } from '../proxies/row.ts';
-
-type Keys = Pick<Tenant, 'keyring'>;
 
 const views: {
   readonly [T in ExplainedName]?: (row: Row<T>, keys: Keys) => JsonObject;
@@ -60,14 +58,14 @@ export function viewOfRow<T extends ExplainedName>(table: T, row: Row<T>, keys: 
   return view?.(row, keys) ?? {};
 }
 
-interface Changed {
+interface HistoryColumns {
   readonly created_by?: string | null;
   readonly created_at: Row<'tokens'>['created_at'];
   readonly modified_by?: string | null;
   readonly modified_at?: Row<'tokens'>['modified_at'];
 }
 
-function historyOf(row: Changed): JsonObject {
+function historyOf(row: HistoryColumns): JsonObject {
   const { created_by = null, created_at, modified_by = null, modified_at = null } = row;
   return {
     ...(created_by !== null && { created_by }),

@@ -5,7 +5,7 @@ import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
-import type { Change } from '../../store/change.ts';
+import type { Change, ChangedRows } from '../../store/change.ts';
 import { type ExplainedName, explainedNames, explainedTables } from '../../store/row-states.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -14,29 +14,29 @@ import { type EventActor, eventRow } from './event-row.ts';
 import { type EventType, eventTypeNames, eventTypes } from './types.ts';
 
 /** The types of which a tenant's enabled webhooks ask for some. */
-export type WantedTypes = ReadonlySet<EventType>;
+export type SubscribedTypes = ReadonlySet<EventType>;
 
-export interface WantedEvents {
+export interface Subscriptions {
   /** As they were a moment ago; `undefined` where they have to be read. */
-  known(tenant: TenantId): WantedTypes | undefined;
-  read(tenant: TenantId): Promise<WantedTypes>;
+  known(tenant: TenantId): SubscribedTypes | undefined;
+  read(tenant: TenantId): Promise<SubscribedTypes>;
 }
 
-export interface Deriving {
+export interface EventTools {
   readonly store: Store;
   readonly tenants: Pick<Tenants, 'find'>;
-  readonly wanted: WantedEvents;
+  readonly subscriptions: Subscriptions;
   readonly random: Random;
 }
 
 /** For a tenant without webhooks a commit costs one look-up more. */
-export function derivingEvents({ store, tenants, wanted, random }: Deriving): Store {
+export function derivingEvents({ store, tenants, subscriptions, random }: EventTools): Store {
   const newEventId = createTimedUuids(random);
 
-  function isUnwanted({ entries }: Change): boolean {
+  function hasNoSubscriber({ entries }: Change): boolean {
     let before: TenantId | undefined;
     for (const { tenant_id: id } of entries) {
-      if (id !== before && wanted.known(id)?.size !== 0) return false;
+      if (id !== before && subscriptions.known(id)?.size !== 0) return false;
       before = id;
     }
     return true;
@@ -45,7 +45,7 @@ export function derivingEvents({ store, tenants, wanted, random }: Deriving): St
   async function withEvents(change: Change): Promise<Change> {
     const events: Row<'events'>[] = [];
     for (const id of tenantsOf(change)) {
-      const types = wanted.known(id) ?? (await wanted.read(id));
+      const types = subscriptions.known(id) ?? (await subscriptions.read(id));
       if (types.size === 0) continue;
       const tenant = await tenants.find(id);
       if (tenant) events.push(...(await eventsOf(tenant, { change, types })));
@@ -53,7 +53,10 @@ export function derivingEvents({ store, tenants, wanted, random }: Deriving): St
     return events.length === 0 ? change : { ...change, insert: { ...change.insert, events } };
   }
 
-  async function eventsOf(tenant: Tenant, { change, types }: Wanted): Promise<Row<'events'>[]> {
+  async function eventsOf(
+    tenant: Tenant,
+    { change, types }: SubscribedChange,
+  ): Promise<Row<'events'>[]> {
     const written = rowsOf(change);
     const derived = change.entries.flatMap((entry) => {
       if (entry.tenant_id !== tenant.id) return [];
@@ -75,7 +78,7 @@ export function derivingEvents({ store, tenants, wanted, random }: Deriving): St
   function rowOf(
     tenant: Tenant,
     type: EventType,
-    { entry, written }: Pick<Described, 'entry' | 'written'>,
+    { entry, written }: Pick<EventCause, 'entry' | 'written'>,
   ): Row<'events'> {
     const { entity_id, created_at } = entry;
     const event_id = newEventId<EventId>(created_at);
@@ -89,13 +92,13 @@ export function derivingEvents({ store, tenants, wanted, random }: Deriving): St
     ...store,
     // Nearly every commit passes here, also that of a read: without webhooks it makes nothing of its own.
     commit: (change) =>
-      isUnwanted(change) ? store.commit(change) : withEvents(change).then(store.commit),
+      hasNoSubscriber(change) ? store.commit(change) : withEvents(change).then(store.commit),
   };
 }
 
-interface Wanted {
+interface SubscribedChange {
   readonly change: Change;
-  readonly types: WantedTypes;
+  readonly types: SubscribedTypes;
 }
 
 function tenantsOf({ entries }: Change): ReadonlySet<TenantId> {
@@ -123,13 +126,13 @@ function rankOf(type: EventType): number {
   return type === 'token.expired' ? 0 : 1;
 }
 
-interface Described {
+interface EventCause {
   readonly entry: LogEntry;
   readonly written: WrittenRows;
   readonly tenant: Tenant;
 }
 
-function dataOf(type: EventType, { entry, written, tenant }: Described): JsonObject {
+function dataOf(type: EventType, { entry, written, tenant }: EventCause): JsonObject {
   const { entity } = eventTypes[type];
   const { [entity]: said, ...others } = entry.event ?? {};
   const row = showsRow.has(type) ? written.find(entry) : undefined;
@@ -185,14 +188,12 @@ function rowsOf({ insert, replace }: Change): WrittenRows {
   return { replaced, find: (entry) => replaced(entry) ?? inserted(entry) };
 }
 
-type Rows = Readonly<Record<string, readonly Readonly<Record<string, unknown>>[] | undefined>>;
-
 /** Looks rows up by their ids, which are gathered when the first is asked for. */
 function finderIn(rowsByTable: object | undefined): (entry: LogEntry) => WrittenRow | undefined {
   const byId = new Map<ExplainedName, ReadonlyMap<unknown, unknown>>();
   return ({ entity_type, entity_id }) => {
     const table = tableOfEntity.get(entity_type);
-    const rows = table && (rowsByTable as Rows | undefined)?.[table];
+    const rows = table && (rowsByTable as ChangedRows | undefined)?.[table];
     if (table === undefined || rows === undefined) return undefined;
     const [only] = rows;
     if (only && rows.length === 1) {

@@ -1,6 +1,6 @@
 /** An event as receivers see it, except for the time of its delivery. */
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
-import type { Tenant } from '../../rules/tenant.ts';
+import type { TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import { type EventBody, openEvent, sequenceOf } from './event-row.ts';
 
@@ -11,11 +11,7 @@ export type NameOf = (application: string) => string | undefined;
  * The member `event` of what is sent.
  * @throws VaultError `integrity` unless all of it is as the vault wrote it.
  */
-export function envelopeOf(
-  tenant: Pick<Tenant, 'id' | 'keyring'>,
-  row: Row<'events'>,
-  nameOf: NameOf,
-): JsonObject {
+export function envelopeOf(tenant: TenantKeys, row: Row<'events'>, nameOf: NameOf): JsonObject {
   const { data, actor, trace_id } = openEvent(tenant, row);
   return {
     id: row.event_id,

@@ -5,7 +5,8 @@ import { VaultError } from '../../lib/errors.ts';
 import type { EventId } from '../../lib/ids.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import type { Random } from '../../lib/random.ts';
-import type { Tenant } from '../../rules/tenant.ts';
+import type { Keys } from '../../rules/proven-row.ts';
+import type { TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 
 /** What is sealed. It never holds the data of a token. */
@@ -24,17 +25,15 @@ export interface EventActor {
   readonly type: string;
 }
 
-type Keys = Pick<Tenant, 'id' | 'keyring'>;
+type BoundColumns = Pick<Row<'events'>, 'event_id' | 'type' | 'entity_id' | 'created_at'>;
 
-type Columns = Pick<Row<'events'>, 'event_id' | 'type' | 'entity_id' | 'created_at'>;
-
-export interface NewEvent extends Columns {
+export interface NewEvent extends BoundColumns {
   readonly body: EventBody;
 }
 
 /** Yet to be dispatched. */
 export function eventRow(
-  { id: tenant_id, keyring }: Keys,
+  { id: tenant_id, keyring }: TenantKeys,
   { body, ...columns }: NewEvent,
   random: Random,
 ): Row<'events'> {
@@ -50,8 +49,8 @@ export function eventRow(
 
 /** @throws VaultError `integrity` unless the vault wrote this event, for this tenant. */
 export function openEvent(
-  { id, keyring }: Keys,
-  row: Columns & Pick<Row<'events'>, 'body'>,
+  { id, keyring }: TenantKeys,
+  row: BoundColumns & Pick<Row<'events'>, 'body'>,
 ): EventBody {
   const text = openText(keyring.sealing('data'), bindingOf(id, row), row.body);
   const body: EventBody = JSON.parse(text.reveal());
@@ -59,18 +58,21 @@ export function openEvent(
 }
 
 /** A field of its own: what is sealed of an event is never taken for the data of a token with the same id. */
-function bindingOf(tenant: string, { event_id, type, entity_id, created_at }: Columns): Binding {
+function bindingOf(
+  tenant: string,
+  { event_id, type, entity_id, created_at }: BoundColumns,
+): Binding {
   const row = JSON.stringify([type, entity_id, created_at]);
   return { tenant, id: event_id, field: 'event.body', row };
 }
 
-interface Numbered {
+interface NumberedEvent {
   readonly event_id: EventId;
   readonly sequence: number;
 }
 
 /** For the column `proof`, when an event gets its sequence. */
-export function sequenceProof({ keyring }: Pick<Keys, 'keyring'>, numbered: Numbered): string {
+export function sequenceProof({ keyring }: Keys, numbered: NumberedEvent): string {
   return proveRow(keyring, 'events', textOf(numbered));
 }
 
@@ -79,7 +81,7 @@ export function sequenceProof({ keyring }: Pick<Keys, 'keyring'>, numbered: Numb
  * @throws VaultError `integrity` when it is another than it was given.
  */
 export function sequenceOf(
-  { id, keyring }: Keys,
+  { id, keyring }: TenantKeys,
   { event_id, sequence, proof }: Pick<Row<'events'>, 'event_id' | 'sequence' | 'proof'>,
 ): number {
   const text = sequence === null ? '' : textOf({ event_id, sequence });
@@ -92,6 +94,6 @@ export function sequenceOf(
   });
 }
 
-function textOf({ event_id, sequence }: Numbered): string {
+function textOf({ event_id, sequence }: NumberedEvent): string {
   return JSON.stringify([event_id, sequence]);
 }

@@ -3,18 +3,15 @@ import { parseInstant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { openRunText } from '../../rules/bound-row.ts';
 import { isProven } from '../../rules/proven-row.ts';
-import type { Tenant } from '../../rules/tenant.ts';
+import type { TenantKeys } from '../../rules/tenant.ts';
 import type { ExplainedName } from '../../store/row-states.ts';
-import type { Row, SqlValue } from '../../store/tables.ts';
+import type { AnyRow, Row } from '../../store/tables.ts';
 import { openData } from '../../values/sealed-row.ts';
 import { openIntent } from '../token-intents/row.ts';
 
-type AnyRow = Readonly<Record<string, SqlValue>>;
-type Keys = Pick<Tenant, 'id' | 'keyring'>;
-
 const beginning = parseInstant(0);
 
-const checks: { readonly [T in ExplainedName]: (keys: Keys, row: Row<T>) => boolean } = {
+const checks: { readonly [T in ExplainedName]: (keys: TenantKeys, row: Row<T>) => boolean } = {
   tenants: (keys, row) => isProven(keys, 'tenants', row),
   applications: (keys, row) => isProven(keys, 'applications', row),
   api_keys: (keys, row) => isProven(keys, 'api_keys', row),
@@ -29,7 +26,7 @@ const checks: { readonly [T in ExplainedName]: (keys: Keys, row: Row<T>) => bool
 };
 
 /** False when anything of the row that decides, or its data, is not as the vault wrote it. */
-export function isAuthentic(keys: Keys, table: ExplainedName, row: AnyRow): boolean {
+export function isAuthentic(keys: TenantKeys, table: ExplainedName, row: AnyRow): boolean {
   return checks[table](keys, row as never);
 }
 

@@ -63,7 +63,7 @@ export function parseSink(text: string, allow: AllowList): SinkPlace {
   );
 }
 
-export interface Pushing {
+export interface SinkTools {
   readonly tenants: Pick<Tenants, 'find'>;
   readonly outbound: Outbound;
   readonly metrics: Metrics;
@@ -74,7 +74,7 @@ export interface Pushing {
 /** The sink at a place, whose failures are counted and warned about once a minute. */
 export function openCheckpointSink(
   place: SinkPlace,
-  { tenants, outbound, metrics, log, clock }: Pushing,
+  { tenants, outbound, metrics, log, clock }: SinkTools,
 ): CheckpointSink {
   const message = 'log checkpoints were not pushed; they are in the database';
   const warn = createRareWarning(message, { log, clock });

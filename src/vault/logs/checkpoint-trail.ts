@@ -2,7 +2,7 @@
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { ChainHead } from '../../lib/log-chain/entries.ts';
-import { type Finding, rangeOf } from './finding.ts';
+import { type LogFinding, rangeOf } from './finding.ts';
 import { type Checkpoint, type Signed, statementHash } from './statements.ts';
 
 const nouns: [string, string] = ['checkpoint', 'checkpoints'];
@@ -20,7 +20,7 @@ export class CheckpointTrail {
   readonly #heads = new Map<string, ChainHead[]>();
   #last = { seq: 0, hash: null as string | null };
   #newestAt: Instant | undefined;
-  #finding: Finding | undefined;
+  #finding: LogFinding | undefined;
 
   /** @param kept the tenant's checkpoints that the auditor has stored. */
   constructor(tenant: TenantId, kept: readonly OpenedCheckpoint[]) {
@@ -61,7 +61,7 @@ export class CheckpointTrail {
   }
 
   /** The first thing that is wrong with them. */
-  finish(): Finding | undefined {
+  finish(): LogFinding | undefined {
     let newest = 0;
     for (const seq of this.#kept.keys()) newest = Math.max(newest, seq);
     const first = this.#last.seq + 1;
@@ -83,7 +83,7 @@ export class CheckpointTrail {
     }
   }
 
-  #report(kind: Finding['kind'], seq: number, message: string): void {
+  #report(kind: LogFinding['kind'], seq: number, message: string): void {
     this.#finding ??= { kind, tenant_id: this.#tenant, seq, message };
   }
 }

@@ -84,10 +84,10 @@ export async function findLogs(
   }
 }
 
-type Range = Omit<BlockSearch, 'after' | 'limit'>;
+type BlockRange = Omit<BlockSearch, 'after' | 'limit'>;
 
 /** The blocks that may hold what is searched for. */
-function rangeOf(search: LogSearch): Range {
+function rangeOf(search: LogSearch): BlockRange {
   const { tenant, entity_type, entity_id, shown, through, oldest, until, after } = search;
   const terms = [
     ...(entity_id === undefined ? [] : [termOfId(entity_id)]),

@@ -2,7 +2,7 @@
 import type { TenantId } from '../../lib/ids.ts';
 import type { BreakKind } from '../../lib/log-chain/breaks.ts';
 
-export interface Finding {
+export interface LogFinding {
   /** `truncated`: the newest are gone. `forged`: not signed by a key that counts. */
   readonly kind: BreakKind | 'truncated' | 'forged' | 'unreadable';
   /** Undefined where it is about a line of a file. */

@@ -28,7 +28,7 @@ export interface RefusalsOptions {
 }
 
 /** The refusals of one caller for one reason. */
-interface Window {
+interface RefusalWindow {
   /** Until then they are counted. */
   endsAt: number;
   /** Those that are not in the log yet. */
@@ -40,12 +40,12 @@ interface Window {
 }
 
 /** Refusals of one request that were counted in a window. */
-interface Counted {
-  readonly window: Window;
+interface CountedRefusals {
+  readonly window: RefusalWindow;
   readonly times: number;
 }
 
-type Windows = Map<string, Window>;
+type Windows = Map<string, RefusalWindow>;
 type Entries = Change['entries'];
 
 /**
@@ -61,7 +61,7 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
 
   function placeOf(entry: LogEntry): { windows: Windows; key: string; entry: LogEntry } {
     const caller = `${entry.tenant_id} ${entry.actor_id}`;
-    const windows = callers.get(caller) ?? new Map<string, Window>();
+    const windows = callers.get(caller) ?? new Map<string, RefusalWindow>();
     callers.set(caller, windows);
     const key = reasonOf(entry);
     if (windows.has(key) || windows.size < refusalReasonsMax) return { windows, key, entry };
@@ -69,7 +69,7 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
     return { windows, key: reasonOf(any), entry: any };
   }
 
-  function count(refused: LogEntry, times: number): Counted {
+  function count(refused: LogEntry, times: number): CountedRefusals {
     const { windows, key, entry } = placeOf(refused);
     const known = windows.get(key);
     const window = known ?? { endsAt: clock.now(), count: 0, last: entry, logging: undefined };
@@ -84,7 +84,7 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
   }
 
   /** Fails with what is not yet in the log, which is still counted then. */
-  async function logAll(windows: readonly Window[]): Promise<void> {
+  async function logAll(windows: readonly RefusalWindow[]): Promise<void> {
     const counts = windows.map((window) => window.count);
     const entries = windows.map((window) => counting(window.last, window.count));
     if (entries.length === 0) return;
@@ -119,9 +119,9 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
   }
 
   /** Windows that are over and hold refusals; of the others those that are over are forgotten. */
-  function dueWindows(all: boolean): Window[] {
+  function dueWindows(all: boolean): RefusalWindow[] {
     const now = clock.now();
-    const due: Window[] = [];
+    const due: RefusalWindow[] = [];
     for (const [caller, windows] of callers) {
       for (const [key, window] of windows) {
         if (!all && !isDue(window, now)) continue;
@@ -184,12 +184,12 @@ export function countingRefusals(
 }
 
 /** An entry for several refusals names an address only where all of them came from it. */
-function latestOf({ count, last }: Window, entry: LogEntry): LogEntry {
+function latestOf({ count, last }: RefusalWindow, entry: LogEntry): LogEntry {
   return count === 0 || last.origin === entry.origin ? entry : { ...entry, origin: null };
 }
 
 /** Also for a clock that was set back: nothing waits for longer than a second. */
-function isDue({ endsAt, logging }: Window, now: number): boolean {
+function isDue({ endsAt, logging }: RefusalWindow, now: number): boolean {
   return logging === undefined && (now >= endsAt || now < endsAt - refusalWindowMs);
 }
 
@@ -211,15 +211,15 @@ function withoutRepeats(change: Change): Change {
   return { ...change, entries: counted as unknown as Change['entries'] };
 }
 
-interface Tally {
+interface RefusalTally {
   readonly entry: LogEntry;
   readonly times: number;
 }
 
 /** Equal refusals together, in the order in which each first occurs; what succeeded stays by itself. */
-function tally(entries: Change['entries']): Tally[] {
+function tally(entries: Change['entries']): RefusalTally[] {
   if (entries.length === 1) return [{ entry: entries[0], times: 1 }];
-  const tallies = new Map<string | number, Tally>();
+  const tallies = new Map<string | number, RefusalTally>();
   for (const [at, entry] of entries.entries()) {
     const key = entry.result === 'success' ? at : `${entry.actor_id} ${reasonOf(entry)}`;
     tallies.set(key, { entry, times: (tallies.get(key)?.times ?? 0) + 1 });

@@ -124,7 +124,7 @@ function notIntact(broken: readonly string[]): VaultError {
   });
 }
 
-interface Trimming {
+interface LogTrimming {
   readonly tenant: Tenant;
   readonly stream_id: string;
   readonly before: Instant;
@@ -133,7 +133,7 @@ interface Trimming {
 
 async function trim(
   tools: LogRetention,
-  trimming: Trimming,
+  trimming: LogTrimming,
 ): Promise<{ readonly removed: number; readonly intact: boolean }> {
   const { tenant, stream_id, stopping } = trimming;
   let removed = 0;
@@ -158,7 +158,7 @@ async function trim(
 /** The beginning of the stream, up to the first block that stays. */
 async function oldestBlocks(
   store: Store,
-  { tenant, stream_id, before }: Trimming,
+  { tenant, stream_id, before }: LogTrimming,
 ): Promise<Row<'logs'>[]> {
   const beginning = { tenant: tenant.id, stream_id, limit: removedBlocksMax };
   const blocks = await store.select(streamBeginning(beginning));
@@ -175,7 +175,7 @@ function countOf({ first_seq, last_seq }: Row<'logs'>): number {
 }
 
 function startOf(
-  { tenant, stream_id }: Trimming,
+  { tenant, stream_id }: LogTrimming,
   earlier: Row<'log_removals'> | undefined,
 ): ChainHead | undefined {
   if (!earlier) return seedHead(tenant.id, stream_id);
@@ -207,7 +207,7 @@ interface OldBlocks {
 /** False when another server was faster. */
 async function remove(
   { store, clock }: LogRetention,
-  { tenant, stream_id, before }: Trimming,
+  { tenant, stream_id, before }: LogTrimming,
   { old, last, earlier }: OldBlocks,
 ): Promise<boolean> {
   const now = clock.now();

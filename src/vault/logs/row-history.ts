@@ -3,20 +3,20 @@ import type { Instant } from '../../lib/clock.ts';
 import type { Mark } from '../../store/row-states.ts';
 
 /** An entry, as far as it is named to people. */
-export interface Place {
+export interface EntryPlace {
   readonly at: Instant;
   readonly stream: string;
   readonly seq: number;
 }
 
 /** A version of the row, and the entry that made it. */
-export interface Spoken extends Pick<Mark, 'version' | 'authenticator'> {
-  readonly place: Place;
+export interface StatedVersion extends Pick<Mark, 'version' | 'authenticator'> {
+  readonly place: EntryPlace;
 }
 
-interface Ended {
+interface EndedVersion {
   readonly version: number;
-  readonly place: Place;
+  readonly place: EntryPlace;
 }
 
 /**
@@ -27,22 +27,22 @@ interface Ended {
  */
 export class RowHistory {
   /** Versions whose end was not seen yet. */
-  readonly #open: Spoken[] = [];
+  readonly #open: StatedVersion[] = [];
   /** Ends of versions that were not seen yet. */
-  readonly #ended: Ended[] = [];
-  #last: Place;
+  readonly #ended: EndedVersion[] = [];
+  #last: EntryPlace;
   #lastIsOwn = false;
 
-  constructor(first: Place) {
+  constructor(first: EntryPlace) {
     this.#last = first;
   }
 
   /** The entry that last spoke of the row; one about the row itself, where there is one. */
-  get last(): Place {
+  get last(): EntryPlace {
     return this.#last;
   }
 
-  take({ sign, version, authenticator, isOwn }: Mark, place: Place): void {
+  take({ sign, version, authenticator, isOwn }: Mark, place: EntryPlace): void {
     if (isOwn === this.#lastIsOwn ? place.at >= this.#last.at : isOwn) this.#last = place;
     this.#lastIsOwn ||= isOwn;
     if (sign !== '+') this.#end({ version: sign === '-' ? version : version - 1, place });
@@ -50,7 +50,7 @@ export class RowHistory {
   }
 
   /** The row as it must be; none when it must be gone. More than one only where times do not decide. */
-  standing(): readonly Spoken[] {
+  standing(): readonly StatedVersion[] {
     return [...new Set(this.#open.map(({ version }) => version))].flatMap((version) => {
       const begun = this.#open
         .filter((one) => one.version === version)
@@ -62,20 +62,23 @@ export class RowHistory {
   }
 
   /** A version and an end that surely came after it are forgotten together. */
-  #begin(begun: Spoken): void {
+  #begin(begun: StatedVersion): void {
     const end = this.#ended.findIndex((ended) => belong(begun, ended));
     if (end === -1) this.#open.push(begun);
     else this.#ended.splice(end, 1);
   }
 
-  #end(ended: Ended): void {
+  #end(ended: EndedVersion): void {
     const begun = this.#open.findLastIndex((one) => belong(one, ended));
     if (begun === -1) this.#ended.push(ended);
     else this.#open.splice(begun, 1);
   }
 }
 
-function belong({ version, place: begun }: Spoken, { version: ended, place: end }: Ended): boolean {
+function belong(
+  { version, place: begun }: StatedVersion,
+  { version: ended, place: end }: EndedVersion,
+): boolean {
   if (version !== ended) return false;
   return begun.at < end.at || (begun.stream === end.stream && begun.seq <= end.seq);
 }

@@ -15,11 +15,11 @@ import {
   type Mark,
   marksOfEntry,
 } from '../../store/row-states.ts';
-import { type SqlValue, shapes } from '../../store/tables.ts';
+import { type AnyRow, shapes } from '../../store/tables.ts';
 import { isAuthentic } from './authentic-row.ts';
 import { rangeOf } from './finding.ts';
 import type { LogRecord } from './records.ts';
-import { type Place, RowHistory } from './row-history.ts';
+import { type EntryPlace, RowHistory } from './row-history.ts';
 import { isOwn, openRemoval, type Signed } from './statements.ts';
 
 export interface StateFinding {
@@ -49,8 +49,6 @@ export interface StateReport {
 
 /** Rows fetched at a time: a token may have a megabyte. */
 const pageRowsMax = 100;
-
-type AnyRow = Readonly<Record<string, SqlValue>>;
 
 export interface StateWalkOptions {
   readonly tenant: TenantId;
@@ -136,7 +134,7 @@ export class StateWalk {
     return known !== undefined && known.standing().length === 0;
   }
 
-  #historyOf({ table, id }: Mark, place: Place): RowHistory {
+  #historyOf({ table, id }: Mark, place: EntryPlace): RowHistory {
     const histories = this.#historiesOf(table);
     const history = histories.get(id) ?? new RowHistory(place);
     histories.set(id, history);
@@ -228,7 +226,7 @@ export class StateWalk {
     this.#findings.push({ kind: 'forged', tenant_id, entity_type: 'log', ...place, message });
   }
 
-  #report(kind: StateFinding['kind'], { table, id, history, message }: About): void {
+  #report(kind: StateFinding['kind'], { table, id, history, message }: FindingSubject): void {
     const { entity } = explainedTables[table];
     this.#findings.push({
       kind,
@@ -246,7 +244,7 @@ function ownerOf(table: ExplainedName): ExplainedName | undefined {
   return explainedNames.find((name) => name === owner);
 }
 
-interface About {
+interface FindingSubject {
   readonly table: ExplainedName;
   readonly id: string;
   readonly history: RowHistory | undefined;

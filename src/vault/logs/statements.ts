@@ -4,6 +4,7 @@ import { type SigningKey, signingKeyOf, verifySignature } from '../../crypto/sig
 import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
+import type { Keys } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 
@@ -46,12 +47,12 @@ export function logSigningKey(tenant: Tenant): SigningKey {
 }
 
 /** The keys that signed, or sign, statements about this tenant's log; the newest last. */
-export function publicKeysOf({ keyring }: Pick<Tenant, 'keyring'>): string[] {
+export function publicKeysOf({ keyring }: Keys): string[] {
   return keyring.versions.audit.flatMap(({ key }) => (key ? [signingKeyOf(key).publicKey] : []));
 }
 
 /** Whoever can write to the database can put a statement of their own there. It must not guide us. */
-export function isOwn(tenant: Pick<Tenant, 'keyring'>, signed: Signed): boolean {
+export function isOwn(tenant: Keys, signed: Signed): boolean {
   return publicKeysOf(tenant).includes(signed.public_key);
 }
 

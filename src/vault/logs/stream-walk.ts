@@ -4,7 +4,7 @@ import type { TenantId } from '../../lib/ids.ts';
 import { type Break, explainBreak, linksAfterBreakMax } from '../../lib/log-chain/breaks.ts';
 import type { ChainHead } from '../../lib/log-chain/entries.ts';
 import { follows, hashesOf, headOf, type Link } from '../../lib/log-chain/links.ts';
-import { type Finding, rangeOf } from './finding.ts';
+import { type LogFinding, rangeOf } from './finding.ts';
 
 export interface StreamWalkOptions {
   readonly tenant: TenantId;
@@ -32,7 +32,7 @@ export class StreamWalk {
   #passed: number;
   /** The links from the first one on that does not follow. */
   #found: [Link, ...Link[]] | undefined;
-  #finding: Finding | undefined;
+  #finding: LogFinding | undefined;
   #uncovered = 0;
 
   constructor(options: StreamWalkOptions) {
@@ -62,7 +62,7 @@ export class StreamWalk {
   }
 
   /** The first thing that is wrong with the stream. */
-  finish(): Finding | undefined {
+  finish(): LogFinding | undefined {
     if (!this.#finding && this.#found) this.#explain(this.#found);
     const last = this.#options.known.at(-1);
     if (!this.#finding && last && this.#passed < this.#options.known.length) {
@@ -121,7 +121,7 @@ export class StreamWalk {
     this.#found = undefined;
   }
 
-  #report(kind: Finding['kind'], seq: number, message: string): void {
+  #report(kind: LogFinding['kind'], seq: number, message: string): void {
     const { tenant, id } = this.#options;
     this.#finding ??= { kind, tenant_id: tenant, stream_id: id, seq, message };
   }

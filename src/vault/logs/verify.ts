@@ -3,7 +3,7 @@ import type { TenantId } from '../../lib/ids.ts';
 import { seedHead } from '../../lib/log-chain/entries.ts';
 import { type Link, linkOfBlock, linkOfEntry } from '../../lib/log-chain/links.ts';
 import { CheckpointTrail, type OpenedCheckpoint } from './checkpoint-trail.ts';
-import type { Finding } from './finding.ts';
+import type { LogFinding } from './finding.ts';
 import type { LogRecord } from './records.ts';
 import { type LogRemoval, openCheckpoint, openRemoval, type Signed } from './statements.ts';
 import { StreamWalk } from './stream-walk.ts';
@@ -20,7 +20,7 @@ export interface Verification {
   /** The keys that signed what was found, base64. */
   readonly publicKeys: readonly string[];
   /** The first of each stream and of each tenant's checkpoints, in the order of the log. */
-  readonly findings: readonly Finding[];
+  readonly findings: readonly LogFinding[];
 }
 
 export interface VerifyOptions {
@@ -40,7 +40,7 @@ export class LogVerifier {
   /** Tenants whose end has not been seen. */
   readonly #begun = new Set<TenantId>();
   readonly #publicKeys = new Set<string>();
-  readonly #findings: Finding[] = [];
+  readonly #findings: LogFinding[] = [];
   #entries = 0;
   #checkpoints = 0;
   /** The stream of the last entry, which is most often the stream of the next. */

@@ -4,8 +4,8 @@ import { createFindings, type Findings } from '../../lib/findings.ts';
 import type { Json } from '../../lib/json.ts';
 import { readConfiguration } from '../../rules/configuration.ts';
 import { readLinkedApplication } from '../../rules/linked-application.ts';
+import { readDestination, readHost, readPaths } from './addresses.ts';
 import { type ProxyMethod, type ProxySettings, proxyMethods } from './definition.ts';
-import { readDestination, readHost, readPaths } from './places.ts';
 import { checkTransforms } from './transforms.ts';
 
 const timeoutSecondsDefault = 25;

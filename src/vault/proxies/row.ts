@@ -3,7 +3,7 @@ import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
 import { namingRow } from '../../rules/bound-row.ts';
-import { proven, requireProven } from '../../rules/proven-row.ts';
+import { type Keys, proven, requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import type { ProxyDefinition } from './definition.ts';
@@ -20,9 +20,12 @@ export interface ProxySealing {
   readonly random: Random;
 }
 
-type Unsealed = Omit<Row<'proxies'>, 'body' | 'proof'>;
+type UnsealedProxy = Omit<Row<'proxies'>, 'body' | 'proof'>;
 
-export function proxyRow({ tenant, body, random }: ProxySealing, row: Unsealed): Row<'proxies'> {
+export function proxyRow(
+  { tenant, body, random }: ProxySealing,
+  row: UnsealedProxy,
+): Row<'proxies'> {
   const keys = tenant.keyring.sealing('data');
   const sealed = sealText(keys, bindingOf(row), JSON.stringify(body), random);
   return proven(tenant, 'proxies', { ...row, body: sealed });
@@ -32,7 +35,7 @@ export function proxyRow({ tenant, body, random }: ProxySealing, row: Unsealed):
  * The settings of a proxy, from a row that is as the vault wrote it.
  * @throws VaultError `integrity`, which names the row, when anything of it was altered.
  */
-export function openProxy(tenant: Pick<Tenant, 'keyring'>, row: Row<'proxies'>): Secret<ProxyBody> {
+export function openProxy(tenant: Keys, row: Row<'proxies'>): Secret<ProxyBody> {
   const { body } = requireProven(tenant, 'proxies', row);
   try {
     const text = openText(tenant.keyring.sealing('data'), bindingOf(row), body);
@@ -43,22 +46,22 @@ export function openProxy(tenant: Pick<Tenant, 'keyring'>, row: Row<'proxies'>):
 }
 
 /** A field of its own: what is sealed of a proxy is never taken for the data of a token with the same id. */
-function bindingOf({ tenant_id, proxy_id, version }: Unsealed): Binding {
+function bindingOf({ tenant_id, proxy_id, version }: UnsealedProxy): Binding {
   return { tenant: tenant_id, id: proxy_id, field: 'proxy.body', row: String(version) };
 }
 
-type Addressed = Pick<Row<'proxies'>, 'tenant_id' | 'proxy_id' | 'key_hash' | 'host'>;
+type AddressColumns = Pick<Row<'proxies'>, 'tenant_id' | 'proxy_id' | 'key_hash' | 'host'>;
 
 export const keyAddress = (hash: string): string => `key:${hash}`;
 export const hostAddress = (host: string): string => `host:${host}`;
 
 /** Where the directory has to point to the proxy. */
-export function addressesOf(row: Addressed): readonly string[] {
+export function addressesOf(row: AddressColumns): readonly string[] {
   return [keyAddress(row.key_hash), ...(row.host === null ? [] : [hostAddress(row.host)])];
 }
 
 export function addressRow(
-  { tenant_id, proxy_id }: Addressed,
+  { tenant_id, proxy_id }: AddressColumns,
   address: string,
 ): Row<'proxy_addresses'> {
   return { address, tenant_id, proxy_id };

@@ -5,7 +5,7 @@ import { mergePatch } from '../../lib/merge-patch.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
-import type { Decide, Done, Refused } from '../../rules/operation.ts';
+import type { CompletedOperation, Decide, Refused } from '../../rules/operation.ts';
 import type { Row } from '../../store/tables.ts';
 import { refusalOfCode } from './check-code.ts';
 import type { ProxyWriting } from './create.ts';
@@ -76,7 +76,7 @@ function patched(proxy: ProxyRequest, patch: ProxyPatch): ProxyRequest {
   return merged as unknown as ProxyRequest;
 }
 
-interface Replacing {
+interface ProxyReplacement {
   readonly row: Row<'proxies'>;
   readonly before: ProxyBody;
   readonly settings: ProxySettings;
@@ -85,8 +85,8 @@ interface Replacing {
 async function replacement(
   tools: ProxyWriting,
   caller: Caller,
-  { row, before, settings: { name, host, definition } }: Replacing,
-): Promise<(Pick<Done, 'change'> & { readonly updated: Row<'proxies'> }) | Refused> {
+  { row, before, settings: { name, host, definition } }: ProxyReplacement,
+): Promise<(Pick<CompletedOperation, 'change'> & { readonly updated: Row<'proxies'> }) | Refused> {
   const { store, clock, random, ownHost } = tools;
   const { tenant } = caller;
   const { key } = before;

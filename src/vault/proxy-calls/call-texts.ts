@@ -28,7 +28,7 @@ export interface CallTexts {
 }
 
 /** A text at its place. */
-interface Placed {
+interface PlacedText {
   readonly part: string;
   readonly text: CompiledText;
   readonly put: (writable: Writable, written: string) => Writable;
@@ -75,12 +75,12 @@ export async function readCallTexts(call: ProxyCall): Promise<CallTexts | undefi
   };
 }
 
-type Put = Placed['put'];
+type PutText = PlacedText['put'];
 
 function createReader() {
-  const placed: Placed[] = [];
+  const placed: PlacedText[] = [];
   const pause = createPause();
-  const read = async (part: string, given: { text: string; form: TextForm }, put: Put) => {
+  const read = async (part: string, given: { text: string; form: TextForm }, put: PutText) => {
     const { text, uncompiled } = at(part, () => readText(given.text, given.form));
     for (const compile of uncompiled) {
       await pause();
@@ -91,12 +91,12 @@ function createReader() {
   return Object.assign(read, { placed });
 }
 
-const withPath: Put = (writable, path) => ({ ...writable, path });
-const withQuery: Put = (writable, query) => ({ ...writable, query });
+const withPath: PutText = (writable, path) => ({ ...writable, path });
+const withQuery: PutText = (writable, query) => ({ ...writable, query });
 const withHeader =
-  (at: number): Put =>
+  (at: number): PutText =>
   (writable, value) => ({ ...writable, headers: writable.headers.with(at, value) });
-const withBody: Put = (writable, text) => ({
+const withBody: PutText = (writable, text) => ({
   ...writable,
   body: { ...writable.body, content: Buffer.from(text) },
 });

@@ -4,7 +4,7 @@ import type { RequestScope } from '../../expressions/request-texts/scope.ts';
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { failureOf } from '../../rules/log-entries.ts';
-import type { Decide, Done, Effect, Refused } from '../../rules/operation.ts';
+import type { CompletedOperation, Decide, Effect, Refused } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Change, Precondition } from '../../store/change.ts';
@@ -18,11 +18,11 @@ import { openEncryptedData } from './encrypted-data.ts';
 import { jsonOrText } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
-import { type Sending, send } from './send.ts';
+import { type SendTools, send } from './send.ts';
 import { sendCoded } from './send-coded.ts';
 import { useTokens } from './use-tokens.ts';
 
-export interface ProxyCalling extends Sending, MakingTokens {
+export interface ProxyCalling extends SendTools, MakingTokens {
   readonly clock: Clock;
   readonly openEncrypted: OpenEncrypted;
 }
@@ -58,7 +58,7 @@ export function callProxy(tools: ProxyCalling, call: ProxyCall): Decide<ProxyAns
   };
 }
 
-interface Completing {
+interface CallCompletion {
   readonly call: ProxyCall;
   readonly texts: CallTexts | undefined;
   readonly conflict: Precondition | undefined;
@@ -67,7 +67,7 @@ interface Completing {
 /** Everything that is sent, complete, and the entries that say so. */
 async function completed(
   tools: ProxyCalling,
-  { call, texts, conflict }: Completing,
+  { call, texts, conflict }: CallCompletion,
 ): Promise<Effect<ProxyAnswer>> {
   const evaluation = newEvaluation();
   const scope = await scopeOf(tools, call);
@@ -107,20 +107,20 @@ function namedHeaders(headers: readonly string[]): Readonly<Record<string, strin
   return Object.fromEntries(pairs.reverse());
 }
 
-interface Making {
+interface TokenMaking {
   readonly scope: RequestScope;
   readonly evaluation: Evaluation;
   readonly conflict: Precondition | undefined;
 }
 
-type Made = Omit<Done<MadeTokens>, 'change'> & { readonly change?: Change };
+type TokensMade = Omit<CompletedOperation<MadeTokens>, 'change'> & { readonly change?: Change };
 
 /** The tokens that the transforms of the request make, of what the caller sent. */
 async function madeFor(
   tools: ProxyCalling,
   call: ProxyCall,
-  { scope, evaluation, conflict }: Making,
-): Promise<Made | Refused> {
+  { scope, evaluation, conflict }: TokenMaking,
+): Promise<TokensMade | Refused> {
   const transforms = transformsOf(call.proxy).request.filter((one) => one.type === 'tokenize');
   if (transforms.length === 0) return { reply: nothingMade };
   const text = transforms.some((one) => names(one, 'proxy')) ? textOf(call) : undefined;
@@ -142,7 +142,7 @@ function attempt(write: () => Writable): Writable | VaultError {
   }
 }
 
-interface Unsent {
+interface UnsentCall {
   readonly call: ProxyCall;
   readonly now: Instant;
   readonly used: UsedReferences;
@@ -152,7 +152,7 @@ interface Unsent {
  * Whether an expression fails may depend on a token or on the configuration of the proxy, so whoever tries
  * that is seen in the log.
  */
-function unsent({ call, now, used }: Unsent, refusal: VaultError): Refused {
+function unsent({ call, now, used }: UnsentCall, refusal: VaultError): Refused {
   const { caller, proxy } = call;
   const [first, ...others] = used.failures;
   const attempt = { entity: 'proxy', id: proxy.id, operation: 'invoke' };

@@ -3,8 +3,8 @@ import { second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { ProxyId } from '../../lib/ids.ts';
 import type { Tenant } from '../../rules/tenant.ts';
+import { flawOfDestination } from '../proxies/addresses.ts';
 import type { FoundProxy } from '../proxies/find.ts';
-import { flawOfDestination } from '../proxies/places.ts';
 
 type Configured = Extract<FoundProxy, { readonly proxy: unknown }>['proxy'];
 

@@ -7,7 +7,7 @@ import type { Caller } from '../../rules/caller.ts';
 import { detailed, entryOf, failureOf } from '../../rules/log-entries.ts';
 import type { CalledProxy } from './called-proxy.ts';
 
-export interface LoggedCall {
+export interface LoggedProxyCall {
   readonly caller: Caller;
   readonly proxy: Pick<CalledProxy, 'id' | 'name' | 'destinationUrl'>;
   readonly method: string;
@@ -25,7 +25,7 @@ const hostLengthMax = 120;
 
 /** That a token is going to be sent: never more of the address than its host. */
 export function useEntry(
-  { caller, proxy, method }: LoggedCall,
+  { caller, proxy, method }: LoggedProxyCall,
   now: Instant,
   { entity, id, shown }: UsedTarget,
 ): LogEntry {
@@ -45,7 +45,7 @@ export interface CallOutcome {
 }
 
 export function respondedEntry(
-  call: LoggedCall,
+  call: LoggedProxyCall,
   { now, milliseconds }: CallOutcome,
   status: number,
 ): LogEntry {
@@ -59,7 +59,7 @@ export function respondedEntry(
 
 /** The code of the proxy answered, and nothing was sent. */
 export function madeEntry(
-  { caller, proxy, method }: LoggedCall,
+  { caller, proxy, method }: LoggedProxyCall,
   { now, milliseconds }: CallOutcome,
   status: number,
 ): LogEntry {
@@ -69,7 +69,7 @@ export function madeEntry(
 
 /** @param reason holds nothing of the request or the response. */
 export function failedEntry(
-  call: LoggedCall,
+  call: LoggedProxyCall,
   { now, milliseconds }: CallOutcome,
   reason: string,
 ): LogEntry {
@@ -81,7 +81,7 @@ export function failedEntry(
 }
 
 /** What receivers of events learn of a call: no body, no header, and of the address no more than its host. */
-function invokedEvent({ proxy, method }: LoggedCall, response: JsonObject): JsonObject {
+function invokedEvent({ proxy, method }: LoggedProxyCall, response: JsonObject): JsonObject {
   const { name } = proxy;
   return {
     proxy: { ...(name !== undefined && { name }), response },

@@ -6,7 +6,7 @@ import type { Refused } from '../../rules/operation.ts';
 import { forbid } from '../../rules/refusal.ts';
 import { type CalledProxy, ephemeralId } from './called-proxy.ts';
 
-export interface Attempted {
+export interface AttemptedCall {
   readonly caller: Caller;
   readonly proxy: CalledProxy;
   readonly method: string;
@@ -17,7 +17,7 @@ export interface Attempted {
 /** The refusal of a call that is not let through, which the log says. */
 export function refusalOfCall(
   { clock }: { readonly clock: Clock },
-  { caller, proxy, method, path }: Attempted,
+  { caller, proxy, method, path }: AttemptedCall,
 ): Refused | undefined {
   const message = flawOf(proxy, { method, path });
   if (message === undefined) return undefined;
@@ -27,7 +27,7 @@ export function refusalOfCall(
 
 function flawOf(
   proxy: CalledProxy,
-  { method, path }: Pick<Attempted, 'method' | 'path'>,
+  { method, path }: Pick<AttemptedCall, 'method' | 'path'>,
 ): string | undefined {
   const { tenant, allowedMethods, allowedPaths, destinationUrl } = proxy;
   const { disable_ephemeral_proxy: disabled, proxy_destinations: destinations } = tenant.settings;

@@ -8,12 +8,12 @@ import { type AttributeErrors, VaultError } from '../../lib/errors.ts';
 /** Packed and unpacked. */
 const transformedBytesMax = 5 * 1024 * 1024;
 
-type Hold = (bytes: number) => void;
+type HoldBytes = (bytes: number) => void;
 
-type Unpack = (bytes: Buffer, limits: { readonly maxOutputLength: number }) => Promise<Buffer>;
+type Decompress = (bytes: Buffer, limits: { readonly maxOutputLength: number }) => Promise<Buffer>;
 
 /** A destination may pack what it was asked not to. */
-const unpackers: Readonly<Record<string, Unpack>> = {
+const unpackers: Readonly<Record<string, Decompress>> = {
   gzip: promisify(gunzip),
   'x-gzip': promisify(gunzip),
   deflate: promisify(inflate),
@@ -25,7 +25,7 @@ export interface ResponseReading {
   readonly encodings: readonly string[];
   /** The values of Content-Type. */
   readonly mediaTypes: readonly string[];
-  readonly hold: Hold;
+  readonly hold: HoldBytes;
 }
 
 /** Of a text in any other, its bytes are not what its reader sees, and a mask would find nothing in them. */
@@ -54,7 +54,7 @@ export async function readResponseText(
   return unpacked.toString('utf8');
 }
 
-async function collect(body: Readable, hold: Hold): Promise<Buffer> {
+async function collect(body: Readable, hold: HoldBytes): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {

@@ -23,7 +23,7 @@ export interface CodedMessage {
   readonly text: string | undefined;
 }
 
-export type Coded =
+export type TransformOutcome =
   | { readonly kind: 'message'; readonly message: CodedMessage; readonly status?: number }
   /** In place of the destination's response. */
   | { readonly kind: 'response'; readonly response: CodeResponse };
@@ -42,7 +42,7 @@ export async function codeRequest(
   tools: CodeRunning,
   { call, transform }: CodeOfCall,
   written: Writable,
-): Promise<Coded> {
+): Promise<TransformOutcome> {
   const text = await textOfRequest(call, written);
   const message = { headers: written.headers, text };
   const { path, query } = written;
@@ -60,14 +60,14 @@ export async function codeResponse(
   tools: CodeRunning,
   { call, transform }: CodeOfCall,
   { message, status }: { readonly message: CodedMessage; readonly status: number },
-): Promise<Coded> {
+): Promise<TransformOutcome> {
   // Nobody else is served while JSON is parsed.
   if (Buffer.byteLength(message.text ?? '') > codeBodyBytesMax) throw tooLarge();
   const given = { ...givenOf(message), statusCode: status };
   return coded(tools, { call, transform }, { side: 'res', given, message });
 }
 
-interface Side {
+interface MessageSide {
   readonly side: 'req' | 'res';
   readonly given: JsonObject;
   readonly message: CodedMessage;
@@ -76,8 +76,8 @@ interface Side {
 async function coded(
   tools: CodeRunning,
   { call, transform }: CodeOfCall,
-  { side, given, message }: Side,
-): Promise<Coded> {
+  { side, given, message }: MessageSide,
+): Promise<TransformOutcome> {
   const { proxy, caller, signal } = call;
   const { runtime, code } = transform;
   const isNewer = runtime.image === 'node22';
@@ -101,7 +101,10 @@ async function coded(
 }
 
 /** `{ req }` goes on; `{ res }` answers in the place of the destination, or replaces its response. */
-function newerOf(value: Json, { side, message }: Pick<Side, 'side' | 'message'>): Coded {
+function newerOf(
+  value: Json,
+  { side, message }: Pick<MessageSide, 'side' | 'message'>,
+): TransformOutcome {
   const { req = null, res = null } = isObject(value) ? value : {};
   if (side === 'req' && res === null) {
     return { kind: 'message', message: replaced(message, req) };

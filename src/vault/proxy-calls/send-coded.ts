@@ -5,11 +5,14 @@ import { transformsOf } from '../proxies/transforms.ts';
 import { type CallOutcome, failedEntry, madeEntry } from './entries.ts';
 import { madeAnswer } from './made-answer.ts';
 import type { ProxyAnswer } from './proxy-call.ts';
-import { type Coded, codeRequest } from './run-code.ts';
-import { type Sending, type Sent, send } from './send.ts';
+import { codeRequest, type TransformOutcome } from './run-code.ts';
+import { type SendTools, type SentCall, send } from './send.ts';
 
 /** Fails in the outcome, with the entry that says so. */
-export async function sendCoded(tools: Sending, sent: Sent): Promise<DecideOutcome<ProxyAnswer>> {
+export async function sendCoded(
+  tools: SendTools,
+  sent: SentCall,
+): Promise<DecideOutcome<ProxyAnswer>> {
   const { call, written } = sent;
   const transform = transformsOf(call.proxy).request.find(({ type }) => type === 'code');
   if (transform?.type !== 'code') return send(tools, sent);
@@ -18,7 +21,7 @@ export async function sendCoded(tools: Sending, sent: Sent): Promise<DecideOutco
     now: tools.clock.now(),
     milliseconds: Math.round(performance.now() - began),
   });
-  let coded: Coded;
+  let coded: TransformOutcome;
   try {
     coded = await codeRequest(tools, { call, transform }, written);
   } catch (error) {

@@ -21,17 +21,17 @@ import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
 import { readResponseText, untransformable } from './response-body.ts';
 import { errorsByNames } from './response-errors.ts';
-import { type Coded, type CodedMessage, codeResponse } from './run-code.ts';
+import { type CodedMessage, codeResponse, type TransformOutcome } from './run-code.ts';
 import { answerOf, transformResponse, withoutHeaders } from './transform-response.ts';
 
-export interface Sending extends MakingTokens, CodeRunning {
+export interface SendTools extends MakingTokens, CodeRunning {
   readonly clock: Clock;
   readonly forward: Forward;
   readonly maskText: Masking['maskText'];
   readonly metrics: Pick<Metrics, 'proxyCall'>;
 }
 
-export interface Sent {
+export interface SentCall {
   readonly call: ProxyCall;
   /** What of it goes out in place of what the caller wrote. */
   readonly written: Writable;
@@ -40,7 +40,7 @@ export interface Sent {
 }
 
 /** Fails in the outcome, with the entry that says so. */
-export async function send(tools: Sending, sent: Sent): Promise<DecideOutcome<ProxyAnswer>> {
+export async function send(tools: SendTools, sent: SentCall): Promise<DecideOutcome<ProxyAnswer>> {
   const { clock, forward, metrics } = tools;
   const { call, written } = sent;
   const { proxy } = call;
@@ -95,8 +95,8 @@ interface Responded {
 const bodiless: ReadonlySet<number> = new Set([204, 205]);
 
 async function transformed(
-  tools: Sending,
-  { call, made }: Sent,
+  tools: SendTools,
+  { call, made }: SentCall,
   { answer, entry }: Responded,
 ): Promise<DecideOutcome<ProxyAnswer>> {
   const transforms = transformsOf(call.proxy).response;
@@ -127,7 +127,7 @@ async function transformed(
         ? makeTokens(tools, call.caller, { transforms: making, scope, evaluation, part })
         : undefined;
     // Once, also where making tokens meets a conflict.
-    let coded: Promise<Coded> | undefined;
+    let coded: Promise<TransformOutcome> | undefined;
     const shape = async (tokens: MadeTokens) => {
       const given = {
         transforms,

@@ -16,7 +16,7 @@ import type { CodeResponse } from '../code/outcome.ts';
 import { madeAnswer } from './made-answer.ts';
 import type { ProxyAnswer } from './proxy-call.ts';
 import { untransformable } from './response-body.ts';
-import type { Coded, CodedMessage } from './run-code.ts';
+import type { CodedMessage, TransformOutcome } from './run-code.ts';
 
 /** A response while it is transformed. */
 export interface TransformedResponse {
@@ -34,7 +34,7 @@ export interface Transforming {
   readonly transforms: readonly ResponseTransform[];
   readonly scope: RequestScope;
   readonly evaluation: Evaluation;
-  readonly runCode: (transform: CodeTransform, response: CodedMessage) => Promise<Coded>;
+  readonly runCode: (transform: CodeTransform, response: CodedMessage) => Promise<TransformOutcome>;
   /** For the tenant of the proxy. */
   readonly maskText: (text: string, mask: Mask) => Promise<string>;
 }

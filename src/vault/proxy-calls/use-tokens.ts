@@ -3,7 +3,11 @@ import { VaultError } from '../../lib/errors.ts';
 import type { Refused } from '../../rules/operation.ts';
 import { sending, using } from '../tokenization/reference-targets.ts';
 import { listIds } from '../tokenization/resolve-references.ts';
-import { type UsedReferences, type Using, useReferences } from '../tokenization/use-references.ts';
+import {
+  type ReferenceUse,
+  type UsedReferences,
+  useReferences,
+} from '../tokenization/use-references.ts';
 import type { TokenReading } from '../tokens/read.ts';
 import { ephemeralId, invalidCall } from './called-proxy.ts';
 import { useEntry } from './entries.ts';
@@ -16,7 +20,7 @@ import type { ProxyCall } from './proxy-call.ts';
 export function useTokens(
   tools: TokenReading,
   call: ProxyCall,
-  wanted: Using,
+  wanted: ReferenceUse,
 ): Promise<UsedReferences | Refused> {
   const { caller, proxy } = call;
   const isDescribed = proxy.id === ephemeralId;

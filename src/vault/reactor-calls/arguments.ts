@@ -16,7 +16,7 @@ import { createPause } from '../../lib/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { detailed, entryOf, failureOf } from '../../rules/log-entries.ts';
 import type { Refused } from '../../rules/operation.ts';
-import { giving, type Target } from '../tokenization/reference-targets.ts';
+import { giving, type ReferenceTarget } from '../tokenization/reference-targets.ts';
 import { listIds } from '../tokenization/resolve-references.ts';
 import { useReferences } from '../tokenization/use-references.ts';
 import type { TokenReading } from '../tokens/read.ts';
@@ -121,7 +121,7 @@ async function compile(text: string, part: string): Promise<CompiledText> {
 function useEntry(
   caller: Caller,
   now: Instant,
-  { target, reactor }: { readonly target: Target; readonly reactor: CalledReactor },
+  { target, reactor }: { readonly target: ReferenceTarget; readonly reactor: CalledReactor },
 ): LogEntry {
   const { entity, id, shown } = target;
   const disclosure = shown && ({ shown, through: 'reactor' } as const);

@@ -9,25 +9,25 @@ import type { CalledReactor } from './called-reactor.ts';
 /** `sync`, or `async` and the id of the request, by which its result is asked for. */
 export type Invocation = 'sync' | `async ${string}`;
 
-export interface LoggedCall {
+export interface LoggedReactorCall {
   readonly caller: Caller;
   readonly reactor: Pick<CalledReactor, 'id' | 'name'>;
   readonly invocation: Invocation;
 }
 
-export function invokedEntry(call: LoggedCall, now: Instant): LogEntry {
+export function invokedEntry(call: LoggedReactorCall, now: Instant): LogEntry {
   const { caller, reactor, invocation } = call;
   const event = eventOf(call);
   const fact = { entity: 'reactor', id: reactor.id, operation: 'invoke', event } as const;
   return detailed(entryOf(caller, now, fact), invocation);
 }
 
-export interface Ended {
+export interface CallEnd {
   readonly now: Instant;
   readonly milliseconds: number;
 }
 
-export function completedEntry(call: LoggedCall, { now, milliseconds }: Ended): LogEntry {
+export function completedEntry(call: LoggedReactorCall, { now, milliseconds }: CallEnd): LogEntry {
   const { caller, reactor, invocation } = call;
   const event = { ...eventOf(call), elapsed_ms: milliseconds };
   const fact = { entity: 'reactor', id: reactor.id, operation: 'complete', event } as const;
@@ -36,8 +36,8 @@ export function completedEntry(call: LoggedCall, { now, milliseconds }: Ended): 
 
 /** @param reason holds nothing of what the code was given or made. */
 export function failedEntry(
-  call: LoggedCall,
-  { now, milliseconds }: Ended,
+  call: LoggedReactorCall,
+  { now, milliseconds }: CallEnd,
   reason: string,
 ): LogEntry {
   const { caller, reactor, invocation } = call;
@@ -48,7 +48,7 @@ export function failedEntry(
 }
 
 /** What receivers of events learn of a call: neither its arguments nor its result. */
-function eventOf({ reactor: { name }, invocation }: LoggedCall): JsonObject {
+function eventOf({ reactor: { name }, invocation }: LoggedReactorCall): JsonObject {
   const [invocation_type = '', id] = invocation.split(' ');
   return { reactor: { name }, request: { ...(id !== undefined && { id }), invocation_type } };
 }

@@ -3,7 +3,13 @@ import { VaultError } from '../../lib/errors.ts';
 import { newUuid, type ReactorRunId } from '../../lib/ids.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { Caller } from '../../rules/caller.ts';
-import type { Decide, DecideOutcome, Done, Effect, Refused } from '../../rules/operation.ts';
+import type {
+  CompletedOperation,
+  Decide,
+  DecideOutcome,
+  Effect,
+  Refused,
+} from '../../rules/operation.ts';
 import { waitingRunCount } from '../../store/queries/reactors.ts';
 import type { Row } from '../../store/tables.ts';
 import { refusalWhereOff } from '../code/check.ts';
@@ -50,13 +56,13 @@ export function callReactor(tools: ReactorCalling, caller: Caller, call: Reactor
   };
 }
 
-interface ToCall {
+interface PermittedCall {
   readonly caller: Caller;
   readonly reactor: CalledReactor;
   readonly written: WrittenInput;
 }
 
-function callNow(tools: ReactorCalling, { caller, reactor, written }: ToCall): Effect {
+function callNow(tools: ReactorCalling, { caller, reactor, written }: PermittedCall): Effect {
   const call = { caller, reactor, invocation: 'sync' } as const;
   const entries = [invokedEntry(call, tools.clock.now()), ...written.entries] as const;
   return {
@@ -98,7 +104,7 @@ export async function runReactor(
   return run;
 }
 
-interface Logged {
+interface LoggedRun {
   readonly run: CodeRun;
   readonly decide: DecideOutcome;
 }
@@ -107,7 +113,7 @@ interface Logged {
 function withLog(
   tools: ReactorCalling,
   { caller, reactor }: CallToSettle,
-  { run, decide }: Logged,
+  { run, decide }: LoggedRun,
 ): DecideOutcome {
   const { clock, random } = tools;
   const { tenant } = caller;
@@ -115,7 +121,7 @@ function withLog(
   if (log.length === 0) return decide;
   const run_id = newUuid<ReactorRunId>(random);
   // A reactor that was deleted meanwhile must not keep rows.
-  return async (conflict): Promise<Done | Refused> => {
+  return async (conflict): Promise<CompletedOperation | Refused> => {
     const outcome = await decide(conflict);
     const stored = await tools.store.get('reactors', {
       tenant_id: tenant.id,
@@ -152,7 +158,7 @@ function withLog(
 /** Durable with the entries of its tokens; whoever finds it first runs it. */
 async function callLater(
   tools: ReactorCalling,
-  { caller, reactor, written }: ToCall,
+  { caller, reactor, written }: PermittedCall,
 ): Promise<Effect> {
   const { clock, random } = tools;
   const { tenant } = caller;

@@ -49,7 +49,7 @@ function noResult(): VaultError {
   });
 }
 
-export interface LogQuery {
+export interface CallLogQuery {
   readonly size?: number;
   /** Cursor of an earlier response. */
   readonly start?: string;
@@ -62,7 +62,7 @@ const route = 'GET /reactors/:id/logs';
 export function readReactorLogs(
   tools: ReactorReading,
   caller: Caller,
-  { id, query }: { readonly id: string; readonly query: LogQuery },
+  { id, query }: { readonly id: string; readonly query: CallLogQuery },
 ): Decide {
   const { store, clock } = tools;
   const { tenant } = caller;

@@ -6,18 +6,18 @@ import { headersOfCode } from '../code/response-headers.ts';
 import type { CalledReactor } from './called-reactor.ts';
 
 /** What is to be sent, before anything of it is made into tokens. */
-export type Shaped =
+export type ShapedResponse =
   | { readonly made: MadeReply }
   | { readonly body: JsonObject; readonly tokenize: Json | undefined }
   | { readonly failure: CodeFailure };
 
-export function shapeOf({ definition }: CalledReactor, value: Json): Shaped {
+export function shapeOf({ definition }: CalledReactor, value: Json): ShapedResponse {
   return definition.runtime.image === 'node22' ? madeBy(value) : partsOf(value);
 }
 
 const parts = ['raw', 'body', 'headers'] as const;
 
-function partsOf(value: Json): Shaped {
+function partsOf(value: Json): ShapedResponse {
   if (value === null) return { body: {}, tokenize: undefined };
   if (!isObject(value))
     return { failure: failure('it must return an object with raw or tokenize') };
@@ -28,7 +28,7 @@ function partsOf(value: Json): Shaped {
   return { body, tokenize: tokenize ?? undefined };
 }
 
-function madeBy(value: Json): Shaped {
+function madeBy(value: Json): ShapedResponse {
   const res = isObject(value) ? value['res'] : undefined;
   if (!isObject(res ?? null)) return { failure: failure('it must return an object with res') };
   const { statusCode = 200, headers = {}, body } = res as JsonObject;
@@ -45,7 +45,7 @@ function isStatus(status: Json): status is number {
 }
 
 /** A response that the code threw. */
-export function madeByError({ status, headers, body }: CodeResponse): Shaped {
+export function madeByError({ status, headers, body }: CodeResponse): ShapedResponse {
   const named = headersOfCode(headers);
   if (named === undefined) return { failure: failure('the headers of its response must be texts') };
   return { made: { status, headers: named, ...(body !== undefined && { body }) } };

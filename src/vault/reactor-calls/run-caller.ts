@@ -29,7 +29,7 @@ export function callerWithout(tenant: Tenant, run: RunCaller): Caller {
 function callerOf(
   tenant: Tenant,
   { application, session, address, traceId, dialect }: RunCaller,
-  { kind, policy }: Held,
+  { kind, policy }: HolderRights,
 ): Caller {
   return authenticated({
     tenant,
@@ -41,7 +41,7 @@ function callerOf(
   });
 }
 
-interface Held {
+interface HolderRights {
   readonly kind: HolderKind;
   readonly policy: Policy;
 }
@@ -51,7 +51,7 @@ async function holderOf(
   store: Store,
   tenant: Tenant,
   { run, now }: { readonly run: RunCaller; readonly now: Instant },
-): Promise<Held> {
+): Promise<HolderRights> {
   const tenant_id = tenant.id;
   if (run.session !== null) {
     const row = await store.get('sessions', { tenant_id, session_id: run.session });

@@ -7,7 +7,7 @@ import { Secret } from '../../lib/secret.ts';
 import { openRunText, sealedRun, type UnsealedRun } from '../../rules/bound-row.ts';
 import type { Reply } from '../../rules/reply.ts';
 import type { Tenant } from '../../rules/tenant.ts';
-import type { LogLine } from '../../sandbox/sandbox.ts';
+import type { CodeLogLine } from '../../sandbox/sandbox.ts';
 import type { Row } from '../../store/tables.ts';
 import type { CodeInput } from './arguments.ts';
 
@@ -43,7 +43,7 @@ export interface RunBody {
   /** Of an asynchronous one that is done. */
   readonly result?: RunResult;
   readonly isFailed: boolean;
-  readonly log: readonly LogLine[];
+  readonly log: readonly CodeLogLine[];
 }
 
 export function runRow(

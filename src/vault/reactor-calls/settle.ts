@@ -5,7 +5,7 @@ import { below } from '../../lib/findings.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { detailed } from '../../rules/log-entries.ts';
-import type { Decide, DecideOutcome, Done, Refused } from '../../rules/operation.ts';
+import type { CompletedOperation, Decide, DecideOutcome, Refused } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Reply } from '../../rules/reply.ts';
@@ -13,10 +13,10 @@ import type { CodeRun } from '../code/run.ts';
 import type { CodeTokenTools } from '../code/tokens.ts';
 import { tokenize } from '../tokenization/tokenize.ts';
 import { type CalledReactor, sourceOf } from './called-reactor.ts';
-import { completedEntry, type Ended, failedEntry, type LoggedCall } from './entries.ts';
-import { madeByError, type Shaped, shapeOf } from './response.ts';
+import { type CallEnd, completedEntry, failedEntry, type LoggedReactorCall } from './entries.ts';
+import { madeByError, type ShapedResponse, shapeOf } from './response.ts';
 
-export interface CallToSettle extends LoggedCall {
+export interface CallToSettle extends LoggedReactorCall {
   readonly reactor: CalledReactor;
 }
 
@@ -58,13 +58,13 @@ function decisionOn(
   return tokenizing(tools, call, { body, values, ended });
 }
 
-function shapedBy({ reactor }: CallToSettle, outcome: CodeRun['outcome']): Shaped {
+function shapedBy({ reactor }: CallToSettle, outcome: CodeRun['outcome']): ShapedResponse {
   if (outcome.kind === 'failed') return outcome;
   if (outcome.kind === 'responded') return madeByError(outcome.response);
   return shapeOf(reactor, outcome.value);
 }
 
-function done(call: LoggedCall, ended: Ended, reply: Reply): Done {
+function done(call: LoggedReactorCall, ended: CallEnd, reply: Reply): CompletedOperation {
   return { change: { entries: [completedEntry(call, ended)] }, reply };
 }
 
@@ -75,7 +75,7 @@ function refused(entry: LogEntry, refusal: VaultError): Refused {
 interface Tokenizing {
   readonly body: JsonObject;
   readonly values: Json;
-  readonly ended: () => Ended;
+  readonly ended: () => CallEnd;
 }
 
 /** All of its values in one change with the entry of the call, or the call has failed. */
@@ -116,7 +116,7 @@ function tokenizing(
 
 const untokenized = 'its result was not tokenized';
 
-function failed(call: LoggedCall, ended: Ended, { change, refusal }: Refused): Refused {
+function failed(call: LoggedReactorCall, ended: CallEnd, { change, refusal }: Refused): Refused {
   const entries = [failedEntry(call, ended, untokenized), ...change.entries] as const;
   return { change: { ...change, entries }, refusal };
 }

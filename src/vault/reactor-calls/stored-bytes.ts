@@ -17,7 +17,7 @@ export interface StoredBytes {
   admit(tenant: Tenant, bytes: number): Promise<boolean>;
 }
 
-interface Count {
+interface ByteCount {
   readonly at: Instant;
   bytes: number;
 }
@@ -28,15 +28,15 @@ interface Counting {
 }
 
 export function createStoredBytes({ store, clock }: Counting): StoredBytes {
-  const counts = new Map<TenantId, Promise<Count>>();
+  const counts = new Map<TenantId, Promise<ByteCount>>();
 
-  const count = async (tenant: TenantId, at: Instant): Promise<Count> => {
+  const count = async (tenant: TenantId, at: Instant): Promise<ByteCount> => {
     const [sum] = await store.scan(storedRunBytes(tenant));
     return { at, bytes: Number(sum?.bytes ?? 0) };
   };
 
   /** Requests that come at once wait for one count. */
-  const currentOf = async (tenant: TenantId): Promise<Count> => {
+  const currentOf = async (tenant: TenantId): Promise<ByteCount> => {
     const now = clock.now();
     const known = counts.get(tenant);
     const current = known && (await known.catch(() => undefined));

@@ -1,13 +1,13 @@
 /** How much of what code logs is stored: every line is sealed and kept for a day. */
 import { type Clock, type Instant, minute } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
-import type { LogLine } from '../../sandbox/sandbox.ts';
+import type { CodeLogLine } from '../../sandbox/sandbox.ts';
 
 /** Of one tenant, by each thread. What is more is dropped, so that no code fills the disk. */
 const loggedBytesPerMinuteMax = 1_048_576;
 
 /** The lines that are stored: all of a call, or none. */
-export type AdmitLog = (tenant: TenantId, log: readonly LogLine[]) => readonly LogLine[];
+export type AdmitLog = (tenant: TenantId, log: readonly CodeLogLine[]) => readonly CodeLogLine[];
 
 export function createAdmitLog(clock: Clock, bytesMax = loggedBytesPerMinuteMax): AdmitLog {
   let begun: Instant | undefined;

@@ -11,12 +11,12 @@ import type { Row } from '../../store/tables.ts';
 import { failure } from '../code/outcome.ts';
 import type { CodeRun } from '../code/run.ts';
 import { failedEntry } from './entries.ts';
-import { inTurn } from './in-turn.ts';
 import { runReactor } from './react.ts';
 import { callerOfWaiting, callerWithout } from './run-caller.ts';
 import { expiryOf, problemOfRun, type RunResult, runRow } from './run-row.ts';
 import { type CallToSettle, settle } from './settle.ts';
 import { entryOfRun, type TakenRun, take, type WaitingRunTools } from './take-run.ts';
+import { tenantsInTurn } from './turns-of-tenants.ts';
 
 /** Under way at once in this process, of all tenants and of one. */
 const runsMax = 4;
@@ -30,14 +30,14 @@ export const retryMs = 10 * second;
 
 export interface WaitingRuns {
   /** Begins what is due, as far as there is room. What it throws keeps the calls of all tenants from being begun. */
-  begin(): Promise<Begun>;
+  begin(): Promise<BegunRuns>;
   /** How many calls have ended, or could not be begun: after each, another one may have room. */
   ended(): number;
   /** Resolves when nothing that was begun is under way. */
   settled(): Promise<void>;
 }
 
-export interface Begun {
+export interface BegunRuns {
   /**
    * How many of the calls this server runs, once all of them are taken. Whether one may be run is looked up in the
    * log, which may take long, so nobody but its tenant waits for that.
@@ -116,7 +116,7 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
       let failures = 0;
       forgetFailures();
       const due = active.size < runsMax ? await store.scan(tenantsWithRunsDue(clock.now())) : [];
-      for (const id of inTurn(due.map(({ owner }) => owner).sort(), last)) {
+      for (const id of tenantsInTurn(due.map(({ owner }) => owner).sort(), last)) {
         // A failure takes a place as well, so that a look ends soon while all fail.
         if (active.size + failures >= runsMax) break;
         // Whatever becomes of it: one whose rows cannot be read must not come first for ever.
@@ -200,7 +200,7 @@ async function release(tools: WaitingRunTools, { tenant, row, body }: TakenRun):
   });
 }
 
-interface Finished {
+interface FinishedCall {
   readonly call: CallToSettle;
   readonly run: CodeRun;
 }
@@ -209,7 +209,7 @@ interface Finished {
 async function finish(
   tools: WaitingRunTools,
   { tenant, row, body }: TakenRun,
-  { call, run }: Finished,
+  { call, run }: FinishedCall,
 ): Promise<void> {
   const { clock, store } = tools;
   const decide: DecideOutcome = settle(tools, call, run);

@@ -14,11 +14,11 @@ export interface ReactorSealing {
   readonly random: Random;
 }
 
-type Unsealed = Omit<Row<'reactors'>, 'body' | 'proof'>;
+type UnsealedReactor = Omit<Row<'reactors'>, 'body' | 'proof'>;
 
 export function reactorRow(
   { tenant, definition, random }: ReactorSealing,
-  row: Unsealed,
+  row: UnsealedReactor,
 ): Row<'reactors'> {
   const keys = tenant.keyring.sealing('data');
   const body = sealText(keys, bindingOf(row), JSON.stringify(definition), random);
@@ -40,6 +40,6 @@ export function openReactor(tenant: Tenant, row: Row<'reactors'>): Secret<Reacto
 }
 
 /** A field of its own: what is sealed of a reactor is never taken for anything else with the same id. */
-function bindingOf({ tenant_id, reactor_id, version }: Unsealed): Binding {
+function bindingOf({ tenant_id, reactor_id, version }: UnsealedReactor): Binding {
   return { tenant: tenant_id, id: reactor_id, field: 'reactor.body', row: String(version) };
 }

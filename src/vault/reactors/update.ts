@@ -5,7 +5,7 @@ import { mergePatch } from '../../lib/merge-patch.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
-import type { Decide, Done, Refused } from '../../rules/operation.ts';
+import type { CompletedOperation, Decide, Refused } from '../../rules/operation.ts';
 import type { Row } from '../../store/tables.ts';
 import { refusalOfRights, refusalWhereOff } from '../code/check.ts';
 import { type ReactorWriting, requireUsable } from './create.ts';
@@ -67,19 +67,19 @@ function wireOf({ name }: Row<'reactors'>, definition: ReactorDefinition): objec
   };
 }
 
-interface Replacing {
+interface ReactorReplacement {
   readonly row: Row<'reactors'>;
   readonly before: ReactorDefinition;
   readonly settings: ReactorSettings;
 }
 
-type Replaced = Pick<Done, 'change'> & { readonly updated: Row<'reactors'> };
+type ReplacedReactor = Pick<CompletedOperation, 'change'> & { readonly updated: Row<'reactors'> };
 
 async function replacement(
   tools: ReactorWriting,
   caller: Caller,
-  { row, before, settings: { name, definition } }: Replacing,
-): Promise<Replaced | Refused> {
+  { row, before, settings: { name, definition } }: ReactorReplacement,
+): Promise<ReplacedReactor | Refused> {
   const { store, clock, random } = tools;
   const { tenant } = caller;
   const { reactor_id: id } = row;

@@ -9,11 +9,11 @@ import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
 import { openBound } from '../../rules/bound-row.ts';
 import type { Caller } from '../../rules/caller.ts';
-import type { Tenant } from '../../rules/tenant.ts';
+import type { Tenant, TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import { codeExpiryOf, withoutCode } from '../../values/card-code.ts';
 import type { Contents } from '../../values/contents.ts';
-import { fingerprintOfContents, type Sealer, type Sealing } from '../../values/sealed-row.ts';
+import { fingerprintOfContents, type Sealing } from '../../values/sealed-row.ts';
 import { summaryOf, type TokenTypeName } from '../../values/token-types.ts';
 
 export interface NewTokenIntent {
@@ -47,7 +47,11 @@ export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'tok
 }
 
 /** The data, without an expired card code. */
-export function openIntent(tenant: Sealer, row: Row<'token_intents'>, now: Instant): Secret<Json> {
+export function openIntent(
+  tenant: TenantKeys,
+  row: Row<'token_intents'>,
+  now: Instant,
+): Secret<Json> {
   const text = openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
   const data = JSON.parse(text.reveal()) as Json;
   const codeIsGone = row.code_expires_at !== null && row.code_expires_at <= now;
@@ -55,7 +59,7 @@ export function openIntent(tenant: Sealer, row: Row<'token_intents'>, now: Insta
 }
 
 /** @throws VaultError `integrity`, which names the row, when its data or any other column was altered. */
-export function requireBoundIntent(tenant: Sealer, row: Row<'token_intents'>): void {
+export function requireBoundIntent(tenant: TenantKeys, row: Row<'token_intents'>): void {
   openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
 }
 
@@ -97,7 +101,7 @@ function sealIntent({ tenant, data, random }: Sealing, row: UnsealedIntent): Row
 }
 
 /** A field of its own: the data of an intent is never taken for that of a token with the same id. */
-function bindingOf(tenant: Sealer, row: UnsealedIntent): Binding {
+function bindingOf(tenant: TenantKeys, row: UnsealedIntent): Binding {
   const columns = JSON.stringify([
     row.version,
     row.type,

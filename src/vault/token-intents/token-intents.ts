@@ -89,7 +89,7 @@ export function deleteTokenIntent(tools: TokenIntentReading, caller: Caller, id:
   };
 }
 
-export interface TokenIntentWanted {
+export interface TokenIntentQuery {
   readonly id: string;
   readonly now: Instant;
 }
@@ -98,7 +98,7 @@ export interface TokenIntentWanted {
 export async function liveIntent(
   store: Store,
   caller: Caller,
-  { id, now }: TokenIntentWanted,
+  { id, now }: TokenIntentQuery,
 ): Promise<Row<'token_intents'> | undefined> {
   const token_intent_id = parseUuid<TokenIntentId>(id);
   const key = token_intent_id && { tenant_id: caller.tenant.id, token_intent_id };
@@ -109,7 +109,7 @@ export async function liveIntent(
 async function existingIntent(
   store: Store,
   caller: Caller,
-  wanted: TokenIntentWanted,
+  wanted: TokenIntentQuery,
 ): Promise<Row<'token_intents'>> {
   const row = await liveIntent(store, caller, wanted);
   if (row) return row;

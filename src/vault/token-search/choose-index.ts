@@ -2,6 +2,7 @@
 import { includesPattern, narrower } from '../../rules/policy.ts';
 import type { TextPattern } from '../../store/queries/text-patterns.ts';
 import { isEverything, type TokenConditions } from '../../store/queries/token-conditions.ts';
+import { occurrencesOf, tokenGroupsOf } from '../../store/queries/token-groups.ts';
 import {
   countsOf,
   type ListedToken,
@@ -9,26 +10,25 @@ import {
   sizesOf,
   wholeTokensOf,
 } from '../../store/queries/token-pages.ts';
-import { occurrencesOf, shelvesOf } from '../../store/queries/token-shelves.ts';
 import type {
   IndexPath,
-  Shelf,
   TermPath,
+  TokenGroup,
   TokenPosition,
 } from '../../store/queries/token-sources.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 
-/** Shelves (each: one container, one type) that one query merges; a list with more is read by creation. */
-export const shelvesMax = 64;
+/** Groups (each: one container, one type) that one query merges; a list with more is read by creation. */
+export const tokenGroupsMax = 64;
 
-/** Patterns of containers whose shelves are looked up one by one. */
+/** Patterns of containers whose groups are looked up one by one. */
 const patternsMax = 16;
 
 /** Terms are compared by how common they are up to here. */
 export const occurrencesMax = 1000;
 
-export interface Stretch {
+export interface PageRange {
   readonly after?: TokenPosition | undefined;
   /** How many to skip. */
   readonly offset?: number;
@@ -39,7 +39,7 @@ export interface Stretch {
 export async function findTokens(
   store: Store,
   conditions: TokenConditions,
-  { after, offset = 0, limit }: Stretch,
+  { after, offset = 0, limit }: PageRange,
 ): Promise<ListedToken[]> {
   if (limit === 0 || isImpossible(conditions)) return [];
   const path = await pathOf(store, conditions);
@@ -67,7 +67,7 @@ export interface TokenBatch {
   readonly next: TokenPosition | undefined;
 }
 
-export interface BatchWanted {
+export interface BatchLimits {
   readonly after: TokenPosition | undefined;
   readonly tokensMax: number;
   /** Past so many bytes a batch takes no more tokens. */
@@ -78,7 +78,7 @@ export interface BatchWanted {
 export async function findBatch(
   store: Store,
   conditions: TokenConditions,
-  { after, tokensMax, bytesMax }: BatchWanted,
+  { after, tokensMax, bytesMax }: BatchLimits,
 ): Promise<TokenBatch> {
   if (isImpossible(conditions)) return { rows: [], next: undefined };
   const path = await pathOf(store, conditions);
@@ -127,8 +127,8 @@ async function pathOf(store: Store, conditions: TokenConditions): Promise<IndexP
   if (ids || fingerprint !== undefined) return 'tokens';
   if (terms.length > 0) return rarestTerm(store, conditions);
   if (scopes.some(isEverything) && type === undefined && container === undefined) return 'tokens';
-  const shelves = await shelvesWithin(store, conditions);
-  return shelves === undefined ? 'tokens' : { shelves };
+  const groups = await groupsWithin(store, conditions);
+  return groups === undefined ? 'tokens' : { groups };
 }
 
 /** A search begins at the term with the fewest tokens and checks the others on each. */
@@ -147,11 +147,11 @@ async function rarestTerm(store: Store, { tenant, terms }: TokenConditions): Pro
   return { term, allCommon: count >= occurrencesMax };
 }
 
-/** The shelves that can have tokens of the list; `undefined` when they are too many. */
-async function shelvesWithin(
+/** The groups that can have tokens of the list; `undefined` when they are too many. */
+async function groupsWithin(
   store: Store,
   { tenant, scopes, container, type }: TokenConditions,
-): Promise<readonly Shelf[] | undefined> {
+): Promise<readonly TokenGroup[] | undefined> {
   const patterns = patternsWithin(
     scopes.map((scope) => scope.container),
     container,
@@ -159,13 +159,13 @@ async function shelvesWithin(
   if (patterns.length > patternsMax) return undefined;
   const found = await Promise.all(
     patterns.map((pattern) =>
-      store.select(shelvesOf({ tenant, container: pattern, limit: shelvesMax + 1 })),
+      store.select(tokenGroupsOf({ tenant, container: pattern, limit: tokenGroupsMax + 1 })),
     ),
   );
-  const shelves = found.flat().filter((shelf) => type === undefined || shelf.type === type);
-  return found.some((some) => some.length > shelvesMax) || shelves.length > shelvesMax
+  const groups = found.flat().filter((group) => type === undefined || group.type === type);
+  return found.some((some) => some.length > tokenGroupsMax) || groups.length > tokenGroupsMax
     ? undefined
-    : shelves;
+    : groups;
 }
 
 /** What the patterns and the list's own container have in common, none within another. */

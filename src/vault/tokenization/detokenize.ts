@@ -18,7 +18,7 @@ import type { Decide, Effect } from '../../rules/operation.ts';
 import type { TokenReading } from '../tokens/read.ts';
 import { readTokens } from '../tokens/reply-expiry.ts';
 import { dialectOf } from './dialects.ts';
-import { type Resolved, resolveReferences } from './resolve-references.ts';
+import { type ResolvedReferences, resolveReferences } from './resolve-references.ts';
 
 /**
  * The body with every expression replaced by its value, as the caller's `token:read` lets it see the
@@ -59,7 +59,7 @@ function limitOf({ tenant }: Caller): ExpressionLimit {
   return { max, message };
 }
 
-interface Evaluable extends Omit<Resolved, 'valueFor'> {
+interface Evaluable extends Omit<ResolvedReferences, 'valueFor'> {
   /** What was resolved in parts before, because masks may take long. */
   readonly valueFor: (reference: Reference) => Json | undefined;
 }

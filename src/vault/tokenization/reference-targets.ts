@@ -25,7 +25,7 @@ import { liveIntent } from '../token-intents/token-intents.ts';
 import { findLiveToken } from '../tokens/queries.ts';
 import type { TokenReading } from '../tokens/read.ts';
 
-export interface Target {
+export interface ReferenceTarget {
   readonly entity: 'token' | 'token_intent';
   readonly id: string;
   readonly row: Row<'tokens'> | Row<'token_intents'>;
@@ -43,13 +43,13 @@ export interface Target {
 export function findTarget(
   tools: TokenReading,
   caller: Caller,
-  { reference, ...wanted }: TargetWanted & { readonly reference: Reference },
-): Promise<Target | undefined> {
+  { reference, ...wanted }: TargetContext & { readonly reference: Reference },
+): Promise<ReferenceTarget | undefined> {
   const find = reference.kind === 'token_intent' ? intentTarget : tokenTarget;
   return find(tools, caller, { ...wanted, id: reference.id });
 }
 
-export interface TargetWanted {
+export interface TargetContext {
   readonly now: Instant;
   /** For all that is shown of the targets of one request. */
   readonly evaluation: Evaluation;
@@ -81,13 +81,13 @@ export const sending: TargetAccess = { grant: decideSending, permission: 'proxy:
 /** Giving them to the code of a reactor. */
 export const giving: TargetAccess = { grant: decideReactor, permission: 'reactor:invoke' };
 
-type TargetQuery = TargetWanted & { readonly id: string };
+type TargetQuery = TargetContext & { readonly id: string };
 
 async function tokenTarget(
   { store, onMaskFailure }: TokenReading,
   caller: Caller,
   { id, now, evaluation, access }: TargetQuery,
-): Promise<Target | undefined> {
+): Promise<ReferenceTarget | undefined> {
   const { tenant, policy } = caller;
   const row = await findLiveToken(store, { tenant: tenant.id, id, now });
   if (!row) return undefined;
@@ -114,7 +114,7 @@ async function intentTarget(
   { store, onMaskFailure }: TokenReading,
   caller: Caller,
   wanted: TargetQuery,
-): Promise<Target | undefined> {
+): Promise<ReferenceTarget | undefined> {
   const { tenant, policy } = caller;
   const row = await liveIntent(store, caller, wanted);
   if (!row) return undefined;

@@ -13,16 +13,21 @@ import { refuse } from '../../rules/refusal.ts';
 import { dataLengthMax } from '../../values/contents.ts';
 import type { TokenReading } from '../tokens/read.ts';
 import { referencedBytes, referencedBytesMax } from './reference-sizes.ts';
-import { findTarget, reading, type Target, type TargetWanted } from './reference-targets.ts';
+import {
+  findTarget,
+  type ReferenceTarget,
+  reading,
+  type TargetContext,
+} from './reference-targets.ts';
 
-export interface Resolved {
+export interface ResolvedReferences {
   readonly valueFor: (reference: Reference) => Json;
   /** One for each token and each token intent. */
   readonly entries: readonly LogEntry[];
-  readonly targets: readonly Target[];
+  readonly targets: readonly ReferenceTarget[];
 }
 
-export interface Resolving extends Omit<TargetWanted, 'access'> {
+export interface ReferencesToResolve extends Omit<TargetContext, 'access'> {
   readonly through: Through;
   readonly references: readonly Reference[];
 }
@@ -31,8 +36,8 @@ export interface Resolving extends Omit<TargetWanted, 'access'> {
 export async function resolveReferences(
   tools: TokenReading,
   caller: Caller,
-  { references, through, now, evaluation }: Resolving,
-): Promise<Resolved | Effect> {
+  { references, through, now, evaluation }: ReferencesToResolve,
+): Promise<ResolvedReferences | Effect> {
   const wanted = { references, now, evaluation, access: reading };
   const targets = await findTargets(tools, caller, wanted);
   if (targets === undefined) return refuseLarge(caller, now);
@@ -48,7 +53,7 @@ export async function resolveReferences(
 }
 
 export interface FoundTargets {
-  readonly found: readonly Target[];
+  readonly found: readonly ReferenceTarget[];
   /** Ids of no token and no intent. */
   readonly unknown: readonly string[];
   /** As far as the caller may have it. */
@@ -59,14 +64,14 @@ export interface FoundTargets {
 export async function findTargets(
   tools: TokenReading,
   caller: Caller,
-  { references, ...query }: TargetWanted & { readonly references: readonly Reference[] },
+  { references, ...query }: TargetContext & { readonly references: readonly Reference[] },
 ): Promise<FoundTargets | undefined> {
   if (references.length > wholeTargetsMax) {
     const bytes = await referencedBytes(tools.store, caller.tenant.id, references);
     if (bytes > referencedBytesMax) return undefined;
   }
   const wanted = new Map(references.map((reference) => [targetKey(reference), reference]));
-  const targets = new Map<string, Target>();
+  const targets = new Map<string, ReferenceTarget>();
   const unknown: string[] = [];
   // Reads that begin in one turn of the event loop are one query.
   await Promise.all(
@@ -91,7 +96,7 @@ export function targetCount(references: readonly Reference[]): number {
   return new Set(references.map(targetKey)).size;
 }
 
-function readOf({ entity, id, shown, row }: Target, through: Through) {
+function readOf({ entity, id, shown, row }: ReferenceTarget, through: Through) {
   const disclosure = shown && { shown, through };
   const event = { [entity]: { type: row.type } };
   return { entity, id, operation: 'read', disclosure, event } as const;
@@ -131,7 +136,10 @@ export function listIds(ids: readonly string[]): string {
 function refuseUnknown(
   caller: Caller,
   now: Instant,
-  { unknown, found }: { readonly unknown: readonly string[]; readonly found: readonly Target[] },
+  {
+    unknown,
+    found,
+  }: { readonly unknown: readonly string[]; readonly found: readonly ReferenceTarget[] },
 ): Effect {
   const failure = failureOf(caller, now, { entity: 'token', operation: 'read' });
   const others = unknown.slice(1).map(() => failure);
@@ -148,14 +156,17 @@ function refuseUnknown(
 function refuseAll(
   caller: Caller,
   now: Instant,
-  { found, permission }: { readonly found: readonly Target[]; readonly permission: Permission },
+  {
+    found,
+    permission,
+  }: { readonly found: readonly ReferenceTarget[]; readonly permission: Permission },
 ): Effect {
   const refused = refuse(caller, now, { entity: 'token', id: '*', permission });
   const [first = refused.change.entries[0], ...others] = denialsOf(caller, now, found);
   return { ...refused, change: { entries: [first, ...others] } };
 }
 
-function denialsOf(caller: Caller, now: Instant, found: readonly Target[]): LogEntry[] {
+function denialsOf(caller: Caller, now: Instant, found: readonly ReferenceTarget[]): LogEntry[] {
   return found
     .filter(({ lacks }) => lacks !== undefined)
     .map(({ entity, id }) => denialOf(caller, now, { entity, id, operation: 'read' }));

@@ -69,14 +69,14 @@ function counterUpTo(limit: number): () => void {
 }
 
 /** The part of the response that takes the place of a part of the body. */
-type Mirror = (tokens: readonly TokenBody[]) => Json;
+type ResponsePart = (tokens: readonly TokenBody[]) => Json;
 
 interface MirrorPosition {
   readonly path: string;
   readonly level: number;
 }
 
-interface Gathering {
+interface GatheredTokens {
   readonly requests: RequestedToken[];
   readonly findings: Findings;
   /** To be called for each token, before it is looked at. */
@@ -84,7 +84,11 @@ interface Gathering {
   readonly readRequest: ReadTokenRequest;
 }
 
-function mirrorOf(json: Json, { path, level }: MirrorPosition, gathering: Gathering): Mirror {
+function mirrorOf(
+  json: Json,
+  { path, level }: MirrorPosition,
+  gathering: GatheredTokens,
+): ResponsePart {
   if (level > nestingMax) {
     throw invalid(path, `must not be nested deeper than ${nestingMax} levels`);
   }
@@ -122,8 +126,8 @@ function isTokenRequest(json: JsonObject): boolean {
 function mirrorOfRequest(
   json: JsonObject,
   path: string,
-  { requests, findings, count, readRequest }: Gathering,
-): Mirror {
+  { requests, findings, count, readRequest }: GatheredTokens,
+): ResponsePart {
   count();
   const request = findings.attempt(() => attemptAt(path, () => readRequest(json)));
   if (request === undefined) return () => null;
@@ -134,8 +138,8 @@ function mirrorOfRequest(
 function mirrorOfObject(
   json: JsonObject,
   { path, level }: MirrorPosition,
-  gathering: Gathering,
-): Mirror {
+  gathering: GatheredTokens,
+): ResponsePart {
   const members = Object.entries(json).map(([name, value]) => {
     const place = { path: memberPath(path, name), level: level + 1 };
     return { name, mirror: mirrorOf(value, place, gathering) };

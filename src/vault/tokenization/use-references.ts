@@ -10,7 +10,7 @@ import { denialOf, failureOf } from '../../rules/log-entries.ts';
 import type { Refused } from '../../rules/operation.ts';
 import type { TokenReading } from '../tokens/read.ts';
 import { referencedBytesMax } from './reference-sizes.ts';
-import type { Target, TargetAccess } from './reference-targets.ts';
+import type { ReferenceTarget, TargetAccess } from './reference-targets.ts';
 import { findTargets, listIds, targetCount } from './resolve-references.ts';
 
 export interface UsedReferences {
@@ -21,14 +21,14 @@ export interface UsedReferences {
   readonly failures: readonly LogEntry[];
 }
 
-export interface Using {
+export interface ReferenceUse {
   readonly references: readonly Reference[];
   readonly now: Instant;
   readonly evaluation: Evaluation;
 }
 
 /** What the tokens are used for. */
-export interface Purpose {
+export interface ReferencePurpose {
   readonly access: TargetAccess;
   /** How refusals call what it takes. */
   readonly permission: string;
@@ -37,7 +37,7 @@ export interface Purpose {
   /** @param message about the request as a whole. */
   readonly invalid: (message: string) => VaultError;
   readonly unknown: (ids: readonly string[]) => VaultError;
-  readonly entryFor: (target: Target) => LogEntry;
+  readonly entryFor: (target: ReferenceTarget) => LogEntry;
 }
 
 /**
@@ -47,7 +47,7 @@ export interface Purpose {
 export async function useReferences(
   tools: TokenReading,
   caller: Caller,
-  { references, now, evaluation, ...purpose }: Using & Purpose,
+  { references, now, evaluation, ...purpose }: ReferenceUse & ReferencePurpose,
 ): Promise<UsedReferences | Refused> {
   const { access, permission, max, quota } = purpose;
   if (targetCount(references) > max) {
@@ -89,7 +89,7 @@ export async function useReferences(
 }
 
 /** The ids are those that the caller sent, and of tokens that exist. */
-function forbidden(targets: readonly Target[], permission: string): VaultError {
+function forbidden(targets: readonly ReferenceTarget[], permission: string): VaultError {
   const ids = listIds(targets.map(({ id }) => id));
   return new VaultError('forbidden', {
     public: `The caller lacks the permission ${permission} for these tokens: ${ids}.`,

@@ -19,7 +19,7 @@ import { deriveRow, openData, sealRow, stillThere } from '../../values/sealed-ro
 import { searchTerms } from '../../values/search-terms.ts';
 import { idRepeated } from '../../values/token-id.ts';
 import {
-  type Extras,
+  type Deduplication,
   type OnMaskFailure,
   shownAs,
   viewDeduplicated,
@@ -199,7 +199,7 @@ function useExisting(
   if (updates) pending.put(current);
   const { row } = current;
   if (prepared.intent) pending.convert(prepared.intent, row);
-  const extras: Extras = { deduplicated: true, deduplication_behavior: behavior };
+  const extras: Deduplication = { deduplicated: true, deduplication_behavior: behavior };
   const place = { id: row.token_id, container: row.container };
   const grant = readGrant(policy, place);
   const viewAt = grant

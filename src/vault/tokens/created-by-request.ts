@@ -3,12 +3,12 @@ import { type Instant, instantAfter } from '../../lib/clock.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Store } from '../../store/store.ts';
 import { findLogs } from '../logs/find.ts';
-import type { Holder } from './holders.ts';
+import type { IdHolder } from './holders.ts';
 
 export interface RequestTokens {
   /** When the request began; what is older is not its own, and is not looked for. */
   readonly since: Instant;
-  readonly tokens: readonly Holder[];
+  readonly tokens: readonly IdHolder[];
 }
 
 /** Those of the tokens whose creation is in the log under the trace id and the mark of this request. */

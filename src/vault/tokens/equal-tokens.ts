@@ -4,11 +4,7 @@ import type { TenantId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Policy } from '../../rules/policy.ts';
 import type { Tenant } from '../../rules/tenant.ts';
-import {
-  type EqualToken,
-  equalTokens,
-  type FingerprintWanted,
-} from '../../store/queries/tokens.ts';
+import { type EqualToken, equalTokens, type FingerprintQuery } from '../../store/queries/tokens.ts';
 import type { Store } from '../../store/store.ts';
 import { hasExpired } from '../../values/contents.ts';
 import { type DefinedToken, mayTakeIntent } from '../../values/disclosure.ts';
@@ -159,7 +155,7 @@ async function equalsOf(
   tenant: TenantId,
   all: readonly PreparedToken[],
 ): Promise<readonly EqualToken[]> {
-  const wanted = new Map<string, FingerprintWanted>();
+  const wanted = new Map<string, FingerprintQuery>();
   for (const one of all) {
     const equality = equalityWanted(one);
     const { contents, fingerprint } = one;

@@ -11,12 +11,12 @@ import type { PreparedToken } from './prepare.ts';
 import { tokenStatesOf } from './queries.ts';
 
 /** A token without what may be large. */
-export interface Holder extends TokenState {
+export interface IdHolder extends TokenState {
   /** Why it cannot make way, though it has expired: it was altered, perhaps its expiry. */
   readonly flaw?: VaultError;
 }
 
-export type Holders = ReadonlyMap<TokenId, Holder>;
+export type Holders = ReadonlyMap<TokenId, IdHolder>;
 
 export const noHolders: Holders = new Map();
 
@@ -27,7 +27,7 @@ export async function holdersOf(
   { all, now }: { readonly all: readonly PreparedToken[]; readonly now: Instant },
 ): Promise<Holders> {
   const ids = all.map(({ ids }) => ids.next(false).value);
-  const holders = new Map<TokenId, Holder>();
+  const holders = new Map<TokenId, IdHolder>();
   for (const state of await tokenStatesOf(store, tenant.id, ids)) {
     const holder = hasExpired(state, now) ? await judged(store, tenant, state) : state;
     if (holder) holders.set(holder.token_id, holder);
@@ -40,7 +40,7 @@ async function judged(
   store: Store,
   tenant: Caller['tenant'],
   { token_id }: TokenState,
-): Promise<Holder | undefined> {
+): Promise<IdHolder | undefined> {
   const row = await store.get('tokens', { tenant_id: tenant.id, token_id });
   if (row === undefined) return undefined;
   const { tenant_id, version, type, container, created_by } = row;

@@ -46,7 +46,7 @@ export type Import = (
 ) => Promise<readonly ImportResult[]>;
 
 /** A conversion is prepared again for each decision: its intent may be gone by then. */
-type Prepared = PreparedToken | RequestedToken | VaultError;
+type PreparedLine = PreparedToken | RequestedToken | VaultError;
 
 /** Of an import: by it the log tells apart what was created under one trace id, which callers choose. */
 const markBytes = 9;
@@ -94,7 +94,7 @@ export function createImport(tools: TokenWriting): Import {
 }
 
 /** True for what is decided by more than whether its id is free, which the commit finds out. */
-function looksAtOthers(line: Prepared): boolean {
+function looksAtOthers(line: PreparedLine): boolean {
   return 'request' in line || ('deduplicates' in line && line.deduplicates);
 }
 
@@ -102,9 +102,9 @@ async function prepareAll(
   tools: TokenWriting,
   caller: Caller,
   lines: readonly ImportLine[],
-): Promise<readonly Prepared[]> {
+): Promise<readonly PreparedLine[]> {
   const pause = createPause();
-  const prepared: Prepared[] = [];
+  const prepared: PreparedLine[] = [];
   for (const line of lines) {
     await pause();
     prepared.push(await prepare({ ...tools, evaluation: newWriteEvaluation() }, caller, line));
@@ -117,7 +117,7 @@ async function prepare(
   preparation: TokenPreparation,
   caller: Caller,
   request: ImportLine,
-): Promise<Prepared> {
+): Promise<PreparedLine> {
   if (request instanceof VaultError) return request;
   const requested = { request, path: '' };
   if (isConversion(requested)) return requested;
@@ -129,7 +129,7 @@ async function prepare(
 }
 
 interface Lines {
-  readonly prepared: readonly Prepared[];
+  readonly prepared: readonly PreparedLine[];
   readonly idsAreTaken: boolean;
   /** When the import began. */
   readonly since: Instant;
@@ -193,7 +193,7 @@ type ConvertedLine = PreparedToken | Refused | VaultError;
 async function withConversions(
   tools: TokenWriting,
   caller: Caller,
-  prepared: readonly Prepared[],
+  prepared: readonly PreparedLine[],
 ): Promise<readonly ConvertedLine[]> {
   const pause = createPause();
   const all: ConvertedLine[] = [];

@@ -9,14 +9,14 @@ import type { Row } from '../../store/tables.ts';
 import { findTokenAt } from '../token-search/choose-index.ts';
 import { conditionsOf, type TokenFilter } from '../token-search/filter.ts';
 import type { TokenReading } from './read.ts';
-import { type Showing, showTokens } from './show.ts';
+import { showTokens, type TokensToShow } from './show.ts';
 
 export interface LargeTokens extends TokenReading {
   /** However many clients ask, only one large token at a time is opened. */
   readonly inTurn: Serial;
 }
 
-export interface PageToWrite extends Pick<Showing, 'permission' | 'through'> {
+export interface PageToWrite extends Pick<TokensToShow, 'permission' | 'through'> {
   readonly page: readonly ListedToken[];
   /** Those of the page that are not large, as far as the caller sees them. */
   readonly bodies: readonly TokenBody[];
@@ -48,7 +48,7 @@ export function itemsOf(
   });
 }
 
-interface LargeWanted extends Omit<PageToWrite, 'page' | 'bodies'> {
+interface LargeTokenQuery extends Omit<PageToWrite, 'page' | 'bodies'> {
   readonly asking: () => Promise<Caller>;
   readonly large: TokenPosition;
 }
@@ -56,7 +56,7 @@ interface LargeWanted extends Omit<PageToWrite, 'page' | 'bodies'> {
 /** As the caller may see it by now: while a client reads, its key may be revoked and its rules changed. */
 async function readLarge(
   tools: LargeTokens,
-  { asking, large, permission, through, filter, evaluation }: LargeWanted,
+  { asking, large, permission, through, filter, evaluation }: LargeTokenQuery,
 ): Promise<TokenBody | undefined> {
   const caller = await asking();
   const now = tools.clock.now();

@@ -114,13 +114,13 @@ export function fingerprintsTokens(caller: Caller, expression: string | null | u
   return typeof expression === 'string' || caller.tenant.settings.fingerprint_tokens === 'true';
 }
 
-type Fingerprinted = Pick<Row<'tokens'>, 'type' | 'fingerprint' | 'fingerprint_expression'>;
+type FingerprintedToken = Pick<Row<'tokens'>, 'type' | 'fingerprint' | 'fingerprint_expression'>;
 
 /**
  * Equal in two tokens to deduplication: one expression gave both the same fingerprint. Whoever creates a
  * token chooses its expression, which may be constant, and so can give it the fingerprint of any value.
  */
-export function equalityOf(token: Fingerprinted): string | undefined {
+export function equalityOf(token: FingerprintedToken): string | undefined {
   const type = parseTokenType(token.type);
   if (token.fingerprint === null || type === undefined) return undefined;
   return `${token.fingerprint} ${token.fingerprint_expression ?? tokenTypes[type].fingerprint}`;
@@ -131,7 +131,7 @@ export function equalityWanted(prepared: PreparedToken): string | undefined {
   return prepared.deduplicates ? equalityOf(fingerprintedAs(prepared)) : undefined;
 }
 
-function fingerprintedAs({ contents, fingerprint }: PreparedToken): Fingerprinted {
+function fingerprintedAs({ contents, fingerprint }: PreparedToken): FingerprintedToken {
   const fingerprint_expression = contents.fingerprintExpression ?? null;
   return { type: contents.type, fingerprint, fingerprint_expression };
 }

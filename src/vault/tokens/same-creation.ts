@@ -10,14 +10,14 @@ import { readEntry } from '../../values/read-entry.ts';
 import { openData } from '../../values/sealed-row.ts';
 import { viewOverTime } from '../../values/view.ts';
 import type { Creation, TokenOutcome } from './create-one.ts';
-import type { Holder } from './holders.ts';
+import type { IdHolder } from './holders.ts';
 import type { PreparedToken } from './prepare.ts';
 
 /** The token that has the requested id; a random id has none. */
 export function holderOf(
   { pending, holders, now }: Creation,
   { ids }: PreparedToken,
-): Holder | undefined {
+): IdHolder | undefined {
   const { value, drawn } = ids.next(false);
   if (drawn) return undefined;
   const holder = pending.get(value)?.row ?? holders.get(value);
@@ -36,7 +36,7 @@ export interface RepeatableCreation extends Creation {
 export async function repeatCreation(
   { store, caller, now, evaluation, onMaskFailure, pending }: RepeatableCreation,
   { contents }: PreparedToken,
-  { tenant_id, token_id: id, container, created_by }: Holder,
+  { tenant_id, token_id: id, container, created_by }: IdHolder,
 ): Promise<TokenOutcome | undefined> {
   const { tenant, policy } = caller;
   if (created_by !== caller.application) return undefined;

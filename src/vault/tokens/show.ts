@@ -13,7 +13,7 @@ import { openData } from '../../values/sealed-row.ts';
 import { shownAs, viewToken } from '../../values/view.ts';
 import type { TokenReading } from './read.ts';
 
-export interface Showing {
+export interface TokensToShow {
   readonly rows: readonly Row<'tokens'>[];
   readonly permission: 'token:read' | 'token:search';
   readonly now: Instant;
@@ -22,7 +22,7 @@ export interface Showing {
   readonly evaluationFor: () => Evaluation;
 }
 
-export interface Shown {
+export interface DisclosedTokens {
   readonly bodies: readonly TokenBody[];
   readonly shown: readonly ShownToken[];
   /** One for each token whose data is shown, masked or not: an auditor asks who has seen a token. */
@@ -33,8 +33,8 @@ export interface Shown {
 export async function showTokens(
   { onMaskFailure }: TokenReading,
   caller: Caller,
-  { rows, permission, through, now, evaluationFor }: Showing,
-): Promise<Shown> {
+  { rows, permission, through, now, evaluationFor }: TokensToShow,
+): Promise<DisclosedTokens> {
   const shown = rows.flatMap((row) => {
     const subject = { id: row.token_id, container: row.container };
     const grant = decide(caller.policy, permission, subject);

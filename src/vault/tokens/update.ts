@@ -107,13 +107,13 @@ export function updateToken(
   };
 }
 
-interface Patched extends Evaluated {
+interface PatchedToken extends Evaluated {
   readonly row: Row<'tokens'>;
   readonly patch: TokenPatch;
 }
 
 /** The fingerprint stays unless the patch touches its source. */
-function fingerprintAfter(caller: Caller, patched: Patched): string | null {
+function fingerprintAfter(caller: Caller, patched: PatchedToken): string | null {
   const { row, patch, contents } = patched;
   const { data, metadata, fingerprint_expression: expression } = patch;
   const own = contents.fingerprintExpression?.includes('metadata') === true;

@@ -3,8 +3,7 @@ import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
 import { namingRow } from '../../rules/bound-row.ts';
-import { proven, requireProven } from '../../rules/proven-row.ts';
-import type { Tenant } from '../../rules/tenant.ts';
+import { type Keys, proven, requireProven } from '../../rules/proven-row.ts';
 import type { Row } from '../../store/tables.ts';
 import type { EventType } from '../events/types.ts';
 
@@ -26,14 +25,12 @@ export interface WebhookSecret {
   readonly ends_at: number | null;
 }
 
-type Keys = Pick<Tenant, 'keyring'>;
-
-type Unsealed = Omit<Row<'webhooks'>, 'body' | 'proof'>;
+type UnsealedWebhook = Omit<Row<'webhooks'>, 'body' | 'proof'>;
 
 export function webhookRow(
   { keyring }: Keys,
   { body, random }: { readonly body: WebhookBody; readonly random: Random },
-  row: Unsealed,
+  row: UnsealedWebhook,
 ): Row<'webhooks'> {
   const keys = keyring.sealing('data');
   const sealed = sealText(keys, bindingOf(row), JSON.stringify(body), random);
@@ -55,6 +52,6 @@ export function openWebhook({ keyring }: Keys, row: Row<'webhooks'>): Secret<Web
 }
 
 /** A field of its own: what is sealed of a webhook is never taken for the data of a token with the same id. */
-function bindingOf({ tenant_id, webhook_id, version }: Unsealed): Binding {
+function bindingOf({ tenant_id, webhook_id, version }: UnsealedWebhook): Binding {
   return { tenant: tenant_id, id: webhook_id, field: 'webhook.body', row: String(version) };
 }

@@ -192,7 +192,7 @@ async function requireFewWaiting(
   });
 }
 
-interface Replayed {
+interface ReplayQuery {
   readonly since: Instant;
   readonly until: Instant;
   readonly types: readonly EventType[] | undefined;
@@ -200,7 +200,7 @@ interface Replayed {
 
 const timeForms = 'must be an ISO 8601 date-time';
 
-function readReplaying({ since, until, types }: Replaying, now: Instant): Replayed {
+function readReplaying({ since, until, types }: Replaying, now: Instant): ReplayQuery {
   const findings = createFindings();
   const from = parseExpiry(since)?.at;
   const to =

@@ -91,7 +91,7 @@ export function deleteWebhook(
   };
 }
 
-interface Following {
+interface NextVersion {
   readonly row: Row<'webhooks'>;
   readonly body: WebhookBody;
   readonly now: Instant;
@@ -100,20 +100,20 @@ interface Following {
 function following(
   { random }: Pick<WebhookWriting, 'random'>,
   { tenant, application }: Caller,
-  { row, body, now }: Following,
+  { row, body, now }: NextVersion,
 ): Row<'webhooks'> {
   const version = row.version + 1;
   const modified = { version, modified_by: application, modified_at: now };
   return webhookRow(tenant, { body, random }, { ...row, ...modified });
 }
 
-interface Changed {
+interface WebhookChange {
   readonly updated: Row<'webhooks'>;
   readonly now: Instant;
   readonly operation: Fact<'webhook'>['operation'];
 }
 
-function changeTo(caller: Caller, { updated, now, operation }: Changed): Change {
+function changeTo(caller: Caller, { updated, now, operation }: WebhookChange): Change {
   const fact = { entity: 'webhook', id: updated.webhook_id, operation } as const;
   return { replace: { webhooks: [updated] }, entries: [entryOf(caller, now, fact)] };
 }

@@ -1,5 +1,5 @@
 /** As much of the OpenAPI document as the page reads. */
-import type { Schema } from '../components.ts';
+import type { Schema } from '../../schemas/shared.ts';
 
 export interface Document {
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
@@ -7,7 +7,7 @@ export interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>;
-    readonly parameters: Readonly<Record<string, Parameter>>;
+    readonly parameters: Readonly<Record<string, DocumentParameter>>;
     readonly headers: Readonly<Record<string, Schema>>;
     readonly securitySchemes: { readonly key: { readonly name: string } };
   };
@@ -19,12 +19,12 @@ export interface DescribedOperation {
   readonly summary: string;
   readonly description: string;
   readonly deprecated?: boolean;
-  readonly parameters?: readonly (Parameter | Reference)[];
-  readonly requestBody?: { readonly description: string; readonly content: Contents };
-  readonly responses: Readonly<Record<string, Response | Reference>>;
+  readonly parameters?: readonly (DocumentParameter | DocumentReference)[];
+  readonly requestBody?: { readonly description: string; readonly content: MediaContents };
+  readonly responses: Readonly<Record<string, DocumentResponse | DocumentReference>>;
 }
 
-export interface Parameter {
+export interface DocumentParameter {
   readonly name: string;
   readonly in: string;
   readonly required?: boolean;
@@ -32,17 +32,17 @@ export interface Parameter {
   readonly schema: Schema;
 }
 
-export interface Response {
+export interface DocumentResponse {
   readonly description: string;
-  readonly content?: Contents;
+  readonly content?: MediaContents;
 }
 
-export type Contents = Readonly<Record<string, { readonly schema: Schema }>>;
+export type MediaContents = Readonly<Record<string, { readonly schema: Schema }>>;
 
-export interface Reference {
+export interface DocumentReference {
   readonly $ref: string;
 }
 
-export function isReference(value: object): value is Reference {
+export function isReference(value: object): value is DocumentReference {
   return '$ref' in value;
 }

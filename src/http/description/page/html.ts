@@ -9,14 +9,14 @@ export class Html {
   }
 }
 
-type Part = Html | string | number | false | undefined | readonly (Html | undefined)[];
+type HtmlPart = Html | string | number | false | undefined | readonly (Html | undefined)[];
 
 /** A template in which strings are escaped and HTML is not. */
-export function html(fixed: TemplateStringsArray, ...parts: readonly Part[]): Html {
+export function html(fixed: TemplateStringsArray, ...parts: readonly HtmlPart[]): Html {
   return new Html(fixed.map((text, at) => text + textOf(parts[at])).join(''));
 }
 
-function textOf(part: Part): string {
+function textOf(part: HtmlPart): string {
   if (part === undefined || part === false) return '';
   if (part instanceof Html) return part.text;
   return typeof part === 'object' ? part.map(textOf).join('\n') : escapeHtml(String(part));

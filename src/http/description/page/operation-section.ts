@@ -1,20 +1,20 @@
 /** One operation on the page: what it does, what it takes, what it returns, and an example. */
 import { errorKinds } from '../../../lib/errors.ts';
-import type { Schema } from '../components.ts';
+import type { Schema } from '../../schemas/shared.ts';
 import { exampleText } from '../example-text.ts';
 import type { Operation } from '../operation.ts';
 import {
-  type Contents,
   type DescribedOperation,
   type Document,
+  type DocumentParameter,
   isReference,
-  type Parameter,
+  type MediaContents,
 } from './document.ts';
 import { block, code, type Html, heading, html, inline, link, list, prose, table } from './html.ts';
 import { samplesOf } from './samples.ts';
 import { attributesTable, meaningOf, typeOf } from './schema-table.ts';
 
-export interface Shown {
+export interface ShownOperation {
   readonly path: string;
   readonly method: string;
   readonly described: DescribedOperation;
@@ -22,7 +22,7 @@ export interface Shown {
   readonly operation: Operation | undefined;
 }
 
-export function operationSection(shown: Shown, document: Document): Html {
+export function operationSection(shown: ShownOperation, document: Document): Html {
   const { path, method, described, operation } = shown;
   const { operationId, summary, description } = described;
   return html`<section>
@@ -38,10 +38,10 @@ ${operation && examplePart(operation, document)}
 }
 
 function parametersTable({ parameters = [] }: DescribedOperation, document: Document) {
-  const resolved = parameters.map((parameter): Parameter => {
+  const resolved = parameters.map((parameter): DocumentParameter => {
     if (!isReference(parameter)) return parameter;
     const name = parameter.$ref.split('/').at(-1) ?? '';
-    return document.components.parameters[name] as Parameter;
+    return document.components.parameters[name] as DocumentParameter;
   });
   if (resolved.length === 0) return undefined;
   return table(
@@ -82,7 +82,7 @@ function membersOf(schema: Schema): Html | undefined {
 }
 
 /** `application/json` with a link to its schema. */
-function contentTypes(content: Contents): Html {
+function contentTypes(content: MediaContents): Html {
   return list(
     Object.entries(content).map(([mediaType, { schema }]) => {
       const lines = schema['contentSchema'] as typeof schema | undefined;
@@ -92,7 +92,7 @@ function contentTypes(content: Contents): Html {
   );
 }
 
-function responsesTable({ described, operation }: Shown): Html {
+function responsesTable({ described, operation }: ShownOperation): Html {
   return table(
     'Responses',
     ['Status', 'Meaning'],

@@ -3,7 +3,7 @@ import type { Operation } from '../operation.ts';
 import type { Document } from './document.ts';
 import { expressionsSection } from './expressions.ts';
 import { anchorOf, Html, heading, html, link, prose } from './html.ts';
-import { operationSection, type Shown, schemaSection } from './operation-section.ts';
+import { operationSection, type ShownOperation, schemaSection } from './operation-section.ts';
 import { authenticationSection, conventionsSection, limitsSection } from './overview.ts';
 import { schemaAnchor } from './schema-table.ts';
 import { style } from './style.ts';
@@ -75,7 +75,7 @@ const guides = [
 ] as const;
 
 /** In the order of the document. */
-function shownIn({ paths }: Document, operations: readonly Operation[]): Shown[] {
+function shownIn({ paths }: Document, operations: readonly Operation[]): ShownOperation[] {
   const byId = new Map(operations.map((operation) => [operation.id, operation]));
   return Object.entries(paths)
     .flatMap(([path, methods]) =>
@@ -89,11 +89,11 @@ function shownIn({ paths }: Document, operations: readonly Operation[]): Shown[]
     .sort((a, b) => placeOf(a, operations) - placeOf(b, operations));
 }
 
-function placeOf({ operation }: Shown, operations: readonly Operation[]): number {
+function placeOf({ operation }: ShownOperation, operations: readonly Operation[]): number {
   return operation ? operations.indexOf(operation) : operations.length;
 }
 
-function navigationOf(name: string, operations: readonly Shown[]): Html {
+function navigationOf(name: string, operations: readonly ShownOperation[]): Html {
   const items = operations.map(
     ({ described }) => html`<li>${link(described.operationId, described.summary)}</li>`,
   );

@@ -1,5 +1,5 @@
 /** Schemas as tables: a row for each attribute, with links to the schemas it refers to. */
-import type { Schema } from '../components.ts';
+import type { Schema } from '../../schemas/shared.ts';
 import { code, type Html, html, inline, link, list, table } from './html.ts';
 
 export function schemaAnchor(name: string): string {

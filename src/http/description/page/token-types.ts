@@ -1,7 +1,8 @@
 /** The types of tokens on the page, from the table that checks them. */
 import { type TokenType, tokenTypes } from '../../../values/token-types.ts';
+import type { Schema } from '../../schemas/shared.ts';
 import { tokenData } from '../../schemas/token-data.ts';
-import { createComponents, type Schema } from '../components.ts';
+import { createComponents } from '../components.ts';
 import { exampleText } from '../example-text.ts';
 import { tokenTypeNames } from '../token-requests.ts';
 import { block, code, type Html, heading, html, list, prose, table } from './html.ts';

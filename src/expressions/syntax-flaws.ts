@@ -12,13 +12,14 @@ import { ExpressionError } from './evaluation/error.ts';
 import { filters } from './filters/filters.ts';
 import { rangeMax } from './tags.ts';
 
-export interface Flaw {
+export interface SyntaxFlaw {
   /** Index into the text. */
   readonly at: number;
   readonly expected: string;
 }
 
-type Token = FilteredValueToken['initial']['postfix'][number];
+/** An operand or operator of a value, in the order in which they are evaluated. */
+export type ValueToken = FilteredValueToken['initial']['postfix'][number];
 type FilterToken = FilteredValueToken['filters'][number];
 
 const endOfValue = 'expected "|" and a filter, or the end';
@@ -44,7 +45,7 @@ export function withPipes(text: string): string {
 }
 
 /** The first thing in a text that liquidjs accepts and does not mean. */
-export function flawOfText(text: string): Flaw | undefined {
+export function flawOfText(text: string): SyntaxFlaw | undefined {
   let inComment = false;
   const reader = readerOf(text);
   for (const token of topLevelTokens(text)) {
@@ -75,7 +76,7 @@ function within(reader: Tokenizer, [begin, end]: [number, number]): Tokenizer {
 function flawOfToken(
   reader: Tokenizer,
   token: ReturnType<typeof topLevelTokens>[number],
-): Flaw | undefined {
+): SyntaxFlaw | undefined {
   if (TypeGuards.isTagToken(token)) return flawsByTag[token.name]?.(token);
   return TypeGuards.isOutputToken(token)
     ? flawOfValue(within(reader, token.contentRange))
@@ -83,7 +84,7 @@ function flawOfToken(
 }
 
 /** How the words after a tag's name are judged; a tag without a row has none. */
-const flawsByTag: Readonly<Record<string, (token: TagToken) => Flaw | undefined>> = {
+const flawsByTag: Readonly<Record<string, (token: TagToken) => SyntaxFlaw | undefined>> = {
   if: ({ tokenizer }) => flawOfValue(tokenizer),
   elsif: ({ tokenizer }) => flawOfValue(tokenizer),
   unless: ({ tokenizer }) => flawOfValue(tokenizer),
@@ -94,7 +95,7 @@ const flawsByTag: Readonly<Record<string, (token: TagToken) => Flaw | undefined>
     return flawOfValue(tokenizer);
   },
   when: ({ tokenizer }) => {
-    const values: Token[] = [];
+    const values: ValueToken[] = [];
     // Values are parted by commas or by `or`, as in liquidjs's own reading.
     while (!tokenizer.end()) {
       values.push(tokenizer.readValueOrThrow());
@@ -114,7 +115,7 @@ const flawsByTag: Readonly<Record<string, (token: TagToken) => Flaw | undefined>
   },
 };
 
-function flawOfValue(tokenizer: Tokenizer): Flaw | undefined {
+function flawOfValue(tokenizer: Tokenizer): SyntaxFlaw | undefined {
   const begin = tokenizer.p;
   const value = tokenizer.readFilteredValue();
   tokenizer.skipBlank();
@@ -129,7 +130,7 @@ function flawOfValue(tokenizer: Tokenizer): Flaw | undefined {
 }
 
 /** Every value of the expression: what is compared, and what the filters are given. */
-function operandsOf(value: FilteredValueToken): (Token | undefined)[] {
+function operandsOf(value: FilteredValueToken): (ValueToken | undefined)[] {
   const given = value.filters.flatMap((filter) => filter.args);
   return [
     ...value.initial.postfix.filter((token) => !TypeGuards.isOperatorToken(token)),
@@ -138,7 +139,7 @@ function operandsOf(value: FilteredValueToken): (Token | undefined)[] {
 }
 
 /** Two values side by side are one too many: the engine would give the first. */
-function flawOfOperators({ initial, begin }: FilteredValueToken): Flaw | undefined {
+function flawOfOperators({ initial, begin }: FilteredValueToken): SyntaxFlaw | undefined {
   let values = 0;
   for (const token of initial.postfix) {
     if (!TypeGuards.isOperatorToken(token)) values += 1;
@@ -151,7 +152,7 @@ function flawOfOperators({ initial, begin }: FilteredValueToken): Flaw | undefin
 }
 
 /** Outside `for`, which checks what it counts, the ends of a range must be numbers written out. */
-function flawOfRanges(tokens: readonly (Token | undefined)[]): Flaw | undefined {
+function flawOfRanges(tokens: readonly (ValueToken | undefined)[]): SyntaxFlaw | undefined {
   for (const token of tokens) {
     if (TypeGuards.isPropertyAccessToken(token)) {
       const flaw = flawOfRanges([token.variable, ...token.props]);
@@ -167,7 +168,7 @@ function flawOfRanges(tokens: readonly (Token | undefined)[]): Flaw | undefined 
   return undefined;
 }
 
-function wholeNumber(token: Token): number | undefined {
+function wholeNumber(token: ValueToken): number | undefined {
   if (!TypeGuards.isNumberToken(token)) return undefined;
   const number = Number(token.getText());
   return Number.isSafeInteger(number) ? number : undefined;
@@ -186,7 +187,7 @@ function leavesOf(value: FilteredValueToken): TextRange[] {
 }
 
 /** Into one list, because lists within lists would be copied once for each level of brackets. */
-function addLeaves(leaves: TextRange[], token: Token | undefined): void {
+function addLeaves(leaves: TextRange[], token: ValueToken | undefined): void {
   if (token === undefined) return;
   if (TypeGuards.isPropertyAccessToken(token)) {
     addLeaves(leaves, token.variable);
@@ -211,7 +212,7 @@ function leavesOfFilter(filter: FilterToken): TextRange[] {
   return places;
 }
 
-function rangeOf({ begin, end }: Token): TextRange {
+function rangeOf({ begin, end }: ValueToken): TextRange {
   return [begin, end];
 }
 
@@ -222,7 +223,7 @@ function flawOfPunctuation(
   text: string,
   [begin, end]: TextRange,
   leaves: TextRange[],
-): Flaw | undefined {
+): SyntaxFlaw | undefined {
   const marks = text.slice(begin, end).split('');
   for (const [from, to] of leaves) marks.fill('_', from - begin, to - begin);
   const outline = marks.join('');
@@ -234,7 +235,7 @@ function flawOfPunctuation(
 }
 
 /** Our own filters say beforehand which arguments they take; a value that varies is judged later. */
-function flawOfFilter(token: FilterToken): Flaw | undefined {
+function flawOfFilter(token: FilterToken): SyntaxFlaw | undefined {
   const filter = filters.get(token.name);
   if (filter === undefined) return undefined;
   const given = literalsOf(token);

@@ -20,7 +20,7 @@ const beforeStartMs = hour;
 
 const tenantsPerPage = 100;
 
-export function signForgotten(tools: JobTools): Job {
+export function signUnnotedLogs(tools: JobTools): Job {
   const { store, clock } = tools;
   let next: number | undefined;
   return {

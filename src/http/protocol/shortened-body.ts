@@ -3,14 +3,14 @@
 /** Members of lists and objects, at any depth, in which errors are looked for. */
 export const membersMax = 5_000;
 
-export interface Shortened {
+export interface ShortenedBody {
   readonly value: unknown;
   /** JSON pointer of the first list or object that lost members; `undefined` when none did. */
   readonly cut: string | undefined;
 }
 
 /** A copy that ends after the first {@link membersMax} members, in their order. */
-export function shortened(given: unknown): Shortened {
+export function shortened(given: unknown): ShortenedBody {
   let left = membersMax;
   let cut: string | undefined;
 

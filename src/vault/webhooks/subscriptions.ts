@@ -7,7 +7,7 @@ import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { enabledWebhooks } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import type { WantedEvents, WantedTypes } from '../events/derive.ts';
+import type { SubscribedTypes, Subscriptions } from '../events/derive.ts';
 import type { EventType } from '../events/types.ts';
 import { openWebhook } from './row.ts';
 
@@ -15,16 +15,20 @@ import { openWebhook } from './row.ts';
 const staleMsMax = second / 2;
 const tenantsCached = 10_000;
 
-export interface WantedOptions {
+export interface SubscriptionsOptions {
   readonly store: Store;
   readonly tenants: Pick<Tenants, 'find'>;
   readonly clock: Clock;
 }
 
 /** What this process commits about webhooks takes effect with its next commit, on every thread. */
-export function createWantedEvents({ store, tenants, clock }: WantedOptions): WantedEvents {
+export function createSubscriptions({
+  store,
+  tenants,
+  clock,
+}: SubscriptionsOptions): Subscriptions {
   const epoch = () => store.epochs.now('webhooks');
-  const recent = new ExpiringMap<TenantId, WantedTypes>({
+  const recent = new ExpiringMap<TenantId, SubscribedTypes>({
     clock,
     ageMsMax: staleMsMax,
     entriesMax: tenantsCached,
@@ -32,10 +36,10 @@ export function createWantedEvents({ store, tenants, clock }: WantedOptions): Wa
   });
   const reads = new Map<
     TenantId,
-    { readonly epoch: number; readonly types: Promise<WantedTypes> }
+    { readonly epoch: number; readonly types: Promise<SubscribedTypes> }
   >();
 
-  async function load(id: TenantId): Promise<WantedTypes> {
+  async function load(id: TenantId): Promise<SubscribedTypes> {
     const reading = recent.reading();
     const rows = await store.select(enabledWebhooks(id));
     const tenant = rows.length === 0 ? undefined : await tenants.find(id);
