@@ -20,11 +20,7 @@ export class AnswerBody extends Readable {
     source.on('close', () => {
       if (!source.readableEnded) this.destroy(new OutboundError('reset'));
     });
-  }
-
-  /** Everything of it has been received, though perhaps not read. */
-  get isWhole(): boolean {
-    return this.#source.complete;
+    if (source.closed) this.destroy(new OutboundError('reset'));
   }
 
   override _read(): void {
