@@ -161,7 +161,7 @@ function optionsOf(
   { id, context }: Credentials,
 ): PlacedOptions {
   const name = nameOf(url);
-  const lengths = valuesOf(headers, 'content-length');
+  const lengths = body instanceof Readable ? valuesOf(headers, 'content-length') : [];
   return {
     method,
     protocol: 'https:',
