@@ -46,10 +46,7 @@ export function receive(client: ClientRequest, incoming: IncomingMessage): Recei
         return endToEnd(rawHeaders, lengthless ? ['content-length'] : []);
       },
       get body() {
-        if (body === undefined) {
-          body = new AnswerBody(incoming);
-          if (failure) body.destroy(failure);
-        }
+        body ??= new AnswerBody(incoming, failure);
         return body;
       },
       trailers: () => endToEnd(incoming.rawTrailers),
