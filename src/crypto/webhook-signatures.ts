@@ -73,14 +73,17 @@ export function newWebhookSecret(random: Random): string {
   return `${secretPrefix}${random(secretBytes).toString('base64')}`;
 }
 
+/** Of one webhook. */
+export type WebhookSecretKey = KeyObject;
+
 /** The key that a secret stands for. @param secret `whsec_` and base64. */
-export function webhookSecretKey(secret: string): KeyObject {
+export function webhookSecretKey(secret: string): WebhookSecretKey {
   return createSecretKey(secret.slice(secretPrefix.length), 'base64');
 }
 
 /** The header `webhook-signature`: one signature for each key, so that a receiver may still have the one before. */
 export function standardSignatures(
-  keys: readonly KeyObject[],
+  keys: readonly WebhookSecretKey[],
   { id, timestamp, body }: SignedMessage,
 ): string {
   const signed = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body]);

@@ -1,8 +1,8 @@
 /** What a receiver gets: the bytes of an event, and the headers that sign exactly these bytes. */
-import type { KeyObject } from 'node:crypto';
 import {
   standardSignatures,
   type WebhookKey,
+  type WebhookSecretKey,
   webhookSecretKey,
 } from '../../crypto/webhook-signatures.ts';
 import { type Clock, type Instant, minute, second } from '../../lib/clock.ts';
@@ -64,14 +64,14 @@ export function createMessages({ key, clock, headerPrefixes, version }: Signing)
     entriesMax: sharedMax,
   });
 
-  const secretKeys = new ExpiringMap<string, KeyObject>({
+  const secretKeys = new ExpiringMap<string, WebhookSecretKey>({
     clock,
     ageMsMax: secretKeysMs,
     entriesMax: secretKeysMax,
   });
   let ahead = 0;
 
-  function secretKeyOf(secret: string): KeyObject {
+  function secretKeyOf(secret: string): WebhookSecretKey {
     const known = secretKeys.get(secret);
     if (known) return known;
     const key = webhookSecretKey(secret);
