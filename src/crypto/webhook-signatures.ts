@@ -1,15 +1,16 @@
 /** What webhooks are signed with: the vault's own key for all receivers, and a secret of each webhook. */
 import {
   constants,
-  createHmac,
   createPrivateKey,
   createPublicKey,
+  createSecretKey,
   generateKeyPair,
   type KeyObject,
   sign as signBytes,
 } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { Random } from '../lib/random.ts';
+import { hmacSha256 } from './digest.ts';
 
 /** 112 bits of security, enough until 2030 (NIST SP 800-57 part 1), at half a millisecond for a signature. */
 const modulusBits = 2048;
@@ -72,19 +73,19 @@ export function newWebhookSecret(random: Random): string {
   return `${secretPrefix}${random(secretBytes).toString('base64')}`;
 }
 
-/**
- * The header `webhook-signature`: one signature for each secret, so that a receiver may still have the one before.
- * @param secrets `whsec_` and base64.
- */
+/** Of one webhook. */
+export type WebhookSecretKey = KeyObject;
+
+/** The key that a secret stands for. @param secret `whsec_` and base64. */
+export function webhookSecretKey(secret: string): WebhookSecretKey {
+  return createSecretKey(secret.slice(secretPrefix.length), 'base64');
+}
+
+/** The header `webhook-signature`: one signature for each key, so that a receiver may still have the one before. */
 export function standardSignatures(
-  secrets: readonly string[],
+  keys: readonly WebhookSecretKey[],
   { id, timestamp, body }: SignedMessage,
 ): string {
-  return secrets
-    .map((secret) => {
-      const key = Buffer.from(secret.slice(secretPrefix.length), 'base64');
-      const hmac = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body);
-      return `v1,${hmac.digest('base64')}`;
-    })
-    .join(' ');
+  const signed = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body]);
+  return keys.map((key) => `v1,${hmacSha256(key, signed).toString('base64')}`).join(' ');
 }

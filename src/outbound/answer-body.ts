@@ -7,7 +7,8 @@ import { failureOf, OutboundError } from './error.ts';
 export class AnswerBody extends Readable {
   readonly #source: IncomingMessage;
 
-  constructor(source: IncomingMessage) {
+  /** @param failure why it will never be whole, where that is known already. */
+  constructor(source: IncomingMessage, failure?: OutboundError) {
     super();
     this.#source = source;
     // It may fail before its reader has had a turn to listen; the reader then finds it failed.
@@ -20,11 +21,8 @@ export class AnswerBody extends Readable {
     source.on('close', () => {
       if (!source.readableEnded) this.destroy(new OutboundError('reset'));
     });
-  }
-
-  /** Everything of it has been received, though perhaps not read. */
-  get isWhole(): boolean {
-    return this.#source.complete;
+    if (failure) this.destroy(failure);
+    else if (source.closed) this.destroy(new OutboundError('reset'));
   }
 
   override _read(): void {

@@ -1,12 +1,11 @@
 /** Requests of callers sent on to other hosts: streamed both ways, over connections that are kept open. */
 import assert from 'node:assert/strict';
-import type { ClientRequest, IncomingMessage } from 'node:http';
-import https from 'node:https';
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
 import type { TraceContext } from '../lib/telemetry/trace-context.ts';
 import { type Admission, type AdmissionOptions, createAdmission, nameOf } from './admission.ts';
-import { AnswerBody } from './answer-body.ts';
+import { type ForwardAnswer, type Received, receive } from './answer.ts';
 import { Connections, type PlacedOptions } from './connections.ts';
 import { endToEnd, valuesOf } from './end-to-end.ts';
 import { failureOf, OutboundError } from './error.ts';
@@ -48,16 +47,6 @@ export interface ForwardRequest {
   readonly trace?: TraceContext | undefined;
 }
 
-export interface ForwardAnswer {
-  readonly status: number;
-  /** As sent, names and values in turn, without those of the hop. */
-  readonly headers: readonly string[];
-  /** As sent: a compressed body is not unpacked. It fails with an OutboundError unless it is whole. */
-  readonly body: Readable;
-  /** Names and values in turn, once the body has ended. */
-  readonly trailers: () => readonly string[];
-}
-
 /** Follows no redirect. @throws OutboundError whose reason says what went wrong, and nothing else. */
 export type Forward = (request: ForwardRequest) => Promise<ForwardAnswer>;
 
@@ -85,8 +74,7 @@ const idempotent: ReadonlySet<string> = new Set([
 interface Passage {
   readonly request: ForwardRequest;
   readonly options: PlacedOptions;
-  /** Aborted by an OutboundError, when the time is up or the caller has gone. */
-  readonly signal: AbortSignal;
+  readonly limit: TimeLimit;
   /** Whether it may be sent again when a kept connection turns out to have been closed. */
   readonly repeatable: boolean;
 }
@@ -101,41 +89,47 @@ export function createForward(
   const slots = new Slots(limits);
 
   async function send(passage: Passage): Promise<ForwardAnswer> {
-    const { request, options, signal } = passage;
+    const { request, options, limit } = passage;
     const { place } = options;
-    const taken = slots.take({ place, partition: request.partition, signal });
+    const taken = slots.take({ place, partition: request.partition, limit });
     const release = taken instanceof Promise ? await taken : taken;
-    const client = open(options, signal, release);
+    const client = open(options, limit, release);
     const watched = watch(client);
     const { promise, resolve, reject } = Promise.withResolvers<ForwardAnswer>();
-    let body: AnswerBody | undefined;
+    let received: Received | undefined;
+    let isRepeated = false;
     const stop = (failure: OutboundError) => {
-      body?.destroy(failure);
+      received?.fail(failure);
       client.destroy(failure);
     };
-    const giveUp = () => stop(signal.reason);
-    signal.addEventListener('abort', giveUp);
+    limit.giveUp = stop;
     client.once('close', () => {
-      signal.removeEventListener('abort', giveUp);
+      if (!isRepeated) limit.lift();
       release();
       // Nearly always there is a response by now, and an error costs the trace of its stack.
-      if (body === undefined) reject(new OutboundError('reset'));
+      if (received === undefined) reject(new OutboundError('reset'));
     });
-    client.once('upgrade', (_, socket) => {
+    client.on('upgrade', (_, socket) => {
       socket.destroy();
       reject(new OutboundError('invalid_response'));
     });
-    client.once('response', (incoming) => {
+    client.on('response', (incoming) => {
       if (!isFinal(incoming) || !hasKnownFraming(incoming))
         return stop(new OutboundError('invalid_response'));
-      limitSilence(client, request.timeoutMs, () => stop(new OutboundError('timeout')));
-      body = new AnswerBody(incoming);
-      resolve(answerOf(incoming, body));
+      limit.stopTimer();
+      // Most responses are whole in the packet of their head, which has been read by then.
+      queueMicrotask(() => {
+        const isOver = incoming.complete && client.writableFinished;
+        if (!isOver) limitSilence(client, request.timeoutMs, stop);
+      });
+      received = receive(client, incoming);
+      resolve(received.answer);
     });
     client.on('error', (error) => {
       // What is whole already stays so when the rest of the request cannot be sent any more.
-      if (body !== undefined) return body.isWhole ? undefined : body.destroy(failureOf(error));
+      if (received) return received.isWhole() ? undefined : received.fail(failureOf(error));
       if (!passage.repeatable || !watched.isStale(error)) return reject(watched.failureOf(error));
+      isRepeated = true;
       connections.closeIdle(place);
       resolve(send({ ...passage, repeatable: false }));
     });
@@ -153,14 +147,9 @@ export function createForward(
     const repeatable = mayRepeat && !(request.body instanceof Readable);
     const limit = new TimeLimit(request.timeoutMs, request.signal);
     try {
-      const answer = await send({ request, options: placed, signal: limit.signal, repeatable });
-      limit.stopTimer();
-      // It may have failed in the packet that brought the head.
-      if (answer.body.closed) limit.end();
-      else answer.body.once('close', () => limit.end());
-      return answer;
+      return await send({ request, options: placed, limit, repeatable });
     } catch (error) {
-      limit.end();
+      limit.lift();
       throw failureOf(error);
     }
   };
@@ -172,9 +161,10 @@ function optionsOf(
   { id, context }: Credentials,
 ): PlacedOptions {
   const name = nameOf(url);
-  const lengths = valuesOf(headers, 'content-length');
+  const lengths = body instanceof Readable ? valuesOf(headers, 'content-length') : [];
   return {
     method,
+    protocol: 'https:',
     host: name,
     port: Number(url.port || 443),
     path: target ?? `${url.pathname}${url.search}`,
@@ -196,10 +186,11 @@ function optionsOf(
   };
 }
 
-function open(options: PlacedOptions, signal: AbortSignal, release: () => void): ClientRequest {
+function open(options: PlacedOptions, limit: TimeLimit, release: () => void): ClientRequest {
   try {
-    signal.throwIfAborted();
-    const client = https.request(options);
+    limit.throwIfOver();
+    // That of `node:https` copies the options once more.
+    const client = http.request(options);
     // Otherwise headers beyond the two-thousandth are dropped; their bytes are limited anyway.
     client.maxHeadersCount = 0;
     return client;
@@ -221,20 +212,23 @@ function sendBody(client: ClientRequest, { body, headers }: ForwardRequest): voi
 
 /** How far the connection of a request has come. */
 function watch(client: ClientRequest) {
-  /** A new one is secured, or a kept one has brought something of the answer. */
-  let touched = false;
-  client.once('socket', (socket) => {
-    const event = client.reusedSocket ? 'data' : 'secureConnect';
-    socket.once(event, () => {
-      touched = true;
-    });
+  let isSecured = false;
+  /** What a kept connection had brought before. */
+  let readBefore = 0;
+  client.on('socket', (socket) => {
+    if (client.reusedSocket) readBefore = socket.bytesRead;
+    else
+      socket.once('secureConnect', () => {
+        isSecured = true;
+      });
   });
+  const isUntouched = () => client.socket?.bytesRead === readBefore;
   const isBroken = (error: Error) => failureOf(error).reason === 'reset';
   return {
     /** The host had closed a kept connection, or was about to, and has not answered at all. */
-    isStale: (error: Error) => client.reusedSocket && !touched && isBroken(error),
+    isStale: (error: Error) => client.reusedSocket && isUntouched() && isBroken(error),
     failureOf: (error: Error) => {
-      const isHandshaking = !client.reusedSocket && !touched;
+      const isHandshaking = !client.reusedSocket && !isSecured;
       return isHandshaking && isBroken(error) ? new OutboundError('tls', error) : failureOf(error);
     },
   };
@@ -252,19 +246,13 @@ function hasKnownFraming({ rawHeaders }: IncomingMessage): boolean {
 }
 
 /** From here on, until the connection serves another request. */
-function limitSilence(client: ClientRequest, timeoutMs: number, onSilence: () => void): void {
+function limitSilence(
+  client: ClientRequest,
+  timeoutMs: number,
+  stop: (failure: OutboundError) => void,
+): void {
   const { socket } = client;
+  const onSilence = () => stop(new OutboundError('timeout'));
   socket?.setTimeout(timeoutMs).on('timeout', onSilence);
   client.once('close', () => socket?.off('timeout', onSilence));
-}
-
-function answerOf(incoming: IncomingMessage, body: AnswerBody): ForwardAnswer {
-  const { statusCode: status = 0, rawHeaders } = incoming;
-  const lengthless = status === 204 || valuesOf(rawHeaders, 'transfer-encoding').length > 0;
-  return {
-    status,
-    headers: endToEnd(rawHeaders, lengthless ? ['content-length'] : []),
-    body,
-    trailers: () => endToEnd(incoming.rawTrailers),
-  };
 }

@@ -13,8 +13,13 @@ export interface SlotLimits {
 export interface SlotRequest {
   readonly place: string;
   readonly partition: string;
-  /** Ends the wait; its reason is thrown. */
+  readonly limit: SlotLimit;
+}
+
+/** What may end the wait. Its signal is asked for where there is one. */
+export interface SlotLimit {
   readonly signal: AbortSignal;
+  throwIfOver(): void;
 }
 
 interface WaitingCall extends SlotRequest {
@@ -40,10 +45,10 @@ export class Slots {
   /**
    * Gives what has to be called when the request is over, once; at once where there is room.
    *
-   * @throws OutboundError `busy` when too many wait already, the reason of the signal when that is aborted.
+   * @throws OutboundError `busy` when too many wait already, and whatever ends the wait.
    */
   take(request: SlotRequest): (() => void) | Promise<() => void> {
-    request.signal.throwIfAborted();
+    request.limit.throwIfOver();
     const free = () => {
       this.#count(request, -1);
       this.#grant();
@@ -54,12 +59,13 @@ export class Slots {
   }
 
   #wait(request: SlotRequest): Promise<void> {
-    const { signal, partition } = request;
+    const { partition } = request;
     const { waitingMax, waitingOfPartitionMax } = this.#limits;
     const ofPartition = this.#waitingOf.get(partition) ?? 0;
     if (this.#waiting.size >= waitingMax || ofPartition >= waitingOfPartitionMax) {
       return Promise.reject(new OutboundError('busy'));
     }
+    const { signal } = request.limit;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiting: WaitingCall = {
       ...request,

@@ -7,6 +7,7 @@ import {
   newWebhookKey,
   standardSignatures,
   webhookKeyOf,
+  webhookSecretKey,
 } from '../../src/crypto/webhook-signatures.ts';
 
 const body = Buffer.from('{"delivered_at":"2030-01-01T00:00:00.000Z","event":{"data":{}}}');
@@ -47,7 +48,11 @@ test('Standard Webhooks: the library accepts each of the secrets, the id and the
     (text) => `whsec_${Buffer.alloc(24, text).toString('base64')}`,
   ) as [string, string, string];
   const timestamp = Math.floor(Date.now() / 1000);
-  const signatures = standardSignatures([own, before], { id: 'an id', timestamp, body });
+  const signatures = standardSignatures([own, before].map(webhookSecretKey), {
+    id: 'an id',
+    timestamp,
+    body,
+  });
   assert.match(signatures, /^v1,[A-Za-z0-9+/]{43}= v1,[A-Za-z0-9+/]{43}=$/);
   const headers = {
     'webhook-id': 'an id',

@@ -173,8 +173,13 @@ for (const [name, behavior, reason] of truncated) {
     const timeoutMs = reason === 'timeout' ? 500 : 20_000;
     const { body } = await forward(destination.url, { timeoutMs });
     await fails(text(body), reason);
-    // Whoever comes later finds it failed too, not empty.
+    // Whoever comes later finds it failed too, not empty, also the first one who asks for it.
     await fails(text(body), reason);
+    const late = await forward(destination.url, { timeoutMs });
+    const socket = destination.sockets.at(-1);
+    if (socket && !socket.closed) await new Promise((done) => socket.once('close', done));
+    for (let turns = 0; turns < 10; turns += 1) await new Promise(setImmediate);
+    await fails(text(late.body), reason);
   });
 }
 

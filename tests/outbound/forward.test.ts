@@ -231,3 +231,17 @@ test('an answer that comes before the request has ended is passed on', async (t)
   assert.deepEqual([status, await text(body)], [413, 'too much']);
   given.push(null);
 });
+
+test('a request that falls silent after its whole answer ends at the time limit', async (t) => {
+  const { destination, forward } = await startForwarding(t);
+  destination.behave(({ response }) => void response.writeHead(413).end('too much'));
+  const given = new Readable({ read: () => undefined });
+  const { body } = await forward(destination.url, { method: 'POST', body: given, timeoutMs: 500 });
+  const [socket] = destination.sockets;
+  assert.ok(socket);
+  // Not `once`, which fails because the request breaks off.
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  assert.equal(await text(body), 'too much');
+  await closed;
+  assert.equal(given.destroyed, false);
+});

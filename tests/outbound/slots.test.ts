@@ -16,7 +16,8 @@ function taking() {
   const granted: string[] = [];
   const take = async (name: string, signal = new AbortController().signal) => {
     const [partition = '', place = ''] = name.split(' ');
-    const release = await slots.take({ partition, place: `${partition} ${place}`, signal });
+    const limit = { signal, throwIfOver: () => signal.throwIfAborted() };
+    const release = await slots.take({ partition, place: `${partition} ${place}`, limit });
     granted.push(name);
     return release;
   };

@@ -1,11 +1,8 @@
 /** Requests forwarded to a destination of the tests, which the operator allows. */
 import assert from 'node:assert/strict';
+import type { ForwardAnswer } from '../../src/outbound/answer.ts';
 import { OutboundError, type OutboundFailure } from '../../src/outbound/error.ts';
-import {
-  createForward,
-  type ForwardAnswer,
-  type ForwardRequest,
-} from '../../src/outbound/forward.ts';
+import { createForward, type ForwardRequest } from '../../src/outbound/forward.ts';
 import { type Destination, type DestinationOptions, startDestination } from './destination.ts';
 import type { Lender } from './temporary.ts';
 

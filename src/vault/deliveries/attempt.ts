@@ -2,7 +2,7 @@
 
 import { valuesOf } from '../../outbound/end-to-end.ts';
 import { OutboundError } from '../../outbound/error.ts';
-import type { Forward, ForwardAnswer } from '../../outbound/forward.ts';
+import type { Forward } from '../../outbound/forward.ts';
 import type { Message } from './message.ts';
 
 /** From the look-up of the receiver's name to the head of its response. */
@@ -54,13 +54,15 @@ export async function attempt(
       signal,
     });
     const { status } = response;
+    const isSuccess = status >= 200 && status <= 299;
     const outcome = {
       status,
       milliseconds: milliseconds(),
-      error: status >= 200 && status <= 299 ? undefined : 'status',
-      retryAfter: valuesOf(response.headers, 'retry-after')[0],
+      error: isSuccess ? undefined : 'status',
+      retryAfter: isSuccess ? undefined : valuesOf(response.headers, 'retry-after')[0],
     };
-    await discard(response);
+    // What the receiver says is of no interest, and never stored.
+    await response.drop({ bytesMax: responseBytesMax, timeoutMs: responseMsMax });
     return outcome;
   } catch (error) {
     const reason = error instanceof OutboundError ? error.reason : 'internal';
@@ -71,22 +73,4 @@ export async function attempt(
       retryAfter: undefined,
     };
   }
-}
-
-/** What the receiver says is of no interest, and never stored. */
-function discard({ body }: ForwardAnswer): Promise<void> {
-  return new Promise((resolve) => {
-    // It may have failed in the packet that brought the head, before anybody could listen.
-    if (body.closed) return resolve();
-    const timer = setTimeout(() => body.destroy(), responseMsMax);
-    let bytes = 0;
-    body.on('data', (chunk: Uint8Array) => {
-      bytes += chunk.length;
-      if (bytes > responseBytesMax) body.destroy();
-    });
-    body.once('close', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

@@ -1,6 +1,11 @@
 /** What a receiver gets: the bytes of an event, and the headers that sign exactly these bytes. */
-import { standardSignatures, type WebhookKey } from '../../crypto/webhook-signatures.ts';
-import { type Clock, type Instant, second } from '../../lib/clock.ts';
+import {
+  standardSignatures,
+  type WebhookKey,
+  type WebhookSecretKey,
+  webhookSecretKey,
+} from '../../crypto/webhook-signatures.ts';
+import { type Clock, type Instant, minute, second } from '../../lib/clock.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { EventId } from '../../lib/ids.ts';
 import { type JsonObject, sortedJson } from '../../lib/json.ts';
@@ -42,6 +47,10 @@ export const signedAheadMax = 16;
 const sharedMs = second;
 const sharedMax = 1_000;
 
+/** Keys made of secrets: to make one costs as much as to sign with it. */
+const secretKeysMs = minute;
+const secretKeysMax = 1_000;
+
 interface SignedBody {
   readonly at: Instant;
   readonly body: Uint8Array;
@@ -55,7 +64,20 @@ export function createMessages({ key, clock, headerPrefixes, version }: MessageS
     entriesMax: sharedMax,
   });
 
+  const secretKeys = new ExpiringMap<string, WebhookSecretKey>({
+    clock,
+    ageMsMax: secretKeysMs,
+    entriesMax: secretKeysMax,
+  });
   let ahead = 0;
+
+  function secretKeyOf(secret: string): WebhookSecretKey {
+    const known = secretKeys.get(secret);
+    if (known) return known;
+    const key = webhookSecretKey(secret);
+    secretKeys.set(secret, key);
+    return key;
+  }
 
   function begin(event: EventId, envelope: JsonObject): SignedBody {
     const at = clock.now();
@@ -69,7 +91,7 @@ export function createMessages({ key, clock, headerPrefixes, version }: MessageS
 
   async function sign({ event, envelope, secrets }: Unsigned): Promise<Message> {
     const { at, body, signature } = recent.get(event) ?? begin(event, envelope);
-    const timestamp = Math.floor(at / second);
+    const signed = { id: event, timestamp: Math.floor(at / second), body };
     const vaultSignature = await signature;
     return {
       body,
@@ -81,8 +103,8 @@ export function createMessages({ key, clock, headerPrefixes, version }: MessageS
           ...[`${prefix}-SIGNATURE-VERSION`, 'v1'],
         ]),
         ...['webhook-id', event],
-        ...['webhook-timestamp', String(timestamp)],
-        ...['webhook-signature', standardSignatures(secrets, { id: event, timestamp, body })],
+        ...['webhook-timestamp', String(signed.timestamp)],
+        ...['webhook-signature', standardSignatures(secrets.map(secretKeyOf), signed)],
       ],
     };
   }

@@ -115,6 +115,7 @@ export function createReceiver(
     // Together, and only so that they are remembered: what they say is large, and one that fails fails alone.
     await Promise.allSettled(fresh.map((row) => prepare(tools, tenant, row)));
     ready.push(...fresh);
+    if (!health.isFailing) for (const row of ready.slice(0, attemptsMax)) signAhead(row);
   }
 
   /** What was loaded stays in the database. */
@@ -166,7 +167,7 @@ export function createReceiver(
     rest();
   }
 
-  /** So that the attempts under way, of which there are few, are requests alone. */
+  /** So that the attempts under way, of which there are few, are mostly requests alone. */
   function signAhead({ tenant_id, event_id: event }: Row<'deliveries'>): void {
     const envelope = preparedBefore(tools, { tenant_id, event_id: event });
     if (envelope) tools.messages.signAhead({ event, envelope });
@@ -207,14 +208,14 @@ export function createReceiver(
     const { envelope, flaw } = await prepare(tools, tenant, delivery);
     if (envelope === undefined) return { ...nothingSent, error: flaw, flaw };
     const now = tools.clock.now();
-    const { url, secrets } = webhook.body.reveal();
+    const { secrets } = webhook.body.reveal();
     const message = await tools.messages.sign({
       event: delivery.event_id,
       envelope,
       secrets: secrets.filter(({ ends_at }) => (ends_at ?? now + 1) > now).map(({ text }) => text),
     });
     const { forward, aborted: signal } = tools;
-    return attempt(forward, { url: new URL(url), message, tenant: tenantId, signal });
+    return attempt(forward, { url: webhook.url.reveal(), message, tenant: tenantId, signal });
   }
 
   async function conclude(

@@ -3,7 +3,7 @@ import { type Clock, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { WebhookId } from '../../lib/ids.ts';
-import type { Secret } from '../../lib/secret.ts';
+import { Secret } from '../../lib/secret.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import { allWebhooks } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
@@ -15,6 +15,8 @@ export interface Webhook {
   readonly row: Row<'webhooks'>;
   readonly body: Secret<WebhookBody>;
   readonly ordered: boolean;
+  /** Where its events are sent. */
+  readonly url: Secret<URL>;
   /** Whether it is enabled and asks for events of the type. */
   wants(type: string): boolean;
 }
@@ -49,9 +51,13 @@ export function createWebhooks({ store, clock, onAltered }: WebhooksTools): Webh
   function opened(tenant: Tenant, row: Row<'webhooks'>): Webhook | undefined {
     try {
       const body = openWebhook(tenant, row);
-      const { events, ordered } = body.reveal();
+      const { events, ordered, url } = body.reveal();
       const types = new Set<string>(row.status === 'enabled' ? events : []);
-      return { id: row.webhook_id, row, body, ordered, wants: (type) => types.has(type) };
+      return {
+        ...{ id: row.webhook_id, row, body, ordered },
+        url: new Secret(new URL(url)),
+        wants: (type) => types.has(type),
+      };
     } catch (error) {
       if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
       onAltered();

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import type { TextForm } from '../../expressions/request-texts/forms.ts';
 import type { VaultError } from '../../lib/errors.ts';
-import type { ForwardAnswer } from '../../outbound/forward.ts';
+import type { ForwardAnswer } from '../../outbound/answer.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { CalledProxy } from './called-proxy.ts';
 import type { CallPath } from './destination.ts';
@@ -33,7 +33,7 @@ export interface CallBody {
   readonly failure: () => VaultError | undefined;
 }
 
-export interface ProxyAnswer extends ForwardAnswer {
+export interface ProxyAnswer extends Omit<ForwardAnswer, 'drop'> {
   /** Where it is not that of the answer; null where code answered and the destination was not called. */
   readonly destinationStatus?: number | null;
 }
