@@ -1,0 +1,39 @@
+/** The other answering threads, as an import sees them: each can do some of its lines. */
+import type { Origin } from '../../rules/caller.ts';
+import type { ImportRun } from '../../vault/tokens/import.ts';
+
+/** Lines as they cross to another thread, which authenticates their caller itself. */
+export interface SharedPart {
+  readonly run: ImportRun;
+  readonly key: string | undefined;
+  readonly origin: Origin;
+  /** The number of the first line. */
+  readonly first: number;
+  /** The lines, with a newline after each. */
+  readonly bytes: Uint8Array;
+}
+
+export interface SharedResult {
+  /** The lines of the response. */
+  readonly bytes: Uint8Array;
+  readonly idsAreTaken: boolean;
+}
+
+/**
+ * @param turn as for an import: nothing is committed before it has resolved.
+ * Rejects with {@link SiblingEnded} where the thread ended before it responded.
+ */
+export type ImportShared = (part: SharedPart, turn: () => Promise<void>) => Promise<SharedResult>;
+
+export interface Sibling {
+  readonly importShared: ImportShared;
+}
+
+/** Those that are there now. */
+export type Siblings = () => readonly Sibling[];
+
+export class SiblingEnded extends Error {
+  constructor() {
+    super('the thread that works on some of the lines ended');
+  }
+}
