@@ -26,8 +26,9 @@ export function createSiblingThreads(importShared: ImportShared): SiblingThreads
 
   function take(part: Promise<unknown>): void {
     taken.add(part);
+    // Later than whoever waits for it sends its result.
     const forget = () => taken.delete(part);
-    part.then(forget, forget);
+    void part.catch(() => undefined).then(forget);
   }
 
   return {
