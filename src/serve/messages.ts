@@ -15,7 +15,8 @@ import type { LogPosition } from '../vault/logs/find.ts';
 
 /** What a thread is made of: plain data, and memory that all threads share. */
 export interface ThreadData {
-  readonly config: AnsweringConfig & Pick<Config, 'databaseUrl' | 'dataDir' | 'host' | 'threads'>;
+  readonly config: AnsweringConfig &
+    Pick<Config, 'databaseUrl' | 'dataDir' | 'host' | 'logExport' | 'threads'>;
   readonly rootKey: RootKey;
   readonly epochs: SharedArrayBuffer;
   /** Of a clock that is not the machine's. */

@@ -1,7 +1,6 @@
 /** Parts of an import that other threads work on: done once, in their order, and few of them at a time. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
 import { MessageChannel } from 'node:worker_threads';
 import { createAuthentication } from '../../src/gate/authenticate.ts';
 import { heldBytesMax } from '../../src/http/bulk/held-bytes.ts';
@@ -58,6 +57,8 @@ function importing(t: TestContext, tenant: TestTenant, shares: readonly Shares[]
 async function* chunksOf(lines: readonly object[]): AsyncGenerator<Buffer> {
   for (const line of lines) yield Buffer.from(String(linesSent([line]).body));
 }
+
+const aTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 const tokens = (count: number) =>
   Array.from({ length: count }, (_, at) => ({ id: `line-${at}`, type: 'token', data: large }));
@@ -182,7 +183,7 @@ onBothEngines('a part of an import that another thread has', (engine) => {
     const parts = stream(endless())[Symbol.asyncIterator]();
     for (let answered = 0; answered < 6; answered += 1) {
       await parts.next();
-      for (let turns = 0; turns < 100; turns += 1) await setImmediate();
+      for (let turns = 0; turns < 100; turns += 1) await aTurn();
       // One is read before it is known that there is no room for it, and one is over.
       const held = (taken - answered - 2) * long;
       assert.ok(held <= heldBytesMax, `${taken} lines for ${answered} answers`);
@@ -207,8 +208,8 @@ onBothEngines('a part of an import that another thread has', (engine) => {
     const { stream } = importing(t, tenant, Array(5).fill(counts));
     const parts = stream(chunksOf(Array(20).fill({ ...equal, data: large })));
     await parts.next();
-    while (answered < heldBytesMax) await setImmediate();
-    for (let turns = 0; turns < 3_000; turns += 1) await setImmediate();
+    while (answered < heldBytesMax) await aTurn();
+    for (let turns = 0; turns < 3_000; turns += 1) await aTurn();
     assert.ok(answered < heldBytesMax + 1_000_000, `${answered} bytes wait`);
     assert.equal((await answersOf(parts)).length, 19);
     assert.ok(answered > 3 * heldBytesMax);
