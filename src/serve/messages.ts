@@ -66,6 +66,8 @@ export interface ProcessCalls {
 /** What answering threads ask of each other. */
 export interface SiblingCalls {
   importShared(part: PartInTurn): Promise<SharedResult>;
+  /** Memory in which it says how many parts it works on. */
+  load(): SharedArrayBuffer;
   /** Of a part that was given to the other side: resolves when it may be committed. */
   turn(id: PartInTurn['turn']): Promise<void>;
 }

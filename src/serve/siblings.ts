@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import type { MessagePort } from 'node:worker_threads';
 import {
+  createLoad,
   type ImportShared,
   type Sibling,
   SiblingEnded,
@@ -10,11 +11,12 @@ import {
 import { createLine, type Line } from './line.ts';
 import type { PartInTurn, SiblingCalls } from './messages.ts';
 
-export interface SiblingThreads {
-  /** Those that have not ended. */
-  readonly all: Siblings;
-  /** @param port to another thread, which does the same with its other end. */
-  add(port: MessagePort): void;
+export interface SiblingThreads extends Siblings {
+  /**
+   * Resolves when the thread is known, or has ended.
+   * @param port to it, of which it has the other end.
+   */
+  add(port: MessagePort): Promise<void>;
   /** Finishes what was taken of others; from then on they do it themselves. */
   close(): Promise<void>;
 }
@@ -23,17 +25,23 @@ export interface SiblingThreads {
 export function createSiblingThreads(importShared: ImportShared): SiblingThreads {
   const siblings = new Map<MessagePort, Sibling>();
   const taken = new Set<Promise<unknown>>();
+  const load = createLoad();
 
   function take(part: Promise<unknown>): void {
     taken.add(part);
+    load.add(1);
     // Later than whoever waits for it sends its result.
-    const forget = () => taken.delete(part);
+    const forget = () => {
+      taken.delete(part);
+      load.add(-1);
+    };
     void part.catch(() => undefined).then(forget);
   }
 
   return {
+    load,
     all: () => [...siblings.values()],
-    add: (port) => {
+    add: async (port) => {
       const turns = new Map<PartInTurn['turn'], () => Promise<void>>();
       let latest = 0;
       const line: Line<SiblingCalls> = createLine<SiblingCalls, SiblingCalls>(port, {
@@ -42,13 +50,21 @@ export function createSiblingThreads(importShared: ImportShared): SiblingThreads
           take(result);
           return result;
         },
+        load: () => load.memory,
         turn: (id) => {
           const turn = turns.get(id);
           assert(turn, 'only the turn of a part that was given is asked for');
           return turn();
         },
       });
+      port.on('close', () => {
+        siblings.delete(port);
+        line.end(new SiblingEnded());
+      });
+      const memory = await line.call('load', undefined).catch(() => undefined);
+      if (memory === undefined) return;
       siblings.set(port, {
+        load: createLoad(memory),
         importShared: async (part, turn) => {
           const id = ++latest;
           turns.set(id, turn);
@@ -58,10 +74,6 @@ export function createSiblingThreads(importShared: ImportShared): SiblingThreads
             turns.delete(id);
           }
         },
-      });
-      port.on('close', () => {
-        siblings.delete(port);
-        line.end(new SiblingEnded());
       });
     },
     close: async () => {

@@ -19,7 +19,7 @@ async function prepare(line: Line<ProcessCalls>, data: ThreadData): Promise<Prep
   const remote = await openRemote(line, data);
   try {
     const siblings = createSiblingThreads((part, turn) => answering.importShared(part, turn));
-    const tools = { ...remote, siblings: siblings.all };
+    const tools = { ...remote, siblings };
     const answering = await createAnswering(tools, data.config, data);
     return { remote, answering, siblings, host: data.config.host };
   } catch (error) {

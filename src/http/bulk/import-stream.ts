@@ -10,7 +10,7 @@ import { bodyBytesMax, connectionEnded } from '../protocol/body.ts';
 import { bytesOf, joined, type Line, linesOf } from '../protocol/lines.ts';
 import type { Allowance, StreamPart, StreamRequest } from '../protocol/route.ts';
 import { HeldBytes } from './held-bytes.ts';
-import { answerOf, type NumberedLine, numbered, readLine } from './part.ts';
+import { answerOf, bytesOfAnswers, type NumberedLine, numbered, readLine } from './part.ts';
 import { type Sibling, SiblingEnded, type Siblings } from './siblings.ts';
 import { createWorkers, type Workers } from './workers.ts';
 
@@ -20,9 +20,6 @@ export interface ImportTools extends TokenWriting {
 }
 
 type ImportRequest = StreamRequest<object>;
-
-/** Parts that each thread has: while one becomes durable the next is decided. */
-const partsOfEach = 2;
 
 /** What is less than that is not worth the way to another thread. */
 const sharedBytesMin = 4_096;
@@ -45,7 +42,7 @@ export async function* importStream(
     answerOfNext(next).catch(nothing);
     return next;
   };
-  const ahead = Array.from({ length: partsOfEach * workers.count() - 1 }, begin);
+  const ahead = Array.from({ length: workers.partsMax() - 1 }, begin);
   try {
     for (let next = ahead.shift(); next; next = ahead.shift()) {
       const some = await next;
@@ -68,7 +65,7 @@ async function answerOfNext(next: Promise<IteratorResult<Work>>): Promise<void> 
 
 function nothing(): void {}
 
-/** What this thread decided itself is at most two parts. */
+/** Where one thread answers, at most two parts are held, and not counted. */
 function bytesHeldBy(answer: StreamPart): number {
   return answer instanceof Uint8Array ? answer.length : 0;
 }
@@ -92,6 +89,7 @@ async function* workOn(
     const sent = numbered(lines, first);
     if (sent.length === 0) continue;
     await held.untilRoom();
+    await workers.untilFree();
     if (held.isClosed) return;
     const caller = await request.caller();
     const counted = await request.count(sent.length);
@@ -149,13 +147,14 @@ function mayBeShared({ lines, refusal }: Part): boolean {
   return refusal === undefined && !lines.includes(undefined) && bytesOf(lines) >= sharedBytesMin;
 }
 
-async function importHere(tools: ImportTools, part: Part): Promise<readonly object[]> {
+async function importHere(tools: ImportTools, part: Part): Promise<StreamPart> {
   const { run, caller, granted, refusal, sent, turn } = part;
   // Lines that are only over the limit cost neither a decision nor a commit.
   if (refusal && granted === 0) return answersOf(part, refusal);
   const lines = sent.map((line, at) => (refusal && at >= granted ? refusal : readLine(line)));
   const results = await importLines(tools, run, { caller, lines, turn: () => turn });
-  return results.map((result, at) => answerOf(sent[at]?.number, result));
+  const answers = results.map((result, at) => answerOf(sent[at]?.number, result));
+  return tools.siblings ? bytesOfAnswers(answers) : answers;
 }
 
 /** What a thread had not begun to commit when it ended is done here. */

@@ -27,10 +27,34 @@ export type ImportShared = (part: SharedPart, turn: () => Promise<void>) => Prom
 
 export interface Sibling {
   readonly importShared: ImportShared;
+  readonly load: Load;
 }
 
-/** Those that are there now. */
-export type Siblings = () => readonly Sibling[];
+export interface Siblings {
+  /** Of this thread. */
+  readonly load: Load;
+  /** Those that are there now. */
+  all(): readonly Sibling[];
+}
+
+/** How many parts of imports a thread works on, its own and those of others, in memory that all threads share. */
+export interface Load {
+  readonly memory: SharedArrayBuffer;
+  now(): number;
+  add(parts: number): void;
+}
+
+/** @param memory of the load of another thread; a new one without. */
+export function createLoad(memory = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)): Load {
+  const parts = new Int32Array(memory);
+  return {
+    memory,
+    now: () => Atomics.load(parts, 0),
+    add: (more) => {
+      Atomics.add(parts, 0, more);
+    },
+  };
+}
 
 export class SiblingEnded extends Error {
   constructor() {
