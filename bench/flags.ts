@@ -11,7 +11,7 @@ export const usage = `npm run bench -- [options]
   --seconds N       of each round
   --rounds N        of each scenario
   --tokens N        measure all again with so many tokens present
-  --threads N,N     reads and creates with so many answering threads, in place of all else
+  --threads N,N     reads, creates and an import with so many answering threads, in place of all else
   --generator NAME  wrk or autocannon; wrk where the machine has it`;
 
 /** Present in the first pass. */

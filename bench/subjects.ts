@@ -70,6 +70,11 @@ export async function shootAt(work: Requests, { stage, load, seconds }: Shot): P
   return loadOf({ load }, work, { url, key: keyOf(work, stage.vault), requests })(seconds);
 }
 
+/** One import, outside of all turns. */
+export function importTo({ server, keys }: Vault, seconds: number): Promise<LoadResult> {
+  return postLinesFor(seconds, bulkTarget(server.url, keys.reveal), newCards());
+}
+
 function prepare(work: Requests, { vault, population }: Stage): Promise<RequestOf[]> {
   return Promise.resolve(work.of(vault, population));
 }

@@ -1,4 +1,4 @@
-/** Reads and creates with one answering thread and with several, and what each kind of thread takes. */
+/** Reads, creates and an import with one answering thread and with several, and what each kind of thread takes. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { fewTokens, type Plan } from './flags.ts';
 import type { LoadResult } from './job.ts';
@@ -8,12 +8,15 @@ import { grow, nobody, type Population } from './population.ts';
 import { residentBytes, threadCpuSeconds } from './resources.ts';
 import { type Requests, scenarios } from './scenarios.ts';
 import { engineOf } from './storage.ts';
-import { shootAt } from './subjects.ts';
+import { importTo, shootAt } from './subjects.ts';
 import { startVault, type Vault } from './vault.ts';
 import { warmUp } from './warm-up.ts';
 
-const measured = ['get revealed', 'create'];
-const connectionCounts = [64, 256];
+const measured = [
+  { name: 'get revealed', connections: [64, 256] },
+  { name: 'create', connections: [64, 256] },
+  { name: 'bulk import', connections: [1] },
+];
 const rounds = 3;
 const restMs = 100;
 
@@ -56,8 +59,9 @@ export async function benchThreads(plan: Plan, say: (text: string) => void): Pro
     try {
       for (const threads of plan.threads ?? []) subjects.push(await open(engine, threads));
       const lines: Line[] = [];
-      for (const name of measured) {
-        for (const connections of connectionCounts) {
+      const chosen = measured.filter(({ name }) => plan.scenarios.some((one) => one.name === name));
+      for (const { name, connections: counts } of chosen) {
+        for (const connections of counts) {
           lines.push(...(await takeTurns(subjects, { name, connections }, plan)));
           say(`${engine}: ${name} at ${connections} connections`);
         }
@@ -83,32 +87,37 @@ async function takeTurns(
   { name, connections }: Pick<Line, 'name' | 'connections'>,
   plan: Plan,
 ): Promise<Line[]> {
-  const work = scenarios.find((scenario) => scenario.name === name)?.work as Requests;
+  const of = scenarios.find((scenario) => scenario.name === name)?.work;
+  if (of === undefined) throw new Error(`there is no scenario ${name}`);
+  const work = of === 'lines' ? of : { ...of, connections };
   const lines = subjects.map((subject) => ({ subject, rounds: [] as Round[] }));
   for (const { subject } of lines) {
-    const { vault, population } = subject;
-    const stage = { vault, population };
-    const load = (seconds: number) =>
-      shootAt({ ...work, connections }, { stage, load: plan.load, seconds });
-    await warmUp({ pid: vault.server.pid, shoot: load });
+    const load = (seconds: number) => apply(subject, work, { ...plan, seconds });
+    await warmUp({ pid: subject.vault.server.pid, shoot: load });
   }
   for (let round = 0; round < rounds; round += 1) {
     for (const { subject, rounds } of lines) {
       await pause(restMs);
-      rounds.push(await shoot(subject, { ...work, connections }, plan));
+      rounds.push(await shoot(subject, work, plan));
     }
   }
   return lines.map(({ subject: { threads }, rounds }) => ({ name, threads, connections, rounds }));
 }
 
-async function shoot(
-  { threads, vault, population }: Subject,
-  work: Requests,
+function apply(
+  { vault, population }: Subject,
+  work: Requests | 'lines',
   { load, seconds }: Pick<Plan, 'load' | 'seconds'>,
-): Promise<Round> {
+): Promise<LoadResult> {
+  if (work === 'lines') return importTo(vault, seconds);
+  return shootAt(work, { stage: { vault, population }, load, seconds });
+}
+
+async function shoot(subject: Subject, work: Requests | 'lines', plan: Plan): Promise<Round> {
+  const { threads, vault } = subject;
   const { pid } = vault.server;
   const before = new Map(threadCpuSeconds(pid).map((one) => [one.id, one.seconds]));
-  const result: LoadResult = await shootAt(work, { stage: { vault, population }, load, seconds });
+  const result = await apply(subject, work, plan);
   const used = { answering: 0, writer: 0, rest: 0 };
   for (const { id, name, seconds: all } of threadCpuSeconds(pid)) {
     const answers = threads === 1 ? id === pid : name === 'answering';

@@ -6,6 +6,8 @@ import type { Config } from './config.ts';
 import { type Authenticate, createAuthentication } from './gate/authenticate.ts';
 import { createIdempotency, type Idempotency } from './gate/idempotency.ts';
 import { createCallerOfProxy } from './gate/proxy-caller.ts';
+import { createImportShared } from './http/bulk/import-shared.ts';
+import type { ImportShared, Siblings } from './http/bulk/siblings.ts';
 import { createRateLimits, unknownRoutes } from './http/limits/rate-limit.ts';
 import type { Route } from './http/protocol/route.ts';
 import { calls } from './http/proxy/methods.ts';
@@ -47,6 +49,8 @@ export interface Answering {
   listen(place: ListenAddress): Promise<number>;
   /** Every route that asks for a key, as declared. */
   readonly routes: readonly Route[];
+  /** Lines of an import that another thread has begun. */
+  readonly importShared: ImportShared;
   /** Resolves when every request that has begun is answered. */
   close(): Promise<void>;
 }
@@ -56,6 +60,8 @@ export interface AnsweringTools
   extends Pick<Process, 'store' | 'tenants' | 'rootKey' | 'clock' | 'random' | 'log'> {
   readonly metrics: Metrics;
   readonly shared: Pick<Shared, 'attempts' | 'onFailedAuthentication' | 'pageEnds'>;
+  /** Absent where one thread answers. */
+  readonly siblings?: Siblings;
 }
 
 /** Plain data, which can cross to a thread. */
@@ -130,9 +136,10 @@ export async function createAnswering(
     version,
   });
   requireKnownRoutes(config, routes);
+  const gate = createGate(tools);
   const server = createServer({
     ...tools,
-    ...createGate(tools),
+    ...gate,
     routes,
     openRoutes,
     newTraceId: () => newUuid(random),
@@ -150,6 +157,7 @@ export async function createAnswering(
   });
   return {
     routes,
+    importShared: createImportShared({ ...tools, ...gate }),
     listen: async ({ host, port, isShared = false }) => {
       const place = { host, port, backlog, ...(isShared && { reusePort: true }) };
       await server.listen(place);

@@ -111,9 +111,10 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
     const serialize = compileSerializer(route.reply.body);
     return async (exchange) => {
       refuseIdempotencyKey(exchange, headers);
-      const count = limits.ofBody(admission.senderOf(exchange));
+      const sender = admission.senderOf(exchange);
+      const count = limits.ofBody(sender);
       const caller = async () => admission.admit(route, exchange);
-      await streaming.answer({ exchange, route, serialize, caller, count });
+      await streaming.answer({ exchange, route, serialize, caller, key: sender.key, count });
     };
   }
 

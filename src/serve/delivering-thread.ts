@@ -28,6 +28,7 @@ function run(): void {
       await preparing;
     },
     listen: () => assert.fail('it does not listen'),
+    addSibling: () => assert.fail('it answers no requests'),
     counts: async () => (await prepared()).remote.counts(),
     stop: async () => {
       const { deliverer, remote } = await prepared();

@@ -53,7 +53,7 @@ export function createLine<Theirs extends Calls<Theirs>, Own extends Calls<Own>>
     let transfer: MessagePort[] = [];
     try {
       const output = await own[ask as keyof Own](input as never);
-      if (output instanceof MessagePort) transfer = [output];
+      transfer = portsOf(output);
       if (id !== undefined) response = { id, output };
     } catch (error) {
       if (id !== undefined) response = { id, failure: failureOf(error) };
@@ -77,11 +77,11 @@ export function createLine<Theirs extends Calls<Theirs>, Own extends Calls<Own>>
       new Promise<never>((resolve, reject) => {
         if (ended) throw ended;
         const id = ++latest;
-        end.postMessage({ ask, input, id } satisfies LineMessage, []);
+        end.postMessage({ ask, input, id } satisfies LineMessage, portsOf(input));
         pending.set(id, { resolve: resolve as (output: unknown) => void, reject });
       }),
     notify: (ask, input) => {
-      if (!ended) end.postMessage({ ask, input } satisfies LineMessage, []);
+      if (!ended) end.postMessage({ ask, input } satisfies LineMessage, portsOf(input));
     },
     end: (error) => {
       ended ??= error;
@@ -89,6 +89,11 @@ export function createLine<Theirs extends Calls<Theirs>, Own extends Calls<Own>>
       pending.clear();
     },
   };
+}
+
+/** A port moves to the other side. */
+function portsOf(value: unknown): MessagePort[] {
+  return value instanceof MessagePort ? [value] : [];
 }
 
 /** An error as data. Copies of errors keep neither their class nor what is our own in them. */

@@ -4,6 +4,7 @@ import type { AnsweringConfig } from '../answering.ts';
 import type { Config } from '../config.ts';
 import type { RootKey } from '../crypto/root-key.ts';
 import type { OnFailedAuthentication } from '../gate/failed-authentication.ts';
+import type { SharedPart, SharedResult } from '../http/bulk/siblings.ts';
 import type { ChainedEntry } from '../lib/log-chain/entries.ts';
 import type { Log, LogFields } from '../lib/telemetry/log.ts';
 import type { Counts, Metrics } from '../lib/telemetry/metrics.ts';
@@ -14,7 +15,8 @@ import type { LogPosition } from '../vault/logs/find.ts';
 
 /** What a thread is made of: plain data, and memory that all threads share. */
 export interface ThreadData {
-  readonly config: AnsweringConfig & Pick<Config, 'databaseUrl' | 'dataDir' | 'host' | 'threads'>;
+  readonly config: AnsweringConfig &
+    Pick<Config, 'databaseUrl' | 'dataDir' | 'host' | 'logExport' | 'threads'>;
   readonly rootKey: RootKey;
   readonly epochs: SharedArrayBuffer;
   /** Of a clock that is not the machine's. */
@@ -31,6 +33,8 @@ export interface ThreadCalls {
   /** @returns the port, which the system chooses for port 0. */
   listen(port: number): Promise<number>;
   counts(): Promise<Counts>;
+  /** The way to another answering thread, which has its other end. */
+  addSibling(port: MessagePort): Promise<void>;
   /** Resolves when every request that has begun is answered and nothing waits to be committed. */
   stop(): Promise<void>;
 }
@@ -57,6 +61,20 @@ export interface ProcessCalls {
   takeCheckpoints(checkpoints: readonly Row<'checkpoints'>[]): void;
   /** That a log has grown, as it was stored. */
   takeNote(note: Row<'due_work'>): void;
+}
+
+/** What answering threads ask of each other. */
+export interface SiblingCalls {
+  importShared(part: PartInTurn): Promise<SharedResult>;
+  /** Memory in which it says how many parts it works on. */
+  load(): SharedArrayBuffer;
+  /** Of a part that was given to the other side: resolves when it may be committed. */
+  turn(id: PartInTurn['turn']): Promise<void>;
+}
+
+export interface PartInTurn extends SharedPart {
+  /** Names its turn. */
+  readonly turn: number;
 }
 
 /** Names a look-up of a thread. */

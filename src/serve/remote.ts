@@ -4,6 +4,7 @@ import type { AnsweringTools } from '../answering.ts';
 import { type FailedAttempts, unlimitedAttempts } from '../gate/failure-limit.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createEpochs } from '../lib/epochs.ts';
+import type { ChainedEntry } from '../lib/log-chain/entries.ts';
 import { SharedClock } from '../lib/shared-clock.ts';
 import type { Log, LogFields } from '../lib/telemetry/log.ts';
 import { createThreadMetrics, type ThreadMetrics } from '../lib/telemetry/thread-metrics.ts';
@@ -30,7 +31,10 @@ export async function openRemote(line: ProcessLine, data: ThreadData): Promise<R
     threads: config.threads,
     onGroup: counted.group,
     onNoted: (note) => line.notify('takeNote', note),
-    onCommitted: (entries) => line.notify('takeEntries', entries),
+    // Without an export nobody takes them, and they cost as much as a tenth of what makes them.
+    ...(config.logExport !== undefined && {
+      onCommitted: (entries: readonly ChainedEntry[]) => line.notify('takeEntries', entries),
+    }),
     owner: {
       writerPort: () => line.call('writerPort', undefined),
       ping: () => line.call('ping', undefined),

@@ -6,18 +6,22 @@ import { type Answering, createAnswering } from '../answering.ts';
 import { createLine, type Line } from './line.ts';
 import type { ProcessCalls, ThreadCalls, ThreadData } from './messages.ts';
 import { openRemote, type Remote } from './remote.ts';
+import { createSiblingThreads, type SiblingThreads } from './siblings.ts';
 
 interface PreparedThread {
   readonly remote: Remote;
   readonly answering: Answering;
+  readonly siblings: SiblingThreads;
   readonly host: string;
 }
 
 async function prepare(line: Line<ProcessCalls>, data: ThreadData): Promise<PreparedThread> {
   const remote = await openRemote(line, data);
   try {
-    const answering = await createAnswering(remote, data.config, data);
-    return { remote, answering, host: data.config.host };
+    const siblings = createSiblingThreads((part, turn) => answering.importShared(part, turn));
+    const tools = { ...remote, siblings };
+    const answering = await createAnswering(tools, data.config, data);
+    return { remote, answering, siblings, host: data.config.host };
   } catch (error) {
     await remote.close();
     throw error;
@@ -44,9 +48,11 @@ function run(): void {
       return listening;
     },
     counts: async () => (await prepared()).remote.counts(),
+    addSibling: async (port) => (await prepared()).siblings.add(port),
     stop: async () => {
-      const { answering, remote } = await prepared();
+      const { answering, siblings, remote } = await prepared();
       await answering.close();
+      await siblings.close();
       await remote.close();
     },
   });

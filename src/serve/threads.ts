@@ -1,6 +1,7 @@
 /** The answering threads of a process: their start, what they ask for, their replacement and their stop. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
+import { MessageChannel } from 'node:worker_threads';
 import type { Config } from '../config.ts';
 import { finishMsMax } from '../http/transport.ts';
 import { second } from '../lib/clock.ts';
@@ -40,6 +41,8 @@ export async function startThreads(
   const data = threadDataOf(process, config, requestTimeoutMs);
   const shared = createSharedCalls(process);
   const running = new Set<Thread>();
+  /** Of those that run, those that know each other. */
+  const met = new Set<Thread>();
   const stopping = new AbortController();
   /** What threads that ended had counted. */
   let ended: Counts = [];
@@ -48,8 +51,13 @@ export async function startThreads(
   async function start(): Promise<Thread> {
     const thread = startThread('answering', shared);
     running.add(thread);
-    void thread.ended.then(() => running.delete(thread));
+    void thread.ended.then(() => {
+      running.delete(thread);
+      met.delete(thread);
+    });
     await thread.line.call('prepare', data);
+    for (const other of met) introduce(thread, other);
+    met.add(thread);
     return thread;
   }
 
@@ -108,4 +116,11 @@ export async function startThreads(
     await Promise.all([...running].map((thread) => thread.terminate()));
     throw error;
   }
+}
+
+/** Gives each a way to the other. */
+function introduce(one: Thread, other: Thread): void {
+  const { port1, port2 } = new MessageChannel();
+  one.line.notify('addSibling', port1);
+  other.line.notify('addSibling', port2);
 }

@@ -88,6 +88,7 @@ onBothEngines('POST /tokens/bulk', (engine) => {
     const answers = bulk
       .stream({
         caller: async () => authenticate(tenant.key, origin),
+        key: tenant.key,
         count: async (granted) => ({ granted, refusal: undefined }),
         query: undefined as never,
         body: endless(),

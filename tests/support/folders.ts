@@ -76,6 +76,7 @@ export const doors: Doors = {
   'vault/tokenization': ['vault/token-intents', 'vault/tokens'],
   'vault/tokens': ['vault/logs', 'vault/token-intents', 'vault/token-search'],
   'http/protocol': ['http/schemas'],
+  'http/bulk': ['http/protocol', 'http/schemas'],
   'http/limits': ['http/protocol', 'http/schemas'],
   'http/proxy': ['http/limits', 'http/protocol'],
   http: ['http/limits', 'http/protocol', 'http/proxy'],
@@ -86,7 +87,7 @@ export const doors: Doors = {
     'http/schemas',
   ],
   'http/description/page': ['http/description', 'http/protocol', 'http/schemas'],
-  'http/routes': ['http/description/page', 'http/protocol', 'http/schemas'],
+  'http/routes': ['http/bulk', 'http/description/page', 'http/protocol', 'http/schemas'],
 };
 
 export const filesPerFolderMax = 20;

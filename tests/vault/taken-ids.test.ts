@@ -6,7 +6,7 @@ import { hour } from '../../src/lib/clock.ts';
 import { perform } from '../../src/rules/operation.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createTokens } from '../../src/vault/tokens/create.ts';
-import { createImport } from '../../src/vault/tokens/import.ts';
+import { beginImport, importLines } from '../../src/vault/tokens/import.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { having } from '../support/sql.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -59,7 +59,11 @@ onBothEngines('ids that are taken', (engine) => {
       ids.map((id) => ({ id, type: 'token', data: id }) as const);
 
     const ids = ['same', 'expired', 'foreign'].flatMap(named);
-    const results = await createImport(tools)(caller, requestsOf(ids));
+    const results = await importLines(tools, beginImport(tools), {
+      caller,
+      lines: requestsOf(ids),
+      turn: async () => undefined,
+    });
     const outcomes = results.map((result) => {
       if ('failure' in result) return result.failure.code;
       return result.repeated ? 'repeated' : 'created';

@@ -39,3 +39,30 @@ export async function* linesOf(
   }
   if (begun === undefined || begun.length > 0) yield [begun];
 }
+
+export function bytesOf(lines: readonly BodyLine[]): number {
+  return lines.reduce((bytes, line) => bytes + (line?.length ?? 0), 0);
+}
+
+/** The lines with a newline after each, in memory of their own; what is too long is an empty line. */
+export function joined(lines: readonly BodyLine[]): Uint8Array {
+  const bytes = new Uint8Array(bytesOf(lines) + lines.length);
+  let end = 0;
+  for (const line of lines) {
+    if (line) bytes.set(line, end);
+    end += line?.length ?? 0;
+    bytes[end++] = newline;
+  }
+  return bytes;
+}
+
+/** What was {@link joined}. */
+export function linesIn(bytes: Buffer): readonly Buffer[] {
+  const lines: Buffer[] = [];
+  for (let start = 0; start < bytes.length; ) {
+    const end = bytes.indexOf(newline, start);
+    lines.push(bytes.subarray(start, end));
+    start = end + 1;
+  }
+  return lines;
+}

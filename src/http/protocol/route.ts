@@ -73,12 +73,17 @@ export interface StreamRequest<Q> {
    * Throws once the caller would be refused, and once the server stops.
    */
   readonly caller: () => Promise<Caller>;
+  /** By which the caller was authenticated, and may be again on another thread. */
+  readonly key: string | undefined;
   /** Counts lines of the body against the rate limits of public keys. */
   readonly count: CountParts;
   readonly query: Q;
   /** Comes no faster than it is asked for. */
   readonly body: AsyncIterable<Buffer>;
 }
+
+/** Lines of a response, or the bytes that they come to. */
+export type StreamPart = readonly object[] | Uint8Array;
 
 export interface StreamDeclaration<Q extends TSchema, B extends TSchema>
   extends Declared<TSchema, Q, B> {
@@ -88,7 +93,7 @@ export interface StreamDeclaration<Q extends TSchema, B extends TSchema>
     readonly mediaType: typeof linesMediaType;
   };
   /** Lines of the response, some at a time; it is asked for more once those are on their way. */
-  readonly stream: (request: StreamRequest<Static<Q>>) => AsyncIterable<readonly object[]>;
+  readonly stream: (request: StreamRequest<Static<Q>>) => AsyncIterable<StreamPart>;
 }
 
 /** A route that answers a whole body with a whole body. */
@@ -100,7 +105,7 @@ export type WholeRoute = Declared<TSchema, TSchema, TSchema> & {
 
 /** A route whose body and answer are lines of JSON that pass through it and are never held as a whole. */
 export type StreamRoute = Omit<StreamDeclaration<TSchema, TSchema>, 'stream'> & {
-  readonly stream: (request: StreamRequest<never>) => AsyncIterable<readonly object[]>;
+  readonly stream: (request: StreamRequest<never>) => AsyncIterable<StreamPart>;
 };
 
 /** A declared route with its types settled; the server treats all alike. */

@@ -9,7 +9,7 @@ import { type Exchange, jsonMediaType } from './exchange.ts';
 import { textOfList } from './list-text.ts';
 import { type Problem, problemOf } from './problem.ts';
 import type { ClientProgress } from './progress.ts';
-import type { CountParts, StreamRoute } from './route.ts';
+import type { CountParts, StreamPart, StreamRoute } from './route.ts';
 import type { Serialize } from './serialization.ts';
 
 export interface StreamingOptions {
@@ -32,6 +32,7 @@ interface StreamExchange {
 
 export interface StreamAnswer extends StreamExchange {
   readonly route: StreamRoute;
+  readonly key: string | undefined;
   readonly count: CountParts;
 }
 
@@ -85,10 +86,12 @@ export function createStreaming(options: StreamingOptions): Streaming {
     route,
     exchange,
     caller,
+    key,
     count,
-  }: StreamAnswer): AsyncIterator<readonly object[]> {
+  }: StreamAnswer): AsyncIterator<StreamPart> {
     const asked = {
       caller: () => (stopping.aborted ? Promise.reject(serverStops()) : caller()),
+      key,
       count,
       query: exchange.query as never,
       body: progress.sentBy(exchange.request.socket, bodyOf(exchange)),
@@ -166,8 +169,8 @@ async function* listFrom({ begun, parts, report }: ListBegun): AsyncGenerator<Bu
 
 interface Answered {
   /** The first lines, as for a list. */
-  readonly begun: IteratorResult<readonly object[]>[];
-  readonly lines: AsyncIterator<readonly object[]>;
+  readonly begun: IteratorResult<StreamPart>[];
+  readonly lines: AsyncIterator<StreamPart>;
   readonly serialize: Serialize;
   /** Called with what ends the response. */
   readonly report: (error: unknown) => Problem;
@@ -176,8 +179,10 @@ interface Answered {
 /** The status has left already when something fails, so the last line says what did. */
 async function* textOf({ begun, lines, serialize, report }: Answered): AsyncGenerator<Buffer> {
   const next = () => lines.next();
-  const bytesOf = (some: readonly object[]) =>
-    Buffer.from(some.map((line) => `${serialize(line)}\n`).join(''));
+  const bytesOf = (some: StreamPart) =>
+    some instanceof Uint8Array
+      ? Buffer.from(some.buffer, some.byteOffset, some.length)
+      : Buffer.from(some.map((line) => `${serialize(line)}\n`).join(''));
   try {
     for (let some = begun.pop() ?? (await next()); some.done !== true; some = await next()) {
       if (some.value.length > 0) yield bytesOf(some.value);

@@ -14,6 +14,7 @@ import type { ProxyFinder } from '../../vault/proxies/find.ts';
 import type { StoredBytes } from '../../vault/reactor-calls/stored-bytes.ts';
 import type { AdmitLog } from '../../vault/reactor-calls/stored-logs.ts';
 import type { TokenReading } from '../../vault/tokens/read.ts';
+import type { ImportTools } from '../bulk/import-stream.ts';
 import type { OpenRoute, Route } from '../protocol/route.ts';
 import { readTokenPatch, readTokenRequest } from '../protocol/token-request.ts';
 import { accessRoutes } from './access.ts';
@@ -36,7 +37,7 @@ import { tokenizationRoutes } from './tokenization.ts';
 import { tokenRoutes } from './tokens.ts';
 import { webhookKeyRoutes, webhookRoutes } from './webhooks.ts';
 
-export interface RouteTools extends TokenReading {
+export interface RouteTools extends TokenReading, Pick<ImportTools, 'siblings'> {
   readonly random: Random;
   readonly tenants: Tenants;
   readonly metrics: Metrics;

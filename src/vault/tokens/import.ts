@@ -39,58 +39,65 @@ export type ImportResult =
   | { readonly token: TokenBody; readonly repeated: boolean }
   | { readonly failure: VaultError };
 
-/** What became of some lines, in their order; what succeeded is durable. */
-export type Import = (
-  caller: Caller,
-  lines: readonly ImportLine[],
-) => Promise<readonly ImportResult[]>;
+/** What all parts of an import have in common: plain data, so that another thread can do one of them. */
+export interface ImportRun {
+  /** By it the log tells apart what was created under one trace id, which callers choose. */
+  readonly mark: string;
+  readonly since: Instant;
+  /** Ids are looked for before they are tried once some were found to be taken. */
+  idsAreTaken: boolean;
+}
+
+/** Some lines of an import. */
+export interface ImportPart {
+  readonly caller: Caller;
+  readonly lines: readonly ImportLine[];
+  /** Resolves once the parts before are done, and rejects when this one may not be done any more. */
+  readonly turn: () => Promise<void>;
+}
 
 /** A conversion is prepared again for each decision: its intent may be gone by then. */
 type PreparedLine = PreparedToken | RequestedToken | VaultError;
 
-/** Of an import: by it the log tells apart what was created under one trace id, which callers choose. */
 const markBytes = 9;
 
+export function beginImport({ clock, random }: TokenWriting): ImportRun {
+  const mark = random(markBytes).toString('base64url');
+  return { mark, since: clock.now(), idsAreTaken: false };
+}
+
 /**
- * A line fails by itself, without effect on other lines. Where the commit itself fails, all lines do
- * that would have been part of it. Lines that arrive before the previous ones are durable
- * are decided meanwhile but committed after them.
+ * What became of the lines, in their order; what succeeded is durable. A line fails by itself. Where the commit
+ * fails, all lines do that would have been part of it. Before its turn a part is decided, unless its lines look
+ * at others, but not committed. Rejects with what `turn` rejects with; nothing is done then.
  */
-export function createImport(tools: TokenWriting): Import {
-  const since = tools.clock.now();
-  const mark = tools.random(markBytes).toString('base64url');
-  /** Ids are looked for before they are tried once some were found to be taken. */
-  let idsAreTaken = false;
-  let before: Promise<unknown> = Promise.resolve();
-
-  async function run(
-    caller: Caller,
-    lines: readonly ImportLine[],
-    earlier: Promise<unknown>,
-  ): Promise<readonly ImportResult[]> {
-    const prepared = await prepareAll(tools, caller, lines);
-    let results: readonly ImportResult[] = [];
-    try {
-      await perform(tools.store, async (conflict) => {
-        idsAreTaken ||= conflict === 'tokens.key';
-        if (prepared.some(looksAtOthers)) await earlier;
-        const decided = await decideLines(tools, caller, { prepared, idsAreTaken, since });
-        results = decided.results;
-        await earlier;
-        return decided.effect;
-      });
-      return results;
-    } catch (error) {
-      const failure = failureOf(error);
-      return results.map((result) => ('failure' in result ? result : { failure }));
-    }
-  }
-
-  return (caller, lines) => {
-    const results = run(markedAs(caller, mark), lines, before);
-    before = results.catch(() => undefined);
+export async function importLines(
+  tools: TokenWriting,
+  run: ImportRun,
+  { caller: unmarked, lines, turn }: ImportPart,
+): Promise<readonly ImportResult[]> {
+  const caller = markedAs(unmarked, run.mark);
+  const prepared = await prepareAll(tools, caller, lines);
+  let results: readonly ImportResult[] = [];
+  try {
+    await perform(tools.store, async (conflict) => {
+      run.idsAreTaken ||= conflict === 'tokens.key';
+      if (prepared.some(looksAtOthers)) await turn();
+      const { idsAreTaken, since } = run;
+      const decided = await decideLines(tools, caller, { prepared, idsAreTaken, since });
+      results = decided.results;
+      await turn();
+      return decided.effect;
+    });
     return results;
-  };
+  } catch (error) {
+    await turn();
+    const failure = failureOf(error);
+    return prepared.map((_, at) => {
+      const result = results[at];
+      return result && 'failure' in result ? result : { failure };
+    });
+  }
 }
 
 /** True for what is decided by more than whether its id is free, which the commit finds out. */

@@ -1,0 +1,48 @@
+/** The bytes that an import holds for lines that are being worked on, and for lines that nobody has read yet. */
+
+/** Of lines that are worked on at once, and of the response as well: a part of each may be added below it. */
+export const heldBytesMax = 4_194_304;
+
+export class HeldBytes {
+  #working = 0;
+  #unread = 0;
+  #isClosed = false;
+  #changed = Promise.withResolvers<void>();
+
+  /** True once nothing more is to be done. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#notify();
+  }
+
+  working(bytes: number): void {
+    this.#working += bytes;
+    this.#notify();
+  }
+
+  unread(bytes: number): void {
+    this.#unread += bytes;
+    this.#notify();
+  }
+
+  /** Resolves when more lines may be begun, or the end has come. */
+  async untilRoom(): Promise<void> {
+    while (!this.#isClosed && this.#working + this.#unread >= heldBytesMax) {
+      await this.#changed.promise;
+    }
+  }
+
+  /** Resolves when more lines may be answered, or the end has come. */
+  async untilRead(): Promise<void> {
+    while (!this.#isClosed && this.#unread >= heldBytesMax) await this.#changed.promise;
+  }
+
+  #notify(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+}

@@ -1,0 +1,32 @@
+/** The lines of an import that another thread has begun: decided and committed here, and answered as bytes. */
+import type { Authenticate } from '../../gate/authenticate.ts';
+import { createPause } from '../../lib/pauses.ts';
+import type { TokenWriting } from '../../vault/tokens/create.ts';
+import { type ImportLine, importLines } from '../../vault/tokens/import.ts';
+import { linesIn } from '../protocol/lines.ts';
+import { answerOf, bytesOfAnswers, numbered, readLine } from './part.ts';
+import type { ImportShared } from './siblings.ts';
+
+export interface ImportSharedTools extends TokenWriting {
+  readonly authenticate: Authenticate;
+}
+
+/** Rejects with `unauthenticated` where the caller has ended since the other thread saw it. */
+export function createImportShared(tools: ImportSharedTools): ImportShared {
+  return async ({ run, key, origin, first, bytes }, askTurn) => {
+    const caller = await tools.authenticate(key, origin);
+    const own = { ...run };
+    const parts = numbered(linesIn(Buffer.from(bytes.buffer)), first);
+    const pause = createPause();
+    const lines: ImportLine[] = [];
+    for (const part of parts) {
+      await pause();
+      lines.push(readLine(part));
+    }
+    let asked: Promise<void> | undefined;
+    const turn = () => (asked ??= askTurn());
+    const results = await importLines(tools, own, { caller, lines, turn });
+    const answers = results.map((result, at) => answerOf(parts[at]?.number, result));
+    return { bytes: await bytesOfAnswers(answers), idsAreTaken: own.idsAreTaken };
+  };
+}

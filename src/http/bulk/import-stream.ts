@@ -1,0 +1,190 @@
+/**
+ * The stream of an import: parts of its lines are worked on at the same time, on this thread and its
+ * siblings, committed in the order of the lines and answered in it.
+ */
+import { VaultError } from '../../lib/errors.ts';
+import type { Caller } from '../../rules/caller.ts';
+import type { TokenWriting } from '../../vault/tokens/create.ts';
+import { beginImport, type ImportRun, importLines } from '../../vault/tokens/import.ts';
+import { bodyBytesMax, connectionEnded } from '../protocol/body.ts';
+import { type BodyLine, bytesOf, joined, linesOf } from '../protocol/lines.ts';
+import type { Allowance, StreamPart, StreamRequest } from '../protocol/route.ts';
+import { HeldBytes } from './held-bytes.ts';
+import { answerOf, bytesOfAnswers, type NumberedLine, numbered, readLine } from './part.ts';
+import { type Sibling, SiblingEnded, type Siblings } from './siblings.ts';
+import { createWorkers, type Workers } from './workers.ts';
+
+export interface ImportTools extends TokenWriting {
+  /** Absent where one thread answers. */
+  readonly siblings?: Siblings | undefined;
+}
+
+type ImportRequest = StreamRequest<object>;
+
+/** What is less than that is not worth the way to another thread. */
+const sharedBytesMin = 4_096;
+
+/** A part that is being worked on; an object, because a generator would wait for a promise. */
+interface PartWork {
+  readonly answer: Promise<StreamPart>;
+}
+
+export async function* importStream(
+  tools: ImportTools,
+  request: ImportRequest,
+): AsyncGenerator<StreamPart> {
+  const held = new HeldBytes();
+  const workers = createWorkers(tools.siblings);
+  const work = workOn(tools, request, { held, workers });
+  const begin = () => {
+    const next = work.next();
+    // A failure is reported in the order of the lines.
+    answerOfNext(next).catch(nothing);
+    return next;
+  };
+  const ahead = Array.from({ length: workers.partsMax() - 1 }, begin);
+  try {
+    for (let next = ahead.shift(); next; next = ahead.shift()) {
+      const some = await next;
+      if (some.done === true) return;
+      ahead.push(begin());
+      const answer = await some.value.answer;
+      yield answer;
+      held.unread(-bytesHeldBy(answer));
+    }
+  } finally {
+    held.close();
+    await Promise.all(ahead.map((next) => answerOfNext(next).catch(nothing)));
+    await work.return(undefined);
+  }
+}
+
+async function answerOfNext(next: Promise<IteratorResult<PartWork>>): Promise<void> {
+  await (await next).value?.answer;
+}
+
+function nothing(): void {}
+
+/** Where one thread answers, at most two parts are held, and not counted. */
+function bytesHeldBy(answer: StreamPart): number {
+  return answer instanceof Uint8Array ? answer.length : 0;
+}
+
+interface Sharing {
+  readonly held: HeldBytes;
+  readonly workers: Workers;
+}
+
+async function* workOn(
+  tools: ImportTools,
+  request: ImportRequest,
+  { held, workers }: Sharing,
+): AsyncGenerator<PartWork> {
+  const run = beginImport(tools);
+  let before: Promise<unknown> = Promise.resolve();
+  let following = 1;
+  for await (const lines of linesOf(request.body, bodyBytesMax)) {
+    const first = following;
+    following += lines.length;
+    const sent = numbered(lines, first);
+    if (sent.length === 0) continue;
+    await held.untilRoom();
+    await workers.untilFree();
+    if (held.isClosed) return;
+    const caller = await request.caller();
+    const counted = await request.count(sent.length);
+    const turn = before.then(async () => {
+      await held.untilRead();
+      if (held.isClosed) throw connectionEnded();
+      // What was sent under a key is not done once the key has ended.
+      await request.caller();
+    });
+    turn.catch(nothing);
+    const part = { run, caller, ...counted, key: request.key, lines, first, sent, turn };
+    const answer = holding(held, bytesOf(lines), importPart(tools, workers, part));
+    before = Promise.all([before, answer]);
+    before.catch(nothing);
+    yield { answer };
+  }
+}
+
+async function holding(
+  held: HeldBytes,
+  bytes: number,
+  working: Promise<StreamPart>,
+): Promise<StreamPart> {
+  held.working(bytes);
+  try {
+    const answer = await working;
+    held.unread(bytesHeldBy(answer));
+    return answer;
+  } finally {
+    held.working(-bytes);
+  }
+}
+
+interface Part extends Allowance {
+  readonly run: ImportRun;
+  readonly caller: Caller;
+  readonly key: string | undefined;
+  readonly lines: readonly BodyLine[];
+  /** The number of the first line. */
+  readonly first: number;
+  /** The lines that are not blank. */
+  readonly sent: readonly NumberedLine[];
+  /** Resolves when it may be committed. */
+  readonly turn: Promise<void>;
+}
+
+function importPart(tools: ImportTools, workers: Workers, part: Part): Promise<StreamPart> {
+  const sibling = mayBeShared(part) ? workers.leastBusy() : undefined;
+  const working = sibling ? importThere(sibling, tools, part) : importHere(tools, part);
+  return workers.has(sibling, working);
+}
+
+/** What is rare stays here: lines that are too long to cross, or that are not to be done. */
+function mayBeShared({ lines, refusal }: Part): boolean {
+  return refusal === undefined && !lines.includes(undefined) && bytesOf(lines) >= sharedBytesMin;
+}
+
+async function importHere(tools: ImportTools, part: Part): Promise<StreamPart> {
+  const { run, caller, granted, refusal, sent, turn } = part;
+  // Lines that are only over the limit cost neither a decision nor a commit.
+  if (refusal && granted === 0) return answersOf(part, refusal);
+  const lines = sent.map((line, at) => (refusal && at >= granted ? refusal : readLine(line)));
+  const results = await importLines(tools, run, { caller, lines, turn: () => turn });
+  const answers = results.map((result, at) => answerOf(sent[at]?.number, result));
+  return tools.siblings ? bytesOfAnswers(answers) : answers;
+}
+
+/** What a thread had not begun to commit when it ended is done here. */
+async function importThere(sibling: Sibling, tools: ImportTools, part: Part): Promise<StreamPart> {
+  const { run, caller, key, lines, first, turn } = part;
+  let mayBeDone = false;
+  const ask = async () => {
+    await turn;
+    mayBeDone = true;
+  };
+  try {
+    const shared = { run, key, origin: caller.origin, first, bytes: joined(lines) };
+    const { bytes, idsAreTaken } = await sibling.importShared(shared, ask);
+    run.idsAreTaken ||= idsAreTaken;
+    return bytes;
+  } catch (error) {
+    if (!(error instanceof SiblingEnded)) throw error;
+    return mayBeDone ? answersOf(part, outcomeUnknown()) : importHere(tools, part);
+  }
+}
+
+/** The same for every line. */
+function answersOf({ sent }: Part, failure: VaultError): readonly object[] {
+  return sent.map(({ number }) => answerOf(number, { failure }));
+}
+
+function outcomeUnknown(): VaultError {
+  return new VaultError('unavailable', {
+    public:
+      'The part of the server that worked on this line ended, and whether the line was done is not ' +
+      'known. Send it again with its id, or check the result.',
+  });
+}

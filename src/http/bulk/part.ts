@@ -1,0 +1,63 @@
+/** Some lines of an import, on whichever thread: what each of them asks for, and what it is answered. */
+import { errorKinds, VaultError } from '../../lib/errors.ts';
+import { createPause } from '../../lib/pauses.ts';
+import type { ImportLine, ImportResult } from '../../vault/tokens/import.ts';
+import { bodyBytesMax, parseJson } from '../protocol/body.ts';
+import type { BodyLine } from '../protocol/lines.ts';
+import { problemOf } from '../protocol/problem.ts';
+import { compileSerializer } from '../protocol/serialization.ts';
+import { readTokenRequest } from '../protocol/token-request.ts';
+import { createdLine } from '../schemas/token-stream.ts';
+
+export interface NumberedLine {
+  readonly number: number;
+  readonly line: BodyLine;
+}
+
+const visible = /\S/;
+
+/** Blank lines are counted, but not processed, and have no line in the response. */
+export function numbered(lines: readonly BodyLine[], first: number): readonly NumberedLine[] {
+  return lines
+    .map((line, at) => ({ number: first + at, line }))
+    .filter(({ line }) => !isBlank(line));
+}
+
+function isBlank(line: BodyLine): boolean {
+  return line !== undefined && line[0] !== 0x7b && !visible.test(line.toString('latin1'));
+}
+
+export function readLine({ line }: NumberedLine): ImportLine {
+  try {
+    if (line === undefined) {
+      throw new VaultError('body_too_large', {
+        public: `The line has more than ${bodyBytesMax} bytes.`,
+      });
+    }
+    return readTokenRequest(parseJson(line, 'line'));
+  } catch (error) {
+    if (error instanceof VaultError) return error;
+    throw error;
+  }
+}
+
+/** A line of the response. */
+export function answerOf(line: number | undefined, result: ImportResult): object {
+  if ('token' in result) return { line, status: result.repeated ? 200 : 201, token: result.token };
+  const { failure } = result;
+  return { line, status: errorKinds[failure.code].status, problem: problemOf(failure) };
+}
+
+const serialize = compileSerializer(createdLine);
+const utf8 = new TextEncoder();
+
+/** Lines of the response as they are sent, in memory of their own. */
+export async function bytesOfAnswers(answers: readonly object[]): Promise<Uint8Array> {
+  const pause = createPause();
+  let text = '';
+  for (const answer of answers) {
+    await pause();
+    text += `${serialize(answer)}\n`;
+  }
+  return utf8.encode(text);
+}
