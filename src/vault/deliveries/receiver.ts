@@ -223,15 +223,17 @@ export function createReceiver(
     outcome: AttemptOutcome,
     { tenant, webhook }: CurrentWebhook,
   ): Promise<void> {
-    const { flaw } = outcome;
+    const { flaw, error } = outcome;
     const isGone = outcome.status === goneStatus;
     const hopeless = isGone || flaw !== undefined;
+    // First, so that a failure in days to come does not follow one that ended when the process was killed in between.
+    if (error === undefined) await health.succeeded();
     const { state, dueAt } = await settle(tools, delivery, { ...outcome, hopeless });
     tools.onAttempt(webhookId, state === 'waiting' ? 'retried' : state);
     if (dueAt !== undefined) tools.onRetry(dueAt);
     if (state === 'delivered') {
       if (webhook.ordered) mayHaveMore = true;
-      return health.succeeded();
+      return;
     }
     if (flaw !== undefined) return;
     const failingMs = await health.failed(tools.clock.now());
