@@ -14,8 +14,9 @@ export interface ForwardAnswer {
   /** Names and values in turn, once the body has ended. */
   readonly trailers: () => readonly string[];
   /**
-   * In place of reading the body: receives it, so that the connection can be used again, unless it has more
-   * bytes or takes longer. Resolves once the connection is free or closed, and never fails.
+   * In place of reading the body, in the turn in which the answer is there: receives it, so that the connection can
+   * be used again, unless it has more bytes or takes longer. Resolves once the connection is free or closed, and
+   * never fails.
    */
   drop(limits: DropLimits): Promise<void>;
 }
@@ -33,11 +34,24 @@ export interface Received {
   fail(failure: OutboundError): void;
 }
 
-/** The stream of the body and the list of headers are made for those who ask for them. */
+/**
+ * The list of headers is made for those who ask for it, the stream of the body unless the response is dropped at
+ * once: only what is received lets go of the connection, and of its slot, also where nobody reads it.
+ */
 export function receive(client: ClientRequest, incoming: IncomingMessage): Received {
   const { statusCode: status = 0, rawHeaders } = incoming;
   let body: AnswerBody | undefined;
+  let isDropped = false;
   let failure: OutboundError | undefined;
+
+  function bodyOf(): AnswerBody {
+    body ??= new AnswerBody(incoming, failure);
+    return body;
+  }
+
+  setImmediate(() => {
+    if (!isDropped) bodyOf();
+  });
   return {
     answer: {
       status,
@@ -46,11 +60,13 @@ export function receive(client: ClientRequest, incoming: IncomingMessage): Recei
         return endToEnd(rawHeaders, lengthless ? ['content-length'] : []);
       },
       get body() {
-        body ??= new AnswerBody(incoming, failure);
-        return body;
+        return bodyOf();
       },
       trailers: () => endToEnd(incoming.rawTrailers),
-      drop: (limits) => drop(client, incoming, limits),
+      drop: (limits) => {
+        isDropped = true;
+        return drop(client, incoming, limits);
+      },
     },
     isWhole: () => incoming.complete,
     fail: (reason) => {
@@ -73,8 +89,8 @@ function drop(
     if (bytes > bytesMax) incoming.destroy();
   });
   return new Promise((resolve) => {
-    const giveUp = () => incoming.destroy();
-    const timer = incoming.complete ? undefined : setTimeout(giveUp, timeoutMs);
+    const isOver = incoming.complete && client.writableFinished;
+    const timer = isOver ? undefined : setTimeout(() => client.destroy(), timeoutMs);
     client.once('close', () => {
       clearTimeout(timer);
       resolve();

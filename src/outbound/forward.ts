@@ -116,11 +116,13 @@ export function createForward(
     client.on('response', (incoming) => {
       if (!isFinal(incoming) || !hasKnownFraming(incoming))
         return stop(new OutboundError('invalid_response'));
-      limit.stopTimer();
+      // Also for what is whole by now, and then only has to be read.
+      limit.restartTimer();
       // Most responses are whole in the packet of their head, which has been read by then.
       queueMicrotask(() => {
-        const isOver = incoming.complete && client.writableFinished;
-        if (!isOver) limitSilence(client, request.timeoutMs, stop);
+        if (incoming.complete && client.writableFinished) return;
+        limit.stopTimer();
+        limitSilence(client, request.timeoutMs, stop);
       });
       received = receive(client, incoming);
       resolve(received.answer);

@@ -38,6 +38,11 @@ export class TimeLimit {
     return this.#controller.signal;
   }
 
+  /** As long again. */
+  restartTimer(): void {
+    this.#timer.refresh();
+  }
+
   /** From now on only the caller ends it. */
   stopTimer(): void {
     clearTimeout(this.#timer);

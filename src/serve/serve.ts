@@ -34,8 +34,12 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   let metrics: MetricsAddress | undefined;
   try {
     metrics = config.metricsAddress && (await openMetricsAddress(config.metricsAddress));
-    const [vault] = await Promise.all([openProcess(config, options), loadMeanwhile(config)]);
+    const loading = loadMeanwhile(config);
+    // It fails below, or the start has failed for another reason.
+    loading.catch(() => undefined);
+    const vault = await openProcess(config, options);
     try {
+      await loading;
       options.onOpened?.(vault);
       metrics?.show(vault);
       return await start(vault, { config, options, address, metrics });

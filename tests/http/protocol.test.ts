@@ -50,6 +50,7 @@ onBothEngines('HTTP', (engine) => {
       ['PUT', '/tokens/some-id', 'DELETE, GET, HEAD, PATCH'],
       ['POST', '/tokens/some-id', 'DELETE, GET, HEAD, PATCH'],
       ['OPTIONS', '/tokens/some-id', 'DELETE, GET, HEAD, PATCH'],
+      ['POST', '/tokens/export', 'GET'],
       ['DELETE', '/logs', 'GET, HEAD'],
       ['POST', '/healthz', 'GET, HEAD'],
     ] as const;

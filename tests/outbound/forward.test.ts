@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { forwardHeaderBytesMax } from '../../src/outbound/forward.ts';
+import { forwardHeaderBytesMax, slotLimits } from '../../src/outbound/forward.ts';
 import {
   answer,
   type Behavior,
@@ -179,7 +179,7 @@ test('the answer to HEAD has the length of the body that it lacks', async (t) =>
     assert.deepEqual(headers, ['Content-Length', '1000']);
     assert.equal(await text(body), '');
   }
-  assert.equal(destination.sockets.length, 1);
+  assert.ok(destination.sockets.length < slotLimits.placeMax);
 });
 
 test('a length that does not hold for the caller is not passed on', async (t) => {
@@ -230,6 +230,20 @@ test('an answer that comes before the request has ended is passed on', async (t)
   const { status, body } = await forward(destination.url, { method: 'POST', body: given });
   assert.deepEqual([status, await text(body)], [413, 'too much']);
   given.push(null);
+});
+
+test('answers that nobody reads hold no slot and no connection', async (t) => {
+  const { destination, forward } = await startForwarding(t);
+  for (const [status, body] of [
+    [204, ''],
+    [200, 'small'],
+  ] as const) {
+    destination.behave(answer(status, [], body));
+    for (let count = 0; count <= slotLimits.placeMax; count += 1) {
+      assert.equal((await forward(destination.url)).status, status);
+    }
+  }
+  assert.ok(destination.sockets.length < slotLimits.placeMax);
 });
 
 test('a request that falls silent after its whole answer ends at the time limit', async (t) => {

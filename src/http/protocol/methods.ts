@@ -26,19 +26,21 @@ export interface RefusedMethods {
  * does for all of them; only a method under which the path would be found as another one needs its own.
  */
 export function otherMethods(known: readonly Known[]): RefusedMethods[] {
-  return [...Map.groupBy(known, ({ path }) => path)].map(([path, routes]) => {
-    const own = routes.flatMap((route) => route.methods);
+  const refusable = [...Map.groupBy(known, ({ path }) => path)].map(([path, routes]) => {
+    const own = routes.flatMap(methodsIn);
     // What it takes as the path of a token is left to that route.
     const taken = known.filter((route) => isNameIn(route.path, path)).flatMap(methodsIn);
-    const confusable = known.filter((route) => overlap(route.path, path)).flatMap(methodsIn);
+    const elsewhere = known.filter((route) => overlap(route.path, path)).flatMap(methodsIn);
+    return { path, own, methods: without(elsewhere, [...own, ...taken]), taken };
+  });
+  return refusable.map(({ path, own, taken }) => {
+    // Also what another path refuses in a place of its own, and would refuse for this one.
+    const confusable = refusable.filter((other) => overlap(other.path, path)).flatMap(methodsIn);
     const allow = [...new Set(own)].sort().join(', ');
     return {
       path,
       methods: [
-        ...methods.filter(
-          (method) =>
-            confusable.includes(method) && !own.includes(method) && !taken.includes(method),
-        ),
+        ...methods.filter((method) => without(confusable, [...own, ...taken]).includes(method)),
         anyOtherMethod,
       ],
       refusal: new VaultError('method_not_allowed', {
@@ -49,8 +51,12 @@ export function otherMethods(known: readonly Known[]): RefusedMethods[] {
   });
 }
 
-function methodsIn(route: Known): readonly string[] {
-  return route.methods;
+function methodsIn({ methods }: Pick<Known, 'methods'>): readonly string[] {
+  return methods;
+}
+
+function without(some: readonly string[], others: readonly string[]): readonly string[] {
+  return some.filter((one) => !others.includes(one));
 }
 
 /** Whether some address fits both patterns. */

@@ -105,7 +105,12 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     }
     const call = { ...parties, method, path, query, ...sent, body, hold, signal: gone.signal };
     const logged = { caller: call.caller, clock, route: { ...calling, method } };
-    const answer = await perform(store, loggingFailures(callProxy(options, call), logged));
+    const performed = perform(store, loggingFailures(callProxy(options, call), logged));
+    const answer = await performed.catch((error) => {
+      // A response that was received by then is nobody's.
+      gone.abort();
+      throw error;
+    });
     passOn(exchange, answer, addressed.isOnOwnHost);
   }
 

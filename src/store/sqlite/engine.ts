@@ -155,12 +155,12 @@ function createRowLookup(database: DatabaseSync) {
 function createStatementCache(database: DatabaseSync): (sql: string) => StatementSync {
   const statements = new Map<string, StatementSync>();
   return (sql) => {
-    const known = statements.get(sql);
-    if (known) return known;
-    const oldest = statements.keys().next();
-    if (statements.size >= statementsMax && !oldest.done) statements.delete(oldest.value);
-    const statement = database.prepare(sql);
+    const statement = statements.get(sql) ?? database.prepare(sql);
+    // The one that was used last comes last.
+    statements.delete(sql);
     statements.set(sql, statement);
+    const [oldest] = statements.size > statementsMax ? statements.keys() : [];
+    if (oldest !== undefined) statements.delete(oldest);
     return statement;
   };
 }
