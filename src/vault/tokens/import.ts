@@ -8,6 +8,7 @@ import { type Caller, markedAs } from '../../rules/caller.ts';
 import { alteredEntry, entryOf } from '../../rules/log-entries.ts';
 import { type Effect, perform, type Refused } from '../../rules/operation.ts';
 import type { TokenBody } from '../../rules/reply.ts';
+import { requireSameRights } from '../../rules/same-rights.ts';
 import type { TokenRequest } from '../../values/contents.ts';
 import { idRepeated } from '../../values/token-id.ts';
 import {
@@ -52,8 +53,8 @@ export interface ImportRun {
 export interface ImportPart {
   readonly caller: Caller;
   readonly lines: readonly ImportLine[];
-  /** Resolves once the parts before are done, and rejects when this one may not be done any more. */
-  readonly turn: () => Promise<void>;
+  /** The caller as of now, once the parts before are done; rejects when this one may not be done any more. */
+  readonly turn: () => Promise<Caller>;
 }
 
 /** A conversion is prepared again for each decision: its intent may be gone by then. */
@@ -68,7 +69,7 @@ export function beginImport({ clock, random }: TokenWriting): ImportRun {
 
 /**
  * What became of the lines, in their order; what succeeded is durable. A line fails by itself. Where the commit
- * fails, all lines do that would have been part of it. Before its turn a part is decided, unless its lines look
+ * fails, or the caller's rights changed since the decision, all lines do that would have been part of it. Before its turn a part is decided, unless its lines look
  * at others, but not committed. Rejects with what `turn` rejects with; nothing is done then.
  */
 export async function importLines(
@@ -83,10 +84,9 @@ export async function importLines(
     await perform(tools.store, async (conflict) => {
       run.idsAreTaken ||= conflict === 'tokens.key';
       if (prepared.some(looksAtOthers)) await turn();
-      const { idsAreTaken, since } = run;
-      const decided = await decideLines(tools, caller, { prepared, idsAreTaken, since });
+      const decided = await decideLines(tools, caller, { ...run, prepared });
+      requireSameRights(unmarked, await turn());
       results = decided.results;
-      await turn();
       return decided.effect;
     });
     return results;
