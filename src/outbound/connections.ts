@@ -12,7 +12,7 @@ export interface PlacedOptions extends RequestOptions {
 
 /** Shorter than what servers usually wait, so that a request seldom meets a connection being closed. */
 const idleMs = 4000;
-export const idleMax = 256;
+const idleMax = 256;
 const idlePerPlaceMax = 64;
 const sessionsMax = 1000;
 
@@ -20,15 +20,18 @@ const sessionsMax = 1000;
 export class Connections extends https.Agent {
   /** From the one unused for the longest time on. */
   readonly #idle = new Set<Duplex>();
+  readonly #idleMax: number;
   readonly #forget: (this: Duplex) => void;
 
-  constructor() {
+  /** @param max of idle connections together. */
+  constructor(max = idleMax) {
     super({
       keepAlive: true,
       timeout: idleMs,
       maxFreeSockets: idlePerPlaceMax,
       maxCachedSessions: sessionsMax,
     });
+    this.#idleMax = max;
     const idle = this.#idle;
     this.#forget = function forget() {
       idle.delete(this);
@@ -47,7 +50,7 @@ export class Connections extends https.Agent {
     this.#idle.add(socket);
     socket.once('close', this.#forget);
     const [oldest] = this.#idle;
-    if (this.#idle.size > idleMax) oldest?.destroy();
+    if (this.#idle.size > this.#idleMax) oldest?.destroy();
     return true;
   }
 

@@ -82,10 +82,10 @@ interface Passage {
 export function createForward(
   options: AdmissionOptions & TrustOptions,
   limits: SlotLimits = slotLimits,
+  connections = new Connections(),
 ): Forward {
   const admit = createAdmission(options);
   const credentialsOf = createTrust(options);
-  const connections = new Connections();
   const slots = new Slots(limits);
 
   async function send(passage: Passage): Promise<ForwardAnswer> {

@@ -1,8 +1,9 @@
 /** Requests forwarded to a destination of the tests, which the operator allows. */
 import assert from 'node:assert/strict';
 import type { ForwardAnswer } from '../../src/outbound/answer.ts';
+import type { Connections } from '../../src/outbound/connections.ts';
 import { OutboundError, type OutboundFailure } from '../../src/outbound/error.ts';
-import { createForward, type ForwardRequest } from '../../src/outbound/forward.ts';
+import { createForward, type ForwardRequest, slotLimits } from '../../src/outbound/forward.ts';
 import { type Destination, type DestinationOptions, startDestination } from './destination.ts';
 import type { Lender } from './temporary.ts';
 
@@ -11,8 +12,11 @@ export type Forwarding = (url: string, given?: Given) => Promise<ForwardAnswer>;
 
 const usual = { method: 'GET', headers: [], body: undefined, timeoutMs: 20_000, partition: 'one' };
 
-export function calling(options: Parameters<typeof createForward>[0]): Forwarding {
-  const forward = createForward(options);
+export function calling(
+  options: Parameters<typeof createForward>[0],
+  connections?: Connections,
+): Forwarding {
+  const forward = createForward(options, slotLimits, connections);
   return (url, given = {}) => forward({ ...usual, url: new URL(url), ...given });
 }
 
@@ -20,11 +24,12 @@ export function calling(options: Parameters<typeof createForward>[0]): Forwardin
 export async function startForwarding(
   t: Lender,
   options?: DestinationOptions,
+  connections?: Connections,
 ): Promise<{ destination: Destination; forward: Forwarding }> {
   const destination = await startDestination(t, options);
   const { name, port, authority } = destination;
   const allow = new Set([name, `localhost:${port}`]);
-  return { destination, forward: calling({ allow, authorities: [authority.cert] }) };
+  return { destination, forward: calling({ allow, authorities: [authority.cert] }, connections) };
 }
 
 export async function fails(call: Promise<unknown>, reason: OutboundFailure): Promise<void> {
