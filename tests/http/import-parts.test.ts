@@ -24,7 +24,12 @@ const large = 'x'.repeat(5_000);
 type Shares = (shared: ImportShared, end: () => void) => ImportShared;
 
 /** An import whose other threads are on this one, behind real ports. */
-async function importing(t: TestContext, tenant: TestTenant, shares: readonly Shares[]) {
+async function importing(
+  t: TestContext,
+  tenant: TestTenant,
+  shares: readonly Shares[],
+  check: () => void = () => undefined,
+) {
   const { store, tenants, random } = tenant.vault.running.vault;
   const { clock } = tenant.vault;
   const onFailure = async () => undefined;
@@ -43,7 +48,10 @@ async function importing(t: TestContext, tenant: TestTenant, shares: readonly Sh
     importStream(
       { ...tools, siblings: own },
       {
-        caller: async () => authenticate(tenant.key, origin),
+        caller: async () => {
+          check();
+          return authenticate(tenant.key, origin);
+        },
         key: tenant.key,
         count: async (granted) => ({ granted, refusal: undefined }),
         query: {},
@@ -140,6 +148,28 @@ onBothEngines('a part of an import that another thread has', (engine) => {
     await assertCreatedOnce(tenant, answered.length);
   });
 
+  test('is not committed when its key ends after its turn has come and before that thread asks', async (t) => {
+    const tenant = await tenants();
+    const first = Promise.withResolvers<void>();
+    let hasEnded = false;
+    const waits: Shares = (shared) => (part, turn) =>
+      shared(part, async () => {
+        await first.promise;
+        for (let turns = 0; turns < 100; turns += 1) await aTurn();
+        hasEnded = true;
+        await turn();
+      });
+    const ended = () => {
+      if (hasEnded) throw unavailable('the key has ended');
+    };
+    const { stream } = await importing(t, tenant, [waits], ended);
+    const parts = stream(chunksOf(tokens(2)))[Symbol.asyncIterator]();
+    await parts.next();
+    first.resolve();
+    await assert.rejects(async () => parts.next(), { code: 'unavailable' });
+    await assertCreatedOnce(tenant, 1);
+  });
+
   test('is finished before that thread stops, which takes no other then', async (t) => {
     const tenant = await tenants();
     let stopped: Promise<void> | undefined;
@@ -223,7 +253,7 @@ onBothEngines('an import that cannot read what is stored', (engine) => {
     const caller = await authenticate(tenant.key, origin);
     const lines = [1, 2].map((data) => ({ type: 'token', data, deduplicate_token: true }) as const);
     const store = { ...tools.store, select };
-    const part = { caller, lines, turn: async () => undefined };
+    const part = { caller, lines, turn: async () => caller };
     const results = await importLines({ ...tools, store }, beginImport(tools), part);
     assert.deepEqual(
       results.map((result) => 'failure' in result && result.failure.code),

@@ -62,7 +62,7 @@ onBothEngines('ids that are taken', (engine) => {
     const results = await importLines(tools, beginImport(tools), {
       caller,
       lines: requestsOf(ids),
-      turn: async () => undefined,
+      turn: async () => caller,
     });
     const outcomes = results.map((result) => {
       if ('failure' in result) return result.failure.code;

@@ -8,6 +8,7 @@ export class HeldBytes {
   #unread = 0;
   #isClosed = false;
   #changed = Promise.withResolvers<void>();
+  #endReading = () => {};
 
   /** True once nothing more is to be done. */
   get isClosed(): boolean {
@@ -16,7 +17,17 @@ export class HeldBytes {
 
   close(): void {
     this.#isClosed = true;
+    this.#endReading();
     this.#notify();
+  }
+
+  /** What is being read, or `undefined` at the end. One is read at a time: a race with the end would keep all. */
+  unlessClosed<T>(reading: Promise<T>): Promise<T | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#endReading = () => resolve(undefined);
+      reading.then(resolve, reject);
+      if (this.#isClosed) resolve(undefined);
+    });
   }
 
   working(bytes: number): void {

@@ -23,8 +23,10 @@ export function createImportShared(tools: ImportSharedTools): ImportShared {
       await pause();
       lines.push(readLine(part));
     }
-    let asked: Promise<void> | undefined;
-    const turn = () => (asked ??= askTurn());
+    const turn = async () => {
+      await askTurn();
+      return tools.authenticate(key, origin);
+    };
     const results = await importLines(tools, own, { caller, lines, turn });
     const answers = results.map((result, at) => answerOf(parts[at]?.number, result));
     return { bytes: await bytesOfAnswers(answers), idsAreTaken: own.idsAreTaken };

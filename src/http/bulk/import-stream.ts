@@ -83,7 +83,7 @@ async function* workOn(
   const run = beginImport(tools);
   let before: Promise<unknown> = Promise.resolve();
   let following = 1;
-  for await (const lines of linesOf(request.body, bodyBytesMax)) {
+  for await (const lines of linesOf(readUntilClosed(request.body, held), bodyBytesMax)) {
     const first = following;
     following += lines.length;
     const sent = numbered(lines, first);
@@ -93,18 +93,36 @@ async function* workOn(
     if (held.isClosed) return;
     const caller = await request.caller();
     const counted = await request.count(sent.length);
-    const turn = before.then(async () => {
+    const partsBefore = before;
+    const turn = async () => {
+      await partsBefore;
       await held.untilRead();
       if (held.isClosed) throw connectionEnded();
       // What was sent under a key is not done once the key has ended.
-      await request.caller();
-    });
-    turn.catch(nothing);
+      return request.caller();
+    };
     const part = { run, caller, ...counted, key: request.key, lines, first, sent, turn };
     const answer = holding(held, bytesOf(lines), importPart(tools, workers, part));
     before = Promise.all([before, answer]);
     before.catch(nothing);
     yield { answer };
+  }
+}
+
+/** A client may wait for the response before it sends more, so the end does not wait for its next chunk. */
+async function* readUntilClosed(
+  body: AsyncIterable<Buffer>,
+  held: HeldBytes,
+): AsyncGenerator<Buffer> {
+  const chunks = body[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await held.unlessClosed(chunks.next());
+      if (next === undefined || next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    chunks.return?.().catch(nothing);
   }
 }
 
@@ -132,8 +150,8 @@ interface Part extends Allowance {
   readonly first: number;
   /** The lines that are not blank. */
   readonly sent: readonly NumberedLine[];
-  /** Resolves when it may be committed. */
-  readonly turn: Promise<void>;
+  /** Resolves when it may be committed; asked again for each commit. */
+  readonly turn: () => Promise<Caller>;
 }
 
 function importPart(tools: ImportTools, workers: Workers, part: Part): Promise<StreamPart> {
@@ -152,7 +170,7 @@ async function importHere(tools: ImportTools, part: Part): Promise<StreamPart> {
   // Lines that are only over the limit cost neither a decision nor a commit.
   if (refusal && granted === 0) return answersOf(part, refusal);
   const lines = sent.map((line, at) => (refusal && at >= granted ? refusal : readLine(line)));
-  const results = await importLines(tools, run, { caller, lines, turn: () => turn });
+  const results = await importLines(tools, run, { caller, lines, turn });
   const answers = results.map((result, at) => answerOf(sent[at]?.number, result));
   return tools.siblings ? bytesOfAnswers(answers) : answers;
 }
@@ -162,7 +180,7 @@ async function importThere(sibling: Sibling, tools: ImportTools, part: Part): Pr
   const { run, caller, key, lines, first, turn } = part;
   let mayBeDone = false;
   const ask = async () => {
-    await turn;
+    await turn();
     mayBeDone = true;
   };
   try {

@@ -209,7 +209,8 @@ function serverStops(): VaultError {
 
 /** A client that is still sending reads the last line only if its connection stays open. */
 function drain(raw: IncomingMessage, patienceMs: number): void {
-  raw.resume();
+  // Unlike `resume` it has its effect also where a reader that still waits for a chunk leaves later.
+  raw.on('data', () => undefined);
   const deadline = setTimeout(() => raw.socket.destroy(), patienceMs);
   raw.once('close', () => clearTimeout(deadline));
 }

@@ -30,6 +30,7 @@ import {
   type TokenPreparation,
 } from './prepare.ts';
 import { holderOf, type RepeatableCreation, repeatCreation } from './same-creation.ts';
+import { requireSameRights } from './same-rights.ts';
 
 /** A request to create a token, or what is wrong with it already. */
 export type ImportLine = TokenRequest | VaultError;
@@ -52,8 +53,8 @@ export interface ImportRun {
 export interface ImportPart {
   readonly caller: Caller;
   readonly lines: readonly ImportLine[];
-  /** Resolves once the parts before are done, and rejects when this one may not be done any more. */
-  readonly turn: () => Promise<void>;
+  /** The caller as of now, once the parts before are done; rejects when this one may not be done any more. */
+  readonly turn: () => Promise<Caller>;
 }
 
 /** A conversion is prepared again for each decision: its intent may be gone by then. */
@@ -68,8 +69,8 @@ export function beginImport({ clock, random }: TokenWriting): ImportRun {
 
 /**
  * What became of the lines, in their order; what succeeded is durable. A line fails by itself. Where the commit
- * fails, all lines do that would have been part of it. Before its turn a part is decided, unless its lines look
- * at others, but not committed. Rejects with what `turn` rejects with; nothing is done then.
+ * fails, or rights have changed, all do that would be part of it. Before its turn a part is decided, unless its
+ * lines look at others, but not committed. Rejects with what `turn` rejects with; nothing is done then.
  */
 export async function importLines(
   tools: TokenWriting,
@@ -83,10 +84,9 @@ export async function importLines(
     await perform(tools.store, async (conflict) => {
       run.idsAreTaken ||= conflict === 'tokens.key';
       if (prepared.some(looksAtOthers)) await turn();
-      const { idsAreTaken, since } = run;
-      const decided = await decideLines(tools, caller, { prepared, idsAreTaken, since });
+      const decided = await decideLines(tools, caller, { ...run, prepared });
+      requireSameRights(unmarked, await turn());
       results = decided.results;
-      await turn();
       return decided.effect;
     });
     return results;
