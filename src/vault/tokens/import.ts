@@ -8,7 +8,6 @@ import { type Caller, markedAs } from '../../rules/caller.ts';
 import { alteredEntry, entryOf } from '../../rules/log-entries.ts';
 import { type Effect, perform, type Refused } from '../../rules/operation.ts';
 import type { TokenBody } from '../../rules/reply.ts';
-import { requireSameRights } from '../../rules/same-rights.ts';
 import type { TokenRequest } from '../../values/contents.ts';
 import { idRepeated } from '../../values/token-id.ts';
 import {
@@ -31,6 +30,7 @@ import {
   type TokenPreparation,
 } from './prepare.ts';
 import { holderOf, type RepeatableCreation, repeatCreation } from './same-creation.ts';
+import { requireSameRights } from './same-rights.ts';
 
 /** A request to create a token, or what is wrong with it already. */
 export type ImportLine = TokenRequest | VaultError;
@@ -69,8 +69,8 @@ export function beginImport({ clock, random }: TokenWriting): ImportRun {
 
 /**
  * What became of the lines, in their order; what succeeded is durable. A line fails by itself. Where the commit
- * fails, or the caller's rights changed since the decision, all lines do that would have been part of it. Before its turn a part is decided, unless its lines look
- * at others, but not committed. Rejects with what `turn` rejects with; nothing is done then.
+ * fails, or rights have changed, all do that would be part of it. Before its turn a part is decided, unless its
+ * lines look at others, but not committed. Rejects with what `turn` rejects with; nothing is done then.
  */
 export async function importLines(
   tools: TokenWriting,

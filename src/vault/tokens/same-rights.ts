@@ -1,7 +1,7 @@
 /** Rights that change between a decision and its commit. */
 import { isDeepStrictEqual } from 'node:util';
-import { VaultError } from '../lib/errors.ts';
-import type { Caller } from './caller.ts';
+import { VaultError } from '../../lib/errors.ts';
+import type { Caller } from '../../rules/caller.ts';
 
 /** @throws VaultError `conflict` where the caller may by now do something else than when it was decided. */
 export function requireSameRights(decided: Caller, now: Caller): void {
