@@ -1,12 +1,13 @@
 /** What is signed: each event once, however many webhooks get it, and before its turn has come. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { webhookSecretKey } from '../../src/crypto/webhook-signatures.ts';
 import type { EventId } from '../../src/lib/ids.ts';
 import { createMessages, signedAheadMax } from '../../src/vault/deliveries/message.ts';
 import { createStillClock } from '../support/vault.ts';
 
-const secrets = [`whsec_${Buffer.alloc(32, 's').toString('base64')}`];
-const unsigned = (name: string) => ({ event: name as EventId, envelope: { id: name }, secrets });
+const keys = [webhookSecretKey(`whsec_${Buffer.alloc(32, 's').toString('base64')}`)];
+const unsigned = (name: string) => ({ event: name as EventId, envelope: { id: name }, keys });
 
 function start() {
   const clock = createStillClock();

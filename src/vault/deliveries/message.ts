@@ -3,9 +3,8 @@ import {
   standardSignatures,
   type WebhookKey,
   type WebhookSecretKey,
-  webhookSecretKey,
 } from '../../crypto/webhook-signatures.ts';
-import { type Clock, type Instant, minute, second } from '../../lib/clock.ts';
+import { type Clock, type Instant, second } from '../../lib/clock.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { EventId } from '../../lib/ids.ts';
 import { type JsonObject, sortedJson } from '../../lib/json.ts';
@@ -20,8 +19,8 @@ export interface Unsigned {
   readonly event: EventId;
   /** The member `event`. */
   readonly envelope: JsonObject;
-  /** Of the webhook: the one that signs, and for a day after a rotation the one before. */
-  readonly secrets: readonly string[];
+  /** Of the webhook's secrets: the one that signs, and for a day after a rotation the one before. */
+  readonly keys: readonly WebhookSecretKey[];
 }
 
 export interface MessageSigning {
@@ -47,10 +46,6 @@ export const signedAheadMax = 16;
 const sharedMs = second;
 const sharedMax = 1_000;
 
-/** Keys made of secrets: to make one costs as much as to sign with it. */
-const secretKeysMs = minute;
-const secretKeysMax = 1_000;
-
 interface SignedBody {
   readonly at: Instant;
   readonly body: Uint8Array;
@@ -64,20 +59,7 @@ export function createMessages({ key, clock, headerPrefixes, version }: MessageS
     entriesMax: sharedMax,
   });
 
-  const secretKeys = new ExpiringMap<string, WebhookSecretKey>({
-    clock,
-    ageMsMax: secretKeysMs,
-    entriesMax: secretKeysMax,
-  });
   let ahead = 0;
-
-  function secretKeyOf(secret: string): WebhookSecretKey {
-    const known = secretKeys.get(secret);
-    if (known) return known;
-    const key = webhookSecretKey(secret);
-    secretKeys.set(secret, key);
-    return key;
-  }
 
   function begin(event: EventId, envelope: JsonObject): SignedBody {
     const at = clock.now();
@@ -89,7 +71,7 @@ export function createMessages({ key, clock, headerPrefixes, version }: MessageS
     return shared;
   }
 
-  async function sign({ event, envelope, secrets }: Unsigned): Promise<Message> {
+  async function sign({ event, envelope, keys }: Unsigned): Promise<Message> {
     const { at, body, signature } = recent.get(event) ?? begin(event, envelope);
     const signed = { id: event, timestamp: Math.floor(at / second), body };
     const vaultSignature = await signature;
@@ -104,7 +86,7 @@ export function createMessages({ key, clock, headerPrefixes, version }: MessageS
         ]),
         ...['webhook-id', event],
         ...['webhook-timestamp', String(signed.timestamp)],
-        ...['webhook-signature', standardSignatures(secrets.map(secretKeyOf), signed)],
+        ...['webhook-signature', standardSignatures(keys, signed)],
       ],
     };
   }

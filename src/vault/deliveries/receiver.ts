@@ -208,11 +208,10 @@ export function createReceiver(
     const { envelope, flaw } = await prepare(tools, tenant, delivery);
     if (envelope === undefined) return { ...nothingSent, error: flaw, flaw };
     const now = tools.clock.now();
-    const { secrets } = webhook.body.reveal();
     const message = await tools.messages.sign({
       event: delivery.event_id,
       envelope,
-      secrets: secrets.filter(({ ends_at }) => (ends_at ?? now + 1) > now).map(({ text }) => text),
+      keys: webhook.keys.filter(({ ends_at }) => (ends_at ?? now + 1) > now).map(({ key }) => key),
     });
     const { forward, aborted: signal } = tools;
     return attempt(forward, { url: webhook.url.reveal(), message, tenant: tenantId, signal });

@@ -1,4 +1,5 @@
 /** The webhooks of a tenant as deliveries need them: opened, and remembered until one of them changes. */
+import { type WebhookSecretKey, webhookSecretKey } from '../../crypto/webhook-signatures.ts';
 import { type Clock, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
@@ -8,15 +9,16 @@ import type { Tenant } from '../../rules/tenant.ts';
 import { allWebhooks } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { openWebhook, type WebhookBody } from '../webhooks/row.ts';
+import { openWebhook } from '../webhooks/row.ts';
 
 export interface Webhook {
   readonly id: WebhookId;
   readonly row: Row<'webhooks'>;
-  readonly body: Secret<WebhookBody>;
   readonly ordered: boolean;
   /** Where its events are sent. */
   readonly url: Secret<URL>;
+  /** Of its secrets: of the one that signs, which has no end, and of the one before a rotation. */
+  readonly keys: readonly { readonly key: WebhookSecretKey; readonly ends_at: number | null }[];
   /** Whether it is enabled and asks for events of the type. */
   wants(type: string): boolean;
 }
@@ -50,12 +52,12 @@ export function createWebhooks({ store, clock, onAltered }: WebhooksTools): Webh
 
   function opened(tenant: Tenant, row: Row<'webhooks'>): Webhook | undefined {
     try {
-      const body = openWebhook(tenant, row);
-      const { events, ordered, url } = body.reveal();
+      const { events, ordered, url, secrets } = openWebhook(tenant, row).reveal();
       const types = new Set<string>(row.status === 'enabled' ? events : []);
       return {
-        ...{ id: row.webhook_id, row, body, ordered },
+        ...{ id: row.webhook_id, row, ordered },
         url: new Secret(new URL(url)),
+        keys: secrets.map(({ text, ends_at }) => ({ key: webhookSecretKey(text), ends_at })),
         wants: (type) => types.has(type),
       };
     } catch (error) {
