@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';
 import type { Brand } from '../lib/brand.ts';
 import { VaultError } from '../lib/errors.ts';
+import { jsonText } from '../lib/json.ts';
 import type { Random } from '../lib/random.ts';
 import { Secret } from '../lib/secret.ts';
 import { type AeadKey, nonceBytes, open, seal, tagBytes } from './aead.ts';
@@ -109,8 +110,8 @@ function utf8Of(text: string | Uint8Array): Uint8Array {
  */
 function associatedDataOf(purpose: string, keyVersion: number, binding: Binding): Buffer {
   const { tenant, id, field, row = '' } = binding;
-  const place = ['strongroom', formatVersion, purpose, tenant, id, field, keyVersion];
-  return Buffer.from(JSON.stringify(place) + row, 'utf8');
+  const owner = `${jsonText(purpose)},${jsonText(tenant)},${jsonText(id)},${jsonText(field)}`;
+  return Buffer.from(`["strongroom",${formatVersion},${owner},${keyVersion}]${row}`, 'utf8');
 }
 
 function damaged(binding: Binding, reason: string): VaultError {

@@ -81,3 +81,14 @@ export function sortedJson(value: Json): string {
     .map(([key, member]) => `${JSON.stringify(key)}:${sortedJson(member)}`);
   return `{${members.join(',')}}`;
 }
+
+/** What JSON writes as it is: printable ASCII without quotes and backslashes. */
+const plainForm = /^[ !#-[\]-~]*$/;
+
+/**
+ * `JSON.stringify` of a text, of which most need nothing escaped. What is written often is put together out of
+ * these: to write a list or an object, V8 allocates 8 KiB each time.
+ */
+export function jsonText(text: string): string {
+  return plainForm.test(text) ? `"${text}"` : JSON.stringify(text);
+}

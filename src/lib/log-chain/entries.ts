@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { type Instant, latestInstant, parseInstant } from '../clock.ts';
 import type { TenantId } from '../ids.ts';
-import type { JsonObject } from '../json.ts';
+import { type JsonObject, jsonText } from '../json.ts';
 import { type DisclosureCode, disclosureOf } from './disclosure.ts';
 
 /** One audited fact, as decided by the rules. It names things; it never holds a value. */
@@ -54,8 +54,9 @@ export type EntryFacts = Omit<StatedEntry, 'tenant_id' | 'event'>;
  */
 export function textOf(entry: LogEntry, state: string | null): string {
   const { created_at, entity_id, trace_id } = entry;
-  const rest = state === null ? [entity_id, trace_id] : [entity_id, trace_id, state];
-  return `${beginningOf(entry)},${created_at},${JSON.stringify(rest).slice(1)}`;
+  const trace = trace_id === null ? 'null' : jsonText(trace_id);
+  const end = state === null ? ']' : `,${jsonText(state)}]`;
+  return `${beginningOf(entry)},${created_at},${jsonText(entity_id)},${trace}${end}`;
 }
 
 type RepeatedFacts = Omit<LogEntry, 'tenant_id' | 'created_at' | 'entity_id' | 'trace_id'>;

@@ -1,7 +1,7 @@
-/** Sorted JSON: one text for one value, whatever order its keys had. */
+/** JSON texts of our own: one for one value, whatever order its keys had, and the same as everybody writes. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { type Json, sortedJson } from '../../src/lib/json.ts';
+import { type Json, jsonText, sortedJson } from '../../src/lib/json.ts';
 
 /** As receivers write what they parsed: the public sample's method. */
 function stableStringify(value: unknown): string {
@@ -28,4 +28,16 @@ test('who parses the text and sorts it again has the same text', () => {
   const text = sortedJson(value);
   assert.equal(stableStringify(JSON.parse(text)), text);
   assert.deepEqual(JSON.parse(text), JSON.parse(JSON.stringify(value)));
+});
+
+test('a text is written as JSON.stringify writes it, every character at each end and in the middle', () => {
+  for (let code = 0; code <= 0xffff; code++) {
+    const character = String.fromCharCode(code);
+    for (const text of [character, `${character}a`, `a${character}`, `a${character}a`]) {
+      assert.equal(jsonText(text), JSON.stringify(text));
+    }
+  }
+  for (const text of ['', '\u{1F600}', '\ud83dx', 'a\n', '\n']) {
+    assert.equal(jsonText(text), JSON.stringify(text));
+  }
 });
