@@ -8,8 +8,9 @@ import { Servers } from '../postgres/servers.ts';
 import { explainTls } from '../postgres/tls.ts';
 import { postgresBuilder, sqliteBuilder } from '../query-builder.ts';
 import { busyTimeoutMs, databaseFile } from '../sqlite/database.ts';
+import { prepareLists } from '../sqlite/lists.ts';
 import type { Store } from '../store.ts';
-import { readRows } from '../stored-form.ts';
+import { namedRowReader, readRows } from '../stored-form.ts';
 import type { SqlValue } from '../tables.ts';
 
 /** What was committed before it was opened, and nothing of what is committed meanwhile. */
@@ -58,7 +59,8 @@ function openCopyOnSqlite(file: string): ReadOnlyStore {
   return {
     select: async (query) => {
       const { sql, parameters } = query(sqliteBuilder).compile();
-      return readRows(database.prepare(sql).all(...(parameters as SqlValue[]))) as never;
+      const { names, all } = prepareLists(database, sql);
+      return all(parameters as SqlValue[]).map(namedRowReader(names)) as never;
     },
     close: async () => database.close(),
   };

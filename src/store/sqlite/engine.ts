@@ -1,5 +1,5 @@
 /** The embedded engine: short reads on this thread, long ones and writes on threads of their own. */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import type { Epochs } from '../../lib/epochs.ts';
 import type { OnGroup } from '../../lib/telemetry/store-work.ts';
 import type { CommitOutcome } from '../change.ts';
@@ -7,10 +7,11 @@ import { type CommitGroup, createLane } from '../commit/lane.ts';
 import { memoryLimiter } from '../limiter.ts';
 import { sqliteBuilder } from '../query-builder.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
-import { columnsBesideKey, readRows, rowReader, storedKey } from '../stored-form.ts';
+import { columnsBesideKey, namedRowReader, rowReader, storedKey } from '../stored-form.ts';
 import { type AnyRow, type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
 import { unavailable, unstorable } from '../unavailable.ts';
 import { openReader } from './database.ts';
+import { prepareLists } from './lists.ts';
 import { createScanner } from './scanner.ts';
 import { createSnapshots } from './snapshots.ts';
 import { startWriter, type Writer } from './thread.ts';
@@ -85,7 +86,7 @@ function createEngine({
   const commitGroup: CommitGroup = async (changes, giveUpAt) =>
     (await writer.commit({ changes, giveUpAt })).map(toOutcome);
   const lane = createLane(groupsInFlight, commitGroup, { threads, onGroup });
-  const statementOf = createStatementCache(reader);
+  const rowsBy = createStatementCache(reader);
   const scanner = createScanner(dataDir);
   const rowOf = createRowLookup(reader);
 
@@ -95,19 +96,18 @@ function createEngine({
       snapshots.read(() => rowOf(table, key)) as Row<T> | undefined,
     select: async <R>(query: Query<R>) => {
       const { sql, parameters } = query(sqliteBuilder).compile();
-      return readRows(
-        snapshots.read(() => statementOf(sql).all(...(parameters as SqlValue[]))) as R[],
-      );
+      return snapshots.read(() => rowsBy(sql)(parameters as SqlValue[])) as R[];
     },
     scan: async <R>(query: Query<R>) => {
       const { sql, parameters } = query(sqliteBuilder).compile();
-      return readRows((await scanner.scan({ sql, parameters: parameters as SqlValue[] })) as R[]);
+      const { names, lists } = await scanner.scan({ sql, parameters: parameters as SqlValue[] });
+      return lists.map(namedRowReader(names)) as R[];
     },
     commit: (change) => lane.commit(change),
     record: (work) => lane.record(work),
     state: () => ({ backlog: lane.backlog }),
     ping: async () => {
-      snapshots.read(() => statementOf('select 1').get());
+      snapshots.read(() => rowsBy('select 1')([]));
       await writer.probe();
     },
     limiter,
@@ -131,8 +131,7 @@ function createRowLookup(database: DatabaseSync) {
     const { key: names } = shapes[table];
     const same = names.map((column) => `${column} = ?`).join(' and ');
     const columns = columnsBesideKey(table).join(', ');
-    const statement = database.prepare(`select ${columns} from ${table} where ${same}`);
-    statement.setReturnArrays(true);
+    const { get } = prepareLists(database, `select ${columns} from ${table} where ${same}`);
     const read = rowReader(table);
     return (key) => {
       const known = key as AnyRow;
@@ -140,7 +139,7 @@ function createRowLookup(database: DatabaseSync) {
         table,
         names.map((column) => known[column] ?? null),
       );
-      const stored = statement.get(...values) as unknown as readonly SqlValue[] | undefined;
+      const stored = get(values);
       return stored && read(known, stored);
     };
   }
@@ -152,10 +151,19 @@ function createRowLookup(database: DatabaseSync) {
   };
 }
 
-function createStatementCache(database: DatabaseSync): (sql: string) => StatementSync {
-  const statements = new Map<string, StatementSync>();
+type ReadRows = (parameters: readonly SqlValue[]) => readonly object[];
+
+function createStatementCache(database: DatabaseSync): (sql: string) => ReadRows {
+  const statements = new Map<string, ReadRows>();
+
+  function prepare(sql: string): ReadRows {
+    const { names, all } = prepareLists(database, sql);
+    const rowOf = namedRowReader(names);
+    return (parameters) => all(parameters).map(rowOf);
+  }
+
   return (sql) => {
-    const statement = statements.get(sql) ?? database.prepare(sql);
+    const statement = statements.get(sql) ?? prepare(sql);
     // The one that was used last comes last.
     statements.delete(sql);
     statements.set(sql, statement);

@@ -1,6 +1,7 @@
 /** The thread of long reads: a connection that can only read, one query after another. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { openReader } from './database.ts';
+import { prepareLists } from './lists.ts';
 import type { ScanReply, ScanRequest } from './scanner.ts';
 
 function serve(dataDir: string): void {
@@ -11,7 +12,8 @@ function serve(dataDir: string): void {
 
   function answer(sql: string, parameters: ScanRequest['parameters']): ScanReply {
     try {
-      return { rows: database.prepare(sql).all(...parameters) };
+      const { names, all } = prepareLists(database, sql);
+      return { names, lists: all(parameters) };
     } catch (error) {
       return { failed: error instanceof Error ? error.message : 'scan failed' };
     }

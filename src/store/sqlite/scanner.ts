@@ -9,19 +9,25 @@ export interface ScanRequest {
   readonly parameters: readonly SqlValue[];
 }
 
+/** Rows as lists of values, in the order of the names of their columns. */
+export interface ScannedLists {
+  readonly names: readonly string[];
+  readonly lists: readonly (readonly SqlValue[])[];
+}
+
 export type ScanReply =
-  | { readonly rows: readonly unknown[] }
+  | ScannedLists
   /** The engine could not do it; the text is for the operator. */
   | { readonly failed: string };
 
 export interface Scanner {
   /** Rejects with `unavailable` when the engine does not respond, `overloaded` when too many ask. */
-  scan(request: ScanRequest): Promise<readonly unknown[]>;
+  scan(request: ScanRequest): Promise<ScannedLists>;
   close(): Promise<void>;
 }
 
 interface PendingScan {
-  resolve(rows: readonly unknown[]): void;
+  resolve(lists: ScannedLists): void;
   reject(error: Error): void;
 }
 
@@ -40,7 +46,7 @@ export function createScanner(dataDir: string): Scanner {
     worker.on('message', (reply: ScanReply) => {
       const next = waiting.shift();
       if (waiting.length === 0) worker.unref();
-      if ('rows' in reply) next?.resolve(reply.rows);
+      if ('lists' in reply) next?.resolve(reply);
       else next?.reject(unavailable(reply.failed));
     });
     // The exit that follows reports why; nothing was changed.
