@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { dataLengthMax } from '../../src/values/contents.ts';
-import { referencedBytesMax } from '../../src/vault/tokenization/reference-sizes.ts';
+import { referencedBytesMax } from '../../src/vault/tokenization/reference-rows.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { bulk } from '../support/lines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 
 const card = { number: '4242424242424242', expiration_month: 12, expiration_year: 2030 };
@@ -96,6 +97,46 @@ onBothEngines('POST /detokenize', (engine) => {
     const refused = await tenant.send('POST', '/detokenize', { body });
     assert.equal(refused.status, 400);
     assert.match(refused.body.errors.body[0], new RegExp(String(referencedBytesMax)));
+  });
+
+  test('200 and 400: many tokens and intents at once, small, large and unknown ones', async () => {
+    const tenant = await tenants();
+    const key = await tenant.application({
+      permissions: ['token:create', 'token-intent:create', 'token-intent:read'],
+      rules: [
+        {
+          priority: 1,
+          container: '/',
+          permissions: ['token:create', 'token:read'],
+          transform: 'reveal',
+        },
+      ],
+    });
+    // More than one query asks for, and every ninth too large to be read with the others.
+    const lengths = Array.from({ length: 620 }, (_, at) => (at % 9 === 0 ? 9_000 : 10));
+    const dataOf = (at: number) => `${at}`.padEnd(lengths[at] ?? 0, 'x');
+    const lines = lengths.map((_, at) => ({ id: `many-${at}`, type: 'token', data: dataOf(at) }));
+    const imported = await bulk(tenant, lines, key);
+    assert.deepEqual(new Set(imported.map(({ status }) => status)), new Set([201]));
+    const intent = { type: 'card', data: card };
+    const made = await tenant.send('POST', '/token-intents', { key, body: intent });
+    const body = {
+      values: lengths.map((_, at) => `{{ many-${at} }}`),
+      again: '{{ token: many-9 | json: "$.id" }}',
+      intent: `{{ token_intent: ${made.body.id.toUpperCase()} | json: '$.data.number' }}`,
+    };
+    const answer = await tenant.send('POST', '/detokenize', { key, body });
+    assert.deepEqual(answer.body, {
+      values: lengths.map((_, at) => dataOf(at)),
+      again: 'many-9',
+      intent: card.number,
+    });
+    const stranger = await tenants();
+    await stranger.token({ id: 'another', type: 'token', data: 'x' });
+    const unknown = { body: { ...body, more: ['{{ another }}', '{{ none at all }}'] }, key };
+    const refused = await tenant.send('POST', '/detokenize', unknown);
+    assert.equal(refused.status, 400);
+    assert.match(refused.body.detail, /: another, none at all\./);
   });
 
   test('400: what a response writes is bounded, however often it names a large token', async () => {

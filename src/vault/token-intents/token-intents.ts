@@ -103,7 +103,11 @@ export async function liveIntent(
   const token_intent_id = parseUuid<TokenIntentId>(id);
   const key = token_intent_id && { tenant_id: caller.tenant.id, token_intent_id };
   const row = key && (await store.get('token_intents', key));
-  return row && now < row.expires_at ? row : undefined;
+  return row && isLive(row, now) ? row : undefined;
+}
+
+export function isLive({ expires_at }: Row<'token_intents'>, now: Instant): boolean {
+  return now < expires_at;
 }
 
 async function existingIntent(

@@ -2,6 +2,7 @@
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Reference } from '../../expressions/reading.ts';
 import type { Instant } from '../../lib/clock.ts';
+import { parseUuid, type TokenIntentId } from '../../lib/ids.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import type { Shown } from '../../lib/log-chain/disclosure.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -17,13 +18,14 @@ import {
   type Policy,
 } from '../../rules/policy.ts';
 import type { Row } from '../../store/tables.ts';
+import { hasExpired } from '../../values/contents.ts';
 import { openData } from '../../values/sealed-row.ts';
 import { type TokenTypeName, tokenTypes } from '../../values/token-types.ts';
 import { shownAs, shownData, viewToken } from '../../values/view.ts';
 import { openIntent, viewTokenIntent } from '../token-intents/row.ts';
-import { liveIntent } from '../token-intents/token-intents.ts';
-import { findLiveToken } from '../tokens/queries.ts';
+import { isLive } from '../token-intents/token-intents.ts';
 import type { TokenReading } from '../tokens/read.ts';
+import type { ReferencedRows } from './reference-rows.ts';
 
 export interface ReferenceTarget {
   readonly entity: 'token' | 'token_intent';
@@ -39,14 +41,18 @@ export interface ReferenceTarget {
   readonly whole: () => Json;
 }
 
-/** `undefined` where there is no such token or intent, or it has expired. */
+/** `undefined` where there is no such token or intent among the rows, or it has expired. */
 export function findTarget(
-  tools: TokenReading,
+  tools: TargetTools,
   caller: Caller,
   { reference, ...wanted }: TargetContext & { readonly reference: Reference },
-): Promise<ReferenceTarget | undefined> {
+): ReferenceTarget | undefined {
   const find = reference.kind === 'token_intent' ? intentTarget : tokenTarget;
   return find(tools, caller, { ...wanted, id: reference.id });
+}
+
+export interface TargetTools extends Pick<TokenReading, 'onMaskFailure'> {
+  readonly rows: ReferencedRows;
 }
 
 export interface TargetContext {
@@ -83,14 +89,14 @@ export const giving: TargetAccess = { grant: decideReactor, permission: 'reactor
 
 type TargetQuery = TargetContext & { readonly id: string };
 
-async function tokenTarget(
-  { store, onMaskFailure }: TokenReading,
+function tokenTarget(
+  { rows, onMaskFailure }: TargetTools,
   caller: Caller,
   { id, now, evaluation, access }: TargetQuery,
-): Promise<ReferenceTarget | undefined> {
+): ReferenceTarget | undefined {
   const { tenant, policy } = caller;
-  const row = await findLiveToken(store, { tenant: tenant.id, id, now });
-  if (!row) return undefined;
+  const row = rows.tokens.get(id);
+  if (!row || hasExpired(row, now)) return undefined;
   const grant = access.grant(policy, { id: row.token_id, container: row.container });
   const open = () => openData(tenant, row, now);
   const sight = grant && { row, open, grant, evaluation, onMaskFailure };
@@ -110,14 +116,14 @@ async function tokenTarget(
  * An intent has no container yet. It is seen as the token it would become by default is seen: under
  * the rules for the container of its type, with the mask of its type.
  */
-async function intentTarget(
-  { store, onMaskFailure }: TokenReading,
+function intentTarget(
+  { rows, onMaskFailure }: TargetTools,
   caller: Caller,
   wanted: TargetQuery,
-): Promise<ReferenceTarget | undefined> {
+): ReferenceTarget | undefined {
   const { tenant, policy } = caller;
-  const row = await liveIntent(store, caller, wanted);
-  if (!row) return undefined;
+  const row = rows.token_intents.get(parseUuid<TokenIntentId>(wanted.id) ?? '');
+  if (!row || !isLive(row, wanted.now)) return undefined;
   const { container } = tokenTypes[row.type as TokenTypeName];
   const { evaluation, access } = wanted;
   const grant = access.grant(policy, { id: undefined, container });

@@ -10,9 +10,8 @@ import { denialOf, entryOf, failureOf } from '../../rules/log-entries.ts';
 import type { Effect } from '../../rules/operation.ts';
 import type { Permission } from '../../rules/permissions.ts';
 import { refuse } from '../../rules/refusal.ts';
-import { dataLengthMax } from '../../values/contents.ts';
 import type { TokenReading } from '../tokens/read.ts';
-import { referencedBytes, referencedBytesMax } from './reference-sizes.ts';
+import { referencedBytesMax, referencedRows } from './reference-rows.ts';
 import {
   findTarget,
   type ReferenceTarget,
@@ -60,27 +59,22 @@ export interface FoundTargets {
   readonly valueFor: (reference: Reference) => Json;
 }
 
-/** All of them in one read; `undefined` where they are larger than {@link referencedBytesMax} together. */
+/** `undefined` where they are larger than {@link referencedBytesMax} together. */
 export async function findTargets(
-  tools: TokenReading,
+  { store, onMaskFailure }: TokenReading,
   caller: Caller,
   { references, ...query }: TargetContext & { readonly references: readonly Reference[] },
 ): Promise<FoundTargets | undefined> {
-  if (references.length > wholeTargetsMax) {
-    const bytes = await referencedBytes(tools.store, caller.tenant.id, references);
-    if (bytes > referencedBytesMax) return undefined;
-  }
+  const rows = await referencedRows(store, caller.tenant.id, references);
+  if (rows === undefined) return undefined;
   const wanted = new Map(references.map((reference) => [targetKey(reference), reference]));
   const targets = new Map<string, ReferenceTarget>();
   const unknown: string[] = [];
-  // Reads that begin in one turn of the event loop are one query.
-  await Promise.all(
-    Array.from(wanted, async ([key, reference]) => {
-      const target = await findTarget(tools, caller, { reference, ...query });
-      if (target) targets.set(key, target);
-      else unknown.push(reference.id);
-    }),
-  );
+  for (const [key, reference] of wanted) {
+    const target = findTarget({ rows, onMaskFailure }, caller, { reference, ...query });
+    if (target) targets.set(key, target);
+    else unknown.push(reference.id);
+  }
   return {
     found: [...targets.values()],
     unknown,
@@ -106,9 +100,6 @@ function readOf({ entity, id, shown, row }: ReferenceTarget, through: Through) {
 function targetKey({ kind, id }: Reference): string {
   return kind === 'token_intent' ? `token_intent:${id}` : `token:${id}`;
 }
-
-/** So few targets are within the limit however large each is, and are not measured first. */
-const wholeTargetsMax = referencedBytesMax / dataLengthMax;
 
 function refuseLarge(caller: Caller, now: Instant): Effect {
   return {

@@ -9,7 +9,7 @@ import type { Caller } from '../../rules/caller.ts';
 import { denialOf, failureOf } from '../../rules/log-entries.ts';
 import type { Refused } from '../../rules/operation.ts';
 import type { TokenReading } from '../tokens/read.ts';
-import { referencedBytesMax } from './reference-sizes.ts';
+import { referencedBytesMax } from './reference-rows.ts';
 import type { ReferenceTarget, TargetAccess } from './reference-targets.ts';
 import { findTargets, listIds, targetCount } from './resolve-references.ts';
 
