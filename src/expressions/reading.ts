@@ -56,14 +56,18 @@ export function endOfExpression(text: string, from: number): number | undefined 
 /** Each reference once, in the order in which they were found. */
 export class References {
   readonly list: Reference[] = [];
-  readonly #positions = new Map<string, number>();
+  readonly #positions = {
+    data: new Map<string, number>(),
+    token: new Map<string, number>(),
+    token_intent: new Map<string, number>(),
+  };
 
   /** Where the reference is in the list. */
   add(reference: Reference): number {
-    const key = `${reference.kind}:${reference.id}`;
-    const known = this.#positions.get(key);
+    const positions = this.#positions[reference.kind];
+    const known = positions.get(reference.id);
     if (known !== undefined) return known;
-    this.#positions.set(key, this.list.length);
+    positions.set(reference.id, this.list.length);
     return this.list.push(reference) - 1;
   }
 }

@@ -92,15 +92,14 @@ export function readReferences(json: Json, given: ExpressionLimit = generalLimit
 /**
  * The body with every expression replaced by its value; null where there is none.
  *
- * @param resolve gives the value of a reference and is asked once for each. What it throws is thrown.
+ * @param values of the references of the template, in their order.
  * @throws ExpressionError with the place of the expression that cannot be evaluated.
  */
 export function evaluateReferences(
   template: ReferenceTemplate,
-  resolve: (reference: Reference) => Json | undefined,
+  values: readonly Json[],
   evaluation: Evaluation = newEvaluation(),
 ): Json {
-  const values = template.references.map((reference) => resolve(reference) ?? null);
   evaluation.budget.begin();
   return guarded(() => template.root(values, evaluation));
 }

@@ -3,13 +3,13 @@ import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Query } from './store.ts';
 import type { DatabaseSchema } from './tables.ts';
 
-/** The places of a query's values, by name. */
-export type PlaceOf<V> = <Name extends keyof V & string>(name: Name) => RawBuilder<V[Name]>;
+/** The places of a query's values, by name, or by position where they are a list. */
+export type PlaceOf<V> = <Name extends keyof V>(name: Name) => RawBuilder<V[Name]>;
 
 class Placeholder {
-  readonly name: string;
+  readonly name: PropertyKey;
 
-  constructor(name: string) {
+  constructor(name: PropertyKey) {
     this.name = name;
   }
 }

@@ -40,10 +40,8 @@ export function smallRows<T extends SealedTable>(
   return queries;
 }
 
-interface SmallRowsValues {
-  readonly tenant: number;
-  readonly [id: `id${number}`]: SqlValue;
-}
+/** The tenant, and then the ids. */
+type SmallRowsValues = readonly SqlValue[];
 
 const knownQueries = new Map<string, (values: SmallRowsValues) => Query<never>>();
 
@@ -56,21 +54,21 @@ function rowsOf<T extends SealedTable>(
   const name = `small ${table} ${count}`;
   const query = knownQueries.get(name) ?? queryOf(table, count, name);
   knownQueries.set(name, query);
-  const values: Record<string, SqlValue> = { tenant: tenantNumber(tenant) };
-  for (let at = 0; at < count; at++) values[`id${at}`] = storedForm('id', ids[at] ?? ids[0] ?? '');
-  return query(values as unknown as SmallRowsValues);
+  const stored = ids.map((id) => storedForm('id', id));
+  const repeated = Array.from({ length: count - ids.length }, () => stored[0] ?? null);
+  return query([tenantNumber(tenant), ...stored, ...repeated]);
 }
 
 function queryOf(table: SealedTable, count: number, name: string) {
   const { columns } = shapes[table];
   const beside = columns.filter((column) => column !== 'data');
   return prepared<SmallRowsValues, never>((placeOf) => {
-    const ids = Array.from({ length: count }, (_, at) => placeOf(`id${at}`));
+    const ids = Array.from({ length: count }, (_, at) => placeOf(at + 1));
     const list = beside.map((column) => sql.ref(column));
     const query = sql`select ${sql.join(list)}, octet_length(data) as bytes,
       case when octet_length(data) <= ${sql.lit(smallBytesMax)} then data end as data
       from ${sql.table(table)}
-      where tenant_id = ${placeOf('tenant')} and ${sql.ref(sealedIds[table])} in (${sql.join(ids)})`;
+      where tenant_id = ${placeOf(0)} and ${sql.ref(sealedIds[table])} in (${sql.join(ids)})`;
     return (db) => ({ compile: () => query.compile(db) as never });
   }, name);
 }

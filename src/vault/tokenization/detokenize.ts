@@ -1,7 +1,6 @@
 /** Detokenizing: any JSON in which references to tokens are replaced by what they hold. */
 import { ExpressionError } from '../../expressions/evaluation/error.ts';
 import { type Evaluation, newEvaluation } from '../../expressions/evaluation/evaluation.ts';
-import type { Reference } from '../../expressions/reading.ts';
 import {
   type ExpressionLimit,
   evaluateReferences,
@@ -42,14 +41,15 @@ export function detokenize(tools: TokenReading, caller: Caller, body: Json): Dec
     const wanted = { references, through: 'detokenize', now, evaluation } as const;
     const resolved = await resolveReferences(tools, caller, wanted);
     if (!('targets' in resolved)) return resolved;
-    const values = new Map<Reference, Json>();
+    const values: Json[] = [];
     for (const reference of references) {
-      await pause();
-      values.set(reference, resolved.valueFor(reference));
+      // Masks may take long.
+      const turn = pause();
+      if (turn) await turn;
+      values.push(resolved.valueFor(reference));
     }
     const fact = { entity: 'token', id: caller.tenant.id, operation: 'detokenize' } as const;
-    const valueFor = (reference: Reference) => values.get(reference);
-    return answer({ template, evaluation }, { ...resolved, valueFor }, entryOf(caller, now, fact));
+    return answer({ template, values, evaluation }, resolved, entryOf(caller, now, fact));
   };
 }
 
@@ -59,21 +59,22 @@ function limitOf({ tenant }: Caller): ExpressionLimit {
   return { max, message };
 }
 
-interface Evaluable extends Omit<ResolvedReferences, 'valueFor'> {
-  /** What was resolved in parts before, because masks may take long. */
-  readonly valueFor: (reference: Reference) => Json | undefined;
+interface Evaluable {
+  readonly template: ReferenceTemplate;
+  readonly values: readonly Json[];
+  readonly evaluation: Evaluation;
 }
 
 /** What was read is in the log also where an expression then fails on it. */
 function answer(
-  { template, evaluation }: { template: ReferenceTemplate; evaluation: Evaluation },
-  { valueFor, entries, targets }: Evaluable,
+  { template, values, evaluation }: Evaluable,
+  { entries, targets }: ResolvedReferences,
   nothingRead: LogEntry,
 ): Effect {
   const [first = nothingRead, ...others] = entries;
   const change = { entries: [first, ...others] } as const;
   try {
-    const body = evaluateReferences(template, valueFor, evaluation);
+    const body = evaluateReferences(template, values, evaluation);
     return { change, reply: { status: 200, body, ...readTokens(targets) } };
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;

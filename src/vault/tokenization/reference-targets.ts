@@ -43,15 +43,14 @@ export interface ReferenceTarget {
 
 /** `undefined` where there is no such token or intent among the rows, or it has expired. */
 export function findTarget(
-  tools: TargetTools,
-  caller: Caller,
-  { reference, ...wanted }: TargetContext & { readonly reference: Reference },
+  lookup: TargetLookup,
+  { kind, id }: Reference,
 ): ReferenceTarget | undefined {
-  const find = reference.kind === 'token_intent' ? intentTarget : tokenTarget;
-  return find(tools, caller, { ...wanted, id: reference.id });
+  return kind === 'token_intent' ? intentTarget(lookup, id) : tokenTarget(lookup, id);
 }
 
-export interface TargetTools extends Pick<TokenReading, 'onMaskFailure'> {
+export interface TargetLookup extends TargetContext, Pick<TokenReading, 'onMaskFailure'> {
+  readonly caller: Caller;
   readonly rows: ReferencedRows;
 }
 
@@ -87,13 +86,8 @@ export const sending: TargetAccess = { grant: decideSending, permission: 'proxy:
 /** Giving them to the code of a reactor. */
 export const giving: TargetAccess = { grant: decideReactor, permission: 'reactor:invoke' };
 
-type TargetQuery = TargetContext & { readonly id: string };
-
-function tokenTarget(
-  { rows, onMaskFailure }: TargetTools,
-  caller: Caller,
-  { id, now, evaluation, access }: TargetQuery,
-): ReferenceTarget | undefined {
+function tokenTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefined {
+  const { caller, rows, now, evaluation, access, onMaskFailure } = lookup;
   const { tenant, policy } = caller;
   const row = rows.tokens.get(id);
   if (!row || hasExpired(row, now)) return undefined;
@@ -116,19 +110,15 @@ function tokenTarget(
  * An intent has no container yet. It is seen as the token it would become by default is seen: under
  * the rules for the container of its type, with the mask of its type.
  */
-function intentTarget(
-  { rows, onMaskFailure }: TargetTools,
-  caller: Caller,
-  wanted: TargetQuery,
-): ReferenceTarget | undefined {
+function intentTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefined {
+  const { caller, rows, now, evaluation, access, onMaskFailure } = lookup;
   const { tenant, policy } = caller;
-  const row = rows.token_intents.get(parseUuid<TokenIntentId>(wanted.id) ?? '');
-  if (!row || !isLive(row, wanted.now)) return undefined;
+  const row = rows.token_intents.get(parseUuid<TokenIntentId>(id) ?? '');
+  if (!row || !isLive(row, now)) return undefined;
   const { container } = tokenTypes[row.type as TokenTypeName];
-  const { evaluation, access } = wanted;
   const grant = access.grant(policy, { id: undefined, container });
   const lacks = access.intents && !holds(policy, access.intents) ? access.intents : undefined;
-  const open = () => openIntent(tenant, row, wanted.now);
+  const open = () => openIntent(tenant, row, now);
   const sight = grant && { row: { ...row, mask: null }, open, grant, evaluation, onMaskFailure };
   const shown = () => (sight ? shownData(sight) : {});
   return {
@@ -139,6 +129,6 @@ function intentTarget(
     lacks: lacks ?? (grant ? undefined : access.permission),
     shown: sight && shownAs(sight),
     data: () => shown()['data'],
-    whole: () => ({ ...viewTokenIntent(tenant, row, wanted.now), ...shown() }),
+    whole: () => ({ ...viewTokenIntent(tenant, row, now), ...shown() }),
   };
 }

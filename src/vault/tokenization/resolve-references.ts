@@ -67,38 +67,45 @@ export async function findTargets(
 ): Promise<FoundTargets | undefined> {
   const rows = await referencedRows(store, caller.tenant.id, references);
   if (rows === undefined) return undefined;
-  const wanted = new Map(references.map((reference) => [targetKey(reference), reference]));
-  const targets = new Map<string, ReferenceTarget>();
+  const lookup = { ...query, caller, rows, onMaskFailure };
+  const found: ReferenceTarget[] = [];
   const unknown: string[] = [];
-  for (const [key, reference] of wanted) {
-    const target = findTarget({ rows, onMaskFailure }, caller, { reference, ...query });
-    if (target) targets.set(key, target);
+  // The data of a token and the token itself are one target.
+  const tokens = new Map<string, ReferenceTarget | undefined>();
+  const intents = new Map<string, ReferenceTarget | undefined>();
+  for (const reference of references) {
+    const known = reference.kind === 'token_intent' ? intents : tokens;
+    if (known.has(reference.id)) continue;
+    const target = findTarget(lookup, reference);
+    known.set(reference.id, target);
+    if (target) found.push(target);
     else unknown.push(reference.id);
   }
   return {
-    found: [...targets.values()],
+    found,
     unknown,
-    valueFor: (reference) => {
-      const target = targets.get(targetKey(reference));
-      return (reference.kind === 'data' ? target?.data() : target?.whole()) ?? null;
+    valueFor: ({ kind, id }) => {
+      const target = (kind === 'token_intent' ? intents : tokens).get(id);
+      return (kind === 'data' ? target?.data() : target?.whole()) ?? null;
     },
   };
 }
 
 /** How many tokens and token intents the references lead to. */
 export function targetCount(references: readonly Reference[]): number {
-  return new Set(references.map(targetKey)).size;
+  const intents = references.filter(({ kind }) => kind === 'token_intent');
+  const tokens = references.filter(({ kind }) => kind !== 'token_intent');
+  return countIds(tokens) + countIds(intents);
+}
+
+function countIds(references: readonly Reference[]): number {
+  return new Set(references.map(({ id }) => id)).size;
 }
 
 function readOf({ entity, id, shown, row }: ReferenceTarget, through: Through) {
   const disclosure = shown && { shown, through };
   const event = { [entity]: { type: row.type } };
   return { entity, id, operation: 'read', disclosure, event } as const;
-}
-
-/** The data of a token and the token itself are one target. */
-function targetKey({ kind, id }: Reference): string {
-  return kind === 'token_intent' ? `token_intent:${id}` : `token:${id}`;
 }
 
 function refuseLarge(caller: Caller, now: Instant): Effect {
