@@ -1,6 +1,6 @@
 /** How expressions are found in a text, and what one begins with: the same for every place that names tokens. */
 import { Tokenizer } from 'liquidjs';
-import { tokenIdLengthMax } from '../lib/ids.ts';
+import { parseUuid, tokenIdLengthMax } from '../lib/ids.ts';
 import { expressionLengthMax } from './engine.ts';
 
 /** What an expression begins with: the data of a token, the token itself, or a token intent. */
@@ -37,12 +37,16 @@ export function headAt(text: string, begin: number): ExpressionHead {
   return { words: written.trim(), end: begin + written.length };
 }
 
-/** What a head refers to; `undefined` without an id or with one that is too long. */
+/**
+ * What a head refers to; `undefined` without an id or with one that is too long. An intent has one spelling, or it
+ * would be as many references as its id has spellings.
+ */
 export function referenceOf(words: string): Reference | undefined {
   const prefix = kindPattern.exec(words);
   const id = words.slice(prefix?.[0].length ?? 0);
   if (id === '' || id.length > tokenIdLengthMax) return undefined;
-  return { kind: (prefix?.[1] ?? 'data') as ReferenceKind, id };
+  const kind = (prefix?.[1] ?? 'data') as ReferenceKind;
+  return { kind, id: kind === 'token_intent' ? (parseUuid(id) ?? id) : id };
 }
 
 /** The end of the filters that begin at `from`; braces within quotes do not end them. */
