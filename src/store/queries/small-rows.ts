@@ -1,4 +1,4 @@
-/** Many rows by their ids in one query, of which large values are not read. */
+/** Many rows by their ids in one query, of which what is large is not read. */
 import { sql } from 'kysely';
 import type { TenantId } from '../../lib/ids.ts';
 import { prepared } from '../prepared.ts';
@@ -6,69 +6,72 @@ import type { Query } from '../store.ts';
 import { storedForm, tenantNumber } from '../stored-form.ts';
 import { type Row, type SqlValue, shapes } from '../tables.ts';
 
-/** Tables whose rows have sealed `data` and a key of tenant and id, and how the id is called there. */
-export const sealedIds = { tokens: 'token_id', token_intents: 'token_intent_id' } as const;
+/** Tables whose rows have sealed `data` and a key of tenant and id, and what of their rows may be large. */
+export const sealedTables = {
+  tokens: { id: 'token_id', large: ['search_indexes', 'mask', 'metadata', 'data'] },
+  token_intents: { id: 'token_intent_id', large: ['data'] },
+} as const;
 
-export type SealedTable = keyof typeof sealedIds;
-
-/** Stored bytes up to which data is read with its row. */
-const smallBytesMax = 8_192;
+export type SealedTable = keyof typeof sealedTables;
 
 export type SmallRow<T extends SealedTable> = Omit<Row<T>, 'data'> & {
-  /** Null where it is not small. */
+  /** Null where the row is not small; then all that may be large is null. */
   readonly data: Row<T>['data'] | null;
-  /** Of the data. Neither engine reads a value for its length. */
+  /** Of all that may be large. */
   readonly bytes: number;
 };
 
 /** Ids in one query. */
-const idsMax = 500;
+export const idsMax = 500;
 
 /** So few numbers of them, and so few texts of queries. What is left repeats the first. */
 const idCounts = [16, 64, 128, 256, idsMax] as const;
 
-/** The rows that exist, in no order. Each query takes no more ids than are in one list. */
-export function smallRows<T extends SealedTable>(
-  table: T,
-  tenant: TenantId,
-  ids: readonly string[],
-): readonly Query<SmallRow<T>>[] {
-  const queries: Query<SmallRow<T>>[] = [];
-  for (let at = 0; at < ids.length; at += idsMax) {
-    queries.push(rowsOf(table, tenant, ids.slice(at, at + idsMax)));
-  }
-  return queries;
-}
-
-/** The tenant, and then the ids. */
+/** The tenant, how many bytes a small row has, and then the ids. */
 type SmallRowsValues = readonly SqlValue[];
 
 const knownQueries = new Map<string, (values: SmallRowsValues) => Query<never>>();
 
-function rowsOf<T extends SealedTable>(
+export interface SmallRowsWanted {
+  /** Each once, and at most {@link idsMax}. */
+  readonly ids: readonly [string, ...string[]];
+  /** Up to which a row is read whole. */
+  readonly smallBytesMax: number;
+}
+
+/** The rows that exist, in no order. */
+export function smallRows<T extends SealedTable>(
   table: T,
   tenant: TenantId,
-  ids: readonly string[],
+  { ids, smallBytesMax }: SmallRowsWanted,
 ): Query<SmallRow<T>> {
   const count = idCounts.find((one) => one >= ids.length) ?? idsMax;
   const name = `small ${table} ${count}`;
   const query = knownQueries.get(name) ?? queryOf(table, count, name);
   knownQueries.set(name, query);
-  const stored = ids.map((id) => storedForm('id', id));
-  const repeated = Array.from({ length: count - ids.length }, () => stored[0] ?? null);
-  return query([tenantNumber(tenant), ...stored, ...repeated]);
+  const [first, ...others] = ids;
+  const stored = [first, ...others].map((id) => storedForm('id', id));
+  while (stored.length < count) stored.push(storedForm('id', first));
+  return query([tenantNumber(tenant), smallBytesMax, ...stored]);
 }
 
 function queryOf(table: SealedTable, count: number, name: string) {
-  const { columns } = shapes[table];
-  const beside = columns.filter((column) => column !== 'data');
+  const { id, large } = sealedTables[table];
+  const mayBeLarge = new Set<string>(large);
+  const columns = shapes[table].columns.filter((column) => !mayBeLarge.has(column));
   return prepared<SmallRowsValues, never>((placeOf) => {
-    const ids = Array.from({ length: count }, (_, at) => placeOf(at + 1));
-    const list = beside.map((column) => sql.ref(column));
-    const query = sql`select ${sql.join(list)}, octet_length(data) as bytes,
-      case when octet_length(data) <= ${sql.lit(smallBytesMax)} then data end as data
+    const ids = Array.from({ length: count }, (_, at) => placeOf(at + 2));
+    // Neither engine reads a value for its length.
+    const lengths = large.map((column) => sql`coalesce(octet_length(${sql.ref(column)}), 0)`);
+    const bytes = sql.join(lengths, sql` + `);
+    const read = columns.map((column) => sql.ref(column));
+    const whole = large.map(
+      (column) =>
+        sql`case when ${bytes} <= ${placeOf(1)} then ${sql.ref(column)} end as ${sql.ref(column)}`,
+    );
+    const query = sql`select ${sql.join([...read, ...whole])}, ${bytes} as bytes
       from ${sql.table(table)}
-      where tenant_id = ${placeOf(0)} and ${sql.ref(sealedIds[table])} in (${sql.join(ids)})`;
+      where tenant_id = ${placeOf(0)} and ${sql.ref(id)} in (${sql.join(ids)})`;
     return (db) => ({ compile: () => query.compile(db) as never });
   }, name);
 }

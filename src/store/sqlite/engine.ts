@@ -20,7 +20,7 @@ import { type WireOutcome, type WriterLine, writerLine } from './wire.ts';
 /** The thread writes one group at a time: what comes meanwhile is one group more, and not two half as large. */
 const groupsInFlight = 1;
 
-/** Prepared statements kept for queries; the set of query shapes is small and fixed. */
+/** Prepared statements kept for queries, those that were used last: some queries have a text for each number of ids. */
 const statementsMax = 256;
 
 /** What a thread commits through, and what only the process has; see {@link Writer}. */

@@ -1,4 +1,4 @@
-/** The tokens that a call refers to: all of them in one read, each permitted and logged, or none. */
+/** The tokens that a call refers to: each permitted and logged, or none. */
 import { VaultError } from '../../lib/errors.ts';
 import type { Refused } from '../../rules/operation.ts';
 import { sending, using } from '../tokenization/reference-targets.ts';

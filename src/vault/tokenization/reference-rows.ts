@@ -1,50 +1,73 @@
-/** The rows that references lead to, in a query for each table, while they are not too large together. */
+/**
+ * The rows that references lead to, in two steps: first what rules decide over, with all of what is small, and
+ * once all of it may be had, what is large.
+ */
 import type { Reference } from '../../expressions/reading.ts';
-import { parseTokenId, parseUuid, type TenantId, type TokenIntentId } from '../../lib/ids.ts';
+import { parseTokenId, parseUuid, type TenantId } from '../../lib/ids.ts';
 import {
+  idsMax,
   type SealedTable,
   type SmallRow,
-  sealedIds,
+  sealedTables,
   smallRows,
 } from '../../store/queries/small-rows.ts';
 import type { Store } from '../../store/store.ts';
 import type { Key, Row } from '../../store/tables.ts';
-import { dataLengthMax } from '../../values/contents.ts';
 
 /** Bytes that all tokens and token intents of one request may have, as they are stored. */
 export const referencedBytesMax = 4_194_304;
 
-/** So few are within the limit however large each is. */
-const wholeRowsMax = referencedBytesMax / dataLengthMax;
+/** Up to so many bytes a row is read whole at once. */
+const smallBytesMax = 8_192;
 
-type RowsById<T extends SealedTable> = ReadonlyMap<string, Row<T>>;
+/** So few are read whole, however large each is. */
+const wholeRowsMax = 4;
 
-/** Expired ones included. */
+type RowsById<T extends SealedTable> = ReadonlyMap<string, SmallRow<T>>;
+
+/** By their ids; expired ones included. */
 export interface ReferencedRows {
   readonly tokens: RowsById<'tokens'>;
   readonly token_intents: RowsById<'token_intents'>;
 }
 
-/** `undefined` where they are larger than {@link referencedBytesMax} together. Large ones are read after that. */
+/** What is not small has no data yet; see {@link wholeRows}. */
 export async function referencedRows(
   store: Store,
   tenant: TenantId,
   references: readonly Reference[],
-): Promise<ReferencedRows | undefined> {
+): Promise<ReferencedRows> {
   const ids = idsOf(references);
-  const tokens = lookUp(store, tenant, 'tokens', ids.tokens);
-  const intents = lookUp(store, tenant, 'token_intents', ids.intents);
+  const isFew = ids.tokens.length + ids.intents.length <= wholeRowsMax;
   // What is asked for by its key in one turn of the event loop is one query, of all requests.
-  if (ids.tokens.length + ids.intents.length <= wholeRowsMax) {
-    const [byToken, byIntent] = await Promise.all([tokens.byKey(), intents.byKey()]);
-    return { tokens: byToken, token_intents: byIntent };
-  }
-  const left = { bytes: referencedBytesMax };
-  const small = await tokens.small(left);
-  const smallIntents = await intents.small(left);
-  if (left.bytes < 0) return undefined;
-  const [all, allIntents] = await Promise.all([tokens.all(small), intents.all(smallIntents)]);
-  return { tokens: all, token_intents: allIntents };
+  const rowsOf = isFew ? readByKey : readSmall;
+  const tokens = await rowsOf(store, { tenant, table: 'tokens', ids: ids.tokens });
+  const token_intents = await rowsOf(store, { tenant, table: 'token_intents', ids: ids.intents });
+  return { tokens, token_intents };
+}
+
+/**
+ * The same rows with all their data, as they are by then; `undefined` where together they have more than
+ * {@link referencedBytesMax}.
+ */
+export async function wholeRows(
+  store: Store,
+  tenant: TenantId,
+  rows: ReferencedRows,
+): Promise<ReferencedRows | undefined> {
+  if (bytesOf(rows) > referencedBytesMax) return undefined;
+  const large = { tokens: largeIds(rows.tokens), intents: largeIds(rows.token_intents) };
+  if (large.tokens.length + large.intents.length === 0) return rows;
+  const read = {
+    tokens: await readByKey(store, { tenant, table: 'tokens', ids: large.tokens }),
+    intents: await readByKey(store, { tenant, table: 'token_intents', ids: large.intents }),
+  };
+  const whole = {
+    tokens: replaced(rows.tokens, read.tokens),
+    token_intents: replaced(rows.token_intents, read.intents),
+  };
+  // They may have grown.
+  return bytesOf(whole) > referencedBytesMax ? undefined : whole;
 }
 
 function idsOf(references: readonly Reference[]) {
@@ -52,46 +75,80 @@ function idsOf(references: readonly Reference[]) {
   const intents = new Set<string>();
   for (const { kind, id } of references) {
     const isIntent = kind === 'token_intent';
-    const parsed = isIntent ? parseUuid<TokenIntentId>(id) : parseTokenId(id);
+    const parsed = isIntent ? parseUuid(id) : parseTokenId(id);
     if (parsed !== undefined) (isIntent ? intents : tokens).add(parsed);
   }
   return { tokens: [...tokens], intents: [...intents] };
 }
 
-/** @param ids as they are stored, each once. */
-function lookUp<T extends SealedTable>(
+interface RowsWanted<T extends SealedTable> {
+  readonly tenant: TenantId;
+  readonly table: T;
+  /** As they are stored, each once. */
+  readonly ids: readonly string[];
+}
+
+async function readByKey<T extends SealedTable>(
   store: Store,
-  tenant_id: TenantId,
-  table: T,
-  ids: readonly string[],
-) {
-  const column = sealedIds[table];
-  const rowOf = (id: string) => store.get(table, { tenant_id, [column]: id } as unknown as Key<T>);
-  const idOf = (row: object) => (row as Record<string, string>)[column] as string;
+  { tenant: tenant_id, table, ids }: RowsWanted<T>,
+): Promise<Map<string, SmallRow<T>>> {
+  const keys = ids.map((id) => ({ tenant_id, [sealedTables[table].id]: id }) as unknown as Key<T>);
+  const rows = await Promise.all(keys.map((key) => store.get(table, key)));
+  const found = rows.filter((row) => row !== undefined);
+  return byId(
+    table,
+    found.map((row) => ({ ...row, bytes: bytesOfRow(table, row) })),
+  );
+}
 
-  async function byKey(wanted = ids): Promise<Map<string, Row<T>>> {
-    const rows = await Promise.all(wanted.map(rowOf));
-    return new Map(rows.flatMap((row) => (row ? [[idOf(row), row]] : [])));
+function bytesOfRow<T extends SealedTable>(table: T, row: Row<T>): number {
+  const values = row as unknown as Readonly<Record<string, string | Uint8Array | null>>;
+  return sealedTables[table].large.reduce(
+    (sum, name) => sum + Buffer.byteLength(values[name] ?? ''),
+    0,
+  );
+}
+
+/** One query after the other. Once there is too much already, no more data is read with the rows. */
+async function readSmall<T extends SealedTable>(
+  store: Store,
+  { tenant, table, ids }: RowsWanted<T>,
+): Promise<Map<string, SmallRow<T>>> {
+  const rows: SmallRow<T>[] = [];
+  let bytes = 0;
+  for (let at = 0; at < ids.length; at += idsMax) {
+    const [first = '', ...others] = ids.slice(at, at + idsMax);
+    const wanted = {
+      ids: [first, ...others],
+      smallBytesMax: bytes > referencedBytesMax ? 0 : smallBytesMax,
+    } as const;
+    const found = await store.select(smallRows(table, tenant, wanted));
+    for (const row of found) bytes += row.bytes;
+    rows.push(...found);
   }
+  return byId(table, rows);
+}
 
-  return {
-    byKey,
-    /** One query after the other, and none once they have more bytes than are left. */
-    small: async (left: { bytes: number }): Promise<readonly SmallRow<T>[]> => {
-      const rows: SmallRow<T>[] = [];
-      for (const query of smallRows(table, tenant_id, ids)) {
-        if (left.bytes < 0) break;
-        const found = await store.select(query);
-        rows.push(...found);
-        left.bytes -= found.reduce((sum, { bytes }) => sum + Number(bytes), 0);
-      }
-      return rows;
-    },
-    all: async (rows: readonly SmallRow<T>[]): Promise<RowsById<T>> => {
-      const large = rows.filter(({ data }) => data === null).map(idOf);
-      const found = await byKey(large);
-      for (const row of rows) if (row.data !== null) found.set(idOf(row), row as unknown as Row<T>);
-      return found;
-    },
-  };
+function byId<T extends SealedTable>(table: T, rows: readonly SmallRow<T>[]) {
+  const { id } = sealedTables[table];
+  return new Map(rows.map((row) => [(row as unknown as Record<string, string>)[id] ?? '', row]));
+}
+
+function bytesOf({ tokens, token_intents }: ReferencedRows): number {
+  let sum = 0;
+  for (const { bytes } of tokens.values()) sum += bytes;
+  for (const { bytes } of token_intents.values()) sum += bytes;
+  return sum;
+}
+
+function largeIds(rows: RowsById<SealedTable>): string[] {
+  const ids: string[] = [];
+  for (const [id, { data }] of rows) if (data === null) ids.push(id);
+  return ids;
+}
+
+/** Without those that are gone by now. */
+function replaced<T extends SealedTable>(small: RowsById<T>, large: RowsById<T>): RowsById<T> {
+  const kept = [...small].filter(([, { data }]) => data !== null);
+  return new Map([...kept, ...large]);
 }

@@ -2,7 +2,6 @@
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Reference } from '../../expressions/reading.ts';
 import type { Instant } from '../../lib/clock.ts';
-import { parseUuid, type TokenIntentId } from '../../lib/ids.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import type { Shown } from '../../lib/log-chain/disclosure.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -41,7 +40,10 @@ export interface ReferenceTarget {
   readonly whole: () => Json;
 }
 
-/** `undefined` where there is no such token or intent among the rows, or it has expired. */
+/**
+ * `undefined` where there is no such token or intent among the rows, or it has expired. It can be asked for its
+ * data where its row is whole.
+ */
 export function findTarget(
   lookup: TargetLookup,
   { kind, id }: Reference,
@@ -89,7 +91,7 @@ export const giving: TargetAccess = { grant: decideReactor, permission: 'reactor
 function tokenTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefined {
   const { caller, rows, now, evaluation, access, onMaskFailure } = lookup;
   const { tenant, policy } = caller;
-  const row = rows.tokens.get(id);
+  const row = rows.tokens.get(id) as Row<'tokens'> | undefined;
   if (!row || hasExpired(row, now)) return undefined;
   const grant = access.grant(policy, { id: row.token_id, container: row.container });
   const open = () => openData(tenant, row, now);
@@ -113,7 +115,7 @@ function tokenTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefi
 function intentTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefined {
   const { caller, rows, now, evaluation, access, onMaskFailure } = lookup;
   const { tenant, policy } = caller;
-  const row = rows.token_intents.get(parseUuid<TokenIntentId>(id) ?? '');
+  const row = rows.token_intents.get(id) as Row<'token_intents'> | undefined;
   if (!row || !isLive(row, now)) return undefined;
   const { container } = tokenTypes[row.type as TokenTypeName];
   const grant = access.grant(policy, { id: undefined, container });

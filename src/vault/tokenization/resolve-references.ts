@@ -11,12 +11,13 @@ import type { Effect } from '../../rules/operation.ts';
 import type { Permission } from '../../rules/permissions.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { TokenReading } from '../tokens/read.ts';
-import { referencedBytesMax, referencedRows } from './reference-rows.ts';
+import { referencedBytesMax, referencedRows, wholeRows } from './reference-rows.ts';
 import {
   findTarget,
   type ReferenceTarget,
   reading,
   type TargetContext,
+  type TargetLookup,
 } from './reference-targets.ts';
 
 export interface ResolvedReferences {
@@ -55,19 +56,30 @@ export interface FoundTargets {
   readonly found: readonly ReferenceTarget[];
   /** Ids of no token and no intent. */
   readonly unknown: readonly string[];
-  /** As far as the caller may have it. */
+  /** As far as the caller may have it. To be asked where nothing is unknown or lacking. */
   readonly valueFor: (reference: Reference) => Json;
 }
 
-/** `undefined` where they are larger than {@link referencedBytesMax} together. */
+/**
+ * `undefined` where all exist, the caller lacks nothing, and they are larger than {@link referencedBytesMax} together:
+ * how large something is, nobody learns who may not have it.
+ */
 export async function findTargets(
   { store, onMaskFailure }: TokenReading,
   caller: Caller,
   { references, ...query }: TargetContext & { readonly references: readonly Reference[] },
 ): Promise<FoundTargets | undefined> {
-  const rows = await referencedRows(store, caller.tenant.id, references);
-  if (rows === undefined) return undefined;
-  const lookup = { ...query, caller, rows, onMaskFailure };
+  const { id: tenant } = caller.tenant;
+  const context = { ...query, caller, onMaskFailure };
+  const rows = await referencedRows(store, tenant, references);
+  const decided = decideTargets({ ...context, rows }, references);
+  if (decided.unknown.length > 0 || decided.found.some(({ lacks }) => lacks)) return decided;
+  const whole = await wholeRows(store, tenant, rows);
+  if (whole === undefined || whole === rows) return whole && decided;
+  return decideTargets({ ...context, rows: whole }, references);
+}
+
+function decideTargets(lookup: TargetLookup, references: readonly Reference[]): FoundTargets {
   const found: ReferenceTarget[] = [];
   const unknown: string[] = [];
   // The data of a token and the token itself are one target.

@@ -1,4 +1,4 @@
-/** Using the tokens that a call refers to: all of them in one read, each permitted and logged, or none. */
+/** Using the tokens that a call refers to: each permitted and logged, or none. */
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Reference } from '../../expressions/reading.ts';
 import type { Instant } from '../../lib/clock.ts';
