@@ -169,6 +169,20 @@ suite('the format', () => {
     assert.equal(opened?.toString(), 'text');
   });
 
+  test('binds any id as JSON writes it', () => {
+    const text = fc.string({ unit: 'binary', maxLength: 8 });
+    fc.assert(
+      fc.property(text, text, text, (tenant, id, field) => {
+        const bound = Buffer.from(sealText(keys, { tenant, id, field }, 'text', () => nonce));
+        const parts = ['strongroom', 1, 'data', tenant, id, field, 2];
+        const associatedData = Buffer.from(JSON.stringify(parts));
+        const key = keys.at(2);
+        assert(key !== undefined);
+        assert(decrypt(key, { nonce, ciphertext: bound.subarray(29), associatedData }));
+      }),
+    );
+  });
+
   test('stays readable: bytes written by the first release', () => {
     const stored =
       '01000000024142434445464748494a4b4c4d4e4f505152535455565758f2eaefac89552ce03f14f5357f57521ad4bcab1c';

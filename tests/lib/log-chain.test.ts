@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHash, createHmac, createSecretKey } from 'node:crypto';
 import { test } from 'node:test';
+import fc from 'fast-check';
 import { type Instant, instantAfter } from '../../src/lib/clock.ts';
 import type { TenantId } from '../../src/lib/ids.ts';
 import {
@@ -78,6 +79,20 @@ test('the seed, the text and the hash are those that are documented', () => {
   assert.equal(text(), expected);
   assert.equal(text({ state: '+1.AAECAw' }), `${expected.slice(0, -1)},"+1.AAECAw"]`);
   assert.equal(entryHash(seed, 1, expected), sha256(`${seed}1${expected}`));
+});
+
+test('a text is the JSON of its facts, whatever they hold', () => {
+  const any = fc.string({ unit: 'binary', maxLength: 8 });
+  const orNull = fc.option(any);
+  fc.assert(
+    fc.property(any, orNull, orNull, orNull, (entity_id, trace_id, state, origin) => {
+      const { actor_id, actor_type, entity_type, operation, message, created_at } = entry;
+      const first = [actor_id, actor_type, origin, entity_type, operation, message];
+      const facts = [...first, entry.result, entry.disclosure, created_at, entity_id, trace_id];
+      const expected = state === null ? facts : [...facts, state];
+      assert.equal(text({ entity_id, trace_id, state, origin }), JSON.stringify(expected));
+    }),
+  );
 });
 
 test('the hash depends on every fact, on the place and on all before', () => {
