@@ -171,7 +171,8 @@ test('a network that cuts connections, again and again', async (t) => {
 test('a slow network slows requests down, and refuses none', async (t) => {
   const { place } = await own(t);
   const link = await startDatabaseLink(t, urlOf(place));
-  link.delay(100);
+  // As from one continent to another. A request takes some ten round trips, and has five seconds on a busy machine too.
+  link.delay(50);
   const vault = await spawnVault(t, environmentOf({ ...place, databaseUrl: link.url }));
   const key = await createApplication(vault.url);
   const body = { type: 'token', data: 'x' };
