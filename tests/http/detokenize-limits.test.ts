@@ -109,6 +109,44 @@ onBothEngines('the limits of POST /detokenize', (engine) => {
     assert.match((await ask('pad-0')).body.errors.body[0], new RegExp(String(referencedBytesMax)));
   });
 
+  test('400: what is masked or redacted is refused by its magnitude, and not by its length', async () => {
+    const tenant = await tenants();
+    const ruleOf = (container: string, transform: string, priority: number) => ({
+      priority,
+      container,
+      permissions: ['token:create', 'token:read'],
+      transform,
+    });
+    const rules = [
+      ruleOf('/mine/', 'reveal', 1),
+      ruleOf('/masked/', 'mask', 2),
+      ruleOf('/none/', 'redact', 3),
+    ];
+    const key = await tenant.application({ permissions: [], rules });
+    const sealing = 47;
+    const make = async (id: string, container: string, stored: number) => {
+      const data = 'x'.repeat(stored - sealing);
+      await tenant.token({ id, type: 'token', data, containers: [container] });
+    };
+    const parts = [900_000, 900_000, 900_000, 900_000, referencedBytesMax - 3_600_000 - 1024];
+    for (const [at, stored] of parts.entries()) await make(`own-${at}`, '/mine/', stored);
+    await make('own-byte', '/mine/', 48);
+    const own = parts.map((_, at) => `{{ own-${at} | last4 }}`);
+    for (const container of ['/masked/', '/none/']) {
+      for (const stored of [513, 700, 1024]) {
+        const id = `${container.slice(1, -1)}-${stored}`;
+        await make(id, container, stored);
+        const fits = await tenant.send('POST', '/detokenize', {
+          key,
+          body: [...own, `{{ ${id} }}`],
+        });
+        assert.equal(fits.status, 200, fits.text);
+        const body = [...own, `{{ ${id} }}`, '{{ own-byte }}'];
+        assert.equal((await tenant.send('POST', '/detokenize', { key, body })).status, 400);
+      }
+    }
+  });
+
   test('400: what a response writes is bounded, however often it names a large token', async () => {
     const tenant = await tenants();
     await tenant.token({ id: 'large', type: 'token', data: 'x'.repeat(900_000) });

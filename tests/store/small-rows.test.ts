@@ -11,7 +11,7 @@ const ids = Array.from({ length: 12 }, (_, at) => `token-${at}`);
 const references = ids.map((id) => ({ kind: 'data', id }) as const);
 
 onBothEngines('rows of many references', (engine) => {
-  test('what is large is read as it is by then, or is too large, or gone', async (t) => {
+  test('what is large is read as it is by then, or is gone', async (t) => {
     const vault = await startVault(t, engine);
     const tenant = await newTenant(vault);
     const { store } = vault.running.vault;
@@ -21,19 +21,18 @@ onBothEngines('rows of many references', (engine) => {
     const rows = await referencedRows(store, tenant.id, references);
     const isSmall = ids.map((id) => rows.tokens.get(id)?.data !== null);
     assert.deepEqual(isSmall, [...Array(6).fill(false), ...Array(6).fill(true)]);
-    assert.equal((await wholeRows(store, tenant.id, rows))?.tokens.size, ids.length);
+    assert.equal((await wholeRows(store, tenant.id, rows)).tokens.size, ids.length);
     await tenant.send('DELETE', '/tokens/token-0');
     const body = { data: 'y'.repeat(1_000_000) };
     assert.equal((await tenant.send('PATCH', '/tokens/token-1', { body })).status, 200);
     const whole = await wholeRows(store, tenant.id, rows);
-    assert.equal(whole?.tokens.has('token-0'), false);
-    for (const [id, row] of whole?.tokens ?? []) {
+    assert.equal(whole.tokens.size, ids.length - 1);
+    assert.ok((whole.tokens.get('token-1')?.bytes ?? 0) > body.data.length);
+    for (const [id, row] of whole.tokens) {
       const { bytes, ...stored } = row;
       const now = await store.get('tokens', { tenant_id: tenant.id, token_id: row.token_id });
       assert.deepEqual({ ...stored }, { ...now }, id);
     }
-    for (const id of ids.slice(2, 6)) await tenant.send('PATCH', `/tokens/${id}`, { body });
-    assert.ok((await wholeRows(store, tenant.id, rows)) === undefined);
   });
 });
 

@@ -46,28 +46,22 @@ export async function referencedRows(
   return { tokens, token_intents };
 }
 
-/**
- * The same rows with all their data, as they are by then; `undefined` where together they have more than
- * {@link referencedBytesMax}.
- */
+/** The same rows, and where some are not small, those with all their data, as they are by then. */
 export async function wholeRows(
   store: Store,
   tenant: TenantId,
   rows: ReferencedRows,
-): Promise<ReferencedRows | undefined> {
-  if (bytesOf(rows) > referencedBytesMax) return undefined;
+): Promise<ReferencedRows> {
   const large = { tokens: largeIds(rows.tokens), intents: largeIds(rows.token_intents) };
   if (large.tokens.length + large.intents.length === 0) return rows;
   const read = {
     tokens: await readByKey(store, { tenant, table: 'tokens', ids: large.tokens }),
     intents: await readByKey(store, { tenant, table: 'token_intents', ids: large.intents }),
   };
-  const whole = {
+  return {
     tokens: replaced(rows.tokens, read.tokens),
     token_intents: replaced(rows.token_intents, read.intents),
   };
-  // They may have grown.
-  return bytesOf(whole) > referencedBytesMax ? undefined : whole;
 }
 
 function idsOf(references: readonly Reference[]) {
@@ -132,13 +126,6 @@ async function readSmall<T extends SealedTable>(
 function byId<T extends SealedTable>(table: T, rows: readonly SmallRow<T>[]) {
   const { id } = sealedTables[table];
   return new Map(rows.map((row) => [(row as unknown as Record<string, string>)[id] ?? '', row]));
-}
-
-function bytesOf({ tokens, token_intents }: ReferencedRows): number {
-  let sum = 0;
-  for (const { bytes } of tokens.values()) sum += bytes;
-  for (const { bytes } of token_intents.values()) sum += bytes;
-  return sum;
 }
 
 function largeIds(rows: RowsById<SealedTable>): string[] {

@@ -16,6 +16,7 @@ import {
   holds,
   type Policy,
 } from '../../rules/policy.ts';
+import type { SealedTable, SmallRow } from '../../store/queries/small-rows.ts';
 import type { Row } from '../../store/tables.ts';
 import { hasExpired } from '../../values/contents.ts';
 import { openData } from '../../values/sealed-row.ts';
@@ -30,6 +31,8 @@ export interface ReferenceTarget {
   readonly entity: 'token' | 'token_intent';
   readonly id: string;
   readonly row: Row<'tokens'> | Row<'token_intents'>;
+  /** Of what is stored. */
+  readonly bytes: number;
   readonly grant: Grant | undefined;
   /** The permission that the caller would need and lacks. */
   readonly lacks: Permission | undefined;
@@ -88,10 +91,12 @@ export const sending: TargetAccess = { grant: decideSending, permission: 'proxy:
 /** Giving them to the code of a reactor. */
 export const giving: TargetAccess = { grant: decideReactor, permission: 'reactor:invoke' };
 
+type StoredRow<T extends SealedTable> = Row<T> & Pick<SmallRow<T>, 'bytes'>;
+
 function tokenTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefined {
   const { caller, rows, now, evaluation, access, onMaskFailure } = lookup;
   const { tenant, policy } = caller;
-  const row = rows.tokens.get(id) as Row<'tokens'> | undefined;
+  const row = rows.tokens.get(id) as StoredRow<'tokens'> | undefined;
   if (!row || hasExpired(row, now)) return undefined;
   const grant = access.grant(policy, { id: row.token_id, container: row.container });
   const open = () => openData(tenant, row, now);
@@ -100,6 +105,7 @@ function tokenTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefi
     entity: 'token',
     id: row.token_id,
     row,
+    bytes: row.bytes,
     grant,
     lacks: grant ? undefined : access.permission,
     shown: sight && shownAs(sight),
@@ -115,7 +121,7 @@ function tokenTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefi
 function intentTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefined {
   const { caller, rows, now, evaluation, access, onMaskFailure } = lookup;
   const { tenant, policy } = caller;
-  const row = rows.token_intents.get(id) as Row<'token_intents'> | undefined;
+  const row = rows.token_intents.get(id) as StoredRow<'token_intents'> | undefined;
   if (!row || !isLive(row, now)) return undefined;
   const { container } = tokenTypes[row.type as TokenTypeName];
   const grant = access.grant(policy, { id: undefined, container });
@@ -127,6 +133,7 @@ function intentTarget(lookup: TargetLookup, id: string): ReferenceTarget | undef
     entity: 'token_intent',
     id: row.token_intent_id,
     row,
+    bytes: row.bytes,
     grant,
     lacks: lacks ?? (grant ? undefined : access.permission),
     shown: sight && shownAs(sight),

@@ -62,7 +62,7 @@ export interface FoundTargets {
 
 /**
  * `undefined` where all exist, the caller lacks nothing, and they are larger than {@link referencedBytesMax} together:
- * how large something is, nobody learns who may not have it.
+ * nobody learns how large something is who may not have it.
  */
 export async function findTargets(
   { store, onMaskFailure }: TokenReading,
@@ -73,10 +73,26 @@ export async function findTargets(
   const context = { ...query, caller, onMaskFailure };
   const rows = await referencedRows(store, tenant, references);
   const decided = decideTargets({ ...context, rows }, references);
-  if (decided.unknown.length > 0 || decided.found.some(({ lacks }) => lacks)) return decided;
+  if (isRefused(decided)) return decided;
+  if (isTooLarge(decided)) return undefined;
   const whole = await wholeRows(store, tenant, rows);
-  if (whole === undefined || whole === rows) return whole && decided;
-  return decideTargets({ ...context, rows: whole }, references);
+  if (whole === rows) return decided;
+  // They may have changed, and grown.
+  const again = decideTargets({ ...context, rows: whole }, references);
+  return isRefused(again) || !isTooLarge(again) ? again : undefined;
+}
+
+function isRefused({ unknown, found }: FoundTargets): boolean {
+  return unknown.length > 0 || found.some(({ lacks }) => lacks !== undefined);
+}
+
+/** What is not revealed counts as the next power of two, or its length could be measured by what is refused. */
+function isTooLarge({ found }: FoundTargets): boolean {
+  let sum = 0;
+  for (const { bytes, grant } of found) {
+    sum += grant?.transform === 'reveal' ? bytes : 2 ** Math.ceil(Math.log2(bytes));
+  }
+  return sum > referencedBytesMax;
 }
 
 function decideTargets(lookup: TargetLookup, references: readonly Reference[]): FoundTargets {
