@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { descendants } from '../tests/support/code-calls.ts';
 import { pack } from '../tests/support/packed-program.ts';
+import { descendants } from '../tests/support/running.ts';
 import { type Column, digits, median, table } from './markdown.ts';
 
 const { values: flags } = parseArgs({

@@ -20,6 +20,7 @@ import { lockTable } from '../support/locks.ts';
 import { type Postgres, startPostgres } from '../support/postgres.ts';
 import { environmentOf, spawnVault, untilReady } from '../support/process.ts';
 import { rowsOf, verifyLog } from '../support/rows.ts';
+import { childrenOf, killIfAlive } from '../support/running.ts';
 import { run } from '../support/standby.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { createApplication, type Received, request } from '../support/vault.ts';
@@ -128,8 +129,7 @@ test('a server that is stopped for ten seconds', async (t) => {
   const { cluster, place } = await own(t);
   const { pid } = cluster;
   const signal = (name: NodeJS.Signals) => {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
-    for (const one of [pid, ...children.map(Number)]) process.kill(one, name);
+    for (const one of [pid, ...childrenOf(pid)]) killIfAlive(one, name);
   };
   await survives(t, {
     databaseUrl: urlOf(place),

@@ -12,7 +12,8 @@ import { join } from 'node:path';
 import test from 'node:test';
 import { isolations } from '../../src/sandbox/isolation.ts';
 import { openSandbox } from '../../src/sandbox/open.ts';
-import { callOf, descendants, returnedBy } from '../support/code-calls.ts';
+import { callOf, returnedBy } from '../support/code-calls.ts';
+import { descendants, isRunning } from '../support/running.ts';
 
 const ways = isolations();
 
@@ -184,13 +185,6 @@ process.stdout.write('ready');
 
 /** A process that was killed may be seen until its parent, init by then, has been notified. */
 async function untilGone(pids: readonly number[]): Promise<void> {
-  const isRunning = (pid: number) => {
-    try {
-      return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-    } catch {
-      return false;
-    }
-  };
   while (pids.some(isRunning)) await new Promise((turn) => setImmediate(turn));
 }
 

@@ -1,6 +1,5 @@
 /** Processes: none before the first call, each for one tenant, bounded in number, and killed without loss. */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import test from 'node:test';
 import { isolations } from '../../src/sandbox/isolation.ts';
@@ -8,8 +7,9 @@ import { openSandbox } from '../../src/sandbox/open.ts';
 import type { PoolLimits } from '../../src/sandbox/pool.ts';
 import { lowPriority } from '../../src/sandbox/priority.ts';
 import type { Sandbox, SandboxCall } from '../../src/sandbox/sandbox.ts';
-import { callOf, descendants, endOf, moduleOf, returnedBy } from '../support/code-calls.ts';
+import { callOf, endOf, moduleOf, returnedBy } from '../support/code-calls.ts';
 import { seeded } from '../support/random.ts';
+import { descendants, killIfAlive } from '../support/running.ts';
 
 async function open(bounds: Partial<PoolLimits>, use: (sandbox: Sandbox) => Promise<void>) {
   const sandbox = openSandbox(bounds);
@@ -180,13 +180,13 @@ test('killing any process at any moment loses its call only', async () => {
     const other = begun();
     const kept = sandbox.run(call('b'));
     await other;
-    for (const pid of ofA) if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
+    for (const pid of ofA) killIfAlive(pid);
     assert.equal(endOf(await lost), 'crashed');
     letGo();
     assert.equal(await returnedBy(sandbox, one('a')), 1);
     assert.equal(endOf(await kept), 'returned');
     // Between calls, and while it starts.
-    for (const pid of descendants()) if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
+    for (const pid of descendants()) killIfAlive(pid);
     assert.equal(await returnedBy(sandbox, one('b')), 1);
   });
 });
@@ -218,9 +218,7 @@ test('kills at random moments lose no more calls than there were kills, and mix 
         for (let turns = below(500); turns > 0; turns -= 1) await new Promise(setImmediate);
         const pids = descendants();
         const pid = pids[below(Math.max(1, pids.length))];
-        if (pid === undefined || !existsSync(`/proc/${pid}`)) continue;
-        process.kill(pid, 'SIGKILL');
-        killed += 1;
+        if (pid !== undefined && killIfAlive(pid)) killed += 1;
       }
       return killed;
     };
@@ -269,7 +267,7 @@ test('a start that is killed does not weaken the next', async () => {
   await open({}, async (sandbox) => {
     const first = sandbox.run(one('a'));
     while (descendants().length === 0) await new Promise((turn) => setImmediate(turn));
-    for (const pid of descendants()) if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
+    for (const pid of descendants()) killIfAlive(pid);
     assert.equal(endOf(await first), 'returned');
     assert.equal(sandbox.state().isolation, strongest);
   });

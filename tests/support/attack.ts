@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import test, { after } from 'node:test';
 import { openSandbox } from '../../src/sandbox/open.ts';
 import type { FetchOutput } from '../../src/sandbox/sandbox.ts';
-import { callOf, descendants, endOf, moduleOf, returnedBy } from './code-calls.ts';
+import { callOf, endOf, moduleOf, returnedBy } from './code-calls.ts';
 import type { HostileProgram } from './hostile-programs.ts';
+import { descendants } from './running.ts';
 
 const timeoutMs = 1_000;
 const served: FetchOutput = { status: 200, statusText: 'OK', headers: [], body: '' };

@@ -1,5 +1,4 @@
 /** Calls of code in a sandbox, as tests make them. */
-import { readdirSync, readFileSync } from 'node:fs';
 import type { Sandbox, SandboxCall, SandboxResult } from '../../src/sandbox/sandbox.ts';
 
 export function callOf(code: string, more: Partial<SandboxCall> = {}): SandboxCall {
@@ -33,24 +32,4 @@ export async function returnedBy(sandbox: Sandbox, call: SandboxCall): Promise<u
 /** `returned`, `threw`, or the reason of an end. */
 export function endOf(result: SandboxResult): string {
   return result.kind === 'ended' ? result.reason : result.kind;
-}
-
-/** The processes below one, at any depth. */
-export function descendants(pid = process.pid): readonly number[] {
-  const threads = readdirSync(`/proc/${pid}/task`);
-  const children = threads.flatMap((thread) => childrenOf(`/proc/${pid}/task/${thread}/children`));
-  return children.flatMap((child) => [child, ...descendantsOf(child)]);
-}
-
-function descendantsOf(pid: number): readonly number[] {
-  try {
-    return descendants(pid);
-  } catch {
-    return [];
-  }
-}
-
-function childrenOf(file: string): readonly number[] {
-  const text = readFileSync(file, 'utf8').trim();
-  return text === '' ? [] : text.split(' ').map(Number);
 }

@@ -15,6 +15,7 @@ import {
   workersVariable,
 } from './citus-cluster.ts';
 import { account, installationFor } from './postgres-installation.ts';
+import { childrenOf, isRunning, killIfAlive } from './running.ts';
 import { freePort, type Lender } from './temporary.ts';
 
 export interface PostgresOptions {
@@ -130,7 +131,7 @@ async function startServer(
     async kill() {
       if (hasExited(server)) return;
       const children = freeze(server);
-      await halt(() => [pidOf(server), ...children].forEach(killIfAlive));
+      await halt(() => [pidOf(server), ...children].map((pid) => killIfAlive(pid)));
       // What still ends holds the shared memory, with which no other server starts on the data.
       while (children.some(isRunning)) await pause(pollMs);
     },
@@ -245,28 +246,10 @@ async function ready(server: ChildProcess, url: string, directory: string): Prom
  * Stops the postmaster and gives its children. It can fork no other then, nor see one of them die and
  * begin an orderly recovery.
  */
-function freeze(server: ChildProcess): number[] {
+function freeze(server: ChildProcess): readonly number[] {
   const pid = pidOf(server);
   process.kill(pid, 'SIGSTOP');
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
-  return children.filter((child) => child !== '').map(Number);
-}
-
-/** False also for one that has ended while nobody has asked how: a zombie holds nothing. */
-function isRunning(pid: number): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
-}
-
-function killIfAlive(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
+  return childrenOf(pid);
 }
 
 function pidOf(server: ChildProcess): number {
