@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { day, parseInstant } from '../../src/lib/clock.ts';
+import type { LogBlock } from '../../src/lib/log-chain/block.ts';
+import { systemEntry } from '../../src/rules/log-entries.ts';
 import { removedEntriesMax } from '../../src/vault/logs/retention.ts';
-import { editEntry, keyOf } from '../support/blocks.ts';
+import { editEntry, forgedBlocks, keyOf } from '../support/blocks.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import {
@@ -14,6 +16,7 @@ import {
   verifyPlace,
 } from '../support/logs.ts';
 import { rowsOf, storedRows } from '../support/rows.ts';
+import { insertion } from '../support/sql.ts';
 import { startVault, type TestVault } from '../support/vault.ts';
 
 const job = 'remove old logs';
@@ -128,5 +131,34 @@ onBothEngines('the job that removes old log entries', (engine) => {
     );
     assert.equal(found?.kind, 'edited');
     assert.equal(found?.seq, block.first_seq);
+  });
+
+  test('blocks that were put in the place of younger ones stay: nobody signs that those are gone', async (t) => {
+    const vault = await startVault(t, engine);
+    await mixedTraffic(vault, 1);
+    await signCheckpoints(vault);
+    const blocks = await storedRows(engine, vault.place, 'logs');
+    const [{ tenant_id, stream_id } = assert.fail()] = blocks;
+    const own = (one: LogBlock) => one.stream_id === stream_id && one.tenant_id === tenant_id;
+    const count = Math.max(...blocks.filter(own).map(({ last_seq }) => last_seq));
+    const created_at = parseInstant(vault.clock.now() - 500 * day);
+    const fact = { entity: 'log', id: tenant_id, operation: 'read' } as const;
+    const entry = { ...systemEntry({ tenant: tenant_id, at: created_at, ...fact }), state: null };
+    // One more than there were: the last checkpoint speaks of none of them then.
+    const old = forgedBlocks(stream_id, Array(count + 1).fill(entry));
+    await engine.run(
+      vault.place,
+      `delete from logs where tenant_id = '${tenant_id}' and stream_id = '${stream_id}'`,
+    );
+    for (const block of old) await engine.run(vault.place, insertion(engine, 'logs', block));
+    const work = { tenant_id, work: 'old logs', due_at: parseInstant(1) } as const;
+    await engine.run(vault.place, insertion(engine, 'due_work', work));
+    await assert.rejects(runJob(vault, job), {
+      code: 'integrity',
+      message: new RegExp(`stream ${stream_id}`),
+    });
+    assert.deepEqual(await rowsOf(engine, vault.place, 'log_removals'), []);
+    const { findings } = await verifyPlace(vault.place);
+    assert.ok(findings.some((one) => one.stream_id === stream_id));
   });
 });

@@ -3,7 +3,9 @@ import type { Keyring } from '../../crypto/keyring.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
-import type { Prover } from '../../lib/log-chain/proof.ts';
+import type { LogBlock } from '../../lib/log-chain/block.ts';
+import { isProven, type Prover } from '../../lib/log-chain/proof.ts';
+import type { Keys } from '../../rules/proven-row.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
 import { changesExplainedRows } from '../../store/row-states.ts';
@@ -73,6 +75,11 @@ export function proving({ store, tenants, clock, onNoted }: ProvingTools): Store
         : proversOf(change).then((read) => store.commit({ ...change, provers: read }));
     },
   };
+}
+
+/** Whether the vault wrote the block, whole and in that place; what it says of rows is then so. */
+export function isOwnBlock({ keyring }: Keys, block: LogBlock): boolean {
+  return isProven(block, (version) => keyring.secret('row', version));
 }
 
 function tenantsOf({ entries }: Change): Iterable<TenantId> {

@@ -14,6 +14,7 @@ import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { streamsOf } from './checkpoints.ts';
 import { oldestReadable } from './list.ts';
+import { isOwnBlock } from './proving.ts';
 import {
   isOwn,
   type LogRemoval,
@@ -141,7 +142,7 @@ async function trim(
     const key = { tenant_id: tenant.id, stream_id };
     const earlier = await tools.store.get('log_removals', key);
     const old = await oldestBlocks(tools.store, trimming);
-    const last = lastOfChain(startOf(trimming, earlier), old);
+    const last = lastOfChain(tenant, startOf(trimming, earlier), old);
     if (!last) {
       const now = await tools.store.get('log_removals', key);
       // Another server has removed the beginning between the two reads: look again.
@@ -183,16 +184,21 @@ function startOf(
   return statement && { seq: statement.to_seq, hash: statement.last_hash };
 }
 
-/** The end of the blocks when all of them continue from the head; `undefined` when one does not. */
+/**
+ * The end of the blocks when the vault wrote all of them and they continue from the head; `undefined` when one does
+ * not. The chain needs no key: blocks that were put in place of younger ones would be signed away with them.
+ */
 function lastOfChain(
+  tenant: Tenant,
   head: ChainHead | undefined,
   blocks: readonly Row<'logs'>[],
 ): ChainHead | undefined {
   let last: ChainHead | undefined;
   for (const block of blocks) {
     const previous = last ?? head;
+    if (!previous || !isOwnBlock(tenant, block)) return undefined;
     const link = linkOfBlock(block);
-    if (!previous || !follows(previous, link)) return undefined;
+    if (!follows(previous, link)) return undefined;
     last = headOf(link);
   }
   return last;

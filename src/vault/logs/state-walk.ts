@@ -4,7 +4,6 @@ import { parseInstant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { type LogBlock, openBlock } from '../../lib/log-chain/block.ts';
 import type { PlacedEntry } from '../../lib/log-chain/entries.ts';
-import { isProven } from '../../lib/log-chain/proof.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { pageOfTenant } from '../../store/queries/tenant-rows.ts';
 import {
@@ -18,6 +17,7 @@ import {
 import { type AnyRow, shapes } from '../../store/tables.ts';
 import { isAuthentic } from './authentic-row.ts';
 import { rangeOf } from './finding.ts';
+import { isOwnBlock } from './proving.ts';
 import type { LogRecord } from './records.ts';
 import { type EntryPlace, RowHistory } from './row-history.ts';
 import { isOwn, openRemoval, type Signed } from './statements.ts';
@@ -112,7 +112,7 @@ export class StateWalk {
   /** A deleted tenant has no keys to ask. */
   #isOwn(block: LogBlock): boolean {
     const { keyring } = this.#options;
-    return keyring === undefined || isProven(block, (version) => keyring.secret('row', version));
+    return keyring === undefined || isOwnBlock({ keyring }, block);
   }
 
   #takeEntry(entry: PlacedEntry): void {
