@@ -6,6 +6,7 @@ import type { Query } from '../../src/store/store.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { leaseMsMax } from '../../src/vault/reactor-calls/called-reactor.ts';
 import { blocksPerQuery, isWrittenBack } from '../../src/vault/reactor-calls/written-back.ts';
+import { forgedBlocks } from '../support/blocks.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
 import { startCalled } from '../support/proxy-calls.ts';
@@ -66,6 +67,21 @@ async function run({ vault }: TestTenant): Promise<number> {
   return begun;
 }
 
+/** @param onScan called with each query that goes through the log. */
+async function knownOf({ vault, id }: TestTenant, onScan = () => {}) {
+  const { store, tenants } = vault.running.vault;
+  const found = await tenants.find(id);
+  assert.ok(found);
+  const counting = {
+    select: store.select,
+    scan: <R>(query: Query<R>) => {
+      onScan();
+      return store.scan(query);
+    },
+  };
+  return (row: Row<'reactor_runs'>) => isWrittenBack(counting, found, row);
+}
+
 async function findings({ vault: { place } }: TestTenant): Promise<string[]> {
   const words = ['logs', 'verify', '--state', '--json'];
   const { stdout, stderr } = await runCommand(words, environmentOf(place));
@@ -104,7 +120,7 @@ onBothEngines('a call of a reactor that has run', (engine) => {
     const { tenant, versions } = await called(t, engine);
     const [row] = versions;
     assert.ok(row);
-    const { store } = tenant.vault.running.vault;
+    const isKnown = await knownOf(tenant);
     const entries = await tenant.rows('logs');
     const end = entries.findLast(({ entity_id }) => entity_id === row.run_id)?.created_at ?? 0;
     const madeAt = (ms: number, leaseMs = 0) => {
@@ -115,17 +131,17 @@ onBothEngines('a call of a reactor that has run', (engine) => {
         due_at: parseInstant(end + ms + leaseMs),
       };
     };
-    assert.equal(await isWrittenBack(store, madeAt(5 * minute)), true);
-    assert.equal(await isWrittenBack(store, madeAt(5 * minute + 1)), false);
-    assert.equal(await isWrittenBack(store, madeAt(5 * minute, leaseMsMax)), true);
-    assert.equal(await isWrittenBack(store, madeAt(5 * minute + 1, leaseMsMax)), false);
+    assert.equal(await isKnown(madeAt(5 * minute)), true);
+    assert.equal(await isKnown(madeAt(5 * minute + 1)), false);
+    assert.equal(await isKnown(madeAt(5 * minute, leaseMsMax)), true);
+    assert.equal(await isKnown(madeAt(5 * minute + 1, leaseMsMax)), false);
   });
 
   test('is known however much was logged since, and no query goes through all of that', async (t) => {
     const { tenant, versions } = await called(t, engine);
     const [row] = versions;
     assert.ok(row);
-    const { place, running } = tenant.vault;
+    const { place } = tenant.vault;
     const columns = 'tenant_id, first_at, hash, proof, body';
     await engine.run(
       place,
@@ -135,17 +151,50 @@ onBothEngines('a call of a reactor that has run', (engine) => {
           (select max(last_at) as at from logs where tenant_id = '${tenant.id}') newest,
           (select ${columns} from logs where tenant_id = '${tenant.id}' limit 1) block`,
     );
-    const { store } = running.vault;
     let queries = 0;
-    const counting = {
-      select: store.select,
-      scan: <R>(query: Query<R>) => {
-        queries += 1;
-        return store.scan(query);
-      },
-    };
-    assert.equal(await isWrittenBack(counting, row), true);
+    const isKnown = await knownOf(tenant, () => {
+      queries += 1;
+    });
+    assert.equal(await isKnown(row), true);
     assert.ok(queries >= 4, `${queries} queries, two for each part`);
+  });
+
+  test('is known however much was added about it outside the vault, or read of it', async (t) => {
+    const { tenant, versions } = await called(t, engine);
+    const [row] = versions;
+    assert.ok(row);
+    const { place, running, clock } = tenant.vault;
+    const isKnown = await knownOf(tenant);
+    clock.advance(minute);
+    const about = (await tenant.rows('logs')).find(({ entity_id }) => entity_id === row.run_id);
+    assert.ok(about);
+    const read = { ...about, created_at: clock.now(), operation: 'read', state: null };
+    const many = Array.from({ length: 60 }, () => read);
+    for (const block of forgedBlocks('other', many)) {
+      await engine.run(place, insertion(engine, 'logs', block));
+    }
+    assert.equal(await isKnown(row), true);
+    // Of the vault's own there are more than it looks at together.
+    const more = Array.from({ length: 600 }, () => read);
+    await running.vault.store.commit({ entries: [read, ...more] });
+    assert.equal(await isKnown(row), true);
+  });
+
+  test('is known by nothing that was added outside the vault', async (t) => {
+    const { tenant, versions } = await called(t, engine);
+    const [row] = versions;
+    assert.ok(row);
+    const { place } = tenant.vault;
+    const entries = await tenant.rows('logs');
+    const begun = entries.find(
+      ({ entity_id, state }) => entity_id === row.run_id && state?.startsWith('=2'),
+    );
+    assert.ok(begun);
+    await engine.run(place, `delete from logs where tenant_id = '${tenant.id}'`);
+    for (const block of forgedBlocks('other', [begun])) {
+      await engine.run(place, insertion(engine, 'logs', block));
+    }
+    assert.equal(await (await knownOf(tenant))(row), false);
   });
 
   test('does not keep a call of its own from being run', async (t) => {

@@ -37,6 +37,8 @@ export interface LogSearch extends LogFilter {
   readonly after: LogPosition | undefined;
   readonly skip: number;
   readonly limit: number;
+  /** Other blocks are passed over; without it none is. */
+  readonly isOwn?: (block: LogBlock) => boolean;
 }
 
 /** Blocks of the first page, which is nearly always the only one. */
@@ -64,6 +66,7 @@ export async function findLogs(
   const pause = createPause();
   const found: PlacedEntry[] = [];
   let pending: PlacedEntry[] = [];
+  const { isOwn } = search;
   let { skip } = search;
   let after: BlockPosition | undefined;
   for (let limit = blocksFirst; ; ) {
@@ -71,7 +74,7 @@ export async function findLogs(
     after = blocks.at(-1);
     const isEnd = after === undefined || blocks.length < limit;
     const settledAfter = isEnd || after === undefined ? -1 : after.last_at;
-    const entries = blocks.flatMap(entriesOf);
+    const entries = (isOwn ? blocks.filter(isOwn) : blocks).flatMap(entriesOf);
     pending = pending.concat(entries.filter((entry) => matches(entry, search)));
     const settled = pending.filter((entry) => entry.created_at > settledAfter).sort(newestFirst);
     pending = pending.filter((entry) => entry.created_at <= settledAfter);

@@ -63,7 +63,7 @@ async function openedRun(
     const body = openRun(tenant, row).reveal();
     if (row.expires_at <= clock.now()) throw new VaultError('not_found', { public: expired });
     const reactor = await calledReactor(store, tenant, row.reactor_id);
-    if (await isWrittenBack(store, row)) throw writtenBack(row);
+    if (await isWrittenBack(store, tenant, row)) throw writtenBack(row);
     return { body, reactor };
   } catch (error) {
     const isGone = error instanceof VaultError && /^(?:integrity|not_found)$/.test(error.code);
