@@ -278,6 +278,84 @@ onBothEngines('what was written outside the vault', (engine) => {
     }
   });
 
+  test('is named also once the vault has written the row again', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    const row = async (id: string) => {
+      const found = (await tenant.rows('tokens')).find(({ token_id }) => token_id === id);
+      return found ?? assert.fail();
+    };
+    const change = (id: string, metadata: unknown) =>
+      tenant.send('PATCH', `/tokens/${id}`, { body: { metadata } });
+    const put = (older: Row<'tokens'>) =>
+      engine.run(vault.place, insertion(engine, 'tokens', older));
+    const takeAway = (id: string) =>
+      engine.run(
+        vault.place,
+        `delete from tokens where ${having(engine, 'tokens', { tenant_id: tenant.id, token_id: id })}`,
+      );
+    for (const id of ['changed', 'deleted', 'gone', 'fine']) {
+      await tenant.token({ id, type: 'token', data: id });
+    }
+    const [changed, deleted] = [await row('changed'), await row('deleted')];
+    await change('changed', { a: 'first' });
+    await tenant.send('DELETE', '/tokens/deleted');
+    for (const id of ['changed', 'gone']) await takeAway(id);
+    for (const older of [changed, deleted]) await put(older);
+    for (const id of ['changed', 'deleted', 'fine']) {
+      for (const a of ['second', 'third']) assert.equal((await change(id, { a })).status, 200);
+    }
+    await tenant.token({ id: 'gone', type: 'token', data: 'another' });
+    const { code, findings } = await verifyState(vault.place);
+    assert.equal(code, 3);
+    assert.deepEqual(findings.map(({ kind, id }) => `${kind} ${id}`).toSorted(), [
+      'missing gone',
+      'restored changed',
+      'restored deleted',
+    ]);
+  });
+
+  test('is named also where it brought a deleted key back, which was used since', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    const manage = (method: string, path: string, body?: unknown) =>
+      tenant.send(method, path, { key: tenant.managementKey, body });
+    const { body } = await manage('POST', '/applications', {
+      name: 'leaked',
+      type: 'private',
+      permissions: ['token:create'],
+    });
+    const path = `/applications/${body.id}`;
+    const [{ id: key_id, key }] = body.keys;
+    await manage('POST', `${path}/keys`);
+    const rows = async () => ({
+      application: (await tenant.rows('applications')).find(
+        ({ application_id }) => application_id === body.id,
+      ),
+      key: (await tenant.rows('api_keys')).find((one) => one.key_id === key_id),
+    });
+    const older = await rows();
+    assert.ok(older.application && older.key);
+    assert.equal((await manage('DELETE', `${path}/keys/${key_id}`)).status, 204);
+    await engine.run(
+      vault.place,
+      `delete from applications where ${having(engine, 'applications', { application_id: body.id })}`,
+    );
+    await engine.run(vault.place, insertion(engine, 'applications', older.application));
+    await engine.run(vault.place, insertion(engine, 'api_keys', older.key));
+    // Servers know a revoked key for longer than this.
+    vault.clock.advance(hour);
+    assert.equal((await manage('POST', `${path}/keys`)).status, 201);
+    const beside = await startVault(t, engine, { place: vault.place, clock: vault.clock });
+    const used = await beside.send('POST', '/tokens', { key, body: { type: 'token', data: 1 } });
+    assert.equal(used.status, 201);
+    await untilUsed(tenant, key);
+    const { findings } = await verifyState(vault.place);
+    const kinds = findings.map(({ kind, entity_type, id }) => `${kind} ${entity_type} ${id}`);
+    const restored = [`restored application ${body.id}`, `restored application_key ${key_id}`];
+    assert.deepEqual(kinds, restored);
+  });
+
   test('3: and in words, with --tenant alone as well; 2: with an exported file', async (t) => {
     const vault = await startVault(t, engine);
     const tenant = await newTenant(vault);

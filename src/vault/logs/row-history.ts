@@ -1,5 +1,5 @@
 /** What the log says became of one row: which versions it had, which of them ended, and who spoke last. */
-import type { Instant } from '../../lib/clock.ts';
+import { hour, type Instant } from '../../lib/clock.ts';
 import type { Mark } from '../../store/row-states.ts';
 
 /** An entry, as far as it is named to people. */
@@ -19,6 +19,9 @@ interface EndedVersion {
   readonly place: EntryPlace;
 }
 
+/** By which the clocks of servers may differ. */
+const skewMsMax = hour;
+
 /**
  * Streams are read one after the other, so entries about one row arrive in any order, and clocks of
  * servers differ. Versions do not: each that is followed by another, or by the end of the row, is over,
@@ -30,6 +33,9 @@ export class RowHistory {
   readonly #open: StatedVersion[] = [];
   /** Ends of versions that were not seen yet. */
   readonly #ended: EndedVersion[] = [];
+  /** When versions began and ended, as numbers in turn, which take least: the version, and the time. */
+  readonly #begins: number[] = [];
+  readonly #ends: number[] = [];
   #last: EntryPlace;
   #lastIsOwn = false;
 
@@ -61,14 +67,48 @@ export class RowHistory {
     });
   }
 
+  /**
+   * What was done to the row outside the vault before the vault wrote it again, whatever it is now. The vault ends a
+   * version that is there, so one that ended without having begun was put back; it begins a row that is not
+   * there, so one that began beside another had been taken away.
+   *
+   * @param horizon entries before it may be gone; 0 where none is.
+   */
+  overwritten(horizon: Instant): 'restored' | 'missing' | undefined {
+    const from = horizon === 0 ? 0 : horizon + skewMsMax;
+    const [begins, ends] = [timesByVersion(this.#begins, from), timesByVersion(this.#ends, from)];
+    let oldest = never;
+    for (const [first = never] of [...begins.values(), ...ends.values()]) {
+      oldest = Math.min(oldest, first);
+    }
+    /** The first to end may have begun before the horizon. */
+    let isBeyond = horizon > 0;
+    let open = 0;
+    for (const version of new Set([...begins.keys(), ...ends.keys()])) {
+      const begun = begins.get(version) ?? [];
+      let ended = ends.get(version) ?? [];
+      const [first = never] = ended;
+      if (isBeyond && first <= oldest + skewMsMax && disorderOf(begun, ended)) {
+        ended = ended.slice(1);
+        isBeyond = false;
+      }
+      const disorder = disorderOf(begun, ended);
+      if (disorder) return disorder;
+      open += begun.length - ended.length;
+    }
+    return open > 1 ? 'missing' : undefined;
+  }
+
   /** A version and an end that surely came after it are forgotten together. */
   #begin(begun: StatedVersion): void {
+    this.#begins.push(begun.version, begun.place.at);
     const end = this.#ended.findIndex((ended) => belong(begun, ended));
     if (end === -1) this.#open.push(begun);
     else this.#ended.splice(end, 1);
   }
 
   #end(ended: EndedVersion): void {
+    this.#ends.push(ended.version, ended.place.at);
     const begun = this.#open.findLastIndex((one) => belong(one, ended));
     if (begun === -1) this.#ended.push(ended);
     else this.#open.splice(begun, 1);
@@ -81,4 +121,30 @@ function belong(
 ): boolean {
   if (version !== ended) return false;
   return begun.at < end.at || (begun.stream === end.stream && begun.seq <= end.seq);
+}
+
+/** In ascending order, those after an instant. */
+function timesByVersion(recorded: readonly number[], from: number): Map<number, number[]> {
+  const times = new Map<number, number[]>();
+  for (let at = 0; at < recorded.length; at += 2) {
+    const [version = 0, time = 0] = recorded.slice(at, at + 2);
+    if (time <= from) continue;
+    const known = times.get(version);
+    if (known) known.push(time);
+    else times.set(version, [time]);
+  }
+  for (const one of times.values()) one.sort((a, b) => a - b);
+  return times;
+}
+
+const never = Number.POSITIVE_INFINITY;
+
+/** What keeps these from being the times of lives of which each began after the one before had ended. */
+function disorderOf(begun: readonly number[], ended: readonly number[]) {
+  for (const [life, end] of ended.entries()) {
+    const [begin = never, next = never] = begun.slice(life, life + 2);
+    if (begin > end + skewMsMax) return 'restored';
+    if (end > next + skewMsMax) return 'missing';
+  }
+  return undefined;
 }

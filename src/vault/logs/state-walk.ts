@@ -26,6 +26,7 @@ export interface StateFinding {
   /**
    * `edited`: not as the vault wrote it. `restored`: as the vault once wrote it, but not last.
    * `inserted`: no entry speaks of it. `missing`: the log says that it is there.
+   * The vault may have written a restored or a missing one again since.
    * `forged`: the vault did not write the block that holds the entry, or not there.
    */
   readonly kind: 'edited' | 'restored' | 'inserted' | 'missing' | 'forged';
@@ -159,8 +160,10 @@ export class StateWalk {
       const rows = await store.select(pageOfTenant(table, page));
       for (const row of rows) {
         const id = String(row[column]);
+        const history = histories.get(id);
         this.#rows++;
-        this.#judge(table, row, histories.get(id));
+        const flaw = this.#flawOf(table, row, history) ?? this.#pastFlawOf(history);
+        if (flaw) this.#report(flaw.kind, { table, id, history, ...flaw });
         histories.delete(id);
         after = id;
       }
@@ -173,43 +176,46 @@ export class StateWalk {
       return;
     }
     for (const [id, history] of histories) {
-      if (history.standing().length === 0 || this.#wentWithOwner(table, id)) continue;
-      this.#report('missing', { table, id, history, message });
+      const isGone = history.standing().length === 0 || this.#wentWithOwner(table, id);
+      const flaw = isGone ? this.#pastFlawOf(history) : ({ kind: 'missing', message } as const);
+      if (flaw) this.#report(flaw.kind, { table, id, history, ...flaw });
     }
   }
 
-  #judge(table: ExplainedName, row: AnyRow, history: RowHistory | undefined): void {
+  #flawOf(table: ExplainedName, row: AnyRow, history: RowHistory | undefined): RowFlaw | undefined {
     const { tenant, keyring, wasDeleted } = this.#options;
-    const id = String(row[explainedTables[table].id]);
-    const about = { table, id, history };
     const isDeleted = table === 'tenants' && row['deleted_at'] !== null;
     const standing = history?.standing() ?? [];
     const authentic =
       !isDeleted && keyring !== undefined && isAuthentic({ id: tenant, keyring }, table, row);
     if (history === undefined) {
-      if (authentic && changedAt(row) < this.#horizon) this.#beyond++;
-      else this.#report('inserted', { ...about, message: 'was created, and no entry says so' });
-      return;
+      if (!authentic || changedAt(row) >= this.#horizon) {
+        return { kind: 'inserted', message: 'was created, and no entry says so' };
+      }
+      this.#beyond++;
+      return undefined;
     }
     if (isDeleted) {
-      if (wasDeleted && standing.length === 0) return;
-      this.#report('edited', {
-        ...about,
-        message: 'is marked as deleted, and the vault did not do so',
-      });
-      return;
+      if (wasDeleted && standing.length === 0) return undefined;
+      return { kind: 'edited', message: 'is marked as deleted, and the vault did not do so' };
     }
     if (standing.length === 0) {
-      this.#report('restored', { ...about, message: 'is there again, after it was removed' });
-      return;
+      return { kind: 'restored', message: 'is there again, after it was removed' };
     }
     const same = standing.filter((one) => one.authenticator === authenticatorOf(table, row));
-    if (authentic && same.some(({ version }) => version === row['version'])) return;
+    if (authentic && same.some(({ version }) => version === row['version'])) return undefined;
     if (authentic && same.length === 0) {
-      this.#report('restored', { ...about, message: 'is not the version that was written last' });
-    } else {
-      this.#report('edited', { ...about, message: 'is not as it was written' });
+      return { kind: 'restored', message: 'is not the version that was written last' };
     }
+    return { kind: 'edited', message: 'is not as it was written' };
+  }
+
+  /** What the vault wrote over, and so made its own: the row may be as it was written last. */
+  #pastFlawOf(history: RowHistory | undefined): RowFlaw | undefined {
+    const kind = history?.overwritten(this.#horizon);
+    if (kind === undefined) return undefined;
+    const before = kind === 'restored' ? 'an older version of it was put back' : 'it was removed';
+    return { kind, message: `was written again after ${before} outside the vault` };
   }
 
   #reportEntry({ entity_type, entity_id: id, stream_id, seq }: PlacedEntry, flaw: string): void {
@@ -244,11 +250,15 @@ function ownerOf(table: ExplainedName): ExplainedName | undefined {
   return explainedNames.find((name) => name === owner);
 }
 
-interface FindingSubject {
+interface RowFlaw {
+  readonly kind: StateFinding['kind'];
+  readonly message: string;
+}
+
+interface FindingSubject extends Omit<RowFlaw, 'kind'> {
   readonly table: ExplainedName;
   readonly id: string;
   readonly history: RowHistory | undefined;
-  readonly message: string;
 }
 
 const times = ['created_at', 'modified_at', 'authorized_at'] as const;
