@@ -279,9 +279,9 @@ async function newVictim(vault: TestVault): Promise<Victim> {
     token: token.id,
     secrets: [...secrets, ...uncommon.map(([id]) => id)],
     stored: async () => {
-      const tables = await Promise.all(
-        (Object.keys(shapes) as Table[]).map((one) => tenant.rows(one)),
-      );
+      // Leases come and go while the vault delivers what has happened.
+      const kept = (Object.keys(shapes) as Table[]).filter((one) => one !== 'leases');
+      const tables = await Promise.all(kept.map((one) => tenant.rows(one)));
       const lines = tables.flat().map((row) => JSON.stringify(row));
       return lines.sort().join('\n');
     },

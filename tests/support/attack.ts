@@ -27,7 +27,7 @@ export function attack(programs: readonly HostileProgram[]): void {
   for (const { name, code, ends, value } of programs) {
     test(name, async () => {
       // What ends by itself has time for it on a busy machine as well.
-      const patienceMs = ends.includes('timeout') ? timeoutMs : 10 * timeoutMs;
+      const patienceMs = ends.includes('timeout') ? timeoutMs : 300 * timeoutMs;
       const call = { tenant: 'attacker', timeoutMs: patienceMs, serve: async () => served };
       const result = await sandbox.run(callOf(moduleOf(code), call));
       assert.ok(ends.includes(endOf(result)), JSON.stringify(result).slice(0, 300));

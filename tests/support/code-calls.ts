@@ -8,7 +8,8 @@ export function callOf(code: string, more: Partial<SandboxCall> = {}): SandboxCa
     contract: 'node-bt',
     input: { args: {}, configuration: {} },
     bt: false,
-    timeoutMs: 20_000,
+    // Longer than a busy machine takes for anything that ends.
+    timeoutMs: 300_000,
     modules: new Map(),
     serve: async () => {
       throw new Error('nothing is served');
