@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { blockMax, type LogBlock, openBlock, textsOf } from '../../src/lib/log-chain/block.ts';
+import { textOf } from '../../src/lib/log-chain/entries.ts';
 import type { LogFinding } from '../../src/vault/logs/finding.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { verifyPlace } from '../support/logs.ts';
@@ -120,5 +121,42 @@ onBothEngines('a block that the vault would never write', (engine) => {
       ['zzz'],
     );
     assert.equal((await list()).status, 500);
+  });
+
+  test('of short lines that repeat a long text is refused, and not decoded further than a block is long', async (t) => {
+    const { vault, like, insert, list } = await vaultWithBlock(t, engine);
+    const [first] = openBlock(like) ?? [];
+    assert.ok(first);
+    const length = 100_000;
+    const message = 'm'.repeat(length - textOf({ ...first, message: '' }, first.state).length);
+    const text = textOf({ ...first, message }, first.state);
+    const block = (count: number) => ({
+      ...like,
+      stream_id: 'zzz',
+      last_seq: like.first_seq + count - 1,
+      body: `${text}${`\n${length} `.repeat(count - 1)}`,
+    });
+    const whole = Math.floor(blockMax.characters / length);
+    assert.equal(openBlock(block(whole))?.length, whole);
+    const forged = block(blockMax.entries);
+    assert.equal(openBlock(forged), undefined);
+    assert.equal(textsOf(forged.body).length, whole + 1);
+    await insert(forged);
+    const refused = await list();
+    assert.equal(refused.status, 500, refused.text.slice(0, 200));
+    assert.match(refused.text, /A part of the audit log failed its integrity check/);
+    const { findings } = await verifyPlace(vault.place);
+    assert.deepEqual(
+      findings.map(({ stream_id, seq }) => [stream_id, seq]),
+      [['zzz', like.first_seq]],
+    );
+    const command = ['logs', 'verify', '--state', '--json'];
+    const { code, stdout, stderr } = await runCommand(command, environmentOf(vault.place));
+    assert.equal(code, 3, stderr);
+    const kinds = JSON.parse(stdout).findings.map((one: LogFinding) => one.kind);
+    assert.ok(kinds.includes('forged'), kinds.join());
+    // The log is signed as it is, so that what is added later can be told from it.
+    const checkpoint = await list('/logs/checkpoint');
+    assert.match(checkpoint.body.statement, /"zzz"/);
   });
 });

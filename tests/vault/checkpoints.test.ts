@@ -2,12 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { day, hour, parseInstant } from '../../src/lib/clock.ts';
+import { blockMax, openBlock } from '../../src/lib/log-chain/block.ts';
+import { textOf } from '../../src/lib/log-chain/entries.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { draftCheckpoint } from '../../src/vault/logs/checkpoints.ts';
 import { type Checkpoint, openCheckpoint, statementHash } from '../../src/vault/logs/statements.ts';
+import { keyOf } from '../support/blocks.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { signCheckpoints, verifyPlace } from '../support/logs.ts';
-import { rowsOf } from '../support/rows.ts';
+import { rowsOf, storedRows } from '../support/rows.ts';
+import { literal } from '../support/sql.ts';
 import { type TestTenant, tenantsOf, untilUsed } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
@@ -69,6 +73,34 @@ onBothEngines('the checkpoint job', (engine) => {
     await other.close();
     assert.equal(await signCheckpoints(vault), 1);
     assert.deepEqual((await verifyPlace(vault.place)).findings, []);
+  });
+
+  test('entries of checkpoints alone are no reason for another, unless their block is larger than any', async () => {
+    const { vault, id, ...tenant } = await tenants();
+    const { store, tenants: all } = vault.running.vault;
+    await signCheckpoints(vault);
+    const owner = await all.find(id);
+    const [newest] = await tenant.rows('checkpoints');
+    const trace = (await storedRows(engine, vault.place, 'logs'))
+      .filter(({ tenant_id }) => tenant_id === id)
+      .find((one) => openBlock(one)?.every(({ entity_type }) => entity_type === 'log_checkpoint'));
+    const [entry] = (trace && openBlock(trace)) ?? [];
+    assert.ok(owner && newest && trace && entry);
+    const draft = async () => {
+      // Reads of one turn share a snapshot.
+      await new Promise(setImmediate);
+      return draftCheckpoint(store, owner, newest, vault.clock.now());
+    };
+    assert.equal(await draft(), undefined);
+    const text = textOf({ ...entry, message: 'm'.repeat(blockMax.characters / 2) }, null);
+    for (const [lines, isReason] of [
+      [text, false],
+      [`${text}\n${text.length} `, true],
+    ] as const) {
+      const body = literal(engine, lines);
+      await engine.run(vault.place, `update logs set body = ${body} where ${keyOf(trace)}`);
+      assert.equal((await draft()) !== undefined, isReason);
+    }
   });
 
   test('several servers sign one checkpoint, not several', async (t) => {

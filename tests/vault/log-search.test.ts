@@ -129,6 +129,25 @@ onBothEngines('a search of the log', (engine) => {
     });
   }
 
+  test('gives the first of entries at the same time, however many blocks they are', async (t) => {
+    const store = await engine.store(t);
+    const many = Array.from({ length: blockMax.entries }, () => entry('t'));
+    // More than the arguments that a call may have: none of them is settled before the last block is read.
+    for (let block = 0; block < 300; block += 1) {
+      await store.commit({ entries: many } as unknown as Change);
+    }
+    const filter = { tenant, entity_type: undefined, entity_id: undefined, until: undefined };
+    const search = { ...filter, oldest: 0 as Instant, after: undefined };
+    const [skip, limit] = [blockMax.entries - 1, 3];
+    const first = await findLogs(store, { ...search, skip: 0, limit: skip + limit });
+    assert.deepEqual(
+      namesOf(await findLogs(store, { ...search, skip, limit })),
+      namesOf(first.slice(skip)),
+    );
+    const [newest] = namesOf(expected(await entriesIn(store), search));
+    assert.equal(namesOf(first)[0], newest);
+  });
+
   test('fails where a block was altered so that it cannot be read, and says which', async (t) => {
     const place = await engine.place(t);
     const store = await engine.open(place);

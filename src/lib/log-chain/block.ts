@@ -31,13 +31,23 @@ export interface LogBlock {
   readonly body: string;
 }
 
-/** More entries than these, or entries further apart, become several blocks. */
+/** More entries than these, longer ones, or entries further apart, become several blocks; see {@link isBlockSize}. */
 export const blockMax = {
   /** Bounds what is decoded in one piece. */
   entries: 500,
+  /** Of all texts together. A line of a few characters may stand for a text of a million. */
+  characters: 512 * 1024,
   /** Bounds how far from its time a search looks for an entry. */
   spanMs: second,
 } as const;
+
+/**
+ * Whether so many texts, with so many characters together, are one block: nothing larger is written, or taken
+ * for written by the vault. One text alone is a block whatever its length, so that any entry can be written.
+ */
+export function isBlockSize(texts: number, characters: number): boolean {
+  return texts === 1 || (texts <= blockMax.entries && characters <= blockMax.characters);
+}
 
 /** An entry on its way to the one writer of its stream: flat, and cheap to send to another thread. */
 export interface WrittenEntry {
@@ -146,23 +156,35 @@ function sharedLength(text: string, before: string): number {
 const shortenedForm = /^(\d{1,6}) /;
 
 /**
- * The texts of the entries of a body. Of one that has more than a block may have, one too many: each line may
- * stand for much more than it has.
+ * The texts of the entries of a body. Of one that is larger than a block, those until it is: each line may stand
+ * for much more than it has. See {@link haveBlockSize}.
  */
 export function textsOf(body: string): string[] {
+  const texts: string[] = [];
   let before = '';
-  return body.split('\n', blockMax.entries + 1).map((line) => {
+  let characters = 0;
+  for (const line of body.split('\n', blockMax.entries + 1)) {
     const [mark = '', shared = '0'] = shortenedForm.exec(line) ?? [];
     before = before.slice(0, Number(shared)) + line.slice(mark.length);
-    return before;
-  });
+    texts.push(before);
+    characters += before.length;
+    if (!isBlockSize(texts.length, characters)) break;
+  }
+  return texts;
+}
+
+/** False for the texts of a body that is larger than a block, which are not all that it has. */
+export function haveBlockSize(texts: readonly string[]): boolean {
+  let characters = 0;
+  for (const { length } of texts) characters += length;
+  return isBlockSize(texts.length, characters);
 }
 
 /** What the block says; `undefined` when something of it is not as the vault writes it. */
 export function openBlock(block: LogBlock): readonly PlacedEntry[] | undefined {
   const { tenant_id, stream_id, first_seq } = block;
   const texts = textsOf(block.body);
-  if (texts.length > blockMax.entries) return undefined;
+  if (!haveBlockSize(texts)) return undefined;
   const entries: PlacedEntry[] = [];
   for (const [index, text] of texts.entries()) {
     const facts = factsOf(text);
@@ -183,7 +205,7 @@ export function chainBlock(previous: string, block: LogBlock): readonly ChainedE
 
 /** True when the columns by which entries are searched are those that follow from the texts. */
 export function isExact(block: LogBlock, texts: readonly string[]): boolean {
-  if (texts.length > blockMax.entries) return false;
+  if (!haveBlockSize(texts)) return false;
   const facts: EntryFacts[] = [];
   for (const text of texts) {
     const one = factsOf(text);

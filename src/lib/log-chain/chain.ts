@@ -1,6 +1,13 @@
 /** A stream of the log as its one writer continues it: entries become blocks, chained to those before. */
 import type { TenantId } from '../ids.ts';
-import { blockMax, entitiesOf, type LogBlock, lineOf, type WrittenEntry } from './block.ts';
+import {
+  blockMax,
+  entitiesOf,
+  isBlockSize,
+  type LogBlock,
+  lineOf,
+  type WrittenEntry,
+} from './block.ts';
 import { type ChainHead, entryHash, seedHead } from './entries.ts';
 import { type Prover, proveBlock } from './proof.ts';
 
@@ -141,6 +148,8 @@ function blockOf(
 
 interface BlockEntries {
   readonly entries: [WrittenEntry, ...WrittenEntry[]];
+  /** Of all texts. */
+  characters: number;
   first_at: WrittenEntry['created_at'];
   last_at: WrittenEntry['created_at'];
 }
@@ -150,19 +159,20 @@ function pieces(entries: readonly WrittenEntry[]): BlockEntries[] {
   const found: BlockEntries[] = [];
   let current: BlockEntries | undefined;
   for (const entry of entries) {
-    const { created_at: at } = entry;
+    const { created_at: at, text } = entry;
     const first_at = current && current.first_at < at ? current.first_at : at;
     const last_at = current && current.last_at > at ? current.last_at : at;
     const fits =
       current !== undefined &&
-      current.entries.length < blockMax.entries &&
+      isBlockSize(current.entries.length + 1, current.characters + text.length) &&
       last_at - first_at <= blockMax.spanMs;
     if (current && fits) {
       current.entries.push(entry);
+      current.characters += text.length;
       current.first_at = first_at;
       current.last_at = last_at;
     } else {
-      current = { entries: [entry], first_at: at, last_at: at };
+      current = { entries: [entry], characters: text.length, first_at: at, last_at: at };
       found.push(current);
     }
   }

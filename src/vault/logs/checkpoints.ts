@@ -4,7 +4,7 @@ import { type Clock, day, type Instant, minute, parseInstant, second } from '../
 import { formatTimestamp } from '../../lib/dates.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
-import { textsOf } from '../../lib/log-chain/block.ts';
+import { haveBlockSize, textsOf } from '../../lib/log-chain/block.ts';
 import { factsOf } from '../../lib/log-chain/entries.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf, systemEntry } from '../../rules/log-entries.ts';
@@ -230,11 +230,11 @@ async function hasGrown(
   if (last_seq === knownSeq) return false;
   if (last_seq < knownSeq || last_seq - knownSeq > tracesMax) return true;
   const blocks = await store.select(blocksBeyond({ tenant, stream_id, after: knownSeq }));
-  return blocks.some(({ first_seq, body }) =>
-    textsOf(body)
-      .slice(Math.max(0, knownSeq + 1 - first_seq))
-      .some((text) => !isTrace(text)),
-  );
+  return blocks.some(({ first_seq, body }) => {
+    const texts = textsOf(body);
+    const added = texts.slice(Math.max(0, knownSeq + 1 - first_seq));
+    return !haveBlockSize(texts) || !added.every(isTrace);
+  });
 }
 
 /** What an altered entry says is not known, which is a reason for a checkpoint. */

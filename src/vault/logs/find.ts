@@ -44,7 +44,7 @@ export interface LogSearch extends LogFilter {
 /** Blocks of the first page, which is nearly always the only one. */
 const blocksFirst = 8;
 const blocksMax = 64;
-/** Roughly what is decoded in one piece. */
+/** Roughly what a page has. One block of it is decoded at a time, and none is longer than a block may be. */
 const entriesPerPage = 2_000;
 
 export function logPositionOf({ created_at, stream_id, seq }: PlacedEntry): LogPosition {
@@ -64,9 +64,10 @@ export async function findLogs(
   const range = rangeOf(search);
   const read = range.terms.length === 0 ? store.select : store.scan;
   const pause = createPause();
-  const found: PlacedEntry[] = [];
+  let found: PlacedEntry[] = [];
+  /** Newest first, and no more of them than the list can still have. */
   let pending: PlacedEntry[] = [];
-  const { isOwn } = search;
+  const { isOwn = () => true } = search;
   let { skip } = search;
   let after: BlockPosition | undefined;
   for (let limit = blocksFirst; ; ) {
@@ -74,16 +75,22 @@ export async function findLogs(
     after = blocks.at(-1);
     const isEnd = after === undefined || blocks.length < limit;
     const settledAfter = isEnd || after === undefined ? -1 : after.last_at;
-    const entries = (isOwn ? blocks.filter(isOwn) : blocks).flatMap(entriesOf);
-    pending = pending.concat(entries.filter((entry) => matches(entry, search)));
-    const settled = pending.filter((entry) => entry.created_at > settledAfter).sort(newestFirst);
-    pending = pending.filter((entry) => entry.created_at <= settledAfter);
-    found.push(...settled.slice(skip));
+    let decoded = 0;
+    for (const block of blocks) {
+      const entries = isOwn(block) ? entriesOf(block) : [];
+      decoded += entries.length;
+      pending.push(...entries.filter((entry) => matches(entry, search)));
+      await pause();
+    }
+    pending.sort(newestFirst);
+    const waiting = pending.findIndex((entry) => entry.created_at <= settledAfter);
+    const settled = pending.splice(0, waiting === -1 ? pending.length : waiting);
+    found = found.concat(settled.slice(skip));
     skip = Math.max(0, skip - settled.length);
     if (isEnd || found.length >= search.limit) return found.slice(0, search.limit);
-    limit = Math.floor((entriesPerPage * blocks.length) / entries.length);
+    pending = pending.slice(0, skip + search.limit - found.length);
+    limit = Math.floor((entriesPerPage * blocks.length) / decoded);
     limit = Math.min(Math.max(limit, 1), blocksMax);
-    await pause();
   }
 }
 
