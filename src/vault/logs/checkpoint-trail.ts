@@ -20,6 +20,7 @@ export class CheckpointTrail {
   readonly #heads = new Map<string, ChainHead[]>();
   #last = { seq: 0, hash: null as string | null };
   #newestAt: Instant | undefined;
+  #holdsAll = false;
   #finding: LogFinding | undefined;
 
   /** @param kept the tenant's checkpoints that the auditor has stored. */
@@ -41,6 +42,11 @@ export class CheckpointTrail {
   /** What they say of a stream, in the order of its entries. */
   headsOf(stream: string): readonly ChainHead[] {
     return (this.#heads.get(stream) ?? []).sort((one, two) => one.seq - two.seq);
+  }
+
+  /** What is read has the log's own checkpoints, so none may be missing; lines that were collected have none. */
+  expectAll(): void {
+    this.#holdsAll = true;
   }
 
   take({ signed, checkpoint }: OpenedCheckpoint): void {
@@ -65,8 +71,7 @@ export class CheckpointTrail {
     let newest = 0;
     for (const seq of this.#kept.keys()) newest = Math.max(newest, seq);
     const first = this.#last.seq + 1;
-    // A log that holds no checkpoint at all, such as one that was collected line by line, lost none.
-    if (first > 1 && newest >= first) {
+    if ((this.#holdsAll || first > 1) && newest >= first) {
       const missing = rangeOf(nouns, first, newest);
       this.#report('truncated', first, `${missing} missing; the newest was kept`);
     }

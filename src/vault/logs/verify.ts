@@ -70,7 +70,7 @@ export class LogVerifier {
         break;
       case 'begin':
         this.#begun.add(record.tenant_id);
-        this.#trailOf(record.tenant_id);
+        this.#trailOf(record.tenant_id).expectAll();
         break;
       case 'end':
         this.#begun.delete(record.tenant_id);
