@@ -94,21 +94,17 @@ export function mayTakeIntent(
 
 /**
  * True where what a request brings may be merged into an equal token: where that shows no more of it than
- * the request's own definitions would, or its caller sees all of the token anyway. Somebody may have
- * made the token with a mask for values that are still to come.
+ * the request's own container and definitions would, or its caller sees all of the token anyway. Somebody may
+ * have made the token where they read, or with a mask, for values that are still to come.
  */
 export function mayTakeData(policy: Policy, row: Row<'tokens'>, wanted: Contents): boolean {
   if (mayReveal(policy, { id: row.token_id, container: row.container })) return true;
-  const { mask, fingerprintExpression, searchIndexes } = contentsOfRow(row, null);
-  const {
-    mask: ownMask,
-    fingerprintExpression: ownFingerprint,
-    searchIndexes: ownIndexes,
-  } = wanted;
-  return isDeepStrictEqual(
-    [mask, fingerprintExpression, searchIndexes],
-    [ownMask, ownFingerprint, ownIndexes],
-  );
+  return isDeepStrictEqual(shownOf(contentsOfRow(row, null)), shownOf(wanted));
+}
+
+/** Whom a token is shown to, and what of it. */
+function shownOf({ container, mask, fingerprintExpression, searchIndexes }: Contents) {
+  return [container, mask, fingerprintExpression, searchIndexes];
 }
 
 /**

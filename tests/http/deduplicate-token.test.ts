@@ -268,7 +268,8 @@ onBothEngines('Deduplication', (engine) => {
       containers: ['/other/'],
     };
     const create = async (permission: string, container: string) => {
-      const rule = { container, permissions: [permission], transform: 'redact', priority: 2 };
+      const permissions = [permission, 'token:read'];
+      const rule = { container, permissions, transform: 'reveal', priority: 2 };
       const other = { ...rule, container: '/other/', permissions: ['token:create'], priority: 1 };
       const key = await tenant.application({ rules: [other, rule] });
       return tenant.send('POST', '/tokens', { key, body: change });

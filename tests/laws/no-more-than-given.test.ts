@@ -338,22 +338,63 @@ onBothEngines('A value that another container holds already', (engine) => {
     assert.deepEqual(answer.body, { id, type, fingerprint, _extras });
   });
 
-  test('201: with update_existing it stays as it is without token:update or token:create there', async () => {
+  test('201: with update_existing it stays as it is unless the key may write and reveals there', async () => {
     const tenant = await tenants();
     await tenant.set({ token_deduplication_behavior: 'update_existing' });
     await tenant.token(hidden);
     const own = { ...value, containers: ['/pci/'], metadata: { owner: 'me' } };
-    for (const permission of ['token:create', 'token:read', 'token:delete', 'token:update']) {
+    for (const [permissions, transform] of [
+      [['token:create'], 'reveal'],
+      [['token:update'], 'reveal'],
+      [['token:read', 'token:delete'], 'reveal'],
+      [['token:create', 'token:update', 'token:read'], 'mask'],
+      [['token:create', 'token:read'], 'reveal'],
+      [['token:update', 'token:read'], 'reveal'],
+    ] as const) {
       const before = await tenant.rows('tokens');
-      const rules = rulesOf(creating, ['/pii/', [permission], 'reveal']);
+      const rules = rulesOf(creating, ['/pii/', permissions, transform]);
       const key = await tenant.application({ rules });
       const answer = await tenant.send('POST', '/tokens', { key, body: own });
       assert.equal(answer.status, 201, answer.text);
-      const stays = permission === 'token:read' || permission === 'token:delete';
-      assert.equal('data' in answer.body, permission === 'token:read');
-      if (stays) assert.deepEqual(await tenant.rows('tokens'), before, permission);
+      const [first] = permissions;
+      const reveals = permissions.some((one) => one === 'token:read') && transform === 'reveal';
+      assert.equal('data' in answer.body, reveals);
+      const stays = first === 'token:read' || !reveals;
+      if (stays) assert.deepEqual(await tenant.rows('tokens'), before, permissions.join());
       else assert.notDeepEqual(await tenant.rows('tokens'), before);
     }
+  });
+});
+
+onBothEngines('A card that somebody has already, in a container of their own', (engine) => {
+  const tenants = tenantsOf(engine);
+
+  test('201: takes nothing of one that a key creates elsewhere, which does not reveal it there', async () => {
+    const tenant = await tenants();
+    await tenant.set({
+      deduplicate_tokens: 'true',
+      token_deduplication_behavior: 'update_existing',
+    });
+    const permissions = ['token:create', 'token:read'] as const;
+    const planting = await tenant.application({
+      rules: rulesOf(['/mine/', permissions, 'reveal']),
+    });
+    const { number } = visa;
+    const planted = { id: 'planted', type: 'card', containers: ['/mine/'], data: { number } };
+    const made = await tenant.send('POST', '/tokens', { key: planting, body: planted });
+    assert.equal(made.status, 201, made.text);
+    const page = await tenant.application({ type: 'public', permissions: ['token:create'] });
+    const whole = {
+      type: 'card',
+      containers: ['/pci/high/'],
+      data: { ...visa, cvc: '987' },
+      metadata: { customer: 'a' },
+    };
+    const created = await tenant.send('POST', '/tokens', { key: page, body: whole });
+    assert.equal(created.body._extras.deduplication_behavior, 'read_existing', created.text);
+    const { body } = await tenant.send('GET', '/tokens/planted', { key: planting });
+    assert.deepEqual(body.data, { number });
+    assert.equal(body.metadata, undefined);
   });
 });
 
