@@ -4,12 +4,12 @@ import { invalid, VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
 import { Recent } from '../lib/recent.ts';
 import type { Caller } from '../rules/caller.ts';
-import { entryOf } from '../rules/log-entries.ts';
+import { alteredEntry, entryOf } from '../rules/log-entries.ts';
 import type { ReplySlot } from '../rules/operation.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Key } from '../store/tables.ts';
 import type { TokenReading } from '../vault/tokens/read.ts';
-import { replyAsSeenNow } from './replayed-tokens.ts';
+import { type Replay, type ReplyToReplay, replyAsSeenNow } from './replayed-tokens.ts';
 import { replyKeyText, replyOf, replyRow } from './stored-reply.ts';
 
 export const idempotencyKeyLengthMax = 255;
@@ -119,7 +119,7 @@ function createSlot(
       const now = clock.now();
       const current = row && replyOf(tenant, row, now);
       if (current === 'begun') throw outcomeUnknown();
-      const replay = current && (await replyAsSeenNow(options, { caller, now, reply: current }));
+      const replay = current && (await replayOf(options, { caller, now, reply: current }));
       if (replay === undefined) return undefined;
       // The response may hold data, and no data leaves without entries.
       const id = route.slice(0, loggedRouteLengthMax);
@@ -128,6 +128,21 @@ function createSlot(
       return replay.reply;
     },
   };
+}
+
+/** Where a token of it was altered outside the vault, the log names it before the request is refused. */
+async function replayOf(
+  options: IdempotencyOptions,
+  replying: ReplyToReplay,
+): Promise<Replay | undefined> {
+  const { caller, now } = replying;
+  return replyAsSeenNow(options, replying).catch(async (error: unknown) => {
+    if (error instanceof VaultError && error.altered) {
+      const attempt = { ...error.altered, operation: 'read' };
+      await options.store.commit({ entries: [alteredEntry(caller, now, attempt)] });
+    }
+    throw error;
+  });
 }
 
 function outcomeUnknown(): VaultError {

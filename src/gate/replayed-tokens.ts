@@ -1,5 +1,6 @@
 /** The tokens of a stored response: what it may still show of them when it is sent again. */
 import { type Evaluation, newEvaluation } from '../expressions/evaluation/evaluation.ts';
+import type { Reference } from '../expressions/reading.ts';
 import type { Instant } from '../lib/clock.ts';
 import type { LogEntry } from '../lib/log-chain/entries.ts';
 import { createPause } from '../lib/pauses.ts';
@@ -8,13 +9,15 @@ import { entryOf } from '../rules/log-entries.ts';
 import type { Permission } from '../rules/permissions.ts';
 import { decide, type Grant, holds, showsAsMuch, type Transform } from '../rules/policy.ts';
 import type { Reply, ReplyBody, ShownToken, ShownTokens, TokenBody } from '../rules/reply.ts';
-import type { TokenState } from '../store/queries/tokens.ts';
+import type { SmallRow } from '../store/queries/small-rows.ts';
 import type { Row } from '../store/tables.ts';
-import { openData } from '../values/sealed-row.ts';
+import { hasExpired } from '../values/contents.ts';
+import { openData, requireBound } from '../values/sealed-row.ts';
 import { type TokenTypeName, tokenTypes } from '../values/token-types.ts';
 import { shownAgain, withoutContents } from '../values/view.ts';
-import { liveIntent } from '../vault/token-intents/token-intents.ts';
-import { findLiveToken, liveTokenStates } from '../vault/tokens/queries.ts';
+import { requireBoundIntent } from '../vault/token-intents/row.ts';
+import { isLive } from '../vault/token-intents/token-intents.ts';
+import { type ReferencedRows, referencedRows } from '../vault/tokenization/reference-rows.ts';
 import type { TokenReading } from '../vault/tokens/read.ts';
 
 /** A token as the response showed it; sealed with the response. */
@@ -94,34 +97,27 @@ export async function replyAsSeenNow(
     return { reply: { ...answer, body: narrower.body }, reads: [] };
   }
   const evaluation = newEvaluation();
-  const ids = tokens.flatMap(({ entity, id }) => (entity === 'token' ? [id] : []));
-  const states = await liveTokenStates(tools.store, { tenant: caller.tenant.id, ids, now });
-  // Reads that begin in one turn of the event loop are one query.
-  const seen = await Promise.all(
-    tokens.map((stored) => targetSeenNow(tools, { caller, now, stored, states })),
-  );
+  const rows = await referencedRows(tools.store, caller.tenant.id, tokens.map(referenceTo));
   const pause = createPause();
   const reads: LogEntry[] = [];
   let { body } = answer;
-  for (const [index, stored] of tokens.entries()) {
-    const token = seen[index];
-    if (token && isAsBefore(stored, token)) {
-      const { type } = token.row;
-      reads.push(...readAgain({ caller, now }, { stored, type, transform: stored.transform }));
-      continue;
-    }
-    if (stored.path === undefined || body === undefined) return undefined;
-    const row = await rowSeenNow(tools, { caller, now, stored, token });
+  for (const stored of tokens) {
     await pause();
-    if (row && token) {
-      const { type } = row;
-      reads.push(...readAgain({ caller, now }, { stored, type, transform: token.grant.transform }));
+    const token = await tokenSeenNow(tools, { caller, now, stored, rows });
+    const isSame = token !== undefined && isAsBefore(stored, token);
+    if (!isSame) {
+      if (stored.path === undefined || body === undefined) return undefined;
+      body = replacedAt(body, stored.path, (part) =>
+        token && 'token_id' in token.row
+          ? seenNow(tools, { caller, now, evaluation, part, row: token.row, grant: token.grant })
+          : withoutContents(part),
+      );
     }
-    body = replacedAt(body, stored.path, (part) =>
-      row && token
-        ? seenNow(tools, { caller, now, evaluation, part, row, grant: token.grant })
-        : withoutContents(part),
-    );
+    if (token) {
+      const { row, grant } = token;
+      const transform = isSame ? stored.transform : grant.transform;
+      reads.push(...readAgain({ caller, now }, { stored, type: row.type, transform }));
+    }
   }
   return { reply: body === undefined ? answer : { ...answer, body }, reads };
 }
@@ -147,7 +143,7 @@ interface RepeatedRead {
 const shownBy = { reveal: 'revealed', mask: 'masked', redact: 'redacted' } as const;
 
 interface TokenSeenNow {
-  readonly row: TokenState | Row<'token_intents'>;
+  readonly row: Row<'tokens'> | Row<'token_intents'>;
   readonly grant: Grant;
 }
 
@@ -155,57 +151,73 @@ interface ReplayedToken {
   readonly caller: Caller;
   readonly now: Instant;
   readonly stored: StoredToken;
+  /** Of all tokens of the response, as far as they are small. */
+  readonly rows: ReferencedRows;
 }
 
-/** What remains of a token that still exists and that the caller may still access. */
-async function targetSeenNow(
-  { store }: TokenReading,
-  {
-    caller,
-    now,
-    stored,
-    states,
-  }: ReplayedToken & { readonly states: ReadonlyMap<string, TokenState> },
-): Promise<TokenSeenNow | undefined> {
-  const { policy } = caller;
-  const { id, permission } = stored;
-  if (stored.entity === 'token') {
-    const row = states.get(id);
-    const subject = row && { id: row.token_id, container: row.container };
-    const grant =
-      subject && decide(policy, isForeign(stored, row) ? 'token:read' : permission, subject);
-    return grant && { row, grant };
-  }
-  const row = holds(policy, 'token-intent:read')
-    ? await liveIntent(store, caller, { id, now })
-    : undefined;
-  const container = row && tokenTypes[row.type as TokenTypeName].container;
-  const grant = container && decide(policy, permission, { id: undefined, container });
-  return grant && row && { row, grant };
+function referenceTo({ entity, id }: StoredToken): Reference {
+  return { kind: entity, id };
 }
 
 /**
- * The whole token that the response is to show again, read for itself: together they may be many times
- * what they were when the response was stored. As it was decided on, or it is left out.
+ * What remains of a token that still exists and that the caller may still access. What is not small is read for
+ * itself, once it may be had: together they may be many times what they were when the response was stored.
+ * @throws VaultError `integrity` when the row was altered outside the vault, whatever would be shown of it.
  */
-async function rowSeenNow(
+async function tokenSeenNow(
   { store }: TokenReading,
-  { caller, now, stored, token }: ReplayedToken & { readonly token: TokenSeenNow | undefined },
-): Promise<Row<'tokens'> | undefined> {
-  if (token === undefined || !('token_id' in token.row)) return undefined;
-  if (token.row.created_at !== stored.created_at) return undefined;
-  const row = await findLiveToken(store, { tenant: caller.tenant.id, id: stored.id, now });
-  return row?.version === token.row.version ? row : undefined;
+  { rows, ...replayed }: ReplayedToken,
+): Promise<TokenSeenNow | undefined> {
+  const { caller, stored } = replayed;
+  const found = tokenAmong(rows, replayed);
+  if (found === undefined) return undefined;
+  const whole =
+    found.row.data === null
+      ? tokenAmong(await referencedRows(store, caller.tenant.id, [referenceTo(stored)]), replayed)
+      : found;
+  if (whole === undefined) return undefined;
+  const { row, grant } = whole as TokenSeenNow;
+  if ('token_id' in row) requireBound(caller.tenant, row);
+  else requireBoundIntent(caller.tenant, row);
+  return { row, grant };
+}
+
+/** Without data where the row that was found is not small. Another token that has taken the id is none. */
+function tokenAmong(
+  rows: ReferencedRows,
+  { caller: { policy }, now, stored }: Omit<ReplayedToken, 'rows'>,
+): FoundToken | undefined {
+  const { id, permission } = stored;
+  if (stored.entity === 'token') {
+    const row = rows.tokens.get(id);
+    if (row?.created_at !== stored.created_at || hasExpired(row, now)) return undefined;
+    const subject = { id: row.token_id, container: row.container };
+    const grant = decide(policy, isForeign(stored, row) ? 'token:read' : permission, subject);
+    return grant && { row, grant };
+  }
+  const row = rows.token_intents.get(id);
+  if (row?.created_at !== stored.created_at || !isLive(row, now)) return undefined;
+  if (!holds(policy, 'token-intent:read')) return undefined;
+  const container = tokenTypes[row.type as TokenTypeName]?.container;
+  const grant = container && decide(policy, permission, { id: undefined, container });
+  return grant && { row, grant };
+}
+
+interface FoundToken {
+  readonly row: SmallRow<'tokens'> | SmallRow<'token_intents'>;
+  readonly grant: Grant;
 }
 
 /** A creation shows what its request sent; later changes of the token are shown to callers who may read it. */
-function isForeign({ permission }: StoredToken, { modified_at }: TokenState): boolean {
+function isForeign(
+  { permission }: StoredToken,
+  { modified_at }: Pick<Row<'tokens'>, 'modified_at'>,
+): boolean {
   return permission === 'token:create' && modified_at !== null;
 }
 
 /** A mask gives the same result only for an unchanged token; who sees everything may see the past too. */
 function isAsBefore(stored: StoredToken, seen: TokenSeenNow): boolean {
-  if (seen.row.created_at !== stored.created_at) return false;
   const { row, grant } = seen;
   if (!showsAsMuch(grant.transform, stored.transform)) return false;
   return grant.transform !== 'mask' || row.version === stored.version;

@@ -88,6 +88,8 @@ export function perform<R = Reply>(
  * Where that cannot be found out either, the first failure is the one that says what was done.
  */
 async function storedInstead<R>(slot: ReplySlot<R>, error: unknown): Promise<R> {
+  // That was met in the response itself, or once there was none.
+  if (error instanceof VaultError && error.altered) throw error;
   const stored = await slot.stored().catch(() => undefined);
   if (stored) return stored;
   throw error;

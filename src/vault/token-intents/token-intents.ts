@@ -106,7 +106,10 @@ export async function liveIntent(
   return row && isLive(row, now) ? row : undefined;
 }
 
-export function isLive({ expires_at }: Row<'token_intents'>, now: Instant): boolean {
+export function isLive(
+  { expires_at }: Pick<Row<'token_intents'>, 'expires_at'>,
+  now: Instant,
+): boolean {
   return now < expires_at;
 }
 

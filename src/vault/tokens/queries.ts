@@ -41,16 +41,6 @@ function tokenOf(
 /** Ids in one query. */
 const idsAtOnce = 500;
 
-/** Those of the tokens that exist and have not expired, by their ids, however large they are. */
-export async function liveTokenStates(
-  store: Store,
-  { tenant, ids, now }: Omit<LiveTokenQuery, 'id'> & { readonly ids: readonly string[] },
-): Promise<ReadonlyMap<string, TokenState>> {
-  const states = await tokenStatesOf(store, tenant, ids);
-  const live = states.filter((row) => !hasExpired(row, now));
-  return new Map(live.map((row) => [row.token_id, row]));
-}
-
 /** Those of the tokens that are stored, expired ones included, however large they are. */
 export async function tokenStatesOf(
   store: Store,
