@@ -199,6 +199,47 @@ onBothEngines('a row that was altered outside the vault', (engine) => {
     assert.equal((await manage('DELETE', `${path}/keys/${row.key_id}`)).status, 204);
   });
 
+  for (const column of ['version', 'last_used_at', 'created_at']) {
+    test(`204: an application is deleted with a key whose ${column} nobody can read, and none works`, async (t) => {
+      const vault = await startVault(t, engine);
+      const tenant = await newTenant(vault);
+      const manage = (method: string, at: string, body?: unknown) =>
+        tenant.send(method, at, { key: tenant.managementKey, body });
+      const request = { name: 'a', type: 'private', permissions: ['token-intent:create'] };
+      const { body: application } = await manage('POST', '/applications', request);
+      const path = `/applications/${application.id}`;
+      const { body: other } = await manage('POST', `${path}/keys`);
+      const body = { type: 'token', data: secret };
+      const use = (key: string) => tenant.send('POST', '/token-intents', { key, body });
+      for (const key of [application.key, other.key]) assert.equal((await use(key)).status, 201);
+      await untilUsed(tenant, application.key, other.key);
+      const [unreadable] = application.keys;
+      const row = (await tenant.rows('api_keys')).find(({ key_id }) => key_id === unreadable.id);
+      assert.ok(row);
+      const where = `key_id = '${unreadable.id}'`;
+      const beyond = `update api_keys set ${column} = 9223372036854775807 where ${where}`;
+      await engine.run(vault.place, beyond);
+      vault.clock.advance(laterMs);
+      assert.equal((await manage('GET', path)).body.type, 'urn:strongroom:problem:integrity');
+      assert.equal((await use(other.key)).status, 201);
+      assert.equal((await manage('DELETE', path)).status, 204);
+      assert.equal((await use(other.key)).status, 401);
+      assert.equal((await use(application.key)).status, column === 'version' ? 500 : 401);
+      // Whoever altered it may put it back as it was.
+      const whole = { [column]: (row as unknown as AnyRow)[column] ?? null };
+      await write(engine, vault, { table: 'api_keys', where, sets: whole });
+      assert.equal((await use(application.key)).status, 401);
+      const left = (await tenant.rows('api_keys')).map(({ key_id }) => key_id);
+      assert.equal(left.includes(other.id), false);
+      assert.equal(left.includes(unreadable.id), column === 'version');
+      assert.deepEqual(
+        (await tenant.logged('application_key')).filter((one) => one === 'delete').length,
+        column === 'version' ? 1 : 2,
+      );
+      assert.ok((await tenant.logged('application')).includes('delete'));
+    });
+  }
+
   test('401: the row of a deleted key that is put back', async (t) => {
     const vault = await startVault(t, engine);
     const tenant = await newTenant(vault);

@@ -1,6 +1,7 @@
 /** Queries about applications and their keys. */
 import type { Instant } from '../../lib/clock.ts';
 import type { ApplicationId, KeyId, TenantId } from '../../lib/ids.ts';
+import { isSafe } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 
@@ -81,6 +82,26 @@ export function applicationKeys(
       .orderBy('key_id');
     return applications ? select.where('application_id', 'in', applications) : select;
   };
+}
+
+/**
+ * Keys of an application as far as a removal has to know them, oldest first. Without those of which not even that
+ * can be read: the vault cannot have written them.
+ */
+export function removableKeys(
+  tenant: TenantId,
+  application: ApplicationId,
+): Query<Pick<Row<'api_keys'>, 'key_hash' | 'version' | 'key_id'>> {
+  return (db) =>
+    db
+      .selectFrom('api_keys')
+      .select(['key_hash', 'version', 'key_id'])
+      .where('tenant_id', '=', tenant)
+      .where('application_id', '=', application)
+      .where('session_id', 'is', null)
+      .where(isSafe('version'))
+      .orderBy('created_at')
+      .orderBy('key_id');
 }
 
 /** A key of any application, or of a session. */
