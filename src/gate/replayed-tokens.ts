@@ -13,9 +13,8 @@ import type { SmallRow } from '../store/queries/small-rows.ts';
 import type { Row } from '../store/tables.ts';
 import { hasExpired } from '../values/contents.ts';
 import { openData, requireBound } from '../values/sealed-row.ts';
-import { type TokenTypeName, tokenTypes } from '../values/token-types.ts';
 import { shownAgain, withoutContents } from '../values/view.ts';
-import { requireBoundIntent } from '../vault/token-intents/row.ts';
+import { containerOfIntent, requireBoundIntent } from '../vault/token-intents/row.ts';
 import { isLive } from '../vault/token-intents/token-intents.ts';
 import { type ReferencedRows, referencedRows } from '../vault/tokenization/reference-rows.ts';
 import type { TokenReading } from '../vault/tokens/read.ts';
@@ -198,8 +197,8 @@ function tokenAmong(
   const row = rows.token_intents.get(id);
   if (row?.created_at !== stored.created_at || !isLive(row, now)) return undefined;
   if (!holds(policy, 'token-intent:read')) return undefined;
-  const container = tokenTypes[row.type as TokenTypeName]?.container;
-  const grant = container && decide(policy, permission, { id: undefined, container });
+  const container = containerOfIntent(row);
+  const grant = decide(policy, permission, { id: undefined, container });
   return grant && { row, grant };
 }
 

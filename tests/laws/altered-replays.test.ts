@@ -149,6 +149,7 @@ onBothEngines('a response given again, of a row that was altered outside the vau
     const { type, fingerprint, expires_at } = row;
     for (const [sets, whole] of [
       [{ type: 'card' }, { type }],
+      [{ type: 'none' }, { type }],
       [{ fingerprint: 'x' }, { fingerprint }],
       [{ expires_at: expires_at + 1 }, { expires_at }],
     ] as const) {

@@ -2,7 +2,9 @@
 import { type Binding, sealText } from '../../crypto/envelope.ts';
 import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import { type Instant, instantAfter } from '../../lib/clock.ts';
+import type { Container } from '../../lib/container.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
+import { VaultError } from '../../lib/errors.ts';
 import type { TokenIntentId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Random } from '../../lib/random.ts';
@@ -14,7 +16,7 @@ import type { Row } from '../../store/tables.ts';
 import { codeExpiryOf, withoutCode } from '../../values/card-code.ts';
 import type { Contents } from '../../values/contents.ts';
 import { fingerprintOfContents, type Sealing } from '../../values/sealed-row.ts';
-import { summaryOf, type TokenTypeName } from '../../values/token-types.ts';
+import { summaryOf, type TokenTypeName, tokenTypes } from '../../values/token-types.ts';
 
 export interface NewTokenIntent {
   readonly id: TokenIntentId;
@@ -61,6 +63,22 @@ export function openIntent(
 /** @throws VaultError `integrity`, which names the row, when its data or any other column was altered. */
 export function requireBoundIntent(tenant: TenantKeys, row: Row<'token_intents'>): void {
   openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
+}
+
+/**
+ * Where the token lies that it becomes by default: rules decide by it before all of the row is read.
+ * @throws VaultError `integrity` for a type that the vault cannot have written.
+ */
+export function containerOfIntent({
+  token_intent_id: id,
+  type,
+}: Pick<Row<'token_intents'>, 'token_intent_id' | 'type'>): Container {
+  if (Object.hasOwn(tokenTypes, type)) return tokenTypes[type as TokenTypeName].container;
+  throw new VaultError('integrity', {
+    public: 'A stored value failed its integrity check.',
+    internal: 'a token intent has a type that does not exist',
+    altered: { entity: 'token_intent', id },
+  });
 }
 
 /** What a conversion takes over: everything but the card code. */
