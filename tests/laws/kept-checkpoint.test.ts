@@ -66,6 +66,9 @@ async function sampleOf(t: TestContext, engine: Engine) {
   return { idle, names, every, verifyStored, exported, verifyLines, drop };
 }
 
+/** Without the streams of other threads of which no checkpoint is left that names them. */
+const beside = (found: readonly string[]) => found.filter((kind) => kind !== 'inserted');
+
 const missing = (first: number, last: number) => {
   const range = first === last ? `checkpoint ${first}` : `checkpoints ${first} to ${last}`;
   return `truncated: ${range} missing; the newest was kept`;
@@ -84,8 +87,8 @@ onBothEngines('the last checkpoint alone', (engine) => {
       await drop('checkpoints', `seq > ${left}`);
       const named = names.slice(0, left).includes(true);
       const expected = [missing(left + 1, names.length), ...(named ? ['truncated'] : [])];
-      assert.deepEqual(await verifyStored(), expected);
-      assert.deepEqual(await verifyLines(await exported()), expected);
+      assert.deepEqual(beside(await verifyStored()), expected);
+      assert.deepEqual(beside(await verifyLines(await exported())), expected);
       const [state] = await verifyStored('--state');
       assert.equal(state, expected[0]);
     }
