@@ -8,7 +8,7 @@ import { onBothEngines } from '../support/engines.ts';
 import { addWebhook, allowing, type Receiver, startReceiver } from '../support/receivers.ts';
 import { having } from '../support/sql.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
-import { startVault } from '../support/vault.ts';
+import { createStillClock, startVault } from '../support/vault.ts';
 import { sendWebhook } from '../support/webhooks.ts';
 
 const inexact = '9007199254740993';
@@ -30,7 +30,8 @@ onBothEngines('integers that the vault cannot have written', (engine) => {
   test('stop no delivery of other rows or tenants, and are counted, logged and listed', async (t) => {
     const receivers = [await startReceiver(t), await startReceiver(t)] as const;
     const [receiver, otherReceiver] = receivers;
-    const vault = await startVault(t, engine, { environment: allowing(t, receivers) });
+    const environment = allowing(t, receivers);
+    const vault = await startVault(t, engine, { clock: createStillClock(), environment });
     const tenant = await newTenant(vault);
     const other = await newTenant(vault);
     const webhook = await addWebhook(vault.running.vault, tenant.id, { url: receiver.url });

@@ -17,7 +17,7 @@ import {
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { createReactor, invoker, takeDue } from '../support/reactors.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
-import { configFor, startVault, type TestVault } from '../support/vault.ts';
+import { configFor, createStillClock, startVault, type TestVault } from '../support/vault.ts';
 
 async function accept(tenant: TestTenant, calls = 1): Promise<void> {
   const key = await invoker(tenant);
@@ -36,7 +36,7 @@ async function tenantsInTurn(vault: TestVault, count: number): Promise<readonly 
 }
 
 async function withTwoTenants(t: TestContext, engine: Engine) {
-  const vault = await startVault(t, engine);
+  const vault = await startVault(t, engine, { clock: createStillClock() });
   const [first, second] = await tenantsInTurn(vault, 2);
   assert.ok(first && second);
   return { vault, first, second };

@@ -22,9 +22,14 @@ async function charge(vault: string): Promise<Received[]> {
   const key = await createApplication(vault);
   const body = { type: 'card', data: visa };
   const { id } = (await request(`${vault}/tokens`, 'POST', { key, body })).body;
-  const proxy = { name: 'Charge', destination_url: `${url}/v1`, timeout: 1 };
+  const proxy = { name: 'Charge', destination_url: `${url}/v1` };
   const made = await request(`${vault}/proxies`, 'POST', { key: managementKey, body: proxy });
   const using = await createApplication(vault, { permissions: ['proxy:invoke'] });
+  const limit = async (timeout: number) => {
+    const path = `${vault}/proxies/${made.body.id}`;
+    const changed = await request(path, 'PATCH', { key: managementKey, body: { timeout } });
+    assert.equal(changed.status, 204, changed.text);
+  };
   const received: Received[] = [];
   const send = async (path: string, type: string, content: string, more: object = {}) => {
     const headers = { 'content-type': type, 'svc-proxy-key': made.body.key, ...more };
@@ -54,8 +59,10 @@ async function charge(vault: string): Promise<Received[]> {
   await send('', 'application/json', JSON.stringify({ failing }));
   await send('', 'application/json', JSON.stringify({ number, unknown: '{{ no-such-token }}' }));
   await send('', 'text/plain', number, { 'x-a': `{{ ${id} | json: '$.number' | append: "\\n" }}` });
+  await limit(1);
   destination.behave(hang);
   await send('', 'application/json', JSON.stringify({ number }));
+  await limit(20);
   destination.behave(({ reset }) => reset());
   await send('', 'application/json', JSON.stringify({ number }));
   const statuses = received.slice(7).map(({ status }) => status);

@@ -33,7 +33,7 @@ async function called(t: Lender, engine: Engine): Promise<Called> {
   const vault = await startVault(t, engine, { environment });
   const tenant = await newTenant(vault);
   const key = await invoker(tenant);
-  const { id } = await createReactor(tenant, { code: asking, runtime: { timeout: 1 } });
+  const { id } = await createReactor(tenant, { code: asking, runtime: { timeout: 20 } });
   const sent = { key, body: { args: { url } } };
   const { body } = await tenant.send('POST', `/reactors/${id}/react-async`, sent);
   const versions: Row<'reactor_runs'>[] = [];
@@ -205,7 +205,7 @@ onBothEngines('a call of a reactor that has run', (engine) => {
     const key = await invoker(tenant);
     await engine.run(tenant.vault.place, 'delete from reactor_runs');
     await engine.run(tenant.vault.place, insertion(engine, 'reactor_runs', row));
-    const other = await createReactor(tenant, { code: asking, runtime: { timeout: 1 } });
+    const other = await createReactor(tenant, { code: asking, runtime: { timeout: 20 } });
     const sent = { key, body: { args: { url } } };
     await tenant.send('POST', `/reactors/${other.id}/react-async`, sent);
     await run(tenant);

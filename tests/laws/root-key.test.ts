@@ -29,14 +29,18 @@ function spoilFile(text: string) {
   };
 }
 
+/** Another byte in its place, whichever it is. */
+const alteredIn = (column: string) =>
+  `cast(substr(${column}, 1, 40) || iif(substr(${column}, 41, 1) = x'00', x'01', x'00') ||
+    substr(${column}, 42) as blob)`;
+
 const alterKeyring = {
-  sqlite: `update tenants set keyring = cast(substr(keyring, 1, 40) || x'00' || substr(keyring, 42) as blob)`,
+  sqlite: `update tenants set keyring = ${alteredIn('keyring')}`,
   postgres: 'update tenants set keyring = set_byte(keyring, 40, 255 - get_byte(keyring, 40))',
 };
 
 const alterCheck = {
-  sqlite: `update vault_keys set private_key =
-    cast(substr(private_key, 1, 40) || x'00' || substr(private_key, 42) as blob)`,
+  sqlite: `update vault_keys set private_key = ${alteredIn('private_key')}`,
   postgres:
     'update vault_keys set private_key = set_byte(private_key, 40, 255 - get_byte(private_key, 40))',
 };

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Place } from './engines.ts';
+import { killIfAlive } from './running.ts';
 import type { Lender } from './temporary.ts';
 import { managementKey, request, threads } from './vault.ts';
 
@@ -162,5 +163,5 @@ function collect(stream: NodeJS.ReadableStream | null): () => string {
 
 function killGroup(child: ChildProcess): void {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-  process.kill(-child.pid, 'SIGKILL');
+  killIfAlive(-child.pid);
 }
