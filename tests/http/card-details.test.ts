@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
+import { withoutUuids } from '../support/scan.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
@@ -41,7 +42,8 @@ onBothEngines(`GET ${path}`, (engine) => {
     assert.equal((await details(tenant, '424242', key)).status, 200);
     assert.equal((await details(tenant, '424242', tenant.managementKey)).status, 200);
     assert.deepEqual(await tenant.logged('card'), ['read', 'read']);
-    assert.equal(JSON.stringify(await tenant.rows('logs')).includes('424242'), false);
+    const entries = (await tenant.rows('logs')).map(({ hash: _hash, ...said }) => said);
+    assert.equal(withoutUuids(JSON.stringify(entries)).includes('424242'), false);
   });
 
   test('400: a BIN of other than 6 to 8 digits, and no answer quotes what was sent', async () => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
+import { withoutUuids } from '../support/scan.ts';
 import { type Given, type TestTenant, tenantsOf } from '../support/tenant.ts';
 
 const missing = '00000000-0000-4000-8000-000000000000';
@@ -77,7 +78,7 @@ onBothEngines('POST /access/explain', (engine) => {
               ? 'plaintext'
               : 'masked';
         assert.equal(body.shown, seen, `${container} ${mask}`);
-        assert.ok(!JSON.stringify(body).includes('4242'));
+        assert.ok(!withoutUuids(JSON.stringify(body)).includes('4242'));
       }
     }
   });

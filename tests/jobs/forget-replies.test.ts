@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { batchMin } from '../../src/jobs/pace.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
+import { withoutUuids } from '../support/scan.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
 
@@ -78,7 +79,7 @@ onBothEngines('The job that forgets stored responses', (engine) => {
     assert.deepEqual([faded.body.id, faded.body.fingerprint], [id, fingerprint]);
     const repatched = await tenant.send('PATCH', `/tokens/${id}`, patch);
     for (const shown of [faded, repatched]) {
-      assert.equal(/4242|2033|"b"/.test(shown.text), false, shown.text);
+      assert.doesNotMatch(withoutUuids(shown.text), /4242|2033|"b"/);
     }
     tenant.vault.clock.advance(10 * minute);
     assert.equal(await runJob(tenant.vault, 'forget replies'), 2);

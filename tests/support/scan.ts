@@ -75,3 +75,10 @@ export function filesBelow(directory: string): { path: string; bytes: Buffer }[]
     .map((entry) => join(entry.parentPath, entry.name))
     .map((path) => ({ path, bytes: readFileSync(path) }));
 }
+
+const uuids = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi;
+
+/** What is left to be searched for digits: those of an id may be any, and of one in a few thousand they are. */
+export function withoutUuids(text: string): string {
+  return text.replaceAll(uuids, '');
+}

@@ -26,13 +26,22 @@ const portMax = 32_000;
 
 const portAttemptsMax = 100;
 
-/** A port of 127.0.0.1 that nobody listens on. */
+/** A port of 127.0.0.1 that nobody listens on, and that no other test is given before this process ends. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < portAttemptsMax; attempt += 1) {
     const port = randomInt(portMin, portMax);
-    if (await canListen(port)) return port;
+    if ((await claim(port)) && (await canListen(port))) return port;
   }
   throw new Error(`no free port found in ${portAttemptsMax} attempts`);
+}
+
+/** By an abstract name of Linux, which one process at a time can have, and which goes with it. */
+function claim(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer().unref();
+    server.once('error', () => resolve(false));
+    server.listen(`\0strongroom-test-port-${port}`, () => resolve(true));
+  });
 }
 
 function canListen(port: number): Promise<boolean> {
