@@ -18,6 +18,7 @@ import { createFailures } from './protocol/failures.ts';
 import { anyOtherMethod } from './protocol/methods.ts';
 import { watchProgress } from './protocol/progress.ts';
 import { createStreaming, type Streaming } from './protocol/streaming.ts';
+import { createTurns } from './protocol/turns.ts';
 
 /** A token id of 400 characters, each percent-encoded as four bytes of UTF-8. */
 const pathParamLengthMax = 4800;
@@ -90,7 +91,8 @@ export function createTransport(options: TransportOptions): Transport {
   const early = createEarlyResponses();
   const toEnd = { stopping: stopping.signal, onEarlyResponse: early.note };
   let handlerBeforeRoutes: HandlerBeforeRoutes = () => undefined;
-  const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) => {
+  const takeTurn = createTurns();
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
     const address = addressOf(request);
     const exchange = new Exchange({ request, response, address, ...toEnd });
     const begun = performance.now();
@@ -110,7 +112,10 @@ export function createTransport(options: TransportOptions): Transport {
     } catch (error) {
       fail(error, exchange);
     }
-  });
+  };
+  const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) =>
+    takeTurn(request, response, () => handle(request, response)),
+  );
   const progress = watchProgress(server, { patienceMs, checkMs, log });
   const streaming = createStreaming({
     stopping: stopping.signal,

@@ -1,0 +1,38 @@
+/** Requests that a client sends before it has the responses to those before. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { onBothEngines } from '../support/engines.ts';
+import { connectTo } from '../support/raw-request.ts';
+import { startVault } from '../support/vault.ts';
+
+onBothEngines('several requests in one packet', (engine) => {
+  test('begin one after the other, so that each meets what those before have done', async (t) => {
+    const vault = await startVault(t, engine);
+    const key = await vault.application();
+    const head = `Host: x\r\nSVC-API-KEY: ${key}\r\n`;
+    const create = (id: string) => {
+      const body = JSON.stringify({ id, type: 'token', data: id });
+      const type = 'Content-Type: application/json\r\n';
+      return `POST /tokens HTTP/1.1\r\n${head}${type}Content-Length: ${body.length}\r\n\r\n${body}`;
+    };
+    const get = (id: string, more = '') => `GET /tokens/${id} HTTP/1.1\r\n${head}${more}\r\n`;
+    const { socket, answer } = await connectTo(vault.url);
+    const ids = ['one', 'two', 'three'];
+    const pairs = ids.map((id) => create(id) + get(id)).join('');
+    socket.write(pairs + get('none', 'Connection: close\r\n'));
+    const statuses = [...(await answer).matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, one]) => one);
+    assert.deepEqual(statuses, ['201', '200', '201', '200', '201', '200', '404']);
+  });
+
+  test('end the connection where they are very many, and no other one', async (t) => {
+    const vault = await startVault(t, engine);
+    const { socket, answer } = await connectTo(vault.url);
+    const other = await connectTo(vault.url);
+    const get = 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n';
+    socket.write(get.repeat(1_000));
+    const answered = [...(await answer).matchAll(/HTTP\/1\.1 200 /g)].length;
+    assert.ok(answered < 100, `${answered} of 1,000`);
+    other.socket.write(get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+    assert.match(await other.answer, /^HTTP\/1\.1 200 /);
+  });
+});
