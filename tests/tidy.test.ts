@@ -4,32 +4,25 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
 import { unusedExports, usedByTestsAlone } from './support/exports.ts';
-import { doors, filesPerFolderMax, ranks } from './support/folders.ts';
+import { doors, ranks } from './support/folders.ts';
 import { committedPaths, readSource, root, type SourceFile, sourceFile } from './support/source.ts';
 import {
   type Ban,
   bannedWords,
   castBreaches,
-  crowdedFolders,
+  columnBreaches,
   dependencyBreaches,
   doorBreaches,
   folderCycles,
   headless,
   importCycles,
-  type Lengths,
-  lengthBreaches,
   type Place,
   rankBreaches,
   strayImports,
   unusedDoors,
 } from './support/tidy.ts';
 
-const lengths: Lengths = {
-  linesMax: 500,
-  columnsMax: 120,
-  linesMaxWithoutReason: 300,
-  longFiles: {},
-};
+const columnsMax = 120;
 
 const places: readonly Place[] = [
   { library: /^(?:@fastify\/.*|fast-json-stringify|find-my-way)$/, allowed: /^src\/http\// },
@@ -220,13 +213,6 @@ const rules: readonly Rule[] = [
     },
   },
   {
-    guarantee: 'a folder can be read at a glance',
-    covers: source,
-    breaches: (files) => crowdedFolders(files, filesPerFolderMax),
-    breaking: [folderOfFiles(filesPerFolderMax + 1)],
-    keeping: { ...folderOfFiles(filesPerFolderMax), 'src/lib/below/a.ts': '' },
-  },
-  {
     guarantee: 'imports have no cycle',
     covers: source,
     breaches: importCycles,
@@ -245,19 +231,11 @@ const rules: readonly Rule[] = [
     },
   },
   {
-    guarantee: 'no file is too long, and a long one gives its reason',
+    guarantee: 'no line is too long',
     covers: sourceAndTests,
-    breaches: (files) => lengthBreaches(files, lengths),
-    breaking: [
-      { 'src/lib/a.ts': 'a\n'.repeat(301) },
-      { 'tests/lib/a.test.ts': 'a\n'.repeat(501) },
-      { 'src/lib/a.ts': `// ${'a'.repeat(118)}` },
-    ],
-    keeping: {
-      'src/lib/a.ts': 'a\n'.repeat(300),
-      'src/lib/b.ts': 'b'.repeat(120),
-      'tests/lib/a.test.ts': 'a\n'.repeat(500),
-    },
+    breaches: (files) => columnBreaches(files, columnsMax),
+    breaking: [{ 'src/lib/a.ts': `// ${'a'.repeat(118)}` }],
+    keeping: { 'src/lib/b.ts': 'b'.repeat(120) },
   },
   {
     guarantee: 'names say what a thing is, not what role it plays',
@@ -467,12 +445,6 @@ test('every edge of the table is needed', () => {
   assert.equal(unusedDoors([], { 'vault/tokens': ['vault/logs'] }).length, 1);
 });
 
-test('a file that is listed as long is long', () => {
-  const listed = { ...lengths, longFiles: { 'src/lib/a.ts': 'a generated table' } };
-  assert.deepEqual(lengthBreaches(filesOf({ 'src/lib/a.ts': 'a\n'.repeat(301) }), listed), []);
-  assert.equal(lengthBreaches(filesOf({ 'src/lib/a.ts': 'a' }), listed).length, 1);
-});
-
 test('every runtime dependency has its decision record and an exact version', () => {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const records = committedPaths().filter((path) => /^docs\/adr\/.*\.md$/.test(path));
@@ -487,10 +459,6 @@ test('every runtime dependency has its decision record and an exact version: the
   assert.equal(dependencyBreaches({ devDependencies: { a: '^1.0.0' } }, '').length, 1);
   assert.equal(dependencyBreaches({ devDependencies: { a: '~1.0.0' } }, '').length, 1);
 });
-
-function folderOfFiles(count: number): Samples {
-  return Object.fromEntries(Array.from({ length: count }, (_, at) => [`src/lib/a${at}.ts`, '']));
-}
 
 function filesOf(samples: Samples): SourceFile[] {
   return Object.entries(samples).map(([path, text]) => sourceFile(path, text));

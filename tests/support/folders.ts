@@ -89,5 +89,3 @@ export const doors: Doors = {
   'http/description/page': ['http/description', 'http/protocol', 'http/schemas'],
   'http/routes': ['http/bulk', 'http/description/page', 'http/protocol', 'http/schemas'],
 };
-
-export const filesPerFolderMax = 20;

@@ -80,14 +80,6 @@ export function folderCycles(files: readonly SourceFile[]): string[] {
   return cyclesOf(edges);
 }
 
-/** Folders of `src` with more files than that, those in folders below not counted. */
-export function crowdedFolders(files: readonly SourceFile[], filesMax: number): string[] {
-  const folders = Map.groupBy(files, (file) => folderOf(file.path));
-  return [...folders]
-    .filter(([, some]) => some.length > filesMax)
-    .map(([folder, some]) => `${folder} has ${some.length} files`);
-}
-
 /** One cycle per file that can reach itself over relative imports, types included. */
 export function importCycles(files: readonly SourceFile[]): string[] {
   return cyclesOf(
@@ -109,37 +101,12 @@ function cyclesOf(edges: ReadonlyMap<string, Iterable<string>>): string[] {
   return cycles;
 }
 
-export interface Lengths {
-  readonly linesMax: number;
-  readonly columnsMax: number;
-  /** Files of `src` over this length stand in {@link longFiles} with the reason. */
-  readonly linesMaxWithoutReason: number;
-  readonly longFiles: Readonly<Record<string, string>>;
-}
-
-export function lengthBreaches(files: readonly SourceFile[], lengths: Lengths): string[] {
-  const stale = files
-    .filter((file) => lengths.longFiles[file.path] !== undefined && !isLong(file, lengths))
-    .map((file) => `${file.path} is listed as a long file and is none`);
-  return [...files.flatMap((file) => tooLong(file, lengths)), ...stale];
-}
-
-function tooLong(file: SourceFile, lengths: Lengths): string[] {
-  const lines = linesOf(file);
-  const breaches = lines.flatMap((line, index) =>
-    line.length > lengths.columnsMax
-      ? [`${file.path}:${index + 1} has ${line.length} columns`]
-      : [],
+export function columnBreaches(files: readonly SourceFile[], columnsMax: number): string[] {
+  return files.flatMap((file) =>
+    linesOf(file).flatMap((line, index) =>
+      line.length > columnsMax ? [`${file.path}:${index + 1} has ${line.length} columns`] : [],
+    ),
   );
-  if (lines.length > lengths.linesMax) breaches.push(`${file.path} has ${lines.length} lines`);
-  if (isLong(file, lengths) && lengths.longFiles[file.path] === undefined) {
-    breaches.push(`${file.path} has ${lines.length} lines and gives no reason`);
-  }
-  return breaches;
-}
-
-function isLong(file: SourceFile, lengths: Lengths): boolean {
-  return file.path.startsWith('src/') && linesOf(file).length > lengths.linesMaxWithoutReason;
 }
 
 function linesOf(file: SourceFile): string[] {
