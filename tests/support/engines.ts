@@ -6,6 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import pg from 'pg';
 import { openStore } from '../../src/store/open/open.ts';
 import type { Store } from '../../src/store/store.ts';
+import { copyMigratedFile, createMigratedDatabase } from './migrated.ts';
 import { sharedPostgres } from './postgres.ts';
 import { type Lender, temporaryDirectory } from './temporary.ts';
 
@@ -19,8 +20,10 @@ export interface Place {
 
 export interface Engine {
   readonly name: EngineName;
-  /** A place of its own for the test, gone after it. */
+  /** A place of its own for the test, without a table in it, gone after it. */
   place(t: Lender): Promise<Place>;
+  /** The same with the tables of an empty vault, for tests that are not about the first start or migrations. */
+  migrated(t: Lender): Promise<Place>;
   open(place: Place): Promise<Store>;
   /** Runs SQL beside the store, as an administrator or an attacker with the database would. */
   run(place: Place, sql: string): Promise<Record<string, unknown>[]>;
@@ -32,16 +35,23 @@ export interface Engine {
 export function engineOf(name: EngineName): Engine {
   const place = async (t: Lender): Promise<Place> => ({
     databaseUrl: name === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined,
-    dataDir: await temporaryDirectory(t),
+    dataDir: temporaryDirectory(t),
   });
+  const migrated = async (t: Lender): Promise<Place> => {
+    const dataDir = temporaryDirectory(t);
+    if (name === 'postgres') return { databaseUrl: await createMigratedDatabase(), dataDir };
+    await copyMigratedFile(dataDir);
+    return { databaseUrl: undefined, dataDir };
+  };
   const open = (at: Place) => openStore({ ...at, newStreamId: randomUUID });
   return {
     name,
     place,
+    migrated,
     open,
     run: name === 'sqlite' ? runOnSqlite : runOnPostgres,
     store: async (t) => {
-      const store = await open(await place(t));
+      const store = await open(await migrated(t));
       t.after(() => store.close());
       return store;
     },

@@ -31,8 +31,11 @@ export interface SharedPostgres {
   readonly url: string;
   /** The URLs of the workers, where it is the coordinator of a Citus cluster. */
   readonly workers: readonly string[];
-  /** A fresh database, C collation, and its URL. It is dropped after the test when one is given. */
-  createDatabase(t?: Lender): Promise<string>;
+  /**
+   * A fresh database, C collation, and its URL: an empty one, or a copy of the database that is named. It is
+   * dropped after the test when one is given.
+   */
+  createDatabase(t?: Lender, template?: string): Promise<string>;
 }
 
 /** A cluster of one's own, which may be killed. */
@@ -147,10 +150,10 @@ function cluster(url: string, workers: readonly string[]): SharedPostgres {
   return {
     url,
     workers,
-    async createDatabase(t) {
+    async createDatabase(t, template = 'template0') {
       const name = `test_${randomBytes(8).toString('hex')}`;
       const all = [url, ...workers];
-      for (const one of all) await execute(one, `create database ${name} template template0`);
+      for (const one of all) await execute(one, `create database ${name} template ${template}`);
       t?.after(async () => {
         for (const one of all) await execute(one, `drop database if exists ${name} with (force)`);
       });

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { bundlePackages } from './bundle-packages.ts';
-import { workersVariable } from './citus-cluster.ts';
+import { isCitus, workersVariable } from './citus-cluster.ts';
+import { makeTemplateDatabase, makeTemplateFile, templateVariables } from './migrated.ts';
 import { packProgram } from './packed-program.ts';
 import { sharedUrlVariable, startPostgres } from './postgres.ts';
 import { type Environment, programVariable } from './process.ts';
@@ -51,6 +52,10 @@ const program = await packProgram();
 const packages = await bundlePackages(join(cache, 'strongroom-test-packages'));
 // No test takes the machine away from it; those that kill a cluster have one of their own.
 const postgres = await startPostgres({ settings: { fsync: 'off' } });
+const templates = {
+  [templateVariables.file]: await makeTemplateFile(),
+  ...(!isCitus() && { [templateVariables.database]: await makeTemplateDatabase(postgres) }),
+};
 const isWhole = filters.length === 0 && process.env['TEST_THREADS'] === undefined;
 let last = '';
 const running = [runTests({ paths: files, atOnce: filesAtOnce, more: {}, print })];
@@ -113,6 +118,7 @@ async function runTests({ paths, atOnce, more, print }: TestRun): Promise<Ended>
         ...compiled,
         ...process.env,
         ...packages,
+        ...templates,
         [sharedUrlVariable]: postgres.url,
         ...(postgres.workers.length > 0 && { [workersVariable]: postgres.workers.join(',') }),
         [programVariable]: program,

@@ -73,7 +73,7 @@ export interface TestVault {
 }
 
 export interface TestVaultOptions {
-  /** Where a vault ran before; a fresh place without. */
+  /** Where a vault ran before, or a place without tables; an empty vault's tables without. */
   readonly place?: Place;
   readonly clock?: TestClock;
   readonly environment?: Readonly<Record<string, string>>;
@@ -102,7 +102,7 @@ export async function startVault(
   engine: Engine,
   options: TestVaultOptions = {},
 ): Promise<TestVault> {
-  const place = options.place ?? (await engine.place(t));
+  const place = options.place ?? (await engine.migrated(t));
   const clock = options.clock ?? createTestClock();
   const logged: TestVault['logged'] = [];
   const jobs = holdJobs();
