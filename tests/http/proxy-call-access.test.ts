@@ -146,17 +146,15 @@ onBothEngines('Access to proxies', (engine) => {
     const count = destination.requests.length;
     for (const path of [
       ...['/..', '/../x', '/a/../../x', '/.', '/%2e%2e/x', '/%2E./x', '/..%2fx', '/a%2F..%2f..'],
-      ...[
-        '/%252e%252e/x',
-        '/..%5cx',
-        '/..\\x',
-        '/a\\b',
-        '//x',
-        '/a//b',
-        '/..;/x',
-        '/..%3bx/y',
-        '/a#b',
-      ],
+      ...['/%252e%252e/x', '/..%5cx', '/..\\x', '/a\\b', '/..;/x', '/..%3bx/y', '/a#b'],
+      // What other decoders, trimmers and parsers make of a segment.
+      ...['/%c0%ae%c0%ae/x', '/%c0%ae./x', '/%c0%2e%c0%2e/x', '/%e0%80%ae%e0%80%ae/x'],
+      ...['/%f0%80%80%ae./x', '/%fc%80%80%80%80%ae./x', '/..%c0%afx', '/..%c1%9cx'],
+      ...['/%u002e%u002e/x', '/%ef%bc%8e%ef%bc%8e/x', '/%e2%80%a5/x', '/..%ef%bc%8fx'],
+      ...['/..%00/x', '/..%00.png', '/.%00./x', '/..%20/x', '/%20../x', '/.%09./x', '/..%0d%0a'],
+      ...['/..%23/x', '/..%23x', '/..%3f/x', '/..%3fx', '/..%ff/x', '/..%20./x', '/..%e2%80%8b/x'],
+      ...['/%25%32%65%25%32%65/x', '/%252e%252e%252fx', '/%25252e%25252e/x', '/..%255cx'],
+      ...['/%2525252525252e./x', '/..%253bx/y', '/..%2500/x', '/..;a=b/x', '/.;/x', '/a//../x'],
     ]) {
       const text = await sendRaw(tenant, `/proxy${path}`, key);
       assert.match(text, /^HTTP\/1\.1 400 /, path);
@@ -170,6 +168,15 @@ onBothEngines('Access to proxies', (engine) => {
       '/a%2Fb',
       "/a'(b)",
       '/a%00',
+      '//x',
+      '//other.example/x',
+      '/a//b',
+      '/a/b//',
+      '/100%25',
+      '/%e9t%e9',
+      '/a%20.b',
+      '/.well-known/x;v=1',
+      '/%23/%3f',
       '/ü'.replace('ü', '%c3%bc'),
     ]) {
       assert.match(await sendRaw(tenant, `/proxy${path}`, key), /^HTTP\/1\.1 200 /, path);
@@ -206,11 +213,22 @@ onBothEngines('Access to proxies', (engine) => {
     assert.equal((await send('/x')).status, 404);
   });
 
-  test('400: idempotency keys are not supported', async () => {
+  test('400: idempotency keys are not supported; GET, HEAD, OPTIONS and DELETE ignore them', async () => {
     const tenant = await newTenant();
     const call = await proxyOf(tenant, { destination_url: url });
-    const received = await call('POST', '', { headers: { 'svc-idempotency-key': 'once' } });
-    assert.match(refused(received, 400), /svc-idempotency-key/);
+    const headers = { 'svc-idempotency-key': 'once' };
+    for (const method of ['POST', 'PUT', 'PATCH']) {
+      assert.match(refused(await call(method, '', { headers }), 400), /svc-idempotency-key/);
+    }
+    for (const method of ['GET', 'HEAD', 'OPTIONS', 'DELETE']) {
+      const count = destination.requests.length;
+      for (const _time of ['first', 'again']) {
+        assert.equal((await call(method, '', { headers })).status, 200, method);
+      }
+      const received = destination.requests.slice(count);
+      assert.equal(received.length, 2, method);
+      assert.ok(!received.some((one) => one.headers.includes('svc-idempotency-key')));
+    }
   });
 });
 

@@ -152,8 +152,14 @@ function requireCallMethod(method: string): void {
   });
 }
 
-/** Nobody can know whether the destination acted when a call broke off, so no response is stored. */
-function refuseIdempotencyKey({ headers, request }: Exchange, own: ServiceHeaders): void {
+/**
+ * Nobody can know whether the destination acted when a call broke off, so no response is stored. A caller who counts
+ * on one is refused, except where a second call changes nothing that the first did not (RFC 9110, section 9.2.2).
+ */
+const repeatableMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE']);
+
+function refuseIdempotencyKey({ headers, request, method }: Exchange, own: ServiceHeaders): void {
+  if (repeatableMethods.has(method)) return;
   if (own.read(headers, 'idempotency-key') === undefined) return;
   throw invalidCall(own.nameAsSent(request, 'idempotency-key'), 'is not supported for proxies');
 }

@@ -25,12 +25,12 @@ export function destinationOf(
 
 const pathForm = /^(?:\/[!-~]*)?$/;
 
-/** Beyond so many rounds of decoding no host goes. */
-const decodingsMax = 3;
+/** No server decodes a path more often than this. */
+const decodingsMax = 5;
 
 /**
- * No path leads out of the base, however the destination reads it: percent signs that are encoded
- * themselves, encoded slashes, backslashes, and parameters of a segment are all taken into account.
+ * No path leads out of the base, however the destination reads it. Empty segments stay: they lead nowhere
+ * as long as no segment leads upwards.
  * @throws VaultError `invalid_proxy_request`
  */
 export function checkPath(path: string): void {
@@ -46,14 +46,61 @@ export function checkPath(path: string): void {
  * @throws VaultError `invalid_proxy_request`
  */
 export function checkSegments(path: string): void {
-  if (path.includes('//')) throw invalidCall('path', 'must not have an empty segment');
   let spelled = path;
-  for (let round = 0; round < decodingsMax; round++) {
-    if (!spelled.includes('%')) break;
-    spelled = spelled.replace(/%(25|2e|2f|3b|5c)/gi, decodeURIComponent);
+  for (let round = 0; ; round++) {
+    if (spelled.split(slashes).some(leadsUpwards)) {
+      throw invalidCall('path', 'must not have a segment that is "." or "..", encoded or not');
+    }
+    const decoded = decodedOnce(spelled);
+    if (decoded === spelled) return;
+    if (round === decodingsMax) {
+      throw invalidCall('path', `must not be percent-encoded more than ${decodingsMax} times`);
+    }
+    spelled = decoded;
   }
-  const segments = spelled.split(/[/\\]/).map((segment) => segment.split(';', 1)[0]);
-  if (segments.includes('..') || segments.includes('.')) {
-    throw invalidCall('path', 'must not have a segment that is "." or "..", encoded or not');
-  }
+}
+
+const slashes = /[/\\]/;
+/** What decoders drop or trim: control characters, white space, and bytes that are not UTF-8. */
+const dropped = /[\p{C}\s\ufffd]/gu;
+/** Servlet containers end a segment at its parameters, C programs at a null byte, and URL parsers at the others. */
+const segmentEnd = /[;?#\0]/;
+
+/** True for a segment that some server takes for "." or "..". */
+function leadsUpwards(segment: string): boolean {
+  if (!segment.includes('.')) return false;
+  return [segment, segment.split(segmentEnd, 1)[0] ?? ''].some((read) => {
+    const left = read.replace(dropped, '');
+    // Windows ignores dots and spaces at the end of a name.
+    const isTrimmed = left.length < read.length && /^\.+$/.test(left);
+    return left === '.' || left === '..' || isTrimmed;
+  });
+}
+
+/**
+ * Decodes one level as the most lenient servers do: `%u002e` as IIS reads it, UTF-8 that is longer than it
+ * may be, and characters that Windows replaces with similar ones of ASCII.
+ */
+function decodedOnce(text: string): string {
+  if (!text.includes('%')) return text;
+  const wide = text.replace(/%u([0-9a-f]{4})/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  return wide.replace(/(?:%[0-9a-f]{2})+/gi, decodedBytes).normalize('NFKC');
+}
+
+/**
+ * The encodings of one byte of ASCII in two to six bytes, of which RFC 3629 allows none. Of the last byte
+ * lenient decoders read six bits, whatever the others are.
+ */
+const overlong =
+  /(?:[\xc0\xc1]|\xe0[\x80\x81]|\xf0\x80[\x80\x81]|\xf8\x80\x80[\x80\x81]|\xfc\x80{3}[\x80\x81])[\0-\xff]/g;
+
+function decodedBytes(spelled: string): string {
+  const bytes = Buffer.from(spelled.replaceAll('%', ''), 'hex').toString('latin1');
+  const shortened = bytes.replace(overlong, (form) => {
+    const [high, low] = [form.charCodeAt(form.length - 2), form.charCodeAt(form.length - 1)];
+    return String.fromCharCode(((high & 1) << 6) | (low & 0x3f));
+  });
+  return Buffer.from(shortened, 'latin1').toString('utf8');
 }
