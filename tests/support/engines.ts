@@ -1,5 +1,5 @@
 /** Both engines, so that every test of stored state runs once on each in the same loop. */
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
@@ -10,7 +10,16 @@ import { copyMigratedFile, createMigratedDatabase } from './migrated.ts';
 import { sharedPostgres } from './postgres.ts';
 import { type Lender, temporaryDirectory } from './temporary.ts';
 
-export type EngineName = 'sqlite' | 'postgres';
+/** `sqlite`, `postgres` or `both`. */
+export const engineVariable = 'TEST_ENGINE';
+/** A seed by which the runner has an engine drawn for each file of {@link drawnFiles}. */
+export const drawVariable = 'TEST_DRAW_ENGINES';
+
+/** Suites of what lies above the store, which is itself tested on both engines. */
+const drawnFiles = /tests\/(?:http|jobs|vault)\/[^/]+\.test\.ts$/;
+
+const engineNames = ['sqlite', 'postgres'] as const;
+export type EngineName = (typeof engineNames)[number];
 
 /** Where a fresh, empty store of one engine is. */
 export interface Place {
@@ -77,10 +86,16 @@ async function runOnPostgres(place: Place, sql: string): Promise<Record<string, 
   }
 }
 
-/** Declares the tests once per engine; `TEST_ENGINE` leaves one of them. */
+/**
+ * Declares the tests once per engine. `TEST_ENGINE` leaves one of them; a run of everything draws one for each
+ * file of what lies above the store, unless `TEST_ENGINE` is `both`.
+ */
 export function onBothEngines(title: string, declare: (engine: Engine) => void): void {
-  for (const name of ['sqlite', 'postgres'] as const) {
-    if (isTested(name)) describe(`${title} on ${name}`, () => declare(engineOf(name)));
+  const drawn = drawnEngine();
+  for (const name of engineNames) {
+    if (isTested(name) && name === (drawn ?? name)) {
+      describe(`${title} on ${name}`, () => declare(engineOf(name)));
+    }
   }
 }
 
@@ -90,5 +105,15 @@ export function onPostgres(title: string, run: (t: TestContext) => Promise<void>
 }
 
 function isTested(name: EngineName): boolean {
-  return (process.env['TEST_ENGINE'] ?? name) === name;
+  const tested = process.env[engineVariable] ?? 'both';
+  return tested === name || tested === 'both';
+}
+
+/** By the seed of the run and the name of the file, so that each run has files on either engine. */
+function drawnEngine(): EngineName | undefined {
+  const seed = process.env[drawVariable];
+  const [file] = drawnFiles.exec(process.argv[1] ?? '') ?? [];
+  if (seed === undefined || file === undefined || process.env[engineVariable]) return undefined;
+  const [byte = 0] = createHash('sha256').update(`${seed} ${file}`).digest();
+  return engineNames[byte % engineNames.length];
 }

@@ -1,5 +1,6 @@
 /** Runs the tests: all of them, or those whose path begins with one of the arguments. */
 import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { bundlePackages } from './bundle-packages.ts';
 import { isCitus, workersVariable } from './citus-cluster.ts';
+import { drawVariable, engineVariable } from './engines.ts';
 import { makeTemplateDatabase, makeTemplateFile, templateVariables } from './migrated.ts';
 import { packProgram } from './packed-program.ts';
 import { sharedUrlVariable, startPostgres } from './postgres.ts';
@@ -57,7 +59,13 @@ const templates = {
   ...(!isCitus() && { [templateVariables.database]: await makeTemplateDatabase(postgres) }),
 };
 const isWhole = filters.length === 0 && process.env['TEST_THREADS'] === undefined;
+// Named files are run on both engines: a developer who works at them sees all of it.
+const seed = process.env['TEST_SEED'] ?? `${randomInt(2 ** 31)}`;
+const isDrawn = filters.length === 0 && process.env[engineVariable] === undefined;
+const draw: Environment = isDrawn ? { TEST_SEED: seed, [drawVariable]: seed } : {};
 let last = '';
+if (isDrawn)
+  print(`TEST_SEED=${seed} draws the engine of each file in tests/http, jobs and vault.`);
 const running = [runTests({ paths: files, atOnce: filesAtOnce, more: {}, print })];
 if (isWhole) running.push(runOnTwoThreads());
 const [own, other] = await Promise.all(running);
@@ -119,6 +127,7 @@ async function runTests({ paths, atOnce, more, print }: TestRun): Promise<Ended>
         ...process.env,
         ...packages,
         ...templates,
+        ...draw,
         [sharedUrlVariable]: postgres.url,
         ...(postgres.workers.length > 0 && { [workersVariable]: postgres.workers.join(',') }),
         [programVariable]: program,
