@@ -36,7 +36,6 @@ onBothEngines('Hostile callers of proxies', (engine) => {
       '/charges/{%raw%}..{%endraw%}/{%raw%}..{%endraw%}/admin/{{config:NAME}}',
       '/charges/.{%raw%}.{%endraw%}/admin/{{config:NAME}}',
       '/charges/{%raw%}%2e{%endraw%}./{{config:NAME}}',
-      '/charges/{%raw%}{%endraw%}/{{config:NAME}}',
       '/charges/{{config:UP}}',
       '/charges/{{config:DOT}}{%raw%}.{%endraw%}',
     ]) {
