@@ -8,6 +8,7 @@ import { createIdempotency, type Idempotency } from './gate/idempotency.ts';
 import { createCallerOfProxy } from './gate/proxy-caller.ts';
 import { createImportShared } from './http/bulk/import-shared.ts';
 import type { ImportShared, Siblings } from './http/bulk/siblings.ts';
+import { createOpenLimit } from './http/limits/open-limit.ts';
 import { createRateLimits, unknownRoutes } from './http/limits/rate-limit.ts';
 import type { Route } from './http/protocol/route.ts';
 import { calls } from './http/proxy/methods.ts';
@@ -147,6 +148,7 @@ export async function createAnswering(
     tls: config.tls,
     accessLog: config.accessLog,
     tracing,
+    openLimit: createOpenLimit(config.rateLimits.description),
     rateLimits: createRateLimits({ ...tools, rules: config.rateLimits.rules }),
     trustedProxies: config.trustedProxies,
     proxies,

@@ -8,6 +8,7 @@ import { loggingFailures } from '../rules/refusal.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Store } from '../store/store.ts';
 import type { RequestAdmission } from './limits/admission.ts';
+import type { OpenLimit } from './limits/open-limit.ts';
 import { countParts, type Holder, type RouteLimits } from './limits/rate-limit.ts';
 import { checkMediaType, readBody } from './protocol/body.ts';
 import { type Exchange, jsonMediaType } from './protocol/exchange.ts';
@@ -122,14 +123,26 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
 }
 
 /** A route that needs no key. */
-export function openHandlerOf({ handle }: OpenRoute): Handle {
+export function openHandlerOf({ handle, isLimited }: OpenRoute, limit: OpenLimit): Handle {
   return async (exchange) => {
-    const { status, body, mediaType, headers = {} } = await handle();
+    if (isLimited) await limit(exchange.address);
+    const { status, body, mediaType = jsonMediaType, etag, headers = {} } = await handle();
     exchange.setHeaders(headers);
-    if (typeof body === 'string') exchange.send(status, body, mediaType);
-    else if (body === undefined) exchange.send(status);
-    else exchange.send(status, JSON.stringify(body), jsonMediaType);
+    if (etag !== undefined) {
+      exchange.setHeaders({ etag, 'cache-control': 'no-cache' });
+      if (namesTag(exchange.headers['if-none-match'], etag)) return exchange.send(304);
+    }
+    if (body === undefined) exchange.send(status);
+    else if (typeof body === 'string' || body instanceof Uint8Array) {
+      exchange.send(status, body, mediaType);
+    } else exchange.send(status, JSON.stringify(body), jsonMediaType);
   };
+}
+
+/** RFC 9110, 13.1.2: weak comparison, also with what a proxy that compresses has made weak. */
+function namesTag(given: string | undefined, etag: string): boolean {
+  if (given === undefined) return false;
+  return given.split(',').some((one) => ['*', etag].includes(one.trim().replace(/^W\//, '')));
 }
 
 /**

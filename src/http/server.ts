@@ -18,6 +18,7 @@ import type { ProxyFinder } from '../vault/proxies/find.ts';
 import { createBeginResponse } from './begin-response.ts';
 import { createHandling, openHandlerOf } from './handle-request.ts';
 import { createAdmission } from './limits/admission.ts';
+import type { OpenLimit } from './limits/open-limit.ts';
 import type { RouteLimits, RouteName } from './limits/rate-limit.ts';
 import { observingRequests } from './observe-requests.ts';
 import { createCors } from './protocol/cors.ts';
@@ -42,6 +43,7 @@ export interface ServerOptions extends ConnectionOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly rateLimits: (route: RouteName) => RouteLimits;
+  readonly openLimit: OpenLimit;
   readonly proxies: ProxyFinder;
   readonly callerOfProxy: CallerOfProxy;
   readonly forward: Forward;
@@ -81,7 +83,7 @@ export function createServer(options: ServerOptions): HttpServer {
     transport.route(methodsOf(route), route.path, handlerOf(route));
   }
   for (const route of openRoutes) {
-    transport.route(['GET', 'HEAD'], route.path, openHandlerOf(route));
+    transport.route(['GET', 'HEAD'], route.path, openHandlerOf(route, options.openLimit));
   }
   const known = [
     ...routes.map((route) => ({ path: route.path, methods: methodsOf(route) })),

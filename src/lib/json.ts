@@ -36,6 +36,7 @@ export function flawOf(value: Json, level = 1): string | undefined {
   return undefined;
 }
 
+const blank = 0x20;
 const quote = 0x22;
 const backslash = 0x5c;
 const openList = 0x5b;
@@ -43,23 +44,55 @@ const closeList = 0x5d;
 const openObject = 0x7b;
 const closeObject = 0x7d;
 
-/** True of JSON with more levels than `levelsMax`. Bytes that are not JSON may give either. */
-export function isNestedDeeper(bytes: Uint8Array, levelsMax: number): boolean {
+const comma = 0x2c;
+
+export interface JsonLimits {
+  readonly levelsMax: number;
+  /** Of lists and objects together, at any depth. */
+  readonly membersMax: number;
+}
+
+/**
+ * Which limit JSON exceeds, by its bytes alone: to parse what has too many members is what must not happen. Members
+ * come first where both are exceeded. Bytes that are not JSON may give anything.
+ */
+export function exceededLimit(
+  bytes: Uint8Array,
+  { levelsMax, membersMax }: JsonLimits,
+): keyof JsonLimits | undefined {
   // Each level is opened and closed, so that most bodies are not looked through at all.
-  if (bytes.length < 2 * (levelsMax + 1)) return false;
+  if (bytes.length < 2 * (levelsMax + 1) && bytes.length < 2 * membersMax) return undefined;
   let level = 0;
+  let isDeeper = false;
+  let members = 0;
+  /** After the bracket that opens a list or an object, until its first member or its end. */
+  let hasOpened = false;
   for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at];
+    const byte = bytes[at] as number;
+    if (byte <= blank) continue;
+    const isEnd = byte === closeList || byte === closeObject;
+    if (byte === comma || (hasOpened && !isEnd)) {
+      members += 1;
+      if (members > membersMax) return 'membersMax';
+    }
+    hasOpened = false;
     if (byte === quote) {
       at = endOfText(bytes, at);
     } else if (byte === openList || byte === openObject) {
+      hasOpened = true;
       level += 1;
-      if (level > levelsMax) return true;
-    } else if (byte === closeList || byte === closeObject) {
+      if (level > levelsMax) isDeeper = true;
+    } else if (isEnd) {
       level -= 1;
     }
   }
-  return false;
+  return isDeeper ? 'levelsMax' : undefined;
+}
+
+/** True of JSON with more levels than `levelsMax`. Bytes that are not JSON may give either. */
+export function isNestedDeeper(bytes: Uint8Array, levelsMax: number): boolean {
+  const limits = { levelsMax, membersMax: Number.POSITIVE_INFINITY };
+  return exceededLimit(bytes, limits) === 'levelsMax';
 }
 
 function endOfText(bytes: Uint8Array, begin: number): number {

@@ -41,6 +41,14 @@ export function authenticated(identity: Identity): Caller {
 }
 
 /**
+ * True for keys that lie on servers. Public keys and sessions lie in browsers, where anybody takes them from, and who
+ * calls a proxy that asks for no key has none: such callers may make the vault work less.
+ */
+export function isOfServer({ kind, anonymous }: Pick<Caller, 'kind' | 'anonymous'>): boolean {
+  return anonymous !== true && (kind === 'private' || kind === 'management');
+}
+
+/**
  * The same caller, whose entries in the log carry a mark behind the trace id. No trace id contains a space, so
  * nobody who chooses one has the mark as well.
  */

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { filters } from '../../src/expressions/filters/filters.ts';
 import { boundedFilters } from '../../src/expressions/filters/standard-filters.ts';
 import { tokenTypeNames } from '../../src/http/description/token-requests.ts';
+import { metricsMadeMax } from '../../src/http/routes/docs.ts';
 import { errorKinds } from '../../src/lib/errors.ts';
 import { permissions } from '../../src/rules/permissions.ts';
 import { quotaRows, settingRows } from '../../src/rules/settings.ts';
@@ -75,6 +76,65 @@ onBothEngines('the reference', (engine) => {
       headers.get('content-security-policy'),
       `default-src 'none'; style-src 'sha256-${digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     );
+  });
+});
+
+onBothEngines('What describes the service', (engine) => {
+  test('304: the document and the page are the same bytes each time, by their ETag', async (t) => {
+    const vault = await startVault(t, engine);
+    for (const path of ['/openapi.json', '/docs']) {
+      const first = await vault.send('GET', path);
+      const etag = first.headers.get('etag') ?? '';
+      assert.match(etag, /^"[\w-]{43}"$/);
+      assert.equal(first.headers.get('cache-control'), 'no-cache');
+      for (const named of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+        const known = await vault.send('GET', path, { headers: { 'if-none-match': named } });
+        assert.deepEqual([known.status, known.text], [304, '']);
+        assert.equal(known.headers.get('etag'), etag);
+      }
+      const other = await vault.send('GET', path, { headers: { 'if-none-match': '"other"' } });
+      assert.equal(other.status, 200);
+      assert.equal(other.text, first.text);
+      assert.equal((await vault.send('HEAD', path)).headers.get('etag'), etag);
+    }
+  });
+
+  test('429: one address that reads it more than 200 times in 10 s; probes and others go on', async (t) => {
+    const environment = { STRONGROOM_RATE_LIMITS: '', STRONGROOM_TRUSTED_PROXIES: '127.0.0.1' };
+    const vault = await startVault(t, engine, { environment });
+    const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
+    const paths = ['/openapi.json', '/docs', '/metrics'];
+    const answers = await Promise.all(
+      // On several threads each counts for itself.
+      Array.from({ length: 1_000 }, (_, at) =>
+        vault.send('GET', paths[at % 3] as string, from('192.0.2.1')),
+      ),
+    );
+    const refused = answers.filter(({ status }) => status === 429);
+    assert.ok(refused.length >= 200, `${refused.length}`);
+    assert.ok(Number(refused[0]?.headers.get('retry-after')) >= 1);
+    assert.ok(answers.every(({ status }) => status === 200 || status === 429));
+    assert.equal((await vault.send('GET', '/openapi.json', from('192.0.2.2'))).status, 200);
+    assert.equal((await vault.send('GET', '/ping', from('192.0.2.1'))).status, 200);
+  });
+
+  test('metrics that are asked for often are made at most 20 times a second', async (t) => {
+    const vault = await startVault(t, engine);
+    let made = 0;
+    const { metrics } = vault.running.vault;
+    const { expose } = metrics;
+    t.mock.method(metrics, 'expose', () => {
+      made += 1;
+      return expose();
+    });
+    const began = performance.now();
+    const answers = await Promise.all(
+      Array.from({ length: 500 }, () => vault.send('GET', '/metrics')),
+    );
+    const seconds = Math.ceil((performance.now() - began) / 1000) + 1;
+    assert.ok(answers.every(({ status, text }) => status === 200 && text.length > 0));
+    // Each of the threads.
+    assert.ok(made <= 4 * metricsMadeMax * seconds, `${made} in ${seconds} s`);
   });
 });
 

@@ -5,7 +5,7 @@ import { newEvaluation } from '../evaluation/evaluation.ts';
 import { guarded } from '../expression.ts';
 import { type Reference, References } from '../reading.ts';
 import { percentsWithPlus, plain } from './encodings.ts';
-import type { TextReferences } from './expressions.ts';
+import { expressionsMax, type TextReferences } from './expressions.ts';
 import type { TextForm } from './forms.ts';
 import { parseWritten, readJson } from './json.ts';
 import { readUniform, type TextPart } from './parts.ts';
@@ -16,7 +16,7 @@ import { readXml } from './xml.ts';
 export interface CompiledText {
   /** Each reference once, in the order of the text. */
   readonly references: readonly Reference[];
-  /** How many expressions there are, equal ones counted each. */
+  /** How many expressions there are, equal ones counted each, with those that were counted before. */
   readonly expressionCount: number;
   readonly parts: readonly TextPart[];
 }
@@ -41,17 +41,28 @@ export interface ReadText {
   readonly uncompiled: readonly (() => void)[];
 }
 
+/** Where several texts are counted together. */
+export interface ExpressionCount {
+  readonly before: number;
+  readonly max: number;
+}
+
 /**
  * Reads a text and leaves the compiling to the caller, who serves other requests in between.
  *
  * @throws ExpressionError with the place of what is no expression, as do the parts to be compiled, and
- * for more than 10,000 of them. It repeats nothing of the text.
+ * for more of them than `max`. It repeats nothing of the text.
  */
-export function readText(text: string, form: TextForm): ReadText {
+export function readText(
+  text: string,
+  form: TextForm,
+  { before, max }: ExpressionCount = { before: 0, max: expressionsMax },
+): ReadText {
   const gathered: TextReferences = {
     references: new References(),
     uncompiled: [],
-    expressionCount: 0,
+    expressionCount: before,
+    expressionsMax: max,
   };
   const parts = readers[form](text, gathered);
   const { references, expressionCount, uncompiled } = gathered;

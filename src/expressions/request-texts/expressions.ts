@@ -44,6 +44,8 @@ export interface TextReferences {
   /** What remains to be compiled. */
   readonly uncompiled: (() => void)[];
   expressionCount: number;
+  /** At most {@link expressionsMax}. */
+  readonly expressionsMax: number;
 }
 
 /** A text or a part of one in which expressions are spelled alike. */
@@ -151,8 +153,8 @@ interface FoundExpression extends ExpressionContent {
 
 function place(found: FoundExpression, gathered: TextReferences): PlacedExpression {
   gathered.expressionCount += 1;
-  if (gathered.expressionCount > expressionsMax) {
-    throw new ExpressionError(`must have at most ${expressionsMax} expressions`);
+  if (gathered.expressionCount > gathered.expressionsMax) {
+    throw new ExpressionError(`must have at most ${gathered.expressionsMax} expressions`);
   }
   const node =
     found.filtersBegin === 0 && found.words === ''

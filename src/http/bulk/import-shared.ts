@@ -21,7 +21,7 @@ export function createImportShared(tools: ImportSharedTools): ImportShared {
     const lines: ImportLine[] = [];
     for (const part of parts) {
       await pause();
-      lines.push(readLine(part));
+      lines.push(readLine(part, caller));
     }
     const turn = async () => {
       await askTurn();

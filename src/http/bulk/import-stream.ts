@@ -169,7 +169,9 @@ async function importHere(tools: ImportTools, part: Part): Promise<StreamPart> {
   const { run, caller, granted, refusal, sent, turn } = part;
   // Lines that are only over the limit cost neither a decision nor a commit.
   if (refusal && granted === 0) return answersOf(part, refusal);
-  const lines = sent.map((line, at) => (refusal && at >= granted ? refusal : readLine(line)));
+  const lines = sent.map((line, at) =>
+    refusal && at >= granted ? refusal : readLine(line, caller),
+  );
   const results = await importLines(tools, run, { caller, lines, turn });
   const answers = results.map((result, at) => answerOf(sent[at]?.number, result));
   return tools.siblings ? bytesOfAnswers(answers) : answers;

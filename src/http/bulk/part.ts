@@ -1,8 +1,9 @@
 /** Some lines of an import, on whichever thread: what each of them asks for, and what it is answered. */
 import { errorKinds, VaultError } from '../../lib/errors.ts';
 import { createPause } from '../../lib/pauses.ts';
+import type { Caller } from '../../rules/caller.ts';
 import type { ImportLine, ImportResult } from '../../vault/tokens/import.ts';
-import { bodyBytesMax, parseJson } from '../protocol/body.ts';
+import { bodyBytesMax, membersMaxOf, parseJson } from '../protocol/body.ts';
 import type { BodyLine } from '../protocol/lines.ts';
 import { problemOf } from '../protocol/problem.ts';
 import { compileSerializer } from '../protocol/serialization.ts';
@@ -27,14 +28,15 @@ function isBlank(line: BodyLine): boolean {
   return line !== undefined && line[0] !== 0x7b && !visible.test(line.toString('latin1'));
 }
 
-export function readLine({ line }: NumberedLine): ImportLine {
+/** @param caller whose key says how many members a line may have. */
+export function readLine({ line }: NumberedLine, caller: Caller): ImportLine {
   try {
     if (line === undefined) {
       throw new VaultError('body_too_large', {
         public: `The line has more than ${bodyBytesMax} bytes.`,
       });
     }
-    return readTokenRequest(parseJson(line, 'line'));
+    return readTokenRequest(parseJson(line, { noun: 'line', membersMax: membersMaxOf(caller) }));
   } catch (error) {
     if (error instanceof VaultError) return error;
     throw error;

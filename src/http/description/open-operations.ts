@@ -31,8 +31,11 @@ const rows: Readonly<Record<string, OpenOperationRow>> = {
   '/healthz': { id: 'getHealth', responses: { 200: status } },
   '/readyz': { id: 'getReadiness', responses: { 200: status, 503: status } },
   '/keys/webhooks.v1.key': { id: 'getWebhookKey', responses: { 200: text('text/plain') } },
-  '/openapi.json': { id: 'getDescription', responses: { 200: json({ type: 'object' }) } },
-  '/docs': { id: 'getReference', responses: { 200: text('text/html') } },
+  '/openapi.json': {
+    id: 'getDescription',
+    responses: { 200: json({ type: 'object' }), 304: undefined },
+  },
+  '/docs': { id: 'getReference', responses: { 200: text('text/html'), 304: undefined } },
   '/metrics': { id: 'getMetrics', responses: { 200: text('text/plain') } },
 };
 

@@ -254,6 +254,7 @@ const descriptions: Readonly<Record<number, string>> = {
   200: 'Done.',
   201: 'Created.',
   204: 'Done. The response has no body.',
+  304: 'What the caller has is still what it would be sent.',
 };
 
 function refusals(statuses: Iterable<number>): object {

@@ -38,7 +38,11 @@ const everywhere: readonly ErrorCode[] = [
 ];
 
 /** What any request without a key may come to. */
-export const openProblems: readonly ErrorCode[] = ['malformed_request', 'headers_too_large'];
+export const openProblems: readonly ErrorCode[] = [
+  'malformed_request',
+  'too_many_requests',
+  'headers_too_large',
+];
 
 /** In the order of the sections; a route that no section has comes last. */
 export function operationsOf(routes: readonly Route[]): readonly Operation[] {

@@ -30,7 +30,11 @@ export interface RateLimits {
   readonly rules: readonly RateLimitRule[];
   /** For one network address; when absent, attempts are not limited. */
   readonly failedAuthentication: FailureLimit | undefined;
+  /** The same for the OpenAPI document, the reference and the metrics, which need no key. */
+  readonly description: AddressLimit | undefined;
 }
+
+export type AddressLimit = Pick<FailureLimit, 'requests' | 'windowMs'>;
 
 const rule = Type.Object(
   {
@@ -80,9 +84,13 @@ export function parseRateLimits(json: unknown): RateLimits {
     windowMs: limit.window_seconds * second,
     blockMs: (limit.block_seconds ?? 0) * second,
   }));
-  if (failed === undefined) return { rules, failedAuthentication };
+  if (failed === undefined) return { rules, failedAuthentication, description };
   const { requests, window_seconds } = failed;
-  return { rules, failedAuthentication: { requests, windowMs: window_seconds * second } };
+  return {
+    rules,
+    failedAuthentication: { requests, windowMs: window_seconds * second },
+    description,
+  };
 }
 
 /** `/tokens/{id}`, as documents write it, is `/tokens/:id`, as routes are declared. */
@@ -100,6 +108,9 @@ const perAddress = (requests: number, ...routes: string[]): RateLimitRule => ({
 });
 
 const failedAuthentication: FailureLimit = { requests: 60, windowMs: 10 * second };
+
+/** Prometheus asks every few seconds, and a browser once. */
+const description: AddressLimit = { requests: 200, windowMs: 10 * second };
 
 /**
  * A public key lies in every visitor's browser, so each visitor is counted by itself, with the sessions
@@ -128,11 +139,12 @@ const perProxyVisitor: RateLimitRule = {
 export const rateLimitsDefault: RateLimits = {
   rules: [perVisitor, perProxyVisitor],
   failedAuthentication,
+  description,
 };
 
 /** Limits by name. */
 export const rateLimitPresets: Readonly<Record<string, RateLimits>> = {
-  off: { rules: [], failedAuthentication: undefined },
+  off: { rules: [], failedAuthentication: undefined, description: undefined },
   /** The public product's table until July 16, 2024. Its row "Portal" has no counterpart here. */
   'legacy-2024': {
     rules: [
@@ -142,5 +154,6 @@ export const rateLimitPresets: Readonly<Record<string, RateLimits>> = {
       perAddress(200, 'POST /tokens', 'POST /tokenize'),
     ],
     failedAuthentication,
+    description,
   },
 };

@@ -76,10 +76,11 @@ export class Exchange {
     return place < 0 ? undefined : this.#headers[place + 1];
   }
 
-  /** Sends the whole response; with a text its media type. */
-  send(status: number, text = '', mediaType?: string): void {
+  /** Sends the whole response; with a body its media type. */
+  send(status: number, text: string | Uint8Array = '', mediaType?: string): void {
     if (mediaType !== undefined) this.setHeader('content-type', mediaType);
-    if (status !== 204) this.setHeader('content-length', String(Buffer.byteLength(text)));
+    if (status !== 204 && status !== 304)
+      this.setHeader('content-length', String(Buffer.byteLength(text)));
     if (isUnread(this.request)) {
       void this.#sendEarly(status, text);
       return;
@@ -90,7 +91,7 @@ export class Exchange {
   }
 
   /** Before the body has arrived. */
-  async #sendEarly(status: number, text: string): Promise<void> {
+  async #sendEarly(status: number, text: string | Uint8Array): Promise<void> {
     const { request, response } = this;
     if (mayBeShort(request)) await discard(request, discarded);
     const isLast = isUnread(request);
@@ -101,7 +102,7 @@ export class Exchange {
     this.#writeHead(status);
     if (isLast) {
       response.flushHeaders();
-      if (this.method !== 'HEAD' && text !== '') response.write(text);
+      if (this.method !== 'HEAD' && text.length > 0) response.write(text);
       await discard(request, lingering);
       response.end();
     } else {

@@ -134,13 +134,17 @@ export function stream<Q extends TSchema = Nothing, B extends TSchema = Nothing>
 export interface OpenRoute {
   readonly path: string;
   readonly summary: string;
+  /** Its requests are counted by address: it costs more than a probe. */
+  readonly isLimited?: true;
   readonly handle: () => Promise<OpenReply>;
 }
 
 export interface OpenReply {
   readonly status: number;
-  /** An object is sent as JSON, a text under its media type. */
-  readonly body?: object | string;
+  /** An object is sent as JSON, text and bytes under their media type. */
+  readonly body?: object | string | Uint8Array;
+  /** Changes with the body. Whoever names it in `If-None-Match` gets no body. */
+  readonly etag?: string;
   readonly mediaType?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -1,6 +1,9 @@
 /** Routes that describe the service: the OpenAPI document, a page for people, and its metrics. */
-import type { Metrics } from '../../lib/telemetry/metrics.ts';
+import { sha256 } from '../../crypto/digest.ts';
+import { second } from '../../lib/clock.ts';
+import type { Exposition, Metrics } from '../../lib/telemetry/metrics.ts';
 import type { Description } from '../description/page/description.ts';
+import { jsonMediaType } from '../protocol/exchange.ts';
 import type { OpenRoute, Route } from '../protocol/route.ts';
 
 export interface DocsOptions {
@@ -13,45 +16,92 @@ export interface DocsOptions {
   readonly showsMetrics: boolean;
 }
 
+/** Made once, and never again while the process runs. */
+interface StoredReply {
+  readonly body: Uint8Array;
+  readonly etag: string;
+  readonly mediaType: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 /** What the description is made of is loaded with the first request for it: no start waits for that. */
 export function docsRoutes({ metrics, showsMetrics, ...described }: DocsOptions): OpenRoute[] {
-  let description: Description | undefined;
-  const describe = async () => {
-    const { createDescription } = await import('../description/page/description.ts');
+  let description: Promise<Description> | undefined;
+  const describe = () => {
     const openRoutes = [...described.openRoutes, ...own];
-    description ??= createDescription({ ...described, openRoutes });
+    description ??= import('../description/page/description.ts').then(({ createDescription }) =>
+      createDescription({ ...described, openRoutes }),
+    );
     return description;
   };
   const own: OpenRoute[] = [
     {
       path: '/openapi.json',
       summary: 'This interface as an OpenAPI document',
-      handle: async () => ({ status: 200, body: (await describe()).document }),
+      isLimited: true,
+      handle: storedReply(async () => {
+        const { document } = await describe();
+        return { text: JSON.stringify(document), mediaType: jsonMediaType };
+      }),
     },
     {
       path: '/docs',
       summary: 'This interface as a page',
-      handle: async () => {
+      isLimited: true,
+      handle: storedReply(async () => {
         const { html, contentSecurityPolicy } = (await describe()).page();
-        return {
-          status: 200,
-          body: html,
-          mediaType: 'text/html; charset=utf-8',
-          headers: { 'content-security-policy': contentSecurityPolicy },
-        };
-      },
+        const headers = { 'content-security-policy': contentSecurityPolicy };
+        return { text: html, mediaType: 'text/html; charset=utf-8', headers };
+      }),
     },
     ...(showsMetrics ? [metricsRoute(metrics)] : []),
   ];
   return own;
 }
 
+interface MadeReply extends Pick<StoredReply, 'mediaType'>, Partial<Pick<StoredReply, 'headers'>> {
+  readonly text: string;
+}
+
+function storedReply(make: () => Promise<MadeReply>): OpenRoute['handle'] {
+  let stored: Promise<StoredReply> | undefined;
+  return async () => {
+    stored ??= make().then(({ text, mediaType, headers = {} }) => {
+      const body = Buffer.from(text);
+      return { body, etag: `"${sha256(text).toString('base64url')}"`, mediaType, headers };
+    });
+    return { status: 200, ...(await stored) };
+  };
+}
+
+/** How often a second the metrics are made; further requests get the latest, at most a second old. */
+export const metricsMadeMax = 20;
+
 function metricsRoute(metrics: Metrics): OpenRoute {
+  let latest: Promise<Exposition> | undefined;
+  let made = 0;
+  let until = 0;
+  const expose = () => {
+    const now = performance.now();
+    if (now >= until) {
+      until = now + second;
+      made = 0;
+    }
+    if (latest === undefined || made < metricsMadeMax) {
+      made += 1;
+      latest = metrics.expose();
+      latest.catch(() => {
+        latest = undefined;
+      });
+    }
+    return latest;
+  };
   return {
     path: '/metrics',
     summary: 'Metrics in the format of Prometheus',
+    isLimited: true,
     handle: async () => {
-      const { text, mediaType } = await metrics.expose();
+      const { text, mediaType } = await expose();
       return { status: 200, body: text, mediaType };
     },
   };

@@ -8,15 +8,23 @@ import {
   evaluateText,
   readText,
 } from '../../expressions/request-texts/compile.ts';
+import { expressionsMax } from '../../expressions/request-texts/expressions.ts';
 import { hasExpressions, type TextForm } from '../../expressions/request-texts/forms.ts';
 import type { RequestScope } from '../../expressions/request-texts/scope.ts';
 import { createPause } from '../../lib/pauses.ts';
+import { isOfServer } from '../../rules/caller.ts';
 import { invalidCall } from './called-proxy.ts';
 import { checkSegments } from './destination.ts';
 import type { ProxyCall } from './proxy-call.ts';
 
 /** What of a call is text. */
 export type Writable = Pick<ProxyCall, 'path' | 'query' | 'headers' | 'body'>;
+
+/**
+ * Expressions that a call may have in all its parts together where it comes without a key, or with one that lies in
+ * browsers: they are compiled before it is known whether they come to anything.
+ */
+export const publicExpressionsMax = 500;
 
 export interface CallTexts {
   readonly references: readonly Reference[];
@@ -40,7 +48,7 @@ interface PlacedText {
  */
 export async function readCallTexts(call: ProxyCall): Promise<CallTexts | undefined> {
   const { path, query = '', headers, body } = call;
-  const read = createReader();
+  const read = createReader(isOfServer(call.caller) ? expressionsMax : publicExpressionsMax);
   const bodyText = textOf(call);
   if (bodyText !== undefined && body.form && hasExpressions(bodyText)) {
     requireUtf8(call);
@@ -77,11 +85,18 @@ export async function readCallTexts(call: ProxyCall): Promise<CallTexts | undefi
 
 type PutText = PlacedText['put'];
 
-function createReader() {
+/** @param max of expressions: of each part or, where it is less than a part may always have, of all together. */
+function createReader(max: number) {
+  const isOfAll = max < expressionsMax;
+  let before = 0;
   const placed: PlacedText[] = [];
   const pause = createPause();
   const read = async (part: string, given: { text: string; form: TextForm }, put: PutText) => {
-    const { text, uncompiled } = at(part, () => readText(given.text, given.form));
+    const { text, uncompiled } = at(part, () => {
+      const reading = readText(given.text, given.form, { before, max });
+      if (isOfAll) before = reading.text.expressionCount;
+      return reading;
+    });
     for (const compile of uncompiled) {
       await pause();
       at(part, compile);

@@ -3,6 +3,7 @@ import { type Evaluation, newEvaluation } from '../../expressions/evaluation/eva
 import type { RequestScope } from '../../expressions/request-texts/scope.ts';
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
+import { isOfServer } from '../../rules/caller.ts';
 import { failureOf } from '../../rules/log-entries.ts';
 import type { CompletedOperation, Decide, Effect, Refused } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
@@ -15,7 +16,7 @@ import type { UsedReferences } from '../tokenization/use-references.ts';
 import { type CallTexts, readCallTexts, textOf, type Writable } from './call-texts.ts';
 import { invalidCall } from './called-proxy.ts';
 import { openEncryptedData } from './encrypted-data.ts';
-import { jsonOrText } from './json-body.ts';
+import { jsonOrText, jsonValuesMax, publicJsonValuesMax } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
 import { type SendTools, send } from './send.ts';
@@ -125,7 +126,8 @@ async function madeFor(
   if (transforms.length === 0) return { reply: nothingMade };
   const text = transforms.some((one) => names(one, 'proxy')) ? textOf(call) : undefined;
   const tooMany = (reason: string) => invalidCall('body', reason);
-  const body = text === undefined ? {} : { body: await jsonOrText(text, tooMany) };
+  const valuesMax = isOfServer(call.caller) ? jsonValuesMax : publicJsonValuesMax;
+  const body = text === undefined ? {} : { body: await jsonOrText(text, { valuesMax, tooMany }) };
   const headers = namedHeaders(call.headers);
   const seen = { ...scope, request: { headers, ...body } };
   const part = 'request_transforms';

@@ -7,15 +7,22 @@ import { hasMoreValues } from '../../transforms/json-positions.ts';
 /** Nobody else is served while JSON is parsed: by measurement so many members of an object take 30 ms. */
 export const jsonValuesMax = 50_000;
 
-/** What is shorter has no more than {@link jsonValuesMax} values: there is a comma between two of them. */
-const shortLengthMax = 2 * jsonValuesMax;
+/** The same for what callers send who have no key, or one that lies in browsers. */
+export const publicJsonValuesMax = 10_000;
 
-/** @throws what `tooMany` gives for JSON with more than {@link jsonValuesMax} values. */
-export async function jsonOrText(text: string, tooMany: (reason: string) => Error): Promise<Json> {
-  if (text.length > shortLengthMax) {
+export interface JsonReading {
+  readonly valuesMax: number;
+  /** What the caller gets for more values than that. */
+  readonly tooMany: (reason: string) => Error;
+}
+
+/** @throws what `tooMany` gives. */
+export async function jsonOrText(text: string, { valuesMax, tooMany }: JsonReading): Promise<Json> {
+  // What is shorter has no more: there is a comma between two of them.
+  if (text.length > 2 * valuesMax) {
     try {
-      if (await hasMoreValues(text, jsonValuesMax, createPause())) {
-        throw tooMany(`has more than ${jsonValuesMax} values that transforms would read`);
+      if (await hasMoreValues(text, valuesMax, createPause())) {
+        throw tooMany(`has more than ${valuesMax} values that transforms would read`);
       }
     } catch (error) {
       if (error instanceof ExpressionError) return text;

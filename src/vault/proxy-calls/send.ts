@@ -16,7 +16,7 @@ import type { Writable } from './call-texts.ts';
 import { destinationOf } from './destination.ts';
 import { failedEntry, respondedEntry } from './entries.ts';
 import { failureOfCall } from './failures.ts';
-import { jsonOrText } from './json-body.ts';
+import { jsonOrText, jsonValuesMax } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
 import { readResponseText, untransformable } from './response-body.ts';
@@ -114,7 +114,10 @@ async function transformed(
     const text = hasBody && !isPassed ? await readResponseText(answer.body, reading) : undefined;
     const isNamed = transforms.some((one) => names(one, 'res'));
     const tooMany = (reason: string) => untransformable(`it ${reason}`);
-    const res = text !== undefined && isNamed ? await jsonOrText(text, tooMany) : undefined;
+    const res =
+      text !== undefined && isNamed
+        ? await jsonOrText(text, { valuesMax: jsonValuesMax, tooMany })
+        : undefined;
     const scope = {
       valueOf: () => undefined,
       ...(configuration && { config: Object.fromEntries(configuration.reveal()) }),

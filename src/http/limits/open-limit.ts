@@ -1,0 +1,25 @@
+/** How often one address may read what describes the service, which needs no key and is large. */
+import { second } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { networkOf } from '../../lib/network.ts';
+import { memoryLimiter } from '../../store/limiter.ts';
+import type { AddressLimit } from './rate-limit-rules.ts';
+
+/** Rejects with `too_many_requests`. */
+export type OpenLimit = (address: string) => Promise<void>;
+
+/** Each server, and each of its threads, counts for itself: metrics are shown also without a database. */
+export function createOpenLimit(limit: AddressLimit | undefined): OpenLimit {
+  if (limit === undefined) return async () => undefined;
+  const limiter = memoryLimiter({ name: 'description', ...limit, blockMs: 0 });
+  return async (address) => {
+    const { allowed, resetMs } = await limiter.count(networkOf(address));
+    if (allowed) return;
+    const seconds = Math.max(1, Math.ceil(resetMs / second));
+    const limits = `${limit.requests} times in ${limit.windowMs / second} s`;
+    throw new VaultError('too_many_requests', {
+      public: `One address may read this ${limits}; try again in ${seconds} s.`,
+      headers: { 'retry-after': String(seconds) },
+    });
+  };
+}
