@@ -18,7 +18,8 @@ RUN npm pack && tar -xzf strongroom-*.tgz
 FROM ${NODE} AS dependencies
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev --ignore-scripts
+# The optional packages are Node itself, which the base has, and what the driver of PostgreSQL needs at Cloudflare.
+RUN npm ci --omit=dev --omit=optional --ignore-scripts
 
 FROM ${NODE}
 # What only installs packages is not needed to run one.
@@ -33,10 +34,12 @@ RUN ln -s ../lib/node_modules/strongroom/bin/strongroom.js /usr/local/bin/strong
 ENV NODE_ENV=production \
     MALLOC_ARENA_MAX=1 \
     STRONGROOM_HOST=0.0.0.0 \
+    STRONGROOM_METRICS_ADDRESS=0.0.0.0:9464 \
     STRONGROOM_DATA_DIR=/var/lib/strongroom
 
 USER 10001:10001
 VOLUME ["/var/lib/strongroom"]
+# Metrics, on 9464, need no key: they are for the network of the containers, so that port is not published.
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \

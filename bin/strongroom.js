@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command. Plain JavaScript that old versions of Node can parse, to tell users so. */
+/** The command. Plain JavaScript that old versions of Node can parse, to start the installed one in their place. */
 import module from 'node:module';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,8 +17,15 @@ const commands = here.includes(`${sep}node_modules${sep}`)
 process.on('SIGUSR1', () => undefined);
 
 if (Number(process.versions.node.split('.')[0]) < majorMin) {
-  process.stderr.write(`strongroom needs Node ${majorMin} or later; this is ${process.version}\n`);
-  process.exitCode = 1;
+  const { installedNode, runUnder } = await import('./older-node.js');
+  const node = installedNode();
+  const code = node && (await runUnder(node, fileURLToPath(import.meta.url)));
+  if (code === undefined) {
+    process.stderr.write(
+      `strongroom needs Node ${majorMin} or later; this is ${process.version}\n`,
+    );
+  }
+  process.exitCode = code ?? 1;
 } else {
   // Node would read and strip every file again at each start, which takes longer than all the rest.
   // The cache lies in the installation, where only its owner writes. Threads take it from the variable.

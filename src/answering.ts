@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { wrongVariable } from './config/problems.ts';
 import type { Config } from './config.ts';
+import type { PemPair } from './crypto/tls-pair.ts';
 import { type Authenticate, createAuthentication } from './gate/authenticate.ts';
 import { createIdempotency, type Idempotency } from './gate/idempotency.ts';
 import { createCallerOfProxy } from './gate/proxy-caller.ts';
@@ -48,6 +49,8 @@ export interface ListenAddress {
 export interface Answering {
   /** @returns the port, which the system chooses for port 0. */
   listen(place: ListenAddress): Promise<number>;
+  /** What new connections get from now on. */
+  setTls(pair: PemPair): void;
   /** Every route that asks for a key, as declared. */
   readonly routes: readonly Route[];
   /** Lines of an import that another thread has begun. */
@@ -165,6 +168,7 @@ export async function createAnswering(
       await server.listen(place);
       return (server.server.address() as AddressInfo).port;
     },
+    setTls: server.setTls,
     close: async () => {
       await server.close();
       await masking.close();

@@ -90,6 +90,9 @@ export interface Config {
   readonly reactors: ReactorConfig;
 }
 
+/** What a running server can take up without a restart. */
+export type Reloadable = Pick<Config, 'tls'>;
+
 /** A variable that the operator names, such as the one that holds a key; `undefined` when it is empty. */
 export function readVariable(name: string): string | undefined {
   return process.env[name] || undefined;
@@ -138,6 +141,15 @@ export function readConfig(environment: Environment = process.env): Config {
     reactors: () => readReactors(read),
   });
   return config;
+}
+
+/**
+ * Reads again the files that variables name.
+ * @throws ConfigError as {@link readConfig} does.
+ */
+export function readReloadable(environment: Environment = process.env): Reloadable {
+  const read = readerOf(environment);
+  return readAll<Reloadable>({ tls: () => readTls(read) });
 }
 
 function readHost(read: ReadVariable): string {

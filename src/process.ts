@@ -46,6 +46,8 @@ export interface Process extends Vault {
   readonly reactorRuns: WaitingRuns | undefined;
   /** What the first start made, in an empty store; `undefined` on every later start. */
   readonly bootstrapped: Bootstrapped | undefined;
+  /** The certificate of which metrics show the end, when another one is in use. */
+  showCertificate(pem: string): void;
   /** @param pause passes the time between two runs of a job. */
   startJobs(pause: JobPause | undefined): RunningJobs;
   /** For when nothing commits any more: counted refusals are logged, exports finished, the store closed. */
@@ -85,7 +87,8 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   });
   const sink = openSink(config, { ...opened, ...telemetry });
   const refusals = createRefusals({ store: opened.store, clock, log });
-  watchPlaces(metrics, config);
+  let certificate = config.tls?.cert;
+  watchPlaces(metrics, config, () => certificate);
   metrics.watchStore(opened.store.state);
   metrics.watch('log_export_waiting_characters', () => logExport?.waiting());
   metrics.watch('checkpoint_sink_waiting', () => sink?.waiting());
@@ -121,6 +124,9 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
       },
       reactorRuns: reactors?.runs,
       bootstrapped,
+      showCertificate: (pem) => {
+        certificate = pem;
+      },
       startJobs: (pause) =>
         startJobs(jobs, log, { pause, onFailure, onSuccess: watchJobs(jobs, { metrics, clock }) }),
     };
@@ -169,11 +175,17 @@ function openReactorRuns(
 }
 
 /** What fills up and what ends. */
-function watchPlaces(metrics: ProcessMetrics, { dataDir, tls }: Config): void {
+function watchPlaces(
+  metrics: ProcessMetrics,
+  { dataDir }: Config,
+  certificate: () => string | undefined,
+): void {
   metrics.watch('disk_free_bytes', async () => (await diskSpaceOf(dataDir))?.freeBytes);
   metrics.watch('disk_size_bytes', async () => (await diskSpaceOf(dataDir))?.sizeBytes);
-  const end = tls && endOfCertificate(tls.cert) / second;
-  metrics.watch('certificate_end_timestamp_seconds', () => end);
+  metrics.watch('certificate_end_timestamp_seconds', () => {
+    const pem = certificate();
+    return pem === undefined ? undefined : endOfCertificate(pem) / second;
+  });
 }
 
 /** Both are asked for together, and come out of the database, which all servers share. */

@@ -1,11 +1,12 @@
 /** `strongroom serve`: runs the vault until it is asked to stop. */
 import { flushCompileCache } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
-import { type Config, readConfig } from '../config.ts';
+import { type Config, readConfig, readReloadable } from '../config.ts';
 import { second } from '../lib/clock.ts';
 import { createLog } from '../lib/telemetry/log.ts';
 import type { Process } from '../process.ts';
 import { serve } from '../serve/serve.ts';
+import { followSignals } from './lifetime.ts';
 import type { Command } from './terminal/command.ts';
 import { say } from './terminal/say.ts';
 
@@ -21,16 +22,15 @@ export const serveCommand: Command = {
   examples: [''],
   run: async () => {
     const config = readConfig();
-    const stopped = new Promise<void>((resolve) => {
-      process.once('SIGTERM', () => resolve());
-      process.once('SIGINT', () => resolve());
-    });
+    const lifetime = followSignals();
     const unlock = await lockData(config);
     const running = await serve(config, { onOpened: showFirstStart });
     collectEarly();
     if (running.metricsUrl) say(`Metrics are at ${running.metricsUrl}`);
     say(`Strongroom listens on ${running.url}`);
-    await stopped;
+    lifetime.onReload(() => void running.reload(readReloadable));
+    const reason = await lifetime.stopped;
+    if (reason !== undefined) say(`Strongroom stops: ${reason}`);
     const late = setTimeout(() => {
       process.stderr.write('strongroom serve: the stop did not finish in time and was cut short\n');
       process.exit(1);

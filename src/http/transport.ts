@@ -1,8 +1,11 @@
 /** What is below every route: connections and their limits, where requests lead, and the end of all of it. */
+import assert from 'node:assert/strict';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Server as HttpsServer } from 'node:https';
 import { isIP, type ListenOptions } from 'node:net';
 import proxyAddress from '@fastify/proxy-addr';
 import findMyWay, { type HTTPMethod } from 'find-my-way';
+import type { PemPair } from '../crypto/tls-pair.ts';
 import { second } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import { nodeHttp } from '../lib/node-http.ts';
@@ -32,7 +35,7 @@ const timeoutCheckMs = second;
 const keepAliveMs = 72 * second;
 
 export interface ConnectionOptions {
-  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  readonly tls: PemPair | undefined;
   /** Addresses and networks of proxies whose word on the client's address is taken. */
   readonly trustedProxies: readonly string[];
   /** Another one than {@link requestTimeoutMs}. */
@@ -50,6 +53,8 @@ export interface TransportOptions extends ConnectionOptions {
 export interface HttpServer {
   readonly server: Server;
   listen(options: ListenOptions): Promise<void>;
+  /** New connections get this certificate; those that are open keep theirs. Only for a server that has one. */
+  setTls(pair: PemPair): void;
   /**
    * Resolves when every request that has begun has its response, and nothing is done for one any more.
    * Clients that keep it waiting for longer than {@link finishMsMax} are cut off.
@@ -147,6 +152,10 @@ export function createTransport(options: TransportOptions): Transport {
           resolve();
         });
       }),
+    setTls: ({ cert, key }) => {
+      assert('setSecureContext' in server, 'the server serves TLS');
+      (server as HttpsServer).setSecureContext({ cert, key });
+    },
     close: async () => {
       stopping.abort();
       await closed(server, { waitMs: Math.min(finishMsMax, patienceMs), cutAll: progress.cutAll });

@@ -3,6 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { AnsweringConfig } from '../answering.ts';
 import type { Config } from '../config.ts';
 import type { RootKey } from '../crypto/root-key.ts';
+import type { PemPair } from '../crypto/tls-pair.ts';
 import type { OnFailedAuthentication } from '../gate/failed-authentication.ts';
 import type { SharedPart, SharedResult } from '../http/bulk/siblings.ts';
 import type { ChainedEntry } from '../lib/log-chain/entries.ts';
@@ -32,6 +33,8 @@ export interface ThreadCalls {
   prepare(data: ThreadData): Promise<void>;
   /** @returns the port, which the system chooses for port 0. */
   listen(port: number): Promise<number>;
+  /** What its new connections get from now on. */
+  setTls(pair: PemPair): Promise<void>;
   counts(): Promise<Counts>;
   /** The way to another answering thread, which has its other end. */
   addSibling(port: MessagePort): Promise<void>;

@@ -1,13 +1,15 @@
 /** The service: from the configuration to a vault that listens. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AnsweringOptions } from '../answering.ts';
-import type { Config } from '../config.ts';
+import type { Config, Reloadable } from '../config.ts';
+import type { PemPair } from '../crypto/tls-pair.ts';
 import type { JobPause } from '../jobs/runner.ts';
 import { openProcess, type Process, type ProcessOptions } from '../process.ts';
 import type { Bootstrapped } from '../vault/tenants/bootstrap.ts';
 import { type HeldAddress, holdAddress } from './address.ts';
 import { startDelivering } from './delivering.ts';
 import { type MetricsAddress, openMetricsAddress } from './metrics-address.ts';
+import { createReload } from './reload.ts';
 
 export interface Running {
   /** Where it listens, for example `http://127.0.0.1:8080`. */
@@ -17,6 +19,11 @@ export interface Running {
   readonly vault: Process;
   /** What the first start made, in an empty store; `undefined` on every later start. */
   readonly bootstrapped: Bootstrapped | undefined;
+  /**
+   * Takes up what `read` returns, such as a renewed certificate, and loses no connection. What is in use stays where
+   * `read` throws a ConfigError. Says in the log what came of it.
+   */
+  reload(read: () => Reloadable): Promise<void>;
   /** Finishes what is in flight, then closes the store. */
   stop(): Promise<void>;
 }
@@ -78,6 +85,7 @@ async function start(vault: Process, starting: Starting): Promise<Running> {
     metricsUrl: metrics?.url,
     vault,
     bootstrapped: vault.bootstrapped,
+    reload: createReload(config, { ...vault, setTls: listening.setTls }),
     stop: async () => {
       await Promise.all([listening.close(), jobs.stop(), delivering.stop()]);
       await metrics?.close();
@@ -88,6 +96,7 @@ async function start(vault: Process, starting: Starting): Promise<Running> {
 
 interface Listening {
   readonly port: number;
+  setTls(pair: PemPair): void | Promise<void>;
   /** Resolves when every request that has begun is answered. */
   close(): Promise<void>;
 }
@@ -102,7 +111,8 @@ async function listen(vault: Process, { config, options, address }: Starting): P
   const answering = await createAnswering(vault, config, options);
   try {
     await address.release();
-    return { port: await answering.listen(config), close: answering.close };
+    const { setTls, close } = answering;
+    return { port: await answering.listen(config), setTls, close };
   } catch (error) {
     await answering.close();
     throw error;

@@ -47,6 +47,7 @@ function run(): void {
       flushCompileCache();
       return listening;
     },
+    setTls: async (pair) => (await prepared()).answering.setTls(pair),
     counts: async () => (await prepared()).remote.counts(),
     addSibling: async (port) => (await prepared()).siblings.add(port),
     stop: async () => {

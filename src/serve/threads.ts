@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MessageChannel } from 'node:worker_threads';
 import type { Config } from '../config.ts';
+import type { PemPair } from '../crypto/tls-pair.ts';
 import { finishMsMax } from '../http/transport.ts';
 import { second } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
@@ -16,6 +17,8 @@ import { threadDataOf } from './thread-data.ts';
 export interface Threads {
   /** On which all of them listen. */
   readonly port: number;
+  /** What new connections get from now on, on threads that are started later as well. */
+  setTls(pair: PemPair): Promise<void>;
   /** Resolves when every request that has begun is answered. */
   close(): Promise<void>;
 }
@@ -38,7 +41,7 @@ export async function startThreads(
   { address, requestTimeoutMs }: Options,
 ): Promise<Threads> {
   const { log, metrics } = process;
-  const data = threadDataOf(process, config, requestTimeoutMs);
+  let data = threadDataOf(process, config, requestTimeoutMs);
   const shared = createSharedCalls(process);
   const running = new Set<Thread>();
   /** Of those that run, those that know each other. */
@@ -90,6 +93,12 @@ export async function startThreads(
     return undefined;
   }
 
+  async function setTls(tls: PemPair): Promise<void> {
+    data = { ...data, config: { ...data.config, tls } };
+    // One that ends meanwhile is replaced by one that is made of it.
+    await Promise.allSettled([...running].map(({ line }) => line.call('setTls', tls)));
+  }
+
   async function close(): Promise<void> {
     stopping.abort();
     await Promise.all(
@@ -110,7 +119,7 @@ export async function startThreads(
     await Promise.all(others.map(({ line }) => line.call('listen', port)));
     metrics.add(async () => [ended, ...(await Promise.all([...running].map(countsOf)))]);
     for (const thread of threads) void keep(thread, port);
-    return { port, close };
+    return { port, setTls, close };
   } catch (error) {
     stopping.abort();
     await Promise.all([...running].map((thread) => thread.terminate()));

@@ -25,7 +25,11 @@ test('the container and the systemd unit start Node with the options of npm star
   const options = /node ((?:--\S+ )+)bin/.exec(scripts.start)?.[1]?.trim() ?? '';
   assert.match(options, /^--disable-sigusr1 /);
   const unit = read('deploy/systemd/strongroom.service');
-  assert.ok(unit.includes(`/usr/bin/node ${options} /opt/strongroom/bin/strongroom.js serve\n`));
+  assert.ok(
+    unit.includes(
+      `/opt/strongroom/node_modules/.bin/node ${options} /opt/strongroom/bin/strongroom.js serve\n`,
+    ),
+  );
   const words = options.split(' ').map((option) => `"${option}"`);
   assert.ok(read('Dockerfile').includes(`ENTRYPOINT ["node", ${words.join(', ')}, `));
   for (const path of ['deploy/systemd/strongroom.service', 'Dockerfile']) {
@@ -58,6 +62,24 @@ test('the manifests run this version as a user without rights, on a file system 
         text,
         new RegExp(`${probe}:\n +httpGet: \\{path: /(?:healthz|readyz), port: https,`),
       );
+    }
+  }
+});
+
+test('metrics are not on the address of clients, unless the operator puts them there', () => {
+  const paths = committedPaths().filter((path) =>
+    /^(?:deploy\/(?:kubernetes|systemd)\/|Dockerfile$)/.test(path),
+  );
+  assert.ok(paths.length > 3);
+  for (const path of paths) {
+    const text = read(path);
+    const [, port] =
+      /STRONGROOM_METRICS_ADDRESS(?:=|, value: ")(?:0\.0\.0\.0|127\.0\.0\.1):(\d+)/.exec(text) ??
+      [];
+    assert.ok(port !== undefined && port !== '8080', path);
+    assert.ok(!/^EXPOSE .*\b9464\b/m.test(text), path);
+    for (const service of text.split('---\n').filter((one) => /^kind: Service$/m.test(one))) {
+      assert.ok(!service.includes(port) && !service.includes('metrics'), path);
     }
   }
 });

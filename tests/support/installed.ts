@@ -4,11 +4,11 @@ import { dirname, join } from 'node:path';
 import type { LockedPackages } from './documents.ts';
 import { root } from './source.ts';
 
-/** The packages of the lock file that a vault runs with, and no other. */
+/** The packages of the lock file that a vault runs with, Node apart, and no other. */
 export function installForProduction(directory: string): void {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
-  for (const [path, { dev }] of Object.entries(lock.packages as LockedPackages)) {
-    if (path === '' || dev || path.lastIndexOf('node_modules/') > 0) continue;
+  for (const [path, { dev, optional }] of Object.entries(lock.packages as LockedPackages)) {
+    if (path === '' || dev || optional || path.lastIndexOf('node_modules/') > 0) continue;
     const target = join(directory, path);
     mkdirSync(dirname(target), { recursive: true });
     cpSync(join(root, path), target, { recursive: true });

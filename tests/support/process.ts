@@ -91,6 +91,15 @@ export async function spawnVault(
   };
 }
 
+/** Waits until the server has written what matches. */
+export async function untilOutput(vault: VaultProcess, form: RegExp): Promise<void> {
+  for (let poll = 0; poll < pollsMax; poll += 1) {
+    if (form.test(vault.output())) return;
+    await pause(pollMs);
+  }
+  throw new Error(`${form} is not in:\n${vault.output()}`);
+}
+
 /** Waits until `/readyz` gives this status. */
 export async function untilReady(url: string, status: 200 | 503 = 200): Promise<void> {
   for (let poll = 0; poll < pollsMax; poll += 1) {
