@@ -4,29 +4,22 @@ import { type Clock, hour, type Instant, second } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import { ExpiringMap } from '../lib/expiring-map.ts';
 import { Recent } from '../lib/recent.ts';
-import { authenticated, type Caller, type Origin } from '../rules/caller.ts';
+import { authenticated, type Caller, type Credential, type Origin } from '../rules/caller.ts';
 import { entryOf } from '../rules/log-entries.ts';
-import type { HolderKind } from '../rules/permissions.ts';
-import { type Policy, policyOf } from '../rules/policy.ts';
 import { requireProven } from '../rules/proven-row.ts';
 import type { Tenant, Tenants } from '../rules/tenant.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
-import { accessOf, keyIdsOf } from '../vault/applications/row.ts';
-import { policiesOfSession } from '../vault/sessions/sessions.ts';
+import { authorityOf, type StandingAuthority } from '../vault/authority/authority.ts';
 import type { KeyFlaw, OnFailedAuthentication } from './failed-authentication.ts';
 import { type FailedAttempts, unlimitedAttempts } from './failure-limit.ts';
 
 /** At once wherever the key, its holder and the tenant are known. Rejects with `unauthenticated`. */
 export type Authenticate = (key: string | undefined, origin: Origin) => Caller | Promise<Caller>;
 
-interface Principal {
+/** No cache outlives the end of a session. */
+interface Principal extends StandingAuthority {
   readonly key: Row<'api_keys'>;
-  readonly kind: HolderKind;
-  readonly policy: Policy;
-  readonly authorizer?: Policy;
-  /** Of a session; no cache outlives it. */
-  readonly expiresAt: Instant | undefined;
 }
 
 /** A key that is stored: without a principal it gives no access, a flaw means that somebody altered the row. */
@@ -97,21 +90,13 @@ export function createAuthentication({
   }
 
   async function holderOf(tenant: Tenant, key: Row<'api_keys'>): Promise<LoadedKey> {
-    const { tenant_id, application_id, session_id } = key;
-    const application = await store.get('applications', { tenant_id, application_id });
-    // The key is still there while what it was for is being removed.
-    if (application === undefined) return { key };
-    requireProven(tenant, 'applications', application);
-    if (session_id === null) {
-      if (!keyIdsOf(application).includes(key.key_id)) return putBack(key);
-      const policy = policyOf(accessOf(application));
-      return { key, principal: { key, kind: application.type, policy, expiresAt: undefined } };
-    }
-    const session = await store.get('sessions', { tenant_id, session_id });
-    if (session === undefined) return { key };
-    const policies = await policiesOfSession(store, tenant, session);
-    const { expires_at: expiresAt } = session;
-    return { key, principal: { key, kind: 'session', ...policies, expiresAt } };
+    const authority = await authorityOf(store, tenant, {
+      credential: credentialOf(key),
+      now: clock.now(),
+    });
+    if (!('ended' in authority)) return { key, principal: { key, ...authority } };
+    // A key is still there while what it was for is being removed.
+    return authority.ended === 'key' && key.session_id === null ? putBack(key) : { key };
   }
 
   /** The application does not name the key: it was deleted just now, or was put back since. */
@@ -177,16 +162,18 @@ export function createAuthentication({
 
 function callerBy(principal: Principal, tenant: Tenant, origin: Origin): Caller {
   const { kind, policy, authorizer } = principal;
-  const { application_id, session_id } = principal.key;
   return authenticated({
+    ...credentialOf(principal.key),
     tenant,
-    application: application_id,
-    session: session_id ?? undefined,
     kind,
     policy,
     ...(authorizer && { authorizer }),
     origin,
   });
+}
+
+function credentialOf({ application_id, key_id, session_id }: Row<'api_keys'>): Credential {
+  return { application: application_id, key: key_id, session: session_id ?? undefined };
 }
 
 function hasEnded({ expiresAt }: Principal, now: Instant): boolean {

@@ -14,7 +14,7 @@ import type { Row } from '../store/tables.ts';
 import { maskOf } from '../values/view.ts';
 import { keyOfTenant, noKey, provenApplicationOf } from '../vault/applications/queries.ts';
 import { accessOf } from '../vault/applications/row.ts';
-import { policiesOfSession } from '../vault/sessions/sessions.ts';
+import { authorityOf } from '../vault/authority/authority.ts';
 import { liveToken } from '../vault/tokens/queries.ts';
 
 /** One of the first two, and for a permission on tokens one of the last two. */
@@ -137,7 +137,13 @@ async function holderOf(
     return { application, session: undefined, access, policy: policyOf(access) };
   }
   const session = await store.get('sessions', { tenant_id: tenant.id, session_id: key.session_id });
-  if (!session || session.expires_at <= now) throw noKey();
-  const { policy } = await policiesOfSession(store, tenant, session);
-  return { application, session, access: accessOf(session), policy };
+  if (!session) throw noKey();
+  const credential = {
+    application: application.application_id,
+    key: key.key_id,
+    session: key.session_id,
+  };
+  const authority = await authorityOf(store, tenant, { credential, now });
+  if ('ended' in authority) throw noKey();
+  return { application, session, access: accessOf(session), policy: authority.policy };
 }

@@ -4,10 +4,9 @@ import { ExpiringMap } from '../lib/expiring-map.ts';
 import { type ApplicationId, noApplication } from '../lib/ids.ts';
 import { authenticated, type Caller, type Origin } from '../rules/caller.ts';
 import { type Policy, policyOf } from '../rules/policy.ts';
-import { requireProven } from '../rules/proven-row.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import type { Store } from '../store/store.ts';
-import { accessOf } from '../vault/applications/row.ts';
+import { authorityOf } from '../vault/authority/authority.ts';
 
 export interface AnonymousProxy {
   readonly tenant: Tenant;
@@ -40,13 +39,14 @@ export function createCallerOfProxy({
     epoch: () => store.epochs.now('access'),
   });
 
-  async function policyFor(tenant: Tenant, application_id: ApplicationId): Promise<Policy> {
-    const name = `${tenant.id} ${application_id}`;
+  async function policyFor(tenant: Tenant, application: ApplicationId): Promise<Policy> {
+    const name = `${tenant.id} ${application}`;
     const known = recent.get(name);
     if (known) return known;
     const reading = recent.reading();
-    const row = await store.get('applications', { tenant_id: tenant.id, application_id });
-    const policy = row ? policyOf(accessOf(requireProven(tenant, 'applications', row))) : nothing;
+    const credential = { application, key: undefined, session: undefined };
+    const authority = await authorityOf(store, tenant, { credential, now: clock.now() });
+    const policy = 'ended' in authority ? nothing : authority.policy;
     recent.set(name, policy, reading);
     return policy;
   }
@@ -55,6 +55,7 @@ export function createCallerOfProxy({
     authenticated({
       tenant,
       application: applicationId ?? noApplication,
+      key: undefined,
       session: undefined,
       kind: 'private',
       policy: applicationId === undefined ? nothing : await policyFor(tenant, applicationId),

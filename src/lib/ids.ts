@@ -51,6 +51,7 @@ export function parseUuid<
     | ClientKeyId
     | ReactorId
     | ReactorRunId
+    | SessionId
     | WebhookId
     | EventId
     | DeliveryId,

@@ -1,6 +1,6 @@
 /** The caller: proof that a request was authenticated, and all that its rules may ask about it. */
 import type { Brand } from '../lib/brand.ts';
-import type { ApplicationId, SessionId } from '../lib/ids.ts';
+import type { ApplicationId, KeyId, SessionId } from '../lib/ids.ts';
 import type { TraceContext } from '../lib/telemetry/trace-context.ts';
 import type { HolderKind } from './permissions.ts';
 import type { Policy } from './policy.ts';
@@ -18,12 +18,18 @@ export interface Origin {
   readonly trace?: TraceContext | undefined;
 }
 
-/** What is known of whoever holds a key. */
-export interface Identity {
-  readonly tenant: Tenant;
+/** By what a caller acts. `vault/authority` says from which rows its authority derives. */
+export interface Credential {
   /** For a session, the public application that created it. */
   readonly application: ApplicationId;
+  /** The key that was sent. Absent where none was: the application of a proxy, or of code, acts by itself. */
+  readonly key: KeyId | undefined;
   readonly session: SessionId | undefined;
+}
+
+/** What is known of the holder of a key. */
+export interface Identity extends Credential {
+  readonly tenant: Tenant;
   readonly kind: HolderKind;
   readonly policy: Policy;
   /** For a session, what the application holds that authorized it. */

@@ -104,6 +104,8 @@ export const messages = {
   session: {
     create: 'Session created',
     authorize: 'Session authorized',
+    list: 'Sessions listed',
+    delete: 'Session deleted',
     expire: 'Session expired',
   },
   tenant: {

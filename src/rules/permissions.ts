@@ -37,6 +37,8 @@ const rows = {
   'application:create': elsewhere('Create applications and their keys', management),
   'application:update': elsewhere('Update applications', management),
   'application:delete': elsewhere('Delete applications and their keys', management),
+  'session:read': elsewhere('Read sessions, without their keys', management),
+  'session:delete': elsewhere('End sessions', management),
   'proxy:read': elsewhere('Read proxies', management),
   'proxy:create': elsewhere('Create proxies', management),
   'proxy:update': elsewhere('Update proxies, and read their configuration', management),

@@ -54,12 +54,23 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
   webhooks: ['proof'],
 };
 
+/**
+ * Columns that a later release added. Where all of them are null the text is what it was before, so that rows
+ * which earlier releases wrote stay proven.
+ */
+const addedColumns: Partial<Readonly<Record<ProvenTable, readonly string[]>>> = {
+  sessions: ['created_by_key', 'authorized_by_key'],
+};
+
 /** The columns in the order of the schema. JSON keeps apart what is null and what is text. */
 export function provenText(table: ProvenTable, row: object): string {
   const values = row as AnyRow;
+  const added = addedColumns[table] ?? [];
+  const hasAdded = added.some((column) => (values[column] ?? null) !== null);
   return JSON.stringify(
     shapes[table].columns
       .filter((column) => !unprovenColumns[table].includes(column))
+      .filter((column) => hasAdded || !added.includes(column))
       .map((column) => {
         const value = values[column] ?? null;
         return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value;

@@ -126,6 +126,10 @@ export const tables = {
       created_at: integer<Instant>(),
       expires_at: integer<Instant>(),
       proof: proof(),
+      /** With which of the application's keys it was created; null in rows of schema version 1. */
+      created_by_key: optional(text<KeyId>()),
+      /** With which key of `authorized_by`; null until then, and in rows of schema version 1. */
+      authorized_by_key: optional(text<KeyId>()),
     },
   },
   proxies: {

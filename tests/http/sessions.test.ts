@@ -1,6 +1,9 @@
-/** POST /sessions, POST /sessions/authorize, and what the key of a session may do. */
+/** POST, GET and DELETE /sessions, POST /sessions/authorize, and what the key of a session may do. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { hashApiKey } from '../../src/crypto/api-key.ts';
+import { isProven, proven } from '../../src/rules/proven-row.ts';
+import type { Row } from '../../src/store/tables.ts';
 import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Given, type TestTenant, tenantsOf } from '../support/tenant.ts';
@@ -246,6 +249,169 @@ onBothEngines('sessions', (engine) => {
     const { session_key } = (await tenant.send('POST', '/sessions', { key })).body;
     await tenant.send('DELETE', `/applications/${id}`, { key: tenant.managementKey });
     assert.equal((await tenant.send('GET', '/permissions', { key: session_key })).status, 401);
+  });
+
+  /** Two applications with two keys each, of which the first creates and authorizes a session. */
+  async function derived(tenant: TestTenant) {
+    const manage = (method: string, path: string, body?: object) =>
+      tenant.send(method, path, { key: tenant.managementKey, ...(body && { body }) });
+    const made = async (type: string, permissions: readonly string[]) => {
+      const { body } = await manage('POST', '/applications', { name: type, type, permissions });
+      const other = (await manage('POST', `/applications/${body.id}/keys`)).body;
+      return { id: body.id, key: body.key, keyId: body.keys[0].id, otherKeyId: other.id };
+    };
+    const page = await made('public', ['token:create']);
+    const server = await made('private', ['token:read', 'token:create']);
+    const { session_key, nonce } = (await tenant.send('POST', '/sessions', { key: page.key })).body;
+    const body = { nonce, permissions: ['token:read'] };
+    assert.equal(
+      (await tenant.send('POST', '/sessions/authorize', { key: server.key, body })).status,
+      200,
+    );
+    const status = async () =>
+      (await tenant.send('GET', '/permissions', { key: session_key })).status;
+    const listed = async () => (await manage('GET', '/sessions')).body;
+    return { manage, page, server, session_key, nonce, status, listed };
+  }
+
+  test('403: a session ends with the key that authorized it, and with no other key', async () => {
+    const { manage, server, status, listed } = await derived(await newTenant());
+    const path = `/applications/${server.id}/keys`;
+    await manage('DELETE', `${path}/${server.otherKeyId}`);
+    assert.equal(await status(), 200);
+    await manage('DELETE', `${path}/${server.keyId}`);
+    assert.equal(await status(), 403);
+    assert.deepEqual((await listed()).data, []);
+  });
+
+  test('401: a session ends with the key that created it, and with no other key', async () => {
+    const { manage, page, status, listed } = await derived(await newTenant());
+    const path = `/applications/${page.id}/keys`;
+    await manage('DELETE', `${path}/${page.otherKeyId}`);
+    assert.equal(await status(), 200);
+    await manage('DELETE', `${path}/${page.keyId}`);
+    assert.equal(await status(), 401);
+    assert.deepEqual((await listed()).data, []);
+  });
+
+  test('404: a nonce cannot be used once the key that created its session is gone', async () => {
+    const tenant = await newTenant();
+    const { manage, page, server } = await derived(tenant);
+    const { nonce } = (await tenant.send('POST', '/sessions', { key: page.key })).body;
+    await manage('DELETE', `/applications/${page.id}/keys/${page.keyId}`);
+    const refused = await authorize(tenant, { nonce, permissions: ['token:read'] }, server.key);
+    assert.equal(refused.status, 404);
+  });
+
+  test('401: a session of an earlier release, which does not say its keys, has ended', async () => {
+    const tenant = await newTenant();
+    const { session_key, status } = await derived(tenant);
+    const { store } = tenant.vault.running.vault;
+    const found = await tenant.vault.running.vault.tenants.find(tenant.id);
+    const [row] = (await tenant.rows('sessions')) as Row<'sessions'>[];
+    const [entry] = await tenant.rows('logs');
+    assert.ok(found && row && entry);
+    const before = {
+      ...row,
+      version: row.version + 1,
+      created_by_key: null,
+      authorized_by_key: null,
+    };
+    // As release 1 wrote it: its proof knows nothing of the columns.
+    const { created_by_key: _one, authorized_by_key: _other, proof: _proof, ...columns } = before;
+    const sessions = [proven(found, 'sessions', columns as Row<'sessions'>)];
+    const written = { ...before, proof: sessions[0]?.proof ?? '' };
+    assert.deepEqual(
+      await store.commit({ replace: { sessions: [written] }, entries: [entry] }),
+      {},
+    );
+    assert.ok(isProven(found, 'sessions', written));
+    // What gives access is remembered; the change above took none that the vault knows of.
+    store.epochs.advance('access');
+    assert.equal(await status(), 401);
+    assert.equal((await tenant.send('GET', '/permissions', { key: session_key })).status, 401);
+    const altered = (await tenant.rows('logs')).filter(({ message }) =>
+      message.includes('altered'),
+    );
+    assert.deepEqual(altered, []);
+  });
+
+  test('GET /sessions 200: the sessions that are alive, newest first, without keys and nonces', async () => {
+    const tenant = await newTenant();
+    const { manage, page, server, session_key, nonce } = await derived(tenant);
+    await newTenant().then(derived);
+    await tenant.send('POST', '/sessions', { key: page.key });
+    const list = await manage('GET', '/sessions');
+    assert.equal(list.status, 200, list.text);
+    assert.equal(list.body.pagination.total_items, 2);
+    const [begun, authorized] = list.body.data;
+    assert.deepEqual([begun.application_id, begun.created_by_key], [page.id, page.keyId]);
+    assert.deepEqual([begun.permissions, begun.rules, begun.authorized_by], [[], [], undefined]);
+    assert.deepEqual(
+      [authorized.created_by_key, authorized.authorized_by, authorized.authorized_by_key],
+      [page.keyId, server.id, server.keyId],
+    );
+    assert.deepEqual(authorized.permissions, ['token:read']);
+    assert.ok(authorized.authorized_at && authorized.created_at && authorized.expires_at);
+    const [row] = await tenant.rows('sessions');
+    for (const secret of [session_key, nonce, row?.key_hash, row?.nonce_hash]) {
+      assert.ok(secret && !list.text.includes(secret));
+    }
+    const first = (await manage('GET', '/sessions?size=1')).body;
+    assert.deepEqual(
+      first.data.map(({ id }: { id: string }) => id),
+      [begun.id],
+    );
+    const second = (await manage('GET', `/sessions?size=1&start=${first.pagination.next}`)).body;
+    assert.deepEqual(
+      second.data.map(({ id }: { id: string }) => id),
+      [authorized.id],
+    );
+    assert.ok((await tenant.logged('session')).includes('list'));
+  });
+
+  test('DELETE /sessions/{id} 204: its key is refused at once; 404 for what is gone or foreign', async () => {
+    const tenant = await newTenant();
+    const { manage, status, listed } = await derived(tenant);
+    const foreign = await derived(await newTenant());
+    const [{ id }] = (await listed()).data;
+    const [{ id: foreignId }] = (await foreign.listed()).data;
+    assert.equal(await status(), 200);
+    assert.equal((await manage('DELETE', `/sessions/${foreignId}`)).status, 404);
+    assert.equal((await manage('DELETE', `/sessions/${id}`)).status, 204);
+    assert.deepEqual([await status(), await foreign.status()], [401, 200]);
+    assert.equal((await manage('DELETE', `/sessions/${id}`)).status, 404);
+    assert.deepEqual(await tenant.rows('sessions'), []);
+    assert.ok((await tenant.rows('api_keys')).every(({ session_id }) => session_id === null));
+    assert.ok((await tenant.logged('session')).includes('delete'));
+  });
+
+  test('GET and DELETE /sessions 403: without session:read and session:delete', async () => {
+    const tenant = await newTenant();
+    const { listed } = await derived(tenant);
+    const [{ id }] = (await listed()).data;
+    const key = await tenant.application({ type: 'management', permissions: ['application:read'] });
+    for (const given of [key, tenant.key]) {
+      assert.equal((await tenant.send('GET', '/sessions', { key: given })).status, 403);
+      assert.equal((await tenant.send('DELETE', `/sessions/${id}`, { key: given })).status, 403);
+    }
+  });
+
+  test('a session that was altered can be removed, and takes no other key with it', async () => {
+    const tenant = await newTenant();
+    const { manage, status } = await derived(tenant);
+    const [row] = await tenant.rows('sessions');
+    const { store } = tenant.vault.running.vault;
+    const own = hashApiKey(tenant.key);
+    await engine.run(
+      tenant.vault.place,
+      `update sessions set key_hash = '${own}' where session_id = '${row?.session_id}'`,
+    );
+    store.epochs.advance('access');
+    assert.equal((await manage('GET', '/sessions')).status, 500);
+    assert.equal((await manage('DELETE', `/sessions/${row?.session_id}`)).status, 204);
+    assert.equal(await status(), 401);
+    assert.equal((await tenant.send('GET', '/permissions')).status, 200);
   });
 
   test('keys of sessions are no keys of the application: not listed, not counted', async () => {

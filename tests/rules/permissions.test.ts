@@ -25,6 +25,8 @@ const documented = {
     'application:create',
     'application:update',
     'application:delete',
+    'session:read',
+    'session:delete',
     'proxy:read',
     'proxy:create',
     'proxy:update',

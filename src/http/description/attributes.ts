@@ -121,6 +121,11 @@ const particular: Readonly<Record<string, string>> = {
   'CreatedLine.status': 'The HTTP status that a request for this line alone would have had.',
   'BankVerification.status':
     '`enabled`: it can receive transfers. `disabled`: transfers will fail. `inconclusive`: not known.',
+  'LiveSession.application_id': 'The public application that created it.',
+  'LiveSession.created_by_key': 'The id of the key that created it.',
+  'LiveSession.authorized_by': 'The private application that authorized it; absent until then.',
+  'LiveSession.authorized_by_key': 'The id of the key that authorized it.',
+  'LiveSession.authorized_at': 'When it was authorized.',
   'Application.type': '`public`, `private` or `management`.',
   'Application.key': 'The text of the first key. Only the response to the creation has it.',
   'ApplicationRequest.type':

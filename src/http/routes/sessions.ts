@@ -2,8 +2,15 @@
 import type { KeyWriting } from '../../vault/applications/keys.ts';
 import { authorizeSession } from '../../vault/sessions/authorize.ts';
 import { createSession } from '../../vault/sessions/create.ts';
+import { deleteSession, listSessions } from '../../vault/sessions/live.ts';
 import { type Route, route } from '../protocol/route.ts';
-import { session, sessionAuthorization } from '../schemas/session.ts';
+import {
+  liveSessionPage,
+  session,
+  sessionAuthorization,
+  sessionQuery,
+} from '../schemas/session.ts';
+import { byId } from '../schemas/shared.ts';
 
 export function sessionRoutes(tools: KeyWriting): Route[] {
   return [
@@ -15,6 +22,24 @@ export function sessionRoutes(tools: KeyWriting): Route[] {
       kinds: ['public'],
       reply: { status: 201, body: session },
       handle: ({ caller }) => createSession(tools, caller),
+    }),
+    route({
+      method: 'GET',
+      path: '/sessions',
+      summary: 'List the sessions that are alive, newest first',
+      permission: 'session:read',
+      query: sessionQuery,
+      reply: { status: 200, body: liveSessionPage },
+      handle: ({ caller, query }) => listSessions(tools, caller, query),
+    }),
+    route({
+      method: 'DELETE',
+      path: '/sessions/:id',
+      summary: 'End a session',
+      permission: 'session:delete',
+      params: byId,
+      reply: { status: 204 },
+      handle: ({ caller, params }) => deleteSession(tools, caller, params.id),
     }),
     route({
       method: 'POST',

@@ -3,6 +3,7 @@
  * release before go on working ("expand, then contract": docs/growth.md).
  */
 import { vault } from './0001-vault.ts';
+import { sessionKeys } from './0002-session-keys.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -16,7 +17,10 @@ export interface Migration {
 }
 
 /** The migration at index n leads to version n + 1. Released ones are never edited. */
-export const released: readonly Migration[] = [{ statements: vault, oldestServer: 1 }];
+export const released: readonly Migration[] = [
+  { statements: vault, oldestServer: 1 },
+  { statements: sessionKeys, oldestServer: 1 },
+];
 
 export const schemaVersion = released.length;
 

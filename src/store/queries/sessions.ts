@@ -1,7 +1,9 @@
 /** Queries about sessions. */
-import type { TenantId } from '../../lib/ids.ts';
+import { type ExpressionBuilder, sql } from 'kysely';
+import type { Instant } from '../../lib/clock.ts';
+import type { SessionId, TenantId } from '../../lib/ids.ts';
 import type { Query } from '../store.ts';
-import type { Row } from '../tables.ts';
+import type { DatabaseSchema, Row } from '../tables.ts';
 
 /** The session of that nonce, whether or not it has expired. */
 export function sessionWithNonce(tenant: TenantId, nonceHash: string): Query<Row<'sessions'>> {
@@ -12,3 +14,78 @@ export function sessionWithNonce(tenant: TenantId, nonceHash: string): Query<Row
       .where('tenant_id', '=', tenant)
       .where('nonce_hash', '=', nonceHash);
 }
+
+export interface LiveSessions {
+  readonly tenant: TenantId;
+  readonly now: Instant;
+}
+
+/** Sessions that have not expired, whose creator and authorizer still name the keys that were used. */
+export function liveSessionCount(live: LiveSessions): Query<{ readonly count: number }> {
+  return (db) =>
+    db
+      .selectFrom('sessions')
+      .where((eb) => isLive(eb, live))
+      .select((eb) => eb.fn.countAll<number>().as('count'));
+}
+
+/** Newest first, ties by id. */
+export type SessionPosition = readonly [at: Instant, id: SessionId];
+
+export interface LiveSessionPage extends LiveSessions {
+  readonly limit: number;
+  /** Continues after this session; otherwise so many are passed over. */
+  readonly after: SessionPosition | undefined;
+  readonly skip: number;
+}
+
+export function liveSessionPage({
+  limit,
+  after,
+  skip,
+  ...live
+}: LiveSessionPage): Query<Row<'sessions'>> {
+  return (db) => {
+    const select = db
+      .selectFrom('sessions')
+      .selectAll()
+      .where((eb) => isLive(eb, live))
+      .orderBy('created_at', 'desc')
+      .orderBy('session_id', 'desc')
+      .limit(limit);
+    if (after === undefined) return select.offset(skip);
+    return select.where(({ eb, refTuple, tuple }) =>
+      eb(refTuple('created_at', 'session_id'), '<', tuple(...after)),
+    );
+  };
+}
+
+type Sessions = ExpressionBuilder<DatabaseSchema, 'sessions'>;
+
+function isLive(eb: Sessions, { tenant, now }: LiveSessions) {
+  const namesKey = (application: 'application_id' | 'authorized_by', key: SessionKey) =>
+    eb.exists(
+      eb
+        .selectFrom('applications')
+        .select('applications.application_id')
+        .where('applications.tenant_id', '=', tenant)
+        .whereRef('applications.application_id', '=', `sessions.${application}`)
+        // The list is JSON of UUIDs, which hold no wildcard.
+        .where(
+          'applications.key_ids',
+          'like',
+          sql<string>`'%"' || ${eb.ref(`sessions.${key}`)} || '"%'`,
+        ),
+    );
+  return eb.and([
+    eb('sessions.tenant_id', '=', tenant),
+    eb('sessions.expires_at', '>', now),
+    namesKey('application_id', 'created_by_key'),
+    eb.or([
+      eb('sessions.authorized_by', 'is', null),
+      namesKey('authorized_by', 'authorized_by_key'),
+    ]),
+  ]);
+}
+
+type SessionKey = 'created_by_key' | 'authorized_by_key';

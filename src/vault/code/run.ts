@@ -8,6 +8,7 @@ import type { Caller } from '../../rules/caller.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { BtOperation, CodeLogLine, ServeRequest } from '../../sandbox/sandbox.ts';
 import type { CodeRuntime } from '../../transforms/code-runtime.ts';
+import { authorityOf, mayAct } from '../authority/authority.ts';
 import { actorOf, type CodeRights } from './acting.ts';
 import type { CodeEngine } from './engine.ts';
 import { fetchForCode, type HeldResponses } from './fetch.ts';
@@ -100,21 +101,26 @@ async function serve(
     return fetchForCode(tools.forward, fetching, { input: request.input, signal: ending });
   }
   if (rights === undefined) throw withdrawn('It is lent no rights any more.');
-  const actor = await actorOf(tools.store, caller, rights);
+  const actor = await actorOf(tools, caller, rights);
   const { operation, input } = request;
   return tokensForCode(tools, actor, { operation: operation as BtOperation, input, source });
 }
 
 /**
  * Code may run for a quarter of an hour. What was deleted or taken away meanwhile it does not use any longer.
- * @throws VaultError where its tenant, or what holds it, is gone.
+ * @throws VaultError where its tenant, what its caller acts by, or what holds it, is gone.
  */
 async function standing(
-  { tenants }: CodeRunning,
+  { store, clock, tenants }: CodeRunning,
   { caller, rights, rightsNow }: CodeToRun,
 ): Promise<{ readonly caller: Caller; readonly rights: CodeRights | undefined }> {
   const tenant = await tenants.find(caller.tenant.id);
   if (tenant === undefined) throw withdrawn('Its tenant is gone.');
+  if (!caller.anonymous) {
+    const authority = await authorityOf(store, tenant, { credential: caller, now: clock.now() });
+    if (!mayAct(authority))
+      throw withdrawn('The key, the session or the application of its caller is gone.');
+  }
   return { caller: { ...caller, tenant }, rights: rightsNow ? await rightsNow() : rights };
 }
 

@@ -197,9 +197,9 @@ async function callLater(
   };
 }
 
-function callerOfRun({ application, session, origin }: Caller): RunCaller {
+function callerOfRun({ application, key, session, origin }: Caller): RunCaller {
   const { address, traceId, dialect } = origin;
-  return { application, session: session ?? null, address, traceId, dialect };
+  return { application, key, session: session ?? null, address, traceId, dialect };
 }
 
 /** Requests that arrive at once may exceed the limit by their number. */

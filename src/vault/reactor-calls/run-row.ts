@@ -1,7 +1,7 @@
 /** A call of a reactor as it is stored: sealed, and until when. */
 import { hour, type Instant, instantAfter } from '../../lib/clock.ts';
 import { type AttributeErrors, type ErrorCode, VaultError } from '../../lib/errors.ts';
-import type { ApplicationId, SessionId } from '../../lib/ids.ts';
+import type { ApplicationId, KeyId, SessionId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
 import { openRunText, sealedRun, type UnsealedRun } from '../../rules/bound-row.ts';
@@ -16,6 +16,8 @@ const runRetentionMs = 24 * hour;
 /** Who called, as the call needs it once it is done later. */
 export interface RunCaller {
   readonly application: ApplicationId;
+  /** Absent from calls that an earlier release stored. */
+  readonly key?: KeyId | undefined;
   readonly session: SessionId | null;
   readonly address: string;
   readonly traceId: string;

@@ -142,34 +142,40 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
 
 async function runTaken(tools: WaitingRunTools, taken: TakenRun): Promise<void> {
   const { tenant, row, body, reactor } = taken;
-  const callNow = async () => {
-    const caller = await callerNow(tools, taken);
-    return { caller, reactor, invocation: `async ${row.run_id}` } as const;
-  };
+  const callBy = (caller: Caller | undefined) =>
+    ({
+      caller: caller ?? callerWithout(tenant, body.caller),
+      reactor,
+      invocation: `async ${row.run_id}`,
+    }) as const;
   const { input } = body;
-  const call = await callNow();
+  const caller = await callerNow(tools, taken);
+  const call = callBy(caller);
+  if (caller === undefined) return finish(tools, taken, { call, run: withdrawn });
   if (body.attempts > attemptsMax || input === undefined) {
     return finish(tools, taken, { call, run: abandoned });
   }
   const run = await runReactor(tools, call, input);
   if (isUnrun(run)) return release(tools, taken);
+  if ((await tools.tenants.find(tenant.id)) === undefined) return;
   // With the rights of the end: a key may have been taken away while the code ran.
-  if (await tools.tenants.find(tenant.id))
-    await finish(tools, taken, { call: await callNow(), run });
+  const atEnd = await callerNow(tools, taken);
+  const shown = atEnd ? run : { ...run, outcome: withdrawn.outcome };
+  await finish(tools, taken, { call: callBy(atEnd), run: shown });
 }
 
-/** Without rights where what gives them was altered outside the vault: it cannot say what they are. */
+/** `undefined` also where what gives the rights was altered outside the vault: it cannot say what they are. */
 async function callerNow(
   { store, clock, onFailure }: WaitingRunTools,
   { tenant, body }: TakenRun,
-): Promise<Caller> {
+): Promise<Caller | undefined> {
   const { caller: run } = body;
   try {
     return await callerOfWaiting(store, tenant, { run, now: clock.now() });
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
     onFailure(error);
-    return callerWithout(tenant, run);
+    return undefined;
   }
 }
 
@@ -181,6 +187,17 @@ const abandoned: CodeRun = {
   log: [],
   milliseconds: 0,
   hasActed: true,
+};
+
+/** Whoever asks for a call may not have it done after the end of the key, or of the session. */
+const withdrawn: CodeRun = {
+  outcome: {
+    kind: 'failed',
+    failure: failure('the key, the session or the application that asked for it is gone'),
+  },
+  log: [],
+  milliseconds: 0,
+  hasActed: false,
 };
 
 /** The vault stops, or had no process: nothing of it was done that must not be done again. */

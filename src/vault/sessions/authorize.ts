@@ -1,4 +1,5 @@
 /** Authorizing a session: a private application gives it part of what it holds itself, once. */
+import assert from 'node:assert/strict';
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { expiryForms, parseExpiry } from '../../lib/dates.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
@@ -7,10 +8,11 @@ import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { covers, policyOf } from '../../rules/policy.ts';
-import { proven, requireProven } from '../../rules/proven-row.ts';
+import { proven } from '../../rules/proven-row.ts';
 import { forbid } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
 import { type AccessRequest, readAccess, storedAccess } from '../applications/row.ts';
+import { authorityOf } from '../authority/authority.ts';
 import { sessionLifeMsMax, sessionOfNonce } from './sessions.ts';
 
 export interface Authorization extends AccessRequest {
@@ -25,7 +27,7 @@ export interface SessionAuthorizing {
 }
 
 /**
- * From the decision `not_found` for a nonce that is unknown or whose session has expired,
+ * From the decision `not_found` for a nonce that is unknown or whose session has ended,
  * `conflict` for one that was used.
  * @throws VaultError `validation_failed` naming every attribute that is wrong.
  */
@@ -38,14 +40,16 @@ export function authorizeSession(
   const access = findings.attempt(() => readAccess(request, 'session'));
   const expiry = findings.attempt(() => readExpiry(request.expires_at, clock.now()));
   findings.settle();
+  assert(caller.key, 'a session is authorized by a key');
+  const authorized_by_key = caller.key;
   if (!access) throw invalid('permissions', 'is required');
   return async () => {
     const now = clock.now();
     const row = await sessionOfNonce(store, caller.tenant.id, request.nonce);
-    if (!row || row.expires_at <= now) {
-      throw new VaultError('not_found', { public: 'There is no session with this nonce.' });
-    }
-    requireProven(caller.tenant, 'sessions', row);
+    if (!row) throw noSession();
+    const session = { application: row.application_id, key: undefined, session: row.session_id };
+    const authority = await authorityOf(store, caller.tenant, { credential: session, now });
+    if ('ended' in authority) throw noSession();
     if (row.authorized_by !== null) {
       throw new VaultError('conflict', { public: 'The nonce has already been used.' });
     }
@@ -58,6 +62,7 @@ export function authorizeSession(
       version: row.version + 1,
       ...storedAccess(access),
       authorized_by: caller.application,
+      authorized_by_key,
       authorized_at: now,
       expires_at: expiry ?? row.expires_at,
     });
@@ -66,6 +71,10 @@ export function authorizeSession(
       reply: { status: 200 },
     };
   };
+}
+
+function noSession(): VaultError {
+  return new VaultError('not_found', { public: 'There is no session with this nonce.' });
 }
 
 const exceeding =

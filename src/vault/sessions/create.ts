@@ -1,4 +1,5 @@
 /** Creating a session: a key that may do nothing yet, and the nonce by which it is authorized. */
+import assert from 'node:assert/strict';
 import { hashSessionNonce, newSessionNonce } from '../../crypto/session-nonce.ts';
 import { instantAfter } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
@@ -14,6 +15,8 @@ import { sessionLifeMs } from './sessions.ts';
 
 export function createSession({ clock, random }: KeyWriting, caller: Caller): Decide {
   const { tenant, application } = caller;
+  assert(caller.key, 'a session is created by a key');
+  const created_by_key = caller.key;
   return async () => {
     const now = clock.now();
     const id = newUuid<SessionId>(random);
@@ -39,6 +42,8 @@ export function createSession({ clock, random }: KeyWriting, caller: Caller): De
       authorized_at: null,
       created_at: now,
       expires_at: instantAfter(now, sessionLifeMs),
+      created_by_key,
+      authorized_by_key: null,
     });
     return {
       change: {

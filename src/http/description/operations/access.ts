@@ -4,6 +4,9 @@ import { idOf, type Section } from './operation-row.ts';
 const application = idOf(3);
 const key = idOf(4);
 const clientKey = idOf(5);
+const session = idOf(10);
+const webPage = idOf(11);
+const webPageKey = idOf(12);
 /** “Full Access”. */
 const template = '6f486ec1-ddf4-4040-b7f1-3ddca4209495';
 const keyText = 'key_test_pvt_…';
@@ -118,6 +121,25 @@ export const sessions: Section = {
         },
       },
     },
+    'GET /sessions': {
+      id: 'listSessions',
+      description:
+        'Sessions that have not expired, and of which the keys still exist that created and authorized them.',
+      example: {
+        reply: {
+          pagination: { total_items: 1 },
+          data: [
+            {
+              id: session,
+              application_id: webPage,
+              created_by_key: webPageKey,
+              permissions: [],
+              rules: [],
+            },
+          ],
+        },
+      },
+    },
     'POST /sessions/authorize': {
       id: 'authorizeSession',
       description: 'A nonce can be used once. Give `permissions`, `rules`, or both.',
@@ -130,6 +152,11 @@ export const sessions: Section = {
           ],
         },
       },
+    },
+    'DELETE /sessions/:id': {
+      id: 'deleteSession',
+      description: 'Its key is refused with 401 from then on, on every server within a second.',
+      example: { params: { id: session } },
     },
   },
 };

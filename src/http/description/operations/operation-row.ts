@@ -43,4 +43,5 @@ export const cardExample: JsonObject = {
 };
 
 /** An id of the vault's making; examples that share it are about the same thing. */
-export const idOf = (digit: number): string => `${digit}f3a1c2e-8b4d-4c6a-9e2f-0d1b2c3a4e5f`;
+export const idOf = (digit: number): string =>
+  `${digit.toString(16)}f3a1c2e-8b4d-4c6a-9e2f-0d1b2c3a4e5f`;

@@ -1,0 +1,110 @@
+/** Authority: from which rows the right to act derives, and what is left of it. It ends with any of them. */
+import type { Instant } from '../../lib/clock.ts';
+import type { KeyId } from '../../lib/ids.ts';
+import type { Credential } from '../../rules/caller.ts';
+import type { HolderKind } from '../../rules/permissions.ts';
+import { covers, type Policy, policyOf } from '../../rules/policy.ts';
+import { requireProven } from '../../rules/proven-row.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { accessOf, keyIdsOf } from '../applications/row.ts';
+
+/** What a credential may do at this moment. */
+export interface StandingAuthority {
+  readonly kind: HolderKind;
+  /** Empty for a session that is not authorized, or whose authorization has ended. */
+  readonly policy: Policy;
+  /** For a session, what the application holds that authorized it. */
+  readonly authorizer?: Policy;
+  /** For a session, when it ends by itself. */
+  readonly expiresAt: Instant | undefined;
+}
+
+/** What is gone, so that nothing may be done any more by what derived from it. */
+export interface EndedAuthority {
+  readonly ended: 'application' | 'key' | 'session';
+}
+
+/** False also for a session that may do nothing, because it is not authorized or no longer is. */
+export function mayAct(
+  authority: StandingAuthority | EndedAuthority,
+): authority is StandingAuthority {
+  return !('ended' in authority) && authority.policy.size > 0;
+}
+
+const nothing = policyOf({ permissions: [], rules: [] });
+
+/**
+ * The one place that says from which rows authority derives, for requests, for calls that wait and for whatever is
+ * under way for longer than a moment:
+ *
+ * - a key from its application, which must still name the key;
+ * - a session from its own row, until it expires, and from the key and the application that created it;
+ * - what a session may do, from the key and the application that authorized it, as long as that application could
+ *   grant it still.
+ *
+ * An application names its keys in a row that proves itself, so a deleted key that was put back gives no authority.
+ * The tenant is the caller's to check: whoever has it has looked for it already.
+ *
+ * @throws VaultError `integrity` when one of the rows was altered outside the vault.
+ */
+export async function authorityOf(
+  store: Pick<Store, 'get'>,
+  tenant: Tenant,
+  { credential, now }: { readonly credential: Credential; readonly now: Instant },
+): Promise<StandingAuthority | EndedAuthority> {
+  const { session: session_id } = credential;
+  if (session_id === undefined) {
+    const application = await provenApplication(store, tenant, credential.application);
+    if (application === undefined) return { ended: 'application' };
+    if (!hasKey(application, credential.key)) return { ended: 'key' };
+    const policy = policyOf(accessOf(application));
+    return { kind: application.type, policy, expiresAt: undefined };
+  }
+  const session = await store.get('sessions', { tenant_id: tenant.id, session_id });
+  if (session === undefined || session.expires_at <= now) return { ended: 'session' };
+  requireProven(tenant, 'sessions', session);
+  const creator = await provenApplication(store, tenant, session.application_id);
+  if (creator === undefined) return { ended: 'application' };
+  if (!namesKey(creator, session.created_by_key)) return { ended: 'key' };
+  const granted = await grantedTo(store, tenant, session);
+  return { kind: 'session', ...granted, expiresAt: session.expires_at };
+}
+
+/** What the session was granted, for as long as whoever granted it stands and could grant it still. */
+async function grantedTo(
+  store: Pick<Store, 'get'>,
+  tenant: Tenant,
+  session: Row<'sessions'>,
+): Promise<{ readonly policy: Policy; readonly authorizer: Policy }> {
+  const unauthorized = { policy: nothing, authorizer: nothing };
+  if (session.authorized_by === null) return unauthorized;
+  const application = await provenApplication(store, tenant, session.authorized_by);
+  if (!application || !namesKey(application, session.authorized_by_key)) return unauthorized;
+  const authorizer = policyOf(accessOf(application));
+  const policy = policyOf(accessOf(session));
+  return covers(authorizer, policy) ? { policy, authorizer } : unauthorized;
+}
+
+async function provenApplication(
+  store: Pick<Store, 'get'>,
+  tenant: Tenant,
+  application_id: Row<'applications'>['application_id'],
+): Promise<Row<'applications'> | undefined> {
+  const row = await store.get('applications', { tenant_id: tenant.id, application_id });
+  return row && requireProven(tenant, 'applications', row);
+}
+
+/** Where no key was sent, or a call of an earlier release does not say which, the application decides alone. */
+function hasKey(application: Row<'applications'>, key: KeyId | undefined): boolean {
+  return key === undefined || keyIdsOf(application).includes(key);
+}
+
+/**
+ * A session of an earlier release does not say from which keys it came. Its key may be one that was
+ * deleted because it leaked, so it has ended.
+ */
+function namesKey(application: Row<'applications'>, key: KeyId | null): boolean {
+  return key !== null && keyIdsOf(application).includes(key);
+}

@@ -1,0 +1,126 @@
+/** The sessions of a tenant that are alive, for administrators: who created and authorized them, and ending one. */
+import { sealCursor } from '../../crypto/cursor.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { formatTimestamp } from '../../lib/dates.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { parseUuid, type SessionId } from '../../lib/ids.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import { paginationOf, positionOfCursor } from '../../rules/offset-page.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { isProven, requireProven } from '../../rules/proven-row.ts';
+import { keysWithHashes } from '../../store/queries/applications.ts';
+import {
+  liveSessionCount,
+  liveSessionPage,
+  type SessionPosition,
+} from '../../store/queries/sessions.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { accessOf } from '../applications/row.ts';
+
+export interface SessionReading {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+export interface SessionQuery {
+  /** From 1. */
+  readonly page?: number;
+  readonly size?: number;
+  /** Cursor of an earlier response; replaces `page`. */
+  readonly start?: string;
+}
+
+const sizeDefault = 20;
+const route = 'GET /sessions';
+
+/**
+ * Newest first: those that have not expired and whose keys, of their creation and of their authorization, exist.
+ * From the decision `integrity` when a session of the page was altered.
+ * @throws VaultError `validation_failed` for an invalid cursor.
+ */
+export function listSessions(
+  { store, clock }: SessionReading,
+  caller: Caller,
+  query: SessionQuery,
+): Decide {
+  const { tenant } = caller;
+  const cursorKey = tenant.keyring.secret('cursor');
+  const { page = 1, size = sizeDefault } = query;
+  const after = positionOfCursor<SessionPosition>(cursorKey, route, query.start);
+  return async () => {
+    const now = clock.now();
+    const live = { tenant: tenant.id, now };
+    const [counted] = await store.select(liveSessionCount(live));
+    // One row more than the page holds, which says whether another page follows.
+    const wanted = { ...live, limit: size + 1, after, skip: (page - 1) * size };
+    const rows = await store.select(liveSessionPage(wanted));
+    const shown = rows.slice(0, size).map((row) => requireProven(tenant, 'sessions', row));
+    const last = shown.at(-1);
+    const next = rows.length > size && last && sealCursor(cursorKey, route, positionOf(last));
+    const total = counted?.count ?? 0;
+    const fact = { entity: 'session', id: tenant.id, operation: 'list' } as const;
+    return {
+      change: { entries: [entryOf(caller, now, fact)] },
+      reply: {
+        status: 200,
+        body: {
+          pagination: paginationOf({ total, page, size, next }),
+          data: shown.map(viewSession),
+        },
+      },
+    };
+  };
+}
+
+function positionOf({ created_at, session_id }: Row<'sessions'>): SessionPosition {
+  return [created_at, session_id];
+}
+
+/** Without its key and its nonce, and without what they could be recognized by. */
+function viewSession(row: Row<'sessions'>): object {
+  return {
+    id: row.session_id,
+    tenant_id: row.tenant_id,
+    application_id: row.application_id,
+    ...(row.created_by_key !== null && { created_by_key: row.created_by_key }),
+    ...(row.authorized_by !== null && { authorized_by: row.authorized_by }),
+    ...(row.authorized_by_key !== null && { authorized_by_key: row.authorized_by_key }),
+    ...accessOf(row),
+    created_at: formatTimestamp(row.created_at),
+    ...(row.authorized_at !== null && { authorized_at: formatTimestamp(row.authorized_at) }),
+    expires_at: formatTimestamp(row.expires_at),
+  };
+}
+
+/**
+ * From the decision `not_found`, also for a session that has expired. A row that was altered outside the vault is
+ * removed alone: it might name the key of another caller as its own, and without it its own key gives no access.
+ */
+export function deleteSession(
+  { store, clock }: SessionReading,
+  caller: Caller,
+  id: string,
+): Decide {
+  const { tenant } = caller;
+  return async () => {
+    const now = clock.now();
+    const session_id = parseUuid<SessionId>(id);
+    const row = session_id && (await store.get('sessions', { tenant_id: tenant.id, session_id }));
+    if (!row || row.expires_at <= now) {
+      throw new VaultError('not_found', { public: 'There is no session with this id.' });
+    }
+    const { tenant_id, version, key_hash } = row;
+    const isOwn = isProven(tenant, 'sessions', row);
+    const api_keys = isOwn ? await store.select(keysWithHashes(tenant.id, [key_hash])) : [];
+    const fact = { entity: 'session', id: row.session_id, operation: 'delete' } as const;
+    return {
+      change: {
+        remove: { sessions: [{ tenant_id, session_id: row.session_id, version }], api_keys },
+        entries: [entryOf(caller, now, fact)],
+      },
+      reply: { status: 204 },
+    };
+  };
+}
