@@ -52,7 +52,7 @@ onBothEngines('Members of bodies', (engine) => {
     data: new Array<number>(count - 2).fill(0),
   });
 
-  test('a public key and a session may send 10,000, a private and a management key 100,000', async () => {
+  test('a public key and a session may send 10,000, a private and a management key 200,000', async () => {
     const tenant = await tenants();
     const keys = {
       public: await tenant.application({ type: 'public', permissions: ['token:create'] }),

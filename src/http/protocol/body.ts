@@ -97,7 +97,7 @@ function tooLarge(): VaultError {
  * Members that the lists and objects of a body or a line may have together: each costs as much processor time as fifty
  * bytes of text, to parse, to check and to free. What lies in browsers gets less than what lies on servers.
  */
-export const bodyMembersMax = { public: 10_000, private: 100_000 } as const;
+export const bodyMembersMax = { public: 10_000, private: 200_000 } as const;
 
 /** By the kind of the caller's key; without a caller as for a public one. */
 export function membersMaxOf(caller: Pick<Caller, 'kind' | 'anonymous'> | undefined): number {
