@@ -90,11 +90,16 @@ async function start(t: Lender, program: string, { text, flags, port }: Program)
     kill();
     await exited;
   });
+  await untilAccepts(port);
+}
+
+/** Waits until a program listens on this port of 127.0.0.1. */
+export async function untilAccepts(port: number): Promise<void> {
   for (let poll = 0; poll < pollsMax; poll += 1) {
     if (await accepts(port)) return;
     await pause(pollMs);
   }
-  throw new Error(`${program} does not listen`);
+  throw new Error(`no program listens on port ${port}`);
 }
 
 function accepts(port: number): Promise<boolean> {
