@@ -8,6 +8,7 @@ import { attemptsOf } from '../../src/vault/events/delivery-row.ts';
 import { writeCertificate } from '../support/certificate.ts';
 import { answer, hang } from '../support/destination.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
+import { nextLook } from '../support/poll.ts';
 import { addWebhook, allowing, startReceiver } from '../support/receivers.ts';
 import { rowsOf } from '../support/rows.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
@@ -36,7 +37,7 @@ test('without the file of its authority it says so once, and delivers when the f
   await tenant.token({ type: 'token', data: 1 });
   const failures = () =>
     vault.logged.filter(({ message }) => /events were not delivered yet/.test(message));
-  while (failures().length === 0) await new Promise((resolve) => setImmediate(resolve));
+  while (failures().length === 0) await nextLook();
   renameSync(away, certificate.certFile);
   await receiver.until((arrivals) => arrivals.length === 1);
   assert.equal(failures().length, 1);

@@ -6,6 +6,7 @@ import { checkArrivals, tokenEvents } from '../support/committed-events.ts';
 import { answer, type Behavior, type Exchange } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { createHistory } from '../support/history.ts';
+import { nextLook } from '../support/poll.ts';
 import { type Below, seeded } from '../support/random.ts';
 import { addWebhook, allowing, type Receiver, startReceiver } from '../support/receivers.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
@@ -62,9 +63,8 @@ async function passTime(
     const undispatched = (await tenant.rows('events')).some(({ sequence }) => sequence === null);
     const times = await dueTimes(tenant);
     if (times.length === 0 && !undispatched) return;
-    // A step takes as long as a server that nobody nudges looks for what is due, so there are few.
     if (times.length > 0 && Math.min(...times) > clock.now()) clock.advance(stepMs);
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextLook();
   }
 }
 

@@ -18,7 +18,7 @@ const patienceMs = 1_500;
 const stepMs = 50;
 
 /** Of a megabyte each: more than the connections of an operating system hold by themselves. */
-const answers = 40;
+const answers = 16;
 const large = { id: 'large', type: 'token', data: 'x'.repeat(1_000_000) };
 
 interface Filled {

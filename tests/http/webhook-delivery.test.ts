@@ -8,6 +8,7 @@ import { attemptsMax } from '../../src/vault/deliveries/receiver.ts';
 import { attemptsOf } from '../../src/vault/events/delivery-row.ts';
 import { answer, hang } from '../support/destination.ts';
 import { type Engine, type EngineName, onBothEngines } from '../support/engines.ts';
+import { nextLook } from '../support/poll.ts';
 import {
   type Arrival,
   addWebhook,
@@ -233,12 +234,12 @@ function sequencesOf(receiver: Receiver, token: string): number[] {
   return receiver.arrivals.flatMap((one) => (isAbout(one, token) ? [one.event.sequence] : []));
 }
 
-/** Polls the database, turn by turn: nobody notifies a test of what the vault records for itself. */
+/** Polls the database: the vault notifies no test of what it records for itself. */
 async function poll<R>(look: () => Promise<R | undefined>): Promise<R> {
   for (;;) {
     const found = await look();
     if (found !== undefined) return found;
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextLook();
   }
 }
 

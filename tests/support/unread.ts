@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { get as getPlainly } from 'node:http';
 import { get as getSecurely } from 'node:https';
+import { nextLook } from './poll.ts';
 import type { TestVault } from './vault.ts';
 
 export interface Unread {
@@ -48,6 +49,6 @@ export async function askUnread({ url, key, ca }: UnreadRequest): Promise<Unread
 /** Resolves when the vault has cut a connection. */
 export async function untilCut({ logged }: Pick<TestVault, 'logged'>): Promise<void> {
   while (!logged.some(({ message }) => message === 'connection cut')) {
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextLook();
   }
 }
