@@ -1,7 +1,9 @@
 /** A server that npm, npx or an older Node started ends with it: whichever process ends, nothing holds the data. */
 import assert from 'node:assert/strict';
-import { cpSync, symlinkSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { cpSync, readFileSync, symlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { after, before, test } from 'node:test';
 import { DirectoryLockedError, lockDirectory } from '../../src/store/sqlite/directory-lock.ts';
 import { findOldNode } from '../support/old-node.ts';
@@ -96,6 +98,40 @@ test('the exit code of the installed Node is that of the older one, and signals 
   await assert.rejects(refused, /ended with 1 before it listened:\n.*Another server is running/s);
   vault.terminate();
   assert.equal((await vault.finished).code, 0);
+});
+
+const noScript =
+  spawnSync('script', ['--version']).error !== undefined && 'this machine has no `script`';
+
+test('a server in a terminal goes on after SIGHUP, and ends when the terminal is closed', {
+  skip: noScript,
+}, async (t) => {
+  const environment = environmentIn(temporaryDirectory(t));
+  const { STRONGROOM_DATA_DIR: dataDir = '' } = environment;
+  const command = `'${process.execPath}' '${join(checkout, 'bin', 'strongroom.js')}' serve`;
+  // It has the other end of the terminal in which the command runs.
+  const terminal = spawn('script', ['--quiet', '--command', command, '/dev/null'], {
+    env: environment,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  t.after(() => terminal.kill('SIGKILL'));
+  const lines = createInterface({ input: terminal.stdout })[Symbol.asyncIterator]();
+  const untilLine = async (form: RegExp) => {
+    for (;;) {
+      const { value, done } = await lines.next();
+      assert.ok(!done, `${form} was not written`);
+      if (form.test(value)) return;
+    }
+  };
+  await untilLine(/^Strongroom listens on /);
+  const server = descendants(terminal.pid).find((pid) =>
+    readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith(process.execPath),
+  );
+  killIfAlive(server ?? 0, 'SIGHUP');
+  await untilLine(/"msg":"reload: there is nothing to read again/);
+  assert.throws(() => lockDirectory(dataDir), DirectoryLockedError);
+  terminal.kill('SIGKILL');
+  untilLocked(dataDir);
 });
 
 /** Of a user who has npm, and nothing of ours. */
