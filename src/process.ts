@@ -1,4 +1,5 @@
 /** What a process has once, however many threads answer requests: the vault, its exports and its jobs. */
+
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from './config.ts';
 import { endOfCertificate } from './crypto/tls-pair.ts';
@@ -22,6 +23,7 @@ import { openVault, type Vault, type VaultOptions } from './open-vault.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
 import type { Store } from './store/store.ts';
+import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
 import { openCode } from './vault/code/engine.ts';
 import { createBacklog, type WaitingDeliveries } from './vault/deliveries/backlog.ts';
 import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
@@ -155,6 +157,7 @@ function openReactorRuns(
     forward: createForward(outbound),
     admitLog: createAdmitLog(clock),
     storedBytes: createStoredBytes(tools),
+    openEncrypted: createOpenEncrypted(tools),
     readRequest: readTokenRequest,
     readPatch: readTokenPatch,
     onMaskFailure: () => metrics.count('mask_failures'),

@@ -1,4 +1,4 @@
-/** Keys for browsers and apps that encrypt what only the vault may read: RSA, used in JWE (RFC 7516). */
+/** Keys for browsers and apps that encrypt what only the vault may read, used in JWE (RFC 7516). */
 import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import { compactDecrypt, decodeProtectedHeader } from 'jose';
@@ -6,26 +6,64 @@ import { compactDecrypt, decodeProtectedHeader } from 'jose';
 /** 112 bits of security, enough until 2030 (NIST SP 800-57 part 1); no key lives longer than a year. */
 const modulusBits = 2048;
 
-/** The only algorithms: one way to wrap a key, one to encrypt with it. */
-const keyAlgorithm = 'RSA-OAEP-256';
-const contentAlgorithm = 'A256GCM';
+/** Of a public key on Curve25519 (RFC 7748), which is the end of its SubjectPublicKeyInfo. */
+const x25519Bytes = 32;
 
 const generate = promisify(generateKeyPair);
+const pkcs8 = { type: 'pkcs8', format: 'pem' } as const;
 
 export interface ClientKeyPair {
-  /** PEM, SubjectPublicKeyInfo. */
+  /**
+   * PEM: of an RSA key its SubjectPublicKeyInfo, of an X25519 key the bare 32 bytes, because that is what
+   * the public clients read there.
+   */
   readonly publicKey: string;
   /** PEM, PKCS #8. */
   readonly privateKey: string;
 }
 
-/** Takes a tenth of a second, on no thread that answers requests. */
-export async function newClientKeyPair(): Promise<ClientKeyPair> {
-  return generate('rsa', {
-    modulusLength: modulusBits,
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
+interface KeyWrapping {
+  /** As `KeyObject` calls it. */
+  readonly keyType: string;
+  readonly newPair: () => Promise<ClientKeyPair>;
+}
+
+/** By their `alg` in a JWE. Content is always encrypted by {@link contentAlgorithm}. */
+const algorithms = {
+  'ECDH-ES': {
+    keyType: 'x25519',
+    newPair: async () => {
+      const { publicKey, privateKey } = await generate('x25519', {
+        publicKeyEncoding: { type: 'spki', format: 'der' },
+        privateKeyEncoding: pkcs8,
+      });
+      return { publicKey: pemOf(publicKey.subarray(-x25519Bytes)), privateKey };
+    },
+  },
+  'RSA-OAEP-256': {
+    keyType: 'rsa',
+    newPair: () =>
+      generate('rsa', {
+        modulusLength: modulusBits,
+        publicKeyEncoding: { type: 'spki', format: 'pem' },
+        privateKeyEncoding: pkcs8,
+      }),
+  },
+} as const satisfies Record<string, KeyWrapping>;
+
+const contentAlgorithm = 'A256GCM';
+
+export type ClientKeyAlgorithm = keyof typeof algorithms;
+
+export const clientKeyAlgorithms = Object.keys(algorithms) as readonly ClientKeyAlgorithm[];
+
+/** Runs on a thread of libuv: an RSA pair takes a tenth of a second. */
+export function newClientKeyPair(algorithm: ClientKeyAlgorithm): Promise<ClientKeyPair> {
+  return algorithms[algorithm].newPair();
+}
+
+function pemOf(bytes: Buffer): string {
+  return `-----BEGIN PUBLIC KEY-----\n${bytes.toString('base64')}\n-----END PUBLIC KEY-----\n`;
 }
 
 /** The private half, ready to open what was encrypted. */
@@ -35,25 +73,38 @@ export function readClientKey(pem: string): ClientKey {
   return createPrivateKey(pem);
 }
 
-/** The `kid` of a JWE in its compact form; `undefined` unless it is one by {@link keyAlgorithm} that names a key. */
+/** The `kid` of a JWE in its compact form; `undefined` unless it uses one of the algorithms and names a key. */
 export function keyIdOfJwe(jwe: string): string | undefined {
   try {
-    const { alg, enc, kid, zip } = decodeProtectedHeader(jwe);
-    const isOurs = alg === keyAlgorithm && enc === contentAlgorithm && zip === undefined;
+    const { alg = '', enc, kid, zip } = decodeProtectedHeader(jwe);
+    const isOurs = Object.hasOwn(algorithms, alg) && enc === contentAlgorithm && zip === undefined;
     return isOurs ? kid : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** The plaintext of a JWE; `undefined` when it is not for this key, or was altered. */
-export async function openJwe(jwe: string, key: ClientKey): Promise<Buffer | undefined> {
+/** What a JWE holds, and what its protected header says of its use. */
+export interface OpenedJwe {
+  readonly plaintext: Buffer;
+  /** From RFC 7519: in seconds, when it ends, and what identifies it; not checked here. */
+  readonly exp: unknown;
+  readonly jti: unknown;
+}
+
+/** `undefined` when the JWE is not for this key, or was altered. */
+export async function openJwe(jwe: string, key: ClientKey): Promise<OpenedJwe | undefined> {
+  const algorithm = clientKeyAlgorithms.find(
+    (name) => algorithms[name].keyType === key.asymmetricKeyType,
+  );
+  if (algorithm === undefined) return undefined;
   try {
-    const { plaintext } = await compactDecrypt(jwe, key, {
-      keyManagementAlgorithms: [keyAlgorithm],
+    const { plaintext, protectedHeader } = await compactDecrypt(jwe, key, {
+      keyManagementAlgorithms: [algorithm],
       contentEncryptionAlgorithms: [contentAlgorithm],
     });
-    return Buffer.from(plaintext);
+    const { exp, jti } = protectedHeader;
+    return { plaintext: Buffer.from(plaintext), exp, jti };
   } catch {
     return undefined;
   }

@@ -99,6 +99,8 @@ export const messages = {
     delete: 'Key deleted',
     list: 'Keys listed',
     expire: 'Key expired',
+    'use create': 'Key used to open encrypted data of a creation',
+    'use proxy': 'Key used to open encrypted data in a proxy call',
   },
   permission: { list: 'Permissions listed' },
   session: {

@@ -185,6 +185,19 @@ export const tables = {
       proof: proof(),
     },
   },
+  /** What was encrypted with a `jti` and was opened: a second use conflicts with the row of the first. */
+  client_key_uses: {
+    key: ['tenant_id', 'client_key_id', 'jti_digest'],
+    unique: {},
+    owner: 'client_keys',
+    columns: {
+      tenant_id: text<TenantId>(),
+      client_key_id: text<ClientKeyId>(),
+      /** base64url of SHA-256 of the `jti`. */
+      jti_digest: text(),
+      used_at: integer<Instant>(),
+    },
+  },
   ...tokenTables,
   /** Responses stored under an idempotency key. */
   replies: {

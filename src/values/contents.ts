@@ -47,6 +47,8 @@ export interface TokenRequest {
   readonly token_intent_id?: string | null;
   readonly type?: string | null;
   readonly data?: Json;
+  /** A JWE for a key of the tenant, in place of data. */
+  readonly encrypted?: string | null;
   readonly mask?: Json;
   readonly containers?: readonly string[] | null;
   readonly metadata?: Readonly<Record<string, string>> | null;
@@ -89,6 +91,19 @@ export function contentsOfRequest(request: TokenRequest, clock: Clock): Contents
     expiry: checked.expiry,
     codeExpiresAt: undefined,
   };
+}
+
+/**
+ * Where the token is to lie, of a request whose data is not known yet.
+ * @throws VaultError `validation_failed` naming every other attribute that is wrong.
+ */
+export function containerOfRequest(request: TokenRequest, clock: Clock): Container {
+  const findings = createFindings();
+  const type = parseType(request.type, findings);
+  const { container } = checkAttributes(request, clock.now(), findings);
+  findings.settle();
+  if (type === undefined) throw invalid('type', 'is required');
+  return container ?? tokenTypes[type].container;
 }
 
 /** The contents of a stored token, whose data was opened. */

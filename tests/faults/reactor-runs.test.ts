@@ -1,4 +1,5 @@
 /** Asynchronous calls of one tenant, whatever is wrong with them, keep those of no other tenant from being run. */
+
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { readTokenPatch, readTokenRequest } from '../../src/http/protocol/token-request.ts';
@@ -6,6 +7,7 @@ import type { TenantId } from '../../src/lib/ids.ts';
 import { createForward } from '../../src/outbound/forward.ts';
 import { sqliteBuilder } from '../../src/store/query-builder.ts';
 import type { Store } from '../../src/store/store.ts';
+import { createOpenEncrypted } from '../../src/vault/client-keys/open-encrypted.ts';
 import { openCode } from '../../src/vault/code/engine.ts';
 import { createStoredBytes } from '../../src/vault/reactor-calls/stored-bytes.ts';
 import { createAdmitLog } from '../../src/vault/reactor-calls/stored-logs.ts';
@@ -168,6 +170,7 @@ function runsOfHeldSearches(
     forward: createForward(outbound),
     admitLog: createAdmitLog(clock),
     storedBytes: createStoredBytes({ store, clock }),
+    openEncrypted: createOpenEncrypted({ store, clock }),
     readRequest: readTokenRequest,
     readPatch: readTokenPatch,
     onMaskFailure: () => undefined,

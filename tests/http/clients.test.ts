@@ -1,6 +1,7 @@
 /** Clients of the public product, as they are published, over every resource that the vault has. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { encrypted } from '../support/client-encryption.ts';
 import { installed, reasonWithout } from '../support/development-packages.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { invoker } from '../support/reactors.ts';
@@ -148,15 +149,44 @@ onBothEngines('the current Node SDK', (engine) => {
     );
     await proxies.delete(proxy.id);
     const key = await keys.create({ expiresAt: new Date(Date.now() + 86_400_000) });
-    assert.ok((await keys.get(key.id)).expiresAt);
+    assert.ok((await keys.get(key.keyId)).expiresAt);
     assert.equal((await keys.list()).length, 1);
-    await keys.delete(key.id);
-    await assert.rejects(keys.get(key.id), currentClient.BasisTheory.NotFoundError);
+    await keys.delete(key.keyId);
+    await assert.rejects(keys.get(key.keyId), currentClient.BasisTheory.NotFoundError);
     assert.ok((await collect(await logs.list({ entityType: 'proxy', size: 2 }))).length >= 4);
     assert.ok((await logs.getEntityTypes()).length > 0);
     const { name, settings } = await own.self.get();
     assert.equal((await own.self.update({ name: `${name} 2`, settings })).name, `${name} 2`);
     assert.equal((await own.self.getUsageReports()).totalTokens, 0);
+  });
+
+  test('client encryption keys: created, used for a token and a token intent, deleted', {
+    skip,
+  }, async () => {
+    const tenant = await tenants();
+    const { keys } = clientFor(tenant, tenant.managementKey);
+    const { tokens, tokenIntents } = clientFor(tenant, await privateKeyOf(tenant));
+    const created = await keys.create();
+    assert.equal((await keys.get(created.keyId)).keyId, created.keyId);
+    assert.deepEqual(
+      (await keys.list()).map(({ keyId }: { keyId: string }) => keyId),
+      [created.keyId],
+    );
+    const key = { id: created.keyId, public_key_pem: created.publicKeyPem };
+    const sealed = await encrypted(key, JSON.stringify(visa));
+    const token = await tokens.create({ type: 'card', encrypted: sealed });
+    assert.deepEqual((await tokens.get(token.id)).data, visa);
+    const intent = await tokenIntents.create({ type: 'card', encrypted: sealed });
+    const converted = await tokens.create({ tokenIntentId: intent.id });
+    assert.equal((await tokens.get(converted.id)).data.number, visa.number);
+    const made = await tokens.tokenize({ card: { type: 'card', encrypted: sealed } });
+    assert.deepEqual((await tokens.get(made.card.id)).data, visa);
+    await keys.delete(created.keyId);
+    await assert.rejects(keys.get(created.keyId), currentClient.BasisTheory.NotFoundError);
+    await assert.rejects(
+      tokens.create({ type: 'card', encrypted: sealed }),
+      currentClient.BasisTheory.BadRequestError,
+    );
   });
 
   test('webhooks: created, read, updated several times in a row, listed, deleted', {

@@ -1,4 +1,5 @@
 /** Parts of an import that other threads work on: done once, in their order, and few of them at a time. */
+
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
@@ -10,6 +11,7 @@ import type { ImportShared } from '../../src/http/bulk/siblings.ts';
 import type { StreamPart } from '../../src/http/protocol/route.ts';
 import { createSiblingThreads } from '../../src/serve/siblings.ts';
 import { unavailable } from '../../src/store/unavailable.ts';
+import { createOpenEncrypted } from '../../src/vault/client-keys/open-encrypted.ts';
 import { beginImport, importLines } from '../../src/vault/tokens/import.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
@@ -34,7 +36,8 @@ async function importing(
   const { clock } = tenant.vault;
   const onFailure = async () => undefined;
   const authenticate = createAuthentication({ store, tenants, clock, onFailure });
-  const tools = { store, clock, random, onMaskFailure: () => undefined };
+  const openEncrypted = createOpenEncrypted({ store, clock });
+  const tools = { store, clock, random, openEncrypted, onMaskFailure: () => undefined };
   const shared = createImportShared({ ...tools, authenticate });
   const own = createSiblingThreads(shared);
   const others = shares.map((share) => {

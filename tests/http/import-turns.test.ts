@@ -1,10 +1,12 @@
 /** What ends an import between the decision and the commit of a part, and while its client waits for answers. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createAuthentication } from '../../src/gate/authenticate.ts';
 import { importStream } from '../../src/http/bulk/import-stream.ts';
 import type { StreamPart } from '../../src/http/protocol/route.ts';
 import type { Store } from '../../src/store/store.ts';
+import { createOpenEncrypted } from '../../src/vault/client-keys/open-encrypted.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
@@ -49,7 +51,14 @@ onBothEngines('an import whose turn has come', (engine) => {
       }
       return store.select(...given);
     };
-    const tools = { store: { ...store, select }, clock, random, onMaskFailure: () => undefined };
+    const openEncrypted = createOpenEncrypted({ store, clock });
+    const tools = {
+      store: { ...store, select },
+      clock,
+      random,
+      openEncrypted,
+      onMaskFailure: () => undefined,
+    };
     return importStream(tools, {
       caller: async () => authenticate(key, origin),
       key,

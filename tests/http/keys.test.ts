@@ -1,11 +1,12 @@
 /** /keys, and opening what a client encrypted with one of them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CompactEncrypt, importSPKI } from 'jose';
+import { clientKeyAlgorithms } from '../../src/crypto/client-key.ts';
 import { day, hour } from '../../src/lib/clock.ts';
 import { VaultError } from '../../src/lib/errors.ts';
 import { createOpenEncrypted } from '../../src/vault/client-keys/open-encrypted.ts';
 import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
+import { encrypted, publicKeyOf } from '../support/client-encryption.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { type TestTenant, newTenant as tenantIn, tenantsOf } from '../support/tenant.ts';
@@ -13,12 +14,6 @@ import { startVault } from '../support/vault.ts';
 
 const missing = '00000000-0000-4000-8000-000000000000';
 const card = { data: { number: '4242424242424242' } };
-
-interface Header {
-  readonly alg?: string;
-  readonly enc?: string;
-  readonly kid?: string;
-}
 
 const manage = (tenant: TestTenant, method: string, path = '', body?: unknown) =>
   tenant.send(method, `/keys${path}`, { key: tenant.managementKey, body });
@@ -29,24 +24,12 @@ async function createKey(tenant: TestTenant, body?: unknown) {
   return created.body;
 }
 
-/** As a browser does. */
-async function encrypted(
-  { id, public_key_pem }: { readonly id: string; readonly public_key_pem: string },
-  text: string,
-  header: Header = {},
-): Promise<string> {
-  const { alg = 'RSA-OAEP-256', enc = 'A256GCM', kid = id } = header;
-  return new CompactEncrypt(Buffer.from(text))
-    .setProtectedHeader({ alg, enc, kid })
-    .encrypt(await importSPKI(public_key_pem, alg));
-}
-
 async function opening(tenant: TestTenant) {
   const { vault } = tenant.vault.running;
   const open = createOpenEncrypted(vault);
   const found = await vault.tenants.find(tenant.id);
   assert.ok(found);
-  return (jwe: string) => open(found, jwe, 'encrypted');
+  return async (jwe: string) => (await open(found, { jwe, path: 'encrypted' })).data;
 }
 
 onBothEngines('keys by which clients encrypt', (engine) => {
@@ -57,6 +40,7 @@ onBothEngines('keys by which clients encrypt', (engine) => {
     const made = await manage(tenant, 'POST');
     assert.equal(made.status, 201, made.text);
     const { public_key_pem, ...shown } = made.body;
+    assert.equal(shown.key_id, shown.id);
     assert.equal(made.headers.get('location'), `/keys/${shown.id}`);
     assert.match(public_key_pem, /^-----BEGIN PUBLIC KEY-----\n/);
     const life = Date.parse(shown.expires_at) - Date.parse(shown.created_at);
@@ -77,6 +61,19 @@ onBothEngines('keys by which clients encrypt', (engine) => {
     assert.deepEqual(operations, ['create', 'create', 'create', 'create', 'list', 'read']);
   });
 
+  test('POST 201: an X25519 key of 32 bytes unless the request names RSA-OAEP-256', async () => {
+    const tenant = await newTenant();
+    for (const body of [undefined, {}, { algorithm: null }, { algorithm: 'ECDH-ES' }]) {
+      const { public_key_pem } = await createKey(tenant, body);
+      const [, base64 = ''] =
+        /^-----BEGIN PUBLIC KEY-----\n(.+)\n-----END PUBLIC KEY-----\n$/.exec(public_key_pem) ?? [];
+      assert.equal(Buffer.from(base64, 'base64').length, 32);
+    }
+    const rsa = await createKey(tenant, { algorithm: 'RSA-OAEP-256' });
+    const key = await publicKeyOf(rsa, 'RSA-OAEP-256');
+    assert.equal((key as CryptoKey).algorithm.name, 'RSA-OAEP');
+  });
+
   test('POST 400: an expiry that is none, is over, or is more than a year away', async () => {
     const tenant = await newTenant();
     const at = (ms: number) => new Date(tenant.vault.clock.now() + ms).toISOString();
@@ -86,6 +83,8 @@ onBothEngines('keys by which clients encrypt', (engine) => {
       [{ expires_at: at(367 * day) }, 'expires_at'],
       [{ expires_at: 1 }, 'expires_at'],
       [{ expires: at(day) }, 'expires'],
+      [{ algorithm: 'RSA-OAEP' }, 'algorithm'],
+      [{ algorithm: 1 }, 'algorithm'],
     ] as const) {
       const refused = await manage(tenant, 'POST', '', body);
       assert.equal(refused.status, 400, refused.text);
@@ -123,40 +122,55 @@ onBothEngines('keys by which clients encrypt', (engine) => {
     }
   });
 
-  test('what was encrypted for a key is opened, and nothing else', async () => {
-    const [tenant, other] = [await newTenant(), await newTenant()];
-    const [key, foreign] = [await createKey(tenant), await createKey(other)];
-    const open = await opening(tenant);
-    const text = JSON.stringify(card);
-    const jwe = await encrypted(key, text);
-    assert.deepEqual((await open(jwe)).reveal(), card);
-    assert.equal(JSON.stringify(await open(jwe)), '"[secret]"');
-    const parts = jwe.split('.');
-    const altered = parts.with(3, Buffer.from('x'.repeat(50)).toString('base64url')).join('.');
-    const plain = Buffer.from(JSON.stringify({ alg: 'none', kid: key.id })).toString('base64url');
-    for (const wrong of [
-      '',
-      'a.b.c.d.e',
-      altered,
-      parts.slice(0, 4).join('.'),
-      [plain, ...parts.slice(1)].join('.'),
-      'x'.repeat(1_000_001),
-      await encrypted(key, text, { kid: foreign.id }),
-      await encrypted(key, text, { kid: missing }),
-      await encrypted(foreign, text),
-      await encrypted(foreign, text, { kid: key.id }),
-      await encrypted(key, text, { alg: 'RSA-OAEP' }),
-      await encrypted(key, text, { enc: 'A256CBC-HS512' }),
-      await encrypted(key, 'not JSON 4242'),
-    ]) {
-      await assert.rejects(open(wrong), (error) => {
-        assert.ok(error instanceof VaultError && error.code === 'validation_failed');
-        assert.deepEqual(Object.keys(error.errors ?? {}), ['encrypted']);
-        assert.doesNotMatch(JSON.stringify(error.errors), /4242/);
-        return true;
+  for (const algorithm of clientKeyAlgorithms)
+    test(`what was encrypted for a key is opened, and nothing else: ${algorithm}`, async () => {
+      const [tenant, other] = [await newTenant(), await newTenant()];
+      const key = await createKey(tenant, { algorithm });
+      const foreign = await createKey(other, { algorithm });
+      const another = await createKey(tenant, {
+        algorithm: clientKeyAlgorithms.find((one) => one !== algorithm),
       });
-    }
-  });
+      const open = await opening(tenant);
+      const text = JSON.stringify(card);
+      const jwe = await encrypted(key, text);
+      assert.deepEqual((await open(jwe)).reveal(), card);
+      assert.equal(JSON.stringify(await open(jwe)), '"[secret]"');
+      const exp = tenant.vault.clock.now() / 1000 + 1;
+      assert.deepEqual((await open(await encrypted(key, text, { exp }))).reveal(), card);
+      const parts = jwe.split('.');
+      const altered = parts.with(3, Buffer.from('x'.repeat(50)).toString('base64url')).join('.');
+      const plain = Buffer.from(JSON.stringify({ alg: 'none', kid: key.id })).toString('base64url');
+      for (const wrong of [
+        '',
+        'a.b.c.d.e',
+        altered,
+        parts.slice(0, 4).join('.'),
+        [plain, ...parts.slice(1)].join('.'),
+        'x'.repeat(1_000_001),
+        await encrypted(key, text, { kid: foreign.id }),
+        await encrypted(key, text, { kid: missing }),
+        await encrypted(foreign, text),
+        await encrypted(foreign, text, { kid: key.id }),
+        await encrypted(key, text, {
+          alg: algorithm === 'ECDH-ES' ? 'ECDH-ES+A256KW' : 'RSA-OAEP',
+        }),
+        await encrypted(another, text, { kid: key.id }),
+        await encrypted(key, text, { exp: 'soon' }),
+        await encrypted(key, text, { exp: tenant.vault.clock.now() / 1000 }),
+        await encrypted(key, text, { jti: '' }),
+        await encrypted(key, text, { jti: 7 }),
+        await encrypted(key, text, { jti: 'x'.repeat(257) }),
+        await encrypted(key, text, { enc: 'A256CBC-HS512' }),
+        await encrypted(key, 'not JSON 4242'),
+      ]) {
+        await assert.rejects(open(wrong), (error) => {
+          assert.ok(error instanceof VaultError && error.code === 'validation_failed');
+          assert.deepEqual(Object.keys(error.errors ?? {}), ['encrypted']);
+          assert.doesNotMatch(JSON.stringify(error.errors), /4242/);
+          return true;
+        });
+      }
+    });
 
   test('DELETE 204: nothing is opened with it any more, at once', async () => {
     const tenant = await newTenant();

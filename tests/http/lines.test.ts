@@ -1,4 +1,5 @@
 /** Lines of a body: the same however it is cut into chunks, and no more of them held than are being worked on. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -6,6 +7,7 @@ import { createAuthentication } from '../../src/gate/authenticate.ts';
 import { type BodyLine, linesAtOnceMax, linesOf } from '../../src/http/protocol/lines.ts';
 import { linesMediaType, type StreamRoute } from '../../src/http/protocol/route.ts';
 import { tokenStreamRoutes } from '../../src/http/routes/token-streams.ts';
+import { createOpenEncrypted } from '../../src/vault/client-keys/open-encrypted.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -70,9 +72,13 @@ onBothEngines('POST /tokens/bulk', (engine) => {
       clock,
       onFailure: async () => undefined,
     });
-    const bulk = tokenStreamRoutes({ store, clock, random, onMaskFailure: () => undefined }).find(
-      (route): route is StreamRoute => route.path === '/tokens/bulk' && 'stream' in route,
-    );
+    const bulk = tokenStreamRoutes({
+      store,
+      clock,
+      random,
+      openEncrypted: createOpenEncrypted({ store, clock }),
+      onMaskFailure: () => undefined,
+    }).find((route): route is StreamRoute => route.path === '/tokens/bulk' && 'stream' in route);
     assert.equal(bulk?.mediaType, linesMediaType);
     let taken = 0;
     let ended = false;

@@ -273,7 +273,10 @@ onBothEngines('Tokens in calls of proxies', (engine) => {
 
   test('a browser encrypts, a backend passes on, and the destination receives the value', async () => {
     const { tenant, call } = await withToken('unused');
-    const pair = await tenant.vault.send('POST', '/keys', { key: tenant.managementKey, body: {} });
+    const pair = await tenant.vault.send('POST', '/keys', {
+      key: tenant.managementKey,
+      body: { algorithm: 'RSA-OAEP-256' },
+    });
     assert.equal(pair.status, 201, pair.text);
     const { importSPKI, CompactEncrypt } = await import('jose');
     const publicKey = await importSPKI(pair.body.public_key_pem, 'RSA-OAEP-256');

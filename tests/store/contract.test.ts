@@ -1,9 +1,11 @@
 /** The store's contract, kept by both engines alike. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TokenId } from '../../src/lib/ids.ts';
 import { entryHash, streamSeed, textOf } from '../../src/lib/log-chain/entries.ts';
 import type { Change } from '../../src/store/change.ts';
+import { schemaVersion } from '../../src/store/migrations/migrate.ts';
 import type { Store } from '../../src/store/store.ts';
 import { entriesIn } from '../support/blocks.ts';
 import { creation, entry, removal, tenant, termOf, token } from '../support/changes.ts';
@@ -293,11 +295,13 @@ onBothEngines('the store', (engine) => {
     const store = await engine.open(place);
     await store.commit(creation(token('a')));
     await store.close();
-    await engine.run(place, 'update schema_version set version = 999, oldest_server = 2');
+    const later = `version = 999, oldest_server = ${schemaVersion + 1}`;
+    await engine.run(place, `update schema_version set ${later}`);
     // Closed where it opens after all, so that the test fails and does not hang.
     const opening = async () => (await engine.open(place)).close();
     await assert.rejects(opening, { name: 'DowngradeError' });
-    await engine.run(place, 'update schema_version set version = 1, oldest_server = 1');
+    const own = `version = ${schemaVersion}, oldest_server = 1`;
+    await engine.run(place, `update schema_version set ${own}`);
     const again = await engine.open(place);
     t.after(() => again.close());
     assert.ok(await read(again, 'a'));

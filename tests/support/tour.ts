@@ -1,6 +1,7 @@
 /** A tour: every declared route, with what the vault has and with what it has not, and every way to find tokens. */
 import assert from 'node:assert/strict';
 import type { Route } from '../../src/http/protocol/route.ts';
+import { encrypted } from './client-encryption.ts';
 import { linesSent } from './lines.ts';
 import { requestsWith } from './requests.ts';
 import { sendSensitiveTraffic } from './sensitive-traffic.ts';
@@ -58,6 +59,9 @@ async function makeTokens(send: Send): Promise<{ readonly id: string }> {
   );
   const converted = { body: { token_intent_id: intent.body.id } };
   await expect(201, send('POST', '/tokens', converted));
+  const pair = await expect(201, send('POST', '/keys', { key: managementKey }));
+  const sealed = await encrypted(pair.body, '"Ada"', { jti: 'tour' });
+  await expect(201, send('POST', '/tokens', { body: { type: 'token', encrypted: sealed } }));
   return { id };
 }
 

@@ -86,6 +86,7 @@ onBothEngines('the proxy of a call', (engine) => {
       applicationId: undefined,
       requireAuth: false,
       disableDetokenization: false,
+      allowEncrypted: false,
       allowedPaths: undefined,
       allowedMethods: ['POST'],
       timeoutMs: 7000,

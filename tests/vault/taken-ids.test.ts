@@ -1,10 +1,12 @@
 /** Ids that are taken: of the tokens that hold them, however large, no more than one at a time is read. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createAuthentication } from '../../src/gate/authenticate.ts';
 import { hour } from '../../src/lib/clock.ts';
 import { perform } from '../../src/rules/operation.ts';
 import type { Store } from '../../src/store/store.ts';
+import { createOpenEncrypted } from '../../src/vault/client-keys/open-encrypted.ts';
 import { createTokens } from '../../src/vault/tokens/create.ts';
 import { beginImport, importLines } from '../../src/vault/tokens/import.ts';
 import { onBothEngines } from '../support/engines.ts';
@@ -54,7 +56,14 @@ onBothEngines('ids that are taken', (engine) => {
     const onFailure = async () => undefined;
     const authenticate = createAuthentication({ store, tenants, clock, onFailure });
     const caller = await authenticate(tenant.key, origin);
-    const tools = { store: observed, clock, random, onMaskFailure: () => undefined };
+    const openEncrypted = createOpenEncrypted({ store, clock });
+    const tools = {
+      store: observed,
+      clock,
+      random,
+      openEncrypted,
+      onMaskFailure: () => undefined,
+    };
     const requestsOf = (ids: readonly string[]) =>
       ids.map((id) => ({ id, type: 'token', data: id }) as const);
 

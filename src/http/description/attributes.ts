@@ -92,7 +92,11 @@ const everywhere: Readonly<Record<string, string>> = {
   display_name: 'For people.',
   country_code: 'Two letters of ISO 3166; `US` unless given.',
   token_id: 'The token.',
-  public_key_pem: 'The public key in PEM.',
+  public_key_pem:
+    'The public key in PEM: of an X25519 key its bare 32 bytes, of an RSA key its SubjectPublicKeyInfo.',
+  encrypted: 'A compact JWE for an encryption key of the tenant, in the place of `data`.',
+  algorithm:
+    'How clients encrypt: `ECDH-ES` with X25519, which is the default, or `RSA-OAEP-256`; content with `A256GCM`.',
 };
 
 const particular: Readonly<Record<string, string>> = {
@@ -223,6 +227,9 @@ const more: Readonly<Record<string, string>> = {
   configuration: 'Texts by name that expressions in requests can use.',
   require_auth: 'Whether callers need an API key besides the key of the proxy.',
   disable_detokenization: 'Whether references to tokens are left as they are.',
+  allow_encrypted:
+    'Whether callers without an API key may send client-encrypted data, which is used with the rights of the ' +
+    'application of the proxy.',
   timeout: 'How many seconds the destination has.',
   proxy_host: 'A host name under which the proxy is reached without `/proxy`.',
   allowed_paths: 'Paths that may be called, exact or with `*`; all unless given.',

@@ -1,15 +1,20 @@
 /** Shapes of the keys by which clients encrypt. */
 import Type from 'typebox';
+import { clientKeyAlgorithms } from '../../crypto/client-key.ts';
 import { nullable, strict, text, timestamp, uuid } from './shared.ts';
 
 export const clientKeyRequest = Type.Object(
-  { expires_at: nullable(text) },
+  {
+    expires_at: nullable(text),
+    algorithm: nullable(Type.Enum([...clientKeyAlgorithms])),
+  },
   { ...strict, title: 'EncryptionKeyRequest' },
 );
 
 export const clientKey = Type.Object(
   {
     id: uuid,
+    key_id: uuid,
     public_key_pem: Type.Optional(text),
     expires_at: timestamp,
     created_by: uuid,

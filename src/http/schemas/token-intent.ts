@@ -13,7 +13,7 @@ export const tokenIntent = Type.Object(
     type: text,
     card,
     bank,
-    fingerprint: text,
+    fingerprint: Type.Optional(text),
     created_by: uuid,
     created_at: timestamp,
     expires_at: timestamp,
@@ -22,6 +22,6 @@ export const tokenIntent = Type.Object(
 );
 
 export const tokenIntentRequest = Type.Object(
-  { type: nullable(text), data: Type.Optional(anyJson) },
+  { type: nullable(text), data: Type.Optional(anyJson), encrypted: nullable(text) },
   { ...strict, title: 'TokenIntentRequest' },
 );

@@ -77,6 +77,7 @@ export const tokenRequest = Type.Object(
     token_intent_id: nullable(text),
     type: nullable(text),
     data: Type.Optional(anyJson),
+    encrypted: nullable(text),
     mask: Type.Optional(anyJson),
     containers: nullable(Type.Array(text)),
     metadata: nullable(textMap),

@@ -4,6 +4,7 @@
  */
 import { vault } from './0001-vault.ts';
 import { sessionKeys } from './0002-session-keys.ts';
+import { clientKeyUses } from './0003-client-key-uses.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -20,6 +21,7 @@ export interface Migration {
 export const released: readonly Migration[] = [
   { statements: vault, oldestServer: 1 },
   { statements: sessionKeys, oldestServer: 1 },
+  { statements: clientKeyUses, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

@@ -1,5 +1,5 @@
 /** Keys by which browsers and apps encrypt data that passes through others on its way to the vault. */
-import { newClientKeyPair } from '../../crypto/client-key.ts';
+import { type ClientKeyAlgorithm, newClientKeyPair } from '../../crypto/client-key.ts';
 import { type Clock, day, type Instant, instantAfter } from '../../lib/clock.ts';
 import { parseExpiry } from '../../lib/dates.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
@@ -28,7 +28,11 @@ export interface ClientKeyWriting extends ClientKeyReading {
 
 export interface ClientKeyRequest {
   readonly expires_at?: string | null;
+  /** Without it, the one of the public clients. */
+  readonly algorithm?: ClientKeyAlgorithm | null;
 }
+
+const algorithmDefault = 'ECDH-ES';
 
 /**
  * From the decision `unprocessable` where the tenant has all the keys that it may have. The response is
@@ -50,7 +54,8 @@ export function createClientKey(
         public: `A tenant has at most ${clientKeysMax} encryption keys; delete one first.`,
       });
     }
-    const { publicKey, privateKey } = await newClientKeyPair();
+    const algorithm = request.algorithm ?? algorithmDefault;
+    const { publicKey, privateKey } = await newClientKeyPair(algorithm);
     const id = newUuid<ClientKeyId>(random);
     const row = clientKeyRow(
       { tenant, privateKey, random },

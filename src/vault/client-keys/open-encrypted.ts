@@ -1,25 +1,44 @@
 /** Opening what a browser or an app encrypted with a key of the tenant. */
 import { isUtf8 } from 'node:buffer';
 import { type ClientKey, keyIdOfJwe, openJwe } from '../../crypto/client-key.ts';
+import { sha256 } from '../../crypto/digest.ts';
 import { type Clock, type Instant, second } from '../../lib/clock.ts';
 import { invalid, type VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
+import { type ClientKeyId, parseUuid } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import { Secret } from '../../lib/secret.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
 import { findClientKey, openClientKey } from './row.ts';
 
 /** An RSA decryption takes a millisecond, so nobody may ask for it with more than can be used. */
 const jweLengthMax = 1_000_000;
 
+/** A UUID has 36; what identifies a JWE needs no more than a URL. */
+const jtiLengthMax = 256;
+
+/** Something encrypted, and how errors call it. */
+export interface EncryptedValue {
+  readonly jwe: string;
+  readonly path: string;
+}
+
+export interface OpenedValue {
+  readonly key: ClientKeyId;
+  readonly data: Secret<Json>;
+  /** To be inserted with what comes of the value, where it can be used once. */
+  readonly use: Row<'client_key_uses'> | undefined;
+}
+
 /**
  * The JSON in a JWE.
- * @param path how errors call it.
- * @throws VaultError `validation_failed` when it is not a JWE by RSA-OAEP-256 and A256GCM for a key of the
- * tenant that is still valid, or does not hold JSON; `integrity` when the key was altered.
+ * @throws VaultError `validation_failed` naming the path when it is not a JWE by one of the algorithms for
+ * a key of the tenant that is still valid, does not hold JSON, has expired, or has been used; `integrity`
+ * when the key was altered.
  */
-export type OpenEncrypted = (tenant: Tenant, jwe: string, path: string) => Promise<Secret<Json>>;
+export type OpenEncrypted = (tenant: Tenant, value: EncryptedValue) => Promise<OpenedValue>;
 
 export interface EncryptedReading {
   readonly store: Store;
@@ -27,6 +46,7 @@ export interface EncryptedReading {
 }
 
 interface OpenedKey {
+  readonly id: ClientKeyId;
   readonly key: ClientKey;
   readonly expiresAt: Instant;
 }
@@ -34,6 +54,15 @@ interface OpenedKey {
 /** What another server deleted is not used for longer than a second: half of it is for the reading itself. */
 const staleMsMax = second / 2;
 const keysCached = 1_000;
+
+/**
+ * The id of the key that a JWE names, as the log may say it; `undefined` for anything that is not an id,
+ * because it may be a value in the wrong place.
+ */
+export function keyNamedBy(jwe: string): ClientKeyId | undefined {
+  const kid = jwe.length > jweLengthMax ? undefined : keyIdOfJwe(jwe);
+  return kid === undefined ? undefined : parseUuid<ClientKeyId>(kid);
+}
 
 export function createOpenEncrypted({ store, clock }: EncryptedReading): OpenEncrypted {
   const recent = new ExpiringMap<string, OpenedKey>({
@@ -43,28 +72,59 @@ export function createOpenEncrypted({ store, clock }: EncryptedReading): OpenEnc
     epoch: () => store.epochs.now('client_keys'),
   });
 
-  async function keyOf(tenant: Tenant, id: string): Promise<ClientKey | undefined> {
+  async function keyOf(tenant: Tenant, id: ClientKeyId): Promise<OpenedKey | undefined> {
     const name = `${tenant.id} ${id}`;
     const known = recent.get(name);
-    if (known) return known.expiresAt > clock.now() ? known.key : undefined;
+    if (known) return known.expiresAt > clock.now() ? known : undefined;
     const reading = recent.reading();
     const row = await findClientKey(store, tenant, { id, now: clock.now() });
     if (row === undefined) return undefined;
-    const key = openClientKey(tenant, row);
-    recent.set(name, { key, expiresAt: row.expires_at }, reading);
-    return key;
+    const opened = { id, key: openClientKey(tenant, row), expiresAt: row.expires_at };
+    recent.set(name, opened, reading);
+    return opened;
   }
 
-  return async (tenant, jwe, path) => {
-    const id = jwe.length > jweLengthMax ? undefined : keyIdOfJwe(jwe);
+  /** The row of a JWE that can be used once, and was not. */
+  async function useOf(tenant: Tenant, key: ClientKeyId, jti: string, path: string) {
+    const jti_digest = sha256(jti).toString('base64url');
+    const named = { tenant_id: tenant.id, client_key_id: key, jti_digest };
+    if (await store.get('client_key_uses', named)) throw usedTwice(path);
+    return { ...named, used_at: clock.now() };
+  }
+
+  return async (tenant, { jwe, path }) => {
+    const id = keyNamedBy(jwe);
     if (id === undefined) {
-      throw invalid(path, 'must be a compact JWE by RSA-OAEP-256 and A256GCM that names its key');
+      const algorithms = 'ECDH-ES or RSA-OAEP-256 and A256GCM';
+      throw invalid(path, `must be a compact JWE by ${algorithms} that names its key`);
     }
     const key = await keyOf(tenant, id);
-    const plaintext = key && (await openJwe(jwe, key));
-    if (plaintext === undefined) throw invalid(path, 'must be encrypted for a key of the tenant');
-    return new Secret(jsonOf(plaintext, () => invalid(path, 'must hold JSON when it is opened')));
+    const opened = key && (await openJwe(jwe, key.key));
+    if (opened === undefined) throw invalid(path, 'must be encrypted for a key of the tenant');
+    requireUnexpired(opened.exp, clock.now(), path);
+    const jti = jtiOf(opened.jti, path);
+    const use = jti === undefined ? undefined : await useOf(tenant, id, jti, path);
+    const problem = () => invalid(path, 'must hold JSON when it is opened');
+    return { key: id, data: new Secret(jsonOf(opened.plaintext, problem)), use };
   };
+}
+
+/** What was encrypted with a `jti` is opened once while its key lives. */
+export function usedTwice(path: string): VaultError {
+  return invalid(path, 'must not have been used before: it has a jti');
+}
+
+/** A NumericDate of RFC 7519: seconds, with or without a fraction. */
+function requireUnexpired(exp: unknown, now: Instant, path: string): void {
+  if (exp === undefined) return;
+  if (typeof exp !== 'number') throw invalid(path, 'must have a number of seconds as exp');
+  if (exp * second <= now) throw invalid(path, 'must not be over: its exp has passed');
+}
+
+function jtiOf(jti: unknown, path: string): string | undefined {
+  if (jti === undefined) return undefined;
+  if (typeof jti === 'string' && jti !== '' && jti.length <= jtiLengthMax) return jti;
+  throw invalid(path, `must have 1 to ${jtiLengthMax} characters as jti`);
 }
 
 function jsonOf(bytes: Buffer, problem: () => VaultError): Json {

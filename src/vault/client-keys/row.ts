@@ -66,6 +66,8 @@ export async function clientKeyOf(
 export function viewClientKey(row: Row<'client_keys'>, publicKey?: string): object {
   return {
     id: row.client_key_id,
+    // The public clients read this name; older ones read the other.
+    key_id: row.client_key_id,
     ...(publicKey !== undefined && { public_key_pem: publicKey }),
     expires_at: formatTimestamp(row.expires_at),
     created_by: row.created_by,

@@ -11,6 +11,8 @@ export interface ProxyDefinition {
   readonly configuration: Readonly<Record<string, string>>;
   readonly require_auth: boolean;
   readonly disable_detokenization: boolean;
+  /** Whether calls without a key may send data that a client encrypted. */
+  readonly allow_encrypted: boolean;
   /** Seconds. */
   readonly timeout: number;
   /** After `/proxy`, exact or with `*`; null allows all. */

@@ -28,6 +28,8 @@ export interface Proxy {
   readonly configuration: Secret<ReadonlyMap<string, string>>;
   readonly requireAuth: boolean;
   readonly disableDetokenization: boolean;
+  /** Whether a call without a key may send data that a client encrypted. */
+  readonly allowEncrypted: boolean;
   /** After `/proxy`, exact or with `*`; undefined allows all. */
   readonly allowedPaths: readonly string[] | undefined;
   /** In upper case; undefined allows all. */
@@ -154,6 +156,7 @@ function proxyOfDefinition(
     configuration: new Secret(new Map(Object.entries(definition.configuration))),
     requireAuth: definition.require_auth,
     disableDetokenization: definition.disable_detokenization,
+    allowEncrypted: definition.allow_encrypted,
     allowedPaths: definition.allowed_paths ?? undefined,
     allowedMethods: definition.allowed_methods ?? undefined,
     timeoutMs: definition.timeout * second,

@@ -27,6 +27,7 @@ export interface ProxyRequest {
   readonly configuration?: Readonly<Record<string, string | null>> | null;
   readonly require_auth?: boolean | null;
   readonly disable_detokenization?: boolean | null;
+  readonly allow_encrypted?: boolean | null;
   readonly timeout?: number | null;
   readonly proxy_host?: string | null;
   readonly allowed_paths?: readonly string[] | null;
@@ -53,6 +54,7 @@ export function parseProxy(given: ProxyRequest, ownHost: string | undefined): Pr
     configuration: readConfiguration(given.configuration ?? {}, findings),
     require_auth: given.require_auth ?? true,
     disable_detokenization: given.disable_detokenization ?? false,
+    allow_encrypted: given.allow_encrypted ?? false,
     timeout: readTimeout(given.timeout ?? timeoutSecondsDefault, findings),
     allowed_paths: readPaths(given.allowed_paths ?? null, findings),
     allowed_methods: readMethods(given.allowed_methods ?? null, findings),

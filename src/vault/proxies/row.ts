@@ -39,10 +39,22 @@ export function openProxy(tenant: Keys, row: Row<'proxies'>): Secret<ProxyBody> 
   const { body } = requireProven(tenant, 'proxies', row);
   try {
     const text = openText(tenant.keyring.sealing('data'), bindingOf(row), body);
-    return new Secret(JSON.parse(text.reveal()) as ProxyBody);
+    return new Secret(bodyOf(JSON.parse(text.reveal()) as StoredBody));
   } catch (error) {
     throw namingRow(error, { entity: 'proxy', id: row.proxy_id });
   }
+}
+
+type StoredBody = Omit<ProxyBody, 'definition'> & {
+  readonly definition: Omit<ProxyDefinition, 'allow_encrypted'> & Partial<ProxyDefinition>;
+};
+
+/** Proxies that an earlier release stored do not say whether they allow encrypted data. */
+function bodyOf({ key, definition }: StoredBody): ProxyBody {
+  return {
+    key,
+    definition: { ...definition, allow_encrypted: definition.allow_encrypted ?? false },
+  };
 }
 
 /** A field of its own: what is sealed of a proxy is never taken for the data of a token with the same id. */

@@ -9,13 +9,13 @@ import type { CompletedOperation, Decide, Effect, Refused } from '../../rules/op
 import { holds } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Change, Precondition } from '../../store/change.ts';
-import type { OpenEncrypted } from '../client-keys/open-encrypted.ts';
+import type { EncryptedTools } from '../client-keys/use-encrypted.ts';
 import { refusalWhereOff } from '../code/check.ts';
 import { names, transformsOf } from '../proxies/transforms.ts';
 import type { UsedReferences } from '../tokenization/use-references.ts';
 import { type CallTexts, readCallTexts, textOf, type Writable } from './call-texts.ts';
 import { invalidCall } from './called-proxy.ts';
-import { openEncryptedData } from './encrypted-data.ts';
+import { type EncryptedData, openEncryptedData } from './encrypted-data.ts';
 import { jsonOrText, jsonValuesMax, publicJsonValuesMax } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
@@ -23,9 +23,8 @@ import { type SendTools, send } from './send.ts';
 import { sendCoded } from './send-coded.ts';
 import { useTokens } from './use-tokens.ts';
 
-export interface ProxyCalling extends SendTools, MakingTokens {
+export interface ProxyCalling extends SendTools, MakingTokens, EncryptedTools {
   readonly clock: Clock;
-  readonly openEncrypted: OpenEncrypted;
 }
 
 const nothingMade: MadeTokens = new Map();
@@ -65,13 +64,34 @@ interface CallCompletion {
   readonly conflict: Precondition | undefined;
 }
 
-/** Everything that is sent, complete, and the entries that say so. */
+/** With the entries of what a client encrypted, also where nothing is sent after all. */
 async function completed(
   tools: ProxyCalling,
+  completion: CallCompletion,
+): Promise<Effect<ProxyAnswer>> {
+  const encrypted = await openEncryptedData(tools, completion.call);
+  if ('refusal' in encrypted) return encrypted;
+  const effect = await completedWith(tools, completion, encrypted.value);
+  const refused = 'refusal' in effect;
+  const [first, ...others] = [
+    ...(effect.change?.entries ?? []),
+    ...(refused ? encrypted.failures : encrypted.entries),
+  ];
+  if (first === undefined) return effect;
+  const entries = [first, ...others] as const;
+  if (refused) return { ...effect, change: { ...effect.change, entries } };
+  const insert = { ...effect.change?.insert, client_key_uses: encrypted.uses };
+  return { ...effect, change: { ...effect.change, insert, entries } };
+}
+
+/** Everything that is sent, complete, and the entries that say so. */
+async function completedWith(
+  tools: ProxyCalling,
   { call, texts, conflict }: CallCompletion,
+  encrypted: EncryptedData['value'],
 ): Promise<Effect<ProxyAnswer>> {
   const evaluation = newEvaluation();
-  const scope = await scopeOf(tools, call);
+  const scope = scopeOf(call, encrypted);
   const making = await madeFor(tools, call, { scope, evaluation, conflict });
   if ('refusal' in making) return making;
   const now = tools.clock.now();
@@ -88,15 +108,13 @@ async function completed(
   };
 }
 
-async function scopeOf(tools: ProxyCalling, call: ProxyCall): Promise<RequestScope> {
-  const { configuration, tenant } = call.proxy;
+function scopeOf(call: ProxyCall, encrypted: EncryptedData['value']): RequestScope {
+  const { configuration } = call.proxy;
   return {
     valueOf: () => undefined,
     request: { headers: namedHeaders(call.headers) },
     ...(configuration && { config: Object.fromEntries(configuration.reveal()) }),
-    ...(call.encrypted && {
-      encrypted: await openEncryptedData(tools.openEncrypted, tenant, call.encrypted),
-    }),
+    ...(encrypted !== undefined && { encrypted }),
   };
 }
 

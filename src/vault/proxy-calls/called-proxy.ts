@@ -41,6 +41,7 @@ export function ephemeralProxy(
     configuration: undefined,
     requireAuth: true,
     disableDetokenization: false,
+    allowEncrypted: false,
     allowedPaths: undefined,
     allowedMethods: undefined,
     timeoutMs,

@@ -1,38 +1,157 @@
-/** What a browser encrypted for the vault and its caller passed on: one value, or several by name. */
+/**
+ * What a browser encrypted for the vault and its caller passed on: one value, or several by name. Each is
+ * decided as a token intent is, by the container of its type.
+ */
+import { VaultError } from '../../lib/errors.ts';
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
-import type { Tenant } from '../../rules/tenant.ts';
-import type { OpenEncrypted } from '../client-keys/open-encrypted.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
+import { failureOf } from '../../rules/log-entries.ts';
+import type { Refused } from '../../rules/operation.ts';
+import type { Row } from '../../store/tables.ts';
+import { parseTokenType, type TokenTypeName, tokenTypes } from '../../values/token-types.ts';
+import { usedTwice } from '../client-keys/open-encrypted.ts';
+import { denyEncrypted, type EncryptedTools, useEncrypted } from '../client-keys/use-encrypted.ts';
 import { invalidCall } from './called-proxy.ts';
+import { encryptedEntry } from './entries.ts';
+import type { ProxyCall } from './proxy-call.ts';
+import { accessOf } from './use-tokens.ts';
 
 /** Opening one takes a millisecond. */
 const entriesMax = 10;
 
+/** Types that are recognized in data by its check digits. */
+const recognizable = ['card', 'card_number', 'bank'] as const satisfies readonly TokenTypeName[];
+
+export interface EncryptedData {
+  /** Each with its `type` and its `data` in place of what was encrypted. */
+  readonly value: Json | undefined;
+  /** One for each. */
+  readonly entries: readonly LogEntry[];
+  /** The same where nothing is sent after all. */
+  readonly failures: readonly LogEntry[];
+  readonly uses: readonly Row<'client_key_uses'>[];
+}
+
+interface EncryptedEntry {
+  readonly type: TokenTypeName;
+  readonly jwe: string;
+  readonly rest: JsonObject;
+}
+
+const nothingEncrypted = { value: undefined, entries: [], failures: [], uses: [] };
+
+type Opened = Omit<EncryptedData, 'value'> & { readonly data: Json };
+
 /**
- * Each with its `type` and its `data` in place of what was encrypted.
- * @throws VaultError `invalid_proxy_request` naming the header, and what opening throws.
+ * All of it, or the refusal of the first that the caller may not use or that cannot be opened.
+ * @throws VaultError `invalid_proxy_request` naming the header, `integrity` for a key that was altered.
  */
 export async function openEncryptedData(
-  open: OpenEncrypted,
-  tenant: Tenant,
-  { text, header }: { readonly text: string; readonly header: string },
-): Promise<Json> {
+  tools: EncryptedTools,
+  call: ProxyCall,
+): Promise<EncryptedData | Refused> {
+  if (call.encrypted === undefined) return nothingEncrypted;
+  const { header, text } = call.encrypted;
   const given = objectOf(text, header);
-  if (isEncrypted(given)) return opened(given, header);
-  const entries = Object.entries(given);
-  if (entries.length > entriesMax) {
+  if (isEncrypted(given)) {
+    const opened = await openEntry(tools, call, { header, json: given });
+    return 'refusal' in opened ? opened : { ...opened, value: opened.data };
+  }
+  const named = Object.entries(given);
+  if (named.length > entriesMax) {
     throw invalidCall(header, `must have at most ${entriesMax} entries`);
   }
-  const values: [string, Json][] = [];
-  for (const [name, entry] of entries) {
-    if (!isObject(entry) || !isEncrypted(entry)) throw malformed(header);
-    values.push([name, await opened(entry, header)]);
+  const all: Opened[] = [];
+  for (const [, json] of named) {
+    const opened = await openEntry(tools, call, { header, json });
+    if ('refusal' in opened) return refusedAfter(opened, all);
+    all.push(opened);
   }
-  return Object.fromEntries(values);
+  const uses = all.flatMap((one) => one.uses);
+  if (new Set(uses.map((use) => use.client_key_id + use.jti_digest)).size < uses.length) {
+    const [first, ...others] = failuresOf(all);
+    if (first) return { change: { entries: [first, ...others] }, refusal: usedTwice(header) };
+  }
+  return {
+    value: Object.fromEntries(named.map(([name], index) => [name, all[index]?.data ?? null])),
+    entries: all.flatMap((one) => one.entries),
+    failures: failuresOf(all),
+    uses,
+  };
+}
 
-  async function opened({ encrypted, ...rest }: JsonObject, path: string): Promise<Json> {
-    const data = await open(tenant, String(encrypted), path);
-    return { ...rest, data: data.reveal() };
+interface EntryToOpen {
+  readonly header: string;
+  readonly json: Json | undefined;
+}
+
+async function openEntry(
+  tools: EncryptedTools,
+  call: ProxyCall,
+  { header, json }: EntryToOpen,
+): Promise<Opened | Refused> {
+  const { caller } = call;
+  const { jwe, type, rest } = entryOf(json, header);
+  const denied = refusalFor(call, type);
+  if (denied) return denyEncrypted(tools, caller, { jwe, refusal: denied });
+  const opened = await useEncrypted(tools, caller, { jwe, path: header });
+  if ('refusal' in opened) return opened;
+  const data = opened.data.reveal();
+  // A caller names the type, and a card is a card also where it is called something more general.
+  const recognized = type === 'token' ? recognizable.find((one) => fits(one, data)) : undefined;
+  const hidden = recognized && refusalFor(call, recognized);
+  if (hidden) return denyEncrypted(tools, caller, { jwe, refusal: hidden });
+  const attempt = { entity: 'key', id: opened.key, operation: 'use' };
+  return {
+    data: { ...rest, type, data },
+    entries: [encryptedEntry(call, tools.clock.now(), opened.key)],
+    failures: [failureOf(caller, tools.clock.now(), attempt)],
+    uses: opened.use ? [opened.use] : [],
+  };
+}
+
+function fits(type: TokenTypeName, data: Json): boolean {
+  try {
+    tokenTypes[type].parseData(data);
+    return true;
+  } catch (error) {
+    if (error instanceof VaultError) return false;
+    throw error;
   }
+}
+
+/** Why the caller may not use data of the type in this call; `undefined` where it may. */
+function refusalFor({ caller, proxy }: ProxyCall, type: TokenTypeName): VaultError | undefined {
+  if (caller.anonymous && !proxy.allowEncrypted) {
+    const reason =
+      'The proxy takes no encrypted data from callers without a key (allow_encrypted).';
+    return new VaultError('forbidden', { public: reason });
+  }
+  const { container } = tokenTypes[type];
+  const { access, permission } = accessOf(proxy);
+  if (access.grant(caller.policy, { id: undefined, container })) return undefined;
+  return new VaultError('forbidden', {
+    public: `The caller lacks the permission ${permission} for encrypted data of the type ${type}.`,
+  });
+}
+
+function refusedAfter(refused: Refused, opened: readonly Opened[]): Refused {
+  const [first, ...others] = refused.change.entries;
+  return { ...refused, change: { entries: [first, ...others, ...failuresOf(opened)] } };
+}
+
+function failuresOf(all: readonly Opened[]): readonly LogEntry[] {
+  return all.flatMap(({ failures }) => failures);
+}
+
+function entryOf(json: Json | undefined, header: string): EncryptedEntry {
+  if (!isObject(json) || !isEncrypted(json)) throw malformed(header);
+  const { encrypted, type: name, ...rest } = json;
+  const type = typeof name === 'string' ? parseTokenType(name) : undefined;
+  if (type === undefined) {
+    throw invalidCall(header, `must have a type: one of ${Object.keys(tokenTypes).join(', ')}`);
+  }
+  return { type, jwe: String(encrypted), rest };
 }
 
 function isEncrypted(json: JsonObject): boolean {

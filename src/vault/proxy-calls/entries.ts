@@ -34,6 +34,17 @@ export function useEntry(
   return detailed(entry, `${method} to ${hostOf(proxy)}, proxy ${proxy.id}`);
 }
 
+/** That what a client encrypted is going to be used in the call. */
+export function encryptedEntry(
+  { caller, proxy, method }: LoggedProxyCall,
+  now: Instant,
+  key: string,
+): LogEntry {
+  const disclosure = { shown: 'revealed', through: 'proxy' } as const;
+  const fact = { entity: 'key', id: key, operation: 'use proxy', disclosure } as const;
+  return detailed(entryOf(caller, now, fact), `${method} to ${hostOf(proxy)}, proxy ${proxy.id}`);
+}
+
 function hostOf({ destinationUrl }: Pick<CalledProxy, 'destinationUrl'>): string {
   const { host } = new URL(destinationUrl);
   return host.length > hostLengthMax ? `${host.slice(0, hostLengthMax)}…` : host;

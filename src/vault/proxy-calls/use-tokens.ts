@@ -1,7 +1,7 @@
 /** The tokens that a call refers to: each permitted and logged, or none. */
 import { VaultError } from '../../lib/errors.ts';
 import type { Refused } from '../../rules/operation.ts';
-import { sending, using } from '../tokenization/reference-targets.ts';
+import { sending, type TargetAccess, using } from '../tokenization/reference-targets.ts';
 import { listIds } from '../tokenization/resolve-references.ts';
 import {
   type ReferenceUse,
@@ -9,7 +9,7 @@ import {
   useReferences,
 } from '../tokenization/use-references.ts';
 import type { TokenReading } from '../tokens/read.ts';
-import { ephemeralId, invalidCall } from './called-proxy.ts';
+import { type CalledProxy, ephemeralId, invalidCall } from './called-proxy.ts';
 import { useEntry } from './entries.ts';
 import type { ProxyCall } from './proxy-call.ts';
 
@@ -23,17 +23,28 @@ export function useTokens(
   wanted: ReferenceUse,
 ): Promise<UsedReferences | Refused> {
   const { caller, proxy } = call;
-  const isDescribed = proxy.id === ephemeralId;
+  const { access, permission } = accessOf(proxy);
   return useReferences(tools, caller, {
     ...wanted,
-    access: isDescribed ? sending : using,
-    permission: isDescribed ? 'proxy:invoke' : 'proxy:invoke or token:use',
+    access,
+    permission,
     max: caller.tenant.quotas.proxy_token_limit,
     quota: 'proxy_token_limit',
     invalid: (message) => invalidCall('the request', message),
     unknown: unknownTokens,
     entryFor: (target) => useEntry(call, wanted.now, target),
   });
+}
+
+/** A host that the caller names itself may be its own. */
+export function accessOf({ id }: Pick<CalledProxy, 'id'>): {
+  readonly access: TargetAccess;
+  /** How refusals call what it takes. */
+  readonly permission: string;
+} {
+  return id === ephemeralId
+    ? { access: sending, permission: 'proxy:invoke' }
+    : { access: using, permission: 'proxy:invoke or token:use' };
 }
 
 function unknownTokens(ids: readonly string[]): VaultError {

@@ -111,6 +111,18 @@ export function viewTokenIntent(tenant: Tenant, row: Row<'token_intents'>, now: 
   };
 }
 
+/** The same for a caller who may see nothing of the data. */
+export function viewUnreadIntent(row: Row<'token_intents'>) {
+  return {
+    id: row.token_intent_id,
+    tenant_id: row.tenant_id,
+    type: row.type,
+    created_by: row.created_by,
+    created_at: formatTimestamp(row.created_at),
+    expires_at: formatTimestamp(row.expires_at),
+  };
+}
+
 type UnsealedIntent = Omit<Row<'token_intents'>, 'data'>;
 
 function sealIntent({ tenant, data, random }: Sealing, row: UnsealedIntent): Row<'token_intents'> {

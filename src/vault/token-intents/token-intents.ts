@@ -3,18 +3,30 @@ import type { Clock, Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import { newUuid, parseUuid, type TokenIntentId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
+import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { entryOf } from '../../rules/log-entries.ts';
+import { entryOf, failureOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
+import { holds } from '../../rules/policy.ts';
+import type { Reply } from '../../rules/reply.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { contentsOfRequest } from '../../values/contents.ts';
-import { tokenIntentRow, viewTokenIntent } from './row.ts';
+import {
+  type Contents,
+  containerOfRequest,
+  contentsOfRequest,
+  type TokenRequest,
+} from '../../values/contents.ts';
+import { readGrant } from '../../values/disclosure.ts';
+import { creationEntry, type EncryptedTools, useEncrypted } from '../client-keys/use-encrypted.ts';
+import { tokenIntentRow, viewTokenIntent, viewUnreadIntent } from './row.ts';
 
 export interface TokenIntentRequest {
   readonly type?: string | null;
   readonly data?: Json;
+  /** A JWE for a key of the tenant, in place of data. */
+  readonly encrypted?: string | null;
 }
 
 export interface TokenIntentReading {
@@ -22,7 +34,7 @@ export interface TokenIntentReading {
   readonly clock: Clock;
 }
 
-export interface TokenIntentWriting extends TokenIntentReading {
+export interface TokenIntentWriting extends TokenIntentReading, EncryptedTools {
   readonly random: Random;
 }
 
@@ -31,30 +43,78 @@ export const typeWithoutIntents = 'network_token';
 
 /** @throws VaultError `validation_failed` naming every attribute that is wrong. */
 export function createTokenIntent(
-  { clock, random }: TokenIntentWriting,
+  tools: TokenIntentWriting,
   caller: Caller,
-  { type, data }: TokenIntentRequest,
+  { type, data, encrypted }: TokenIntentRequest,
 ): Decide {
   if (type === typeWithoutIntents) throw invalid('type', `must not be ${typeWithoutIntents}`);
-  const contents = contentsOfRequest(
-    { type: type ?? null, ...(data !== undefined && { data }) },
-    clock,
-  );
+  const asked = { type: type ?? null, ...(data !== undefined && { data }) };
+  const jwe = encrypted ?? undefined;
+  if (jwe !== undefined) return createFromEncrypted(tools, caller, asked, jwe);
+  const contents = contentsOfRequest(asked, tools.clock);
   return async () => {
-    const now = clock.now();
-    const id = newUuid<TokenIntentId>(random);
-    const row = tokenIntentRow(caller, { id, contents, now, random });
-    return {
-      change: {
-        insert: { token_intents: [row] },
-        entries: [entryOf(caller, now, { entity: 'token_intent', id, operation: 'create' })],
-      },
-      reply: {
-        status: 201,
-        location: `/token-intents/${id}`,
-        body: viewTokenIntent(caller.tenant, row, now),
-      },
-    };
+    const { row, entry, reply } = newIntent(tools, caller, contents);
+    return { change: { insert: { token_intents: [row] }, entries: [entry] }, reply };
+  };
+}
+
+/** The intent of a value that a client encrypted: its caller is shown nothing of it that it may not read. */
+function createFromEncrypted(
+  tools: TokenIntentWriting,
+  caller: Caller,
+  asked: Pick<TokenRequest, 'type' | 'data'>,
+  jwe: string,
+): Decide {
+  if ((asked.data ?? undefined) !== undefined) {
+    throw invalid('encrypted', 'cannot be combined with data');
+  }
+  const container = containerOfRequest(asked, tools.clock);
+  return async () => {
+    const now = tools.clock.now();
+    const opened = await useEncrypted(tools, caller, { jwe, path: 'encrypted' });
+    if ('refusal' in opened) return opened;
+    try {
+      const data = opened.data.reveal();
+      const contents = contentsOfRequest({ ...asked, data }, tools.clock);
+      const { row, entry, reply } = newIntent(tools, caller, contents);
+      const client_key_uses = opened.use ? [opened.use] : [];
+      const sight = readGrant(caller.policy, { id: undefined, container })?.transform ?? 'redact';
+      const isSeen = sight !== 'redact' || holds(caller.policy, 'token-intent:read');
+      return {
+        change: {
+          insert: { token_intents: [row], client_key_uses },
+          entries: [entry, creationEntry(caller, now, opened)],
+        },
+        reply: isSeen ? reply : { ...reply, body: viewUnreadIntent(row) },
+      };
+    } catch (error) {
+      if (!(error instanceof VaultError)) throw error;
+      const attempt = { entity: 'key', id: opened.key, operation: 'use' };
+      return { change: { entries: [failureOf(caller, now, attempt)] }, refusal: error };
+    }
+  };
+}
+
+function newIntent(
+  { clock, random }: TokenIntentWriting,
+  caller: Caller,
+  contents: Contents,
+): {
+  readonly row: Row<'token_intents'>;
+  readonly entry: LogEntry;
+  readonly reply: Reply;
+} {
+  const now = clock.now();
+  const id = newUuid<TokenIntentId>(random);
+  const row = tokenIntentRow(caller, { id, contents, now, random });
+  return {
+    row,
+    entry: entryOf(caller, now, { entity: 'token_intent', id, operation: 'create' }),
+    reply: {
+      status: 201,
+      location: `/token-intents/${id}`,
+      body: viewTokenIntent(caller.tenant, row, now),
+    },
   };
 }
 

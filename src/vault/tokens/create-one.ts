@@ -30,7 +30,7 @@ import { equalBytesMax, type StoredEquals, takenOf } from './equal-tokens.ts';
 import type { Holders } from './holders.ts';
 import type { PendingToken } from './pending-tokens.ts';
 import type { PreparedToken } from './prepare.ts';
-import { equalityWanted } from './prepare.ts';
+import { equalityWanted, isForeign } from './prepare.ts';
 
 /** What creations of one change share. */
 export interface Creation extends StoredEquals {
@@ -90,6 +90,7 @@ function makeNew(
 ): TokenOutcome | undefined {
   const { caller, now, random, evaluation, onMaskFailure, pending } = creation;
   const { contents, fingerprint, ids, intent } = prepared;
+  const foreign = isForeign(prepared);
   const { tenant, policy } = caller;
   const { container } = contents;
   // Whoever may not create a token here does not learn whether its id is taken.
@@ -118,9 +119,9 @@ function makeNew(
   pending.put({ stored: undefined, row, terms });
   if (intent) pending.convert(intent, row);
   const extras = { deduplicated: false };
-  // What an intent holds was brought by an earlier request, perhaps by somebody else.
-  const grant = intent ? readGrant(policy, subject) : created;
-  const disclosure = intent && grant && createdAs(row, grant);
+  // What an intent holds was brought by an earlier request, and what is encrypted by a client.
+  const grant = foreign ? readGrant(policy, subject) : created;
+  const disclosure = foreign && grant ? createdAs(row, grant) : undefined;
   const viewAt = grant
     ? viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, (at) =>
         stillThere(row, data, at),

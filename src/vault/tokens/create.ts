@@ -14,8 +14,15 @@ import type { Reply } from '../../rules/reply.ts';
 import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import type { TokenRequest } from '../../values/contents.ts';
+import { containerOfRequest, type TokenRequest } from '../../values/contents.ts';
 import type { OnMaskFailure } from '../../values/view.ts';
+import { usedTwice } from '../client-keys/open-encrypted.ts';
+import {
+  creationEntry,
+  denyEncrypted,
+  type EncryptedTools,
+  useEncrypted,
+} from '../client-keys/use-encrypted.ts';
 import { liveIntent } from '../token-intents/token-intents.ts';
 import {
   type CreatedToken,
@@ -33,11 +40,12 @@ import {
   type PreparedToken,
   prepareToken,
   type RequestedToken,
+  refusalOfForeign,
   type TokenPreparation,
 } from './prepare.ts';
 import { changedToken } from './reply-expiry.ts';
 
-export interface TokenWriting extends Omit<TokenPreparation, 'evaluation'> {
+export interface TokenWriting extends Omit<TokenPreparation, 'evaluation'>, EncryptedTools {
   readonly store: Store;
   readonly onMaskFailure: OnMaskFailure;
 }
@@ -98,16 +106,16 @@ export function createTokens(
     const { evaluation: prepared } = preparation;
     const evaluation = { ...prepared, budget: prepared.budget.copy() };
     const converting = { ...tools, evaluation };
-    const intents = requests.some(isConversion) ? await intentsOf(tools, caller, requests) : [];
+    const intents = requests.some(isForeignRequest) ? await intentsOf(tools, caller, requests) : [];
     const all: PreparedToken[] = [];
     for (const [index, one] of requests.entries()) {
       await pause();
       const token =
-        fromData.get(one) ?? (await prepareConversion(converting, caller, one, intents[index]));
+        fromData.get(one) ?? (await prepareForeign(converting, caller, one, intents[index]));
       if ('refusal' in token) return token;
       all.push(token);
     }
-    requireDistinctIntents(all);
+    requireDistinctSources(all);
     const creation = {
       ...tools,
       caller,
@@ -135,7 +143,7 @@ export function createTokens(
   };
 }
 
-/** All requests that convert no token intent. What is wrong with them is found before anything is looked up. */
+/** All requests that bring their data in the clear. What is wrong with them is found before anything is looked up. */
 async function prepareFromData(
   preparation: TokenPreparation,
   caller: Caller,
@@ -145,7 +153,7 @@ async function prepareFromData(
   const prepared = new Map<RequestedToken, PreparedToken>();
   const findings = createFindings();
   for (const requested of requests) {
-    if (isConversion(requested)) continue;
+    if (isForeignRequest(requested)) continue;
     await pause();
     const checked = findings.attempt(() => checkToken(preparation, caller, requested));
     if (!checked) continue;
@@ -157,8 +165,17 @@ async function prepareFromData(
   return prepared;
 }
 
-export function isConversion({ request }: RequestedToken): boolean {
-  return (request.token_intent_id ?? undefined) !== undefined;
+/** True where the data is in a token intent, or is encrypted: it takes more than the request to know it. */
+export function isForeignRequest({ request }: RequestedToken): boolean {
+  return isConversion(request) || isEncrypted(request);
+}
+
+function isConversion({ token_intent_id }: TokenRequest): boolean {
+  return (token_intent_id ?? undefined) !== undefined;
+}
+
+function isEncrypted({ encrypted }: TokenRequest): boolean {
+  return (encrypted ?? undefined) !== undefined;
 }
 
 /** By the place of the request that converts it. */
@@ -168,24 +185,72 @@ function intentsOf(
   requests: readonly RequestedToken[],
 ): Promise<readonly (Row<'token_intents'> | undefined)[]> {
   return Promise.all(
-    requests.map((one) => (isConversion(one) ? intentOf(tools, caller, one) : undefined)),
+    requests.map((one) => (isForeignRequest(one) ? intentOf(tools, caller, one) : undefined)),
   );
 }
 
 /** The intent that a request converts, if there is one. */
-export function intentOf(
+export async function intentOf(
   { store, clock }: TokenWriting,
   caller: Caller,
   { request }: RequestedToken,
 ): Promise<Row<'token_intents'> | undefined> {
+  if (!isConversion(request)) return undefined;
   return liveIntent(store, caller, { id: request.token_intent_id ?? '', now: clock.now() });
+}
+
+/** The token of a request that does not bring its data in the clear, or the refusal. */
+export function prepareForeign(
+  tools: TokenWriting & TokenPreparation,
+  caller: Caller,
+  requested: RequestedToken,
+  intent: Row<'token_intents'> | undefined,
+): Promise<PreparedToken | Refused> {
+  return isConversion(requested.request)
+    ? prepareConversion(tools, caller, requested, intent)
+    : prepareEncrypted(tools, caller, requested);
+}
+
+/**
+ * Opened only where the caller may create the token. Then the token is the caller's as that of an intent is:
+ * it is shown under `token:read`. A refusal names the key. Throws what is wrong with the rest of the request.
+ */
+async function prepareEncrypted(
+  tools: TokenWriting & TokenPreparation,
+  caller: Caller,
+  requested: RequestedToken,
+): Promise<PreparedToken | Refused> {
+  const { request, path } = requested;
+  const jwe = request.encrypted ?? '';
+  const container = attemptAt(path, () => {
+    if (isConversion(request))
+      throw invalid('encrypted', 'cannot be combined with token_intent_id');
+    if ((request.data ?? undefined) !== undefined) {
+      throw invalid('encrypted', 'cannot be combined with data');
+    }
+    return containerOfRequest(request, tools.clock);
+  });
+  const denied = refusalOfForeign(caller, request, container);
+  if (denied) return denyEncrypted(tools, caller, { jwe, refusal: denied });
+  const opened = await useEncrypted(tools, caller, { jwe, path: 'encrypted' });
+  if ('refusal' in opened) return { ...opened, refusal: below(path, opened.refusal) };
+  try {
+    const pause = createPause();
+    const checked = checkToken(tools, caller, requested, { opened });
+    await pause();
+    return prepareToken(tools, caller, checked);
+  } catch (error) {
+    if (!(error instanceof VaultError)) throw error;
+    const attempt = { entity: 'key', id: opened.key, operation: 'use' };
+    return { change: { entries: [failureOf(caller, tools.clock.now(), attempt)] }, refusal: error };
+  }
 }
 
 /**
  * A refusal where there is no such intent, and for expressions over one that the caller may not
  * reveal: whoever tries that is seen in the log. Throws what else is wrong.
  */
-export async function prepareConversion(
+async function prepareConversion(
   tools: TokenWriting & TokenPreparation,
   caller: Caller,
   requested: RequestedToken,
@@ -201,7 +266,7 @@ export async function prepareConversion(
   }
   try {
     const pause = createPause();
-    const checked = checkToken(tools, caller, requested, intent);
+    const checked = checkToken(tools, caller, requested, { intent });
     await pause();
     return prepareToken(tools, caller, checked);
   } catch (error) {
@@ -223,17 +288,29 @@ export function draftOrRefuse(creation: Creation, prepared: PreparedToken): Toke
   }
 }
 
-function requireDistinctIntents(all: readonly PreparedToken[]): void {
+function requireDistinctSources(all: readonly PreparedToken[]): void {
   const seen = new Set<string>();
-  for (const { intent, path } of all) {
-    if (intent === undefined) continue;
-    attemptAt(path, () => {
-      if (seen.has(intent.token_intent_id)) {
-        throw invalid('token_intent_id', 'must be unique in the request');
-      }
-    });
-    seen.add(intent.token_intent_id);
+  for (const one of all) {
+    const source = attemptAt(one.path, () => newSourceOf(one, seen));
+    if (source !== undefined) seen.add(source);
   }
+}
+
+/**
+ * What becomes one token only: an intent, or what is encrypted with a `jti`; `undefined` for other data.
+ * @param seen of earlier tokens of the request.
+ * @throws VaultError `validation_failed` for one of those.
+ */
+export function newSourceOf(
+  { intent, opened }: Pick<PreparedToken, 'intent' | 'opened'>,
+  seen: ReadonlySet<string>,
+): string | undefined {
+  const use = opened?.use;
+  const source = intent?.token_intent_id ?? (use && `${use.client_key_id} ${use.jti_digest}`);
+  if (source === undefined || !seen.has(source)) return source;
+  throw intent
+    ? invalid('token_intent_id', 'must be unique in the request')
+    : usedTwice('encrypted');
 }
 
 function convertedEntry(
@@ -251,7 +328,7 @@ function convertedEntry(
 export interface CreatedTokens {
   readonly caller: Caller;
   readonly now: Instant;
-  readonly all: readonly PreparedToken[];
+  readonly all: readonly Pick<PreparedToken, 'intent' | 'opened'>[];
   readonly pending: PendingTokens;
   /** One for each creation. */
   readonly entries: readonly LogEntry[];
@@ -260,17 +337,21 @@ export interface CreatedTokens {
 export async function changeOf(store: Store, outcome: CreatedTokens): Promise<Change> {
   const { caller, now, all, pending, entries } = outcome;
   const intents = all.flatMap(({ intent }) => intent ?? []);
+  const opened = all.flatMap((one) => one.opened ?? []);
   const [first, ...others] = [
     ...counted(entries),
     ...intents.map((intent) => convertedEntry(outcome, intent)),
+    ...opened.map((one) => creationEntry(caller, now, one)),
     ...pending.removed.map(({ token_id: id }) =>
       entryOf(caller, now, { entity: 'token', id, operation: 'expire' }),
     ),
   ];
   assert(first !== undefined, 'a change has an entry');
-  const { remove, ...change } = await pending.change(store);
+  const { remove, insert, ...change } = await pending.change(store);
+  const uses = opened.flatMap(({ use }) => use ?? []);
   return {
     ...change,
+    insert: { ...insert, ...(uses.length > 0 && { client_key_uses: uses }) },
     remove: { ...remove, ...(intents.length > 0 && { token_intents: intents }) },
     entries: [first, ...others],
   };

@@ -12,7 +12,7 @@ import { requireBound } from '../../values/sealed-row.ts';
 import { tokenTypes } from '../../values/token-types.ts';
 import { PendingTokens } from './pending-tokens.ts';
 import type { PreparedToken } from './prepare.ts';
-import { equalityOf, equalityWanted } from './prepare.ts';
+import { equalityOf, equalityWanted, isForeign } from './prepare.ts';
 
 /** Fingerprints in one query. */
 const fingerprintsAtOnce = 50;
@@ -20,13 +20,14 @@ const fingerprintsAtOnce = 50;
 /** Bytes that all existing tokens of one request may have, as they are stored. */
 export const equalBytesMax = 4_194_304;
 
-/** A conversion takes an equal only where the new token would be, and nowhere else. */
+/** What is foreign to its request takes an equal only where the new token would be, and nowhere else. */
 export function takenOf<T extends { readonly token: DefinedToken }>(
   equals: readonly T[],
-  { intent, contents }: PreparedToken,
+  prepared: PreparedToken,
   policy: Policy,
 ): T | undefined {
-  if (intent === undefined) return equals[0];
+  if (!isForeign(prepared)) return equals[0];
+  const { contents } = prepared;
   return equals.find(
     ({ token }) => token.container === contents.container && mayTakeIntent(policy, token),
   );

@@ -1,7 +1,7 @@
 /** Importing tokens: many creations in one change, each decided for itself, as if they came one by one. */
 import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
-import { invalid, VaultError } from '../../lib/errors.ts';
+import { VaultError } from '../../lib/errors.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
 import { type Caller, markedAs } from '../../rules/caller.ts';
@@ -14,8 +14,9 @@ import {
   changeOf,
   draftOrRefuse,
   intentOf,
-  isConversion,
-  prepareConversion,
+  isForeignRequest,
+  newSourceOf,
+  prepareForeign,
   type TokenWriting,
 } from './create.ts';
 import { type CreatedToken, IdTaken } from './create-one.ts';
@@ -57,7 +58,7 @@ export interface ImportPart {
   readonly turn: () => Promise<Caller>;
 }
 
-/** A conversion is prepared again for each decision: its intent may be gone by then. */
+/** What is not brought in the clear is prepared again for each decision: its intent may be gone by then. */
 type PreparedLine = PreparedToken | RequestedToken | VaultError;
 
 const markBytes = 9;
@@ -127,7 +128,7 @@ async function prepare(
 ): Promise<PreparedLine> {
   if (request instanceof VaultError) return request;
   const requested = { request, path: '' };
-  if (isConversion(requested)) return requested;
+  if (isForeignRequest(requested)) return requested;
   const pause = createPause();
   const checked = attempt(() => checkToken(preparation, caller, requested));
   if (checked instanceof VaultError) return checked;
@@ -157,7 +158,7 @@ async function decideLines(
   const creation = await creationOf(tools, caller, { ...before, all, now });
   const done: PreparedToken[] = [];
   const entries: LogEntry[] = [];
-  const intents = new Set<string>();
+  const sources = new Set<string>();
   const pause = createPause();
   const resultOf = async (token: ConvertedLine): Promise<ImportResult> => {
     if (token instanceof VaultError) return { failure: token };
@@ -166,7 +167,7 @@ async function decideLines(
       return { failure: token.refusal };
     }
     const own = { ...creation, evaluation: newWriteEvaluation() };
-    const line = await decideLine(own, token, intents).catch(failureOf);
+    const line = await decideLine(own, token, sources).catch(failureOf);
     if (line instanceof VaultError) {
       const { altered } = line;
       const attempt = altered && { ...altered, operation: 'create' };
@@ -217,7 +218,7 @@ async function convertedLine(
   one: RequestedToken,
 ): Promise<PreparedToken | Refused> {
   const preparation = { ...tools, evaluation: newWriteEvaluation() };
-  return prepareConversion(preparation, caller, one, await intentOf(tools, caller, one));
+  return prepareForeign(preparation, caller, one, await intentOf(tools, caller, one));
 }
 
 interface LinesToCreate extends Omit<Lines, 'prepared'> {
@@ -259,17 +260,14 @@ type LineDecision =
       readonly repeated: boolean;
     };
 
-/** @param intents that earlier lines convert; each is converted once. */
+/** @param sources the intents and the like of earlier lines; each makes one token. */
 async function decideLine(
   creation: ImportCreation,
   token: PreparedToken,
-  intents: Set<string>,
+  sources: Set<string>,
 ): Promise<LineDecision> {
   const { made } = creation;
-  const intent = token.intent?.token_intent_id;
-  if (intent !== undefined && intents.has(intent)) {
-    throw invalid('token_intent_id', 'must be unique in the request');
-  }
+  const source = newSourceOf(token, sources);
   const holder = holderOf(creation, token);
   const outcome = draftOrRefuse(creation, token);
   if ('refusal' in outcome) {
@@ -281,7 +279,7 @@ async function decideLine(
     if (repeated) return { entries: [repeated.entry], created: repeated.created, repeated: true };
     return refused;
   }
-  if (intent !== undefined) intents.add(intent);
+  if (source !== undefined) sources.add(source);
   return { entries: [outcome.entry], created: outcome.created, repeated: false };
 }
 

@@ -1,7 +1,8 @@
 /** One token that a request wants created: checked, with its fingerprint and the ids it may get. */
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { invalid } from '../../lib/errors.ts';
+import type { Container } from '../../lib/container.ts';
+import { invalid, type VaultError } from '../../lib/errors.ts';
 import { attemptAt } from '../../lib/findings.ts';
 import { parseTokenId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
@@ -14,6 +15,7 @@ import { undisclosedConversion } from '../../values/disclosure.ts';
 import { fingerprintOfContents } from '../../values/sealed-row.ts';
 import { drawTokenIds, type TokenIds } from '../../values/token-id.ts';
 import { parseTokenType, tokenTypes } from '../../values/token-types.ts';
+import type { OpenedValue } from '../client-keys/open-encrypted.ts';
 import { dataForToken } from '../token-intents/row.ts';
 
 export interface RequestedToken {
@@ -31,6 +33,8 @@ export interface PreparedToken {
   readonly ids: TokenIds;
   /** The token intent that is converted. */
   readonly intent: Row<'token_intents'> | undefined;
+  /** What a client encrypted, of which the token is made. */
+  readonly opened: OpenedValue | undefined;
 }
 
 export interface TokenPreparation {
@@ -44,6 +48,14 @@ export interface CheckedToken extends RequestedToken {
   readonly contents: Contents;
   /** The token intent that is converted. */
   readonly intent: Row<'token_intents'> | undefined;
+  /** What a client encrypted, of which the token is made. */
+  readonly opened: OpenedValue | undefined;
+}
+
+/** Where the data of a token comes from that its request does not bring in the clear. */
+export interface DataSource {
+  readonly intent?: Row<'token_intents'>;
+  readonly opened?: OpenedValue;
 }
 
 /**
@@ -56,11 +68,13 @@ export function checkToken(
   { clock }: TokenPreparation,
   caller: Caller,
   { request, path }: RequestedToken,
-  intent?: Row<'token_intents'>,
+  { intent, opened }: DataSource = {},
 ): CheckedToken {
   return attemptAt(path, () => {
-    const whole = intent ? convertedRequest(caller, request, intent) : request;
-    return { request, path, contents: contentsOfRequest(whole, clock), intent };
+    const whole = intent
+      ? convertedRequest(caller, request, intent)
+      : { ...request, ...(opened && { data: opened.data.reveal() }) };
+    return { request, path, contents: contentsOfRequest(whole, clock), intent, opened };
   });
 }
 
@@ -71,15 +85,10 @@ export function checkToken(
 export function prepareToken(
   { random, evaluation }: TokenPreparation,
   caller: Caller,
-  { request, path, contents, intent }: CheckedToken,
+  { request, path, contents, intent, opened }: CheckedToken,
 ): PreparedToken {
   return attemptAt(path, () => {
-    const place = { id: parseTokenId(request.id ?? ''), container: contents.container };
-    const refusal =
-      intent &&
-      (decide(caller.policy, 'token:create', place)
-        ? undisclosedConversion(caller.policy, place, request)
-        : lacksPermission('token:create'));
+    const refusal = (intent ?? opened) && refusalOfForeign(caller, request, contents.container);
     if (refusal) throw refusal;
     const evaluated = { contents, evaluation };
     const deduplicates = deduplicatesTokens(caller, request.deduplicate_token);
@@ -88,8 +97,28 @@ export function prepareToken(
         ? fingerprintOfContents(caller.tenant, evaluated)
         : null;
     const ids = drawTokenIds(request.id ?? undefined, evaluated, random);
-    return { path, contents, deduplicates, fingerprint, ids, intent };
+    return { path, contents, deduplicates, fingerprint, ids, intent, opened };
   });
+}
+
+/**
+ * Why the caller may not make the token of a value that it does not bring itself in the clear: it may not
+ * create there, or defines how a value is shown that it may not see.
+ */
+export function refusalOfForeign(
+  { policy }: Caller,
+  request: TokenRequest,
+  container: Container,
+): VaultError | undefined {
+  const place = { id: parseTokenId(request.id ?? ''), container };
+  return decide(policy, 'token:create', place)
+    ? undisclosedConversion(policy, place, request)
+    : lacksPermission('token:create');
+}
+
+/** True where the value was brought by another request, or by another party. */
+export function isForeign({ intent, opened }: Pick<PreparedToken, 'intent' | 'opened'>): boolean {
+  return intent !== undefined || opened !== undefined;
 }
 
 /** The request as if it had brought what the intent holds. */
