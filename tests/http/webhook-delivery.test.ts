@@ -134,6 +134,32 @@ onBothEngines('delivery', (engine) => {
     assert.equal(gone.arrivals.length, 1);
   });
 
+  test('410 disables before the next attempt begins, however many wait', async (t) => {
+    const receiver = await startReceiver(t);
+    const { vault, tenant } = await start(t, engine, [receiver]);
+    const [first, others] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    t.after(() => others.resolve());
+    let attempts = 0;
+    receiver.behave(async (exchange) => {
+      attempts += 1;
+      if (attempts === 1) await first.promise;
+      else if (attempts <= attemptsMax) await others.promise;
+      await answer(410)(exchange);
+    });
+    const id = await addWebhook(processOf(vault), tenant.id, { url: receiver.url });
+    for (let count = 0; count < 40; count++) await tenant.token({ type: 'token', data: count });
+    await receiver.until((arrivals) => arrivals.length === attemptsMax);
+    first.resolve();
+    await untilDisabled(tenant, id);
+    assert.equal(receiver.arrivals.length, attemptsMax);
+    others.resolve();
+    await poll(async () => {
+      const failed = (await tenant.rows('deliveries')).filter(({ state }) => state === 'failed');
+      return failed.length === attemptsMax || undefined;
+    });
+    assert.equal(receiver.arrivals.length, attemptsMax);
+  });
+
   test('a success ends the days of failures, also where it is not recorded itself', async (t) => {
     const receiver = await startReceiver(t);
     const { vault, tenant } = await start(t, engine, [receiver]);

@@ -76,6 +76,8 @@ export function createReceiver(
   const overMeanwhile = new Set<DeliveryId>();
   let ready: Row<'deliveries'>[] = [];
   let underWay = 0;
+  /** Attempts that were answered with 410, and after which the webhook is not disabled yet. None begins meanwhile. */
+  let disabling = 0;
   let mayHaveMore = false;
   let isLoading = false;
   let isStopped = false;
@@ -155,7 +157,7 @@ export function createReceiver(
   /** Also called when there is nothing to do. */
   function pump(): void {
     if (isStopped) drop();
-    while (ready.length > 0 && underWay < (health.isFailing ? 1 : attemptsMax)) {
+    while (ready.length > 0 && disabling === 0 && underWay < attemptsAtOnce()) {
       if (!tools.slots.take(tenantId, pump)) return;
       const next = ready.shift();
       underWay++;
@@ -167,25 +169,34 @@ export function createReceiver(
     rest();
   }
 
+  function attemptsAtOnce(): number {
+    return health.isFailing ? 1 : attemptsMax;
+  }
+
   /** So that the attempts under way, of which there are few, are mostly requests alone. */
   function signAhead({ tenant_id, event_id: event }: Row<'deliveries'>): void {
     const envelope = preparedBefore(tools, { tenant_id, event_id: event });
     if (envelope) tools.messages.signAhead({ event, envelope });
   }
 
-  /** The next attempt need not wait until this one is settled. */
+  /** The next attempt need not wait until this one is settled, unless the receiver wants none. */
   async function send(delivery: Row<'deliveries'>): Promise<void> {
     let outcome: AttemptOutcome | undefined;
     let found: CurrentWebhook | undefined;
     try {
       found = await current();
       if (found && tools.isHeld(tenantId)) outcome = await tryOnce(delivery, found);
+      if (isGone(outcome)) disabling++;
     } finally {
       underWay--;
       tools.slots.free(tenantId);
       pump();
     }
-    if (found && outcome && outcome.error !== 'aborted') await conclude(delivery, outcome, found);
+    try {
+      if (found && outcome && outcome.error !== 'aborted') await conclude(delivery, outcome, found);
+    } finally {
+      if (isGone(outcome)) disabling--;
+    }
   }
 
   async function deliver(delivery: Row<'deliveries'>): Promise<void> {
@@ -204,7 +215,7 @@ export function createReceiver(
   async function tryOnce(
     delivery: Row<'deliveries'>,
     { tenant, webhook }: CurrentWebhook,
-  ): Promise<AttemptOutcome> {
+  ): Promise<AttemptOutcome | undefined> {
     const { envelope, flaw } = await prepare(tools, tenant, delivery);
     if (envelope === undefined) return { ...nothingSent, error: flaw, flaw };
     const now = tools.clock.now();
@@ -213,6 +224,11 @@ export function createReceiver(
       envelope,
       keys: webhook.keys.filter(({ ends_at }) => (ends_at ?? now + 1) > now).map(({ key }) => key),
     });
+    if (disabling > 0) {
+      // It is still due, also where the webhook was changed meanwhile and stays enabled.
+      mayHaveMore = true;
+      return undefined;
+    }
     const { forward, aborted: signal } = tools;
     return attempt(forward, { url: webhook.url.reveal(), message, tenant: tenantId, signal });
   }
@@ -223,8 +239,7 @@ export function createReceiver(
     { tenant, webhook }: CurrentWebhook,
   ): Promise<void> {
     const { flaw, error } = outcome;
-    const isGone = outcome.status === goneStatus;
-    const hopeless = isGone || flaw !== undefined;
+    const hopeless = isGone(outcome) || flaw !== undefined;
     // First, so that a failure in days to come does not follow one that ended when the process was killed in between.
     if (error === undefined) await health.succeeded();
     const { state, dueAt } = await settle(tools, delivery, { ...outcome, hopeless });
@@ -236,7 +251,7 @@ export function createReceiver(
     }
     if (flaw !== undefined) return;
     const failingMs = await health.failed(tools.clock.now());
-    if (isGone || failingMs > failingMsMax) await disable(tools, tenant, webhook);
+    if (isGone(outcome) || failingMs > failingMsMax) await disable(tools, tenant, webhook);
   }
 
   return {
@@ -260,3 +275,7 @@ const nothingSent = { status: undefined, milliseconds: 0, retryAfter: undefined 
 
 /** The receiver wants no more. */
 const goneStatus = 410;
+
+function isGone(outcome: AttemptOutcome | undefined): boolean {
+  return outcome?.status === goneStatus;
+}
