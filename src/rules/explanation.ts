@@ -52,6 +52,7 @@ export function explainDecision(decision: Decision): Explanation {
 
 function shownBy(grant: Grant | undefined, decision: Decision): Explanation['shown'] {
   if (!grant || permissions[decision.permission].impliedTransform === undefined) return 'nothing';
+  if (permissions[decision.permission].wholeValueTo !== undefined) return 'plaintext';
   if (grant.transform === 'reveal') return 'plaintext';
   return grant.transform === 'mask' && decision.masked ? 'masked' : 'nothing';
 }
@@ -72,6 +73,13 @@ function reasonOf(grant: Grant | undefined, allowed: boolean, decision: Decision
 /** What the transform does to the data, where the permission returns any. */
 function sightOf(grant: Grant | undefined, { permission, masked }: Decision): string {
   if (!grant || permissions[permission].impliedTransform === undefined) return '';
+  const { wholeValueTo } = permissions[permission];
+  if (wholeValueTo !== undefined) {
+    return (
+      `Whatever the transform, the value goes whole to ${wholeValueTo}. ` +
+      'It may come back to the caller through them.'
+    );
+  }
   if (grant.transform === 'mask' && !masked) {
     return 'Data is shown through the mask; the token has none, so its data is left out.';
   }

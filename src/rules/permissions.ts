@@ -13,6 +13,11 @@ export interface PermissionRow {
   readonly kinds: readonly ApplicationKind[];
   /** True when it is exercised on a token in a container, so that access rules may hold it. */
   readonly token: boolean;
+  /**
+   * Where the whole value goes when the permission is used, whatever the transform; `undefined` where the
+   * transform decides what is shown.
+   */
+  readonly wholeValueTo?: string;
   /** The transform when it is held without an access rule; `undefined` where no data is returned. */
   readonly impliedTransform: Transform | undefined;
 }
@@ -27,9 +32,22 @@ const rows = {
   'token:read': onTokens('Read and detokenize tokens', server, 'mask'),
   'token:search': onTokens('Search tokens', server, 'mask'),
   'token:delete': onTokens('Delete tokens', server, undefined),
-  'token:use': onTokens('Use tokens in bank verification', server, 'reveal'),
-  'proxy:invoke': onTokens('Send requests through proxies, with tokens in them', server, 'reveal'),
-  'reactor:invoke': onTokens('Call reactors, with tokens in what they are given', server, 'reveal'),
+  'token:use': sending(
+    'Send whole values of tokens to bank verification, and to proxies and reactors that an administrator ' +
+      'set up. A destination or code that gives back what it receives shows the value',
+    'bank verification, and to destinations and code that an administrator wrote into proxies and reactors',
+  ),
+  'proxy:invoke': sending(
+    'Send requests through proxies, with whole values of tokens in them. A destination that gives back ' +
+      'what it receives shows the value',
+    'destinations that an administrator wrote into proxies, or that the caller names where the tenant ' +
+      'allows ephemeral proxies',
+  ),
+  'reactor:invoke': sending(
+    'Call reactors, with whole values of tokens in what they are given. Code that gives back what it ' +
+      'receives shows the value',
+    'code that an administrator wrote into reactors',
+  ),
   'token-intent:create': elsewhere('Create token intents', client),
   'token-intent:read': elsewhere('Read token intents', server),
   'token-intent:delete': elsewhere('Delete token intents', server),
@@ -72,6 +90,10 @@ function onTokens(
   impliedTransform: Transform | undefined,
 ): PermissionRow {
   return { description, kinds, token: true, impliedTransform };
+}
+
+function sending(description: string, wholeValueTo: string): PermissionRow {
+  return { ...onTokens(description, server, 'reveal'), wholeValueTo };
 }
 
 function elsewhere(description: string, kinds: readonly ApplicationKind[]): PermissionRow {

@@ -57,6 +57,29 @@ onBothEngines('POST /access/explain', (engine) => {
     assert.ok((await tenant.logged('application')).includes('explain'));
   });
 
+  test('200: of permissions that send values it says that they go whole, whatever the transform', async () => {
+    const tenant = await newTenant();
+    const sending = ['token:use', 'proxy:invoke', 'reactor:invoke'];
+    for (const transform of ['redact', 'mask', 'reveal']) {
+      const rule = { priority: 1, container: '/', permissions: sending, transform };
+      const { id } = await create(tenant, { permissions: [], rules: [rule] });
+      for (const permission of sending) {
+        const asked = { application_id: id, permission, container: '/pci/' };
+        const { body } = await explain(tenant, asked);
+        assert.deepEqual(
+          [body.allowed, body.transform, body.shown],
+          [true, transform, 'plaintext'],
+        );
+        assert.match(body.reason, /goes whole to .*an administrator wrote/);
+        assert.match(body.reason, /may come back to the caller/);
+      }
+    }
+    const { body: listed } = await tenant.send('GET', '/permissions');
+    for (const { type, description } of listed) {
+      if (sending.includes(type)) assert.match(description, /shows the value/, type);
+    }
+  });
+
   test('200: what it says is what the key then meets, for every rule and transform', async () => {
     const tenant = await newTenant();
     const { id, key } = await create(tenant);

@@ -74,7 +74,9 @@ const templates: readonly ApplicationTemplate[] = [
     rules: ruleOn('/pci/', collect, 'mask'),
   }),
   onContainer('31efed55-035c-4b49-b1a1-609a728d91ce', 'Use PCI Tokens', {
-    description: 'Send cardholder data to others without seeing it.',
+    description:
+      'Send whole card numbers to proxies and reactors. The application sees what their destinations and ' +
+      'code give back.',
     application_type: 'private',
     template_type: 'payments',
     rules: ruleOn('/pci/', ['token:use'], 'reveal'),
@@ -92,7 +94,9 @@ const templates: readonly ApplicationTemplate[] = [
     rules: ruleOn('/bank/', collect, 'mask'),
   }),
   onContainer('d6d8c64c-5a51-4a0e-8f5e-6b1d2f7c9e02', 'Use Bank Tokens', {
-    description: 'Send bank accounts to others without seeing them.',
+    description:
+      'Send whole bank accounts to bank verification, proxies and reactors. The application sees what their ' +
+      'destinations and code give back.',
     application_type: 'private',
     template_type: 'banking',
     rules: ruleOn('/bank/', ['token:use'], 'reveal'),

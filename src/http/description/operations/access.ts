@@ -82,7 +82,10 @@ export const applications: Section = {
     },
     'POST /access/explain': {
       id: 'explainAccess',
-      description: 'Nothing of the token is shown. Give an `application_id` or a `key_id`.',
+      description:
+        'Nothing of the token is shown. Give an `application_id` or a `key_id`. For `token:use`, `proxy:invoke` and ' +
+        '`reactor:invoke`, `shown` is `plaintext` whatever the transform: the value goes whole to destinations and ' +
+        'code that an administrator wrote, and may come back to the caller through them.',
       problems: ['not_found'],
       example: {
         body: { application_id: application, permission: 'token:read', container: '/pci/high/' },
