@@ -80,6 +80,7 @@ export type AnsweringConfig = Pick<
   | 'tls'
   | 'trustedProxies'
   | 'publicUrl'
+  | 'names'
   | 'accessLog'
   | 'metricsAddress'
   | 'otlpEndpoint'
@@ -124,16 +125,17 @@ export async function createAnswering(
   };
   const enrichments = await openEnrichments(tools, config.enrichments);
   const [headerPrefix = 'SVC'] = config.headerPrefixes;
-  const ownHost = config.publicUrl && URL.parse(config.publicUrl)?.hostname;
+  const { names } = config;
   const proxies = createProxyFinder({
     ...process,
+    names,
     onAltered: () => metrics.count('integrity_failures'),
   });
   const { routes, openRoutes } = routesOf({
     ...tools,
     enrichments,
     proxies,
-    ownHost,
+    names,
     allowedHosts: config.outbound.allow,
     showsMetrics: config.metricsAddress === undefined,
     headerPrefix,
@@ -156,7 +158,7 @@ export async function createAnswering(
     trustedProxies: config.trustedProxies,
     proxies,
     callerOfProxy: createCallerOfProxy(tools),
-    ownHost,
+    names,
     publicUrl: config.publicUrl,
     requestTimeoutMs,
   });

@@ -1,5 +1,5 @@
 /** Configuration: the only reader of the environment. */
-import { availableParallelism } from 'node:os';
+import { availableParallelism, hostname } from 'node:os';
 import { join } from 'node:path';
 import { readDistribution } from './config/database.ts';
 import { readAll, wrongVariable } from './config/problems.ts';
@@ -35,6 +35,7 @@ import { isNetwork } from './lib/network.ts';
 import type { LogLevel } from './lib/telemetry/log.ts';
 import { type AllowList, parseAllowList } from './outbound/allow-list.ts';
 import type { OutboundOptions } from './outbound/call.ts';
+import { comparedName, hostLengthMax, isDnsName, type VaultNames } from './rules/host-names.ts';
 import { authorityFileOf, verifiedUrl } from './store/postgres/database-url.ts';
 import { hostsOf, portDefault } from './store/postgres/hosts.ts';
 import {
@@ -84,6 +85,8 @@ export interface Config {
   readonly trustedProxies: readonly string[];
   /** Under which clients reach the vault, without a slash at its end. */
   readonly publicUrl: string | undefined;
+  /** Which hosts are the vault's, and below which every proxy has one. */
+  readonly names: VaultNames;
   /** Which other hosts may be called, and who vouches for them. */
   readonly outbound: OutboundOptions;
   readonly enrichments: EnrichmentConfig;
@@ -100,6 +103,8 @@ export function readVariable(name: string): string | undefined {
 
 const prefixForm = /^[A-Za-z][A-Za-z0-9]{0,19}$/;
 export const threadsMax = 64;
+/** The key of a proxy and a dot come before it. */
+const proxyDomainLengthMax = hostLengthMax - 39;
 const loopback = new Set(['127.0.0.1', '::1', 'localhost']);
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
@@ -136,6 +141,7 @@ export function readConfig(environment: Environment = process.env): Config {
     rateLimits: () => readRateLimits(read('RATE_LIMITS')),
     trustedProxies: () => readProxies(read('TRUSTED_PROXIES')),
     publicUrl: () => readPublicUrl(read('PUBLIC_URL')),
+    names: () => readNames(read),
     outbound: () => readOutbound(read, outboundAllow),
     enrichments: () => readEnrichments(read, outboundAllow),
     reactors: () => readReactors(read),
@@ -268,6 +274,24 @@ function readPublicUrl(text: string | undefined): string | undefined {
   throw wrongVariable(
     'STRONGROOM_PUBLIC_URL',
     'must be a URL such as https://vault.example.com, without user, query or fragment',
+  );
+}
+
+/** Requests with these names are the vault's, whichever of them clients use. */
+function readNames(read: ReadVariable): VaultNames {
+  const proxyDomain = readProxyDomain(read('PROXY_DOMAIN'));
+  const publicName = URL.parse(read('PUBLIC_URL') ?? '')?.hostname;
+  const own = [publicName, read('HOST'), hostname(), proxyDomain];
+  return { own: own.flatMap((name) => (name ? [comparedName(name)] : [])), proxyDomain };
+}
+
+function readProxyDomain(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const domain = comparedName(text);
+  if (isDnsName(domain) && domain.length <= proxyDomainLengthMax) return domain;
+  throw wrongVariable(
+    'STRONGROOM_PROXY_DOMAIN',
+    `must be a DNS name such as proxy.example.com, of at most ${proxyDomainLengthMax} characters`,
   );
 }
 

@@ -33,6 +33,18 @@ export const commands: CommandTable = {
     title: 'show or set the quotas of a tenant',
     load: async () => (await import('./tenant.ts')).tenantQuota,
   },
+  'tenant hosts add': {
+    title: 'give a tenant a host name for a proxy',
+    load: async () => (await import('./tenant-hosts.ts')).tenantHostsAdd,
+  },
+  'tenant hosts list': {
+    title: 'list the host names of a tenant',
+    load: async () => (await import('./tenant-hosts.ts')).tenantHostsList,
+  },
+  'tenant hosts remove': {
+    title: 'take a host name from a tenant',
+    load: async () => (await import('./tenant-hosts.ts')).tenantHostsRemove,
+  },
   'tenant delete': {
     title: 'destroy a tenant and its data',
     load: async () => (await import('./tenant.ts')).tenantDelete,

@@ -59,19 +59,30 @@ function completedOf(table: CommandTable): Promise<Completed[]> {
   );
 }
 
-/** The first words, and for each with a second word the second ones. */
+/** What can follow the words of a group; under the empty text the first words. */
 function treeOf(all: readonly Completed[]): ReadonlyMap<string, readonly Word[]> {
   const tree = new Map<string, Word[]>();
   for (const { name, title } of all) {
-    const [first = '', second] = name.split(' ');
-    const words = tree.get(first) ?? [];
-    tree.set(first, second === undefined ? words : [...words, { text: second, title }]);
+    const words = name.split(' ');
+    for (const [index, text] of words.entries()) {
+      const group = words.slice(0, index).join(' ');
+      const known = tree.get(group) ?? [];
+      tree.set(group, known);
+      if (known.some((word) => word.text === text)) continue;
+      const own = groups[words.slice(0, index + 1).join(' ')] ?? '';
+      known.push({ text, title: index + 1 === words.length ? title : own });
+    }
   }
   return tree;
 }
 
-function titleOf(all: readonly Completed[], first: string): string {
-  return all.find(({ name }) => name === first)?.title ?? groups[first] ?? '';
+/** The words at the beginning, and those that follow each group. */
+function firstAndNested(all: readonly Completed[]) {
+  const tree = treeOf(all);
+  return {
+    firsts: tree.get('') ?? [],
+    nested: [...tree].filter(([group]) => group !== ''),
+  };
 }
 
 /** What follows the words of a command. */
@@ -80,11 +91,10 @@ function wordsAfter({ flags, choices }: Completed): string[] {
 }
 
 function bashScript(all: readonly Completed[]): string {
-  const tree = treeOf(all);
-  const nested = [...tree].filter(([, words]) => words.length > 0);
+  const { firsts, nested } = firstAndNested(all);
   const lines = [
     ...nested.map(
-      ([first, words]) => `    "${first} ") words='${words.map(({ text }) => text).join(' ')}' ;;`,
+      ([group, words]) => `    "${group} ") words='${words.map(({ text }) => text).join(' ')}' ;;`,
     ),
     ...all.map((one) => {
       const pattern = `"${one.name} "*`;
@@ -96,7 +106,7 @@ _strongroom() {
   local current=\${COMP_WORDS[COMP_CWORD]} words=''
   local before="\${COMP_WORDS[*]:1:COMP_CWORD-1} "
   case "$before" in
-    ' ') words='${[...tree.keys()].join(' ')} --help --version' ;;
+    ' ') words='${firsts.map(({ text }) => text).join(' ')} --help --version' ;;
 ${lines.join('\n')}
   esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -106,13 +116,11 @@ complete -o default -F _strongroom strongroom
 }
 
 function zshScript(all: readonly Completed[]): string {
-  const tree = treeOf(all);
+  const { firsts, nested } = firstAndNested(all);
   const list = (words: readonly Word[]) =>
     words.map(({ text, title }) => quoted(`${text}:${title.replaceAll(':', '\\:')}`)).join(' ');
-  const firsts = [...tree.keys()].map((text) => ({ text, title: titleOf(all, text) }));
-  const nested = [...tree].filter(([, words]) => words.length > 0);
   const lines = [
-    ...nested.map(([first, words]) => `    '${first} ') choices=(${list(words)}) ;;`),
+    ...nested.map(([group, words]) => `    '${group} ') choices=(${list(words)}) ;;`),
     ...all.map((one) => {
       const choices = one.choices.map((text) => ({ text, title: text }));
       return `    '${one.name} '*) choices=(${list([...choices, ...one.flags])}) ;;`;
@@ -140,22 +148,24 @@ function fishScript(all: readonly Completed[]): string {
       .split(' ')
       .map((word) => `__fish_seen_subcommand_from ${word}`)
       .join('; and ');
-  const firsts = [...treeOf(all)].flatMap(([first, words]) => {
-    const title = titleOf(all, first);
-    const others = words.map(({ text }) => text).join(' ');
-    const condition = `${seen(first)}; and not __fish_seen_subcommand_from ${others}`;
-    return [
-      add('__fish_use_subcommand', `-f -a ${first} -d ${quoted(title)}`),
-      ...words.map(({ text, title: own }) => add(condition, `-f -a ${text} -d ${quoted(own)}`)),
-    ];
-  });
+  const { firsts, nested } = firstAndNested(all);
+  const offered = [
+    ...firsts.map(({ text, title }) =>
+      add('__fish_use_subcommand', `-f -a ${text} -d ${quoted(title)}`),
+    ),
+    ...nested.flatMap(([group, words]) => {
+      const others = words.map(({ text }) => text).join(' ');
+      const condition = `${seen(group)}; and not __fish_seen_subcommand_from ${others}`;
+      return words.map(({ text, title }) => add(condition, `-f -a ${text} -d ${quoted(title)}`));
+    }),
+  ];
   const others = all.flatMap(({ name, flags, choices }) => [
     ...flags.map(({ text, title, takesText }) =>
       add(seen(name), `-l ${text.slice(2)}${takesText ? ' -r' : ''} -d ${quoted(title)}`),
     ),
     ...choices.map((choice) => add(seen(name), `-f -a ${choice}`)),
   ]);
-  return `# fish completion of strongroom\n${[...firsts, ...others].join('\n')}\n`;
+  return `# fish completion of strongroom\n${[...offered, ...others].join('\n')}\n`;
 }
 
 function quoted(text: string): string {

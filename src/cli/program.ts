@@ -16,10 +16,11 @@ export type Selected =
   | { readonly name: string; readonly command: Command; readonly flags: Flags }
   | { readonly code: number };
 
-/** What commands of one first word have in common. */
+/** What commands of the same first words have in common. */
 export const groups: Readonly<Record<string, string>> = {
   database: 'how the tables lie in a database of several servers',
-  tenant: 'tenants and their quotas',
+  tenant: 'tenants, their quotas and host names',
+  'tenant hosts': 'host names that a tenant may give to its proxies',
   key: 'keys of applications, for the operator',
   logs: 'the audit log',
   reactor: 'the code of reactors, for those who write it',

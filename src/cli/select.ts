@@ -48,16 +48,15 @@ function createRoot(): Parser {
 }
 
 function addTo(root: Parser, name: string, title: string): Parser {
-  const [first = '', second] = name.split(' ');
-  if (second === undefined) return root.command(first).description(title);
-  const known = root.commands.find((parser) => parser.name() === first);
-  const group =
-    known ??
-    root
-      .command(first)
-      .description(groups[first] ?? '')
-      .helpCommand(false);
-  return group.command(second).description(title);
+  const words = name.split(' ');
+  const last = words.pop() ?? '';
+  let group = root;
+  for (const [index, word] of words.entries()) {
+    const known = group.commands.find((parser) => parser.name() === word);
+    const description = groups[words.slice(0, index + 1).join(' ')] ?? '';
+    group = known ?? group.command(word).description(description).helpCommand(false);
+  }
+  return group.command(last).description(title);
 }
 
 function declare(parser: Parser, command: Command, selection: { flags?: Flags }): void {
@@ -82,7 +81,9 @@ function declare(parser: Parser, command: Command, selection: { flags?: Flags })
 }
 
 function examplesOf(parser: Parser, examples: readonly string[]): string {
-  const name = `${parser.parent?.parent ? `${parser.parent.name()} ` : ''}${parser.name()}`;
+  const names: string[] = [];
+  for (let one: Parser | null = parser; one?.parent; one = one.parent) names.unshift(one.name());
+  const name = names.join(' ');
   const lines = examples.map((example) => `  $ strongroom ${name} ${example}`.trimEnd());
   return `\nExamples:\n${lines.join('\n')}`;
 }

@@ -36,6 +36,7 @@ const variableNames = [
   'OUTBOUND_ALLOW',
   'OUTBOUND_CA',
   'PORT',
+  'PROXY_DOMAIN',
   'PUBLIC_URL',
   'RATE_LIMITS',
   'REACTORS',

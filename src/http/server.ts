@@ -8,6 +8,7 @@ import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
 import type { Tracing } from '../lib/telemetry/tracing.ts';
 import type { Forward } from '../outbound/forward.ts';
+import type { VaultNames } from '../rules/host-names.ts';
 import type { Tenants } from '../rules/tenant.ts';
 import type { Store } from '../store/store.ts';
 import type { Masking } from '../transforms/masking.ts';
@@ -52,7 +53,7 @@ export interface ServerOptions extends ConnectionOptions {
   readonly code: CodeEngine;
   readonly random: Random;
   readonly onMaskFailure: OnMaskFailure;
-  readonly ownHost: string | undefined;
+  readonly names: VaultNames;
   /** What a `Location` begins with; without it, it is a path. */
   readonly publicUrl: string | undefined;
   /** Whether each request is a line of the log. */

@@ -20,6 +20,7 @@ import { Exchange } from './protocol/exchange.ts';
 import { createFailures } from './protocol/failures.ts';
 import { anyOtherMethod } from './protocol/methods.ts';
 import { watchProgress } from './protocol/progress.ts';
+import { settleTarget } from './protocol/request-target.ts';
 import { createStreaming, type Streaming } from './protocol/streaming.ts';
 import { createTurns } from './protocol/turns.ts';
 
@@ -107,6 +108,7 @@ export function createTransport(options: TransportOptions): Transport {
     });
     try {
       begin(exchange);
+      settleTarget(request);
       if (answerPreflight(cors, exchange)) return;
       const diverted = handlerBeforeRoutes(exchange);
       const handled =

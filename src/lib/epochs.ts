@@ -7,7 +7,7 @@ const names = [
   'access',
   /** Commits that changed or ended a tenant. */
   'tenants',
-  /** Commits that made, changed or ended a proxy. */
+  /** Commits that made, changed or ended a proxy, or a name of one. */
   'proxies',
   /** Commits that asked for asynchronous calls of reactors. */
   'reactor_runs',

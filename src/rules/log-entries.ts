@@ -26,6 +26,7 @@ export const displayNames: Readonly<Record<Entity | ForeignEntity, string>> = {
   reactor_run: 'Reactor Call',
   session: 'Session',
   tenant: 'Tenant',
+  tenant_host: 'Tenant Host',
   token: 'Token',
   token_intent: 'Token Intent',
   webhook: 'Webhook',

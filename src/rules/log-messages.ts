@@ -118,6 +118,7 @@ export const messages = {
     purge: 'Tenant data removed',
     report: 'Tenant usage reported',
   },
+  tenant_host: { create: 'Host given to the tenant', delete: 'Host taken from the tenant' },
   card: { read: 'Card details retrieved' },
   log: {
     read: 'Logs retrieved',

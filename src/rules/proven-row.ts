@@ -49,6 +49,7 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
   api_keys: ['proof', 'version', 'last_used_at'],
   sessions: ['proof'],
   proxies: ['proof'],
+  tenant_hosts: ['proof'],
   reactors: ['proof'],
   client_keys: ['proof'],
   webhooks: ['proof'],

@@ -14,6 +14,10 @@ export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
     if (hasChangedTenant || hasChangedHolder || remove?.api_keys) epochs.advance('access');
     // A new one may have a host that was found to be no proxy's.
     if (insert?.proxies ?? replace?.proxies ?? remove?.proxies) epochs.advance('proxies');
+    // A proxy is found by the names that its tenant has.
+    if (insert?.tenant_hosts ?? replace?.tenant_hosts ?? remove?.tenant_hosts) {
+      epochs.advance('proxies');
+    }
     if (insert?.reactor_runs) epochs.advance('reactor_runs');
     if (insert?.webhooks ?? replace?.webhooks ?? remove?.webhooks) epochs.advance('webhooks');
     if (remove?.client_keys) epochs.advance('client_keys');

@@ -24,6 +24,7 @@ export const explainedTables = {
   proxies: { entity: 'proxy', id: 'proxy_id', by: 'proof' },
   reactors: { entity: 'reactor', id: 'reactor_id', by: 'proof' },
   reactor_runs: { entity: 'reactor_run', id: 'run_id', by: 'body' },
+  tenant_hosts: { entity: 'tenant_host', id: 'host', by: 'proof' },
   client_keys: { entity: 'key', id: 'client_key_id', by: 'proof' },
   webhooks: { entity: 'webhook', id: 'webhook_id', by: 'proof' },
   tokens: { entity: 'token', id: 'token_id', by: 'data' },

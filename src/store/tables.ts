@@ -168,6 +168,22 @@ export const tables = {
       proxy_id: text<ProxyId>(),
     },
   },
+  /**
+   * The names that the operator gave to tenants for their proxies. No two tenants have one name, so it is found
+   * without a tenant; on a sharded database it is a reference table.
+   */
+  tenant_hosts: {
+    key: ['host'],
+    unique: {},
+    columns: {
+      /** In lower case. */
+      host: text(),
+      version: integer(),
+      tenant_id: text<TenantId>(),
+      created_at: integer<Instant>(),
+      proof: proof(),
+    },
+  },
   ...reactorTables,
   /** By which browsers and apps encrypt for the vault. */
   client_keys: {

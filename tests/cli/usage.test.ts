@@ -125,7 +125,9 @@ test('bash completes commands, their second words, options and choices', async (
     return String(execFileSync('bash', ['-c', `${script}\n${ask}`])).trim();
   };
   assert.equal(complete('ten'), 'tenant');
-  assert.equal(complete('tenant', ''), 'create list quota delete');
+  assert.equal(complete('tenant', ''), 'create list quota hosts delete');
+  assert.equal(complete('tenant', 'hosts', ''), 'add list remove');
+  assert.equal(complete('tenant', 'hosts', 'add', '--t'), '--tenant');
   assert.equal(complete('tenant', 'quota', '--t'), '--tenant');
   assert.equal(complete('tenant', 'quota', '--tenant', 'acme', '--s'), '--set');
   assert.equal(complete('completion', ''), 'bash zsh fish --help');

@@ -28,6 +28,7 @@ onBothEngines('patching and listing proxies', (engine) => {
       client_certificate: cert,
       client_key: readFileSync(keyFile, 'utf8'),
     });
+    await tenant.giveHosts('patched.example.com');
     const changed = await patch(tenant, before.id, {
       configuration: { A: null, B: '3', C: '4', D: null },
       timeout: null,

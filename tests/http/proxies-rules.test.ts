@@ -76,6 +76,7 @@ const wrong: readonly (readonly [Given, ...string[]])[] = [
   [{ proxy_host: '-a.example' }, 'proxy_host'],
   [{ proxy_host: `a${host253}` }, 'proxy_host'],
   [{ proxy_host: 'Vault.Example.com' }, 'proxy_host'],
+  [{ proxy_host: 'never-given.example.com' }, 'proxy_host'],
   [{ allowed_paths: [] }, 'allowed_paths'],
   [{ allowed_paths: Array(101).fill('/') }, 'allowed_paths'],
   [{ allowed_paths: ['/a', marker] }, 'allowed_paths[1]'],

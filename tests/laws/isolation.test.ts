@@ -55,6 +55,7 @@ const withoutIds: readonly string[] = [
   'webhook_failures',
   'event_sequences',
   'leases',
+  'tenant_hosts',
 ];
 
 interface Victim {

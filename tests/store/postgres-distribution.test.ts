@@ -128,6 +128,7 @@ test('every table of the vault is distributed by its tenant, or copied to every 
     'proxy_addresses',
     'rate_limits',
     'schema_version',
+    'tenant_hosts',
     'tenants',
     'vault_keys',
   ]);

@@ -21,8 +21,10 @@ export function sendProxy(
   });
 }
 
-/** Creates a proxy and fails unless it was created. */
+/** Creates a proxy and fails unless it was created. The operator gives its host to the tenant before. */
 export async function createProxy(tenant: TestTenant, given: Given = {}) {
+  const { proxy_host: host } = given;
+  if (typeof host === 'string') await tenant.giveHosts(host);
   const created = await sendProxy(tenant, 'POST', '', { body: { ...leastProxy, ...given } });
   assert.equal(created.status, 201, created.text);
   return created.body;

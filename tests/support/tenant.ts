@@ -5,11 +5,13 @@ import { hashApiKey } from '../../src/crypto/api-key.ts';
 import type { TenantId } from '../../src/lib/ids.ts';
 import type { LogBlock } from '../../src/lib/log-chain/block.ts';
 import { systemEntry } from '../../src/rules/log-entries.ts';
+import { perform } from '../../src/rules/operation.ts';
 import { proven } from '../../src/rules/proven-row.ts';
 import type { Quotas, SettingName } from '../../src/rules/settings.ts';
 import type { TenantType } from '../../src/rules/tenant.ts';
 import { storedIn } from '../../src/store/queries/stored.ts';
 import { type Row, shapes, type Table } from '../../src/store/tables.ts';
+import { giveHost, takeHost } from '../../src/vault/proxies/tenant-hosts.ts';
 import { createTenantWithKey } from '../../src/vault/tenants/bootstrap.ts';
 import { type Content, entriesOf } from './blocks.ts';
 import type { Engine } from './engines.ts';
@@ -43,6 +45,10 @@ export interface TestTenant {
   set(settings: Partial<Record<SettingName, string>>): Promise<void>;
   /** Changes the tenant's quotas, as of now. */
   setQuotas(quotas: Partial<Quotas>): Promise<void>;
+  /** Gives the tenant names for its proxies, as the operator does, as of now. */
+  giveHosts(...names: readonly string[]): Promise<void>;
+  /** Takes them from the tenant, as of now. */
+  takeHosts(...names: readonly string[]): Promise<void>;
   /** What the store holds of the tenant; of the log its entries. */
   rows<T extends Table>(table: T): Promise<Content<T>[]>;
   /** What the log says of an entity type: `create`, `read denied`, in alphabetical order. */
@@ -139,6 +145,14 @@ export async function newTenant(vault: TestVault, type: TenantType = 'test'): Pr
     if (outcome.conflict !== undefined) throw new Error(outcome.conflict);
     vault.clock.advance(staleMsMax);
   };
+  const changeHosts = async (hosts: readonly string[], change: typeof giveHost) => {
+    const tenant = await vault.running.vault.tenants.find(id);
+    if (tenant === undefined) throw new Error('the tenant is altered or gone');
+    const tools = { ...vault.running.vault, names: { own: [], proxyDomain: undefined } };
+    const operator = { tenant, application: null };
+    for (const host of hosts) await perform(store, change(tools, operator, host));
+    vault.clock.advance(staleMsMax);
+  };
   await untilUsed({ rows }, managementKey);
   return {
     vault,
@@ -158,6 +172,8 @@ export async function newTenant(vault: TestVault, type: TenantType = 'test'): Pr
       replace({ quotas: JSON.stringify(quotas) }, [
         { tenant_id: id, work: 'old logs', due_at: vault.clock.now() },
       ]),
+    giveHosts: (...hosts) => changeHosts(hosts, giveHost),
+    takeHosts: (...hosts) => changeHosts(hosts, takeHost),
     rows,
     logged: async (entityType = 'token') =>
       (await rows('logs'))

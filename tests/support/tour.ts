@@ -15,7 +15,11 @@ import {
 } from './vault.ts';
 
 /** Leaves nothing behind: the tenant is deleted at the end. */
-export async function takeTour(url: string, routes: readonly Route[]): Promise<void> {
+export async function takeTour(
+  url: string,
+  routes: readonly Route[],
+  giveHost: (name: string) => Promise<unknown>,
+): Promise<void> {
   await sendSensitiveTraffic(url);
   const permissions = ['token-intent:create', 'token-intent:read', 'token-intent:delete'];
   const key = await createApplication(url, { permissions, rules: [revealEverything] });
@@ -24,6 +28,7 @@ export async function takeTour(url: string, routes: readonly Route[]): Promise<v
   const { id } = await makeTokens(send);
   await findTokens(send, id);
   await holdSession(url, send);
+  for (const name of ['tour.example.com', 'moved.example.com']) await giveHost(name);
   await manageProxies(send);
   await runReactors(url, send);
   await manageWebhooks(send);

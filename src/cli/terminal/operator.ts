@@ -1,6 +1,6 @@
 /** How the operator's commands open a vault, also while a server runs on the same data. */
 
-import { readConfig } from '../../config.ts';
+import { type Config, readConfig } from '../../config.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { openVault, type Vault } from '../../open-vault.ts';
 import type { Operator } from '../../rules/caller.ts';
@@ -9,10 +9,13 @@ import { type Ambiguous, tenantMeant } from '../../vault/tenants/handle.ts';
 import { type Flag, type Flags, required, UsageError } from './command.ts';
 
 /** Opens the configured vault for one command. */
-export async function withVault(run: (vault: Vault) => Promise<number>): Promise<number> {
-  const vault = await openVault(readConfig());
+export async function withVault(
+  run: (vault: Vault, config: Config) => Promise<number>,
+): Promise<number> {
+  const config = readConfig();
+  const vault = await openVault(config);
   try {
-    return await run(vault);
+    return await run(vault, config);
   } finally {
     await vault.close();
   }

@@ -231,7 +231,8 @@ const more: Readonly<Record<string, string>> = {
     'Whether callers without an API key may send client-encrypted data, which is used with the rights of the ' +
     'application of the proxy.',
   timeout: 'How many seconds the destination has.',
-  proxy_host: 'A host name under which the proxy is reached without `/proxy`.',
+  proxy_host:
+    'A host name under which the proxy is reached without `/proxy`; the operator gave it to the tenant.',
   allowed_paths: 'Paths that may be called, exact or with `*`; all unless given.',
   allowed_methods: 'Methods that may be used, in upper case; all unless given.',
   client_certificate: 'A certificate that the destination asks for, in PEM.',

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { CallerOfProxy } from '../../gate/proxy-caller.ts';
 import { second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
+import type { VaultNames } from '../../rules/host-names.ts';
 import { perform } from '../../rules/operation.ts';
 import { loggingFailures } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
@@ -36,8 +37,7 @@ export interface CallingOptions extends ProxyCalling {
   readonly callerOfProxy: CallerOfProxy;
   readonly streaming: Streaming;
   readonly rateLimits: (route: RouteName) => RouteLimits;
-  /** Of the vault itself, where it is known. */
-  readonly ownHost: string | undefined;
+  readonly names: VaultNames;
 }
 
 const calling = { permission: 'proxy:invoke', path: callPath };

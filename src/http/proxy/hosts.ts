@@ -1,12 +1,16 @@
 /** Which requests are for a proxy by their Host alone. */
 import { type Clock, second } from '../../lib/clock.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
+import type { VaultNames } from '../../rules/host-names.ts';
 import type { Store } from '../../store/store.ts';
 import type { FoundProxy, ProxyFinder } from '../../vault/proxies/find.ts';
 import { type Exchange, originOf } from '../protocol/exchange.ts';
 
 export interface ProxyHosts {
-  /** `undefined` where the Host cannot be a proxy's, or was not a proxy's a moment ago. */
+  /**
+   * The name, as it was sent; `undefined` where the Host cannot be a proxy's, is the vault's own, or was not a
+   * proxy's a moment ago.
+   */
   candidateOf(exchange: Exchange): string | undefined;
   find(host: string, exchange: Exchange): Promise<FoundProxy | undefined>;
 }
@@ -15,8 +19,7 @@ export interface ProxyHostsOptions {
   readonly proxies: ProxyFinder;
   readonly store: Store;
   readonly clock: Clock;
-  /** Of the vault itself, where it is known. */
-  readonly ownHost: string | undefined;
+  readonly names: VaultNames;
 }
 
 const staleMsMax = second / 2;
@@ -27,7 +30,8 @@ const hostForm = /^((?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*)\.?(?::[0-9]+)?$/i;
 
 /** Every request asks, so the hosts that are no proxy's are remembered; of made-up ones the latest. */
 export function createProxyHosts(options: ProxyHostsOptions): ProxyHosts {
-  const { proxies, store, clock, ownHost } = options;
+  const { proxies, store, clock, names } = options;
+  const own = new Set(names.own);
   const others = new ExpiringMap<string, true>({
     clock,
     ageMsMax: staleMsMax,
@@ -36,13 +40,18 @@ export function createProxyHosts(options: ProxyHostsOptions): ProxyHosts {
   });
   // Nearly every request names the host of the one before.
   let last: { readonly host: string; readonly name: string | undefined } | undefined;
+  function nameOf(host: string): string | undefined {
+    const name = hostForm.exec(host)?.[1];
+    return name === undefined || own.has(name.toLowerCase()) ? undefined : name;
+  }
+
   return {
     candidateOf: ({ headers }) => {
       const { host } = headers;
       if (host === undefined) return undefined;
-      if (last?.host !== host) last = { host, name: hostForm.exec(host)?.[1]?.toLowerCase() };
+      if (last?.host !== host) last = { host, name: nameOf(host) };
       const { name } = last;
-      return name === undefined || name === ownHost || others.get(host) ? undefined : name;
+      return name === undefined || others.get(host) ? undefined : name;
     },
     find: async (name, exchange) => {
       const reading = others.reading();

@@ -5,6 +5,7 @@ import type { Random } from '../../lib/random.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import type { AllowList } from '../../outbound/allow-list.ts';
 import type { Forward } from '../../outbound/forward.ts';
+import type { VaultNames } from '../../rules/host-names.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { OpenEncrypted } from '../../vault/client-keys/open-encrypted.ts';
 import type { CodeEngine } from '../../vault/code/engine.ts';
@@ -51,8 +52,8 @@ export interface RouteTools extends TokenReading, Pick<ImportTools, 'siblings'> 
   readonly forward: Forward;
   readonly admitLog: AdmitLog;
   readonly storedBytes: StoredBytes;
-  /** The vault's own, as clients call it, where the operator says it. */
-  readonly ownHost: string | undefined;
+  /** The vault's own, which no tenant can be given. */
+  readonly names: VaultNames;
   /** The operator's own hosts, to which the vault may send. */
   readonly allowedHosts: AllowList;
   /** The service's own, for the description of the interface. */

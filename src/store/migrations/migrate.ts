@@ -5,6 +5,7 @@
 import { vault } from './0001-vault.ts';
 import { sessionKeys } from './0002-session-keys.ts';
 import { clientKeyUses } from './0003-client-key-uses.ts';
+import { tenantHosts } from './0004-tenant-hosts.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -22,6 +23,7 @@ export const released: readonly Migration[] = [
   { statements: vault, oldestServer: 1 },
   { statements: sessionKeys, oldestServer: 1 },
   { statements: clientKeyUses, oldestServer: 1 },
+  { statements: tenantHosts, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

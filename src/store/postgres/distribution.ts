@@ -8,6 +8,7 @@ const referenceTables: readonly string[] = [
   'tenants',
   'api_keys',
   'proxy_addresses',
+  'tenant_hosts',
   'vault_keys',
   'rate_limits',
   'schema_version',

@@ -9,10 +9,6 @@ type TenantKey = Pick<Row<'tenants'>, 'tenant_id'>;
 export const anyTenant: Query<TenantKey> = (db) =>
   db.selectFrom('tenants').select('tenant_id').limit(1);
 
-/** At most one row: the tenant that the vault began with, deleted or not. */
-export const firstTenant: Query<TenantKey> = (db) =>
-  db.selectFrom('tenants').select('tenant_id').orderBy('created_at').orderBy('tenant_id').limit(1);
-
 /** All tenants but those that are deleted, oldest first. */
 export const allTenants: Query<Row<'tenants'>> = (db) =>
   db

@@ -19,6 +19,7 @@ const checks: { readonly [T in ExplainedName]: (keys: TenantKeys, row: Row<T>) =
   reactors: (keys, row) => isProven(keys, 'reactors', row),
   reactor_runs: (keys, row) => opens(() => openRunText(keys, row)),
   proxies: (keys, row) => isProven(keys, 'proxies', row),
+  tenant_hosts: (keys, row) => isProven(keys, 'tenant_hosts', row),
   client_keys: (keys, row) => isProven(keys, 'client_keys', row),
   webhooks: (keys, row) => isProven(keys, 'webhooks', row),
   tokens: (keys, row) => opens(() => openData(keys, row, beginning)),

@@ -1,14 +1,10 @@
-/** Where a proxy sends, by which host it is called, and which paths it allows. */
+/** Where a proxy sends, and which paths it allows. */
 import { isIP } from 'node:net';
 import type { Findings } from '../../lib/findings.ts';
 
 const destinationLengthMax = 400;
-const hostLengthMax = 253;
 export const pathsMax = 100;
 export const pathLengthMax = 400;
-
-/** Names that resolve to an address without any DNS, and hosts that only mean something on one machine. */
-const hostForm = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** A pattern of the path of a URL, which has neither spaces nor a query. */
 const pathForm = /^(?:\/|\*)[!-~]*$/;
@@ -35,21 +31,6 @@ export function flawOfDestination(text: string): string | undefined {
     return 'must have a host name, not an IP address';
   }
   return undefined;
-}
-
-/** In lower case. */
-export function readHost(
-  given: string | null,
-  { ownHost, findings }: { readonly ownHost: string | undefined; readonly findings: Findings },
-): string | null {
-  if (given === null) return null;
-  const host = given.toLowerCase();
-  if (host.length > hostLengthMax || !hostForm.test(host)) {
-    findings.add('proxy_host', 'must be a DNS name with at least one dot, without a port');
-  } else if (host === ownHost) {
-    findings.add('proxy_host', "must not be the vault's own host");
-  }
-  return host;
 }
 
 export function readPaths(

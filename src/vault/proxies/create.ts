@@ -4,6 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { newUuid, type ProxyId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Caller } from '../../rules/caller.ts';
+import type { VaultNames } from '../../rules/host-names.ts';
 import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
@@ -12,30 +13,30 @@ import { proxyCount } from '../../store/queries/proxies.ts';
 import type { Store } from '../../store/store.ts';
 import type { CodeTools } from '../code/check.ts';
 import { refusalOfCode } from './check-code.ts';
-import { addressesToChange, requireHostAllowed } from './queries.ts';
+import { addressesToChange, requireGiven } from './queries.ts';
 import { type ProxyRequest, parseProxy } from './request.ts';
 import { proxyRow } from './row.ts';
 import { configurationPermission, viewProxy, viewWithoutValues } from './view.ts';
 
 export interface ProxyReading {
+  readonly names: VaultNames;
   readonly store: Store;
   readonly clock: Clock;
 }
 
 export interface ProxyWriting extends ProxyReading, CodeTools {
   readonly random: Random;
-  /** Of the vault itself, as clients call it, where it is known. */
-  readonly ownHost: string | undefined;
 }
 
 /**
- * From the decision `conflict` where the host is another proxy's, `unprocessable` where the tenant has all
+ * From the decision `conflict` where the host is another proxy's, `validation_failed` where the tenant was not given
+ * it, `unprocessable` where the tenant has all
  * the proxies that it may have, `validation_failed` for an application that cannot be used.
  * @throws VaultError `validation_failed` naming every attribute that is wrong.
  */
 export function createProxy(tools: ProxyWriting, caller: Caller, request: ProxyRequest): Decide {
-  const { store, clock, random, ownHost } = tools;
-  const { name, host, definition } = parseProxy(request, ownHost);
+  const { store, clock, random, names } = tools;
+  const { name, host, definition } = parseProxy(request, names);
   const { tenant, application: by } = caller;
   const attempt = { entity: 'proxy', id: '*', operation: 'create' } as const;
   return async () => {
@@ -64,7 +65,7 @@ export function createProxy(tools: ProxyWriting, caller: Caller, request: ProxyR
         modified_at: null,
       },
     );
-    await requireHostAllowed(store, ownHost, row);
+    await requireGiven(store, tenant, host);
     const { insert } = await addressesToChange(store, { after: row });
     return {
       change: {
@@ -74,8 +75,11 @@ export function createProxy(tools: ProxyWriting, caller: Caller, request: ProxyR
       reply: {
         status: 201,
         location: `/proxies/${id}`,
-        body: viewProxy(caller, row),
-        narrower: { permission: configurationPermission, body: viewWithoutValues(caller, row) },
+        body: viewProxy(names, caller, row),
+        narrower: {
+          permission: configurationPermission,
+          body: viewWithoutValues(names, caller, row),
+        },
       },
     };
   };

@@ -8,11 +8,13 @@ import type { Json } from '../../lib/json.ts';
 import { Secret } from '../../lib/secret.ts';
 import { alteredProxyEntry } from '../../rules/anonymous-entries.ts';
 import type { Origin } from '../../rules/caller.ts';
+import { hostLengthMax, keyInHost, type VaultNames } from '../../rules/host-names.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import type { ProxyDefinition } from './definition.ts';
 import { addressesOf, hostAddress, keyAddress, openProxy } from './row.ts';
+import { isGiven } from './tenant-hosts.ts';
 
 /** A proxy as a call needs it. */
 export interface Proxy {
@@ -46,7 +48,7 @@ export type FoundProxy =
 export interface ProxyFinder {
   /** `undefined` for the key of no proxy, or of one that is deleted. */
   byKey(key: string, origin: Origin): Promise<FoundProxy | undefined>;
-  /** @param host of the request, without a port. */
+  /** @param host of the request, without a port, as it was sent. `undefined` also for a name that was not given. */
   byHost(host: string, origin: Origin): Promise<FoundProxy | undefined>;
 }
 
@@ -54,6 +56,7 @@ export interface ProxyFinding {
   readonly store: Store;
   readonly tenants: Tenants;
   readonly clock: Clock;
+  readonly names: VaultNames;
   /** Each time that an altered proxy is called. The tenant's log says so as well. */
   readonly onAltered: () => void;
 }
@@ -62,7 +65,6 @@ export interface ProxyFinding {
 const staleMsMax = second / 2;
 /** A proxy may have some hundred kilobytes. */
 const proxiesCached = 1_000;
-const hostLengthMax = 253;
 
 /** Between two reads a host may go from one proxy to another. */
 const readsMax = 2;
@@ -72,7 +74,7 @@ const readsMax = 2;
  * found by their SHA-256: how long a look-up takes says nothing about how much of a guess was right.
  */
 export function createProxyFinder(options: ProxyFinding): ProxyFinder {
-  const { store, tenants, clock, onAltered } = options;
+  const { store, tenants, clock, names, onAltered } = options;
   const recent = new ExpiringMap<string, Proxy>({
     clock,
     ageMsMax: staleMsMax,
@@ -99,6 +101,10 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
     const row = await rowAt(address);
     const tenant = row && (await tenants.find(row.tenant_id));
     if (row === undefined || tenant === undefined) return undefined;
+    // The operator may have taken the name from the tenant, or an older release may have asked nobody.
+    if (row.host !== null && address === hostAddress(row.host)) {
+      if (!(await isGiven(store, tenant, row.host))) return undefined;
+    }
     const proxy = addressesOf(row).includes(address) ? openedProxy(tenant, row) : undefined;
     if (proxy) {
       recent.set(address, proxy, reading);
@@ -119,11 +125,22 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
     return tenant && { proxy: tenant === known.tenant ? known : { ...known, tenant } };
   }
 
+  const byKey: ProxyFinder['byKey'] = (key, origin) =>
+    proxyKeyPlausible(key) ? find(keyAddress(hashProxyKey(key)), origin) : nobody;
+
+  /** Clients change capital letters in a host to small ones, which keys of older releases have. */
+  async function byLabel(label: string, origin: Origin): Promise<FoundProxy | undefined> {
+    return (await byKey(label.toLowerCase(), origin)) ?? byKey(label, origin);
+  }
+
   return {
-    byKey: (key, origin) =>
-      proxyKeyPlausible(key) ? find(keyAddress(hashProxyKey(key)), origin) : nobody,
-    byHost: (host, origin) =>
-      host.length <= hostLengthMax ? find(hostAddress(host.toLowerCase()), origin) : nobody,
+    byKey,
+    byHost: (host, origin) => {
+      if (host.length > hostLengthMax) return nobody;
+      const label = keyInHost(host, names);
+      if (label !== undefined) return byLabel(label, origin);
+      return find(hostAddress(host.toLowerCase()), origin);
+    },
   };
 }
 

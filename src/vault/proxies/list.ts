@@ -13,7 +13,6 @@ const list = {
   count: proxyCount,
   page: proxyPage,
   idOf: (row: Row<'proxies'>) => row.proxy_id,
-  view: viewProxy,
 } as const;
 
 /**
@@ -21,5 +20,6 @@ const list = {
  * @throws VaultError `validation_failed` for an invalid cursor.
  */
 export function listProxies(tools: ProxyReading, caller: Caller, query: NamedQuery): Decide {
-  return listNamed(tools, caller, { query, list });
+  const view = (one: Caller, row: Row<'proxies'>) => viewProxy(tools.names, one, row);
+  return listNamed(tools, caller, { query, list: { ...list, view } });
 }

@@ -1,10 +1,11 @@
 /** What is asked of stored proxies. */
 import { invalid, VaultError } from '../../lib/errors.ts';
 import { type ProxyId, parseUuid, type TenantId } from '../../lib/ids.ts';
-import { firstTenant } from '../../store/queries/tenants.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { addressesOf, addressRow, hostAddress } from './row.ts';
+import { addressRow, hostAddress, keyAddress } from './row.ts';
+import { isGiven } from './tenant-hosts.ts';
 
 /** @throws VaultError `not_found`, alike for one that is missing and for another tenant's. */
 export async function proxyOf(store: Store, tenant: TenantId, id: string): Promise<Row<'proxies'>> {
@@ -15,19 +16,17 @@ export async function proxyOf(store: Store, tenant: TenantId, id: string): Promi
 }
 
 /**
- * A host of the vault itself as a proxy's would send that tenant what all others ask of the vault. Where the vault
- * does not know its host, only its first tenant, which is the operator's, can give a proxy a host.
- * @throws VaultError `validation_failed` for other tenants.
+ * A host decides about requests that were not sent to the tenant, so it is the operator's to give.
+ * @throws VaultError `validation_failed` for a name that the tenant was not given.
  */
-export async function requireHostAllowed(
+export async function requireGiven(
   store: Store,
-  ownHost: string | undefined,
-  { tenant_id, host }: Pick<Row<'proxies'>, 'tenant_id' | 'host'>,
+  tenant: Tenant,
+  host: string | null,
 ): Promise<void> {
-  if (host === null || ownHost !== undefined) return;
-  const [first] = await store.select(firstTenant);
-  if (first?.tenant_id === tenant_id) return;
-  throw invalid('proxy_host', 'cannot be set before the operator has set STRONGROOM_PUBLIC_URL');
+  if (host === null || (await isGiven(store, tenant, host))) return;
+  const command = `strongroom tenant hosts add NAME --tenant ${tenant.id}`;
+  throw invalid('proxy_host', `must be a name that the operator gave to the tenant (${command})`);
 }
 
 /** The rows of the directory that a new proxy needs, or one that gets another host. */
@@ -35,27 +34,31 @@ export async function addressesToChange(
   store: Store,
   { before, after }: { readonly before?: Row<'proxies'>; readonly after: Row<'proxies'> },
 ) {
-  if (before?.host === after.host) return {};
-  const isNew = before === undefined;
-  const added = isNew ? addressesOf(after) : after.host === null ? [] : [hostAddress(after.host)];
-  const dropped = typeof before?.host === 'string' ? await ownAddress(store, before) : [];
-  if (after.host !== null) await requireFree(store, hostAddress(after.host));
+  const pointer = after.host === null ? undefined : await pointerOf(store, after.host);
+  if (pointer && pointer.proxy_id !== after.proxy_id) throw hostTaken();
+  const hosts = after.host === null || pointer ? [] : [hostAddress(after.host)];
+  const added = before === undefined ? [keyAddress(after.key_hash), ...hosts] : hosts;
+  const left = before?.host === after.host ? null : (before?.host ?? null);
+  const dropped = left === null ? [] : await ownAddress(store, { ...after, host: left });
   return {
     insert: { proxy_addresses: added.map((address) => addressRow(after, address)) },
     remove: { proxy_addresses: dropped },
   };
 }
 
+function pointerOf(store: Store, host: string): Promise<Row<'proxy_addresses'> | undefined> {
+  return store.get('proxy_addresses', { address: hostAddress(host) });
+}
+
 /** The host's row in the directory, unless it is gone, or is another proxy's where somebody altered the database. */
 async function ownAddress(store: Store, { host, proxy_id }: Row<'proxies'>) {
-  const row = await store.get('proxy_addresses', { address: hostAddress(host ?? '') });
+  const row = await pointerOf(store, host ?? '');
   return row?.proxy_id === proxy_id ? [{ address: row.address }] : [];
 }
 
-async function requireFree(store: Store, address: string): Promise<void> {
-  if ((await store.get('proxy_addresses', { address })) === undefined) return;
+function hostTaken(): VaultError {
   const message = 'is the host of another proxy';
-  throw new VaultError('conflict', {
+  return new VaultError('conflict', {
     public: `The attribute proxy_host ${message}.`,
     errors: { proxy_host: [message] },
   });

@@ -7,13 +7,17 @@ import { proxyOf } from './queries.ts';
 import { viewProxy } from './view.ts';
 
 /** From the decision `not_found`, or `integrity` when the proxy was altered. */
-export function readProxy({ store, clock }: ProxyReading, caller: Caller, id: string): Decide {
+export function readProxy(
+  { store, clock, names }: ProxyReading,
+  caller: Caller,
+  id: string,
+): Decide {
   return async () => {
     const row = await proxyOf(store, caller.tenant.id, id);
     const fact = { entity: 'proxy', id: row.proxy_id, operation: 'read' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
-      reply: { status: 200, body: viewProxy(caller, row) },
+      reply: { status: 200, body: viewProxy(names, caller, row) },
     };
   };
 }

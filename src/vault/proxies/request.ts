@@ -3,8 +3,9 @@ import { readCertificate, readPrivateKey } from '../../crypto/client-certificate
 import { createFindings, type Findings } from '../../lib/findings.ts';
 import type { Json } from '../../lib/json.ts';
 import { readConfiguration } from '../../rules/configuration.ts';
+import { readHost, type VaultNames } from '../../rules/host-names.ts';
 import { readLinkedApplication } from '../../rules/linked-application.ts';
-import { readDestination, readHost, readPaths } from './addresses.ts';
+import { readDestination, readPaths } from './addresses.ts';
 import { type ProxyMethod, type ProxySettings, proxyMethods } from './definition.ts';
 import { checkTransforms } from './transforms.ts';
 
@@ -39,13 +40,13 @@ export interface ProxyRequest {
 }
 
 /**
- * @param ownHost the vault's, which no proxy can have.
+ * @param names the vault's own, which no proxy can have.
  * @throws VaultError `validation_failed` naming every attribute that is wrong.
  */
-export function parseProxy(given: ProxyRequest, ownHost: string | undefined): ProxySettings {
+export function parseProxy(given: ProxyRequest, names: VaultNames): ProxySettings {
   const findings = createFindings();
   refuseReactors(given, findings);
-  const host = readHost(given.proxy_host ?? null, { ownHost, findings });
+  const host = readHost(given.proxy_host ?? null, { names, findings });
   const definition = {
     destination_url: readDestination(given.destination_url, findings),
     request_transforms: readTransforms(given, 'request', findings),

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import { mergePatch } from '../../lib/merge-patch.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { hostOfKey } from '../../rules/host-names.ts';
 import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { CompletedOperation, Decide, Refused } from '../../rules/operation.ts';
@@ -10,7 +11,7 @@ import type { Row } from '../../store/tables.ts';
 import { refusalOfCode } from './check-code.ts';
 import type { ProxyWriting } from './create.ts';
 import type { ProxySettings } from './definition.ts';
-import { addressesToChange, proxyOf, requireHostAllowed } from './queries.ts';
+import { addressesToChange, proxyOf, requireGiven } from './queries.ts';
 import { type ProxyRequest, parseProxy } from './request.ts';
 import { openProxy, type ProxyBody, proxyRow } from './row.ts';
 import { viewProxy } from './view.ts';
@@ -25,14 +26,14 @@ export function replaceProxy(
   caller: Caller,
   { id, proxy }: { readonly id: string; readonly proxy: ProxyRequest },
 ): Decide {
-  const settings = parseProxy(proxy, tools.ownHost);
+  const settings = parseProxy(proxy, tools.names);
   return async () => {
     const row = await proxyOf(tools.store, caller.tenant.id, id);
     const before = openProxy(caller.tenant, row).reveal();
-    const replaced = await replacement(tools, caller, { row, before, settings });
+    const replaced = await replacement(tools, caller, { row, before, settings, isHostGiven: true });
     if ('refusal' in replaced) return replaced;
     const { change, updated } = replaced;
-    return { change, reply: { status: 200, body: viewProxy(caller, updated) } };
+    return { change, reply: { status: 200, body: viewProxy(tools.names, caller, updated) } };
   };
 }
 
@@ -47,8 +48,13 @@ export function patchProxy(
   return async () => {
     const row = await proxyOf(tools.store, caller.tenant.id, id);
     const body = openProxy(caller.tenant, row).reveal();
-    const settings = parseProxy(patched(wireOf(row, body), patch), tools.ownHost);
-    const replaced = await replacement(tools, caller, { row, before: body, settings });
+    const settings = parseProxy(patched(wireOf(row, body), patch), tools.names);
+    const replaced = await replacement(tools, caller, {
+      row,
+      before: body,
+      settings,
+      isHostGiven: patch.proxy_host !== undefined,
+    });
     if ('refusal' in replaced) return replaced;
     return { change: replaced.change, reply: { status: 204 } };
   };
@@ -80,16 +86,20 @@ interface ProxyReplacement {
   readonly row: Row<'proxies'>;
   readonly before: ProxyBody;
   readonly settings: ProxySettings;
+  /** Whether the request says what the host is to be: a proxy of an older release may have one that was not given. */
+  readonly isHostGiven: boolean;
 }
 
 async function replacement(
   tools: ProxyWriting,
   caller: Caller,
-  { row, before, settings: { name, host, definition } }: ProxyReplacement,
+  { row, before, settings: { name, definition, ...settings }, isHostGiven }: ProxyReplacement,
 ): Promise<(Pick<CompletedOperation, 'change'> & { readonly updated: Row<'proxies'> }) | Refused> {
-  const { store, clock, random, ownHost } = tools;
+  const { store, clock, random, names } = tools;
   const { tenant } = caller;
   const { key } = before;
+  // The name that it has by itself is not stored.
+  const host = settings.host === hostOfKey(key, names) ? null : settings.host;
   if (!isDeepStrictEqual(before.definition, definition)) {
     const attempt = { entity: 'proxy', id: row.proxy_id, operation: 'update' } as const;
     const refused = await refusalOfCode(tools, caller, { ...attempt, definition });
@@ -109,8 +119,10 @@ async function replacement(
     },
   );
   const fact = { entity: 'proxy', id: row.proxy_id, operation: 'update' } as const;
-  if (updated.host !== row.host) await requireHostAllowed(store, ownHost, updated);
-  const addresses = await addressesToChange(store, { before: row, after: updated });
+  if (isHostGiven) await requireGiven(store, tenant, host);
+  const addresses = isHostGiven
+    ? await addressesToChange(store, { before: row, after: updated })
+    : {};
   const change = {
     replace: { proxies: [updated] },
     ...addresses,

@@ -2,6 +2,7 @@
 import { readCertificate, summaryOfCertificate } from '../../crypto/client-certificate.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { hostOfKey, type VaultNames } from '../../rules/host-names.ts';
 import { holds } from '../../rules/policy.ts';
 import type { Row } from '../../store/tables.ts';
 import { openProxy } from './row.ts';
@@ -11,16 +12,21 @@ export const configurationPermission = 'proxy:update';
 
 /**
  * As much as the caller may see. Nobody sees the client's private key.
+ * @param names the vault's, below which a proxy without another name is called.
  * @throws VaultError `integrity` when the row was altered.
  */
-export function viewProxy(caller: Caller, row: Row<'proxies'>): object {
+export function viewProxy(names: VaultNames, caller: Caller, row: Row<'proxies'>): object {
   const { configuration } = openProxy(caller.tenant, row).reveal().definition;
-  const view = viewWithoutValues(caller, row);
+  const view = viewWithoutValues(names, caller, row);
   return holds(caller.policy, configurationPermission) ? { ...view, configuration } : view;
 }
 
 /** The proxy with the names of its configuration alone. */
-export function viewWithoutValues({ tenant }: Caller, row: Row<'proxies'>): object {
+export function viewWithoutValues(
+  names: VaultNames,
+  { tenant }: Caller,
+  row: Row<'proxies'>,
+): object {
   const { key, definition } = openProxy(tenant, row).reveal();
   const { configuration, client_certificate, client_key: _key, ...rest } = definition;
   const { allowed_paths, allowed_methods, ...settings } = rest;
@@ -33,7 +39,7 @@ export function viewWithoutValues({ tenant }: Caller, row: Row<'proxies'>): obje
     ...singular('request_transform', settings.request_transforms),
     ...singular('response_transform', settings.response_transforms),
     configuration: Object.fromEntries(Object.keys(configuration).map((name) => [name, null])),
-    proxy_host: row.host,
+    proxy_host: row.host ?? hostOfKey(key, names) ?? null,
     ...(allowed_paths && { allowed_paths }),
     ...(allowed_methods && { allowed_methods }),
     ...(client_certificate && { client_certificate: viewCertificate(client_certificate) }),
