@@ -33,6 +33,7 @@ RUN ln -s ../lib/node_modules/strongroom/bin/strongroom.js /usr/local/bin/strong
 # Beyond loopback the vault asks for STRONGROOM_TLS_CERT and STRONGROOM_TLS_KEY, or for STRONGROOM_TLS=off.
 ENV NODE_ENV=production \
     MALLOC_ARENA_MAX=1 \
+    UV_USE_IO_URING=0 \
     STRONGROOM_HOST=0.0.0.0 \
     STRONGROOM_METRICS_ADDRESS=0.0.0.0:9464 \
     STRONGROOM_DATA_DIR=/var/lib/strongroom

@@ -29,13 +29,19 @@ const restMs = 3_000;
 const warmCalls = 20;
 const goals = { cpuMs: 5, rate: 150, idleMb: 80 } as const;
 
-const { openSandbox } = (await import(
-  flags.packed
-    ? join(await pack(['sandbox/open']), 'dist/sandbox/open.js')
-    : '../src/sandbox/open.ts'
-)) as {
+const folder = flags.packed
+  ? join(await pack(['sandbox/open', 'sandbox/probe']), 'dist/sandbox')
+  : join(import.meta.dirname, '../src/sandbox');
+const extension = flags.packed ? 'js' : 'ts';
+const { openSandbox } = (await import(join(folder, `open.${extension}`))) as {
   openSandbox: typeof import('../src/sandbox/open.ts').openSandbox;
 };
+const { findIsolation } = (await import(join(folder, `probe.${extension}`))) as {
+  findIsolation: typeof import('../src/sandbox/probe.ts').findIsolation;
+};
+const found = await findIsolation();
+if (found === undefined) throw new Error('this machine permits no isolation');
+const isolation = found;
 
 const code = 'module.exports = function (req) { return { raw: req.args } }';
 const input = { args: { amount: 1, currency: 'USD' }, configuration: {} };
@@ -62,7 +68,9 @@ interface Measured {
   readonly rate: number;
 }
 
-const sandbox = openSandbox({ processesMax: 2, waitingMax: 64, waitingPerTenantMax: 64 });
+const sandbox = openSandbox(isolation, {
+  bounds: { runningMax: 2, waitingMax: 64, waitingPerTenantMax: 64 },
+});
 const before = descendants().length;
 const asked = {
   tenant: 'bench',
@@ -161,7 +169,7 @@ function ranMs(pids: readonly number[]): number {
 
 /** Of the pool with one process, once it rests. */
 async function idleMemory() {
-  const own = openSandbox();
+  const own = openSandbox(isolation);
   await own.run({ ...asked, modules, serve: async () => null });
   const known = new Set([...sandboxPids, ...children.map(({ child }) => child.pid)]);
   for (let at = 0; at < 100; at += 1) {
@@ -179,9 +187,9 @@ async function idleMemory() {
     rssMb: sum('status', /VmRSS:\s+(\d+)/),
     pssMb: sum('smaps_rollup', /^Pss:\s+(\d+)/m),
   };
-  const { isolation } = own.state();
+  const { isolation: way } = own.state();
   await own.close();
-  return { ...memory, isolation };
+  return { ...memory, isolation: way };
 }
 
 function report(): void {

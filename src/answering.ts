@@ -61,7 +61,10 @@ export interface Answering {
 
 /** What it needs of the process, or of a thread's side of it. */
 export interface AnsweringTools
-  extends Pick<Process, 'store' | 'tenants' | 'rootKey' | 'clock' | 'random' | 'log'> {
+  extends Pick<
+    Process,
+    'store' | 'tenants' | 'rootKey' | 'clock' | 'random' | 'log' | 'isolation'
+  > {
   readonly metrics: Metrics;
   readonly shared: Pick<Shared, 'attempts' | 'onFailedAuthentication' | 'pageEnds'>;
   /** Absent where one thread answers. */
@@ -105,7 +108,7 @@ export async function createAnswering(
   const tracing = createTracing(random, spans);
   const process = { ...untraced, store: tracedStore(untraced.store, tracing) };
   const masking = createMasking();
-  const code = openCode({ ...config.reactors, log: untraced.log, threads: config.threads });
+  const code = openCode({ ...config.reactors, ...untraced, threads: config.threads });
   const tools = {
     ...process,
     ...shared,

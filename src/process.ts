@@ -22,9 +22,11 @@ import type { HostHealth } from './lib/telemetry/store-work.ts';
 import { openVault, type Vault, type VaultOptions } from './open-vault.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
+import type { Isolation } from './sandbox/isolation.ts';
+import type { findIsolation } from './sandbox/probe.ts';
 import type { Store } from './store/store.ts';
 import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
-import { openCode } from './vault/code/engine.ts';
+import { findCodeIsolation, openCode } from './vault/code/engine.ts';
 import { createBacklog, type WaitingDeliveries } from './vault/deliveries/backlog.ts';
 import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
@@ -44,6 +46,8 @@ export interface Process extends Vault {
   readonly log: Log;
   readonly metrics: ProcessMetrics;
   readonly shared: Shared;
+  /** How code of tenants is kept apart, for all threads; `undefined` where it is not run. */
+  readonly isolation: Isolation | undefined;
   /** Asynchronous calls of reactors; `undefined` where code is switched off. */
   readonly reactorRuns: WaitingRuns | undefined;
   /** What the first start made, in an empty store; `undefined` on every later start. */
@@ -68,6 +72,8 @@ export interface Shared {
 
 export interface ProcessOptions extends Pick<VaultOptions, 'clock'> {
   readonly log?: Log;
+  /** Finds out how code can be kept apart here. */
+  readonly findIsolation?: typeof findIsolation;
 }
 
 interface Telemetry {
@@ -81,6 +87,9 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   const logExport = openLogExport(config, { ...telemetry, clock });
   const { metrics } = telemetry;
   const onCommitted = logExport?.take;
+  // Most of both is waiting for other processes.
+  const isolating = findCodeIsolation(config.reactors, log, options.findIsolation);
+  isolating.catch(() => undefined);
   const opened = await openVault(config, {
     ...options,
     onCommitted,
@@ -96,7 +105,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   metrics.watch('checkpoint_sink_waiting', () => sink?.waiting());
   watchDeliveries(metrics, { store: opened.store, clock });
   watchHosts(metrics, opened.store);
-  const reactors = openReactorRuns(config, { ...opened, ...telemetry, store: refusals.store });
+  let reactors: ReactorRuns | undefined;
   const close = async () => {
     await reactors?.close();
     await refusals.close();
@@ -106,6 +115,8 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   };
   const vault: Vault = { ...opened, store: refusals.store, close };
   try {
+    const isolation = await isolating;
+    reactors = openReactorRuns(config, { ...vault, ...telemetry, isolation });
     const bootstrapped = await bootstrap(vault, config.bootstrap);
     await warnOfExposedRootKey(vault, config, log);
     const jobs = jobsOf(vault, sink && minute, reactors?.runs);
@@ -124,6 +135,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
         takeEntries: logExport?.take,
         takeCheckpoints: sink?.take,
       },
+      isolation,
       reactorRuns: reactors?.runs,
       bootstrapped,
       showCertificate: (pem) => {
@@ -146,11 +158,11 @@ interface ReactorRuns {
 /** Code that nobody waits for runs in processes of its own, so that it takes none from requests. */
 function openReactorRuns(
   { reactors, outbound }: Config,
-  tools: Vault & Telemetry,
+  tools: Vault & Telemetry & Pick<Process, 'isolation'>,
 ): ReactorRuns | undefined {
-  if (!reactors.isOn) return undefined;
-  const { metrics, log, clock } = tools;
-  const code = openCode({ ...reactors, log });
+  const { metrics, log, clock, isolation } = tools;
+  if (isolation === undefined) return undefined;
+  const code = openCode({ ...reactors, isolation, log });
   const runs = createWaitingRuns({
     ...tools,
     code,

@@ -2,8 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import { VaultError } from '../lib/errors.ts';
 import { isObject, type JsonObject } from '../lib/json.ts';
+import type { Isolation } from '../sandbox/isolation.ts';
 import { argumentsBytesMax, timeoutMsDefault, timeoutMsMaxAsync } from '../sandbox/limits.ts';
 import { openSandbox } from '../sandbox/open.ts';
+import { findIsolation } from '../sandbox/probe.ts';
 import type {
   CodeContract,
   CodeError,
@@ -35,7 +37,7 @@ export const reactorRun: Command = {
   ],
   run: async (flags) => {
     const call = await callOf(flags);
-    const sandbox = openSandbox();
+    const sandbox = openSandbox(await isolationHere());
     try {
       return await runIn(sandbox, call);
     } finally {
@@ -43,6 +45,13 @@ export const reactorRun: Command = {
     }
   },
 };
+
+/** The developer's own code may run where nothing keeps it apart. */
+async function isolationHere(): Promise<Isolation> {
+  const isolation = (await findIsolation()) ?? (await findIsolation('none'));
+  if (isolation === undefined) throw new Error('no process of code can be started here');
+  return isolation;
+}
 
 async function runIn(sandbox: Sandbox, call: SandboxCall): Promise<number> {
   const problem = await sandbox.check(call);

@@ -1,12 +1,15 @@
 /** Whether the code of tenants is run, and the modules that the operator gives it. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type IsolationChoice, isolationChoices } from '../sandbox/isolation.ts';
 import { type ConfigError, readAll, wrongVariable } from './problems.ts';
 import { oneOf } from './values.ts';
 import type { ReadVariable } from './variables.ts';
 
 export interface ReactorConfig {
   readonly isOn: boolean;
+  /** The only way to keep processes of code apart that may be used; without it the strongest, but not `none`. */
+  readonly isolation: IsolationChoice | undefined;
   /** What code can require besides what is built in: name to CommonJS source. */
   readonly modules: ReadonlyMap<string, string>;
 }
@@ -21,8 +24,15 @@ const nameForm = /^(?:@[a-z0-9._-]+\/)?[a-z0-9][a-z0-9._-]*$/;
 export function readReactors(read: ReadVariable): ReactorConfig {
   return readAll<ReactorConfig>({
     isOn: () => oneOf('STRONGROOM_REACTORS', read('REACTORS') ?? 'on', ['on', 'off']) === 'on',
+    isolation: () => readIsolation(read('REACTOR_ISOLATION')),
     modules: () => readModules(read('REACTOR_MODULES')),
   });
+}
+
+function readIsolation(text: string | undefined): IsolationChoice | undefined {
+  return text === undefined
+    ? undefined
+    : oneOf('STRONGROOM_REACTOR_ISOLATION', text, isolationChoices);
 }
 
 /** Files `<name>.js`, or `@<scope>/<name>.js`, each a bundle without a native part. */

@@ -40,6 +40,7 @@ const variableNames = [
   'PUBLIC_URL',
   'RATE_LIMITS',
   'REACTORS',
+  'REACTOR_ISOLATION',
   'REACTOR_MODULES',
   'ROOT_KEY',
   'ROOT_KEY_FILE',

@@ -61,10 +61,14 @@ function problemOfResult(result: SandboxResult): CodeProblem | undefined {
   return { kind: 'fails', message: `throws an error when it is loaded${place}` };
 }
 
-function problemOfEnd(reason: Extract<SandboxResult, { kind: 'ended' }>['reason']): CodeProblem {
-  if (reason === 'tenant busy' || reason === 'pool full' || reason === 'stopped') {
-    return { kind: 'busy', message: 'cannot be checked at the moment' };
+function problemOfEnd(
+  reason: Extract<SandboxResult, { kind: 'ended' }>['reason'],
+): CodeProblem | undefined {
+  // What is wrong with the code is found when it is called: nothing that others do keeps it from being stored.
+  if (reason === 'tenant busy' || reason === 'pool full' || reason === 'no process') {
+    return undefined;
   }
+  if (reason === 'stopped') return { kind: 'stopped', message: 'cannot be checked any more' };
   const limit =
     reason === 'timeout' ? `takes more than ${limits.checkMsMax} ms` : `ends with "${reason}"`;
   return { kind: 'fails', message: `${limit} when it is loaded` };

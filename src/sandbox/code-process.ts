@@ -16,6 +16,8 @@ export interface ProcessCall {
   readonly onRequest: (payload: Buffer) => Promise<string>;
   /** False once so much was logged that the process is to be killed. */
   readonly onLog: (payload: Buffer) => boolean;
+  /** The code computes nothing until it gets a reply. */
+  readonly onWaiting: () => void;
 }
 
 /** A result is bytes that nobody has looked at. */
@@ -32,8 +34,6 @@ export interface CodeProcess {
   /** Resolves when the process is no more. */
   kill(): Promise<void>;
   readonly isAlive: boolean;
-  /** It ended by itself before it was ready: this machine does not permit such a start. A kill is no refusal. */
-  readonly isRefused: boolean;
   readonly calls: number;
   /** Whether the last call had any message of the process: without one it can have had no effect. */
   readonly wasHeard: boolean;
@@ -47,6 +47,7 @@ const frameBytesMax = {
   [frameKinds.log]: 64 * 1024,
   [frameKinds.request]: limits.requestBytesMax + envelopeBytes,
   [frameKinds.result]: limits.resultBytesMax + envelopeBytes,
+  [frameKinds.waiting]: 16,
 };
 
 /** Whoever left the namespaces could keep the pipe open. */
@@ -67,8 +68,11 @@ interface ProcessStart {
   readonly share: ProcessorShare;
   /** Called once, when the process is no more. */
   readonly onEnd: () => void;
+  /** The system refuses to lower the priority of the process. */
+  readonly onPriorityRefused?: (() => void) | undefined;
 }
 
+/** @throws the system's error for some of the reasons for which a process cannot be started; others end it. */
 export function startCodeProcess({ words }: Isolation, starting: ProcessStart): CodeProcess {
   const [command = '', ...args] = words;
   const child = spawn(command, args, {
@@ -92,14 +96,14 @@ class StartedProcess implements CodeProcess {
   #sentModules: ReadonlyMap<string, string> | undefined;
   #endReason: EndReason | undefined;
   isAlive = true;
-  isRefused = false;
-  #wasReady = false;
+  /** That were written, to any call. */
+  #replies = 0;
   calls = 0;
   wasHeard = false;
 
-  constructor(child: ChildProcess, { share, onEnd }: ProcessStart) {
+  constructor(child: ChildProcess, { share, onEnd, onPriorityRefused }: ProcessStart) {
     this.#child = child;
-    this.#watch = new ProcessorWatch(child, share);
+    this.#watch = new ProcessorWatch(child, share, onPriorityRefused);
     this.#settling = this.#killAfter(limits.startMsMax);
     this.#ready.promise.catch(() => undefined);
     let isOver = false;
@@ -109,10 +113,7 @@ class StartedProcess implements CodeProcess {
       this.#end();
       onEnd();
     };
-    child.on('error', () => {
-      this.isRefused = !this.#wasReady;
-      end();
-    });
+    child.on('error', end);
     // In namespaces this is the end of what started the child; the pipe's is the end of the child itself.
     child.on('close', end);
     child.on('exit', () => setTimeout(end, pipeMsMax).unref());
@@ -212,7 +213,6 @@ class StartedProcess implements CodeProcess {
     if (this.#endReason !== undefined) return;
     if (kind === frameKinds.ready && this.#running === undefined) {
       clearTimeout(this.#settling);
-      this.#wasReady = true;
       this.#ready.resolve();
       return;
     }
@@ -224,6 +224,7 @@ class StartedProcess implements CodeProcess {
     }
     if (kind === frameKinds.result) this.#takeResult(payload);
     else if (kind === frameKinds.request) this.#takeRequest(running, payload);
+    else if (kind === frameKinds.waiting) this.#takeWaiting(running, payload);
     else if (!running.call.onLog(payload)) this.#fail('crashed');
   }
 
@@ -235,12 +236,19 @@ class StartedProcess implements CodeProcess {
   #takeRequest(running: RunningCall, payload: Buffer): void {
     running.call.onRequest(Buffer.from(payload)).then(
       (reply) => {
-        if (this.#running === running) this.#write(frame(frameKinds.reply, reply));
+        if (this.#running !== running) return;
+        this.#replies += 1;
+        this.#write(frame(frameKinds.reply, reply));
       },
       () => {
         if (this.#running === running) this.#fail('crashed');
       },
     );
+  }
+
+  /** A reply that was sent meanwhile ends the wait. */
+  #takeWaiting({ call }: RunningCall, payload: Buffer): void {
+    if (Number(payload.toString('latin1')) === this.#replies) call.onWaiting();
   }
 
   #finish(end: ProcessEnd): void {
@@ -255,7 +263,6 @@ class StartedProcess implements CodeProcess {
 
   #end(): void {
     this.isAlive = false;
-    if (!this.#wasReady && this.#child.exitCode !== null) this.isRefused = true;
     clearTimeout(this.#settling);
     this.#watch.close();
     this.#ready.reject(new Error('the process ended'));

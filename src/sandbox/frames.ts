@@ -13,6 +13,8 @@ export const frameKinds = {
   log: 12,
   request: 13,
   result: 14,
+  /** The code goes on with a reply only. With the number of replies that the child has read. */
+  waiting: 15,
 } as const;
 
 export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds];

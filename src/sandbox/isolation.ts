@@ -1,17 +1,27 @@
-/** How a child process is kept apart: the ways this machine may permit, the strongest first. */
+/** How a child process is kept apart: the ways that a machine may permit, from strong to weak. */
 import { existsSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { entryPointUrl, foldersOf } from '../lib/installation/entry-points.ts';
 import { manifestPath } from '../lib/installation/manifest.ts';
+import * as limits from './limits.ts';
 import type { IsolationName } from './sandbox.ts';
+import { systemCallFilter } from './system-calls.ts';
 
 /** A command line, in front of which more may be put. */
 type Words = readonly string[];
 
+/** What an operator may insist on; `namespaces` also stands for `namespaces and user`. */
+export const isolationChoices = ['namespaces', 'user', 'limits', 'none'] as const;
+
+export type IsolationChoice = (typeof isolationChoices)[number];
+
+/** Plain data: the thread that found it hands it to the others. */
 export interface Isolation {
   readonly name: IsolationName;
+  /** Whether a seccomp filter refuses system calls. */
+  readonly isFiltered: boolean;
   /** Of the child, which the parent starts without an environment. */
   readonly words: Words;
 }
@@ -19,20 +29,65 @@ export interface Isolation {
 const child = 'sandbox/child/main';
 const folders = foldersOf(child);
 
-/** All that may be used; the first that starts is. */
-export function isolations(): readonly Isolation[] {
+/**
+ * Every way that may be tried on this system, from strong to weak.
+ *
+ * @param isFiltered whether the machine permits {@link filterCommand}.
+ */
+export function isolations(isFiltered: boolean): readonly Isolation[] {
   const node = nodeWords();
-  if (process.platform !== 'linux') return [{ name: 'none', words: node }];
+  const none: Isolation = { name: 'none', isFiltered: false, words: node };
+  if (process.platform !== 'linux') return [none];
   const isRoot = process.getuid?.() === 0;
-  const apart = [...unshared, ...script(inOwnRoot), 'sh', mountPoint(), ...paths(), '--', ...node];
-  const ways: readonly Isolation[] = [
-    { name: 'namespaces and user', words: limited(apart, nobody) },
-    { name: 'namespaces', words: limited(apart) },
-    { name: 'user', words: limited(node, [...nobody, ...noPrivileges]) },
-    { name: 'limits', words: limited(node, noPrivileges.slice(0, 1)) },
-    { name: 'none', words: node },
+  const filtered = [...(isFiltered ? (filterWords() ?? []) : []), ...node];
+  const apart = [
+    ...unshared,
+    ...script(inOwnRoot),
+    ...['sh', mountPoint(), ...paths(), '--'],
+    ...filtered,
   ];
-  return isRoot ? ways : ways.filter(({ name }) => !name.endsWith('user'));
+  const words: Readonly<Record<Exclude<IsolationName, 'none'>, Words>> = {
+    'namespaces and user': limited(apart, nobody),
+    namespaces: limited(apart),
+    user: limited(filtered, [...nobody, ...noPrivileges]),
+    limits: limited(filtered, noPrivileges.slice(0, 1)),
+  };
+  const ways = Object.entries(words) as [IsolationName, Words][];
+  return [
+    ...ways
+      .filter(([name]) => isRoot || !name.endsWith('user'))
+      .map(([name, line]) => ({ name, isFiltered, words: line })),
+    none,
+  ];
+}
+
+/**
+ * A command line that succeeds where a process may install the seccomp filter; `undefined` where there is no
+ * program that could, or no filter for this architecture.
+ */
+export function filterCommand(): Words | undefined {
+  const words = filterWords();
+  return words && [setpriv, ...noPrivileges.slice(0, 1), ...words, '/bin/true'];
+}
+
+const perl = '/usr/bin/perl';
+
+/**
+ * Neither Node nor a shell can install a filter, and setpriv cannot before util-linux 2.41. Perl has `syscall`, and
+ * belongs to the essential packages of Debian and Ubuntu.
+ */
+const installFilter = `
+my ($seccomp, $filter) = (shift, pack("H*", shift));
+my $program = pack("S x![P] P", length($filter) / 8, $filter);
+syscall($seccomp, 1, 0, $program) == 0 or die "seccomp: $!\n";
+exec { $ARGV[0] } @ARGV or die "exec: $!\n";
+`;
+
+function filterWords(): Words | undefined {
+  const filter = systemCallFilter();
+  if (filter === undefined || process.platform !== 'linux' || !existsSync(perl)) return undefined;
+  const { seccomp, program } = filter;
+  return [perl, '-e', installFilter, String(seccomp), program.toString('hex')];
 }
 
 /**
@@ -53,6 +108,8 @@ function nodeWords(): Words {
     ...readable.map((path) => `--allow-fs-read=${path}`),
     '--disable-sigusr1',
     '--no-warnings',
+    // One call runs at a time: more threads of V8 would only take memory, up to one for each core.
+    '--v8-pool-size=1',
     '--max-old-space-size=128',
     '--max-semi-space-size=1',
     '--expose-gc',
@@ -74,6 +131,9 @@ function engineFolders(): Words {
 
 const setpriv = '/usr/bin/setpriv';
 
+/** Empty, but for what keeps libuv from io_uring, which goes around filters of system calls. */
+const environment = '/usr/bin/env -i UV_USE_IO_URING=0';
+
 const nobody: Words = ['--reuid=65534', '--regid=65534', '--clear-groups'];
 
 const noPrivileges: Words = ['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all'];
@@ -83,8 +143,8 @@ const noPrivileges: Words = ['--no-new-privs', '--bounding-set=-all', '--inh-cap
  * this process with its parent's, also by SIGKILL. A change of user would undo the last, were it later.
  */
 function limited(words: Words, privileges: Words = []): Words {
-  const rules =
-    'ulimit -c 0; ulimit -f 0; ulimit -n 64; ulimit -d 1048576; exec /usr/bin/env -i "$@"';
+  const kibibytes = limits.dataBytesMax / 1024;
+  const rules = `set -e; ulimit -c 0; ulimit -f 0; ulimit -n 64; ulimit -d ${kibibytes}; exec ${environment} "$@"`;
   return [...script(rules), 'sh', setpriv, '--pdeathsig', 'KILL', ...privileges, ...words];
 }
 
@@ -100,7 +160,7 @@ function script(text: string): Words {
 
 /**
  * The first argument is where the new root is mounted; those up to `--` appear in it, read-only. There is no
- * /proc in it, no /dev and none of the vault's files.
+ * /proc in it, of /dev only `null`, which Perl opens, and none of the vault's files.
  */
 const inOwnRoot = `
 set -e
@@ -118,7 +178,9 @@ while [ "$1" != -- ]; do
   shift
 done
 shift
-mkdir "$root/.old" "$root/proc"
+mkdir "$root/.old" "$root/proc" "$root/dev"
+: > "$root/dev/null"
+mount --bind /dev/null "$root/dev/null"
 # Only mount and umount need it.
 mount --rbind /proc "$root/proc"
 mount -o remount,bind,ro "$root"
@@ -127,7 +189,7 @@ pivot_root . .old
 cd /
 umount -l /.old
 umount -l /proc
-exec /usr/bin/env -i ${setpriv} ${noPrivileges.join(' ')} "$@"
+exec ${environment} ${setpriv} ${noPrivileges.join(' ')} "$@"
 `;
 
 /** System files are those of the distribution; what the vault stores is in none of these. */

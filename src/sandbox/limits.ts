@@ -19,11 +19,26 @@ export const timeoutMsMax = 30_000;
 export const timeoutMsMaxAsync = 900_000;
 /** Code is evaluated when it is written, to see what it exports. */
 export const checkMsMax = 2_000;
-export const startMsMax = 10_000;
+export const startMsMax = 20_000;
+/** For finding out, at the start of the vault, how processes can be kept apart. */
+export const probeMsMax = 20_000;
 
 export const engineBytesMax = 64 * mebibyte;
 /** More makes V8, whose own stack a call into the engine also uses, end the call without a JavaScript error. */
 export const engineStackBytesMax = 256 * kibibyte;
+
+/**
+ * Of private memory that a process may have, which the system enforces (RLIMIT_DATA). V8 alone maps 512 MiB for
+ * compiled code, touched or not; a process needs 672 MiB to make 40 calls in a row (Node 26.10, x86_64).
+ */
+export const dataBytesMax = 768 * mebibyte;
+/** Of a text that code hands to the host at once: bytes in base64, for cryptography and encodings. */
+export const hostTextLengthMax = 8 * mebibyte;
+/** What key derivation may allocate outside the engine, as Node's own default (`maxmem` of scrypt). */
+export const derivationBytesMax = 32 * mebibyte;
+/** Of a derived key. */
+export const derivedBytesMax = mebibyte;
+export const randomBytesMax = mebibyte;
 
 export const logBytesMax = 64 * kibibyte;
 export const logLinesMax = 1_000;
@@ -57,8 +72,12 @@ export const restPerReading = 9;
 export const callsPerProcessMax = 1_000;
 /** A process that nobody used for so long is ended. */
 export const idleMsMax = 30_000;
-export const processesMax = 4;
-export const callsPerTenantMax = 2;
+/** Calls that compute at one time. */
+export const runningMax = 4;
+export const runningPerTenantMax = 2;
+/** Calls that have begun, with those that wait for a host. A process takes about 60 MB. */
+export const processesMax = 16;
+export const processesPerTenantMax = 4;
 export const waitingMax = 64;
 export const waitingPerTenantMax = 16;
 export const waitMsMax = 5_000;

@@ -3,11 +3,12 @@
 import { checkOf } from './check.ts';
 import { CodeLog } from './code-log.ts';
 import type { ProcessCall } from './code-process.ts';
+import type { Isolation } from './isolation.ts';
 import * as limits from './limits.ts';
 import type { ChildCall } from './messages.ts';
 import {
+  checkPoolLimits,
   createPool,
-  type OnIsolation,
   type PoolLimits,
   type ProcessPool,
   poolLimits,
@@ -16,13 +17,28 @@ import { requestsOf } from './requests.ts';
 import { outcomeOf, type RunOutcome } from './results.ts';
 import type { EndReason, Sandbox, SandboxCall, SandboxResult } from './sandbox.ts';
 
-export function openSandbox(bounds: Partial<PoolLimits> = {}, onIsolation?: OnIsolation): Sandbox {
-  const pool = createPool({ ...poolLimits, ...bounds }, onIsolation);
+export interface SandboxOptions {
+  /** In place of the usual ones. */
+  readonly bounds?: Partial<PoolLimits>;
+  /** Called each time that the system refuses to lower the priority of code. */
+  readonly onPriorityRefused?: () => void;
+}
+
+/** @param isolation the only way in which processes are started, for as long as the sandbox is open. */
+export function openSandbox(
+  isolation: Isolation,
+  { bounds = {}, onPriorityRefused }: SandboxOptions = {},
+): Sandbox {
+  const options = { isolation, onPriorityRefused };
+  const calls = createPool({ ...options, bounds: { ...poolLimits, ...bounds } });
+  const checks = createPool({ ...options, bounds: checkPoolLimits });
   return {
-    run: (call) => run(pool, { call, isCheck: false }),
-    check: checkOf((call) => run(pool, { call, isCheck: true })),
-    close: () => pool.close(),
-    state: () => pool.state(),
+    run: (call) => run(calls, { call, isCheck: false }),
+    check: checkOf((call) => run(checks, { call, isCheck: true })),
+    close: async () => {
+      await Promise.all([calls.close(), checks.close()]);
+    },
+    state: () => calls.state(),
   };
 }
 
@@ -40,7 +56,7 @@ async function run(pool: ProcessPool, { call, isCheck }: SandboxRun): Promise<Sa
   const requests = requestsOf(call);
   const log = new CodeLog();
   const reading = new ReadingTime();
-  const processCall: ProcessCall = {
+  const processCall: ProcessCallOfRun = {
     payload,
     modules: call.modules,
     timeoutMs,
@@ -67,7 +83,15 @@ async function runOnce(pool: ProcessPool, attempt: RunAttempt): Promise<RunOutco
   if (typeof lease === 'string') return { kind: 'ended', reason: lease };
   const { process } = lease;
   try {
-    const end = await process.run(processCall);
+    const end = await process.run({
+      ...processCall,
+      onWaiting: lease.pause,
+      onRequest: async (request) => {
+        const reply = await processCall.onRequest(request);
+        await lease.resume();
+        return reply;
+      },
+    });
     if ('result' in end) return reading.measure(() => outcomeOf(end.result));
     const isLost = end.ended === 'crashed' && process.calls > 1 && !process.wasHeard;
     return isLost ? undefined : { kind: 'ended', reason: end.ended };
@@ -78,9 +102,11 @@ async function runOnce(pool: ProcessPool, attempt: RunAttempt): Promise<RunOutco
   }
 }
 
+type ProcessCallOfRun = Omit<ProcessCall, 'onWaiting'>;
+
 interface RunAttempt {
   readonly tenant: string;
-  readonly processCall: ProcessCall;
+  readonly processCall: ProcessCallOfRun;
   readonly reading: ReadingTime;
 }
 

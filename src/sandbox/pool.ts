@@ -1,31 +1,55 @@
-/** The processes: none before the first call, each for one tenant until its end, and who waits for one. */
+/**
+ * The processes: none before the first call, each for one tenant until its end, and the calls that wait for one.
+ *
+ * A call that waits for a host keeps its process, but lets another call compute meanwhile. So processors and processes
+ * are counted apart: the first are few, the second are bounded by memory.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
 import { type CodeProcess, startCodeProcess } from './code-process.ts';
-import { type Isolation, isolations } from './isolation.ts';
+import type { Isolation } from './isolation.ts';
 import * as limits from './limits.ts';
 import { ProcessorShare } from './priority.ts';
 import type { SandboxState } from './sandbox.ts';
 
 export interface PoolLimits {
-  /** In all, and so the calls at one time. */
+  /** Calls that compute at one time, in all and of one tenant. */
+  readonly runningMax: number;
+  readonly runningPerTenantMax: number;
+  /** Calls that have begun, with those that wait for a host; a process each. */
   readonly processesMax: number;
-  readonly callsPerTenantMax: number;
+  readonly processesPerTenantMax: number;
+  /** Calls that have not begun. */
   readonly waitingMax: number;
   readonly waitingPerTenantMax: number;
+  /** For how long they wait, and how long a start of a process that fails is tried again. */
   readonly waitMsMax: number;
   readonly idleMsMax: number;
 }
 
+/** Of what a pool has without further words. */
 export const poolLimits: PoolLimits = limits;
+
+/** For code that is only loaded, to see what is wrong with it: calls never take these from it, nor it theirs. */
+export const checkPoolLimits: PoolLimits = {
+  ...poolLimits,
+  runningMax: 2,
+  runningPerTenantMax: 1,
+  processesMax: 2,
+  processesPerTenantMax: 1,
+  idleMsMax: 5_000,
+};
 
 /** A process that is ready, and the caller's alone until it is released. */
 export interface Lease {
   readonly process: CodeProcess;
+  /** The call waits for a host from now on, and others may compute. */
+  pause(): void;
+  /** Resolves when the call may compute again, or is released. */
+  resume(): Promise<void>;
   release(): void;
 }
 
-export type NoLease = 'tenant busy' | 'pool full' | 'stopped' | 'crashed';
-
-export type OnIsolation = (name: Isolation['name']) => void;
+export type NoLease = 'tenant busy' | 'pool full' | 'stopped' | 'no process';
 
 export interface ProcessPool {
   lease(tenant: string): Promise<Lease | NoLease>;
@@ -33,11 +57,22 @@ export interface ProcessPool {
   state(): SandboxState;
 }
 
+export interface ProcessPoolOptions {
+  /** The only way in which a process is ever started. */
+  readonly isolation: Isolation;
+  readonly bounds: PoolLimits;
+  /** Called when the system refuses to lower the priority of a process. */
+  readonly onPriorityRefused?: (() => void) | undefined;
+}
+
 /** Between a call and the collection of its garbage, which the next call should not wait for. */
 const restMs = 500;
 
-/** More than there are ways: on a machine that permits only the last, the first call finds it. */
-const startsMax = 7;
+/** Between the first two starts that fail; then twice as long each time. */
+const retryMsMin = 20;
+
+/** Also where the first start takes all the time, on a machine with too much to do. */
+const startsMin = 2;
 
 interface PooledProcess {
   readonly tenant: string;
@@ -46,88 +81,150 @@ interface PooledProcess {
   idle: NodeJS.Timeout | undefined;
 }
 
-interface WaitingRun {
+/** A call that has begun. */
+interface BegunCall {
   readonly tenant: string;
-  readonly resolve: (lease: Lease | NoLease) => void;
-  readonly timer: NodeJS.Timeout;
+  /** It waits for a host. */
+  isPaused: boolean;
+  /** It could go on, and waits for its turn. */
+  onResumed: (() => void) | undefined;
 }
 
-/** @param onIsolation is called once, with the way that this machine permits. */
-export function createPool(
-  bounds: PoolLimits,
-  onIsolation: OnIsolation = () => undefined,
-): ProcessPool {
-  return new StartedPool(bounds, onIsolation);
+interface QueuedCall {
+  readonly tenant: string;
+  readonly end: (lease: NoLease) => void;
+  readonly begin: () => void;
+}
+
+export function createPool(options: ProcessPoolOptions): ProcessPool {
+  return new StartedPool(options);
 }
 
 class StartedPool implements ProcessPool {
+  readonly #options: ProcessPoolOptions;
   readonly #bounds: PoolLimits;
-  readonly #onIsolation: OnIsolation;
-  #hasStarted = false;
+  /** In the order of last use. */
   readonly #members = new Set<PooledProcess>();
+  readonly #begun = new Set<BegunCall>();
   /** In the order in which they came. */
-  readonly #waiting = new Set<WaitingRun>();
+  readonly #waiting = new Set<QueuedCall>();
   /** By tenant, of those that have used some of theirs. */
   readonly #shares = new Map<string, ProcessorShare>();
-  #ways: readonly Isolation[] = [];
   readonly #ending = new Set<Promise<void>>();
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
-  constructor(bounds: PoolLimits, onIsolation: OnIsolation) {
-    this.#bounds = bounds;
-    this.#onIsolation = onIsolation;
+  constructor(options: ProcessPoolOptions) {
+    this.#options = options;
+    this.#bounds = options.bounds;
   }
 
   async lease(tenant: string): Promise<Lease | NoLease> {
     if (this.#isClosed) return 'stopped';
-    if (this.#mayRun(tenant)) return this.#take(tenant);
-    const ofTenant = [...this.#waiting].filter((one) => one.tenant === tenant).length;
-    if (ofTenant >= this.#bounds.waitingPerTenantMax) return 'tenant busy';
-    if (this.#waiting.size >= this.#bounds.waitingMax) return 'pool full';
+    if (this.#mayBegin(tenant)) return this.#begin(tenant);
+    const { waitingMax, waitingPerTenantMax } = this.#bounds;
+    if (this.#waitingOf(tenant).length >= waitingPerTenantMax) return 'tenant busy';
+    if (this.#waiting.size >= waitingMax && !this.#makeWay(tenant)) return 'pool full';
     return this.#wait(tenant);
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  #waitingOf(tenant: string): readonly QueuedCall[] {
+    return [...this.#waiting].filter((one) => one.tenant === tenant);
+  }
+
+  /** The tenant with the most calls waiting gives up its last one, where it has more than this tenant would. */
+  #makeWay(tenant: string): boolean {
+    const tenants = [...new Set([...this.#waiting].map((one) => one.tenant))];
+    const counts = tenants.map((one) => this.#waitingOf(one));
+    const most = counts.reduce((one, other) => (other.length > one.length ? other : one), []);
+    if (most.length <= this.#waitingOf(tenant).length + 1) return false;
+    most.at(-1)?.end('tenant busy');
+    return true;
   }
 
   #wait(tenant: string): Promise<Lease | NoLease> {
     const { promise, resolve } = Promise.withResolvers<Lease | NoLease>();
-    const reason =
-      this.#running(tenant) >= this.#bounds.callsPerTenantMax ? 'tenant busy' : 'pool full';
-    const timer = setTimeout(() => {
+    const reason = this.#hasShare(tenant) ? 'pool full' : 'tenant busy';
+    const leave = () => {
+      clearTimeout(timer);
       this.#waiting.delete(waiting);
-      resolve(reason);
-    }, this.#bounds.waitMsMax);
-    const waiting = { tenant, resolve, timer };
+    };
+    const end = (lease: NoLease) => {
+      leave();
+      resolve(lease);
+    };
+    const begin = () => {
+      leave();
+      resolve(this.#begin(tenant));
+    };
+    const timer = setTimeout(() => end(reason), this.#bounds.waitMsMax);
+    const waiting: QueuedCall = { tenant, end, begin };
     this.#waiting.add(waiting);
     return promise;
   }
 
+  #begunOf(tenant: string): readonly BegunCall[] {
+    return [...this.#begun].filter((one) => one.tenant === tenant);
+  }
+
   #running(tenant?: string): number {
-    const busy = [...this.#members].filter(({ isBusy }) => isBusy);
-    return busy.filter((one) => tenant === undefined || one.tenant === tenant).length;
+    const running = [...this.#begun].filter(({ isPaused }) => !isPaused);
+    return running.filter((one) => tenant === undefined || one.tenant === tenant).length;
   }
 
-  #mayRun(tenant: string): boolean {
-    const { processesMax, callsPerTenantMax } = this.#bounds;
-    return this.#running() < processesMax && this.#running(tenant) < callsPerTenantMax;
+  /** Whether it may have another call, as far as the tenant alone is concerned. */
+  #hasShare(tenant: string): boolean {
+    const { runningPerTenantMax, processesPerTenantMax } = this.#bounds;
+    return (
+      this.#running(tenant) < runningPerTenantMax &&
+      this.#begunOf(tenant).length < processesPerTenantMax
+    );
   }
 
-  /** Whatever the tenant has, else a new process, for which one that is idle may have to end. */
-  async #take(tenant: string): Promise<Lease | NoLease> {
-    for (let tries = 0; tries < startsMax; tries += 1) {
-      const idle = [...this.#members].filter(({ isBusy }) => !isBusy);
-      const known = idle.find((one) => one.tenant === tenant);
-      if (known === undefined && this.#members.size >= this.#bounds.processesMax) {
-        // The set is in the order of last use.
-        const [oldest] = idle;
-        if (oldest !== undefined) this.#remove(oldest);
-      }
-      const member = known ?? this.#start(tenant);
+  #mayCompute(tenant: string): boolean {
+    const { runningMax, runningPerTenantMax } = this.#bounds;
+    return this.#running() < runningMax && this.#running(tenant) < runningPerTenantMax;
+  }
+
+  /** The last quarter of the processes is for tenants that have none: those that wait for hosts cannot fill it. */
+  #mayBegin(tenant: string): boolean {
+    const { processesMax } = this.#bounds;
+    const kept = this.#begunOf(tenant).length === 0 ? 0 : Math.floor(processesMax / 4);
+    return (
+      this.#mayCompute(tenant) && this.#hasShare(tenant) && this.#begun.size < processesMax - kept
+    );
+  }
+
+  /** Whatever process the tenant has, else a new one. A start that fails is tried again, in the same way. */
+  async #begin(tenant: string): Promise<Lease | NoLease> {
+    const call: BegunCall = { tenant, isPaused: false, onResumed: undefined };
+    this.#begun.add(call);
+    const ends = performance.now() + this.#bounds.waitMsMax;
+    for (let starts = 1, retryMs = retryMsMin; ; starts += 1, retryMs *= 2) {
+      const member = this.#idleOf(tenant) ?? this.#start(tenant);
+      if (member !== undefined && (await this.#isReady(member))) return this.#leaseOf(call, member);
+      const isLate = performance.now() + retryMs > ends && starts >= startsMin;
+      if (this.#isClosed || isLate) break;
+      await pause(retryMs, undefined, { signal: this.#closing.signal }).catch(() => undefined);
+    }
+    this.#end(call);
+    return this.#isClosed ? 'stopped' : 'no process';
+  }
+
+  #idleOf(tenant: string): PooledProcess | undefined {
+    const member = this.#idle().find((one) => one.tenant === tenant);
+    if (member !== undefined) {
       member.isBusy = true;
       clearTimeout(member.idle);
-      if (await this.#isReady(member)) return this.#leaseOf(member);
-      if (this.#isClosed) return 'stopped';
     }
-    this.#serveWaiting();
-    return 'crashed';
+    return member;
+  }
+
+  #idle(): readonly PooledProcess[] {
+    return [...this.#members].filter(({ isBusy }) => !isBusy);
   }
 
   async #isReady(member: PooledProcess): Promise<boolean> {
@@ -140,53 +237,70 @@ class StartedPool implements ProcessPool {
     }
   }
 
-  /** The ways that failed are not tried again. */
-  #start(tenant: string): PooledProcess {
-    if (this.#ways.length === 0) this.#ways = isolations();
-    const [way, ...weaker] = this.#ways;
-    if (way === undefined) throw new Error('no way to start a process');
+  /** `undefined` where the system refuses it at once. One that is idle may have to end for it. */
+  #start(tenant: string): PooledProcess | undefined {
+    if (this.#isClosed) return undefined;
+    const [oldest] = this.#idle();
+    if (oldest !== undefined && this.#members.size >= this.#bounds.processesMax) {
+      this.#remove(oldest);
+    }
+    const { isolation, onPriorityRefused } = this.#options;
+    const share = this.#shareOf(tenant);
     const onEnd = () => this.#remove(member);
-    const process = startCodeProcess(way, { share: this.#shareOf(tenant), onEnd });
-    if (!this.#hasStarted) {
-      process.ready().then(
-        () => this.#settleOn(way),
-        () => {
-          if (weaker.length > 0 && this.#ways[0] === way && process.isRefused) this.#ways = weaker;
-        },
-      );
+    let process: CodeProcess;
+    try {
+      process = startCodeProcess(isolation, { share, onEnd, onPriorityRefused });
+    } catch {
+      return undefined;
     }
     const member: PooledProcess = { tenant, process, isBusy: true, idle: undefined };
     this.#members.add(member);
     return member;
   }
 
-  #settleOn(way: Isolation): void {
-    if (this.#hasStarted || this.#ways[0] !== way) return;
-    this.#hasStarted = true;
-    this.#ways = [way];
-    this.#onIsolation(way.name);
-  }
-
-  #leaseOf(member: PooledProcess): Lease {
-    let isReleased = false;
+  #leaseOf(call: BegunCall, member: PooledProcess): Lease {
     return {
       process: member.process,
+      pause: () => {
+        if (call.isPaused || !this.#begun.has(call)) return;
+        call.isPaused = true;
+        this.#serveWaiting();
+      },
+      resume: () => this.#resume(call),
       release: () => {
-        if (isReleased) return;
-        isReleased = true;
-        this.#release(member);
+        if (this.#begun.has(call)) this.#release(call, member);
       },
     };
   }
 
-  #release(member: PooledProcess): void {
+  #resume(call: BegunCall): Promise<void> {
+    if (!call.isPaused || !this.#begun.has(call)) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const others = call.onResumed;
+    call.onResumed = () => {
+      others?.();
+      resolve();
+    };
+    this.#serveWaiting();
+    return promise;
+  }
+
+  #release(call: BegunCall, member: PooledProcess): void {
     member.isBusy = false;
     if (!member.process.isAlive || member.process.calls >= limits.callsPerProcessMax) {
       this.#remove(member);
     } else if (this.#members.delete(member)) {
       this.#members.add(member);
       this.#watchIdle(member);
+      const [oldest, ...others] = this.#idle();
+      if (oldest !== undefined && others.length >= this.#bounds.runningMax) this.#remove(oldest);
     }
+    this.#end(call);
+  }
+
+  #end(call: BegunCall): void {
+    this.#begun.delete(call);
+    call.onResumed?.();
     this.#serveWaiting();
   }
 
@@ -216,36 +330,43 @@ class StartedPool implements ProcessPool {
     ended.then(() => this.#ending.delete(ended));
   }
 
-  /** First whoever runs least: tenants that always have calls waiting do not keep out the others. */
-  #nextWaiting(): WaitingRun | undefined {
-    const able = [...this.#waiting].filter(({ tenant }) => this.#mayRun(tenant));
-    return able.toSorted((a, b) => this.#running(a.tenant) - this.#running(b.tenant))[0];
+  /**
+   * First whoever computes least, and of those whoever has fewer calls: tenants that always have calls waiting do not
+   * keep out the others. Of one tenant, calls that have begun come first.
+   */
+  #next(): BegunCall | QueuedCall | undefined {
+    const resuming = [...this.#begun].filter(
+      ({ tenant, onResumed }) => onResumed !== undefined && this.#mayCompute(tenant),
+    );
+    const waiting = [...this.#waiting].filter(({ tenant }) => this.#mayBegin(tenant));
+    const load = ({ tenant }: { readonly tenant: string }) =>
+      this.#running(tenant) * this.#bounds.processesMax + this.#begunOf(tenant).length;
+    return [...resuming, ...waiting].toSorted((a, b) => load(a) - load(b))[0];
   }
 
   #serveWaiting(): void {
-    for (;;) {
-      const waiting = this.#nextWaiting();
-      if (waiting === undefined) return;
-      this.#waiting.delete(waiting);
-      clearTimeout(waiting.timer);
-      this.#take(waiting.tenant).then(waiting.resolve);
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      if ('begin' in next) next.begin();
+      else {
+        const resumed = next.onResumed;
+        next.isPaused = false;
+        next.onResumed = undefined;
+        resumed?.();
+      }
     }
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    for (const { resolve, timer } of this.#waiting) {
-      clearTimeout(timer);
-      resolve('stopped');
-    }
-    this.#waiting.clear();
+    this.#closing.abort();
+    for (const { end } of this.#waiting) end('stopped');
+    for (const { onResumed } of this.#begun) onResumed?.();
     for (const member of this.#members) this.#remove(member);
     await Promise.all(this.#ending);
   }
 
   state(): SandboxState {
     return {
-      isolation: this.#ways.length === 1 ? this.#ways[0]?.name : undefined,
+      isolation: this.#options.isolation.name,
       processes: this.#members.size,
       running: this.#running(),
       waiting: this.#waiting.size,

@@ -1,4 +1,6 @@
 /** What a tenant's code computes beyond its share, it computes behind the vault: at a lower priority. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 
@@ -52,13 +54,19 @@ export class ProcessorWatch {
   readonly #share: ProcessorShare;
   #chargedMs = 0;
   #lookedAt = 0;
+  readonly #onRefused: () => void;
   #isLow = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** Where the share is spent already the process starts at the lower priority. */
-  constructor(child: WatchedChild, share: ProcessorShare) {
+  /**
+   * Where the share is spent already the process starts at the lower priority.
+   *
+   * @param onRefused is called when the system does not let the vault lower a priority.
+   */
+  constructor(child: WatchedChild, share: ProcessorShare, onRefused: () => void = () => undefined) {
     this.#child = child;
     this.#share = share;
+    this.#onRefused = onRefused;
     this.#lowerWhereSpent();
   }
 
@@ -94,7 +102,8 @@ export class ProcessorWatch {
     const pids = this.#pids();
     // All are of one session, which is refused where another was changed just now.
     this.#isLow = pids.length > 0 && isSessionLowered(pids[0] ?? 0);
-    for (const pid of pids) attempt(() => setPriority(pid, lowPriority));
+    const isLowered = pids.map((pid) => lowerPriority(pid));
+    if (isLowered.includes(false)) this.#onRefused();
   }
 
   #pids(): readonly number[] {
@@ -104,14 +113,43 @@ export class ProcessorWatch {
   }
 }
 
+/** False where the system refuses it: a filter of system calls does so, as systemd's `@resources`. */
+function lowerPriority(pid: number): boolean {
+  try {
+    setPriority(pid, lowPriority);
+    return true;
+  } catch (error) {
+    // It may have ended meanwhile.
+    return errno(error) === 'ESRCH';
+  }
+}
+
+/** Tried with a process that does nothing. */
+export async function canLowerPriority(): Promise<boolean> {
+  const child = spawn('/bin/cat', [], { stdio: ['pipe', 'ignore', 'ignore'] });
+  try {
+    await once(child, 'spawn');
+    return child.pid !== undefined && lowerPriority(child.pid);
+  } finally {
+    child.kill('SIGKILL');
+  }
+}
+
 /** Where sessions share the processor, the priority of a thread counts only within its own. False to try again. */
 function isSessionLowered(pid: number): boolean {
   try {
     writeFileSync(`/proc/${pid}/autogroup`, String(lowPriority));
     return true;
   } catch (error) {
-    return !(error instanceof Error && 'code' in error && error.code === 'EAGAIN');
+    return errno(error) !== 'EAGAIN';
   }
+}
+
+/** Node's own functions of processes say it in `info`. */
+function errno(error: unknown): unknown {
+  if (!(error instanceof Error)) return undefined;
+  const { info } = error as { readonly info?: { readonly code?: unknown } };
+  return info?.code ?? ('code' in error ? error.code : undefined);
 }
 
 /** The process itself and all below it. */

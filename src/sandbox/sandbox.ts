@@ -3,14 +3,17 @@
 export interface Sandbox {
   /** Never rejects: whatever the code does is a result. */
   run(call: SandboxCall): Promise<SandboxResult>;
-  /** What is wrong with code, or `undefined`. It is evaluated for that, within the same limits as a call. */
+  /**
+   * What is wrong with code, or `undefined`. It is evaluated for that, within the same limits as a call, in processes
+   * that no call uses. Where all of them are busy it is not evaluated, and nothing is found wrong.
+   */
   check(code: CodeToCheck): Promise<CodeProblem | undefined>;
   /** Ends all processes; calls under way end as `stopped`. */
   close(): Promise<void>;
   state(): SandboxState;
 }
 
-/** From strong to weak: what the machine permits is found when the first process starts. */
+/** From strong to weak. Which one is used is found before the first call, and never changes. */
 export type IsolationName = 'namespaces and user' | 'namespaces' | 'user' | 'limits' | 'none';
 
 /** `node-bt` calls the function with a request, `node22` with an event, which has a logger. */
@@ -80,7 +83,10 @@ export type SandboxResult =
   | { readonly kind: 'threw'; readonly error: CodeError; readonly log: readonly CodeLogLine[] }
   | { readonly kind: 'ended'; readonly reason: EndReason; readonly log: readonly CodeLogLine[] };
 
-/** `tenant busy` and `pool full` found no process in time; the code did not run then. */
+/**
+ * With `tenant busy` and `pool full` the call had no turn in time, with `no process` none could be started; the
+ * code did not run then.
+ */
 export type EndReason =
   | 'timeout'
   | 'memory'
@@ -90,6 +96,7 @@ export type EndReason =
   | 'result not JSON'
   | 'tenant busy'
   | 'pool full'
+  | 'no process'
   | 'stopped';
 
 export type CodeLogLevel = 'debug' | 'info' | 'warn' | 'error';
@@ -146,13 +153,13 @@ export interface CodeProblem {
     | 'exports no function'
     | 'module'
     | 'fails'
-    | 'busy';
+    | 'stopped';
   readonly message: string;
 }
 
 export interface SandboxState {
-  /** How processes are kept apart here; unknown before the first one. */
-  readonly isolation: IsolationName | undefined;
+  /** How processes are kept apart here. */
+  readonly isolation: IsolationName;
   readonly processes: number;
   readonly running: number;
   readonly waiting: number;

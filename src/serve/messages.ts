@@ -9,6 +9,7 @@ import type { SharedPart, SharedResult } from '../http/bulk/siblings.ts';
 import type { ChainedEntry } from '../lib/log-chain/entries.ts';
 import type { Log, LogFields } from '../lib/telemetry/log.ts';
 import type { Counts, Metrics } from '../lib/telemetry/metrics.ts';
+import type { Isolation } from '../sandbox/isolation.ts';
 import type { Change } from '../store/change.ts';
 import type { Limit, LimitState } from '../store/limiter.ts';
 import type { Row } from '../store/tables.ts';
@@ -20,6 +21,8 @@ export interface ThreadData {
     Pick<Config, 'databaseUrl' | 'dataDir' | 'host' | 'logExport' | 'threads'>;
   readonly rootKey: RootKey;
   readonly epochs: SharedArrayBuffer;
+  /** Found once, by the process. */
+  readonly isolation: Isolation | undefined;
   /** Of a clock that is not the machine's. */
   readonly clock: SharedArrayBuffer | undefined;
   readonly requestTimeoutMs: number | undefined;

@@ -50,6 +50,7 @@ export async function openRemote(line: ProcessLine, data: ThreadData): Promise<R
   const isLimited = config.rateLimits.failedAuthentication !== undefined;
   return {
     ...vault,
+    isolation: data.isolation,
     store: countingRefusals(vault.store, (refused) => line.call('logRefusals', refused)),
     log: remoteLog(line),
     metrics: { ...counted, expose: () => line.call('exposeMetrics', undefined) },

@@ -7,7 +7,7 @@ import type { Process } from '../process.ts';
 import type { ThreadData } from './messages.ts';
 
 export function threadDataOf(
-  { rootKey, clock, store }: Process,
+  { rootKey, clock, store, isolation }: Process,
   config: Config,
   requestTimeoutMs?: number,
 ): ThreadData {
@@ -15,5 +15,6 @@ export function threadDataOf(
   assert(memory || clock === systemClock, 'threads share no other clock');
   // What only the process needs stays there: what opens the vault, and what does not cross.
   const { rootKey: _key, bootstrap: _bootstrap, checkpointSink: _sink, ...rest } = config;
-  return { config: rest, rootKey, epochs: store.epochs.memory, clock: memory, requestTimeoutMs };
+  const epochs = store.epochs.memory;
+  return { config: rest, rootKey, isolation, epochs, clock: memory, requestTimeoutMs };
 }

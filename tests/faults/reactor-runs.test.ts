@@ -166,7 +166,7 @@ function runsOfHeldSearches(
     store,
     clock,
     // Such calls end at once, and are done.
-    code: openCode({ ...reactors, isOn: false, log: tools.log }),
+    code: openCode({ ...reactors, isOn: false, isolation: undefined, log: tools.log }),
     forward: createForward(outbound),
     admitLog: createAdmitLog(clock),
     storedBytes: createStoredBytes({ store, clock }),

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import test, { after } from 'node:test';
 import * as limits from '../../src/sandbox/limits.ts';
-import { openSandbox } from '../../src/sandbox/open.ts';
 import { requiredModules } from '../../src/sandbox/required-modules.ts';
+import { openTestSandbox } from '../support/sandboxes.ts';
 
-const sandbox = openSandbox();
+const sandbox = openTestSandbox();
 after(() => sandbox.close());
 
 const check = (code: string, modules = new Map<string, string>()) =>

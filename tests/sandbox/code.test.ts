@@ -4,11 +4,11 @@ import * as crypto from 'node:crypto';
 import test, { after } from 'node:test';
 import { VaultError } from '../../src/lib/errors.ts';
 import * as limits from '../../src/sandbox/limits.ts';
-import { openSandbox } from '../../src/sandbox/open.ts';
 import type { SandboxCall, ServeRequest } from '../../src/sandbox/sandbox.ts';
 import { callOf, endOf, moduleOf, returnedBy } from '../support/code-calls.ts';
+import { openTestSandbox } from '../support/sandboxes.ts';
 
-const sandbox = openSandbox();
+const sandbox = openTestSandbox();
 after(() => sandbox.close());
 
 function value(body: string, more: Partial<SandboxCall> = {}): Promise<unknown> {

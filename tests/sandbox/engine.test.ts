@@ -11,7 +11,11 @@ const engines: Readonly<Record<string, OpenEngine>> = {
   'quickjs-emscripten-core': openQuickJsEmscripten,
 };
 
-const limits = { memoryBytesMax: 16 * 1024 * 1024, stackBytesMax: 128 * 1024 };
+const limits = {
+  memoryBytesMax: 16 * 1024 * 1024,
+  stackBytesMax: 128 * 1024,
+  textLengthMax: 1024 * 1024,
+};
 
 /** Evaluates what it gets, and sends what that gives. */
 const evaluating = `(function () {
@@ -25,7 +29,7 @@ for (const [name, open] of Object.entries(engines)) {
   }
 
   async function started(options: { mustStop?: () => boolean } = {}) {
-    const heard: string[][] = [];
+    const heard: (string | undefined)[][] = [];
     const engine = await (await image(options)).start((operation, text) => {
       heard.push([operation, text]);
       return '+';
@@ -39,10 +43,23 @@ for (const [name, open] of Object.entries(engines)) {
     assert.deepEqual(heard, [['a', 'é\n\u{1f600}"é\u{1f600}']]);
   });
 
+  test(`${name}: the host is handed no text that is longer than it takes`, async () => {
+    const { engine, heard } = await started();
+    engine.enter('exact', '"é".repeat(1024 * 1024)');
+    engine.enter('more', '"x".repeat(1024 * 1024 + 1)');
+    assert.deepEqual(
+      heard.map(([operation, text]) => [operation, text?.length]),
+      [
+        ['exact', 1024 * 1024],
+        ['more', undefined],
+      ],
+    );
+  });
+
   test(`${name}: an engine has nothing of the one before`, async () => {
     const made = await image();
-    const heard: string[] = [];
-    const host = (_operation: string, text: string) => {
+    const heard: (string | undefined)[] = [];
+    const host = (_operation: string, text: string | undefined) => {
       heard.push(text);
       return '+';
     };
@@ -94,7 +111,7 @@ for (const [name, open] of Object.entries(engines)) {
   });
 
   test(`${name}: a call runs in the prelude, and says what it returned`, async () => {
-    const answers: string[][] = [];
+    const answers: (string | undefined)[][] = [];
     const engine: Engine = await (await image({ prelude })).start((operation, text) => {
       answers.push([operation, text]);
       return '+';
@@ -107,7 +124,7 @@ for (const [name, open] of Object.entries(engines)) {
 }
 
 test('quickjs-wasi: a text may contain a zero', async () => {
-  const heard: string[] = [];
+  const heard: (string | undefined)[] = [];
   const made = await openQuickJsWasi({ prelude: evaluating, mustStop: () => false, ...limits });
   const engine = await made.start((_operation, text) => {
     heard.push(text);

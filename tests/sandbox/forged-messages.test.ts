@@ -27,7 +27,7 @@ const kinds = ${JSON.stringify(frameKinds)};
 `;
 
 function hostile(script: string): Isolation {
-  return { name: 'none', words: [process.execPath, '-e', tools + script] };
+  return { name: 'none', isFiltered: false, words: [process.execPath, '-e', tools + script] };
 }
 
 async function ended(script: string, more: Partial<ProcessCall> = {}) {
@@ -47,6 +47,7 @@ async function ended(script: string, more: Partial<ProcessCall> = {}) {
       signal: undefined,
       onRequest: requests.reply,
       onLog: (line) => log.add(line),
+      onWaiting: () => undefined,
       ...more,
     });
     if ('ended' in end) assert.equal(ends, 1, 'the process is no more when the call ends');
@@ -134,7 +135,7 @@ test('a second result, and a request between calls, end the process', async () =
     const child = startCodeProcess(hostile(script), starting);
     await child.ready();
     const call = { modules: new Map(), timeoutMs: 20_000, signal: undefined };
-    const serving = { onRequest: async () => '', onLog: () => true };
+    const serving = { onRequest: async () => '', onLog: () => true, onWaiting: () => undefined };
     const end = await child.run({ payload: '{}', ...call, ...serving });
     assert.deepEqual(end, { result: Buffer.from('{"value":1}') });
     await over.promise;

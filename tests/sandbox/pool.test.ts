@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { getPriority } from 'node:os';
 import test from 'node:test';
-import { isolations } from '../../src/sandbox/isolation.ts';
 import { openSandbox } from '../../src/sandbox/open.ts';
 import type { PoolLimits } from '../../src/sandbox/pool.ts';
 import { lowPriority } from '../../src/sandbox/priority.ts';
@@ -10,9 +9,10 @@ import type { Sandbox, SandboxCall } from '../../src/sandbox/sandbox.ts';
 import { callOf, endOf, moduleOf, returnedBy } from '../support/code-calls.ts';
 import { seeded } from '../support/random.ts';
 import { descendants, killIfAlive } from '../support/running.ts';
+import { isolation, openTestSandbox } from '../support/sandboxes.ts';
 
 async function open(bounds: Partial<PoolLimits>, use: (sandbox: Sandbox) => Promise<void>) {
-  const sandbox = openSandbox(bounds);
+  const sandbox = openTestSandbox(bounds);
   try {
     await use(sandbox);
   } finally {
@@ -21,16 +21,6 @@ async function open(bounds: Partial<PoolLimits>, use: (sandbox: Sandbox) => Prom
   assert.deepEqual(descendants(), []);
   assert.deepEqual(counts(sandbox), { processes: 0, running: 0, waiting: 0 });
 }
-
-/** On this machine. */
-const strongest = await (async () => {
-  const sandbox = openSandbox();
-  await sandbox.run(callOf('module.exports = () => 1'));
-  const { isolation } = sandbox.state();
-  await sandbox.close();
-  assert.ok(isolations().some(({ name }) => name === isolation));
-  return isolation;
-})();
 
 function counts(sandbox: Sandbox) {
   const { processes, running, waiting } = sandbox.state();
@@ -95,14 +85,15 @@ test('a full pool ends an idle process rather than share it', async () => {
 });
 
 test('what a tenant may run at once is bounded, and so is what it may have waiting', async () => {
-  const bounds = { callsPerTenantMax: 1, waitingPerTenantMax: 1 };
+  const bounds = { processesPerTenantMax: 1, waitingPerTenantMax: 1 };
   await open(bounds, async (sandbox) => {
     const { call, begun, letGo } = held();
     const started = begun();
     const first = sandbox.run(call('a'));
     await started;
+    while (sandbox.state().running > 0) await newTurn();
     const second = sandbox.run(call('a'));
-    assert.deepEqual(counts(sandbox), { processes: 1, running: 1, waiting: 1 });
+    assert.deepEqual(counts(sandbox), { processes: 1, running: 0, waiting: 1 });
     assert.equal(endOf(await sandbox.run(one('a'))), 'tenant busy');
     assert.equal(await returnedBy(sandbox, one('b')), 1);
     letGo();
@@ -150,7 +141,7 @@ test('what all tenants may run at once is bounded, and so is what may wait, and 
 });
 
 test('of those that wait, a tenant that runs nothing comes first', async () => {
-  await open({ processesMax: 2, callsPerTenantMax: 2, waitMsMax: 60_000 }, async (sandbox) => {
+  await open({ processesMax: 2, waitMsMax: 60_000 }, async (sandbox) => {
     const [first, second] = [held(), held()];
     const begun = Promise.all([first.begun(), second.begun()]);
     const running = [sandbox.run(first.call('a')), sandbox.run(second.call('a'))];
@@ -251,7 +242,7 @@ test('a call that is stopped ends its process', async () => {
 });
 
 test('closing ends what runs and what waits', async () => {
-  const sandbox = openSandbox({ processesMax: 1 });
+  const sandbox = openTestSandbox({ processesMax: 1 });
   const { call, begun } = held();
   const started = begun();
   const running = sandbox.run(call('a'));
@@ -263,13 +254,12 @@ test('closing ends what runs and what waits', async () => {
   assert.equal(endOf(await sandbox.run(one('a'))), 'stopped');
 });
 
-test('a start that is killed does not weaken the next', async () => {
+test('a start that is killed is made again', async () => {
   await open({}, async (sandbox) => {
     const first = sandbox.run(one('a'));
     while (descendants().length === 0) await new Promise((turn) => setImmediate(turn));
     for (const pid of descendants()) killIfAlive(pid);
     assert.equal(endOf(await first), 'returned');
-    assert.equal(sandbox.state().isolation, strongest);
   });
 });
 
@@ -283,4 +273,108 @@ test('a process whose result took long to read rests, and others do not', async 
     while (sandbox.state().running > 0) await new Promise((turn) => setImmediate(turn));
     assert.equal(await returnedBy(sandbox, one('a')), 1);
   });
+});
+
+test('a call that waits for a host lets another compute, and goes on when it may', async () => {
+  await open({ runningMax: 1, waitMsMax: 60_000 }, async (sandbox) => {
+    const { call, begun, letGo } = held();
+    const started = begun();
+    const waits = sandbox.run(call('a'));
+    await started;
+    while (sandbox.state().running > 0) await newTurn();
+    const stopping = new AbortController();
+    const endless = callOf('module.exports = () => { console.log(1); for (;;) {} }', {
+      tenant: 'b',
+    });
+    const computing = sandbox.run({ ...endless, signal: stopping.signal });
+    assert.equal(sandbox.state().running, 1);
+    letGo();
+    for (let turns = 0; turns < 1_000; turns += 1) await newTurn();
+    assert.equal(sandbox.state().running, 1);
+    stopping.abort();
+    assert.equal(endOf(await computing), 'stopped');
+    assert.equal(endOf(await waits), 'returned');
+  });
+});
+
+test('tenants whose calls wait for hosts leave processes to those that have none', async () => {
+  await open({ processesMax: 8, processesPerTenantMax: 4, waitMsMax: 60_000 }, async (sandbox) => {
+    const { call, letGo } = held();
+    const tenants = ['a', 'a', 'a', 'a', 'b', 'b', 'b', 'b'];
+    const waiting = tenants.map((tenant) => sandbox.run(call(tenant)));
+    assert.equal(await returnedBy(sandbox, one('c')), 1);
+    assert.equal(await returnedBy(sandbox, one('d')), 1);
+    letGo();
+    const ends = (await Promise.all(waiting)).map(endOf);
+    assert.deepEqual(
+      ends,
+      tenants.map(() => 'returned'),
+    );
+  });
+});
+
+test('a tenant cannot fill the queue: its last call makes way for one of another', async () => {
+  await open({ processesMax: 1, waitingMax: 2, waitMsMax: 60_000 }, async (sandbox) => {
+    const { call, begun, letGo } = held();
+    const started = begun();
+    const first = sandbox.run(call('a'));
+    await started;
+    const waiting = [sandbox.run(one('a')), sandbox.run(one('a'))];
+    const other = sandbox.run(one('b'));
+    assert.equal(endOf(await (waiting[1] as (typeof waiting)[0])), 'tenant busy');
+    assert.equal(sandbox.state().waiting, 2);
+    letGo();
+    assert.deepEqual(
+      (await Promise.all([first, waiting[0], other])).map((end) => end && endOf(end)),
+      ['returned', 'returned', 'returned'],
+    );
+  });
+});
+
+test('a check takes no process from calls, and is left out where all checks are busy', async () => {
+  await open({ processesMax: 1 }, async (sandbox) => {
+    const { call, begun, letGo } = held();
+    const started = begun();
+    const first = sandbox.run(call('a'));
+    await started;
+    const check = (tenant: string, code: string) =>
+      sandbox.check({ tenant, code, modules: new Map() });
+    assert.match((await check('b', 'throw 1'))?.message ?? '', /throws an error/);
+    // Each takes as long as a check may: some wait longer than a check waits.
+    const endless = Array.from({ length: 8 }, (_none, at) => check(`tenant ${at}`, 'for (;;);'));
+    const found = await Promise.all(endless);
+    for (const problem of found) assert.ok(problem === undefined || problem.kind === 'fails');
+    assert.ok(found.includes(undefined));
+    letGo();
+    assert.equal(endOf(await first), 'returned');
+  });
+});
+
+test('a start that fails is made again in the same way, and refuses the call in the end', async () => {
+  const unable = { ...isolation, words: ['/bin/false'] };
+  const sandbox = openSandbox(unable, { bounds: { waitMsMax: 200 } });
+  const absent = openSandbox({ ...isolation, words: ['/nowhere'] }, { bounds: { waitMsMax: 200 } });
+  // Fails every other time.
+  const words = [
+    ...[
+      '/bin/sh',
+      '-c',
+      'case $(cat /proc/sys/kernel/random/uuid) in [0-7]*) exit 1;; esac; exec "$@"',
+    ],
+    ...['sh', ...isolation.words],
+  ];
+  const shaky = openSandbox({ ...isolation, words }, { bounds: { idleMsMax: 1 } });
+  try {
+    assert.equal(endOf(await sandbox.run(one('a'))), 'no process');
+    assert.equal(endOf(await absent.run(one('a'))), 'no process');
+    assert.deepEqual(counts(sandbox), { processes: 0, running: 0, waiting: 0 });
+    const tenants = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const ends = await Promise.all(tenants.map((tenant) => shaky.run(one(tenant))));
+    assert.deepEqual(
+      ends.map(endOf),
+      tenants.map(() => 'returned'),
+    );
+  } finally {
+    await Promise.all([sandbox.close(), absent.close(), shaky.close()]);
+  }
 });

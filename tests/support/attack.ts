@@ -1,17 +1,17 @@
 /** Runs hostile programs one after another in one sandbox, and a good one of another tenant after each. */
 import assert from 'node:assert/strict';
 import test, { after } from 'node:test';
-import { openSandbox } from '../../src/sandbox/open.ts';
 import type { FetchOutput } from '../../src/sandbox/sandbox.ts';
 import { callOf, endOf, moduleOf, returnedBy } from './code-calls.ts';
 import type { HostileProgram } from './hostile-programs.ts';
 import { descendants } from './running.ts';
+import { openTestSandbox } from './sandboxes.ts';
 
 const timeoutMs = 1_000;
 const served: FetchOutput = { status: 200, statusText: 'OK', headers: [], body: '' };
 
 export function attack(programs: readonly HostileProgram[]): void {
-  const sandbox = openSandbox({ processesMax: 2 });
+  const sandbox = openTestSandbox({ processesMax: 2 });
   const victim = callOf(
     `module.exports = (req) => ({ secret: req.args.secret, polluted: Object.keys(Object.prototype).length,
       left: typeof left })`,

@@ -91,6 +91,18 @@ export const bombsAndFloods: readonly HostileProgram[] = [
       'const b = Buffer.alloc(6e7); return Buffer.concat([b, b]).length',
     'key derivation with much memory':
       'return require("crypto").scryptSync("a", "b", 64, { N: 2 ** 22, r: 32, maxmem: 2 ** 40 })',
+    'key derivation with as much memory as OpenSSL permits':
+      'return require("crypto").scryptSync("a", "b", 64, { N: 2 ** 18, r: 15, maxmem: 2 ** 40 })',
+    'key derivation with a large block':
+      'return require("crypto").scryptSync("a", "b", 64, { N: 2, r: 2 ** 20, maxmem: 2 ** 40 })',
+    'key derivation in parallel':
+      'return require("crypto").scryptSync("a", "b", 64, { N: 2, r: 8, p: 2 ** 18, maxmem: 2 ** 40 })',
+    'a derived key without end':
+      'return require("crypto").pbkdf2Sync("a", "b", 1, 2 ** 30, "sha512")',
+    'a text for the host that is almost all memory':
+      'return require("crypto").createHash("sha256").update("x".repeat(2e7)).digest("hex")',
+    'an encoding of almost all memory':
+      'return new TextDecoder().decode(new Uint8Array(3e7)).length',
     'a large key': 'return require("crypto").createSecretKey(Buffer.alloc(6e7)).export().length',
     'random bytes without end': 'return require("crypto").randomBytes(2 ** 31)',
   }),

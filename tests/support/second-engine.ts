@@ -24,9 +24,11 @@ async function start(options: EngineOptions, host: HostFunction) {
   context.runtime.setMemoryLimit(options.memoryBytesMax);
   context.runtime.setMaxStackSize(options.stackBytesMax);
   context.runtime.setInterruptHandler(options.mustStop);
-  const asked = context.newFunction('host', (operation, text) =>
-    context.newString(host(context.getString(operation), context.getString(text))),
-  );
+  const asked = context.newFunction('host', (operation, text) => {
+    const length = context.getNumber(context.getProp(text, 'length'));
+    const given = length > options.textLengthMax ? undefined : context.getString(text);
+    return context.newString(host(context.getString(operation), given));
+  });
   context.setProp(context.global, 'host', asked);
   const entry = context.unwrapResult(context.evalCode(options.prelude, 'prelude'));
   return {

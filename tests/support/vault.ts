@@ -6,6 +6,7 @@ import type { Route } from '../../src/http/protocol/route.ts';
 import { jobsOf } from '../../src/jobs/jobs.ts';
 import { SharedClock } from '../../src/lib/shared-clock.ts';
 import type { Log, LogFields } from '../../src/lib/telemetry/log.ts';
+import { findIsolation } from '../../src/sandbox/probe.ts';
 import { type Running, serve } from '../../src/serve/serve.ts';
 import type { Engine, Place } from './engines.ts';
 import { holdJobs } from './held-jobs.ts';
@@ -93,6 +94,15 @@ export interface TestVaultOptions {
   readonly requestTimeoutMs?: number;
 }
 
+/** What a machine permits does not change between the vaults of one test process. */
+const isolations = new Map<string | undefined, ReturnType<typeof findIsolation>>();
+
+const findIsolationOnce: typeof findIsolation = (choice) => {
+  const found = isolations.get(choice) ?? findIsolation(choice);
+  isolations.set(choice, found);
+  return found;
+};
+
 export function configFor(
   place: Place,
   environment: Readonly<Record<string, string>> = {},
@@ -123,6 +133,7 @@ export async function startVault(
     clock,
     log: recorder(logged),
     jobPause: jobs.pause,
+    findIsolation: findIsolationOnce,
     ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
   });
   // Looks for what is due, as after a commit. Without, it would do so up to three seconds later.

@@ -13,6 +13,7 @@ const operatorErrors = new Set([
   'DistributionError',
   'DowngradeError',
   'ForeignRootKeyError',
+  'IsolationError',
   'NoDatabaseError',
   'NoPrimaryError',
   'NoResponseError',

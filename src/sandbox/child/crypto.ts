@@ -22,6 +22,8 @@ import {
   verify,
 } from 'node:crypto';
 
+import * as limits from '../limits.ts';
+
 type CryptoInput = Readonly<Record<string, unknown>>;
 
 /** By name. What one throws is shown to the code. */
@@ -114,8 +116,12 @@ function derive({
   options,
 }: CryptoInput): string {
   const size = Number(length);
+  if (size > limits.derivedBytesMax) {
+    throw new RangeError(`A derived key may have at most ${limits.derivedBytesMax} bytes here`);
+  }
   if (kind === 'scrypt') {
-    return scryptSync(bytes(password), bytes(salt), size, options as object).toString('base64');
+    const bounded = scryptOptions(options as CryptoInput);
+    return scryptSync(bytes(password), bytes(salt), size, bounded).toString('base64');
   }
   const name = String(algorithm);
   if (kind === 'hkdf') {
@@ -125,6 +131,22 @@ function derive({
   }
   const turns = Number(iterations);
   return pbkdf2Sync(bytes(password), bytes(salt), turns, size, name).toString('base64');
+}
+
+/** OpenSSL takes 128 · r · (N + p) bytes, outside of the engine, whose limit they escape. */
+function scryptOptions({ N, r, p, cost, blockSize, parallelization, maxmem }: CryptoInput) {
+  const bounded = {
+    N: Number(N ?? cost ?? 16_384),
+    r: Number(r ?? blockSize ?? 8),
+    p: Number(p ?? parallelization ?? 1),
+  };
+  const needed = 128 * bounded.r * (bounded.N + bounded.p);
+  if (!(needed <= limits.derivationBytesMax)) {
+    const bound = `at most ${limits.derivationBytesMax} bytes, 128 * r * (N + p), here`;
+    throw new RangeError(`Invalid scrypt parameters: key derivation may take ${bound}`);
+  }
+  const most = limits.derivationBytesMax;
+  return { ...bounded, maxmem: maxmem === undefined ? most : Math.min(Number(maxmem), most) };
 }
 
 /** A key as the code gave it: PEM, DER, JWK, or the bytes of a secret. */

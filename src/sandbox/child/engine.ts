@@ -1,7 +1,10 @@
 /** A JavaScript engine as the child process uses it: two functions, between which only texts pass. */
 
-/** Asked by code inside the engine. It never throws: the engine would show the error to the code. */
-export type HostFunction = (operation: string, text: string) => string;
+/**
+ * Asked by code inside the engine, with `undefined` for a text that is longer than the host takes. It never throws: the
+ * engine would show the error to the code.
+ */
+export type HostFunction = (operation: string, text: string | undefined) => string;
 
 /** An engine with the prelude evaluated, before any code of a tenant. */
 export interface EngineImage {
@@ -26,6 +29,8 @@ export interface EngineOptions {
   readonly prelude: string;
   readonly memoryBytesMax: number;
   readonly stackBytesMax: number;
+  /** Of what the host is handed; a longer text is not copied out of the engine's memory. */
+  readonly textLengthMax: number;
   /** Asked now and then while code runs; the engine stops on `true`. Some loops never ask. */
   readonly mustStop: () => boolean;
 }

@@ -17,7 +17,6 @@ import { bytesOfText, textOfBytes, textWithOptions } from './texts.ts';
 class ChildRefusal extends Error {}
 
 const randomBytes = pooledRandom();
-const randomBytesMax = 1024 * 1024;
 /** After calls that used so much memory, a new process costs less than it would hold. */
 const engineBytesKeptMax = 24 * 1024 * 1024;
 
@@ -74,6 +73,7 @@ class CallLoop {
       this.#finish({ ended: 'never settles' });
       return;
     }
+    send(frameKinds.waiting, String(repliesRead));
     const { kind, payload } = receive();
     if (kind !== frameKinds.reply) return;
     const text = payload.toString();
@@ -87,8 +87,16 @@ class CallLoop {
     send(frameKinds.result, JSON.stringify(result));
   }
 
-  #answer(operation: string, text: string): string {
+  #answer(operation: string, text: string | undefined): string {
     try {
+      if (text === undefined && operation === 'done') {
+        this.#finish({ ended: 'result too large' });
+        return '+';
+      }
+      if (text === undefined) {
+        const most = `at most ${limits.hostTextLengthMax} characters or bytes in base64 at a time`;
+        throw new ChildRefusal(`the host takes ${most}`);
+      }
       return `+${this.#perform(operation, text)}`;
     } catch (error) {
       const { name, message } = error as Error;
@@ -162,8 +170,8 @@ class CallLoop {
 }
 
 function random(size: number): string {
-  if (!(size >= 0 && size <= randomBytesMax)) {
-    throw new ChildRefusal(`at most ${randomBytesMax} random bytes at a time`);
+  if (!(size >= 0 && size <= limits.randomBytesMax)) {
+    throw new ChildRefusal(`at most ${limits.randomBytesMax} random bytes at a time`);
   }
   return randomBytes(size).toString('base64');
 }
@@ -176,8 +184,12 @@ function send(kind: FrameKind, payload: string): void {
 function receive(): Frame {
   const header = readFully(frameHeaderBytes) ?? process.exit(0);
   const payload = readFully(header.readUInt32LE(0)) ?? process.exit(0);
-  return { kind: header.readUInt8(4), payload };
+  const kind = header.readUInt8(4);
+  if (kind === frameKinds.reply) repliesRead += 1;
+  return { kind, payload };
 }
+
+let repliesRead = 0;
 
 /** A parent that was killed cannot kill. The engine asks between some of its instructions. */
 const graceMs = 2_000;
@@ -187,6 +199,7 @@ const image = await openQuickJsWasi({
   prelude,
   memoryBytesMax: limits.engineBytesMax,
   stackBytesMax: limits.engineStackBytesMax,
+  textLengthMax: limits.hostTextLengthMax,
   mustStop: () => Date.now() > deadline,
 });
 // Everything was read.

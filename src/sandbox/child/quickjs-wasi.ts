@@ -16,6 +16,7 @@ import {
 } from './engine.ts';
 
 interface MemoryImage {
+  readonly textLengthMax: number;
   /** With its size, but without its bytes. */
   readonly snapshot: Snapshot;
   /** Its bytes, where they differ from those of a new instance: less than a third. */
@@ -38,7 +39,12 @@ export const openQuickJsWasi: OpenEngine = async (options) => {
   engine.executePendingJobs();
   engine.runGC();
   const token = engine.exportHandle(entry);
-  const image = await imageOf(engine.snapshot(), { entry: token, options: settings });
+  const { textLengthMax } = options;
+  const image = await imageOf(engine.snapshot(), {
+    entry: token,
+    options: settings,
+    textLengthMax,
+  });
   engine.dispose();
   return { start: (host) => start(image, host) };
 };
@@ -49,7 +55,7 @@ export const openQuickJsWasi: OpenEngine = async (options) => {
  */
 async function imageOf(
   full: Snapshot,
-  more: Pick<MemoryImage, 'entry' | 'options'>,
+  more: Pick<MemoryImage, 'entry' | 'options' | 'textLengthMax'>,
 ): Promise<MemoryImage> {
   const { byteLength } = full.memory;
   const nothing = { length: 0, byteLength } as unknown as Uint8Array;
@@ -101,7 +107,9 @@ async function start(image: MemoryImage, host: HostFunction): Promise<Engine> {
   engine.registerHostCallback('host', (operation, text) => {
     // Reading anything but a string as text would run code.
     if (!operation?.isString || !text?.isString) return engine.undefined;
-    return engine.newString(host(operation.toString(), text.toString()));
+    if (operation.length > image.textLengthMax) return engine.undefined;
+    const given = text.length > image.textLengthMax ? undefined : text.toString();
+    return engine.newString(host(operation.toString(), given));
   });
   const entry = engine.importHandle(image.entry);
 

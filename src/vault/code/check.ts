@@ -22,15 +22,17 @@ export interface CodeAttempt {
   readonly operation: string;
 }
 
-/** The refusal of everything that is about code, where the operator switched it off. */
+/** The refusal of everything that is about code, where the operator switched it off or nothing keeps it apart. */
 export function refusalWhereOff(
   { clock, code }: CodeTools,
   caller: Caller,
   attempt: CodeAttempt,
 ): Refused | undefined {
   if (code.sandbox) return undefined;
-  const message =
-    "Code is not run here: the vault's operator has switched it off (STRONGROOM_REACTORS=off).";
+  const message = code.isOn
+    ? 'Code is not run here: this machine permits no isolation of its processes. The operator can permit it, or ' +
+      'accept that there is none (STRONGROOM_REACTOR_ISOLATION=none).'
+    : "Code is not run here: the vault's operator has switched it off (STRONGROOM_REACTORS=off).";
   return forbid(caller, clock.now(), { ...attempt, message });
 }
 
@@ -67,7 +69,7 @@ export interface CodeToStore {
 
 /**
  * @throws VaultError `unprocessable` where the code does not compile, exports no function, or needs what is
- * not here; `overloaded` where there is no process to find that out.
+ * not here; `unavailable` where the vault stops meanwhile.
  */
 export async function requireRunnable(
   { sandbox, modules }: CodeEngine,
@@ -82,7 +84,7 @@ export async function requireRunnable(
     throw unrunnable(`${runtimePath}.dependencies`, message);
   }
   const problem = await sandbox?.check({ tenant, code, modules });
-  if (problem) throw problem.kind === 'busy' ? busy() : unrunnable(path, problem.message);
+  if (problem) throw problem.kind === 'stopped' ? stopped() : unrunnable(path, problem.message);
 }
 
 function unrunnable(path: string, message: string): VaultError {
@@ -94,9 +96,9 @@ function unrunnable(path: string, message: string): VaultError {
 
 const retryAfter = { 'retry-after': '1' };
 
-function busy(): VaultError {
-  return new VaultError('overloaded', {
-    public: 'All processes that could check the code are busy.',
+function stopped(): VaultError {
+  return new VaultError('unavailable', {
+    public: 'The vault stops; try again.',
     headers: retryAfter,
   });
 }

@@ -1,38 +1,103 @@
 /** What runs the code of tenants, for all that holds code. */
+import { totalmem } from 'node:os';
 import type { Log } from '../../lib/telemetry/log.ts';
-import { processesMax } from '../../sandbox/limits.ts';
+import type { Isolation, IsolationChoice } from '../../sandbox/isolation.ts';
+import * as limits from '../../sandbox/limits.ts';
 import { openSandbox } from '../../sandbox/open.ts';
-import type { IsolationName, Sandbox } from '../../sandbox/sandbox.ts';
+import type { PoolLimits } from '../../sandbox/pool.ts';
+import { findIsolation } from '../../sandbox/probe.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
 
 export interface CodeEngine {
-  /** `undefined` where the operator has switched code off. */
+  /** False where the operator has switched code off. */
+  readonly isOn: boolean;
+  /** `undefined` where code is off, and where nothing would keep it apart. */
   readonly sandbox: Sandbox | undefined;
   /** The operator's: name to CommonJS source. */
   readonly modules: ReadonlyMap<string, string>;
 }
 
-/**
- * Threads share what one would have, as far as they can: no tenant holds all processes of a thread, so each has
- * two of them.
- */
-function boundsOf(threads: number): { processesMax: number; callsPerTenantMax: number } {
-  const processes = Math.max(2, Math.ceil(processesMax / threads));
-  return { processesMax: processes, callsPerTenantMax: Math.floor(processes / 2) };
+/** A process of code takes about 60 MB; all of them may take a quarter of the memory. */
+const bytesPerProcess = 60 * 1024 * 1024;
+const processesMin = 8;
+const processesMax = 32;
+
+function processesByMemory(): number {
+  const bytes = Math.min(process.constrainedMemory() || totalmem(), totalmem());
+  const processes = Math.floor(bytes / 4 / bytesPerProcess);
+  return Math.min(processesMax, Math.max(processesMin, processes));
 }
 
-export interface CodeOptions extends Pick<CodeEngine, 'modules'> {
-  readonly isOn: boolean;
-  readonly log: Pick<Log, 'info' | 'warn'>;
+/**
+ * Threads share what one would have, as far as they can: no tenant has all that a thread may compute with, so each may
+ * run two calls.
+ */
+function boundsOf(threads: number): Partial<PoolLimits> {
+  const runningMax = Math.max(2, Math.ceil(limits.runningMax / threads));
+  const runningPerTenantMax = Math.floor(runningMax / 2);
+  const processes = Math.max(4, Math.ceil(processesByMemory() / threads));
+  const processesPerTenantMax = Math.max(runningPerTenantMax, Math.floor(processes / 4));
+  return { runningMax, runningPerTenantMax, processesMax: processes, processesPerTenantMax };
+}
+
+export interface CodeOptions extends Pick<CodeEngine, 'isOn' | 'modules'> {
+  /** As {@link findCodeIsolation} found it. */
+  readonly isolation: Isolation | undefined;
+  readonly log: Pick<Log, 'warn'>;
   /** That have an engine each. */
   readonly threads?: number;
 }
 
 /** No process is started before the first code. */
-export function openCode({ isOn, modules, log, threads = 1 }: CodeOptions): CodeEngine {
-  const onIsolation = (name: IsolationName) => {
-    const isApart = name.startsWith('namespaces');
-    if (isApart) log.info('code of tenants runs in processes apart', { reason: name });
-    else log.warn('code of tenants runs in processes without namespaces', { reason: name });
+export function openCode(options: CodeOptions): CodeEngine {
+  const { isOn, modules, isolation, log, threads = 1 } = options;
+  if (!isOn || isolation === undefined) return { isOn, sandbox: undefined, modules };
+  let isWarned = false;
+  const onPriorityRefused = () => {
+    if (!isWarned) log.warn(priorityRefused);
+    isWarned = true;
   };
-  return { sandbox: isOn ? openSandbox(boundsOf(threads), onIsolation) : undefined, modules };
+  const sandbox = openSandbox(isolation, { bounds: boundsOf(threads), onPriorityRefused });
+  return { isOn, sandbox, modules };
+}
+
+const priorityRefused =
+  'the system does not let the vault lower the priority of processes with code of tenants (setpriority)';
+
+/** What the operator configured. */
+interface IsolationWish {
+  readonly isOn: boolean;
+  readonly isolation: IsolationChoice | undefined;
+}
+
+/**
+ * Finds once, before the vault listens, how code of tenants is kept apart, and says it in the operator's log. A process
+ * that cannot be started this way later refuses its call; no weaker way is ever used.
+ *
+ * @returns `undefined` where code is off, and where the machine permits no isolation and the operator did not
+ * accept that.
+ * @throws IsolationError where the machine does not permit what the operator insists on.
+ */
+export async function findCodeIsolation(
+  { isOn, isolation: choice }: IsolationWish,
+  log: Pick<Log, 'info' | 'warn'>,
+  find: typeof findIsolation = findIsolation,
+): Promise<Isolation | undefined> {
+  if (!isOn) return undefined;
+  const found = await find(choice);
+  if (found === undefined) {
+    log.warn(
+      'code of tenants is not run: this machine permits no isolation of its processes. To run it without, set ' +
+        'STRONGROOM_REACTOR_ISOLATION=none',
+    );
+    return undefined;
+  }
+  const { name, isFiltered } = found;
+  const reason = isFiltered ? `${name}, system call filter` : name;
+  if (name === 'none')
+    log.warn('code of tenants runs in processes without any isolation', { reason });
+  else if (name.startsWith('namespaces')) {
+    log.info('code of tenants runs in processes apart', { reason });
+  } else log.warn('code of tenants runs in processes without namespaces', { reason });
+  return found;
 }

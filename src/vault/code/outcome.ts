@@ -124,6 +124,10 @@ const ended: Readonly<Record<EndReason, () => CodeFailure>> = {
     'Too many calls of this tenant run code at once; try again.',
   ),
   'pool full': refused('too_many_requests', 'Too many calls run code at once; try again.'),
+  'no process': refused(
+    'overloaded',
+    'The system has no room for a process that could run the code; try again.',
+  ),
   stopped: refused('unavailable', 'The vault stops; try again.'),
 };
 

@@ -1,0 +1,153 @@
+/**
+ * Finds how processes of code are kept apart on this machine. It runs once, before the vault listens; from then on
+ * every process starts this way, and one that cannot start refuses its call.
+ */
+import { spawn } from 'node:child_process';
+import { setTimeout as pause } from 'node:timers/promises';
+import { frameHeaderBytes, frameKinds } from './frames.ts';
+import { filterCommand, type Isolation, type IsolationChoice, isolations } from './isolation.ts';
+import * as limits from './limits.ts';
+import type { IsolationName } from './sandbox.ts';
+
+/** The machine does not permit what the operator insists on, or could not start a process just now. */
+export class IsolationError extends Error {
+  override readonly name = 'IsolationError';
+}
+
+/** A machine that refuses does so each time; anything else was an accident. */
+const refusalsMin = 2;
+
+const retryMsMin = 10;
+const retryMsMax = 500;
+
+/**
+ * @param choice the only way that may be used. Without it the strongest that the machine permits is found, but never
+ * `none`.
+ * @returns `undefined` where there is no choice and the machine permits nothing but `none`: code is not run then.
+ * @throws IsolationError where the machine does not permit the choice, and where the system had no descriptors, memory
+ * or processes to find out.
+ */
+export async function findIsolation(choice?: IsolationChoice): Promise<Isolation | undefined> {
+  const ends = performance.now() + limits.probeMsMax;
+  const command = choice === 'none' ? undefined : filterCommand();
+  const isFiltered = command !== undefined && (await isPermitted(command, 'exits', ends));
+  for (const way of isolations(isFiltered).filter(({ name }) => isCandidate(name, choice))) {
+    if (await isPermitted(way.words, 'is ready', ends)) return way;
+  }
+  if (choice === undefined) return undefined;
+  throw new IsolationError(
+    `STRONGROOM_REACTOR_ISOLATION=${choice} is set, but this machine does not permit it: a process of ` +
+      'code could not be started that way. Permit it, as docs/reactors.md describes, or unset the variable',
+  );
+}
+
+function isCandidate(name: IsolationName, choice: IsolationChoice | undefined): boolean {
+  if (choice === undefined) return name !== 'none';
+  return choice === 'namespaces' ? name.startsWith('namespaces') : name === choice;
+}
+
+type Expected = 'exits' | 'is ready';
+type StartAttempt = 'started' | 'refused' | 'exhausted';
+
+/** Tries again for as long as the system is short of something: a shortage says nothing about what is permitted. */
+async function isPermitted(
+  words: readonly string[],
+  expected: Expected,
+  ends: number,
+): Promise<boolean> {
+  let refusals = 0;
+  let retryMs = retryMsMin;
+  while (refusals < refusalsMin) {
+    const result = await attempt(words, expected, ends);
+    if (result === 'started') return true;
+    if (result === 'refused') refusals += 1;
+    else if (performance.now() + retryMs > ends) throw exhausted();
+    else await pause(retryMs);
+    retryMs = Math.min(2 * retryMs, retryMsMax);
+  }
+  return false;
+}
+
+function exhausted(): IsolationError {
+  return new IsolationError(
+    'The system has too few free file descriptors, processes or too little memory to start a process for code. ' +
+      'Raise the limits of this service, or set STRONGROOM_REACTORS=off',
+  );
+}
+
+/** EAGAIN and ENOMEM also come from limits on processes and namespaces that other processes use up. */
+const shortages: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM']);
+
+/** The same, as the programs in front of Node say it; they run without a locale. */
+const shortageTexts =
+  /Too many open files|Resource temporarily unavailable|Cannot allocate memory|out of memory|[Cc]annot fork/;
+
+const textLengthMax = 8_192;
+
+function attempt(
+  words: readonly string[],
+  expected: Expected,
+  ends: number,
+): Promise<StartAttempt> {
+  const { promise, resolve } = Promise.withResolvers<StartAttempt>();
+  const [command = '', ...args] = words;
+  const startMs = Math.max(0, ends - performance.now());
+  let child: ReturnType<typeof start>;
+  try {
+    child = start(command, args);
+  } catch (error) {
+    // Some shortages reject, others are an event.
+    return Promise.resolve(isShortage(error) ? 'exhausted' : 'refused');
+  }
+  let text = '';
+  let output = Buffer.alloc(0);
+  let result: StartAttempt | undefined;
+  const finish = (one: StartAttempt) => {
+    result ??= one;
+    kill(child.pid);
+  };
+  const timer = setTimeout(() => finish('exhausted'), startMs);
+  child.on('error', (error) => {
+    clearTimeout(timer);
+    resolve(result ?? (isShortage(error) ? 'exhausted' : 'refused'));
+  });
+  child.on('close', (status, signal) => {
+    clearTimeout(timer);
+    if (status === 0 && expected === 'exits') result ??= 'started';
+    resolve(result ?? (signal !== null || shortageTexts.test(text) ? 'exhausted' : 'refused'));
+  });
+  child.stdin?.on('error', () => undefined);
+  child.stderr?.on('data', (chunk: Buffer) => {
+    text = `${text}${chunk.toString('latin1')}`.slice(-textLengthMax);
+  });
+  child.stdout?.on('data', (chunk: Buffer) => {
+    output = Buffer.concat([output, chunk]).subarray(0, frameHeaderBytes);
+    if (expected === 'is ready' && output[frameHeaderBytes - 1] === frameKinds.ready) {
+      finish('started');
+    }
+  });
+  return promise;
+}
+
+function start(command: string, args: readonly string[]) {
+  return spawn(command, args, {
+    env: {},
+    cwd: '/',
+    stdio: ['pipe', 'pipe', 'pipe'],
+    detached: true,
+  });
+}
+
+function isShortage(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && shortages.has(error.code);
+}
+
+/** The whole group, as the pool does. */
+function kill(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}

@@ -1,0 +1,173 @@
+/**
+ * No call ever runs with less isolation than was found at the start, whatever makes starts of processes fail: the test
+ * looks at every process that ran code, and knows nothing of the cause.
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import test, { type TestContext } from 'node:test';
+import { spawnVault, type VaultProcess } from '../support/process.ts';
+import { echo } from '../support/reactors.ts';
+import { descendants, killIfAlive } from '../support/running.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
+import { createApplication, managementKey, request } from '../support/vault.ts';
+
+const isLinux = process.platform === 'linux';
+const isRoot = process.getuid?.() === 0;
+const needsRoot = 'only root can put failing programs in place of those of the system';
+const skip = isLinux ? false : 'isolation is a matter of Linux';
+
+function start(t: TestContext, command?: readonly string[]): Promise<VaultProcess> {
+  const environment = {
+    STRONGROOM_PORT: '0',
+    STRONGROOM_DATA_DIR: temporaryDirectory(t),
+    STRONGROOM_BOOTSTRAP_KEY: managementKey,
+    STRONGROOM_THREADS: '1',
+    STRONGROOM_RATE_LIMITS: 'off',
+  };
+  return spawnVault(t, environment, command);
+}
+
+async function caller(url: string) {
+  const body = { name: 'echo', code: echo };
+  const created = await request(`${url}/reactors`, 'POST', { key: managementKey, body });
+  assert.equal(created.status, 201, created.text);
+  const key = await createApplication(url, { permissions: ['reactor:invoke'] });
+  return () =>
+    request(`${url}/reactors/${created.body.id}/react`, 'POST', { key, body: { args: {} } });
+}
+
+/** The processes in which code runs; those before them only start them. */
+function codeProcesses(vault: VaultProcess): readonly number[] {
+  return descendants(vault.pid).filter((pid) => {
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0');
+      return words[0]?.endsWith('node') && words.some((word) => /sandbox\/child\/main/.test(word));
+    } catch {
+      return false;
+    }
+  });
+}
+
+const namespaces = ['pid', 'net', 'mnt', 'user', 'ipc', 'uts'];
+
+/** All that keeps a process apart, as the system says it. */
+function isolationOf(pid: number, vault: VaultProcess): object {
+  const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+  const line = (name: string) => new RegExp(`^${name}:\\s+(.*)$`, 'm').exec(status)?.[1];
+  const lines = ['Uid', 'Gid', 'CapEff', 'CapBnd', 'NoNewPrivs', 'Seccomp', 'Seccomp_filters'];
+  const link = (of: number, name: string) => readlinkSync(`/proc/${of}/ns/${name}`);
+  return {
+    ...Object.fromEntries(lines.map((name) => [name, line(name)])),
+    apart: namespaces.filter((name) => link(pid, name) !== link(vault.pid, name)),
+    root: readdirSync(`/proc/${pid}/root`).length,
+  };
+}
+
+/** The descriptor that the system would give next. */
+function lowestFree(pid: number): number {
+  const used = new Set(readdirSync(`/proc/${pid}/fd`).map(Number));
+  let descriptor = 0;
+  while (used.has(descriptor)) descriptor += 1;
+  return descriptor;
+}
+
+/** Calls, looks at whatever process there is then, and ends it, so that the next call starts another. */
+async function observed(vault: VaultProcess, call: () => ReturnType<typeof request>) {
+  const { status } = await call();
+  const seen = codeProcesses(vault).map((pid) => isolationOf(pid, vault));
+  for (const pid of codeProcesses(vault)) killIfAlive(pid);
+  return { status, seen };
+}
+
+test('without free descriptors calls are refused, and never run with less', { skip }, async (t) => {
+  const vault = await start(t);
+  const call = await caller(vault.url);
+  const first = await observed(vault, call);
+  assert.equal(first.status, 200);
+  const [isolation] = first.seen;
+  assert.ok(isolation);
+  // Connections without a key, as an attacker holds them.
+  const { port } = new URL(vault.url);
+  const idle = Array.from({ length: 20 }, () => connect(Number(port), '127.0.0.1'));
+  t.after(() => {
+    for (const socket of idle) socket.destroy();
+  });
+  for (const socket of idle) socket.on('error', () => undefined);
+  await Promise.all(idle.map((socket) => new Promise((done) => socket.once('connect', done))));
+  const setLimit = (most: number) =>
+    execFileSync('/usr/bin/prlimit', ['--pid', String(vault.pid), `--nofile=${most}:`]);
+  const limits = readFileSync(`/proc/${vault.pid}/limits`, 'latin1');
+  const usual = Number(/^Max open files +(\d+)/m.exec(limits)?.[1]);
+  const ends: number[] = [];
+  for (const free of [0, 2, 4, 6, 8]) {
+    setLimit(lowestFree(vault.pid) + free);
+    const { status, seen } = await observed(vault, call);
+    setLimit(usual);
+    ends.push(status);
+    assert.ok([200, 429, 503].includes(status), String(status));
+    for (const one of seen) assert.deepEqual(one, isolation);
+  }
+  assert.ok(ends.includes(503), ends.join());
+  const after = await observed(vault, call);
+  assert.equal(after.status, 200);
+  assert.deepEqual(after.seen, [isolation]);
+});
+
+const skipWithoutRoot = isRoot ? skip : needsRoot;
+
+const wrapped = ['/usr/bin/setpriv', '/usr/bin/unshare', '/usr/bin/perl'];
+
+test('starts that fail at random never lead to a process with less', {
+  skip: skipWithoutRoot,
+}, async (t) => {
+  const folder = temporaryDirectory(t);
+  chmodSync(folder, 0o755);
+  const isFailing = join(folder, 'failing');
+  const mounts = wrapped.map((program) => {
+    const name = program.slice(program.lastIndexOf('/') + 1);
+    copyFileSync(program, join(folder, `real-${name}`));
+    const wrapper = join(folder, name);
+    writeFileSync(
+      wrapper,
+      `#!/bin/sh
+if [ -e ${isFailing} ]; then
+  case $(cat /proc/sys/kernel/random/uuid) in
+    [0-3]*) exit 1;; [4-6]*) kill -9 $$;; 7*) echo 'Operation not permitted' >&2; exit 1;;
+  esac
+fi
+exec ${join(folder, 'real-')}${name} "$@"
+`,
+      { mode: 0o755 },
+    );
+    return `mount --bind ${wrapper} ${program}`;
+  });
+  const main = join(import.meta.dirname, '..', '..', 'bin', 'strongroom.js');
+  const script = `${mounts.join(' && ')} && exec "$@"`;
+  const inside = ['sh', process.execPath, main, 'serve'];
+  const vault = await start(t, ['unshare', '--mount', 'sh', '-c', script, ...inside]);
+  const call = await caller(vault.url);
+  const first = await observed(vault, call);
+  assert.equal(first.status, 200);
+  const [isolation] = first.seen;
+  assert.ok(isolation);
+  writeFileSync(isFailing, '');
+  let ran = 0;
+  for (let calls = 0; calls < 12; calls += 1) {
+    const { status, seen } = await observed(vault, call);
+    assert.ok(status === 200 || status === 503, String(status));
+    for (const one of seen) assert.deepEqual(one, isolation);
+    ran += seen.length;
+  }
+  assert.ok(ran > 0);
+  t.diagnostic(`${ran} processes ran code`);
+});
