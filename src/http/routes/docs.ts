@@ -74,21 +74,27 @@ function storedReply(make: () => Promise<MadeReply>): OpenRoute['handle'] {
   };
 }
 
-/** How often a second the metrics are made; further requests get the latest, at most a second old. */
-export const metricsMadeMax = 20;
+/** How often metrics are made in {@link metricsWindowMs}; beyond it they are up to {@link metricsStaleMsMax} old. */
+export const metricsMadeMax = 200;
+export const metricsWindowMs = 10 * second;
+const metricsStaleMsMax = second;
 
+/** Requests from many addresses together cannot make the metrics more often than that. */
 function metricsRoute(metrics: Metrics): OpenRoute {
   let latest: Promise<Exposition> | undefined;
+  let latestAt = 0;
   let made = 0;
-  let until = 0;
+  let windowEnd = 0;
   const expose = () => {
     const now = performance.now();
-    if (now >= until) {
-      until = now + second;
+    if (now >= windowEnd) {
+      windowEnd = now + metricsWindowMs;
       made = 0;
     }
-    if (latest === undefined || made < metricsMadeMax) {
+    const isUsable = made >= metricsMadeMax && now - latestAt < metricsStaleMsMax;
+    if (latest === undefined || !isUsable) {
       made += 1;
+      latestAt = now;
       latest = metrics.expose();
       latest.catch(() => {
         latest = undefined;
