@@ -60,6 +60,8 @@ export interface Config {
   readonly databaseUrl: string | undefined;
   /** Whether a start distributes tables over the servers of Citus. */
   readonly isDistributed: boolean;
+  /** So many bytes of the disk stay free for reading and deleting; `undefined` for a part of the disk. */
+  readonly freeBytesMin: number | undefined;
   readonly rootKey: string | undefined;
   readonly rootKeyFile: string;
   readonly headerPrefixes: readonly string[];
@@ -125,6 +127,7 @@ export function readConfig(environment: Environment = process.env): Config {
     dataDir: () => dataDir,
     databaseUrl: () => databasePlace(read('DATABASE_URL'), environment),
     isDistributed: () => readDistribution(read),
+    freeBytesMin: () => readFreeSpace(read),
     rootKey: () => read('ROOT_KEY'),
     rootKeyFile: () => read('ROOT_KEY_FILE') ?? join(dataDir, 'root.key'),
     headerPrefixes: () => readPrefixes(read('HEADER_PREFIXES') ?? 'SVC'),
@@ -156,6 +159,13 @@ export function readConfig(environment: Environment = process.env): Config {
 export function readReloadable(environment: Environment = process.env): Reloadable {
   const read = readerOf(environment);
   return readAll<Reloadable>({ tls: () => readTls(read) });
+}
+
+const mebibyte = 2 ** 20;
+
+function readFreeSpace(read: ReadVariable): number | undefined {
+  if (read('FREE_SPACE_MIN') === undefined) return undefined;
+  return mebibyte * readNumber(read, 'FREE_SPACE_MIN', { given: 0, min: 0, max: 999_999_999 });
 }
 
 function readHost(read: ReadVariable): string {

@@ -13,6 +13,7 @@ import { derivingEvents } from './vault/events/derive.ts';
 import { createOwnNotes, type OwnNotes } from './vault/logs/own-notes.ts';
 import { type ProvingTools, proving } from './vault/logs/proving.ts';
 import { checkRootKey, hasNoRootKey } from './vault/tenants/root-key-check.ts';
+import { underStorageQuotas } from './vault/tenants/storage-quotas.ts';
 import { createTenants } from './vault/tenants/tenants.ts';
 import { createSubscriptions } from './vault/webhooks/subscriptions.ts';
 
@@ -78,6 +79,7 @@ export async function openVault(
     databaseUrl: config.databaseUrl,
     isDistributed: config.isDistributed,
     dataDir: config.dataDir,
+    freeBytesMin: config.freeBytesMin,
     newStreamId: () => newUuid(random),
     onCommitted,
     onGroup,
@@ -114,7 +116,8 @@ function vaultOf({
   ...parts
 }: Omit<Vault, 'close' | 'ownNotes'> & Pick<ProvingTools, 'onNoted'>): Omit<Vault, 'ownNotes'> {
   const subscriptions = createSubscriptions({ store, tenants, clock });
-  const proven = proving({ store, tenants, clock, onNoted });
+  const limited = underStorageQuotas({ store, tenants, clock });
+  const proven = proving({ store: limited, tenants, clock, onNoted });
   const deriving = derivingEvents({ store: proven, tenants, subscriptions, random });
   return { ...parts, store: deriving, tenants, clock, random, close: () => store.close() };
 }

@@ -25,6 +25,7 @@ const variableNames = [
   'DATABASE_TLS',
   'DATABASE_URL',
   'DATA_DIR',
+  'FREE_SPACE_MIN',
   'HEADER_PREFIXES',
   'HOST',
   // The key of commands that call a running vault, which a shell may have next to the others.

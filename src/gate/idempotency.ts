@@ -110,7 +110,8 @@ function createSlot(
     rowOf: (reply, begun) => {
       // Of a list that is written item by item there is no response to store.
       if (reply?.list) return undefined;
-      const keeping = { tenant, key, now: clock.now(), random };
+      const chargedTo = caller.application;
+      const keeping = { tenant, key, chargedTo, now: clock.now(), random };
       return replyRow(keeping, reply, (begun?.version ?? version) + 1);
     },
     stored: async () => {

@@ -1,6 +1,7 @@
 /** A response as it is stored under an idempotency key: sealed, for a day; parts of it expire earlier. */
 import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
 import { hour, type Instant, instantAfter } from '../lib/clock.ts';
+import type { ApplicationId } from '../lib/ids.ts';
 import { isObject, type Json } from '../lib/json.ts';
 import { mergePatch, patchBetween } from '../lib/merge-patch.ts';
 import type { Random } from '../lib/random.ts';
@@ -31,6 +32,8 @@ export function replyKeyText(key: Key<'replies'>): string {
 export interface ReplySealing {
   readonly tenant: Tenant;
   readonly key: Key<'replies'>;
+  /** Whose stored bytes it counts as: of a session, the application that created it. */
+  readonly chargedTo?: ApplicationId;
   readonly now: Instant;
   readonly random: Random;
 }
@@ -44,9 +47,10 @@ export function replyRow(
   reply: Reply | undefined,
   version: number,
 ): Row<'replies'> {
-  const { key, now } = sealing;
+  const { key, now, chargedTo } = sealing;
+  const place = { ...key, version, charged_to: chargedTo ?? null };
   if (reply === undefined) {
-    return { ...key, version, ...sealedReply(sealing, begun, now), created_at: now };
+    return { ...place, ...sealedReply(sealing, begun, now), created_at: now };
   }
   const { list: _list, expiry, tokens, ...rest } = reply;
   const later = expiry ? laterOf(expiry, rest.body, now) : [];
@@ -55,7 +59,7 @@ export function replyRow(
     ...(later.length > 0 && { later }),
     ...(tokens && { tokens: storedTokens(tokens) }),
   };
-  return { ...key, version, ...sealedReply(sealing, stored, now), created_at: now };
+  return { ...place, ...sealedReply(sealing, stored, now), created_at: now };
 }
 
 /** What changes while the response is stored; most of a body stays as it is, so only the changes are stored. */

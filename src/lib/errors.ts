@@ -36,6 +36,7 @@ export const errorKinds = {
   integrity: { status: 500, title: 'Stored data failed its integrity check' },
   bad_gateway: { status: 502, title: 'Bad Gateway' },
   unavailable: { status: 503, title: 'Service Unavailable' },
+  insufficient_storage: { status: 507, title: 'Insufficient Storage' },
   overloaded: { status: 503, title: 'Service Overloaded' },
 } as const satisfies Record<string, ErrorKind>;
 

@@ -114,6 +114,21 @@ export const quotaRows = {
     unit: 'count',
     meaning: 'bytes of calls of reactors that are stored: those that wait, results, and logs',
   },
+  /** The largest value is no limit. */
+  token_storage: {
+    default: 1_125_899_906_842_624,
+    min: 0,
+    max: 1_125_899_906_842_624,
+    unit: 'count',
+    meaning: 'bytes that all applications of the tenant have stored',
+  },
+  public_application_storage: {
+    default: 1_073_741_824,
+    min: 0,
+    max: 1_125_899_906_842_624,
+    unit: 'count',
+    meaning: 'bytes that one public application and its sessions have stored',
+  },
   webhook_limit: {
     default: 20,
     min: 0,
@@ -165,7 +180,7 @@ export function parseQuota(name: string, text: string): Partial<Quotas> {
     throw invalid(name, `is not a quota; the quotas are ${Object.keys(quotaRows).join(', ')}`);
   }
   const { min, max, unit } = quotaRows[name as QuotaName];
-  const [, digits = '', suffix = 'ms'] = /^([0-9]{1,15})(ms|s|m|h|d)?$/.exec(text) ?? [];
+  const [, digits = '', suffix = 'ms'] = /^([0-9]{1,16})(ms|s|m|h|d)?$/.exec(text) ?? [];
   const factor = unit === 'duration' ? durations[suffix] : 1;
   const value = Number(digits) * (factor ?? 1);
   const suffixed = unit === 'count' && /[a-z]/.test(text);

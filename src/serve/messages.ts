@@ -12,6 +12,7 @@ import type { Counts, Metrics } from '../lib/telemetry/metrics.ts';
 import type { Isolation } from '../sandbox/isolation.ts';
 import type { Change } from '../store/change.ts';
 import type { Limit, LimitState } from '../store/limiter.ts';
+import type { StoreHealth } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import type { LogPosition } from '../vault/logs/find.ts';
 
@@ -49,7 +50,7 @@ export interface ThreadCalls {
 export interface ProcessCalls {
   /** Of the embedded engine. */
   writerPort(): Promise<MessagePort>;
-  ping(): Promise<void>;
+  ping(): Promise<StoreHealth>;
   /** Of the embedded engine; servers on PostgreSQL count in the database. */
   countRequests(counted: CountedRequests): Promise<LimitState>;
   logRefusals(refused: Change['entries']): Promise<void>;

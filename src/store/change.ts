@@ -4,6 +4,7 @@ import type { WrittenEntry } from '../lib/log-chain/block.ts';
 import type { LogEntry } from '../lib/log-chain/entries.ts';
 import type { Prover } from '../lib/log-chain/proof.ts';
 import { type AmendedTable, type Amendment, amendedColumns } from './amendments.ts';
+import { growsStorage, type StorageCeiling } from './growth.ts';
 import { statedEntries } from './row-states.ts';
 import {
   type AnyRow,
@@ -29,6 +30,8 @@ export interface Change {
   readonly unexplained?: true;
   /** Under which the blocks that hold the entries are proven; none for tenants without keys. */
   readonly provers?: readonly Prover[];
+  /** What must not be exceeded once it is done; see `vault/tenants/storage-quotas.ts`. */
+  readonly ceilings?: readonly StorageCeiling[];
 }
 
 /**
@@ -69,15 +72,24 @@ export interface FlatChange {
   readonly operations: readonly RowOperation[];
   readonly entries: readonly WrittenEntry[];
   readonly provers: readonly Prover[];
+  readonly ceilings: readonly StorageCeiling[];
+  /** See `growth.ts`. */
+  readonly grows: boolean;
 }
 
 export function flatten(change: Change): FlatChange {
-  const { provers = [] } = change;
-  return { operations: operationsOf(change), entries: statedEntries(change), provers };
+  const { provers = [], ceilings = [] } = change;
+  return {
+    operations: operationsOf(change),
+    entries: statedEntries(change),
+    provers,
+    ceilings,
+    grows: growsStorage(change),
+  };
 }
 
 export function flattenBookkeeping(work: Bookkeeping): FlatChange {
-  return { operations: operationsOf(work), entries: [], provers: [] };
+  return { operations: operationsOf(work), entries: [], provers: [], ceilings: [], grows: false };
 }
 
 const actionsInOrder = ['remove', 'replace', 'amend', 'insert'] as const;

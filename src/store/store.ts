@@ -49,7 +49,7 @@ export interface Store {
   /** The servers of the database, found a few seconds ago at most. Only PostgreSQL has them. */
   readonly hosts?: () => Promise<readonly HostHealth[]>;
   /** Rejects with `unavailable` when the engine cannot answer. */
-  ping(): Promise<void>;
+  ping(): Promise<StoreHealth>;
   /** Counts requests against a limit, on PostgreSQL together with all servers of the database. */
   limiter(limit: Limit): Limiter;
   /**
@@ -67,6 +67,12 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** Of an engine that can read and write. */
+export interface StoreHealth {
+  /** Storage is nearly full: what grows is refused with `insufficient_storage`. */
+  readonly isShort: boolean;
+}
+
 /** What an engine brings; who is notified of commits is the same for both. */
 export type StoreEngine = Omit<Store, 'subscribe' | 'epochs'>;
 
@@ -77,6 +83,8 @@ export interface StoreOptions {
   readonly isDistributed?: boolean | undefined;
   /** Where the embedded engine keeps its file. */
   readonly dataDir: string;
+  /** Of the embedded engine: so much stays free on its disk for reading and deleting. */
+  readonly freeBytesMin?: number | undefined;
   /** A fresh name for the log stream of each writer. */
   readonly newStreamId: () => string;
   /** Called for each group of changes that was handed to the engine. */

@@ -24,6 +24,7 @@ import {
 import { eventTables } from './event-tables.ts';
 import { logTables } from './log-tables.ts';
 import { reactorTables } from './reactor-tables.ts';
+import { storageTables } from './storage-tables.ts';
 import { tokenTables } from './token-tables.ts';
 import { workTables } from './work-tables.ts';
 
@@ -228,6 +229,8 @@ export const tables = {
       key_digest: digest(),
       version: integer(),
       /** Sealed JSON of status, location and body. */
+      /** The application whose stored bytes it counts as; null in rows of servers that did not count. */
+      charged_to: optional(id<ApplicationId>()),
       reply: bytes(),
       /** From then on some of the response is gone, as it is from the token, or all of it. */
       next_expiry_at: integer<Instant>(),
@@ -237,6 +240,8 @@ export const tables = {
   ...eventTables,
   ...logTables,
   ...workTables,
+  // Last, because to remove rows of the others writes to it.
+  ...storageTables,
 } as const satisfies Record<string, TableSpec>;
 
 export type Table = keyof typeof tables;

@@ -13,6 +13,18 @@ export function unavailable(internal: string, cause?: unknown): VaultError {
   });
 }
 
+/** The failure of a change that grows, while the disk has only the room that reading and deleting need. */
+export function insufficientStorage(cause?: unknown): VaultError {
+  return new VaultError('insufficient_storage', {
+    public:
+      'The storage of the vault is nearly full, and this request would store more. Nothing was done. ' +
+      'Reading and deleting go on.',
+    internal: 'the storage is nearly full: free some space, or enlarge it',
+    headers: { 'retry-after': '60' },
+    cause,
+  });
+}
+
 /** The failure of a request that came while too many others were waiting. */
 export function overloaded(internal: string): VaultError {
   return new VaultError('overloaded', {

@@ -10,7 +10,7 @@ import {
   waitMsMax,
 } from '../../src/store/commit/queue.ts';
 
-const change = { operations: [], entries: [], provers: [] };
+const change = { operations: [], entries: [], provers: [], ceilings: [], grows: false };
 const giveUpAt = monotonicMs() + waitMsMax;
 
 /** How many of such changes the queue refuses, each at once and as `overloaded`. */

@@ -115,11 +115,24 @@ test('what crosses to the thread arrives as it was', () => {
   assert.ok(operation && entry);
   const empty = { ...operation, values: operation.values.with(5, new Uint8Array(0)) };
   const elsewhere = { ...entry, tenant_id: 'another' as TenantId, terms: '' };
+  const ceiling = { quota: 'token_storage', tenant_id: entry.tenant_id, bytes: 9 } as const;
   const group = {
     changes: [
       one,
-      { operations: [empty, operation], entries: [], provers: [] },
-      { operations: [operation], entries: [entry, elsewhere], provers: [] },
+      {
+        operations: [empty, operation],
+        entries: [],
+        provers: [],
+        ceilings: [ceiling],
+        grows: true,
+      },
+      {
+        operations: [operation],
+        entries: [entry, elsewhere],
+        provers: [],
+        ceilings: [],
+        grows: false,
+      },
     ],
     notes: [elsewhere, entry],
     provers: [],

@@ -257,6 +257,11 @@ const more: Readonly<Record<string, string>> = {
   types: 'Types of events; all that the webhook asks for unless given.',
   total_tokens: 'How many tokens there are.',
   token_report: 'Tokens in numbers.',
+  storage: 'What is stored in bytes; absent where nothing ever was.',
+  stored_bytes: 'Bytes that count against the quota token_storage.',
+  by_application:
+    'By the id of each application, the bytes of its tokens, token intents, sessions and stored responses. ' +
+    'Those of a public application count against the quota public_application_storage.',
   monthly_active_tokens: 'Tokens created since the month began, in UTC.',
   metrics_by_type: 'Tokens by type.',
   count: 'How many there are.',

@@ -32,6 +32,9 @@ export const usageReport = Type.Object(
       }),
       metrics_by_type: mapOf(Type.Object({ count: Type.Integer(), last_created_at: timestamp })),
     }),
+    storage: Type.Optional(
+      Type.Object({ stored_bytes: Type.Integer(), by_application: mapOf(Type.Integer()) }),
+    ),
   },
   { title: 'UsageReport' },
 );

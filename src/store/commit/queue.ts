@@ -124,7 +124,10 @@ export function expired(): Error {
 }
 
 /** Roughly what the change is in memory and on its way to the engine. */
-export function weightOf({ operations, entries }: Omit<FlatChange, 'provers'>): Weight {
+export function weightOf({
+  operations,
+  entries,
+}: Pick<FlatChange, 'operations' | 'entries'>): Weight {
   let bytes = 0;
   for (const { text } of entries) bytes += text.length;
   for (const { values } of operations) for (const value of values) bytes += sizeOf(value);

@@ -1,5 +1,7 @@
 /** What an engine calls the types of columns, and tables of special kinds. */
 export interface ColumnTypes {
+  /** For what no type says: triggers are written in the language of the engine. */
+  readonly engine: 'sqlite' | 'postgres';
   readonly text: string;
   readonly integer: string;
   readonly bytes: string;

@@ -6,6 +6,7 @@ import { vault } from './0001-vault.ts';
 import { sessionKeys } from './0002-session-keys.ts';
 import { clientKeyUses } from './0003-client-key-uses.ts';
 import { tenantHosts } from './0004-tenant-hosts.ts';
+import { storedBytes } from './0005-stored-bytes.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -24,6 +25,7 @@ export const released: readonly Migration[] = [
   { statements: sessionKeys, oldestServer: 1 },
   { statements: clientKeyUses, oldestServer: 1 },
   { statements: tenantHosts, oldestServer: 1 },
+  { statements: storedBytes, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

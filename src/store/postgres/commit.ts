@@ -8,11 +8,13 @@ import type { CommitOutcome, FlatChange } from '../change.ts';
 import type { CommitGroup } from '../commit/lane.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
 import type { StoreOptions } from '../store.ts';
-import { unavailable, uncertain } from '../unavailable.ts';
+import { insufficientStorage, unavailable, uncertain } from '../unavailable.ts';
+import { createDiskState, type DiskState } from './disk-state.ts';
 import {
   conflictOf,
   endsSession,
   failureOf,
+  isDiskFull,
   isExpected,
   isLockLost,
   isLogTaken,
@@ -34,12 +36,17 @@ interface GroupRun {
   failure?: Error;
 }
 
+interface LaneCommitterOptions extends StoreOptions {
+  /** That of all lanes of an engine. */
+  readonly room?: DiskState;
+}
+
 /** Lock races that a change loses before it fails. */
 const triesMax = 5;
 
 export function createPostgresCommitter(
   connect: () => Promise<Session>,
-  { newStreamId, onCommitted }: StoreOptions,
+  { newStreamId, onCommitted, room = createDiskState() }: LaneCommitterOptions,
   isDistributed: () => Promise<boolean>,
 ): Committer {
   const statementOf = createStatements();
@@ -111,6 +118,10 @@ export function createPostgresCommitter(
           const first = await commitGroup(group.slice(0, half), run);
           return [...first, ...(await commitGroup(group.slice(half), run))];
         }
+        if (isDiskFull(error) && group.some(({ grows }) => grows)) {
+          room.end();
+          return commitAdmitted(group, run);
+        }
         if (isLockLost(error) && tries < triesMax) continue;
         if (isOfServer(error)) run.failure = unavailable(error.message, error);
         return group.map((change) => outcomeOf(error, change));
@@ -118,19 +129,35 @@ export function createPostgresCommitter(
     }
   }
 
+  /** What does not grow. The rest is refused, because the disk is full or was a moment ago. */
+  async function commitAdmitted(
+    group: readonly FlatChange[],
+    run: GroupRun,
+  ): Promise<(CommitOutcome | Error)[]> {
+    const admitted = group.filter(({ grows }) => !grows);
+    const outcomes = admitted.length > 0 ? await commitGroup(admitted, run) : [];
+    let next = 0;
+    return group.map(({ grows }) =>
+      grows ? insufficientStorage() : (outcomes[next++] ?? unavailable('it was in no group')),
+    );
+  }
+
+  const commitSome = (group: readonly FlatChange[], run: GroupRun) =>
+    room.isShort() ? commitAdmitted(group, run) : commitGroup(group, run);
+
   return {
     commit: async (changes, giveUpAt, settle) => {
       const run: GroupRun = { giveUpAt };
       const divide = (await isDistributed()) ? independentGroupsByTenant : independentGroups;
       const groups = divide(changes);
       const [only] = groups;
-      if (only && groups.length === 1) return commitGroup(only, run);
+      if (only && groups.length === 1) return commitSome(only, run);
       const places = new Map(changes.map((change, index) => [change, index]));
       const outcomes: (CommitOutcome | Error)[] = changes.map(() =>
         unavailable('it was in no group'),
       );
       for (const group of groups) {
-        const committed = await commitGroup(group, run);
+        const committed = await commitSome(group, run);
         committed.forEach((outcome, index) => {
           const change = group[index];
           const place = change && places.get(change);

@@ -18,6 +18,7 @@ import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.t
 import { readRows } from '../stored-form.ts';
 import { impossible, unavailable } from '../unavailable.ts';
 import { createPostgresCommitter } from './commit.ts';
+import { createDiskState } from './disk-state.ts';
 import { checkDistributable, distributeTables, isDistributed } from './distribution.ts';
 import { failureOf } from './failure.ts';
 import { Pool } from './pool.ts';
@@ -28,6 +29,7 @@ import { watchSilence } from './watch.ts';
 
 /** Text sorts by code point, as the embedded engine sorts it and as prefix searches need it. */
 const types: ColumnTypes = {
+  engine: 'postgres',
   text: 'text collate "C"',
   integer: 'bigint',
   bytes: 'bytea',
@@ -161,8 +163,9 @@ function createEngine(
     });
     return spread;
   };
+  const room = createDiskState();
   const committers = Array.from({ length: lanes }, () =>
-    createPostgresCommitter(connecting(findByKey), options, isSpread),
+    createPostgresCommitter(connecting(findByKey), { ...options, room }, isSpread),
   );
   const commitGroup: CommitGroup = async (...group) => {
     const free = committers.pop();
@@ -192,6 +195,7 @@ function createEngine(
       // A server that is too old for what another one made of the schema takes no more requests.
       const refusal = state && refusalOf(stateOf(state), known);
       if (refusal) throw unavailable(refusal.message, refusal);
+      return { isShort: room.isShort() };
     },
     limiter: (limit) => sharedLimiter(limit, query),
     scrub: () => purgeCounters(query),

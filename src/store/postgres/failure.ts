@@ -4,12 +4,19 @@ import { VaultError } from '../../lib/errors.ts';
 import type { FlatChange, Precondition } from '../change.ts';
 import { shapes } from '../tables.ts';
 import { unavailable, unstorable } from '../unavailable.ts';
-import { codeOf, divisionByZero, uniqueViolation, violationOf } from './violation.ts';
+import {
+  checkViolation,
+  codeOf,
+  divisionByZero,
+  uniqueViolation,
+  violationOf,
+} from './violation.ts';
 
 /** Lost a lock race against another lane: nothing was done, and a second try is likely to succeed. */
 const lockLost = new Set(['40P01', '40001', '55P03']);
 /** The server is a standby, or its transactions are read-only: nothing was done. */
 const readOnly = '25006';
+const diskFull = '53100';
 const featureNotSupported = '0A000';
 /** The server writes nothing now, is out of a resource, was asked to stop, or cannot reach its disk. */
 const ofTheServer = /^(?:25|53|57|58)/;
@@ -24,11 +31,21 @@ export function endsSession({ severity }: pg.DatabaseError): boolean {
 /** True for the errors that are a part of life. */
 export function isExpected(error: pg.DatabaseError): boolean {
   const code = codeOf(error);
-  return code === uniqueViolation || code === divisionByZero || isLockLost(error);
+  return (
+    code === uniqueViolation ||
+    code === divisionByZero ||
+    code === checkViolation ||
+    isLockLost(error)
+  );
 }
 
 export function isReadOnly(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === readOnly;
+}
+
+/** True where a file could not be made larger: nothing was done. */
+export function isDiskFull(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === diskFull;
 }
 
 /** True where the table of a kept statement has other columns by now. */
@@ -58,11 +75,18 @@ export function conflictOf(error: unknown, change: FlatChange): Precondition | u
   if (!(error instanceof pg.DatabaseError)) return undefined;
   const violation = violationOf(error);
   if (violation) return `${violation.table}.${violation.name}`;
+  if (codeOf(error) === checkViolation && isStorageQuota(error.constraint)) {
+    return `stored_bytes.${error.constraint}`;
+  }
   if (codeOf(error) !== divisionByZero) return undefined;
   const guarded = change.operations.filter((operation) => operation.action !== 'insert');
   // The statement does not say which row it missed; rows without a version hang on one that has it.
   const missed = guarded.find((operation) => shapes[operation.table].versioned) ?? guarded[0];
   return missed && `${missed.table}.version`;
+}
+
+function isStorageQuota(name: string | undefined): boolean {
+  return name === 'token_storage' || name === 'public_application_storage';
 }
 
 /** Any failure except a conflict, as the caller gets it. */

@@ -3,7 +3,8 @@ import type { Continuation } from '../../lib/log-chain/chain.ts';
 import { amendedParts } from '../amendments.ts';
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
 import type { ColumnKind } from '../columns.ts';
-import { kindsOf, storedForm } from '../stored-form.ts';
+import type { StorageCeiling } from '../growth.ts';
+import { idBytes, kindsOf, storedForm, tenantNumber } from '../stored-form.ts';
 import { type AnyRow, type SqlValue, shapes, type Table } from '../tables.ts';
 import { arrayTypes } from './array-types.ts';
 
@@ -22,6 +23,8 @@ export interface Statement {
 /** What differs between statements: the tables they touch and the ways in which they do. */
 interface Shape {
   readonly text: string;
+  /** Whether its last parameter says what storage quotas permit. */
+  readonly hasCeilings: boolean;
   readonly parts: readonly StatementPart[];
   name?: string;
   uses: number;
@@ -50,9 +53,9 @@ export function createStatements() {
   const shapesByParts = new Map<string, Shape>();
   let named = 0;
 
-  function shapeOf(parts: readonly string[]): Shape {
-    const id = parts.join(', ');
-    const known = shapesByParts.get(id) ?? newShape(parts);
+  function shapeOf(parts: readonly string[], hasCeilings: boolean): Shape {
+    const id = `${parts.join(', ')}${hasCeilings ? ', ceilings' : ''}`;
+    const known = shapesByParts.get(id) ?? newShape(parts, hasCeilings);
     if (known.uses === 0) remember(id, known);
     known.uses++;
     if (known.name === undefined && known.uses > usesUnnamed && named < namedMax) {
@@ -89,14 +92,29 @@ export function createStatements() {
       );
     }
     const names = [...rowsByPart.keys()].sort(byAction);
-    const { name, text, parts } = shapeOf(names);
-    const values = parts.flatMap((part, index) => {
+    const ceilings = changes.flatMap((change) => change.ceilings);
+    const { name, text, parts } = shapeOf(names, ceilings.length > 0);
+    const values: ArrayParameter[] = parts.flatMap((part, index) => {
       const rows = rowsByPart.get(names[index] ?? '') ?? [];
       if (part.sortedBy.length > 0) rows.sort((one, two) => compare(one, two, part.sortedBy));
       return part.kinds.map((kind, column) => arrayOf(rows, column, kind));
     });
+    if (ceilings.length > 0) values.push(ceilingsText(ceilings));
     return { ...(name !== undefined && { name }), text, values };
   };
+}
+
+/** As the function `check_stored_bytes` of the database reads them, each once. */
+function ceilingsText(ceilings: readonly StorageCeiling[]): string {
+  const texts = ceilings.map(({ quota, tenant_id, application_id, bytes }) =>
+    JSON.stringify({
+      quota,
+      tenant: tenantNumber(tenant_id),
+      ...(application_id && { application: idBytes(application_id).toString('hex') }),
+      bytes,
+    }),
+  );
+  return `[${[...new Set(texts)].join(',')}]`;
 }
 
 const actionsInOrder: readonly string[] = ['clear', 'remove', 'replace', 'amend', 'insert'];
@@ -108,11 +126,11 @@ function byAction(one: string, other: string): number {
   return order === 0 ? Number(one > other) - Number(one < other) : order;
 }
 
-function newShape(names: readonly string[]): Shape {
+function newShape(names: readonly string[], hasCeilings: boolean): Shape {
   const parts = names.map((name) =>
     partOf(...(name.split(' ') as [RowOperation['action'], Table])),
   );
-  return { parts, text: textOf(parts), uses: 0 };
+  return { parts, text: textOf(parts, hasCeilings), hasCeilings, uses: 0 };
 }
 
 function partOf(action: RowOperation['action'], table: Table): StatementPart {
@@ -194,7 +212,7 @@ function bytesArray(values: readonly (Uint8Array | null)[]): Buffer {
  * read what removals and replacements return, so these are done before the outer query has its row;
  * nothing reads the insertions, which PostgreSQL does after that.
  */
-function textOf(parts: readonly StatementPart[]): string {
+function textOf(parts: readonly StatementPart[], hasCeilings: boolean): string {
   let parameter = 0;
   const expressions: string[] = [];
   const guards: string[] = [];
@@ -207,6 +225,10 @@ function textOf(parts: readonly StatementPart[]): string {
     const given = part.action === 'clear' ? '>= 0' : `= cardinality(${list})`;
     guards.push(`(select count(*) from p${index}) ${given}`);
   });
+  // For the triggers that count, which run when the rest of the statement is done.
+  if (hasCeilings) {
+    guards.unshift(`set_config('strongroom.ceilings', $${++parameter}::text, true) is not null`);
+  }
   const guard =
     guards.length === 0 ? '1' : `1 / (case when ${guards.join(' and ')} then 1 else 0 end)`;
   return `with ${expressions.join(', ')} select ${guard}`;

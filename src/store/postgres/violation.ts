@@ -10,6 +10,9 @@ export const uniqueViolation = '23505';
 /** Raised on purpose by the statement when a row was not in the version its writer had seen. */
 export const divisionByZero = '22012';
 
+/** Raised by the triggers that count stored bytes; no table has a check of its own. */
+export const checkViolation = '23514';
+
 const internalError = 'XX000';
 
 /** What a worker said, as the coordinator passes it on. Its texts may be in another language; then it is a failure. */

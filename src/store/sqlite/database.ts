@@ -12,6 +12,7 @@ import {
 import { makePrivateDirectory } from '../private-directory.ts';
 
 const types: ColumnTypes = {
+  engine: 'sqlite',
   text: 'text',
   integer: 'integer',
   bytes: 'blob',

@@ -9,7 +9,7 @@ import { sqliteBuilder } from '../query-builder.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { columnsBesideKey, namedRowReader, rowReader, storedKey } from '../stored-form.ts';
 import { type AnyRow, type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
-import { unavailable, unstorable } from '../unavailable.ts';
+import { insufficientStorage, unavailable, unstorable } from '../unavailable.ts';
 import { openReader } from './database.ts';
 import { prepareLists } from './lists.ts';
 import { createScanner } from './scanner.ts';
@@ -108,7 +108,7 @@ function createEngine({
     state: () => ({ backlog: lane.backlog }),
     ping: async () => {
       snapshots.read(() => rowsBy('select 1')([]));
-      await writer.probe();
+      return writer.probe();
     },
     limiter,
     scrub: () => writer.scrub(),
@@ -176,5 +176,6 @@ function createStatementCache(database: DatabaseSync): (sql: string) => ReadRows
 function toOutcome(outcome: WireOutcome): CommitOutcome | Error {
   if (outcome.unavailable !== undefined) return unavailable(outcome.unavailable);
   if (outcome.unstorable !== undefined) return unstorable(outcome.unstorable);
+  if (outcome.isShort) return insufficientStorage();
   return outcome.conflict === undefined ? {} : { conflict: outcome.conflict };
 }

@@ -24,6 +24,11 @@ export function preconditionOf(error: unknown, table: Table): Precondition | und
   return `${table}.${name ?? 'key'}`;
 }
 
+/** SQLITE_FULL: nothing was done. */
+export function isFull(error: unknown): boolean {
+  return (Number((error as { errcode?: number }).errcode) & 0xff) === 13;
+}
+
 const ofTheValue = new Set([18, 19, 20, 25]); // SQLITE_TOOBIG, _CONSTRAINT, _MISMATCH, _RANGE
 
 /** What SQLite had no part in is a mistake of ours; such a message may quote the value. */

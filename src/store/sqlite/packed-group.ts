@@ -24,8 +24,10 @@ export interface WireGroup {
 
 /** A {@link WireGroup} as it crosses. */
 export interface PackedGroup extends Pick<WireGroup, 'provers' | 'giveUpAt'> {
-  /** Of each change, how many operations and how many entries it has. */
+  /** Of each change, how many operations and how many entries it has, and 1 where it grows. */
   readonly counts: readonly number[];
+  /** Of the few changes that have any. */
+  readonly ceilings: readonly (readonly [place: number, FlatChange['ceilings']])[];
   readonly operations: PackedOperations;
   /** Those of the changes, then the notes. */
   readonly entries: PackedEntries;
@@ -50,7 +52,14 @@ interface PackedEntries {
 
 export function packGroup({ changes, notes, provers, giveUpAt }: WireGroup): PackedGroup {
   return {
-    counts: changes.flatMap(({ operations, entries }) => [operations.length, entries.length]),
+    counts: changes.flatMap(({ operations, entries, grows }) => [
+      operations.length,
+      entries.length,
+      Number(grows),
+    ]),
+    ceilings: changes.flatMap(({ ceilings }, place) =>
+      ceilings.length > 0 ? [[place, ceilings] as const] : [],
+    ),
     operations: packOperations(changes.flatMap(({ operations }) => operations)),
     entries: packEntries(changes.flatMap(({ entries }) => entries).concat(notes)),
     provers,
@@ -63,11 +72,18 @@ export function unpackGroup({ counts, provers, giveUpAt, ...packed }: PackedGrou
   const entries = unpackEntries(packed.entries);
   const changes: FlatChange[] = [];
   let noted = 0;
-  for (let at = 0; at < counts.length; at += 2) {
-    const [operationCount = 0, entryCount = 0] = [counts[at], counts[at + 1]];
+  const ceilings = new Map(packed.ceilings);
+  for (let at = 0; at < counts.length; at += 3) {
+    const [operationCount = 0, entryCount = 0, grows] = counts.slice(at, at + 3);
     const operations: RowOperation[] = [];
     while (operations.length < operationCount) operations.push(takeOperation());
-    changes.push({ operations, entries: entries.slice(noted, noted + entryCount), provers: [] });
+    changes.push({
+      operations,
+      entries: entries.slice(noted, noted + entryCount),
+      provers: [],
+      ceilings: ceilings.get(changes.length) ?? [],
+      grows: grows === 1,
+    });
     noted += entryCount;
   }
   return { changes, notes: entries.slice(noted), provers, giveUpAt };

@@ -3,6 +3,7 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { Epochs } from '../../lib/epochs.ts';
 import { entryPointUrl } from '../../lib/installation/entry-points.ts';
 import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
+import type { StoreHealth } from '../store.ts';
 import { unavailable, uncertain } from '../unavailable.ts';
 import { type WireOutcome, type WriterLine, writerLine } from './wire.ts';
 
@@ -12,6 +13,8 @@ export interface WriterOptions {
   /** Whether entries come back after each commit, as they were chained. */
   readonly returnsEntries: boolean;
   readonly epochs: SharedArrayBuffer;
+  /** What stays free on the disk; see `room.ts`. */
+  readonly freeBytesMin: number | undefined;
 }
 
 /** What the thread is asked for besides commits. Through the port come groups of another thread. */
@@ -30,7 +33,7 @@ export interface Writer {
   /** For another thread, to make a {@link writerLine} of. It is closed when the writer thread ends. */
   port(): Promise<MessagePort>;
   /** Rejects with `unavailable` unless the database can be written. */
-  probe(): Promise<void>;
+  probe(): Promise<StoreHealth>;
   /** Rejects with `unavailable` while another process reads what would have to go. */
   scrub(): Promise<void>;
   close(): Promise<void>;
@@ -40,6 +43,7 @@ export interface StartOptions {
   readonly dataDir: string;
   readonly newStreamId: () => string;
   readonly epochs: Epochs;
+  readonly freeBytesMin?: number | undefined;
   /** Gets the entries of each commit once they are durable, in their order. */
   readonly onCommitted?: ((entries: readonly ChainedEntry[]) => void) | undefined;
 }
@@ -72,9 +76,10 @@ export async function startWriter(options: StartOptions): Promise<Writer> {
     }
   }
 
-  async function ask(request: 'probe' | 'scrub'): Promise<void> {
+  async function ask(request: 'probe' | 'scrub'): Promise<StoreHealth> {
     const outcome = await (await running()).send(request);
     if (outcome.unavailable !== undefined) throw unavailable(outcome.unavailable);
+    return { isShort: outcome.isShort === true };
   }
 
   await start();
@@ -82,7 +87,7 @@ export async function startWriter(options: StartOptions): Promise<Writer> {
     commit: async (group) => (await running()).line.commit(group),
     port: async () => (await running()).port(),
     probe: () => ask('probe'),
-    scrub: () => ask('scrub'),
+    scrub: async () => void (await ask('scrub')),
     close: async () => {
       closed = true;
       const last = await thread?.catch(() => undefined);
@@ -106,7 +111,7 @@ interface PendingRequest {
 }
 
 function startThread(
-  { dataDir, newStreamId, epochs, onCommitted }: StartOptions,
+  { dataDir, newStreamId, epochs, freeBytesMin, onCommitted }: StartOptions,
   onEnd: () => void,
 ): Promise<WriterThread> {
   const workerData: WriterOptions = {
@@ -114,6 +119,7 @@ function startThread(
     streamId: newStreamId(),
     returnsEntries: onCommitted !== undefined,
     epochs: epochs.memory,
+    freeBytesMin,
   };
   const worker = new Worker(entryPointUrl('store/sqlite/writer'), { name: 'writer', workerData });
   const waiting: PendingRequest[] = [];

@@ -14,6 +14,8 @@ export interface WireOutcome {
   readonly conflict?: Precondition;
   /** The engine could not do it; the text is for the operator. */
   readonly unavailable?: string;
+  /** It would grow while the disk is nearly full. */
+  readonly isShort?: true;
   /** The engine never will. */
   readonly unstorable?: string;
 }

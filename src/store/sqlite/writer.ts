@@ -10,12 +10,14 @@ import { pooledRandom } from '../../lib/random.ts';
 import { amendedParts } from '../amendments.ts';
 import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
-import { storedValues } from '../stored-form.ts';
+import type { StorageCeiling } from '../growth.ts';
+import { idBytes, storedValues, tenantNumber } from '../stored-form.ts';
 import { type AnyRow, shapes, type Table } from '../tables.ts';
 import { busyTimeoutMs, openWriter } from './database.ts';
-import { describe, failureOf, preconditionOf } from './failure.ts';
+import { describe, failureOf, isFull, preconditionOf } from './failure.ts';
 import type { WireGroup } from './packed-group.ts';
 import { servePorts } from './ports.ts';
+import { createRoom, type Room } from './room.ts';
 import type { WriterMessage, WriterOptions, WriterRequest } from './thread.ts';
 import type { WireOutcome, WireReply } from './wire.ts';
 
@@ -79,6 +81,8 @@ function sqlOf(table: Table, action: RowOperation['action']): string {
   return `delete from ${table}${index} where ${named.join(' and ')}`;
 }
 
+const sumOfBytes = 'select coalesce(sum(bytes), 0) as bytes from stored_bytes';
+
 interface Committed {
   readonly reply: WireReply;
   /** As they were chained, where somebody wants them. */
@@ -86,20 +90,46 @@ interface Committed {
 }
 
 interface CommitterOptions extends Pick<WriterOptions, 'streamId' | 'returnsEntries'> {
+  readonly room: Room;
   /** For streams after the first. */
   readonly newStreamId: () => string;
 }
 
 function createCommitter(
   database: DatabaseSync,
-  { streamId, newStreamId, returnsEntries }: CommitterOptions,
+  { streamId, newStreamId, returnsEntries, room }: CommitterOptions,
 ) {
   const statementOf = createStatements(database);
   const insertLog = statementOf({ table: 'logs', action: 'insert', values: [] });
   const logColumns = shapes.logs.columns;
   const chain = new LogChain(streamId, { newStreamId });
 
+  const bytesOfTenant = database.prepare(`${sumOfBytes} where tenant_id = ?`);
+  const bytesOfApplication = database.prepare(
+    `${sumOfBytes} where tenant_id = ? and application_id = ?`,
+  );
+
+  function storedBytes({ tenant_id, application_id }: StorageCeiling): number {
+    const tenant = tenantNumber(tenant_id);
+    const sum =
+      application_id === undefined
+        ? bytesOfTenant.get(tenant)
+        : bytesOfApplication.get(tenant, idBytes(application_id));
+    return Number(sum?.['bytes']);
+  }
+
   function apply(change: FlatChange): void {
+    const before = change.ceilings.map(storedBytes);
+    applyOperations(change);
+    change.ceilings.forEach((ceiling, place) => {
+      const bytes = storedBytes(ceiling);
+      if (bytes > ceiling.bytes && bytes > (before[place] ?? 0)) {
+        throw new ConflictError(`stored_bytes.${ceiling.quota}`);
+      }
+    });
+  }
+
+  function applyOperations(change: FlatChange): void {
     for (const operation of change.operations) {
       let changes: number | bigint;
       try {
@@ -122,7 +152,7 @@ function createCommitter(
       return {};
     } catch (error) {
       // SQLite has already rolled back by itself after some failures, such as a full disk.
-      if (!database.isTransaction) throw error;
+      if (!database.isTransaction || isFull(error)) throw error;
       database.exec('rollback to change; release change');
       return error instanceof ConflictError ? { conflict: error.precondition } : failureOf(error);
     }
@@ -138,7 +168,7 @@ function createCommitter(
       database.exec('release whole');
       return true;
     } catch (error) {
-      if (!database.isTransaction) throw error;
+      if (!database.isTransaction || isFull(error)) throw error;
       database.exec('rollback to whole; release whole');
       return false;
     }
@@ -169,12 +199,16 @@ function createCommitter(
     // Other processes were waited for by the group before as well.
     const patienceMs = group.giveUpAt - monotonicMs();
     if (patienceMs <= 0) throw expired();
+    const isShort = changes.some(({ grows }) => grows) && room.isShort();
+    const admitted = isShort ? changes.filter(({ grows }) => !grows) : changes;
     database.exec(`pragma busy_timeout = ${patienceMs}; begin immediate`);
-    const outcomes = isEachApplied(changes) ? undefined : changes.map(applyOne);
-    const done = outcomes ? changes.filter((_, index) => isDone(outcomes[index])) : changes;
+    const applied = isEachApplied(admitted) ? undefined : admitted.map(applyOne);
+    const done = applied ? admitted.filter((_, index) => isDone(applied[index])) : admitted;
+    const outcomes = isShort ? withRefused(changes, applied) : applied;
     const continuation = writeLog(done, group);
     database.exec('commit');
     chain.adopt(continuation);
+    room.tidy();
     const wanted = returnsEntries ? continuation.blocks : [];
     const entries = wanted.flatMap(({ previous, block }) => chainBlock(previous, block));
     return { reply: outcomes ? { outcomes, notes: {} } : 'done', entries };
@@ -192,15 +226,36 @@ function createCommitter(
     }
   }
 
-  return (group: WireGroup): Committed => {
+  /** Once more where the disk was full: the write-ahead log may hold room that can be given back. */
+  function commitWithRoom(group: WireGroup): Committed {
     try {
       return commitAnywhere(group);
+    } catch (error) {
+      if (!isFull(error)) throw error;
+      if (database.isTransaction) database.exec('rollback');
+      room.giveBack();
+      return commitAnywhere(group);
+    }
+  }
+
+  return (group: WireGroup): Committed => {
+    try {
+      return commitWithRoom(group);
     } catch (error) {
       if (database.isTransaction) database.exec('rollback');
       const notes = { unavailable: describe(error) };
       return { reply: { outcomes: group.changes.map(() => notes), notes }, entries: [] };
     }
   };
+}
+
+/** The outcomes of all changes, where those that grow were refused and the others applied. */
+function withRefused(
+  changes: readonly FlatChange[],
+  applied: readonly WireOutcome[] | undefined,
+): readonly WireOutcome[] {
+  let next = 0;
+  return changes.map(({ grows }) => (grows ? { isShort: true } : (applied?.[next++] ?? {})));
 }
 
 function isDone(outcome: WireOutcome | undefined): boolean {
@@ -219,10 +274,11 @@ const probeSql = `
   insert into logs select * from logs where false;
   commit`;
 
-function probe(database: DatabaseSync): WireOutcome {
+function probe(database: DatabaseSync, room: Room): WireOutcome {
   try {
+    const isShort = room.isShort();
     database.exec(probeSql);
-    return {};
+    return isShort ? { isShort } : {};
   } catch (error) {
     if (database.isTransaction) database.exec('rollback');
     return { unavailable: describe(error) };
@@ -263,7 +319,8 @@ function serve(options: WriterOptions): void {
   const epochs = createEpochs(options.epochs);
   const random = pooledRandom();
   const newStreamId = () => newUuid(random);
-  const commitGroup = createCommitter(database, { ...options, newStreamId });
+  const room = createRoom(database, options);
+  const commitGroup = createCommitter(database, { ...options, newStreamId, room });
   const ports = servePorts((group) => {
     const { reply, entries } = commitGroup(group);
     epochs.advance('commits');
@@ -276,7 +333,7 @@ function serve(options: WriterOptions): void {
       database.close();
       control.close();
     } else if (request === 'probe') {
-      send({ outcome: probe(database) });
+      send({ outcome: probe(database, room) });
     } else if (request === 'scrub') {
       send({ outcome: scrub(database) });
     } else {

@@ -1,4 +1,4 @@
-/** The usage report: how many tokens a tenant holds, by type. */
+/** The usage report: how many tokens a tenant holds, by type, and how many bytes its applications have stored. */
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { parseInstant } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
@@ -6,6 +6,7 @@ import { createSerial } from '../../lib/serial.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
+import { type ApplicationBytes, storedBytesOf } from '../../store/queries/stored-bytes.ts';
 import { tokenCountsByType } from '../../store/queries/tokens.ts';
 import type { Store } from '../../store/store.ts';
 
@@ -25,6 +26,7 @@ export function reportUsage({ store, clock }: UsageReporting, caller: Caller): D
       store.scan(tokenCountsByType(tenant.id, { now, activeSince: startOfMonth(now) })),
     );
     const total = counts.reduce((sum, { count }) => sum + count, 0);
+    const stored = await store.select(storedBytesOf(tenant.id));
     const fact = { entity: 'tenant', id: tenant.id, operation: 'report' } as const;
     return {
       change: { entries: [entryOf(caller, now, fact)] },
@@ -42,9 +44,20 @@ export function reportUsage({ store, clock }: UsageReporting, caller: Caller): D
               ]),
             ),
           },
+          ...(stored.length > 0 && { storage: storageOf(stored) }),
         },
       },
     };
+  };
+}
+
+function storageOf(stored: readonly ApplicationBytes[]) {
+  const byApplication = stored.map(
+    ({ application_id, bytes }) => [application_id, Number(bytes)] as const,
+  );
+  return {
+    stored_bytes: byApplication.reduce((sum, [, bytes]) => sum + bytes, 0),
+    by_application: Object.fromEntries(byApplication),
   };
 }
 

@@ -1,0 +1,221 @@
+/**
+ * Migration 5: how many bytes each application has stored. The database counts them itself, in the transaction that
+ * writes the rows: whatever a server, an older server, a job or a command does, no byte is counted twice or missed.
+ */
+import type { ColumnTypes } from './column-types.ts';
+
+interface CountedTable {
+  readonly table: string;
+  /** What one row takes, indexes included. */
+  readonly bytes: (row: string) => string;
+  /** Its tenant and its application, as `stored_bytes` names them. */
+  readonly owner: (row: string) => { readonly tenant: string; readonly application: string };
+  /** False of a row that the vault cannot have written, which is not counted. */
+  readonly isCounted?: (row: string) => string;
+}
+
+/** See docs/time-and-limits.md, which promises these numbers. */
+const overhead = { token: 400, intent: 250, reply: 250, session: 700, searchTerm: 160 } as const;
+
+const length = (column: string) => `coalesce(octet_length(${column}), 0)`;
+
+/** Neither engine parses JSON for that: a planted row must not make its own removal fail. */
+const quotes = (column: string) =>
+  `coalesce(octet_length(${column}) - octet_length(replace(${column}, '"', '')), 0)`;
+
+const ownerInRow = (row: string) => ({
+  tenant: `${row}.tenant_id`,
+  application: `${row}.created_by`,
+});
+
+function countedTables(isPostgres: boolean): readonly CountedTable[] {
+  return [
+    {
+      table: 'tokens',
+      owner: ownerInRow,
+      // An expression has two quotation marks, a pair of metadata four.
+      bytes: (row) =>
+        [
+          overhead.token,
+          ...['token_id', 'data', 'mask', 'metadata', 'search_indexes', 'type', 'container'].map(
+            (column) => length(`${row}.${column}`),
+          ),
+          ...['fingerprint', 'fingerprint_expression'].map((column) => length(`${row}.${column}`)),
+          `${overhead.searchTerm / 2} * ${quotes(`${row}.search_indexes`)}`,
+          `${overhead.searchTerm / 4} * ${quotes(`${row}.metadata`)}`,
+        ].join(' + '),
+    },
+    {
+      table: 'token_intents',
+      owner: ownerInRow,
+      bytes: (row) => `${overhead.intent} + ${length(`${row}.data`)}`,
+    },
+    {
+      table: 'replies',
+      owner: (row) => ({
+        tenant: `${row}.tenant_id`,
+        application: `coalesce(${row}.charged_to, ${row}.application_id)`,
+      }),
+      bytes: (row) => `${overhead.reply} + ${length(`${row}.reply`)} + ${length(`${row}.route`)}`,
+    },
+    {
+      table: 'sessions',
+      owner: isPostgres ? sessionOwnerOnPostgres : sessionOwnerOnSqlite,
+      isCounted: isPostgres ? isOwnSessionOnPostgres : isOwnSessionOnSqlite,
+      bytes: (row) =>
+        `${overhead.session} + ${length(`${row}.permissions`)} + ${length(`${row}.rules`)}`,
+    },
+  ];
+}
+
+/** Sessions name both by texts, of which `stored-form.ts` makes the stored forms. */
+const sessionOwnerOnPostgres = (row: string) => ({
+  tenant: `('x' || substr(${row}.tenant_id, 1, 8))::bit(32)::int`,
+  application: `decode('01' || replace(${row}.application_id, '-', ''), 'hex')`,
+});
+const uuidForm = '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$';
+const isOwnSessionOnPostgres = (row: string) =>
+  `${row}.tenant_id ~ '${uuidForm}' and ${row}.application_id ~ '${uuidForm}'`;
+
+function sessionOwnerOnSqlite(row: string) {
+  const digits = Array.from(
+    { length: 8 },
+    (_, place) =>
+      `(instr('0123456789abcdef', substr(${row}.tenant_id, ${place + 1}, 1)) - 1 << ${28 - 4 * place})`,
+  );
+  const unsigned = digits.join(' + ');
+  return {
+    tenant: `(${unsigned}) - ((${unsigned}) >> 31 << 32)`,
+    application: `unhex('01' || replace(${row}.application_id, '-', ''))`,
+  };
+}
+const isOwnSessionOnSqlite = (row: string) =>
+  ['tenant_id', 'application_id']
+    .map((column) => `length(unhex(replace(${row}.${column}, '-', ''))) = 16`)
+    .join(' and ');
+
+export function storedBytes(types: ColumnTypes): string[] {
+  const { integer, bytes, tenant, keptByKey } = types;
+  const isPostgres = types.engine === 'postgres';
+  const counted = countedTables(isPostgres);
+  return [
+    // Concurrent writers of PostgreSQL have slots of their own, so that they do not wait for one row.
+    `create table stored_bytes (
+      tenant_id ${tenant} not null,
+      application_id ${bytes} not null,
+      slot ${integer} not null,
+      bytes ${integer} not null,
+      constraint stored_bytes_key primary key (tenant_id, application_id, slot)
+    ) ${keptByKey}`,
+    // Of a response to a session, the application that created the session.
+    `alter table replies add column charged_to ${bytes}`,
+    ...(isPostgres ? onPostgres(counted) : counted.flatMap(onSqlite)),
+    `insert into stored_bytes (tenant_id, application_id, slot, bytes)
+      select tenant_id, application_id, 0, sum(bytes) from
+      (${counted.map((one) => counting(one, one.table, one.table)).join(' union all ')}) as counted
+      group by tenant_id, application_id`,
+  ];
+}
+
+/** The bytes of rows with their owners. */
+function counting({ owner, bytes, isCounted }: CountedTable, source: string, row: string): string {
+  const { tenant, application } = owner(row);
+  const condition = isCounted ? ` where ${isCounted(row)}` : '';
+  const columns = `${tenant} as tenant_id, ${application} as application_id, ${bytes(row)} as bytes`;
+  return `select ${columns} from ${source}${condition}`;
+}
+
+function onSqlite({ table, owner, bytes, isCounted }: CountedTable): string[] {
+  const count = (row: string, sign: string) => {
+    const { tenant, application } = owner(row);
+    const condition = isCounted?.(row) ?? 'true';
+    return `insert into stored_bytes (tenant_id, application_id, slot, bytes)
+      select ${tenant}, ${application}, 0, ${sign}(${bytes(row)}) where ${condition}
+      on conflict (tenant_id, application_id, slot) do update set bytes = bytes + excluded.bytes;`;
+  };
+  const trigger = (action: string, body: string) =>
+    `create trigger stored_bytes_${table}_${action} after ${action} on ${table} begin ${body} end`;
+  return [
+    trigger('insert', count('new', '')),
+    trigger('delete', count('old', '-')),
+    trigger('update', count('old', '-') + count('new', '')),
+  ];
+}
+
+/** Slots are many more than servers have connections that write. */
+const slots = 256;
+
+/** What one statement writes is counted once, by owner. A distributed table takes no triggers. */
+function onPostgres(counted: readonly CountedTable[]): string[] {
+  return [
+    checkOnPostgres,
+    ...counted.map((one) => functionOnPostgres(one)),
+    `do $do$ declare distributed boolean := false; begin
+      if to_regclass('pg_dist_partition') is not null then
+        execute 'select exists (select 1 from pg_dist_partition where logicalrelid = to_regclass(''tokens''))'
+          into distributed;
+      end if;
+      if distributed then return; end if;
+      ${counted.flatMap(({ table }) => triggersOnPostgres(table)).join(';\n')};
+    end $do$`,
+  ];
+}
+
+function functionOnPostgres(one: CountedTable): string {
+  const come = counting(one, 'come', 'come');
+  const gone = `select tenant_id, application_id, -bytes as bytes from (${counting(one, 'gone', 'gone')}) as before`;
+  const count = (
+    source: string,
+  ) => `insert into stored_bytes as s (tenant_id, application_id, slot, bytes)
+    select tenant_id, application_id, pg_backend_pid() % ${slots}, sum(bytes)::bigint from (${source}) as counted
+    group by tenant_id, application_id having sum(bytes) <> 0 order by tenant_id, application_id
+    on conflict (tenant_id, application_id, slot) do update set bytes = s.bytes + excluded.bytes`;
+  return `create or replace function count_stored_bytes_of_${one.table}() returns trigger language plpgsql as $fn$
+    begin
+      if tg_op = 'INSERT' then ${count(come)}; perform check_stored_bytes();
+      elsif tg_op = 'DELETE' then ${count(gone)};
+      else
+        ${count(`${come} union all ${gone}`)};
+        if exists (select 1 from (${come} union all ${gone}) as counted
+          group by tenant_id, application_id having sum(bytes) > 0) then perform check_stored_bytes(); end if;
+      end if;
+      return null;
+    end $fn$`;
+}
+
+function triggersOnPostgres(table: string): string[] {
+  const trigger = (action: string, tables: string) =>
+    `create trigger stored_bytes_${table}_${action} after ${action} on ${table} referencing ${tables}
+      for each statement execute function count_stored_bytes_of_${table}()`;
+  return [
+    trigger('insert', 'new table as come'),
+    trigger('delete', 'old table as gone'),
+    trigger('update', 'old table as gone new table as come'),
+  ];
+}
+
+/**
+ * Refuses a statement that leaves more than the statement itself permits. All locks are taken first and in order,
+ * and every query of the function sees what others have committed by then.
+ */
+const checkOnPostgres = `create or replace function check_stored_bytes() returns void language plpgsql as $fn$
+  declare
+    given text := current_setting('strongroom.ceilings', true);
+    one record;
+  begin
+    if coalesce(given, '') = '' then return; end if;
+    for one in select distinct (c->>'tenant')::int as tenant, coalesce(c->>'application', '') as application
+      from json_array_elements(given::json) as c order by 1, 2
+    loop
+      perform pg_advisory_xact_lock(one.tenant, hashtext('stored_bytes ' || one.application));
+    end loop;
+    for one in select (c->>'tenant')::int as tenant, decode(c->>'application', 'hex') as application,
+      (c->>'bytes')::bigint as most, c->>'quota' as quota from json_array_elements(given::json) as c
+    loop
+      if (select sum(s.bytes) from stored_bytes s where s.tenant_id = one.tenant
+        and (one.application is null or s.application_id = one.application)) > one.most
+      then
+        raise exception using errcode = '23514', message = 'a storage quota is exceeded', constraint = one.quota;
+      end if;
+    end loop;
+  end $fn$`;

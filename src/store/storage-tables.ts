@@ -1,0 +1,17 @@
+/** The table of how many bytes applications have stored. Triggers keep it: see `migrations/0005-stored-bytes.ts`. */
+import type { ApplicationId } from '../lib/ids.ts';
+import { id, integer, type TableSpec, tenant } from './columns.ts';
+
+export const storageTables = {
+  stored_bytes: {
+    key: ['tenant_id', 'application_id', 'slot'],
+    unique: {},
+    columns: {
+      tenant_id: tenant(),
+      application_id: id<ApplicationId>(),
+      /** Of the connection that wrote; the bytes of an application are the sum of its slots. */
+      slot: integer(),
+      bytes: integer(),
+    },
+  },
+} as const satisfies Record<string, TableSpec>;

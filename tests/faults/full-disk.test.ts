@@ -1,0 +1,130 @@
+/** A disk that fills up: what grows is refused in time, reading and deleting go on, and nothing is lost. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { engineOf } from '../support/engines.ts';
+import { environmentOf, spawnVault } from '../support/process.ts';
+import { verifyLog } from '../support/rows.ts';
+import { createApplication, managementKey, request } from '../support/vault.ts';
+
+/** A disk of its own for the test; `undefined` for a user who may not mount one. */
+function smallDisk(t: TestContext, mebibytes: number): string | undefined {
+  const directory = mkdtempSync(join(tmpdir(), 'strongroom-disk-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'none', directory], {
+      stdio: 'ignore',
+    });
+  } catch {
+    rmdirSync(directory);
+    return undefined;
+  }
+  t.after(() => {
+    execFileSync('umount', ['-l', directory]);
+    rmdirSync(directory);
+  });
+  return directory;
+}
+
+const freeOn = (disk: string) => {
+  const { bavail, bsize } = statfsSync(disk);
+  return bavail * bsize;
+};
+
+/** What a caller can write, by route, with any body that the route takes. */
+const floods: Readonly<Record<string, [method: string, path: string, body: unknown]>> = {
+  tokens: ['POST', '/tokens', { type: 'token', data: 'a'.repeat(20_000) }],
+  tokenize: ['POST', '/tokenize', { a: 'b'.repeat(20_000), c: 'd'.repeat(20_000) }],
+  'token intents': ['POST', '/token-intents', { type: 'token', data: 'a'.repeat(20_000) }],
+  updates: ['PATCH', '/tokens/token-0', { data: 'u'.repeat(30_000) }],
+  searches: ['POST', '/tokens/search', { query: 'data:nothing' }],
+};
+
+for (const [name, flood] of Object.entries(floods)) {
+  test(`after a flood of ${name} on a small disk reading and deleting go on`, async (t) => {
+    const disk = smallDisk(t, 48);
+    if (disk === undefined) return t.diagnostic('nobody may mount a small disk here: not tested');
+    const place = { databaseUrl: undefined, dataDir: join(disk, 'data') };
+    const vault = await spawnVault(t, environmentOf(place));
+    const key = await createApplication(vault.url);
+    const intents = await createApplication(vault.url, {
+      name: 'intents',
+      type: 'private',
+      permissions: ['token-intent:create'],
+    });
+    const send = (method: string, path: string, body?: unknown) =>
+      request(`${vault.url}${path}`, method, { key, ...(body !== undefined && { body }) });
+    const acknowledged: string[] = [];
+    for (let n = 0; n < 20; n++) {
+      const id = `token-${n}`;
+      assert.equal((await send('POST', '/tokens', { id, type: 'token', data: id })).status, 201);
+      if (n > 0) acknowledged.push(id);
+    }
+    // Another program takes most of the disk.
+    writeFileSync(join(disk, 'other'), Buffer.alloc(Math.max(0, freeOn(disk) - 12 * 2 ** 20)));
+    const refused = new Set<number>();
+    for (let round = 0; round < 60; round++) {
+      const sent = Array.from({ length: 20 }, () => {
+        const [method, path, body] = flood;
+        const by = path === '/token-intents' ? intents : key;
+        return request(`${vault.url}${path}`, method, { key: by, body });
+      });
+      for (const { status, body } of await Promise.all(sent)) {
+        const isToken = flood[1] === '/tokens' && status === 201;
+        if (isToken) acknowledged.push(body.id);
+        if (status >= 400) refused.add(status);
+      }
+      if (refused.has(507)) break;
+    }
+    assert.deepEqual(
+      [...refused].filter((status) => status !== 507),
+      [],
+      'nothing fails with anything else',
+    );
+    if (name === 'tokens' || name === 'tokenize')
+      assert.ok(refused.has(507), 'the disk was filled');
+    for (let round = 0; round < 100; round++) {
+      const reads = Array.from({ length: 20 }, () => send('GET', '/tokens/token-1'));
+      for (const { status } of await Promise.all(reads)) assert.equal(status, 200);
+    }
+    for (const id of acknowledged.slice(-40)) {
+      assert.equal((await send('GET', `/tokens/${id}`)).status, 200);
+    }
+    assert.equal((await send('DELETE', '/tokens/token-2')).status, 204);
+    assert.equal((await request(`${vault.url}/readyz`, 'GET')).status, 200);
+    assert.equal((await request(`${vault.url}/logs`, 'GET', { key: managementKey })).status, 200);
+    rmSync(join(disk, 'other'));
+    const recovered = await send('POST', '/tokens', { type: 'token', data: 'again' });
+    assert.equal(recovered.status, 201, 'it recovers by itself');
+    await verifyLog(engineOf('sqlite'), place);
+  });
+}
+
+test('what is deleted makes room for what is created, though the file stays as large', async (t) => {
+  const disk = smallDisk(t, 64);
+  if (disk === undefined) return t.diagnostic('nobody may mount a small disk here: not tested');
+  const place = { databaseUrl: undefined, dataDir: join(disk, 'data') };
+  const vault = await spawnVault(t, environmentOf(place));
+  const key = await createApplication(vault.url);
+  const create = (n: number) =>
+    request(`${vault.url}/tokens`, 'POST', {
+      key,
+      body: { id: `token-${n}`, type: 'token', data: 'a'.repeat(100_000) },
+    });
+  let made = 0;
+  for (; made < 1000; made++) {
+    const { status, body } = await create(made);
+    if (status === 201) continue;
+    assert.equal(status, 507);
+    assert.equal(body.type, 'urn:strongroom:problem:insufficient_storage');
+    break;
+  }
+  assert.ok(made > 10 && made < 1000, String(made));
+  for (let n = 0; n < made / 2; n++) {
+    const deleted = await request(`${vault.url}/tokens/token-${n}`, 'DELETE', { key });
+    assert.equal(deleted.status, 204);
+  }
+  assert.equal((await create(0)).status, 201);
+});
