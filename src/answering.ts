@@ -1,9 +1,11 @@
 /** What each thread that answers requests has of its own: outbound calls, enrichments, the gate, the server. */
+
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { wrongVariable } from './config/problems.ts';
 import type { Config } from './config.ts';
 import type { PemPair } from './crypto/tls-pair.ts';
+import { vaultName } from './crypto/vault-name.ts';
 import { type Authenticate, createAuthentication } from './gate/authenticate.ts';
 import { createIdempotency, type Idempotency } from './gate/idempotency.ts';
 import { createCallerOfProxy } from './gate/proxy-caller.ts';
@@ -106,6 +108,7 @@ export async function createAnswering(
   const { random, metrics, log } = untraced;
   const spans = openSpans(untraced, config);
   const tracing = createTracing(random, spans);
+  const name = vaultName(untraced.rootKey.key);
   const process = { ...untraced, store: tracedStore(untraced.store, tracing) };
   const masking = createMasking();
   const code = openCode({ ...config.reactors, ...untraced, threads: config.threads });
@@ -113,7 +116,7 @@ export async function createAnswering(
     ...process,
     ...shared,
     outbound: tracedOutbound(createOutbound(config.outbound), tracing),
-    forward: tracedForward(createForward(config.outbound), tracing),
+    forward: tracedForward(createForward({ ...config.outbound, vaultName: name }), tracing),
     maskText: masking.maskText,
     code,
     admitLog: createAdmitLog(untraced.clock),
@@ -162,6 +165,7 @@ export async function createAnswering(
     proxies,
     callerOfProxy: createCallerOfProxy(tools),
     names,
+    vaultName: name,
     publicUrl: config.publicUrl,
     requestTimeoutMs,
   });

@@ -1,6 +1,8 @@
 /** What the thread that delivers events to webhooks has of its own: its connections, and what it remembers. */
+
 import { setTimeout as timeout } from 'node:timers/promises';
 import type { Config } from './config.ts';
+import { vaultName } from './crypto/vault-name.ts';
 import { reasonOf } from './lib/errors.ts';
 import { createTimedUuids } from './lib/ids.ts';
 import type { Metrics } from './lib/telemetry/metrics.ts';
@@ -69,7 +71,7 @@ export function createDelivering(
     newDeliveryId: createTimedUuids(random),
     webhooks: createWebhooks({ store, clock, onAltered }),
     withNames: createNames({ store, clock }),
-    forward: createForward(config.outbound, limits),
+    forward: createForward({ ...config.outbound, vaultName: vaultName(tools.rootKey.key) }, limits),
     messages: createMessages({ key: signingKey, clock, headerPrefixes, version }),
     recordDelivery: createSettlements({ store, pause: timeout }),
     recent: createRecentEnvelopes(clock),

@@ -3,6 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from './config.ts';
 import { endOfCertificate } from './crypto/tls-pair.ts';
+import { vaultName } from './crypto/vault-name.ts';
 import {
   createFailedAuthentication,
   type OnFailedAuthentication,
@@ -166,7 +167,7 @@ function openReactorRuns(
   const runs = createWaitingRuns({
     ...tools,
     code,
-    forward: createForward(outbound),
+    forward: createForward({ ...outbound, vaultName: vaultName(tools.rootKey.key) }),
     admitLog: createAdmitLog(clock),
     storedBytes: createStoredBytes(tools),
     openEncrypted: createOpenEncrypted(tools),

@@ -1,4 +1,5 @@
 /** The beginning of every response: where its request comes from, and the headers that all carry. */
+import { loopHeader } from '../lib/cdn-loop.ts';
 import { traceparentOf } from '../lib/telemetry/trace-context.ts';
 import type { Tracing } from '../lib/telemetry/tracing.ts';
 import type { Cors } from './protocol/cors.ts';
@@ -29,7 +30,8 @@ export function createBeginResponse({
     const trace = tracing.begin(headerOf(exchange, 'traceparent'));
     const own = sent !== undefined && traceIdForm.test(sent) ? sent : undefined;
     const traceId = own ?? trace?.traceId ?? newTraceId();
-    exchange.origin = { address: exchange.address, traceId, dialect, trace };
+    const loop = headerOf(exchange, loopHeader);
+    exchange.origin = { address: exchange.address, traceId, dialect, trace, loop };
     if (trace) {
       tracing.underWay?.set(traceId, trace);
       exchange.setHeader('traceparent', traceparentOf(trace));

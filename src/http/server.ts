@@ -54,6 +54,7 @@ export interface ServerOptions extends ConnectionOptions {
   readonly random: Random;
   readonly onMaskFailure: OnMaskFailure;
   readonly names: VaultNames;
+  readonly vaultName: string;
   /** What a `Location` begins with; without it, it is a path. */
   readonly publicUrl: string | undefined;
   /** Whether each request is a line of the log. */

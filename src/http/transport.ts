@@ -6,6 +6,7 @@ import { isIP, type ListenOptions } from 'node:net';
 import proxyAddress from '@fastify/proxy-addr';
 import findMyWay, { type HTTPMethod } from 'find-my-way';
 import type { PemPair } from '../crypto/tls-pair.ts';
+import { loopHeader, namesVault } from '../lib/cdn-loop.ts';
 import { second } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import { nodeHttp } from '../lib/node-http.ts';
@@ -49,6 +50,8 @@ export interface TransportOptions extends ConnectionOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly onEnd: OnExchangeEnd;
+  /** By which it knows requests that it sent itself. */
+  readonly vaultName: string;
 }
 
 export interface HttpServer {
@@ -87,7 +90,7 @@ interface RouteTarget {
 
 /** A server without routes. */
 export function createTransport(options: TransportOptions): Transport {
-  const { begin, cors, log, metrics, onEnd } = options;
+  const { begin, cors, log, metrics, onEnd, vaultName } = options;
   const patienceMs = options.requestTimeoutMs ?? requestTimeoutMs;
   const checkMs = Math.min(timeoutCheckMs, patienceMs);
   const { logFailure, fail } = createFailures(log, metrics);
@@ -109,6 +112,7 @@ export function createTransport(options: TransportOptions): Transport {
     try {
       begin(exchange);
       settleTarget(request);
+      refuseLoop(exchange, vaultName);
       if (answerPreflight(cors, exchange)) return;
       const diverted = handlerBeforeRoutes(exchange);
       const handled =
@@ -242,6 +246,15 @@ function createRoutes() {
 }
 
 const nothing = () => undefined;
+
+/** Before any of its body is read: a webhook or a proxy that leads to this vault would feed itself for ever. */
+function refuseLoop({ headers }: Exchange, vaultName: string): void {
+  const list = headers[loopHeader];
+  if (!namesVault(typeof list === 'string' ? list : undefined, vaultName)) return;
+  throw new VaultError('loop_detected', {
+    public: 'The request came from this vault, which its CDN-Loop header says.',
+  });
+}
 
 function refusePath(message: string): never {
   throw new VaultError('malformed_request', { public: message });

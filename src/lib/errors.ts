@@ -35,6 +35,7 @@ export const errorKinds = {
   reactor_unavailable: { status: 503, title: validation },
   integrity: { status: 500, title: 'Stored data failed its integrity check' },
   bad_gateway: { status: 502, title: 'Bad Gateway' },
+  loop_detected: { status: 508, title: 'Loop Detected' },
   unavailable: { status: 503, title: 'Service Unavailable' },
   insufficient_storage: { status: 507, title: 'Insufficient Storage' },
   overloaded: { status: 503, title: 'Service Overloaded' },

@@ -3,13 +3,14 @@ import assert from 'node:assert/strict';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
+import { extendedLoop, loopHeader } from '../lib/cdn-loop.ts';
 import type { TraceContext } from '../lib/telemetry/trace-context.ts';
 import { type Admission, type AdmissionOptions, createAdmission, nameOf } from './admission.ts';
 import { type ForwardAnswer, type Received, receive } from './answer.ts';
 import { Connections, type PlacedOptions } from './connections.ts';
 import { endToEnd, valuesOf } from './end-to-end.ts';
 import { failureOf, OutboundError } from './error.ts';
-import { announcedLength, framingOf, sendStream } from './request-body.ts';
+import { announcedLength, firstPart, framingOf, sendStream } from './request-body.ts';
 import { type SlotLimits, Slots } from './slots.ts';
 import { TimeLimit } from './time-limit.ts';
 import {
@@ -39,6 +40,10 @@ export interface ForwardRequest {
   /** Connections are shared by requests with the same text here, guard's decision and client certificate. */
   readonly partition: string;
   readonly clientCertificate?: ClientCertificate | undefined;
+  /** The `CDN-Loop` of the request for which it is made, whatever became of its other headers. */
+  readonly loop?: string | undefined;
+  /** Of a caller without a key: it has slots of its own, so that no call with a key waits for it. */
+  readonly keyless?: true | undefined;
   /** To be received twice does no harm, whatever the method says. */
   readonly repeatable?: true;
   /** Aborted when the caller has gone, which closes the connection. */
@@ -50,6 +55,11 @@ export interface ForwardRequest {
 /** Follows no redirect. @throws OutboundError whose reason says what went wrong, and nothing else. */
 export type Forward = (request: ForwardRequest) => Promise<ForwardAnswer>;
 
+export interface ForwardOptions extends AdmissionOptions, TrustOptions {
+  /** Of this vault, which every request names in `CDN-Loop` (RFC 8586), so that none comes back for ever. */
+  readonly vaultName: string;
+}
+
 export const forwardHeaderBytesMax = 16_384;
 /** Under way at once; further requests wait within their time limit. A place is a host of a partition. */
 export const slotLimits = {
@@ -59,6 +69,20 @@ export const slotLimits = {
   waitingMax: 1_024,
   waitingOfPartitionMax: 256,
 };
+
+/** What callers without a key have of each limit, beside all that callers with keys have. */
+const keylessShare = 4;
+
+function quarterOf(limits: SlotLimits): SlotLimits {
+  const share = (max: number) => Math.max(1, Math.floor(max / keylessShare));
+  return {
+    placeMax: share(limits.placeMax),
+    partitionMax: share(limits.partitionMax),
+    totalMax: share(limits.totalMax),
+    waitingMax: share(limits.waitingMax),
+    waitingOfPartitionMax: share(limits.waitingOfPartitionMax),
+  };
+}
 
 /** Once more is no more than once (RFC 9110, section 9.2.2). */
 const idempotent: ReadonlySet<string> = new Set([
@@ -80,18 +104,25 @@ interface Passage {
 }
 
 export function createForward(
-  options: AdmissionOptions & TrustOptions,
+  options: ForwardOptions,
   limits: SlotLimits = slotLimits,
   connections = new Connections(),
 ): Forward {
   const admit = createAdmission(options);
   const credentialsOf = createTrust(options);
   const slots = new Slots(limits);
+  const keylessSlots = new Slots(quarterOf(limits));
 
   async function send(passage: Passage): Promise<ForwardAnswer> {
     const { request, options, limit } = passage;
     const { place } = options;
-    const taken = slots.take({ place, partition: request.partition, limit });
+    const waiting = firstPart(request.body, limit);
+    if (waiting) await waiting;
+    const taken = (request.keyless ? keylessSlots : slots).take({
+      place,
+      partition: request.partition,
+      limit,
+    });
     const release = taken instanceof Promise ? await taken : taken;
     const client = open(options, limit, release);
     const watched = watch(client);
@@ -144,7 +175,10 @@ export function createForward(
     const admitted = admit(request.url);
     if (request.url.protocol !== 'https:') throw new OutboundError('forbidden_url');
     const credentials = credentialsOf(request.clientCertificate);
-    const placed = { ...optionsOf(request, admitted, credentials), agent: connections };
+    const placed = {
+      ...optionsOf(request, admitted, { ...credentials, vaultName: options.vaultName }),
+      agent: connections,
+    };
     const mayRepeat = request.repeatable ?? idempotent.has(request.method);
     const repeatable = mayRepeat && !(request.body instanceof Readable);
     const limit = new TimeLimit(request.timeoutMs, request.signal);
@@ -158,9 +192,9 @@ export function createForward(
 }
 
 function optionsOf(
-  { method, url, target, headers, hopHeaders = [], body, partition }: ForwardRequest,
+  { method, url, target, headers, hopHeaders = [], body, partition, loop }: ForwardRequest,
   { decision, host, lookup }: Admission,
-  { id, context }: Credentials,
+  { id, context, vaultName }: Credentials & Pick<ForwardOptions, 'vaultName'>,
 ): PlacedOptions {
   const name = nameOf(url);
   const lengths = body instanceof Readable ? valuesOf(headers, 'content-length') : [];
@@ -172,7 +206,8 @@ function optionsOf(
     path: target ?? `${url.pathname}${url.search}`,
     headers: [
       ...['Host', url.host],
-      ...endToEnd(headers, ['host', 'content-length', 'expect']),
+      ...endToEnd(headers, ['host', 'content-length', 'expect', loopHeader]),
+      ...['CDN-Loop', extendedLoop([loop, ...valuesOf(headers, loopHeader)], vaultName)],
       ...hopHeaders,
       ...framingOf({ method, body, lengths }),
     ],

@@ -1,7 +1,8 @@
 /** The body of a forwarded request: how it is announced, and how a stream of it is sent. */
 import type { ClientRequest } from 'node:http';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { OutboundError } from './error.ts';
+import type { SlotLimit } from './slots.ts';
 
 /** Methods for which no body at all is usual, so that its length is not announced as 0. */
 const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
@@ -30,6 +31,31 @@ export function framingOf({ method, body, lengths }: BodyDescription): readonly 
 export function announcedLength([length, ...others]: readonly string[]): number | undefined {
   if (length === undefined || others.length > 0 || !lengthForm.test(length)) return undefined;
   return Number(length);
+}
+
+/**
+ * Waits until there is something of a body to send, so that a caller who is slow to send it takes no place from
+ * others. What ends it early is found when it is sent.
+ * @throws what ends the wait.
+ */
+export function firstPart(
+  body: Readable | Uint8Array | undefined,
+  limit: SlotLimit,
+): Promise<void> | undefined {
+  if (!(body instanceof Readable)) return undefined;
+  if (body.readableLength > 0 || body.readableEnded || body.destroyed) return undefined;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const { signal } = limit;
+  const giveUp = () => reject(signal.reason);
+  const begin = () => resolve();
+  const events = ['readable', 'end', 'error', 'close'];
+  for (const event of events) body.on(event, begin);
+  signal.addEventListener('abort', giveUp, { once: true });
+  if (signal.aborted) giveUp();
+  return promise.finally(() => {
+    for (const event of events) body.off(event, begin);
+    signal.removeEventListener('abort', giveUp);
+  });
 }
 
 /**

@@ -16,6 +16,8 @@ export interface Origin {
   readonly dialect: string;
   /** Absent where the client sent no `traceparent` and no traces are recorded. */
   readonly trace?: TraceContext | undefined;
+  /** Its `CDN-Loop`: through which vaults and networks it came. */
+  readonly loop?: string | undefined;
 }
 
 /** By what a caller acts. `vault/authority` says from which rows its authority derives. */

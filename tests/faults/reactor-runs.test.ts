@@ -167,7 +167,7 @@ function runsOfHeldSearches(
     clock,
     // Such calls end at once, and are done.
     code: openCode({ ...reactors, isOn: false, isolation: undefined, log: tools.log }),
-    forward: createForward(outbound),
+    forward: createForward({ ...outbound, vaultName: 'strongroom-0000000000000000' }),
     admitLog: createAdmitLog(clock),
     storedBytes: createStoredBytes({ store, clock }),
     openEncrypted: createOpenEncrypted({ store, clock }),

@@ -22,6 +22,7 @@ interface Departed {
 /** A request whose connection ended before it was handled. */
 async function departed(t: TestContext, trustedProxies: readonly string[] = []): Promise<Departed> {
   const transport = createTransport({
+    vaultName: 'strongroom-0000000000000000',
     tls: undefined,
     trustedProxies,
     begin: () => undefined,

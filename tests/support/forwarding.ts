@@ -13,10 +13,14 @@ export type Forwarding = (url: string, given?: Given) => Promise<ForwardAnswer>;
 const usual = { method: 'GET', headers: [], body: undefined, timeoutMs: 20_000, partition: 'one' };
 
 export function calling(
-  options: Parameters<typeof createForward>[0],
+  options: Omit<Parameters<typeof createForward>[0], 'vaultName'>,
   connections?: Connections,
 ): Forwarding {
-  const forward = createForward(options, slotLimits, connections);
+  const forward = createForward(
+    { ...options, vaultName: 'strongroom-0000000000000000' },
+    slotLimits,
+    connections,
+  );
   return (url, given = {}) => forward({ ...usual, url: new URL(url), ...given });
 }
 

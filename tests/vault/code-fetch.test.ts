@@ -9,7 +9,11 @@ import { answer, startDestination } from '../support/destination.ts';
 const destination = await startDestination({ after });
 const { port, authority } = destination;
 const allow = new Set([`localhost:${port}`]);
-const forward = createForward({ allow, authorities: [authority.cert] });
+const forward = createForward({
+  vaultName: 'strongroom-0000000000000000',
+  allow,
+  authorities: [authority.cert],
+});
 const tenant = { id: 'tenant', settings: { proxy_destinations: '' } } as Tenant;
 const input = { url: `https://localhost:${port}/`, method: 'GET', headers: [] };
 const { signal } = new AbortController();

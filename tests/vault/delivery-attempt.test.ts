@@ -23,7 +23,11 @@ const message = {
 async function startReceiver(t: Lender) {
   const receiver = await startDestination(t);
   const { name, authority } = receiver;
-  const forward = createForward({ allow: new Set([name]), authorities: [authority.cert] });
+  const forward = createForward({
+    vaultName: 'strongroom-0000000000000000',
+    allow: new Set([name]),
+    authorities: [authority.cert],
+  });
   const deliver = (given: { readonly url?: string; readonly timeoutMs?: number } = {}) => {
     const url = new URL(given.url ?? `${receiver.url}/hook?a=1`);
     return attempt(forward, { ...given, url, message, tenant: 'one' });

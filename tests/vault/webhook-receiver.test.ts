@@ -47,6 +47,7 @@ onBothEngines('a webhook', (engine) => {
       withNames: createNames({ store, clock }),
       recent: createRecentEnvelopes(clock),
       forward: createForward({
+        vaultName: 'strongroom-0000000000000000',
         allow: new Set([destination.name]),
         authorities: [destination.authority.cert],
       }),

@@ -14,6 +14,9 @@ export interface Fetching {
   /** Patterns in lower case; null allows all that the tenant allows. */
   readonly allowedHosts: readonly string[] | null;
   readonly trace: TraceContext | undefined;
+  /** Of the request for which the code runs. */
+  readonly loop?: string | undefined;
+  readonly keyless?: true | undefined;
   readonly held: HeldResponses;
   /** From the look-up of the name to the last byte of the response. */
   readonly timeoutMs?: number;
@@ -37,7 +40,7 @@ const methodForm = /^(?!CONNECT$|TRACE$)[A-Z]{1,20}$/;
  */
 export async function fetchForCode(
   forward: Forward,
-  { tenant, allowedHosts, trace, held, timeoutMs = fetchTimeoutMsMax }: Fetching,
+  { tenant, allowedHosts, trace, loop, keyless, held, timeoutMs = fetchTimeoutMsMax }: Fetching,
   { input, signal }: { readonly input: FetchInput; readonly signal: AbortSignal },
 ): Promise<FetchOutput> {
   const url = URL.parse(input.url);
@@ -55,6 +58,8 @@ export async function fetchForCode(
       timeoutMs,
       partition: tenant.id,
       signal,
+      loop,
+      keyless,
       ...(trace && { trace }),
     });
     const bytes = await collect(body, held, ends);

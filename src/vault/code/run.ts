@@ -96,8 +96,9 @@ async function serve(
   const { allowedHosts, source } = run;
   const { caller, rights } = await standing(tools, run);
   if (isFetch(request)) {
-    const { tenant, origin } = caller;
-    const fetching = { tenant, allowedHosts, trace: origin.trace, held };
+    const { tenant, origin, anonymous: keyless } = caller;
+    const { trace, loop } = origin;
+    const fetching = { tenant, allowedHosts, trace, loop, keyless, held };
     return fetchForCode(tools.forward, fetching, { input: request.input, signal: ending });
   }
   if (rights === undefined) throw withdrawn('It is lent no rights any more.');

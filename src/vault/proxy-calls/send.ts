@@ -63,6 +63,8 @@ export async function send(tools: SendTools, sent: SentCall): Promise<DecideOutc
       clientCertificate: proxy.clientCertificate?.reveal(),
       signal: call.signal,
       trace: call.caller.origin.trace,
+      loop: call.caller.origin.loop,
+      keyless: call.caller.anonymous,
     });
     const entry = respondedEntry(call, ended(answer.status), answer.status);
     const isSuccess = answer.status >= 200 && answer.status < 300;
