@@ -4,7 +4,7 @@ import { type Clock, second } from '../lib/clock.ts';
 import { invalid } from '../lib/errors.ts';
 import { createSerial } from '../lib/serial.ts';
 import { perform, type ReplySlot } from '../rules/operation.ts';
-import { loggingFailures } from '../rules/refusal.ts';
+import { loggingFailures, whileStanding } from '../rules/refusal.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Store } from '../store/store.ts';
 import type { RequestAdmission } from './limits/admission.ts';
@@ -97,11 +97,19 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
     return idempotency({ caller, route: scopeOf(route, exchange), key, header }, run);
   }
 
-  function operationOf(route: WholeRoute, { caller, params, query, body }: Exchange): RunOperation {
+  function operationOf(route: WholeRoute, exchange: Exchange): RunOperation {
+    const { caller, params, query, body } = exchange;
     const input = { caller, params, query, body } as never;
     const decided = () => {
       const decide = route.handle(input);
-      return caller ? loggingFailures(decide, { caller, clock, route }) : decide;
+      if (!caller) return decide;
+      const logged = { caller, clock, route };
+      const stands = async () => {
+        const row = await store.get('tenants', { tenant_id: caller.tenant.id });
+        // Code of a deleted tenant has been refused everything since, and its result says so.
+        if (row?.deleted_at === null) await admission.admit(route, exchange);
+      };
+      return whileStanding(loggingFailures(decide, logged), { ...logged, stands });
     };
     const run: RunOperation = (slot) => perform(store, decided(), slot);
     const order = route.serialKey?.(input);

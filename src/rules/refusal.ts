@@ -3,8 +3,14 @@ import type { Clock, Instant } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import { type AttemptedRoute, attemptOf } from './attempted-route.ts';
 import type { Caller } from './caller.ts';
-import { type AttemptedOperation, alteredEntry, denialOf, failureOf } from './log-entries.ts';
-import type { Decide, Refused } from './operation.ts';
+import {
+  type AttemptedOperation,
+  alteredEntry,
+  denialOf,
+  detailed,
+  failureOf,
+} from './log-entries.ts';
+import type { Decide, Effect, Refused } from './operation.ts';
 import type { Permission } from './permissions.ts';
 import type { Reply } from './reply.ts';
 
@@ -74,4 +80,46 @@ export function loggingFailures<R = Reply>(
   }
 
   return (conflict) => decide(conflict).catch(refusedAfter);
+}
+
+/** True for what admission says of a key that ended, or that may not do it any more. */
+export function isEnded(error: unknown): error is VaultError {
+  return error instanceof VaultError && /^(?:unauthenticated|forbidden)$/.test(error.code);
+}
+
+export interface StandingRequest {
+  readonly caller: Caller;
+  readonly clock: Clock;
+  readonly route: AttemptedRoute;
+  /** Rejects as admission does once the key of the request has ended. */
+  readonly stands: () => Promise<unknown>;
+}
+
+/**
+ * A call of another host may take longer than a key lives. Once its key has ended, nothing that came of the call is
+ * stored or given to the caller. The idempotency key stays taken, because the call was made.
+ */
+export function whileStanding<R = Reply>(
+  decide: Decide<R>,
+  { caller, clock, route, stands }: StandingRequest,
+): Decide<R> {
+  return async (conflict): Promise<Effect<R>> => {
+    const effect = await decide(conflict);
+    if (!('reachOut' in effect)) return effect;
+    const reachOut: typeof effect.reachOut = async () => {
+      const outcome = await effect.reachOut();
+      return async (failed) => {
+        try {
+          await stands();
+        } catch (error) {
+          if (!isEnded(error)) throw error;
+          const entry = failureOf(caller, clock.now(), attemptOf(route));
+          const why = 'its key ended while another host was called';
+          return { change: { entries: [detailed(entry, why)] }, refusal: error, keepsKey: true };
+        }
+        return outcome(failed);
+      };
+    };
+    return { ...effect, reachOut };
+  };
 }

@@ -5,7 +5,7 @@ import { second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { VaultNames } from '../../rules/host-names.ts';
 import { perform } from '../../rules/operation.ts';
-import { loggingFailures } from '../../rules/refusal.ts';
+import { isEnded, loggingFailures, whileStanding } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
 import type { ProxyFinder } from '../../vault/proxies/find.ts';
 import { callProxy, type ProxyCalling } from '../../vault/proxy-calls/call.ts';
@@ -41,6 +41,9 @@ export interface CallingOptions extends ProxyCalling {
 }
 
 const calling = { permission: 'proxy:invoke', path: callPath };
+
+/** Whether the key stands is asked again; which proxies it may call was decided before. */
+const admitted = { ...calling, permission: 'proxy:invoke', alternative: 'token:use' } as const;
 
 type HandleCall = (exchange: Exchange) => Promise<void>;
 
@@ -91,7 +94,18 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       throw error;
     });
     const gone = new AbortController();
+    const stands = async () => {
+      if (!parties.caller.anonymous)
+        await admission.admit({ ...admitted, method: 'POST' }, exchange);
+    };
+    // Bodies flow in both directions for as long as their hosts like: they end with the key.
+    const watch = setInterval(() => {
+      stands().catch((error: unknown) => {
+        if (isEnded(error)) gone.abort();
+      });
+    }, admissionMs).unref();
     streaming.passOn(exchange, () => {
+      clearInterval(watch);
       // What has come to its end needs no error with all that leads to it.
       if (!exchange.response.writableFinished) gone.abort();
       release();
@@ -105,7 +119,8 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     }
     const call = { ...parties, method, path, query, ...sent, body, hold, signal: gone.signal };
     const logged = { caller: call.caller, clock, route: { ...calling, method } };
-    const performed = perform(store, loggingFailures(callProxy(options, call), logged));
+    const deciding = loggingFailures(callProxy(options, call), logged);
+    const performed = perform(store, whileStanding(deciding, { ...logged, stands }));
     const answer = await performed.catch((error) => {
       // A response that was received by then is nobody's.
       gone.abort();
