@@ -1,4 +1,5 @@
 /** How fast expired tokens are removed, and what reads notice of it. */
+
 import { parseArgs } from 'node:util';
 import { readConfig } from '../src/config.ts';
 import { expireTokens } from '../src/jobs/expire-tokens.ts';
@@ -6,6 +7,7 @@ import { instantAfter, systemClock } from '../src/lib/clock.ts';
 import type { TokenId } from '../src/lib/ids.ts';
 import { createLog } from '../src/lib/telemetry/log.ts';
 import { systemEntry } from '../src/rules/log-entries.ts';
+import { openerOf } from '../src/rules/openings.ts';
 import { type Running, serve } from '../src/serve/serve.ts';
 import type { Row } from '../src/store/tables.ts';
 import { openData, sealRow } from '../src/values/sealed-row.ts';
@@ -114,7 +116,7 @@ async function insertExpired({ vault }: Running, round: number): Promise<void> {
   const now = systemClock.now();
   const fact = { entity: 'token', id: template.token_id, operation: 'create' } as const;
   const madeEntry = systemEntry({ ...fact, tenant: tenant.id, at: now });
-  const data = openData(tenant, template, now).reveal();
+  const data = openData(openerOf('expire card codes', tenant), template, now).reveal();
   const expires_at = instantAfter(now, -hourMs);
   const count = Number(flags.tokens);
   for (let first = 0; first < count; first += rowsPerCommit) {

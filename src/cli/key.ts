@@ -26,7 +26,10 @@ export const keyCreate: Command = {
   run: (flags) =>
     withVault(async (vault) => {
       const operator = await operatorOf(vault, flags);
-      const { body } = await perform(vault.store, creation(vault, operator, flags));
+      const { body } = await perform(
+        { store: vault.store, actor: operator },
+        creation(vault, operator, flags),
+      );
       const { application_id, id, key } = body as Readonly<Record<string, string>>;
       print(flags, {
         json: { application_id, id, key },
@@ -77,7 +80,10 @@ export const keyDelete: Command = {
     return withVault(async (vault) => {
       const operator = await operatorOf(vault, flags);
       const { application_id: id } = await keyOfTenant(vault.store, operator.tenant.id, keyId);
-      await perform(vault.store, deleteKey(vault, operator, { id, keyId }));
+      await perform(
+        { store: vault.store, actor: operator },
+        deleteKey(vault, operator, { id, keyId }),
+      );
       print(flags, { json: { id: keyId }, line: `Deleted the key ${keyId}.` });
       return 0;
     });

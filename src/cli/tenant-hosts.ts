@@ -23,7 +23,10 @@ export const tenantHostsAdd: Command = {
     return withVault(async (vault, { names }) => {
       const operator = await operatorOf(vault, flags);
       const { id } = operator.tenant;
-      await perform(vault.store, giveHost({ ...vault, names }, operator, host));
+      await perform(
+        { store: vault.store, actor: operator },
+        giveHost({ ...vault, names }, operator, host),
+      );
       print(flags, {
         json: { name: host, tenant_id: id },
         line: `The tenant "${operator.tenant.name}" (${id}) can give ${host} to a proxy.`,
@@ -67,7 +70,7 @@ export const tenantHostsRemove: Command = {
     return withVault(async (vault) => {
       const operator = await operatorOf(vault, flags);
       const { id } = operator.tenant;
-      await perform(vault.store, takeHost(vault, operator, host));
+      await perform({ store: vault.store, actor: operator }, takeHost(vault, operator, host));
       print(flags, {
         json: { name: host, tenant_id: id },
         line: `The tenant "${operator.tenant.name}" (${id}) has the name ${host} no longer.`,

@@ -105,7 +105,8 @@ export const tenantQuota: Command = {
     return withVault(async (vault) => {
       const operator = await operatorOf(vault, flags);
       const { id } = operator.tenant;
-      if (Object.keys(set).length > 0) await perform(vault.store, setQuotas(vault, operator, set));
+      const by = { store: vault.store, actor: operator };
+      if (Object.keys(set).length > 0) await perform(by, setQuotas(vault, operator, set));
       const quotas = quotasOf((await vault.tenants.row(id))?.quotas ?? '{}');
       print(flags, {
         json: { id, quotas },
@@ -136,7 +137,7 @@ export const tenantDelete: Command = {
     return withVault(async (vault) => {
       const operator = await operatorOf(vault, flags);
       const { id, name } = operator.tenant;
-      await perform(vault.store, deleteTenant(vault, operator));
+      await perform({ store: vault.store, actor: operator }, deleteTenant(vault, operator));
       const removed = await purge(vault);
       print(flags, {
         json: { id, removed_rows: removed },

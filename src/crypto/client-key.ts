@@ -2,6 +2,7 @@
 import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import { compactDecrypt, decodeProtectedHeader } from 'jose';
+import type { OpeningGrant } from './envelope.ts';
 
 /** 112 bits of security, enough until 2030 (NIST SP 800-57 part 1); no key lives longer than a year. */
 const modulusBits = 2048;
@@ -92,8 +93,15 @@ export interface OpenedJwe {
   readonly jti: unknown;
 }
 
-/** `undefined` when the JWE is not for this key, or was altered. */
-export async function openJwe(jwe: string, key: ClientKey): Promise<OpenedJwe | undefined> {
+/**
+ * `undefined` when the JWE is not for this key, or was altered.
+ * @param id of the key, by which the log names what was opened.
+ */
+export async function openJwe(
+  jwe: string,
+  { id, key }: { readonly id: string; readonly key: ClientKey },
+  grant: OpeningGrant,
+): Promise<OpenedJwe | undefined> {
   const algorithm = clientKeyAlgorithms.find(
     (name) => algorithms[name].keyType === key.asymmetricKeyType,
   );
@@ -103,6 +111,7 @@ export async function openJwe(jwe: string, key: ClientKey): Promise<OpenedJwe | 
       keyManagementAlgorithms: [algorithm],
       contentEncryptionAlgorithms: [contentAlgorithm],
     });
+    grant.opened({ id, field: 'jwe' });
     const { exp, jti } = protectedHeader;
     return { plaintext: Buffer.from(plaintext), exp, jti };
   } catch {

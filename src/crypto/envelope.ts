@@ -36,6 +36,36 @@ export interface VersionedKeys {
   at(version: number): AeadKey | undefined;
 }
 
+/**
+ * The permission to open, which says for whom or for what. Whatever turns ciphertext into a value takes one,
+ * and reports to it what it opened.
+ */
+export type OpeningGrant = Brand<OpeningAccount, 'OpeningGrant'>;
+
+/** Where it is noted what was opened. */
+export interface OpeningAccount {
+  opened(what: OpenedBinding): void;
+}
+
+/** For `src/rules` alone, as a test of the sources says: it knows callers, and the jobs of the vault. */
+export function openingGrant(account: OpeningAccount): OpeningGrant {
+  return account as OpeningGrant;
+}
+
+/** What was opened, as the log can name it. */
+export type OpenedBinding = Pick<Binding, 'id' | 'field'>;
+
+/** Keys that open; see {@link openingKeys}. */
+export type OpeningKeys = Brand<
+  { readonly keys: VersionedKeys; readonly grant: OpeningGrant },
+  'OpeningKeys'
+>;
+
+/** The keys as {@link openText} takes them. */
+export function openingKeys(keys: VersionedKeys, grant: OpeningGrant): OpeningKeys {
+  return { keys, grant } as OpeningKeys;
+}
+
 const plaintextBytesMax = 64 * 1024 * 1024;
 
 const formatVersion = 1;
@@ -73,10 +103,36 @@ export function sealText(
  * @throws VaultError `integrity` for everything else: altered, cut, moved, sealed under another key.
  */
 export function openText(
-  keys: VersionedKeys,
+  { keys, grant }: OpeningKeys,
   binding: Binding,
   sealed: Uint8Array,
 ): Secret<string> {
+  const plaintext = opened(keys, binding, sealed);
+  grant.opened(binding);
+  return new Secret(plaintext.toString('utf8'));
+}
+
+/**
+ * Gives no value, and so takes no grant.
+ * @throws VaultError `integrity` where {@link openText} would.
+ */
+export function requireAuthentic(keys: VersionedKeys, binding: Binding, sealed: Uint8Array): void {
+  opened(keys, binding, sealed);
+}
+
+/**
+ * True where exactly this text was sealed, which whoever asks knows already.
+ * @throws VaultError `integrity` where {@link openText} would.
+ */
+export function sealsText(
+  keys: VersionedKeys,
+  binding: Binding,
+  { sealed, text }: { readonly sealed: Uint8Array; readonly text: string },
+): boolean {
+  return opened(keys, binding, sealed).equals(Buffer.from(text, 'utf8'));
+}
+
+function opened(keys: VersionedKeys, binding: Binding, sealed: Uint8Array): Buffer {
   const version = keyVersionOf(sealed);
   if (version === undefined) throw damaged(binding, 'it does not have the form of a sealed value');
   const key = keys.at(version);
@@ -87,7 +143,7 @@ export function openText(
     associatedData: associatedDataOf(keys.purpose, version, binding),
   });
   if (plaintext === undefined) throw damaged(binding, 'it is not authentic for this place');
-  return new Secret(plaintext.toString('utf8'));
+  return plaintext;
 }
 
 /** The version of the key that a value claims to be sealed under; `undefined` for another format. */

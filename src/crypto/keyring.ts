@@ -10,7 +10,11 @@ import { AeadKey, aeadKeyBytes } from './aead.ts';
 import {
   type Binding,
   keyVersionOf,
+  type OpeningGrant,
+  type OpeningKeys,
+  openingKeys,
   openText,
+  requireAuthentic,
   type Sealed,
   sealText,
   type VersionedKeys,
@@ -89,16 +93,35 @@ export function wrapKeyring(
   return sealText(rootKeys(root), bindingOf(tenant), serialize(keyring), random);
 }
 
+/** A keyring as it is stored, and whose it is. */
+export interface WrappedKeyring {
+  readonly tenant: TenantId;
+  readonly wrapped: Uint8Array;
+}
+
 /**
  * Opens what {@link wrapKeyring} made.
  * @throws VaultError `integrity` when it is another tenant's, altered, or under another root key.
  */
-export function openKeyring(root: KeyObject, tenant: TenantId, wrapped: Uint8Array): Keyring {
+export function openKeyring(
+  root: KeyObject,
+  grant: OpeningGrant,
+  { tenant, wrapped }: WrappedKeyring,
+): Keyring {
+  const keys = rootKeysFor(root, tenant, wrapped);
+  const text = openText(openingKeys(keys, grant), bindingOf(tenant), wrapped);
+  return parseKeyring(tenant, text.reveal());
+}
+
+/** @throws VaultError `integrity` where {@link openKeyring} would, unless a later release wrote it. */
+export function requireKeyring(root: KeyObject, { tenant, wrapped }: WrappedKeyring): void {
+  requireAuthentic(rootKeysFor(root, tenant, wrapped), bindingOf(tenant), wrapped);
+}
+
+function rootKeysFor(root: KeyObject, tenant: TenantId, wrapped: Uint8Array): VersionedKeys {
   const keys = rootKeys(root);
-  if (keyVersionOf(wrapped) !== keys.activeVersion) {
-    throw unusable(tenant, 'is not sealed by this root key');
-  }
-  return parseKeyring(tenant, openText(keys, bindingOf(tenant), wrapped).reveal());
+  if (keyVersionOf(wrapped) === keys.activeVersion) return keys;
+  throw unusable(tenant, 'is not sealed by this root key');
 }
 
 /** Immutable; {@link rotate} and {@link destroy} give another one. Prints and serializes as nothing. */
@@ -117,6 +140,11 @@ export class Keyring {
     const keys = sealingKeys(purpose, this.versions[purpose]);
     this.#sealing.set(purpose, keys);
     return keys;
+  }
+
+  /** The same keys, to open with. */
+  opening(purpose: SealingPurpose, grant: OpeningGrant): OpeningKeys {
+    return openingKeys(this.sealing(purpose), grant);
   }
 
   /** The secret of a purpose: the active one, or the one of a version that is not destroyed. */

@@ -3,7 +3,7 @@ import type { KeyObject } from 'node:crypto';
 import { VaultError } from '../lib/errors.ts';
 import type { TenantId } from '../lib/ids.ts';
 import type { Random } from '../lib/random.ts';
-import { type Binding, openText, sealText } from './envelope.ts';
+import { type Binding, sealsText, sealText } from './envelope.ts';
 import { rootKeys } from './keyring.ts';
 
 const text = 'deleted';
@@ -24,7 +24,7 @@ export function sealTombstone(root: KeyObject, tombstone: TombstoneRow, random: 
 export function isTombstone(root: KeyObject, tombstone: TombstoneRow, mark: string): boolean {
   try {
     const sealed = Buffer.from(mark, 'base64');
-    return openText(rootKeys(root), bindingOf(tombstone), sealed).reveal() === text;
+    return sealsText(rootKeys(root), bindingOf(tombstone), { sealed, text });
   } catch (error) {
     if (error instanceof VaultError && error.code === 'integrity') return false;
     throw error;

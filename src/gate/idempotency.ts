@@ -1,10 +1,12 @@
 /** Idempotency: the response of the first request with a key, stored for a day and sent again on a retry. */
+
 import { idempotencyKeyDigestOf } from '../crypto/digest.ts';
 import { invalid, VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
 import { Recent } from '../lib/recent.ts';
 import type { Caller } from '../rules/caller.ts';
 import { alteredEntry, entryOf } from '../rules/log-entries.ts';
+import { openerFor, requireAccounted } from '../rules/openings.ts';
 import type { ReplySlot } from '../rules/operation.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Key } from '../store/tables.ts';
@@ -118,13 +120,18 @@ function createSlot(
       const row = await store.get('replies', key);
       version = row?.version ?? 0;
       const now = clock.now();
-      const current = row && replyOf(tenant, row, now);
+      const current = row && replyOf(openerFor(caller, 'own response'), row, now);
       if (current === 'begun') throw outcomeUnknown();
       const replay = current && (await replayOf(options, { caller, now, reply: current }));
-      if (replay === undefined) return undefined;
+      if (replay === undefined) {
+        // Nothing of it is given, and the request is processed as a new one.
+        caller.openings.take([]);
+        return undefined;
+      }
       // The response may hold data, and no data leaves without entries.
       const id = route.slice(0, loggedRouteLengthMax);
       const entry = entryOf(caller, now, { entity: 'idempotency_key', id, operation: 'read' });
+      requireAccounted(caller, [entry, ...replay.reads]);
       await store.commit({ entries: [entry, ...replay.reads] });
       return replay.reply;
     },

@@ -1,4 +1,5 @@
 /** The tokens of a stored response: what it may still show of them when it is sent again. */
+
 import { type Evaluation, newEvaluation } from '../expressions/evaluation/evaluation.ts';
 import type { Reference } from '../expressions/reading.ts';
 import type { Instant } from '../lib/clock.ts';
@@ -6,13 +7,14 @@ import type { LogEntry } from '../lib/log-chain/entries.ts';
 import { createPause } from '../lib/pauses.ts';
 import type { Caller } from '../rules/caller.ts';
 import { entryOf } from '../rules/log-entries.ts';
+import { openerFor } from '../rules/openings.ts';
 import type { Permission } from '../rules/permissions.ts';
 import { decide, type Grant, holds, showsAsMuch, type Transform } from '../rules/policy.ts';
 import type { Reply, ReplyBody, ShownToken, ShownTokens, TokenBody } from '../rules/reply.ts';
 import type { SmallRow } from '../store/queries/small-rows.ts';
 import type { Row } from '../store/tables.ts';
 import { hasExpired } from '../values/contents.ts';
-import { openData, requireBound } from '../values/sealed-row.ts';
+import { requireBound, sealedData } from '../values/sealed-row.ts';
 import { shownAgain, withoutContents } from '../values/view.ts';
 import { containerOfIntent, requireBoundIntent } from '../vault/token-intents/row.ts';
 import { isLive } from '../vault/token-intents/token-intents.ts';
@@ -115,18 +117,18 @@ export async function replyAsSeenNow(
     if (token) {
       const { row, grant } = token;
       const transform = isSame ? stored.transform : grant.transform;
-      reads.push(...readAgain({ caller, now }, { stored, type: row.type, transform }));
+      reads.push(...readAgain({ caller, now }, { stored, type: row.type, transform, isSame }));
     }
   }
   return { reply: body === undefined ? answer : { ...answer, body }, reads };
 }
 
-/** An entry for a token that is shown again, unless its data was brought by the request itself. */
+/** An entry for a token that is shown again, unless its data is as the request itself brought it. */
 function readAgain(
   { caller, now }: Pick<ReplyToReplay, 'caller' | 'now'>,
-  { stored, type, transform }: RepeatedRead,
+  { stored, type, transform, isSame }: RepeatedRead,
 ) {
-  if (stored.permission === 'token:create') return [];
+  if (stored.permission === 'token:create' && isSame) return [];
   const { entity, id } = stored;
   const disclosure = { shown: shownBy[transform], through: 'replay' } as const;
   const event = { [entity]: { type } };
@@ -137,6 +139,7 @@ interface RepeatedRead {
   readonly stored: StoredToken;
   readonly type: string;
   readonly transform: Transform;
+  readonly isSame: boolean;
 }
 
 const shownBy = { reveal: 'revealed', mask: 'masked', redact: 'redacted' } as const;
@@ -235,8 +238,8 @@ function seenNow(
   { onMaskFailure }: TokenReading,
   { caller, now, evaluation, part, row, grant }: PartDisclosure,
 ): TokenBody {
-  const open = () => openData(caller.tenant, row, now);
-  return shownAgain(part, { row, open, grant, evaluation, onMaskFailure });
+  const sealed = sealedData(openerFor(caller, grant), row, now);
+  return shownAgain(part, { row, sealed, grant, evaluation, onMaskFailure });
 }
 
 /** The body belongs to this request alone: it was just opened. */

@@ -1,10 +1,12 @@
 /** A response as it is stored under an idempotency key: sealed, for a day; parts of it expire earlier. */
+
 import { openText, type Sealed, sealText } from '../crypto/envelope.ts';
 import { hour, type Instant, instantAfter } from '../lib/clock.ts';
 import type { ApplicationId } from '../lib/ids.ts';
 import { isObject, type Json } from '../lib/json.ts';
 import { mergePatch, patchBetween } from '../lib/merge-patch.ts';
 import type { Random } from '../lib/random.ts';
+import { type Opener, openerOf } from '../rules/openings.ts';
 import type { Reply, ReplyBody, ReplyExpiry } from '../rules/reply.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import type { Key, Row } from '../store/tables.ts';
@@ -78,12 +80,12 @@ function laterOf(
 
 /** The response as it may be given now; `undefined` when it has expired, or nothing of it is left. */
 export function replyOf(
-  tenant: Tenant,
+  opener: Opener,
   row: Row<'replies'>,
   now: Instant,
 ): StoredReply | 'begun' | undefined {
   if (now >= endOf(row.created_at)) return undefined;
-  const opened = openReply(tenant, row);
+  const opened = openReply(opener, row);
   if ('begun' in opened) return 'begun';
   const current = withoutExpired(opened, now);
   if (current === undefined) return undefined;
@@ -97,7 +99,7 @@ export function rowWithoutExpired(
   row: Row<'replies'>,
 ): Row<'replies'> | undefined {
   if (sealing.now >= endOf(row.created_at)) return undefined;
-  const opened = openReply(sealing.tenant, row);
+  const opened = openReply(openerOf('expire responses', sealing.tenant), row);
   const stored = 'begun' in opened ? opened : withoutExpired(opened, sealing.now);
   const { version, created_at } = row;
   return stored && { ...row, version: version + 1, ...sealedReply(sealing, stored, created_at) };
@@ -128,9 +130,9 @@ function sealedReply(
   return { reply, next_expiry_at: expiresAt ?? endOf(created) };
 }
 
-function openReply(tenant: Tenant, row: Row<'replies'>): SealedReply | typeof begun {
+function openReply({ keyring, grant }: Opener, row: Row<'replies'>): SealedReply | typeof begun {
   const binding = bindingOf(row, row.created_at);
-  const text = openText(tenant.keyring.sealing('reply'), binding, row.reply);
+  const text = openText(keyring.opening('reply', grant), binding, row.reply);
   return JSON.parse(text.reveal()) as SealedReply | typeof begun;
 }
 

@@ -111,7 +111,7 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
       };
       return whileStanding(loggingFailures(decide, logged), { ...logged, stands });
     };
-    const run: RunOperation = (slot) => perform(store, decided(), slot);
+    const run: RunOperation = (slot) => perform({ store, actor: caller }, decided(), slot);
     const order = route.serialKey?.(input);
     return order === undefined ? run : (slot) => inOrder(order, () => run(slot));
   }

@@ -1,25 +1,40 @@
 /** Rows with sealed data that opens as long as nobody altered the row. */
-import { type Binding, openText, sealText, type VersionedKeys } from '../crypto/envelope.ts';
+import { type Binding, openText, requireAuthentic, sealText } from '../crypto/envelope.ts';
 import { type AlteredRow, VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
 import type { Secret } from '../lib/secret.ts';
 import type { Row } from '../store/tables.ts';
+import type { Opener } from './openings.ts';
 import type { Keys } from './proven-row.ts';
 
 type BoundRow = Pick<Row<'tokens'>, 'token_id' | 'data'> | Row<'token_intents'>;
 
 /** @throws VaultError `integrity`, which names the row, when the data or any other column was altered. */
-export function openBound(keys: VersionedKeys, binding: Binding, row: BoundRow): Secret<string> {
+export function openBound(
+  { keyring, grant }: Opener,
+  binding: Binding,
+  row: BoundRow,
+): Secret<string> {
   try {
-    return openText(keys, binding, row.data);
+    return openText(keyring.opening('data', grant), binding, row.data);
   } catch (error) {
-    throw namingRow(
-      error,
-      'token_id' in row
-        ? { entity: 'token', id: row.token_id }
-        : { entity: 'token_intent', id: row.token_intent_id },
-    );
+    throw namingRow(error, nameOf(row));
   }
+}
+
+/** Gives no value. @throws VaultError as {@link openBound} does. */
+export function requireBoundRow({ keyring }: Keys, binding: Binding, row: BoundRow): void {
+  try {
+    requireAuthentic(keyring.sealing('data'), binding, row.data);
+  } catch (error) {
+    throw namingRow(error, nameOf(row));
+  }
+}
+
+function nameOf(row: BoundRow): AlteredRow {
+  return 'token_id' in row
+    ? { entity: 'token', id: row.token_id }
+    : { entity: 'token_intent', id: row.token_intent_id };
 }
 
 type StoredRun = Row<'reactor_runs'>;
@@ -35,9 +50,18 @@ export function sealedRun(
 }
 
 /** @throws VaultError `integrity` when anything of the row was altered. */
-export function openRunText({ keyring }: Keys, row: StoredRun): Secret<string> {
+export function openRunText({ keyring, grant }: Opener, row: StoredRun): Secret<string> {
   try {
-    return openText(keyring.sealing('data'), bindingOf(row), row.body);
+    return openText(keyring.opening('data', grant), bindingOf(row), row.body);
+  } catch (error) {
+    throw namingRow(error, { entity: 'reactor_run', id: row.run_id });
+  }
+}
+
+/** Gives no value. @throws VaultError as {@link openRunText} does. */
+export function requireRun({ keyring }: Keys, row: StoredRun): void {
+  try {
+    requireAuthentic(keyring.sealing('data'), bindingOf(row), row.body);
   } catch (error) {
     throw namingRow(error, { entity: 'reactor_run', id: row.run_id });
   }

@@ -2,6 +2,7 @@
 import type { Brand } from '../lib/brand.ts';
 import type { ApplicationId, KeyId, SessionId } from '../lib/ids.ts';
 import type { TraceContext } from '../lib/telemetry/trace-context.ts';
+import { Openings } from './opened.ts';
 import type { HolderKind } from './permissions.ts';
 import type { Policy } from './policy.ts';
 import type { Tenant } from './tenant.ts';
@@ -41,11 +42,11 @@ export interface Identity extends Credential {
   readonly anonymous?: true;
 }
 
-export type Caller = Brand<Identity, 'Caller'>;
+export type Caller = Brand<Identity & { readonly openings: Openings }, 'Caller'>;
 
 /** Called only where a key was found, or a proxy that asks for none. */
 export function authenticated(identity: Identity): Caller {
-  return identity as Caller;
+  return { ...identity, openings: new Openings() } as Caller;
 }
 
 /**
@@ -62,7 +63,13 @@ export function isOfServer({ kind, anonymous }: Pick<Caller, 'kind' | 'anonymous
  */
 export function markedAs(caller: Caller, mark: string): Caller {
   const { origin } = caller;
-  return { ...caller, origin: { ...origin, traceId: `${origin.traceId} ${mark}` } };
+  const marked = { ...origin, traceId: `${origin.traceId} ${mark}` };
+  return { ...caller, origin: marked, openings: new Openings() };
+}
+
+/** The same caller for an operation beside others of it: each accounts for what it opened itself. */
+export function withOwnOpenings(caller: Caller): Caller {
+  return { ...caller, openings: new Openings() };
 }
 
 /** Who acts on the command line, with the database and the root key at hand: no key, every right. */

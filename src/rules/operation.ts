@@ -5,6 +5,8 @@ import { VaultError } from '../lib/errors.ts';
 import type { Change, Precondition } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
+import type { Actor } from './caller.ts';
+import { openedInVain, requireAccounted } from './openings.ts';
 import type { Reply } from './reply.ts';
 
 /** What a request comes to. Its change is durable before anybody learns of it. */
@@ -70,24 +72,41 @@ const decisionsMax = 20;
  */
 const backoffMsMax = 64;
 
+/** Where an operation is performed, and for whom: what is opened for a caller has its entry in the change. */
+export interface Performing {
+  readonly store: Store;
+  /** Absent where a request needs no key. */
+  readonly actor: Actor | undefined;
+}
+
 /**
+ * Fails, and commits nothing, where the effect opened something that none of its entries speaks of.
+ *
  * @throws VaultError what was decided as a refusal, after its entry is durable; `conflict` after
  * {@link decisionsMax} lost races; `unavailable` from the store. Nothing is done then.
  */
 export function perform<R = Reply>(
-  store: Store,
+  performing: Performing,
   decide: Decide<R>,
   slot?: ReplySlot<R>,
 ): Promise<R> {
-  const committed = commitDecision(store, decide, slot);
-  return slot ? committed.catch((error: unknown) => storedInstead(slot, error)) : committed;
+  const committed = commitDecision(performing, decide, slot);
+  return slot
+    ? committed.catch((error: unknown) => storedInstead(performing, slot, error))
+    : committed;
 }
 
 /**
  * This very request may have been done before, which is why it fails when done again.
  * Where that cannot be found out either, the first failure is the one that says what was done.
  */
-async function storedInstead<R>(slot: ReplySlot<R>, error: unknown): Promise<R> {
+async function storedInstead<R>(
+  { actor }: Performing,
+  slot: ReplySlot<R>,
+  error: unknown,
+): Promise<R> {
+  // What a decision opened before it failed is given to no caller.
+  if (actor?.application) actor.openings.take([]);
   // That was met in the response itself, or once there was none.
   if (error instanceof VaultError && error.altered) throw error;
   const stored = await slot.stored().catch(() => undefined);
@@ -95,10 +114,15 @@ async function storedInstead<R>(slot: ReplySlot<R>, error: unknown): Promise<R> 
   throw error;
 }
 
-async function commitDecision<R>(store: Store, decide: Decide<R>, slot?: ReplySlot<R>): Promise<R> {
+async function commitDecision<R>(
+  performing: Performing,
+  decide: Decide<R>,
+  slot?: ReplySlot<R>,
+): Promise<R> {
+  const { store, actor } = performing;
   let conflict: Precondition | undefined;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
-    const effect = await decide(conflict);
+    const effect = accounted(actor, await decide(conflict));
     if ('refusal' in effect) {
       // What is refused by now may have been done before, and is then no attempt to be logged.
       const stored = await slot?.stored();
@@ -111,7 +135,7 @@ async function commitDecision<R>(store: Store, decide: Decide<R>, slot?: ReplySl
     assert(change || !row, 'a call under an idempotency key has a first commit');
     const outcome = change ? await store.commit(row ? withReply(change, row) : change) : committed;
     if (outcome.conflict === undefined) {
-      return 'reply' in effect ? effect.reply : reachOut(store, effect, { slot, begun: row });
+      return 'reply' in effect ? effect.reply : reachOut(performing, effect, { slot, begun: row });
     }
     conflict = outcome.conflict;
     const stored = await slot?.stored();
@@ -122,6 +146,21 @@ async function commitDecision<R>(store: Store, decide: Decide<R>, slot?: ReplySl
     public: 'The resource is being changed by too many requests at once; try again.',
     headers: { 'retry-after': '1' },
   });
+}
+
+/** The effect, which speaks of all that was opened for it. Nothing of it leaves where it is a refusal. */
+function accounted<E extends { readonly change?: Change }>(actor: Actor | undefined, effect: E): E {
+  if (actor === undefined || actor.application === null) return effect;
+  const { change } = effect;
+  const entries = change?.entries ?? [];
+  if (!('refusal' in effect) || change === undefined) {
+    requireAccounted(actor, entries);
+    return effect;
+  }
+  const [{ created_at: at, operation }] = change.entries;
+  const vain = openedInVain(actor, entries, { at, operation });
+  if (vain.length === 0) return effect;
+  return { ...effect, change: { ...change, entries: [...change.entries, ...vain] } };
 }
 
 const committed = { conflict: undefined };
@@ -137,14 +176,14 @@ interface BegunOperation<R> {
 
 /** The call and the second commit. Where that one fails, the key stays taken, so no retry calls again. */
 async function reachOut<R>(
-  store: Store,
+  { store, actor }: Performing,
   outreach: OutboundOperation<R>,
   { slot, begun }: BegunOperation<R>,
 ): Promise<R> {
   const decide = await outreach.reachOut();
   let conflict: Precondition | undefined;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
-    const outcome = await decide(conflict);
+    const outcome = accounted(actor, await decide(conflict));
     const { change } = outcome;
     if ('refusal' in outcome) {
       const { remove } = change;

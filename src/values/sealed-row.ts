@@ -9,7 +9,8 @@ import { invalid } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
 import type { Random } from '../lib/random.ts';
 import { Secret } from '../lib/secret.ts';
-import { openBound } from '../rules/bound-row.ts';
+import { openBound, requireBoundRow } from '../rules/bound-row.ts';
+import { type Opener, openerOf } from '../rules/openings.ts';
 import type { Tenant, TenantKeys } from '../rules/tenant.ts';
 import type { Row } from '../store/tables.ts';
 import { codeExpiryOf, withoutCode } from './card-code.ts';
@@ -116,18 +117,37 @@ function numberEnding(value: number | null): string {
  * The data of a stored token, without an expired card code, whether or not that was
  * removed from the disk yet. Its `Secret` is opened only where access was decided.
  */
-export function openData(tenant: TenantKeys, row: Row<'tokens'>, now: Instant): Secret<Json> {
-  const text = openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
+export function openData(opener: Opener, row: Row<'tokens'>, now: Instant): Secret<Json> {
+  const text = openBound(opener, bindingOf(opener, row), row);
   return stillThere(row, JSON.parse(text.reveal()) as Json, now);
 }
 
 /** @throws VaultError `integrity`, which names the row, when its data or any other column was altered. */
 export function requireBound(tenant: TenantKeys, row: Row<'tokens'>): void {
-  openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
+  requireBoundRow(tenant, bindingOf(tenant, row), row);
+}
+
+/** The data of a token, to be opened where it is shown. */
+export interface SealedData {
+  open(): Secret<Json>;
+  /** @throws VaultError `integrity` where opening would; for those who are shown nothing of it. */
+  require(): void;
+}
+
+export function sealedData(opener: Opener, row: Row<'tokens'>, now: Instant): SealedData {
+  return {
+    open: () => openData(opener, row, now),
+    require: () => requireBound(opener, row),
+  };
+}
+
+/** Data that the request itself brought. */
+export function broughtData(row: Row<'tokens'>, data: Json, now: Instant): SealedData {
+  return { open: () => stillThere(row, data, now), require: () => undefined };
 }
 
 /** What is there at that time of data that the row was made from. */
-export function stillThere(row: Row<'tokens'>, data: Json, now: Instant): Secret<Json> {
+function stillThere(row: Row<'tokens'>, data: Json, now: Instant): Secret<Json> {
   const hasCode = row.code_expires_at !== null && row.code_expires_at > now;
   return new Secret(hasCode ? data : withoutCode(row.type as TokenTypeName, data));
 }
@@ -138,7 +158,7 @@ export function rowWithoutCode(
   row: Row<'tokens'>,
   { now, random }: { readonly now: Instant; readonly random: Random },
 ): Row<'tokens'> {
-  const data = openData(tenant, row, now).reveal();
+  const data = openData(openerOf('expire card codes', tenant), row, now).reveal();
   const updated = { ...row, version: row.version + 1, code_expires_at: null };
   return sealRow({ tenant, data, random }, updated);
 }

@@ -6,10 +6,10 @@ import type { Instant } from '../lib/clock.ts';
 import { formatInstant, formatTimestamp } from '../lib/dates.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
 import type { Shown } from '../lib/log-chain/disclosure.ts';
-import type { Secret } from '../lib/secret.ts';
 import type { Grant } from '../rules/policy.ts';
 import type { TokenBody } from '../rules/reply.ts';
 import type { Row } from '../store/tables.ts';
+import type { SealedData } from './sealed-row.ts';
 import { summaryOf, type TokenTypeName, tokenTypes } from './token-types.ts';
 
 /** Called when a stored mask cannot be evaluated and the data is therefore left out. */
@@ -18,8 +18,8 @@ export type OnMaskFailure = () => void;
 /** What decides how data is shown. */
 export interface DisclosureBasis {
   readonly row: Pick<Row<'tokens'>, 'type' | 'mask'>;
-  /** Called once, whatever the transform: what opens was not altered. */
-  readonly open: () => Secret<Json>;
+  /** Opened where something of it is shown; otherwise it is still required to be unaltered. */
+  readonly sealed: SealedData;
   readonly grant: Grant;
   /** Of the request that shows it, with all else that it shows. */
   readonly evaluation: Evaluation;
@@ -86,15 +86,15 @@ export function viewInEvent(row: Row<'tokens'>): JsonObject {
  * of two such views the parts that are equal are mostly the same objects.
  */
 export function viewOverTime(
-  view: Omit<View, 'open'>,
-  openAt: (instant: Instant) => Secret<Json>,
+  view: Omit<View, 'sealed'>,
+  sealedAt: (instant: Instant) => SealedData,
 ): (instant: Instant) => TokenBody {
   let first: { readonly instant: Instant; readonly body: TokenBody } | undefined;
   return (instant) => {
     if (first?.instant === instant) return first.body;
-    const open = () => openAt(instant);
-    if (first) return shownAgain(first.body, { ...view, open });
-    const body = viewToken({ ...view, open });
+    const sealed = sealedAt(instant);
+    if (first) return shownAgain(first.body, { ...view, sealed });
+    const body = viewToken({ ...view, sealed });
     first = { instant, body };
     return body;
   };
@@ -187,22 +187,24 @@ function historyOf(row: Row<'tokens'>): JsonObject {
  */
 export function shownData({
   row,
-  open,
+  sealed,
   grant,
   evaluation,
   onMaskFailure,
 }: DisclosureBasis): JsonObject {
   const type = row.type as TokenTypeName;
-  // Also where nothing of it is shown: it opens only when nothing of the row was altered.
-  const sealed = open();
-  if (grant.transform === 'redact') return {};
   if (grant.transform === 'reveal') {
-    const data = sealed.reveal();
+    const data = sealed.open().reveal();
     return { data, ...summaryOf(type, data) };
   }
+  if (grant.transform === 'redact' || !hasMask(row)) {
+    // Nothing of it is shown, and still it is shown only where nothing of the row was altered.
+    sealed.require();
+    return {};
+  }
+  const data = sealed.open().reveal();
   const mask = maskOf(row);
   if (mask === undefined) return {};
-  const data = sealed.reveal();
   try {
     const masked = evaluateTemplate(compileTemplate(mask, 'mask'), { data }, evaluation);
     return {

@@ -1,4 +1,5 @@
 /** Sealed values: they open in their own place, whole, or not at all. */
+
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { suite, test } from 'node:test';
@@ -8,6 +9,7 @@ import { AeadKey, decrypt } from '../../src/crypto/aead.ts';
 import {
   type Binding,
   keyVersionOf,
+  openingKeys,
   openText,
   sealedOverheadBytes,
   sealText,
@@ -15,6 +17,7 @@ import {
 } from '../../src/crypto/envelope.ts';
 import { VaultError } from '../../src/lib/errors.ts';
 import { pooledRandom } from '../../src/lib/random.ts';
+import { testGrant } from '../support/openings.ts';
 
 const random = pooledRandom();
 const binding: Binding = { tenant: 'tenant-a', id: 'token-1', field: 'data' };
@@ -35,6 +38,9 @@ function keysOf(purpose: string, activeVersion: number): VersionedKeys {
 
 const keys = keysOf('data', 2);
 
+const open = (by: VersionedKeys, place: Binding, sealed: Uint8Array) =>
+  openText(openingKeys(by, testGrant), place, sealed);
+
 suite('a sealed value', () => {
   test('opens to the text that was sealed, for every text, binding and way of giving it', () => {
     const text = fc.string({ unit: 'binary' });
@@ -42,7 +48,7 @@ suite('a sealed value', () => {
     const check = fc.property(text, places, fc.boolean(), (plaintext, place, asBytes) => {
       const given = asBytes ? Buffer.from(plaintext) : plaintext;
       const sealed = sealText(keys, place, given, random);
-      assert.equal(openText(keys, place, sealed).reveal(), plaintext);
+      assert.equal(open(keys, place, sealed).reveal(), plaintext);
       assert.equal(sealed.length, Buffer.byteLength(plaintext) + sealedOverheadBytes);
     });
     fc.assert(check, { numRuns: 1000 });
@@ -53,18 +59,18 @@ suite('a sealed value', () => {
     for (let bit = 0; bit < sealed.length * 8; bit++) {
       const flipped = Buffer.from(sealed);
       flipped.writeUInt8(flipped.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
-      assert.throws(() => openText(keys, binding, flipped), integrity, `bit ${bit}`);
+      assert.throws(() => open(keys, binding, flipped), integrity, `bit ${bit}`);
     }
   });
 
   test('has every cut and every extension detected', () => {
     const sealed = Buffer.from(sealText(keys, binding, card, random));
     for (let length = 0; length < sealed.length; length++) {
-      assert.throws(() => openText(keys, binding, sealed.subarray(0, length)), integrity);
-      assert.throws(() => openText(keys, binding, sealed.subarray(length + 1)), integrity);
+      assert.throws(() => open(keys, binding, sealed.subarray(0, length)), integrity);
+      assert.throws(() => open(keys, binding, sealed.subarray(length + 1)), integrity);
     }
     const longer = Buffer.concat([sealed, Buffer.alloc(1)]);
-    assert.throws(() => openText(keys, binding, longer), integrity);
+    assert.throws(() => open(keys, binding, longer), integrity);
   });
 
   test('opens for no other tenant, row or field', () => {
@@ -78,7 +84,7 @@ suite('a sealed value', () => {
       { tenant: 'token-1', id: 'tenant-a', field: 'data' },
     ];
     for (const place of elsewhere) {
-      assert.throws(() => openText(keys, place, sealed), integrity, inspect(place));
+      assert.throws(() => open(keys, place, sealed), integrity, inspect(place));
     }
   });
 
@@ -88,36 +94,36 @@ suite('a sealed value', () => {
     const check = fc.property(place, place, (here, there) => {
       fc.pre(JSON.stringify(here) !== JSON.stringify(there));
       const sealed = sealText(keys, here, card, random);
-      assert.throws(() => openText(keys, there, sealed), integrity);
+      assert.throws(() => open(keys, there, sealed), integrity);
     });
     fc.assert(check, { numRuns: 1000 });
   });
 
   test('opens under no other purpose, even when that purpose had the same key', () => {
     const sealed = sealText(keys, binding, card, random);
-    assert.throws(() => openText(keysOf('reply', 2), binding, sealed), integrity);
-    assert.throws(() => openText({ ...keys, purpose: 'reply' }, binding, sealed), integrity);
+    assert.throws(() => open(keysOf('reply', 2), binding, sealed), integrity);
+    assert.throws(() => open({ ...keys, purpose: 'reply' }, binding, sealed), integrity);
   });
 
   test('opens under no other key version, even when that version had the same key', () => {
     const sealed = Buffer.from(sealText(keys, binding, card, random));
     const relabelled = Buffer.from(sealed);
     relabelled.writeUInt32BE(1, 1);
-    assert.throws(() => openText(keys, binding, relabelled), integrity);
+    assert.throws(() => open(keys, binding, relabelled), integrity);
     const sameKey = keys.at(2);
-    assert.throws(() => openText({ ...keys, at: () => sameKey }, binding, relabelled), integrity);
+    assert.throws(() => open({ ...keys, at: () => sameKey }, binding, relabelled), integrity);
   });
 
   test('does not open once its key version is gone', () => {
     const sealed = sealText(keys, binding, card, random);
-    assert.throws(() => openText({ ...keys, at: () => undefined }, binding, sealed), integrity);
+    assert.throws(() => open({ ...keys, at: () => undefined }, binding, sealed), integrity);
   });
 
   test('still opens after a newer version seals, and shows which version it needs', () => {
     const sealed = sealText(keysOf('data', 1), binding, card, random);
     assert.equal(keyVersionOf(sealed), 1);
     assert.equal(keyVersionOf(sealText(keys, binding, card, random)), 2);
-    assert.equal(openText(keys, binding, sealed).reveal(), card);
+    assert.equal(open(keys, binding, sealed).reveal(), card);
   });
 
   test('has a fresh nonce each time, so equal texts are not seen to be equal', () => {
@@ -133,7 +139,7 @@ suite('a sealed value', () => {
     const sealed = Buffer.from(sealText(keys, binding, card, random));
     sealed.writeUInt8(sealed.readUInt8(40) ^ 1, 40);
     assert.throws(
-      () => openText(keys, binding, sealed),
+      () => open(keys, binding, sealed),
       (error) => {
         assert(error instanceof VaultError);
         assert(!inspect(error, { depth: 9 }).includes('4242'));
@@ -145,7 +151,7 @@ suite('a sealed value', () => {
   });
 
   test('does not open to something that prints', () => {
-    const secret = openText(keys, binding, sealText(keys, binding, card, random));
+    const secret = open(keys, binding, sealText(keys, binding, card, random));
     assert.equal(`${inspect(secret)}${JSON.stringify(secret)}${secret}`.includes('4242'), false);
   });
 });
@@ -187,13 +193,13 @@ suite('the format', () => {
     const stored =
       '01000000024142434445464748494a4b4c4d4e4f505152535455565758f2eaefac89552ce03f14f5357f57521ad4bcab1c';
     assert.equal(sealed.toString('hex'), stored);
-    assert.equal(openText(keys, binding, Buffer.from(stored, 'hex')).reveal(), 'text');
+    assert.equal(open(keys, binding, Buffer.from(stored, 'hex')).reveal(), 'text');
   });
 
   test('is read from any view of the bytes', () => {
     const padded = Buffer.concat([Buffer.alloc(3), sealed, Buffer.alloc(3)]);
     const view = new Uint8Array(padded.buffer, padded.byteOffset + 3, sealed.length);
-    assert.equal(openText(keys, binding, view).reveal(), 'text');
+    assert.equal(open(keys, binding, view).reveal(), 'text');
   });
 
   test('takes no text that would not come back as it was', () => {

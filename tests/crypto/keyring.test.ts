@@ -1,10 +1,11 @@
 /** Keyrings: one tenant's, under one root key, with a key of its own for every purpose. */
+
 import assert from 'node:assert/strict';
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { suite, test } from 'node:test';
 import { inspect } from 'node:util';
 import { AeadKey } from '../../src/crypto/aead.ts';
-import { keyVersionOf, openText, sealText } from '../../src/crypto/envelope.ts';
+import { keyVersionOf, openingKeys, openText, sealText } from '../../src/crypto/envelope.ts';
 import {
   createKeyring,
   destroy,
@@ -18,6 +19,7 @@ import {
 } from '../../src/crypto/keyring.ts';
 import { newUuid, type TenantId } from '../../src/lib/ids.ts';
 import { pooledRandom } from '../../src/lib/random.ts';
+import { testGrant } from '../support/openings.ts';
 
 const random = pooledRandom();
 const rootBytes = randomBytes(32);
@@ -50,7 +52,7 @@ suite('a keyring', () => {
   test('seals for one purpose what it does not open for another', () => {
     const keyring = createKeyring(random);
     const sealed = sealText(keyring.sealing('data'), binding, 'text', random);
-    assert.throws(() => openText(keyring.sealing('reply'), binding, sealed), integrity);
+    assert.throws(() => openText(keyring.opening('reply', testGrant), binding, sealed), integrity);
   });
 
   test('reveals no key when it is printed or serialized', () => {
@@ -86,7 +88,7 @@ suite('a wrapped keyring', () => {
   const wrapped = wrapKeyring(root, tenant, keyring, random);
 
   test('opens to the same keys and states', () => {
-    const opened = openKeyring(root, tenant, wrapped);
+    const opened = openKeyring(root, testGrant, { tenant, wrapped });
     assert.deepEqual(keyBytesOf(opened), keyBytesOf(keyring));
     for (const purpose of purposes) {
       const states = (ring: Keyring) => ring.versions[purpose].map(({ key: _, ...entry }) => entry);
@@ -94,7 +96,7 @@ suite('a wrapped keyring', () => {
     }
     for (const purpose of sealingPurposes) {
       const sealed = sealText(keyring.sealing(purpose), binding, 'text', random);
-      assert.equal(openText(opened.sealing(purpose), binding, sealed).reveal(), 'text');
+      assert.equal(openText(opened.opening(purpose, testGrant), binding, sealed).reveal(), 'text');
     }
     for (const purpose of secretPurposes) {
       assert(opened.secret(purpose).equals(keyring.secret(purpose)));
@@ -102,12 +104,15 @@ suite('a wrapped keyring', () => {
   });
 
   test('does not open for another tenant', () => {
-    assert.throws(() => openKeyring(root, newUuid(random), wrapped), integrity);
+    assert.throws(
+      () => openKeyring(root, testGrant, { tenant: newUuid(random), wrapped }),
+      integrity,
+    );
   });
 
   test('does not open under another root key, and says that this is why', () => {
     const other = createSecretKey(randomBytes(32));
-    assert.throws(() => openKeyring(other, tenant, wrapped), {
+    assert.throws(() => openKeyring(other, testGrant, { tenant, wrapped }), {
       ...integrity,
       message: `the keyring of tenant ${tenant} is not sealed by this root key`,
     });
@@ -117,7 +122,11 @@ suite('a wrapped keyring', () => {
     for (let bit = 0; bit < wrapped.length * 8; bit++) {
       const flipped = Buffer.from(wrapped);
       flipped.writeUInt8(flipped.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
-      assert.throws(() => openKeyring(root, tenant, flipped), integrity, `bit ${bit}`);
+      assert.throws(
+        () => openKeyring(root, testGrant, { tenant, wrapped: flipped }),
+        integrity,
+        `bit ${bit}`,
+      );
     }
   });
 
@@ -133,9 +142,12 @@ suite('a wrapped keyring', () => {
     assert(id !== undefined);
     const rootKeys = { purpose: 'keyring', activeVersion: id, at: () => new AeadKey(rootBytes) };
     const place = { tenant, id: tenant, field: 'keyring' };
-    const stored = JSON.parse(openText(rootKeys, place, wrapped).reveal());
+    const stored = JSON.parse(openText(openingKeys(rootKeys, testGrant), place, wrapped).reveal());
     const openedAs = (content: object) =>
-      openKeyring(root, tenant, sealText(rootKeys, place, JSON.stringify(content), random));
+      openKeyring(root, testGrant, {
+        tenant,
+        wrapped: sealText(rootKeys, place, JSON.stringify(content), random),
+      });
     assert.doesNotThrow(() => openedAs(stored));
     const [active] = stored.search;
     const unreadable = [
@@ -164,7 +176,7 @@ suite('rotation', () => {
       after.versions.data.map(({ state }) => state),
       ['decrypt_only', 'active'],
     );
-    assert.equal(openText(after.sealing('data'), binding, sealed).reveal(), 'text');
+    assert.equal(openText(after.opening('data', testGrant), binding, sealed).reveal(), 'text');
     assert.equal(keyVersionOf(sealText(after.sealing('data'), binding, 'text', random)), 2);
   });
 
@@ -190,8 +202,8 @@ suite('rotation', () => {
     const rotated = rotate(before, 'data', random);
     const resealed = sealText(rotated.sealing('data'), binding, 'text', random);
     const after = destroy(rotated, { purpose: 'data', version: 1 });
-    assert.throws(() => openText(after.sealing('data'), binding, sealed), integrity);
-    assert.equal(openText(after.sealing('data'), binding, resealed).reveal(), 'text');
+    assert.throws(() => openText(after.opening('data', testGrant), binding, sealed), integrity);
+    assert.equal(openText(after.opening('data', testGrant), binding, resealed).reveal(), 'text');
     const again = rotate(after, 'data', random);
     assert.equal(again.activeVersion('data'), 3, 'a number is not used twice');
   });

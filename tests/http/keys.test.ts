@@ -1,4 +1,5 @@
 /** /keys, and opening what a client encrypted with one of them. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clientKeyAlgorithms } from '../../src/crypto/client-key.ts';
@@ -9,6 +10,7 @@ import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
 import { encrypted, publicKeyOf } from '../support/client-encryption.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
+import { testGrant } from '../support/openings.ts';
 import { type TestTenant, newTenant as tenantIn, tenantsOf } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
@@ -29,7 +31,8 @@ async function opening(tenant: TestTenant) {
   const open = createOpenEncrypted(vault);
   const found = await vault.tenants.find(tenant.id);
   assert.ok(found);
-  return async (jwe: string) => (await open(found, { jwe, path: 'encrypted' })).data;
+  return async (jwe: string) =>
+    (await open({ tenant: found, grant: testGrant }, { jwe, path: 'encrypted' })).data;
 }
 
 onBothEngines('keys by which clients encrypt', (engine) => {

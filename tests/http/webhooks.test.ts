@@ -1,4 +1,5 @@
 /** POST and GET /webhooks, GET, PUT and DELETE /webhooks/{id}, and POST /webhooks/{id}/secret/rotate. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newUuid, type WebhookId } from '../../src/lib/ids.ts';
@@ -8,6 +9,7 @@ import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
 import { openWebhook } from '../../src/vault/webhooks/row.ts';
 import { secretOverlapMs } from '../../src/vault/webhooks/update.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { testOpener } from '../support/openings.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { createWebhook, leastWebhook, sendWebhook } from '../support/webhooks.ts';
 
@@ -19,7 +21,7 @@ async function secretsOf(tenant: TestTenant, webhook_id: WebhookId) {
   const row = await store.get('webhooks', { tenant_id: tenant.id, webhook_id });
   const keys = await tenants.find(tenant.id);
   assert.ok(row && keys);
-  return openWebhook(keys, row).reveal().secrets;
+  return openWebhook(testOpener(keys), row).reveal().secrets;
 }
 
 onBothEngines('webhooks', (engine) => {

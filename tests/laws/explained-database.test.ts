@@ -162,7 +162,10 @@ async function setQuota(vault: TestVault, tenant: TestTenant, quotas: object): P
   const found = await vault.running.vault.tenants.find(tenant.id);
   assert.ok(found);
   const operator = { tenant: found, application: null };
-  await perform(vault.running.vault.store, setQuotas(vault.running.vault, operator, quotas));
+  await perform(
+    { store: vault.running.vault.store, actor: operator },
+    setQuotas(vault.running.vault, operator, quotas),
+  );
 }
 
 async function runJobs(vault: TestVault): Promise<void> {

@@ -2,6 +2,7 @@
  * Tenants cannot meet: every declared route × every identity × every kind of foreign id. A route or a
  * table that is added later is in the matrix by being declared.
  */
+
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
@@ -9,6 +10,7 @@ import { newApiKey } from '../../src/crypto/api-key.ts';
 import { linesMediaType, type Route } from '../../src/http/protocol/route.ts';
 import { pooledRandom } from '../../src/lib/random.ts';
 import { shapes, type Table } from '../../src/store/tables.ts';
+import { encrypted } from '../support/client-encryption.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesOfAnswer } from '../support/lines.ts';
 import { createProxy, destination } from '../support/proxies.ts';
@@ -251,6 +253,8 @@ async function newVictim(vault: TestVault): Promise<Victim> {
   assert.equal(later.status, 202, later.text);
   const clientKey = await tenant.send('POST', '/keys', { key: tenant.managementKey });
   assert.equal(clientKey.status, 201, clientKey.text);
+  const once = await encrypted(clientKey.body, JSON.stringify(marker), { jti: 'once' });
+  await tenant.token({ type: 'token', encrypted: once });
   const list = await tenant.send('GET', '/applications?size=1', { key: tenant.managementKey });
   await untilUsed(tenant, tenant.key, tenant.managementKey, publicKey, calling.key);
   const ids = new Map<string, string>();

@@ -1,4 +1,5 @@
 /** Each purpose has a key of its own: what is stored or handed out for it is made with that key alone. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openCursor } from '../../src/crypto/cursor.ts';
@@ -12,6 +13,7 @@ import { isProven } from '../../src/rules/proven-row.ts';
 import type { Tenant } from '../../src/rules/tenant.ts';
 import { openData } from '../../src/values/sealed-row.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { testOpener } from '../support/openings.ts';
 import { createProxy } from '../support/proxies.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
@@ -47,8 +49,8 @@ async function madeBy(tenant: TestTenant): Promise<Readonly<Partial<Record<Purpo
   const [checkpoint] = await tenant.rows('checkpoints');
   assert.ok(token && reply && term && application && proxy && checkpoint);
   return {
-    data: (keys) => opens(() => openData(keys, token, now)),
-    reply: (keys) => opens(() => replyOf(keys, reply, now)),
+    data: (keys) => opens(() => openData(testOpener(keys), token, now)),
+    reply: (keys) => opens(() => replyOf(testOpener(keys), reply, now)),
     fingerprint: ({ keyring }) =>
       fingerprintOf(keyring.secret('fingerprint'), 'token', 'Ada') === token.fingerprint,
     search: ({ keyring }) =>

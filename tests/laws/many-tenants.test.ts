@@ -160,7 +160,7 @@ onBothEngines('with many tenants', (engine) => {
     assert.ok(tenant);
     const operator = { tenant, application: null };
     const set = setQuotas({ tenants, clock }, operator, { log_retention: day });
-    await perform(store, set);
+    await perform({ store, actor: undefined }, set);
     assert.ok((await runJob(vault, 'remove old logs')) > 0);
     // One note is left, of the next time.
     const due = (await one.rows('due_work')).filter(({ work }) => work === 'old logs');

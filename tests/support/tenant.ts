@@ -150,7 +150,8 @@ export async function newTenant(vault: TestVault, type: TenantType = 'test'): Pr
     if (tenant === undefined) throw new Error('the tenant is altered or gone');
     const tools = { ...vault.running.vault, names: { own: [], proxyDomain: undefined } };
     const operator = { tenant, application: null };
-    for (const host of hosts) await perform(store, change(tools, operator, host));
+    for (const host of hosts)
+      await perform({ store, actor: undefined }, change(tools, operator, host));
     vault.clock.advance(staleMsMax);
   };
   await untilUsed({ rows }, managementKey);

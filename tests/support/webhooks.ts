@@ -1,4 +1,5 @@
 /** Webhooks for tests: requests of the tenant's management key, and what the outbox holds. */
+
 import assert from 'node:assert/strict';
 import { sql } from 'kysely';
 import type { TenantId } from '../../src/lib/ids.ts';
@@ -7,6 +8,7 @@ import { storedIn } from '../../src/store/queries/stored.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { type EventBody, openEvent } from '../../src/vault/events/event-row.ts';
 import { eventTypeNames } from '../../src/vault/events/types.ts';
+import { testOpener } from './openings.ts';
 import type { Given, TestTenant } from './tenant.ts';
 import type { Received, Sent } from './vault.ts';
 
@@ -54,7 +56,7 @@ export async function eventsOf({ vault, id }: TestTenant): Promise<readonly Stor
       .orderBy(sql`rowid`)
       .orderBy('event_id'),
   );
-  return rows.map((row) => ({ ...row, body: openEvent(tenant, row) }));
+  return rows.map((row) => ({ ...row, body: openEvent(testOpener(tenant), row) }));
 }
 
 /** What the newest event of a type says. */

@@ -1,4 +1,5 @@
 /** Events as they are stored: nobody but the vault can write one that opens, or number it. */
+
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { createKeyring } from '../../src/crypto/keyring.ts';
@@ -27,6 +28,7 @@ import {
 } from '../../src/vault/events/types.ts';
 import { openWebhook, webhookRow } from '../../src/vault/webhooks/row.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { testOpener } from '../support/openings.ts';
 
 const random = pooledRandom();
 const newId = createTimedUuids(random);
@@ -74,7 +76,7 @@ test('a receiver sees the event with the names that its applications have by the
       actor: { ...named, type: 'application' },
     },
   });
-  assert.deepEqual(applicationsIn(openEvent(keys, row)), [application, application]);
+  assert.deepEqual(applicationsIn(openEvent(testOpener(keys), row)), [application, application]);
 });
 
 test('an event opens for its tenant alone, and only as it was written', () => {
@@ -145,7 +147,7 @@ onBothEngines('stored events', (engine) => {
     );
     for (const key of waiting) {
       const row = await store.get('events', key);
-      assert.equal(row && openEvent(keys, row).trace_id, 'trace');
+      assert.equal(row && openEvent(testOpener(keys), row).trace_id, 'trace');
     }
     const [first] = await store.select(undispatchedEvents({ tenant: keys.id, limit: 1 }));
     assert.equal(first?.event_id, rows[0]?.event_id);
@@ -206,7 +208,13 @@ onBothEngines('stored events', (engine) => {
     assert.deepEqual(attemptsOf(delivery), []);
     const storedHook = await store.get('webhooks', { tenant_id, webhook_id });
     assert.ok(storedHook);
-    assert.equal(openWebhook(keys, storedHook).reveal().url, 'https://receiver.example.com/');
-    assert.throws(() => openWebhook(keys, { ...storedHook, status: 'disabled' }), isAltered);
+    assert.equal(
+      openWebhook(testOpener(keys), storedHook).reveal().url,
+      'https://receiver.example.com/',
+    );
+    assert.throws(
+      () => openWebhook(testOpener(keys), { ...storedHook, status: 'disabled' }),
+      isAltered,
+    );
   });
 });

@@ -1,7 +1,7 @@
 /** The database: reached, of this release, keeping what it acknowledges, and with the root key that opens it. */
 import { existsSync, statSync } from 'node:fs';
 import type { Config } from '../../config.ts';
-import { openKeyring } from '../../crypto/keyring.ts';
+import { requireKeyring } from '../../crypto/keyring.ts';
 import { loadRootKey, type RootKey } from '../../crypto/root-key.ts';
 import { minute, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
@@ -204,7 +204,7 @@ function load({ rootKey: text, rootKeyFile: file }: Config): RootKey {
 
 function opens({ key }: RootKey, row: Row<'tenants'>): boolean {
   try {
-    openKeyring(key, row.tenant_id, row.keyring);
+    requireKeyring(key, { tenant: row.tenant_id, wrapped: row.keyring });
     return true;
   } catch (error) {
     if (error instanceof VaultError && error.code === 'integrity') return false;

@@ -1,4 +1,5 @@
 /** `strongroom logs verify --state`: the log as it is verified anyway, and the tables that it must explain. */
+
 import { readConfig } from '../../config.ts';
 import { type Keyring, openKeyring } from '../../crypto/keyring.ts';
 import { loadRootKey, type RootKey } from '../../crypto/root-key.ts';
@@ -6,6 +7,7 @@ import { isTombstone } from '../../crypto/tombstone.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { pooledRandom } from '../../lib/random.ts';
+import { grantOf } from '../../rules/openings.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { tenantWithId } from '../../store/queries/tenants.ts';
 import type { Row } from '../../store/tables.ts';
@@ -67,7 +69,10 @@ function loadConfiguredRootKey(): RootKey {
 function keyringOf(rootKey: RootKey, row: Row<'tenants'> | undefined): Keyring | undefined {
   if (row === undefined || row.deleted_at !== null) return undefined;
   try {
-    return openKeyring(rootKey.key, row.tenant_id, row.keyring);
+    return openKeyring(rootKey.key, grantOf('load keyrings'), {
+      tenant: row.tenant_id,
+      wrapped: row.keyring,
+    });
   } catch (error) {
     if (error instanceof VaultError && error.code === 'integrity') return undefined;
     throw error;

@@ -65,7 +65,9 @@ export function createAdmission(options: RequestAdmissionOptions): RequestAdmiss
     const counted = count?.(caller);
     if (counted) return counted.then(() => permitted(route, caller));
     const refusal = refusalOf(route, caller);
-    return refusal ? perform(store, async () => refusal).then(() => caller) : caller;
+    return refusal
+      ? perform({ store, actor: caller }, async () => refusal).then(() => caller)
+      : caller;
   }
 
   return {

@@ -58,7 +58,10 @@ export function createFindCall(
   /** Fails with this, which the log says: whoever tries keys of proxies with a key of its own is seen there. */
   async function failed(caller: Caller, error: unknown): Promise<never> {
     const decide = () => Promise.reject(error);
-    await perform(store, loggingFailures(decide, { caller, clock, route: configured }));
+    await perform(
+      { store, actor: caller },
+      loggingFailures(decide, { caller, clock, route: configured }),
+    );
     throw error;
   }
 

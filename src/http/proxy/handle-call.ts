@@ -120,7 +120,10 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     const call = { ...parties, method, path, query, ...sent, body, hold, signal: gone.signal };
     const logged = { caller: call.caller, clock, route: { ...calling, method } };
     const deciding = loggingFailures(callProxy(options, call), logged);
-    const performed = perform(store, whileStanding(deciding, { ...logged, stands }));
+    const performed = perform(
+      { store, actor: call.caller },
+      whileStanding(deciding, { ...logged, stands }),
+    );
     const answer = await performed.catch((error) => {
       // A response that was received by then is nobody's.
       gone.abort();
@@ -135,7 +138,7 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     sent: { readonly method: string; readonly path: string },
   ): Promise<unknown> | undefined {
     const refused = refusalOfCall({ clock }, { ...parties, ...sent });
-    return refused && perform(store, async () => refused);
+    return refused && perform({ store, actor: parties.caller }, async () => refused);
   }
 
   async function byHost(host: string, exchange: Exchange): Promise<HandleCall | undefined> {

@@ -1,13 +1,16 @@
 /** Opening what a browser or an app encrypted with a key of the tenant. */
+
 import { isUtf8 } from 'node:buffer';
 import { type ClientKey, keyIdOfJwe, openJwe } from '../../crypto/client-key.ts';
 import { sha256 } from '../../crypto/digest.ts';
+import type { OpeningGrant } from '../../crypto/envelope.ts';
 import { type Clock, type Instant, second } from '../../lib/clock.ts';
 import { invalid, type VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import { type ClientKeyId, parseUuid } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import { Secret } from '../../lib/secret.ts';
+import { openerOf } from '../../rules/openings.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -38,7 +41,13 @@ export interface OpenedValue {
  * a key of the tenant that is still valid, does not hold JSON, has expired, or has been used; `integrity`
  * when the key was altered.
  */
-export type OpenEncrypted = (tenant: Tenant, value: EncryptedValue) => Promise<OpenedValue>;
+export type OpenEncrypted = (opener: TenantOpener, value: EncryptedValue) => Promise<OpenedValue>;
+
+/** For whom it is opened, and whose key may open it. */
+export interface TenantOpener {
+  readonly tenant: Tenant;
+  readonly grant: OpeningGrant;
+}
 
 export interface EncryptedReading {
   readonly store: Store;
@@ -79,7 +88,11 @@ export function createOpenEncrypted({ store, clock }: EncryptedReading): OpenEnc
     const reading = recent.reading();
     const row = await findClientKey(store, tenant, { id, now: clock.now() });
     if (row === undefined) return undefined;
-    const opened = { id, key: openClientKey(tenant, row), expiresAt: row.expires_at };
+    const opened = {
+      id,
+      key: openClientKey(openerOf('load encryption keys', tenant), row),
+      expiresAt: row.expires_at,
+    };
     recent.set(name, opened, reading);
     return opened;
   }
@@ -92,14 +105,14 @@ export function createOpenEncrypted({ store, clock }: EncryptedReading): OpenEnc
     return { ...named, used_at: clock.now() };
   }
 
-  return async (tenant, { jwe, path }) => {
+  return async ({ tenant, grant }, { jwe, path }) => {
     const id = keyNamedBy(jwe);
     if (id === undefined) {
       const algorithms = 'ECDH-ES or RSA-OAEP-256 and A256GCM';
       throw invalid(path, `must be a compact JWE by ${algorithms} that names its key`);
     }
     const key = await keyOf(tenant, id);
-    const opened = key && (await openJwe(jwe, key.key));
+    const opened = key && (await openJwe(jwe, key, grant));
     if (opened === undefined) throw invalid(path, 'must be encrypted for a key of the tenant');
     requireUnexpired(opened.exp, clock.now(), path);
     const jti = jtiOf(opened.jti, path);

@@ -1,4 +1,5 @@
 /** A client's encryption key as it is stored: its private half sealed, the whole row proven. */
+
 import { type ClientKey, readClientKey } from '../../crypto/client-key.ts';
 import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
 import type { Instant } from '../../lib/clock.ts';
@@ -6,6 +7,7 @@ import { formatTimestamp } from '../../lib/dates.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { type ClientKeyId, parseUuid } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
+import type { Opener } from '../../rules/openings.ts';
 import { proven, requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
@@ -30,9 +32,9 @@ export function clientKeyRow(
 }
 
 /** @throws VaultError `integrity` when the row was altered. */
-export function openClientKey(tenant: Tenant, row: Row<'client_keys'>): ClientKey {
-  const { private_key } = requireProven(tenant, 'client_keys', row);
-  const text = openText(tenant.keyring.sealing('data'), bindingOf(row), private_key);
+export function openClientKey({ keyring, grant }: Opener, row: Row<'client_keys'>): ClientKey {
+  const { private_key } = requireProven({ keyring }, 'client_keys', row);
+  const text = openText(keyring.opening('data', grant), bindingOf(row), private_key);
   return readClientKey(text.reveal());
 }
 

@@ -1,9 +1,11 @@
 /** Using what a client encrypted: opened for a caller, with what the log says of it either way. */
+
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { denialOf, entryOf, failureOf } from '../../rules/log-entries.ts';
+import { type OpeningBasis, openerFor } from '../../rules/openings.ts';
 import type { Refused } from '../../rules/operation.ts';
 import {
   type EncryptedValue,
@@ -17,14 +19,20 @@ export interface EncryptedTools {
   readonly openEncrypted: OpenEncrypted;
 }
 
+/** What is to be opened, and why the caller may. */
+export interface EncryptedUse extends EncryptedValue {
+  readonly basis: OpeningBasis;
+}
+
 /** The value, or the refusal with the entry that names the key. What was altered in the database is thrown. */
 export async function useEncrypted(
   { clock, openEncrypted }: EncryptedTools,
   caller: Caller,
-  value: EncryptedValue,
+  { basis, ...value }: EncryptedUse,
 ): Promise<OpenedValue | Refused> {
+  const { grant } = openerFor(caller, basis);
   try {
-    return await openEncrypted(caller.tenant, value);
+    return await openEncrypted({ tenant: caller.tenant, grant }, value);
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== 'validation_failed') throw error;
     const attempt = { entity: 'key', id: keyNamedBy(value.jwe) ?? '*', operation: 'use' };

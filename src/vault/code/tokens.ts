@@ -3,7 +3,7 @@ import { VaultError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { attemptOf } from '../../rules/attempted-route.ts';
-import type { Caller } from '../../rules/caller.ts';
+import { type Caller, withOwnOpenings } from '../../rules/caller.ts';
 import { detailed } from '../../rules/log-entries.ts';
 import { type Decide, type Effect, perform } from '../../rules/operation.ts';
 import type { Permission } from '../../rules/permissions.ts';
@@ -84,9 +84,11 @@ export interface TokenRequestOfCode {
 /** @throws VaultError as the request would be refused, once its entry is durable. */
 export async function tokensForCode(
   tools: CodeTokenTools,
-  actor: Caller,
+  shared: Caller,
   { operation, input, source }: TokenRequestOfCode,
 ): Promise<unknown> {
+  // Code may ask for several things at once.
+  const actor = withOwnOpenings(shared);
   const { store, clock } = tools;
   const { decide, ...route } = operations[operation];
   const decided: Decide = async (conflict) => {
@@ -99,7 +101,9 @@ export async function tokensForCode(
   };
   let operating: Decide | undefined;
   const logging = loggingFailures(decided, { caller: actor, clock, route });
-  const reply = await perform(store, async (conflict) => named(await logging(conflict), source));
+  const reply = await perform({ store, actor }, async (conflict) =>
+    named(await logging(conflict), source),
+  );
   return reply.body ?? null;
 }
 

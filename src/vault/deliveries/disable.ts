@@ -1,7 +1,9 @@
 /** Disabling a webhook that nothing reaches any more. */
+
 import { type Clock, day } from '../../lib/clock.ts';
 import type { Random } from '../../lib/random.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
+import { openerOf } from '../../rules/openings.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import { openWebhook, webhookRow } from '../webhooks/row.ts';
@@ -23,7 +25,7 @@ export async function disable(
   { row }: Webhook,
 ): Promise<void> {
   const version = row.version + 1;
-  const body = openWebhook(tenant, row).reveal();
+  const body = openWebhook(openerOf('deliver events', tenant), row).reveal();
   const disabled = webhookRow(tenant, { body, random }, { ...row, version, status: 'disabled' });
   const fact = { entity: 'webhook', id: row.webhook_id, operation: 'disable' } as const;
   await store.commit({

@@ -1,10 +1,12 @@
 /** The one key by which the vault signs what it sends to webhooks: made at its first use, and shared by all servers. */
-import { openText, sealText } from '../../crypto/envelope.ts';
+
+import { openingKeys, openText, sealText } from '../../crypto/envelope.ts';
 import { rootKeys } from '../../crypto/keyring.ts';
 import type { RootKey } from '../../crypto/root-key.ts';
 import { newWebhookKey, type WebhookKey, webhookKeyOf } from '../../crypto/webhook-signatures.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Random } from '../../lib/random.ts';
+import { grantOf } from '../../rules/openings.ts';
 import type { Store } from '../../store/store.ts';
 
 /** Also what receivers read in `SVC-SIGNATURE-VERSION`, behind the dot. */
@@ -44,7 +46,10 @@ export function createSigningKey({
   async function find(): Promise<WebhookKey> {
     for (;;) {
       const row = await store.get('vault_keys', { name });
-      if (row) return webhookKeyOf(openText(keys, binding, row.private_key).reveal());
+      if (row) {
+        const opening = openingKeys(keys, grantOf('sign deliveries'));
+        return webhookKeyOf(openText(opening, binding, row.private_key).reveal());
+      }
       await make();
     }
   }

@@ -1,10 +1,12 @@
 /** The webhooks of a tenant as deliveries need them: opened, and remembered until one of them changes. */
+
 import { type WebhookSecretKey, webhookSecretKey } from '../../crypto/webhook-signatures.ts';
 import { type Clock, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { WebhookId } from '../../lib/ids.ts';
 import { Secret } from '../../lib/secret.ts';
+import { openerOf } from '../../rules/openings.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import { allWebhooks } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
@@ -52,7 +54,8 @@ export function createWebhooks({ store, clock, onAltered }: WebhooksTools): Webh
 
   function opened(tenant: Tenant, row: Row<'webhooks'>): Webhook | undefined {
     try {
-      const { events, ordered, url, secrets } = openWebhook(tenant, row).reveal();
+      const opener = openerOf('deliver events', tenant);
+      const { events, ordered, url, secrets } = openWebhook(opener, row).reveal();
       const types = new Set<string>(row.status === 'enabled' ? events : []);
       return {
         ...{ id: row.webhook_id, row, ordered },

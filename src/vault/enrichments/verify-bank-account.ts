@@ -1,10 +1,12 @@
 /** Verifying the bank account that a token holds. */
+
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import { isObject, type Json } from '../../lib/json.ts';
 import { Secret } from '../../lib/secret.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf, failureOf } from '../../rules/log-entries.ts';
+import { openerFor } from '../../rules/openings.ts';
 import type { CompletedOperation, Decide, Refused } from '../../rules/operation.ts';
 import { decide } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
@@ -55,10 +57,11 @@ export function verifyBankAccount(
     const row = await findLiveToken(store, { tenant: caller.tenant.id, id, now });
     if (row === undefined) return unknownToken(caller, now);
     const subject = { id: row.token_id, container: row.container };
-    if (!decide(caller.policy, 'token:use', subject)) {
+    const grant = decide(caller.policy, 'token:use', subject);
+    if (!grant) {
       return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:use' });
     }
-    const data = openData(caller.tenant, row, now);
+    const data = openData(openerFor(caller, grant), row, now);
     const routing = request.routing_number ?? undefined;
     if (contradicts(row, data, routing)) return wrongRouting(caller, now, row.token_id);
     const account = { country, ...numbersOf(row, data, routing) };

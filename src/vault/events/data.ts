@@ -1,7 +1,8 @@
 /** What events say of the rows that a change wrote: who and what, never the data of a token. */
 import { formatTimestamp } from '../../lib/dates.ts';
 import type { JsonObject } from '../../lib/json.ts';
-import type { Keys } from '../../rules/proven-row.ts';
+import { openerOf } from '../../rules/openings.ts';
+import type { TenantKeys } from '../../rules/tenant.ts';
 import type { ExplainedName } from '../../store/row-states.ts';
 import type { Row } from '../../store/tables.ts';
 import { viewInEvent } from '../../values/view.ts';
@@ -9,7 +10,7 @@ import { accessOf } from '../applications/row.ts';
 import { openProxy } from '../proxies/row.ts';
 
 const views: {
-  readonly [T in ExplainedName]?: (row: Row<T>, keys: Keys) => JsonObject;
+  readonly [T in ExplainedName]?: (row: Row<T>, keys: TenantKeys) => JsonObject;
 } = {
   tenants: (row) => ({ name: row.display_name ?? row.name, ...historyOf(row) }),
   applications: (row) => ({
@@ -30,8 +31,8 @@ const views: {
     issued_to_application: { id: row.application_id },
     ...(row.authorized_by !== null && (accessOf(row) as unknown as JsonObject)),
   }),
-  proxies: (row, { keyring }) => {
-    const { definition } = openProxy({ keyring }, row).reveal();
+  proxies: (row, keys) => {
+    const { definition } = openProxy(openerOf('describe proxies', keys), row).reveal();
     return {
       name: row.name,
       ...(definition.application_id !== null && { application_id: definition.application_id }),
@@ -53,8 +54,12 @@ const views: {
 };
 
 /** The row as events show it, without its id; nothing of tables of which there are no events. */
-export function viewOfRow<T extends ExplainedName>(table: T, row: Row<T>, keys: Keys): JsonObject {
-  const view = views[table] as ((row: Row<T>, keys: Keys) => JsonObject) | undefined;
+export function viewOfRow<T extends ExplainedName>(
+  table: T,
+  row: Row<T>,
+  keys: TenantKeys,
+): JsonObject {
+  const view = views[table] as ((row: Row<T>, keys: TenantKeys) => JsonObject) | undefined;
   return view?.(row, keys) ?? {};
 }
 

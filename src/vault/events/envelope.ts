@@ -1,5 +1,7 @@
 /** An event as receivers see it, except for the time of its delivery. */
+
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
+import { openerOf } from '../../rules/openings.ts';
 import type { TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import { type EventBody, openEvent, sequenceOf } from './event-row.ts';
@@ -12,7 +14,7 @@ export type NameOf = (application: string) => string | undefined;
  * @throws VaultError `integrity` unless all of it is as the vault wrote it.
  */
 export function envelopeOf(tenant: TenantKeys, row: Row<'events'>, nameOf: NameOf): JsonObject {
-  const { data, actor, trace_id } = openEvent(tenant, row);
+  const { data, actor, trace_id } = openEvent(openerOf('deliver events', tenant), row);
   return {
     id: row.event_id,
     type: row.type,

@@ -1,10 +1,12 @@
 /** An event as it is stored: sealed, bound to its columns, and numbered when it is dispatched. */
+
 import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
 import { proveRow, rowProven } from '../../crypto/row-proof.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { EventId } from '../../lib/ids.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import type { Random } from '../../lib/random.ts';
+import type { Opener } from '../../rules/openings.ts';
 import type { Keys } from '../../rules/proven-row.ts';
 import type { TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
@@ -49,10 +51,10 @@ export function eventRow(
 
 /** @throws VaultError `integrity` unless the vault wrote this event, for this tenant. */
 export function openEvent(
-  { id, keyring }: TenantKeys,
+  { id, keyring, grant }: Opener,
   row: BoundColumns & Pick<Row<'events'>, 'body'>,
 ): EventBody {
-  const text = openText(keyring.sealing('data'), bindingOf(id, row), row.body);
+  const text = openText(keyring.opening('data', grant), bindingOf(id, row), row.body);
   const body: EventBody = JSON.parse(text.reveal());
   return body;
 }

@@ -67,6 +67,7 @@ export function createProxy(tools: ProxyWriting, caller: Caller, request: ProxyR
     );
     await requireGiven(store, tenant, host);
     const { insert } = await addressesToChange(store, { after: row });
+    const viewing = { caller, by: 'proxy:create' } as const;
     return {
       change: {
         insert: { proxies: [row], ...insert },
@@ -75,10 +76,10 @@ export function createProxy(tools: ProxyWriting, caller: Caller, request: ProxyR
       reply: {
         status: 201,
         location: `/proxies/${id}`,
-        body: viewProxy(names, caller, row),
+        body: viewProxy(names, viewing, row),
         narrower: {
           permission: configurationPermission,
-          body: viewWithoutValues(names, caller, row),
+          body: viewWithoutValues(names, viewing, row),
         },
       },
     };

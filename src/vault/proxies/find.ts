@@ -1,4 +1,5 @@
 /** Finding the proxy of a call: by its key or its host, of whatever tenant. */
+
 import { hashProxyKey, proxyKeyPlausible } from '../../crypto/proxy-key.ts';
 import { type Clock, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
@@ -9,6 +10,7 @@ import { Secret } from '../../lib/secret.ts';
 import { alteredProxyEntry } from '../../rules/anonymous-entries.ts';
 import type { Origin } from '../../rules/caller.ts';
 import { hostLengthMax, keyInHost, type VaultNames } from '../../rules/host-names.ts';
+import { openerOf } from '../../rules/openings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -149,7 +151,8 @@ const nobody: Promise<undefined> = Promise.resolve(undefined);
 /** `undefined` when the row is not as the vault wrote it. */
 function openedProxy(tenant: Tenant, row: Row<'proxies'>): Proxy | undefined {
   try {
-    return proxyOfDefinition(tenant, row, openProxy(tenant, row).reveal().definition);
+    const { definition } = openProxy(openerOf('load proxies', tenant), row).reveal();
+    return proxyOfDefinition(tenant, row, definition);
   } catch (error) {
     if (error instanceof VaultError && error.code === 'integrity') return undefined;
     throw error;

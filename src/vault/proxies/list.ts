@@ -20,6 +20,7 @@ const list = {
  * @throws VaultError `validation_failed` for an invalid cursor.
  */
 export function listProxies(tools: ProxyReading, caller: Caller, query: NamedQuery): Decide {
-  const view = (one: Caller, row: Row<'proxies'>) => viewProxy(tools.names, one, row);
+  const view = (one: Caller, row: Row<'proxies'>) =>
+    viewProxy(tools.names, { caller: one, by: 'proxy:read' }, row);
   return listNamed(tools, caller, { query, list: { ...list, view } });
 }

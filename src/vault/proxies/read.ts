@@ -17,7 +17,7 @@ export function readProxy(
     const fact = { entity: 'proxy', id: row.proxy_id, operation: 'read' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
-      reply: { status: 200, body: viewProxy(names, caller, row) },
+      reply: { status: 200, body: viewProxy(names, { caller, by: 'proxy:read' }, row) },
     };
   };
 }

@@ -1,9 +1,11 @@
 /** A proxy as it is stored: its settings sealed, the whole row proven, and the addresses that point to it. */
+
 import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
 import { namingRow } from '../../rules/bound-row.ts';
-import { type Keys, proven, requireProven } from '../../rules/proven-row.ts';
+import type { Opener } from '../../rules/openings.ts';
+import { proven, requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import type { ProxyDefinition } from './definition.ts';
@@ -35,10 +37,10 @@ export function proxyRow(
  * The settings of a proxy, from a row that is as the vault wrote it.
  * @throws VaultError `integrity`, which names the row, when anything of it was altered.
  */
-export function openProxy(tenant: Keys, row: Row<'proxies'>): Secret<ProxyBody> {
-  const { body } = requireProven(tenant, 'proxies', row);
+export function openProxy({ keyring, grant }: Opener, row: Row<'proxies'>): Secret<ProxyBody> {
+  const { body } = requireProven({ keyring }, 'proxies', row);
   try {
-    const text = openText(tenant.keyring.sealing('data'), bindingOf(row), body);
+    const text = openText(keyring.opening('data', grant), bindingOf(row), body);
     return new Secret(bodyOf(JSON.parse(text.reveal()) as StoredBody));
   } catch (error) {
     throw namingRow(error, { entity: 'proxy', id: row.proxy_id });

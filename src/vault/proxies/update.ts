@@ -1,4 +1,5 @@
 /** Updating a proxy: replaced as a whole, or by JSON merge patch. Its key stays. */
+
 import { isDeepStrictEqual } from 'node:util';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import { mergePatch } from '../../lib/merge-patch.ts';
@@ -6,6 +7,7 @@ import type { Caller } from '../../rules/caller.ts';
 import { hostOfKey } from '../../rules/host-names.ts';
 import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
+import { openerFor } from '../../rules/openings.ts';
 import type { CompletedOperation, Decide, Refused } from '../../rules/operation.ts';
 import type { Row } from '../../store/tables.ts';
 import { refusalOfCode } from './check-code.ts';
@@ -29,11 +31,12 @@ export function replaceProxy(
   const settings = parseProxy(proxy, tools.names);
   return async () => {
     const row = await proxyOf(tools.store, caller.tenant.id, id);
-    const before = openProxy(caller.tenant, row).reveal();
+    const before = openProxy(openerFor(caller, 'proxy:update'), row).reveal();
     const replaced = await replacement(tools, caller, { row, before, settings, isHostGiven: true });
     if ('refusal' in replaced) return replaced;
     const { change, updated } = replaced;
-    return { change, reply: { status: 200, body: viewProxy(tools.names, caller, updated) } };
+    const viewing = { caller, by: 'proxy:update' } as const;
+    return { change, reply: { status: 200, body: viewProxy(tools.names, viewing, updated) } };
   };
 }
 
@@ -47,7 +50,7 @@ export function patchProxy(
 ): Decide {
   return async () => {
     const row = await proxyOf(tools.store, caller.tenant.id, id);
-    const body = openProxy(caller.tenant, row).reveal();
+    const body = openProxy(openerFor(caller, 'proxy:update'), row).reveal();
     const settings = parseProxy(patched(wireOf(row, body), patch), tools.names);
     const replaced = await replacement(tools, caller, {
       row,

@@ -7,6 +7,7 @@ import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { failureOf } from '../../rules/log-entries.ts';
 import type { Refused } from '../../rules/operation.ts';
+import type { Grant } from '../../rules/policy.ts';
 import type { Row } from '../../store/tables.ts';
 import { parseTokenType, type TokenTypeName, tokenTypes } from '../../values/token-types.ts';
 import { usedTwice } from '../client-keys/open-encrypted.ts';
@@ -92,15 +93,15 @@ async function openEntry(
 ): Promise<Opened | Refused> {
   const { caller } = call;
   const { jwe, type, rest } = entryOf(json, header);
-  const denied = refusalFor(call, type);
-  if (denied) return denyEncrypted(tools, caller, { jwe, refusal: denied });
-  const opened = await useEncrypted(tools, caller, { jwe, path: header });
+  const decided = decideFor(call, type);
+  if (decided instanceof VaultError) return denyEncrypted(tools, caller, { jwe, refusal: decided });
+  const opened = await useEncrypted(tools, caller, { jwe, path: header, basis: decided });
   if ('refusal' in opened) return opened;
   const data = opened.data.reveal();
   // A caller names the type, and a card is a card also where it is called something more general.
   const recognized = type === 'token' ? recognizable.find((one) => fits(one, data)) : undefined;
-  const hidden = recognized && refusalFor(call, recognized);
-  if (hidden) return denyEncrypted(tools, caller, { jwe, refusal: hidden });
+  const hidden = recognized && decideFor(call, recognized);
+  if (hidden instanceof VaultError) return denyEncrypted(tools, caller, { jwe, refusal: hidden });
   const attempt = { entity: 'key', id: opened.key, operation: 'use' };
   return {
     data: { ...rest, type, data },
@@ -120,8 +121,8 @@ function fits(type: TokenTypeName, data: Json): boolean {
   }
 }
 
-/** Why the caller may not use data of the type in this call; `undefined` where it may. */
-function refusalFor({ caller, proxy }: ProxyCall, type: TokenTypeName): VaultError | undefined {
+/** The grant of the caller for data of the type in this call, or why there is none. */
+function decideFor({ caller, proxy }: ProxyCall, type: TokenTypeName): Grant | VaultError {
   if (caller.anonymous && !proxy.allowEncrypted) {
     const reason =
       'The proxy takes no encrypted data from callers without a key (allow_encrypted).';
@@ -129,7 +130,8 @@ function refusalFor({ caller, proxy }: ProxyCall, type: TokenTypeName): VaultErr
   }
   const { container } = tokenTypes[type];
   const { access, permission } = accessOf(proxy);
-  if (access.grant(caller.policy, { id: undefined, container })) return undefined;
+  const grant = access.grant(caller.policy, { id: undefined, container });
+  if (grant) return grant;
   return new VaultError('forbidden', {
     public: `The caller lacks the permission ${permission} for encrypted data of the type ${type}.`,
   });

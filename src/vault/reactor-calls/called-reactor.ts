@@ -1,6 +1,8 @@
 /** The reactor of a call, as it is now. */
+
 import { minute, second } from '../../lib/clock.ts';
 import type { ReactorId } from '../../lib/ids.ts';
+import { openerOf } from '../../rules/openings.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import { timeoutMsMaxAsync } from '../../sandbox/limits.ts';
 import type { Store } from '../../store/store.ts';
@@ -23,7 +25,8 @@ export async function calledReactor(
 ): Promise<CalledReactor> {
   const row = await reactorOf(store, tenant.id, id);
   const { reactor_id, name } = row;
-  return { id: reactor_id, name, definition: openReactor(tenant, row).reveal() };
+  const opener = openerOf('load reactors', tenant);
+  return { id: reactor_id, name, definition: openReactor(opener, row).reveal() };
 }
 
 /** What nobody waits for may take longer, unless the runtime says otherwise. */

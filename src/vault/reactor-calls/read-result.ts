@@ -1,4 +1,5 @@
 /** The result of an asynchronous call, for whoever made it, and the logs of calls. */
+
 import { openCursor, sealCursor } from '../../crypto/cursor.ts';
 import { parseInstant } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
@@ -6,6 +7,7 @@ import { invalid, VaultError } from '../../lib/errors.ts';
 import { parseUuid, type ReactorRunId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { detailed, entryOf } from '../../rules/log-entries.ts';
+import { openerFor } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { type RunPage, type RunPosition, runPage } from '../../store/queries/reactors.ts';
 import type { Row } from '../../store/tables.ts';
@@ -33,7 +35,7 @@ export function readResult(tools: ReactorReading, caller: Caller, path: ResultPa
     if (!row || row.reactor_id !== reactor_id || row.due_at !== null || row.expires_at <= now) {
       throw noResult();
     }
-    const { caller: by, result } = openRun(tenant, row).reveal();
+    const { caller: by, result } = openRun(openerFor(caller, 'own response'), row).reveal();
     const isOwn = by.application === caller.application && by.session === (caller.session ?? null);
     if (!isOwn || result === undefined) throw noResult();
     const fact = { entity: 'reactor', id: reactor_id, operation: 'read result' } as const;
@@ -132,8 +134,8 @@ const positionOf = ({ created_at, run_id }: Row<'reactor_runs'>): RunPosition =>
   run_id,
 ];
 
-function viewLog({ tenant }: Caller, row: Row<'reactor_runs'>): object {
-  const { kind, isFailed, log, caller } = openRun(tenant, row).reveal();
+function viewLog(reader: Caller, row: Row<'reactor_runs'>): object {
+  const { kind, isFailed, log, caller } = openRun(openerFor(reader, 'reactor:read'), row).reveal();
   return {
     request_id: row.run_id,
     invocation_type: kind,

@@ -1,10 +1,12 @@
 /** A call of a reactor as it is stored: sealed, and until when. */
+
 import { hour, type Instant, instantAfter } from '../../lib/clock.ts';
 import { type AttributeErrors, type ErrorCode, VaultError } from '../../lib/errors.ts';
 import type { ApplicationId, KeyId, SessionId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
 import { openRunText, sealedRun, type UnsealedRun } from '../../rules/bound-row.ts';
+import type { Opener } from '../../rules/openings.ts';
 import type { Reply } from '../../rules/reply.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { CodeLogLine } from '../../sandbox/sandbox.ts';
@@ -59,8 +61,8 @@ export function runRow(
 }
 
 /** @throws VaultError `integrity` when anything of the row was altered. */
-export function openRun(tenant: Tenant, row: Row<'reactor_runs'>): Secret<RunBody> {
-  return new Secret(JSON.parse(openRunText(tenant, row).reveal()) as RunBody);
+export function openRun(opener: Opener, row: Row<'reactor_runs'>): Secret<RunBody> {
+  return new Secret(JSON.parse(openRunText(opener, row).reveal()) as RunBody);
 }
 
 export const expiryOf = (now: Instant): Instant => instantAfter(now, runRetentionMs);

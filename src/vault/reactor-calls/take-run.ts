@@ -1,8 +1,10 @@
 /** Taking a call that waits, so that this server runs it and no other does. */
+
 import { type Instant, instantAfter } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { alteredBeside, detailed, systemEntry } from '../../rules/log-entries.ts';
+import { openerOf } from '../../rules/openings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import { type CalledReactor, calledReactor, leaseMsOf } from './called-reactor.ts';
@@ -60,7 +62,7 @@ async function openedRun(
   row: Row<'reactor_runs'>,
 ): Promise<Pick<TakenRun, 'body' | 'reactor'> | undefined> {
   try {
-    const body = openRun(tenant, row).reveal();
+    const body = openRun(openerOf('run reactor calls', tenant), row).reveal();
     if (row.expires_at <= clock.now()) throw new VaultError('not_found', { public: expired });
     const reactor = await calledReactor(store, tenant, row.reactor_id);
     if (await isWrittenBack(store, tenant, row)) throw writtenBack(row);

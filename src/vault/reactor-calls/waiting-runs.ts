@@ -231,7 +231,7 @@ async function finish(
   const { clock, store } = tools;
   const decide: DecideOutcome = settle(tools, call, run);
   const log = tools.admitLog(tenant.id, run.log);
-  await perform(store, async (conflict) => {
+  await perform({ store, actor: call.caller }, async (conflict) => {
     const ended = { now: clock.now(), milliseconds: run.milliseconds };
     if (conflict?.startsWith('reactor_runs')) {
       const reason = 'the reactor was deleted, or another server was faster';

@@ -77,8 +77,11 @@ export function createReactor(
       reply: {
         status: 201,
         location: `/reactors/${id}`,
-        body: viewReactor(caller, row),
-        narrower: { permission: configurationPermission, body: viewWithoutValues(caller, row) },
+        body: viewReactor(caller, row, 'reactor:create'),
+        narrower: {
+          permission: configurationPermission,
+          body: viewWithoutValues(caller, row, 'reactor:create'),
+        },
       },
     };
   };

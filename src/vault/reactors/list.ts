@@ -13,7 +13,7 @@ const list = {
   count: reactorCount,
   page: reactorPage,
   idOf: (row: Row<'reactors'>) => row.reactor_id,
-  view: viewReactor,
+  view: (caller: Caller, row: Row<'reactors'>) => viewReactor(caller, row, 'reactor:read'),
 } as const;
 
 /**

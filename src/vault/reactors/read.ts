@@ -13,7 +13,7 @@ export function readReactor({ store, clock }: ReactorReading, caller: Caller, id
     const fact = { entity: 'reactor', id: row.reactor_id, operation: 'read' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
-      reply: { status: 200, body: viewReactor(caller, row) },
+      reply: { status: 200, body: viewReactor(caller, row, 'reactor:read') },
     };
   };
 }

@@ -1,8 +1,10 @@
 /** A reactor as it is stored: its settings sealed, the whole row proven. */
+
 import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
 import { namingRow } from '../../rules/bound-row.ts';
+import type { Opener } from '../../rules/openings.ts';
 import { proven, requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
@@ -29,10 +31,13 @@ export function reactorRow(
  * The settings of a reactor, from a row that is as the vault wrote it.
  * @throws VaultError `integrity`, which names the row, when anything of it was altered.
  */
-export function openReactor(tenant: Tenant, row: Row<'reactors'>): Secret<ReactorDefinition> {
-  const { body } = requireProven(tenant, 'reactors', row);
+export function openReactor(
+  { keyring, grant }: Opener,
+  row: Row<'reactors'>,
+): Secret<ReactorDefinition> {
+  const { body } = requireProven({ keyring }, 'reactors', row);
   try {
-    const text = openText(tenant.keyring.sealing('data'), bindingOf(row), body);
+    const text = openText(keyring.opening('data', grant), bindingOf(row), body);
     return new Secret(JSON.parse(text.reveal()) as ReactorDefinition);
   } catch (error) {
     throw namingRow(error, { entity: 'reactor', id: row.reactor_id });

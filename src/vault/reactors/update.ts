@@ -1,10 +1,12 @@
 /** Updating a reactor: replaced as a whole, or by JSON merge patch. */
+
 import { isDeepStrictEqual } from 'node:util';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import { mergePatch } from '../../lib/merge-patch.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { requireLinkedApplication } from '../../rules/linked-application.ts';
 import { entryOf } from '../../rules/log-entries.ts';
+import { openerFor } from '../../rules/openings.ts';
 import type { CompletedOperation, Decide, Refused } from '../../rules/operation.ts';
 import type { Row } from '../../store/tables.ts';
 import { refusalOfRights, refusalWhereOff } from '../code/check.ts';
@@ -28,11 +30,11 @@ export function replaceReactor(
   const settings = parseReactor(reactor);
   return async () => {
     const row = await reactorOf(tools.store, caller.tenant.id, id);
-    const before = openReactor(caller.tenant, row).reveal();
+    const before = openReactor(openerFor(caller, 'reactor:update'), row).reveal();
     const replaced = await replacement(tools, caller, { row, before, settings });
     if ('refusal' in replaced) return replaced;
     const { change, updated } = replaced;
-    return { change, reply: { status: 200, body: viewReactor(caller, updated) } };
+    return { change, reply: { status: 200, body: viewReactor(caller, updated, 'reactor:update') } };
   };
 }
 
@@ -46,7 +48,7 @@ export function patchReactor(
 ): Decide {
   return async () => {
     const row = await reactorOf(tools.store, caller.tenant.id, id);
-    const before = openReactor(caller.tenant, row).reveal();
+    const before = openReactor(openerFor(caller, 'reactor:update'), row).reveal();
     const merged = mergePatch(wireOf(row, before) as JsonObject, patch as Json);
     const settings = parseReactor(merged as unknown as ReactorRequest);
     const replaced = await replacement(tools, caller, { row, before, settings });

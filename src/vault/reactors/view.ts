@@ -1,6 +1,9 @@
 /** A reactor as callers see it. */
+
 import { formatTimestamp } from '../../lib/dates.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { openerFor } from '../../rules/openings.ts';
+import type { Permission } from '../../rules/permissions.ts';
 import { holds } from '../../rules/policy.ts';
 import type { Row } from '../../store/tables.ts';
 import type { CodeRuntime } from '../../transforms/code-runtime.ts';
@@ -11,18 +14,19 @@ export const configurationPermission = 'reactor:update';
 
 /**
  * As much as the caller may see.
+ * @param by the permission for which it is opened.
  * @throws VaultError `integrity` when the row was altered.
  */
-export function viewReactor(caller: Caller, row: Row<'reactors'>): object {
-  const { configuration } = openReactor(caller.tenant, row).reveal();
-  const view = viewWithoutValues(caller, row);
+export function viewReactor(caller: Caller, row: Row<'reactors'>, by: Permission): object {
+  const { configuration } = openReactor(openerFor(caller, by), row).reveal();
+  const view = viewWithoutValues(caller, row, by);
   return holds(caller.policy, configurationPermission) ? { ...view, configuration } : view;
 }
 
 /** The reactor with the names of its configuration alone. */
-export function viewWithoutValues({ tenant }: Caller, row: Row<'reactors'>): object {
+export function viewWithoutValues(caller: Caller, row: Row<'reactors'>, by: Permission): object {
   const { configuration, application_id, runtime, allowed_hosts, code } = openReactor(
-    tenant,
+    openerFor(caller, by),
     row,
   ).reveal();
   return {

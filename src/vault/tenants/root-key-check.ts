@@ -1,6 +1,6 @@
 /** Whether the root key is the one of this database: one sealed row says so, however many tenants there are. */
-import { openText, sealText } from '../../crypto/envelope.ts';
-import { openKeyring, rootKeys } from '../../crypto/keyring.ts';
+import { sealsText, sealText } from '../../crypto/envelope.ts';
+import { requireKeyring, rootKeys } from '../../crypto/keyring.ts';
 import type { RootKey } from '../../crypto/root-key.ts';
 import { isTombstone } from '../../crypto/tombstone.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -52,7 +52,7 @@ export async function checkRootKey({
 }: RootKeyChecking): Promise<RootKeyProof> {
   const keys = rootKeys(rootKey.key);
   const isCheck = ({ private_key }: Row<'vault_keys'>) =>
-    ifIntact(() => openText(keys, binding, private_key).reveal() === text);
+    ifIntact(() => sealsText(keys, binding, { sealed: private_key, text }));
 
   for (;;) {
     const row = await store.get('vault_keys', { name });
@@ -71,11 +71,11 @@ export async function checkRootKey({
 
 /** Of a deleted tenant the keyring is gone, and its mark is sealed instead. */
 function isOfRootKey({ key }: RootKey, row: Row<'tenants'>): boolean {
-  return ifIntact(() =>
-    row.deleted_at === null
-      ? openKeyring(key, row.tenant_id, row.keyring) !== undefined
-      : isTombstone(key, tombstoneOf(row), row.proof),
-  );
+  return ifIntact(() => {
+    if (row.deleted_at !== null) return isTombstone(key, tombstoneOf(row), row.proof);
+    requireKeyring(key, { tenant: row.tenant_id, wrapped: row.keyring });
+    return true;
+  });
 }
 
 function ifIntact(test: () => boolean): boolean {

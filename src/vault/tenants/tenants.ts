@@ -1,4 +1,5 @@
 /** Tenants: their settings, quotas and keys, and how one comes to be. */
+
 import { createKeyring, type Keyring, openKeyring, wrapKeyring } from '../../crypto/keyring.ts';
 import type { RootKey } from '../../crypto/root-key.ts';
 import { isTombstone, sealTombstone } from '../../crypto/tombstone.ts';
@@ -7,6 +8,7 @@ import { VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import { newUuid, type TenantId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
+import { grantOf } from '../../rules/openings.ts';
 import { isProven, proven, provenText } from '../../rules/proven-row.ts';
 import { quotasOf, settingsOf } from '../../rules/settings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
@@ -58,7 +60,10 @@ export function createTenants({
   function keyringOf(row: Row<'tenants'>): Keyring {
     const known = keyrings.get(row.tenant_id);
     if (known && Buffer.compare(known.wrapped, row.keyring) === 0) return known.keyring;
-    const keyring = openKeyring(rootKey.key, row.tenant_id, row.keyring);
+    const keyring = openKeyring(rootKey.key, grantOf('load keyrings'), {
+      tenant: row.tenant_id,
+      wrapped: row.keyring,
+    });
     keyrings.set(row.tenant_id, { wrapped: row.keyring, keyring });
     return keyring;
   }

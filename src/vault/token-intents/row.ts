@@ -1,4 +1,5 @@
 /** A token intent as it is stored and as it is shown: its data is sealed, and no response holds it. */
+
 import { type Binding, sealText } from '../../crypto/envelope.ts';
 import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import { type Instant, instantAfter } from '../../lib/clock.ts';
@@ -9,13 +10,14 @@ import type { TokenIntentId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
-import { openBound } from '../../rules/bound-row.ts';
+import { openBound, requireBoundRow } from '../../rules/bound-row.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { type Opener, openerOf } from '../../rules/openings.ts';
 import type { Tenant, TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import { codeExpiryOf, withoutCode } from '../../values/card-code.ts';
 import type { Contents } from '../../values/contents.ts';
-import { fingerprintOfContents, type Sealing } from '../../values/sealed-row.ts';
+import { fingerprintOfContents, type SealedData, type Sealing } from '../../values/sealed-row.ts';
 import { summaryOf, type TokenTypeName, tokenTypes } from '../../values/token-types.ts';
 
 export interface NewTokenIntent {
@@ -49,12 +51,8 @@ export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'tok
 }
 
 /** The data, without an expired card code. */
-export function openIntent(
-  tenant: TenantKeys,
-  row: Row<'token_intents'>,
-  now: Instant,
-): Secret<Json> {
-  const text = openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
+function openIntent(opener: Opener, row: Row<'token_intents'>, now: Instant): Secret<Json> {
+  const text = openBound(opener, bindingOf(opener, row), row);
   const data = JSON.parse(text.reveal()) as Json;
   const codeIsGone = row.code_expires_at !== null && row.code_expires_at <= now;
   return new Secret(codeIsGone ? withoutCode(row.type as TokenTypeName, data) : data);
@@ -62,7 +60,15 @@ export function openIntent(
 
 /** @throws VaultError `integrity`, which names the row, when its data or any other column was altered. */
 export function requireBoundIntent(tenant: TenantKeys, row: Row<'token_intents'>): void {
-  openBound(tenant.keyring.sealing('data'), bindingOf(tenant, row), row);
+  requireBoundRow(tenant, bindingOf(tenant, row), row);
+}
+
+/** The data of an intent, to be opened where it is shown. */
+export function sealedIntent(opener: Opener, row: Row<'token_intents'>, now: Instant): SealedData {
+  return {
+    open: () => openIntent(opener, row, now),
+    require: () => requireBoundIntent(opener, row),
+  };
 }
 
 /**
@@ -82,8 +88,8 @@ export function containerOfIntent({
 }
 
 /** What a conversion takes over: everything but the card code. */
-export function dataForToken(tenant: Tenant, row: Row<'token_intents'>): Json {
-  return withoutCode(row.type as TokenTypeName, openIntent(tenant, row, row.created_at).reveal());
+export function dataForToken(opener: Opener, row: Row<'token_intents'>): Json {
+  return withoutCode(row.type as TokenTypeName, openIntent(opener, row, row.created_at).reveal());
 }
 
 /** An intent whose card code is gone, with data that was sealed without it. */
@@ -92,18 +98,18 @@ export function intentWithoutCode(
   row: Row<'token_intents'>,
   random: Random,
 ): Row<'token_intents'> {
-  const data = dataForToken(tenant, row);
+  const data = dataForToken(openerOf('expire card codes', tenant), row);
   const updated = { ...row, version: row.version + 1, code_expires_at: null };
   return sealIntent({ tenant, data, random }, updated);
 }
 
 /** What the API shows: what may be said of the data, never the data. */
-export function viewTokenIntent(tenant: Tenant, row: Row<'token_intents'>, now: Instant) {
+export function viewTokenIntent(opener: Opener, row: Row<'token_intents'>, now: Instant) {
   return {
     id: row.token_intent_id,
     tenant_id: row.tenant_id,
     type: row.type,
-    ...summaryOf(row.type as TokenTypeName, openIntent(tenant, row, now).reveal()),
+    ...summaryOf(row.type as TokenTypeName, openIntent(opener, row, now).reveal()),
     fingerprint: row.fingerprint,
     created_by: row.created_by,
     created_at: formatTimestamp(row.created_at),

@@ -1,4 +1,5 @@
 /** Token intents: checked data that waits for a day to become a token. */
+
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import { newUuid, parseUuid, type TokenIntentId } from '../../lib/ids.ts';
@@ -7,6 +8,7 @@ import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf, failureOf } from '../../rules/log-entries.ts';
+import { openerFor } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
 import type { Reply } from '../../rules/reply.ts';
@@ -71,7 +73,11 @@ function createFromEncrypted(
   const container = containerOfRequest(asked, tools.clock);
   return async () => {
     const now = tools.clock.now();
-    const opened = await useEncrypted(tools, caller, { jwe, path: 'encrypted' });
+    const opened = await useEncrypted(tools, caller, {
+      jwe,
+      path: 'encrypted',
+      basis: 'token-intent:create',
+    });
     if ('refusal' in opened) return opened;
     try {
       const data = opened.data.reveal();
@@ -113,7 +119,7 @@ function newIntent(
     reply: {
       status: 201,
       location: `/token-intents/${id}`,
-      body: viewTokenIntent(caller.tenant, row, now),
+      body: viewTokenIntent(openerFor(caller, 'token-intent:create'), row, now),
     },
   };
 }
@@ -125,9 +131,10 @@ export function readTokenIntent(tools: TokenIntentReading, caller: Caller, id: s
     const now = clock.now();
     const row = await existingIntent(store, caller, { id, now });
     const fact = { entity: 'token_intent', id: row.token_intent_id, operation: 'read' } as const;
+    const opener = openerFor(caller, 'token-intent:read');
     return {
       change: { entries: [entryOf(caller, now, fact)] },
-      reply: { status: 200, body: viewTokenIntent(caller.tenant, row, now) },
+      reply: { status: 200, body: viewTokenIntent(opener, row, now) },
     };
   };
 }

@@ -1,10 +1,12 @@
 /** What a reference leads to: a token or a token intent, with the caller's grant on it. */
+
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Reference } from '../../expressions/reading.ts';
 import type { Instant } from '../../lib/clock.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import type { Shown } from '../../lib/log-chain/disclosure.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { openerFor } from '../../rules/openings.ts';
 import type { Permission } from '../../rules/permissions.ts';
 import {
   type AccessSubject,
@@ -19,9 +21,9 @@ import {
 import type { SealedTable, SmallRow } from '../../store/queries/small-rows.ts';
 import type { Row } from '../../store/tables.ts';
 import { hasExpired } from '../../values/contents.ts';
-import { openData } from '../../values/sealed-row.ts';
+import { sealedData } from '../../values/sealed-row.ts';
 import { shownAs, shownData, viewToken } from '../../values/view.ts';
-import { containerOfIntent, openIntent, viewTokenIntent } from '../token-intents/row.ts';
+import { containerOfIntent, sealedIntent, viewTokenIntent } from '../token-intents/row.ts';
 import { isLive } from '../token-intents/token-intents.ts';
 import type { TokenReading } from '../tokens/read.ts';
 import type { ReferencedRows } from './reference-rows.ts';
@@ -94,12 +96,12 @@ type StoredRow<T extends SealedTable> = Row<T> & Pick<SmallRow<T>, 'bytes'>;
 
 function tokenTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefined {
   const { caller, rows, now, evaluation, access, onMaskFailure } = lookup;
-  const { tenant, policy } = caller;
+  const { policy } = caller;
   const row = rows.tokens.get(id) as StoredRow<'tokens'> | undefined;
   if (!row || hasExpired(row, now)) return undefined;
   const grant = access.grant(policy, { id: row.token_id, container: row.container });
-  const open = () => openData(tenant, row, now);
-  const sight = grant && { row, open, grant, evaluation, onMaskFailure };
+  const sealed = grant && sealedData(openerFor(caller, grant), row, now);
+  const sight = sealed && { row, sealed, grant, evaluation, onMaskFailure };
   return {
     entity: 'token',
     id: row.token_id,
@@ -119,14 +121,16 @@ function tokenTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefi
  */
 function intentTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefined {
   const { caller, rows, now, evaluation, access, onMaskFailure } = lookup;
-  const { tenant, policy } = caller;
+  const { policy } = caller;
   const row = rows.token_intents.get(id) as StoredRow<'token_intents'> | undefined;
   if (!row || !isLive(row, now)) return undefined;
   const container = containerOfIntent(row);
   const grant = access.grant(policy, { id: undefined, container });
   const lacks = access.intents && !holds(policy, access.intents) ? access.intents : undefined;
-  const open = () => openIntent(tenant, row, now);
-  const sight = grant && { row: { ...row, mask: null }, open, grant, evaluation, onMaskFailure };
+  const opener = grant && openerFor(caller, grant);
+  const sealed = opener && sealedIntent(opener, row, now);
+  const seen = { ...row, mask: null };
+  const sight = grant && sealed && { row: seen, sealed, grant, evaluation, onMaskFailure };
   const shown = () => (sight ? shownData(sight) : {});
   return {
     entity: 'token_intent',
@@ -137,6 +141,6 @@ function intentTarget(lookup: TargetLookup, id: string): ReferenceTarget | undef
     lacks: lacks ?? (grant ? undefined : access.permission),
     shown: sight && shownAs(sight),
     data: () => shown()['data'],
-    whole: () => ({ ...viewTokenIntent(tenant, row, now), ...shown() }),
+    whole: () => (opener ? { ...viewTokenIntent(opener, row, now), ...shown() } : null),
   };
 }

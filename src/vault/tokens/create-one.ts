@@ -1,4 +1,5 @@
 /** One creation as part of a change: a new token, or the one that holds the same value already. */
+
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
@@ -9,13 +10,14 @@ import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
+import { openerFor } from '../../rules/openings.ts';
 import { decide, type Grant, type Policy, reaches } from '../../rules/policy.ts';
 import type { TokenBody } from '../../rules/reply.ts';
 import type { Row } from '../../store/tables.ts';
 import { contentsOfRow, hasExpired, patchContents } from '../../values/contents.ts';
 import { definedToken, mayTakeData, readGrant } from '../../values/disclosure.ts';
 import { readEntry } from '../../values/read-entry.ts';
-import { deriveRow, openData, sealRow, stillThere } from '../../values/sealed-row.ts';
+import { broughtData, deriveRow, openData, sealedData, sealRow } from '../../values/sealed-row.ts';
 import { searchTerms } from '../../values/search-terms.ts';
 import { idRepeated } from '../../values/token-id.ts';
 import {
@@ -124,7 +126,7 @@ function makeNew(
   const disclosure = foreign && grant ? createdAs(row, grant) : undefined;
   const viewAt = grant
     ? viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, (at) =>
-        stillThere(row, data, at),
+        broughtData(row, data, at),
       )
     : () => viewUnread(row, extras);
   return {
@@ -186,7 +188,8 @@ function useExisting(
   const { caller, now, evaluation, onMaskFailure, pending } = creation;
   const { tenant, policy } = caller;
   const subject = { id: existing.row.token_id, container: prepared.contents.container };
-  if (!decide(policy, 'token:create', subject)) return undefined;
+  const creating = decide(policy, 'token:create', subject);
+  if (!creating) return undefined;
   // What an intent held would be lost if it did not go into the token.
   const requested = prepared.intent
     ? 'update_existing'
@@ -196,7 +199,9 @@ function useExisting(
     mayMerge(policy, existing.row) &&
     (prepared.intent !== undefined || mayTakeData(policy, existing.row, prepared.contents));
   const behavior = updates ? 'update_existing' : 'read_existing';
-  const current = updates ? mergedToken(creation, prepared, existing) : existing;
+  const current = updates
+    ? mergedToken(creation, { prepared, grant: creating }, existing)
+    : existing;
   if (updates) pending.put(current);
   const { row } = current;
   if (prepared.intent) pending.convert(prepared.intent, row);
@@ -205,7 +210,7 @@ function useExisting(
   const grant = readGrant(policy, place);
   const viewAt = grant
     ? viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, (at) =>
-        openData(tenant, row, at),
+        sealedData(openerFor(caller, grant), row, at),
       )
     : () => viewDeduplicated(row, { extras, reachable: reaches(policy, place) });
   const disclosure = grant && createdAs(row, grant);
@@ -227,22 +232,29 @@ function mayMerge(policy: Policy, { token_id: id, container }: Row<'tokens'>): b
   return permissions.some((one) => decide(policy, one, { id, container }));
 }
 
+interface Merging {
+  readonly prepared: PreparedToken;
+  /** By which the caller may create the token. */
+  readonly grant: Grant;
+}
+
 /** The existing token with the incoming data and metadata merged in; its definition stays. */
 function mergedToken(
   { caller, now, random, evaluation }: Creation,
-  { contents: { data, metadata } }: PreparedToken,
+  { prepared: { contents }, grant }: Merging,
   { stored, row: before }: PendingToken,
 ): PendingToken {
   const { tenant } = caller;
+  const { data, metadata } = contents;
   const patch = { data, ...(metadata && { metadata }) };
-  const old = contentsOfRow(before, openData(tenant, before, now).reveal());
-  const contents = patchContents(old, patch, { now: () => now });
+  const opened = openData(openerFor(caller, grant), before, now).reveal();
+  const merged = patchContents(contentsOfRow(before, opened), patch, { now: () => now });
   const { fingerprint } = before;
   const row = sealRow(
-    { tenant, data: contents.data, random },
+    { tenant, data: merged.data, random },
     {
       ...before,
-      ...deriveRow({ tenant, contents, fingerprint, now }),
+      ...deriveRow({ tenant, contents: merged, fingerprint, now }),
       ...(stored && {
         version: stored.version + 1,
         modified_by: caller.application,
@@ -250,5 +262,5 @@ function mergedToken(
       }),
     },
   );
-  return { stored, row, terms: searchTerms(tenant, row, { contents, evaluation }) };
+  return { stored, row, terms: searchTerms(tenant, row, { contents: merged, evaluation }) };
 }

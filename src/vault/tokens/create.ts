@@ -232,7 +232,11 @@ async function prepareEncrypted(
   });
   const denied = refusalOfForeign(caller, request, container);
   if (denied) return denyEncrypted(tools, caller, { jwe, refusal: denied });
-  const opened = await useEncrypted(tools, caller, { jwe, path: 'encrypted' });
+  const opened = await useEncrypted(tools, caller, {
+    jwe,
+    path: 'encrypted',
+    basis: 'token:create',
+  });
   if ('refusal' in opened) return { ...opened, refusal: below(path, opened.refusal) };
   try {
     const pause = createPause();

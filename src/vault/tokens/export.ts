@@ -69,7 +69,8 @@ async function exportBatch(
   const { store, clock } = tools;
   const now = clock.now();
   if (!containerAllowed(caller, permission, filter)) {
-    await perform(store, async () => refuse(caller, now, { entity: 'token', id: '*', permission }));
+    const refusal = refuse(caller, now, { entity: 'token', id: '*', permission });
+    await perform({ store, actor: caller }, async () => refusal);
   }
   const conditions = conditionsOf(caller, permission, { filter, now });
   const wanted = { after, tokensMax: batchTokensMax, bytesMax: batchBytesMax };
@@ -83,7 +84,7 @@ async function exportBatch(
     const entries: [LogEntry, ...LogEntry[]] = [exported(caller, now), ...shown.reads];
     return { change: { entries }, reply: { status: 200 } };
   };
-  await perform(store, loggingFailures(show, { caller, clock, route }));
+  await perform({ store, actor: caller }, loggingFailures(show, { caller, clock, route }));
   return { bodies, next };
 }
 

@@ -1,4 +1,5 @@
 /** Importing tokens: many creations in one change, each decided for itself, as if they came one by one. */
+
 import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
@@ -6,6 +7,7 @@ import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
 import { type Caller, markedAs } from '../../rules/caller.ts';
 import { alteredEntry, entryOf } from '../../rules/log-entries.ts';
+import { openedInVain } from '../../rules/openings.ts';
 import { type Effect, perform, type Refused } from '../../rules/operation.ts';
 import type { TokenBody } from '../../rules/reply.ts';
 import type { TokenRequest } from '../../values/contents.ts';
@@ -82,7 +84,7 @@ export async function importLines(
   const prepared = await prepareAll(tools, caller, lines);
   let results: readonly ImportResult[] = [];
   try {
-    await perform(tools.store, async (conflict) => {
+    await perform({ store: tools.store, actor: caller }, async (conflict) => {
       run.idsAreTaken ||= conflict === 'tokens.key';
       if (prepared.some(looksAtOthers)) await turn();
       const decided = await decideLines(tools, caller, { ...run, prepared });
@@ -191,7 +193,10 @@ async function decideLines(
   }
   const { pending } = creation;
   const change = await changeOf(tools.store, { caller, now, all: done, entries, pending });
-  return { results, effect: { change, reply: { status: 200 } } };
+  // Of lines that failed.
+  const vain = openedInVain(caller, change.entries, { at: now, operation: 'create' });
+  const written = { ...change, entries: [...change.entries, ...vain] } as const;
+  return { results, effect: { change: written, reply: { status: 200 } } };
 }
 
 /** A line whose token intent was looked up, where it converts one. */

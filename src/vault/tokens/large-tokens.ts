@@ -1,7 +1,9 @@
 /** Large tokens of a page: read, logged and shown one at a time, while the page is being written. */
+
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Serial } from '../../lib/serial.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { requireAccounted } from '../../rules/openings.ts';
 import type { ItemToWrite, TokenBody } from '../../rules/reply.ts';
 import type { ListedToken } from '../../store/queries/token-pages.ts';
 import type { TokenPosition } from '../../store/queries/token-sources.ts';
@@ -66,6 +68,7 @@ async function readLarge(
   const showing = { rows: [row], permission, through, now, evaluationFor: () => evaluation };
   const { bodies, reads } = await showTokens(tools, caller, showing);
   const [entry] = reads;
+  requireAccounted(caller, reads);
   if (entry) await tools.store.commit({ entries: [entry] });
   return bodies[0];
 }

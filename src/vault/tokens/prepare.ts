@@ -1,4 +1,5 @@
 /** One token that a request wants created: checked, with its fingerprint and the ids it may get. */
+
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Container } from '../../lib/container.ts';
@@ -7,6 +8,7 @@ import { attemptAt } from '../../lib/findings.ts';
 import { parseTokenId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { openerFor } from '../../rules/openings.ts';
 import { decide } from '../../rules/policy.ts';
 import { lacksPermission } from '../../rules/refusal.ts';
 import type { Row } from '../../store/tables.ts';
@@ -130,7 +132,11 @@ function convertedRequest(
   if ((request.type ?? undefined) !== undefined || (request.data ?? undefined) !== undefined) {
     throw invalid('token_intent_id', 'cannot be combined with type and data');
   }
-  return { ...request, type: intent.type, data: dataForToken(caller.tenant, intent) };
+  return {
+    ...request,
+    type: intent.type,
+    data: dataForToken(openerFor(caller, 'token:create'), intent),
+  };
 }
 
 /** The request decides; where it says nothing, the tenant's setting does. */

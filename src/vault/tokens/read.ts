@@ -1,13 +1,15 @@
 /** Reading a token. */
+
 import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { openerFor } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { decide } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
 import { readEntry } from '../../values/read-entry.ts';
-import { openData } from '../../values/sealed-row.ts';
+import { sealedData } from '../../values/sealed-row.ts';
 import { type OnMaskFailure, shownAs, viewToken } from '../../values/view.ts';
 import { liveToken } from './queries.ts';
 
@@ -29,14 +31,14 @@ export function readToken(tools: TokenReading, caller: Caller, id: string): Deci
     if (!grant) {
       return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:read' });
     }
-    const open = () => openData(tenant, row, now);
+    const sealed = sealedData(openerFor(caller, grant), row, now);
     const disclosure = { shown: shownAs({ row, grant }), through: 'get' } as const;
     const entry = readEntry(caller, now, { row, disclosure });
     return {
       change: { entries: [entry] },
       reply: {
         status: 200,
-        body: viewToken({ row, open, grant, evaluation: newEvaluation(), onMaskFailure }),
+        body: viewToken({ row, sealed, grant, evaluation: newEvaluation(), onMaskFailure }),
       },
     };
   };

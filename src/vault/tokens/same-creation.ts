@@ -1,13 +1,15 @@
 /** A creation that was done before: its id is taken by a token equal to the requested one. */
+
 import { isDeepStrictEqual } from 'node:util';
 import type { Instant } from '../../lib/clock.ts';
 import type { Json } from '../../lib/json.ts';
+import { openerFor } from '../../rules/openings.ts';
 import type { Store } from '../../store/store.ts';
 import { withoutCode } from '../../values/card-code.ts';
 import { type Contents, contentsOfRow, hasExpired } from '../../values/contents.ts';
 import { readGrant } from '../../values/disclosure.ts';
 import { readEntry } from '../../values/read-entry.ts';
-import { openData } from '../../values/sealed-row.ts';
+import { sealedData } from '../../values/sealed-row.ts';
 import { viewOverTime } from '../../values/view.ts';
 import type { Creation, TokenOutcome } from './create-one.ts';
 import type { IdHolder } from './holders.ts';
@@ -38,22 +40,23 @@ export async function repeatCreation(
   { contents }: PreparedToken,
   { tenant_id, token_id: id, container, created_by }: IdHolder,
 ): Promise<TokenOutcome | undefined> {
-  const { tenant, policy } = caller;
+  const { policy } = caller;
   if (created_by !== caller.application) return undefined;
   const grant = readGrant(policy, { id, container });
   if (grant?.transform !== 'reveal') return undefined;
   const row = pending.get(id)?.row ?? (await store.get('tokens', { tenant_id, token_id: id }));
   // One that was moved or replaced since is another.
   if (row?.container !== container || row.created_by !== created_by) return undefined;
-  const open = (at: Instant) => openData(tenant, row, at);
-  if (!isSame(contents, contentsOfRow(row, open(now).reveal()), now)) return undefined;
+  const sealedAt = (at: Instant) => sealedData(openerFor(caller, grant), row, at);
+  const data = sealedAt(now).open().reveal();
+  if (!isSame(contents, contentsOfRow(row, data), now)) return undefined;
   const extras = { deduplicated: true };
   const disclosure = { shown: 'revealed', through: 'create' } as const;
   return {
     created: {
       row,
       grant,
-      viewAt: viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, open),
+      viewAt: viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, sealedAt),
     },
     entry: readEntry(caller, now, { row, disclosure }),
   };

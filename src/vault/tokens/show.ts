@@ -1,15 +1,17 @@
 /** Showing stored tokens: what a caller sees of each, and the entries in the log for what it sees. */
+
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import type { Through } from '../../lib/log-chain/disclosure.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { createPause } from '../../lib/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { openerFor } from '../../rules/openings.ts';
 import { decide } from '../../rules/policy.ts';
 import type { ShownToken, TokenBody } from '../../rules/reply.ts';
 import type { Row } from '../../store/tables.ts';
 import { readEntry } from '../../values/read-entry.ts';
-import { openData } from '../../values/sealed-row.ts';
+import { sealedData } from '../../values/sealed-row.ts';
 import { shownAs, viewToken } from '../../values/view.ts';
 import type { TokenReading } from './read.ts';
 
@@ -45,11 +47,11 @@ export async function showTokens(
   const reads: LogEntry[] = [];
   for (const one of shown) {
     await pause();
-    const open = () => openData(caller.tenant, one.row, now);
-    const body = viewToken({ ...one, open, evaluation: evaluationFor(), onMaskFailure });
+    const sealed = sealedData(openerFor(caller, one.grant), one.row, now);
+    const body = viewToken({ ...one, sealed, evaluation: evaluationFor(), onMaskFailure });
     bodies.push(body);
-    if (body['data'] === undefined) continue;
     const disclosure = { shown: shownAs(one), through };
+    if (disclosure.shown === 'redacted') continue;
     reads.push(readEntry(caller, now, { row: one.row, disclosure }));
   }
   return { bodies, reads, shown };

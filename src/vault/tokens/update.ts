@@ -1,9 +1,11 @@
 /** Updating a token by JSON merge patch. */
+
 import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { createPause } from '../../lib/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
+import { openerFor } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { decide } from '../../rules/policy.ts';
 import { deny, refuse } from '../../rules/refusal.ts';
@@ -17,12 +19,12 @@ import {
 } from '../../values/contents.ts';
 import { readGrant, undisclosedMove, undisclosedPatch } from '../../values/disclosure.ts';
 import {
+  broughtData,
   deriveRow,
   type Evaluated,
   fingerprintOfContents,
   openData,
   sealRow,
-  stillThere,
 } from '../../values/sealed-row.ts';
 import { searchTerms } from '../../values/search-terms.ts';
 import { shownAs, viewOverTime, viewUnread, withoutContents } from '../../values/view.ts';
@@ -52,14 +54,12 @@ export function updateToken(
     const denial = { entity: 'token', id: row.token_id, permission: 'token:update' } as const;
     const attempt = { entity: 'token', id: row.token_id, operation: 'update' } as const;
     const subject = { id: row.token_id, container: row.container };
-    if (!decide(caller.policy, 'token:update', subject)) return refuse(caller, now, denial);
+    const updating = decide(caller.policy, 'token:update', subject);
+    if (!updating) return refuse(caller, now, denial);
     const undisclosed = undisclosedPatch(caller.policy, subject, { patch, type: row.type });
     if (undisclosed) return deny(caller, now, attempt, undisclosed);
-    const contents = patchContents(
-      contentsOfRow(row, openData(tenant, row, now).reveal()),
-      patch,
-      clock,
-    );
+    const before = openData(openerFor(caller, updating), row, now).reveal();
+    const contents = patchContents(contentsOfRow(row, before), patch, clock);
     // Moving a token needs the permission where it is and where it goes.
     const moved = { ...subject, container: contents.container };
     if (!decide(caller.policy, 'token:update', moved)) return refuse(caller, now, denial);
@@ -83,7 +83,7 @@ export function updateToken(
     const grant = readGrant(caller.policy, moved);
     const viewOf = grant
       ? viewOverTime({ row: updated, grant, evaluation, onMaskFailure }, (at) =>
-          stillThere(updated, data, at),
+          broughtData(updated, data, at),
         )
       : () => viewUnread(updated);
     const became =

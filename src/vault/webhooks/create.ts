@@ -1,4 +1,5 @@
 /** Creating a webhook, with the secret that signs what is sent to it. */
+
 import { newWebhookSecret } from '../../crypto/webhook-signatures.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { newUuid, type WebhookId } from '../../lib/ids.ts';
@@ -6,6 +7,7 @@ import type { Random } from '../../lib/random.ts';
 import type { AllowList } from '../../outbound/allow-list.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
+import { openerFor } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { requireRoom } from '../../rules/settings.ts';
 import { webhookCount } from '../../store/event-queries/webhooks.ts';
@@ -61,7 +63,11 @@ export function createWebhook(
         insert: { webhooks: [row] },
         entries: [entryOf(caller, now, { entity: 'webhook', id, operation: 'create' })],
       },
-      reply: { status: 201, location: `/webhooks/${id}`, body: viewWithSecret(tenant, row) },
+      reply: {
+        status: 201,
+        location: `/webhooks/${id}`,
+        body: viewWithSecret(openerFor(caller, 'webhook:create'), row),
+      },
     };
   };
 }

@@ -1,6 +1,8 @@
 /** Reading webhooks: one, all of the tenant, and the types of events that they can ask for. */
+
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
+import { openerFor } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { allWebhooks } from '../../store/event-queries/webhooks.ts';
 import { eventTypeNames } from '../events/types.ts';
@@ -15,7 +17,7 @@ export function readWebhook({ store, clock }: WebhookReading, caller: Caller, id
     const fact = { entity: 'webhook', id: row.webhook_id, operation: 'read' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
-      reply: { status: 200, body: viewWebhook(caller.tenant, row) },
+      reply: { status: 200, body: viewWebhook(openerFor(caller, 'webhook:read'), row) },
     };
   };
 }
@@ -26,12 +28,13 @@ export function listWebhooks({ store, clock }: WebhookReading, caller: Caller): 
   return async () => {
     const rows = await store.select(allWebhooks(tenant.id));
     const fact = { entity: 'webhook', id: tenant.id, operation: 'list' } as const;
+    const opener = openerFor(caller, 'webhook:read');
     const page_size = Math.max(tenant.quotas.webhook_limit, rows.length);
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
       reply: {
         status: 200,
-        body: { pagination: { page_size }, data: rows.map((row) => viewWebhook(tenant, row)) },
+        body: { pagination: { page_size }, data: rows.map((row) => viewWebhook(opener, row)) },
       },
     };
   };

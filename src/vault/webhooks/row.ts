@@ -1,8 +1,10 @@
 /** A webhook as it is stored: its settings sealed, the whole row proven. */
+
 import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
 import { namingRow } from '../../rules/bound-row.ts';
+import type { Opener } from '../../rules/openings.ts';
 import { type Keys, proven, requireProven } from '../../rules/proven-row.ts';
 import type { Row } from '../../store/tables.ts';
 import type { EventType } from '../events/types.ts';
@@ -41,10 +43,10 @@ export function webhookRow(
  * The settings of a webhook, from a row that is as the vault wrote it.
  * @throws VaultError `integrity`, which names the row, when anything of it was altered.
  */
-export function openWebhook({ keyring }: Keys, row: Row<'webhooks'>): Secret<WebhookBody> {
+export function openWebhook({ keyring, grant }: Opener, row: Row<'webhooks'>): Secret<WebhookBody> {
   const { body } = requireProven({ keyring }, 'webhooks', row);
   try {
-    const text = openText(keyring.sealing('data'), bindingOf(row), body);
+    const text = openText(keyring.opening('data', grant), bindingOf(row), body);
     return new Secret(JSON.parse(text.reveal()) as WebhookBody);
   } catch (error) {
     throw namingRow(error, { entity: 'webhook', id: row.webhook_id });

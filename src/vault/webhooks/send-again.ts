@@ -1,4 +1,5 @@
 /** What is sent because somebody asks for it: a test, a delivery once more, and events of the past. */
+
 import { sealCursor } from '../../crypto/cursor.ts';
 import { type Instant, instantAfter } from '../../lib/clock.ts';
 import { parseExpiry } from '../../lib/dates.ts';
@@ -14,6 +15,7 @@ import {
 import type { Caller } from '../../rules/caller.ts';
 import { detailed, entryOf } from '../../rules/log-entries.ts';
 import { positionOfCursor } from '../../rules/offset-page.ts';
+import { openerFor } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { dispatchedEvents } from '../../store/event-queries/events.ts';
 import { waitingUpTo } from '../../store/event-queries/webhooks.ts';
@@ -39,7 +41,7 @@ export function testWebhook(
   return async () => {
     const now = clock.now();
     const row = await webhookOf(store, tenant.id, id);
-    openWebhook(tenant, row);
+    openWebhook(openerFor(caller, 'webhook:update'), row);
     requireEnabled(row);
     const { webhook_id } = row;
     const event_id = newId<EventId>(now);
@@ -91,7 +93,7 @@ export function redeliver(
   return async () => {
     const now = clock.now();
     const row = await webhookOf(store, caller.tenant.id, id);
-    openWebhook(caller.tenant, row);
+    openWebhook(openerFor(caller, 'webhook:update'), row);
     requireEnabled(row);
     const before = await deliveryOf(store, row, parseUuid<DeliveryId>(deliveryId));
     const again = { ...before, state: 'waiting', due_at: now } as const;
@@ -141,7 +143,7 @@ export function replay(
   return async () => {
     const now = clock.now();
     const row = await webhookOf(store, tenant.id, id);
-    const { events: asked } = openWebhook(tenant, row).reveal();
+    const { events: asked } = openWebhook(openerFor(caller, 'webhook:update'), row).reveal();
     requireEnabled(row);
     const strange = types?.findIndex((type) => !asked.includes(type)) ?? -1;
     if (strange >= 0)

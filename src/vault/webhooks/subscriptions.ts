@@ -1,8 +1,10 @@
 /** Which types of events the webhooks of a tenant ask for, as every commit has to know. */
+
 import { type Clock, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { TenantId } from '../../lib/ids.ts';
+import { openerOf } from '../../rules/openings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { enabledWebhooks } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
@@ -67,7 +69,7 @@ export function createSubscriptions({
 /** A webhook that was altered outside the vault gets nothing, and stops no commit. */
 function typesOf(tenant: Tenant, row: Row<'webhooks'>): readonly EventType[] {
   try {
-    return openWebhook(tenant, row).reveal().events;
+    return openWebhook(openerOf('match webhooks', tenant), row).reveal().events;
   } catch (error) {
     if (error instanceof VaultError && error.code === 'integrity') return [];
     throw error;

@@ -1,8 +1,10 @@
 /** Changing a webhook: replaced as a whole, given another secret, or deleted. */
+
 import { newWebhookSecret } from '../../crypto/webhook-signatures.ts';
 import { day, type Instant } from '../../lib/clock.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf, type Fact } from '../../rules/log-entries.ts';
+import { openerFor } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
@@ -31,7 +33,8 @@ export function replaceWebhook(
   return async () => {
     const now = tools.clock.now();
     const row = await webhookOf(tools.store, tenant.id, id);
-    const { secrets, ordered } = openWebhook(tenant, row).reveal();
+    const opener = openerFor(caller, 'webhook:update');
+    const { secrets, ordered } = openWebhook(opener, row).reveal();
     const { name, ...others } = settings;
     const updated = following(tools, caller, {
       row: { ...row, name, status: webhook.status ?? row.status },
@@ -43,7 +46,7 @@ export function replaceWebhook(
     const change = changeTo(caller, { updated, now, operation: 'update' });
     return {
       change: { ...change, remove },
-      reply: { status: 200, body: viewWebhook(tenant, updated) },
+      reply: { status: 200, body: viewWebhook(opener, updated) },
     };
   };
 }
@@ -57,7 +60,8 @@ export function rotateSecret(tools: WebhookWriting, caller: Caller, id: string):
   return async () => {
     const now = tools.clock.now();
     const row = await webhookOf(tools.store, tenant.id, id);
-    const { secrets, ...settings } = openWebhook(tenant, row).reveal();
+    const opener = openerFor(caller, 'webhook:update');
+    const { secrets, ...settings } = openWebhook(opener, row).reveal();
     const [newest] = secrets;
     const made = { text: newWebhookSecret(tools.random), ends_at: null };
     const before = newest ? [{ text: newest.text, ends_at: now + secretOverlapMs }] : [];
@@ -65,7 +69,7 @@ export function rotateSecret(tools: WebhookWriting, caller: Caller, id: string):
     const updated = following(tools, caller, { row, body, now });
     return {
       change: changeTo(caller, { updated, now, operation: 'rotate secret' }),
-      reply: { status: 200, body: viewWithSecret(tenant, updated) },
+      reply: { status: 200, body: viewWithSecret(opener, updated) },
     };
   };
 }

@@ -1,6 +1,6 @@
 /** A webhook as callers see it. */
 import { formatTimestamp } from '../../lib/dates.ts';
-import type { Tenant } from '../../rules/tenant.ts';
+import type { Opener } from '../../rules/openings.ts';
 import type { Row } from '../../store/tables.ts';
 import { openWebhook } from './row.ts';
 
@@ -8,8 +8,8 @@ import { openWebhook } from './row.ts';
  * Without its secrets.
  * @throws VaultError `integrity` when the row was altered.
  */
-export function viewWebhook(tenant: Tenant, row: Row<'webhooks'>): object {
-  const { url, notify_email, events, ordered } = openWebhook(tenant, row).reveal();
+export function viewWebhook(opener: Opener, row: Row<'webhooks'>): object {
+  const { url, notify_email, events, ordered } = openWebhook(opener, row).reveal();
   return {
     id: row.webhook_id,
     tenant_id: row.tenant_id,
@@ -27,7 +27,7 @@ export function viewWebhook(tenant: Tenant, row: Row<'webhooks'>): object {
 }
 
 /** With the secret that signs from now on: the one time that it is shown. */
-export function viewWithSecret(tenant: Tenant, row: Row<'webhooks'>): object {
-  const [newest] = openWebhook(tenant, row).reveal().secrets;
-  return { ...viewWebhook(tenant, row), secret: newest?.text };
+export function viewWithSecret(opener: Opener, row: Row<'webhooks'>): object {
+  const [newest] = openWebhook(opener, row).reveal().secrets;
+  return { ...viewWebhook(opener, row), secret: newest?.text };
 }

@@ -1,0 +1,143 @@
+/** Nothing is opened without a grant and an entry: the compiler, the commit and the sources say so. */
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { openJwe, readClientKey } from '../../src/crypto/client-key.ts';
+import { openingKeys, openText, sealText } from '../../src/crypto/envelope.ts';
+import { createKeyring } from '../../src/crypto/keyring.ts';
+import { parseInstant } from '../../src/lib/clock.ts';
+import { VaultError } from '../../src/lib/errors.ts';
+import { type ApplicationId, newUuid, type TenantId } from '../../src/lib/ids.ts';
+import { pooledRandom } from '../../src/lib/random.ts';
+import { authenticated, type Caller } from '../../src/rules/caller.ts';
+import { entryOf } from '../../src/rules/log-entries.ts';
+import { openerFor, openerOf } from '../../src/rules/openings.ts';
+import { type Decide, perform } from '../../src/rules/operation.ts';
+import { policyOf } from '../../src/rules/policy.ts';
+import type { Change } from '../../src/store/change.ts';
+import type { Store } from '../../src/store/store.ts';
+import { committedPaths, readSource } from '../support/source.ts';
+
+const random = pooledRandom();
+const tenant = newUuid<TenantId>(random);
+const keyring = createKeyring(random);
+const at = parseInstant(0);
+
+function caller(): Caller {
+  return authenticated({
+    tenant: { id: tenant, keyring } as Caller['tenant'],
+    application: newUuid<ApplicationId>(random),
+    key: undefined,
+    session: undefined,
+    kind: 'private',
+    policy: policyOf({ permissions: ['token:read'], rules: [] }),
+    origin: { address: '', traceId: '', dialect: 'SVC' },
+  });
+}
+
+/** Opens a token's data for a caller. */
+function openOne(by: Caller, id: string): string {
+  const binding = { tenant, id, field: 'data' };
+  const sealed = sealText(keyring.sealing('data'), binding, 'value', random);
+  const { grant } = openerFor(by, 'token:read');
+  return openText(keyring.opening('data', grant), binding, sealed).reveal();
+}
+
+/** What a store is asked to commit. */
+function committing() {
+  const changes: Change[] = [];
+  const commit = async (change: Change) => {
+    changes.push(change);
+    return {};
+  };
+  return { changes, store: { commit } as unknown as Store };
+}
+
+const readOf = (by: Caller, id: string) =>
+  entryOf(by, at, { entity: 'token', id, operation: 'read' });
+
+suite('what opens', () => {
+  test('does not compile without a grant', () => {
+    const [binding, sealed, keys] = [{} as never, {} as never, keyring.sealing('data')];
+    const compiled = () => {
+      // @ts-expect-error keys that seal do not open
+      openText(keys, binding, sealed);
+      // @ts-expect-error the grant is missing
+      keyring.opening('data');
+      // @ts-expect-error a grant is made in src/rules alone
+      openingKeys(keys, { opened: () => undefined });
+      // @ts-expect-error a JWE takes one, too
+      openJwe('', { id: '', key: readClientKey('') });
+      // @ts-expect-error a tenant has keys and opens nothing by itself
+      const opener: ReturnType<typeof openerOf> = { id: tenant, keyring };
+      // @ts-expect-error no such job of the vault is named
+      openerOf('look around', { id: tenant, keyring });
+      return opener;
+    };
+    assert.equal(typeof compiled, 'function');
+  });
+
+  test('opens nothing by a permission that the caller does not hold', () => {
+    assert.throws(() => openerFor(caller(), 'proxy:read'), { name: 'AssertionError' });
+  });
+
+  test('lets no effect be committed, and no response leave, that does not speak of it', async () => {
+    const by = caller();
+    const { changes, store } = committing();
+    const deciding =
+      (entry: string): Decide =>
+      async () => {
+        const body = { value: openOne(by, 'opened') };
+        return { change: { entries: [readOf(by, entry)] }, reply: { status: 200, body } };
+      };
+    const performing = { store, actor: by };
+    await assert.rejects(perform(performing, deciding('other')), { name: 'AssertionError' });
+    assert.deepEqual(changes, []);
+    const { body } = await perform(performing, deciding('opened'));
+    assert.deepEqual(body, { value: 'value' });
+    const reachOut = async () => assert.fail('nothing is sent');
+    const sending: Decide = async () => {
+      openOne(by, 'opened');
+      return { reachOut };
+    };
+    await assert.rejects(perform(performing, sending), { name: 'AssertionError' });
+  });
+
+  test('has an entry that says failed where the request is refused after it', async () => {
+    const by = caller();
+    const { changes, store } = committing();
+    const refusal = new VaultError('forbidden', { public: 'no' });
+    const refusing: Decide = async () => {
+      openOne(by, 'opened');
+      return { change: { entries: [readOf(by, 'other')] }, refusal };
+    };
+    await assert.rejects(perform({ store, actor: by }, refusing), { code: 'forbidden' });
+    const results = changes.map(({ entries }) => entries.map((one) => [one.entity_id, one.result]));
+    assert.deepEqual(results, [
+      [
+        ['other', 'success'],
+        ['opened', 'failed'],
+      ],
+    ]);
+  });
+
+  test('is made in one place, and ciphertext becomes a value in few', () => {
+    // What tenants run there decrypts what they bring themselves.
+    const sources = committedPaths().filter((path) => /^src\/(?!sandbox\/).*\.ts$/.test(path));
+    const naming = (pattern: RegExp) =>
+      sources.filter((path) => pattern.test(readSource(path).text)).toSorted();
+    assert.deepEqual(naming(/\bopeningGrant\(/), [
+      'src/crypto/envelope.ts',
+      'src/rules/opened.ts',
+      'src/rules/openings.ts',
+    ]);
+    const made = /\bas (?:unknown as )?Opening(?:Grant|Keys)\b/;
+    assert.deepEqual(naming(made), ['src/crypto/envelope.ts']);
+    assert.deepEqual(naming(/\.asGrant\b/), ['src/rules/openings.ts']);
+    assert.deepEqual(naming(/\bcreateDecipheriv\b/), ['src/crypto/aead.ts']);
+    assert.deepEqual(naming(/import [^;]*\b(?:open|decrypt)\b[^;]*'\.[^']*aead\.ts'/), [
+      'src/crypto/envelope.ts',
+    ]);
+    const asymmetric = /\b(?:compactDecrypt|privateDecrypt|diffieHellman|jwtDecrypt)\b/;
+    assert.deepEqual(naming(asymmetric), ['src/crypto/client-key.ts']);
+  });
+});
