@@ -19,6 +19,7 @@ import { routesOf } from './http/routes/all.ts';
 import { createServer } from './http/server.ts';
 import { newUuid } from './lib/ids.ts';
 import { version } from './lib/installation/manifest.ts';
+import { createProcessorTime } from './lib/processor-time.ts';
 import type { Metrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { createSpans, type Spans } from './lib/telemetry/spans.ts';
@@ -28,6 +29,7 @@ import { createCollector } from './outbound/collector.ts';
 import { createForward } from './outbound/forward.ts';
 import { tracedForward, tracedOutbound } from './outbound/traced.ts';
 import type { Process, Shared } from './process.ts';
+import { chargedStore } from './store/charged.ts';
 import { tracedStore } from './store/traced.ts';
 import { createMasking } from './transforms/masking.ts';
 import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
@@ -109,7 +111,9 @@ export async function createAnswering(
   const spans = openSpans(untraced, config);
   const tracing = createTracing(random, spans);
   const name = vaultName(untraced.rootKey.key);
-  const process = { ...untraced, store: tracedStore(untraced.store, tracing) };
+  const processorTime = createProcessorTime();
+  const store = chargedStore(tracedStore(untraced.store, tracing), processorTime);
+  const process = { ...untraced, store };
   const masking = createMasking();
   const code = openCode({ ...config.reactors, ...untraced, threads: config.threads });
   const tools = {
@@ -158,10 +162,12 @@ export async function createAnswering(
     headerPrefixes: config.headerPrefixes,
     tls: config.tls,
     accessLog: config.accessLog,
+    processorTime,
     tracing,
     openLimit: createOpenLimit(config.rateLimits.description),
     rateLimits: createRateLimits({ ...tools, rules: config.rateLimits.rules }),
     trustedProxies: config.trustedProxies,
+    threads: config.threads,
     proxies,
     callerOfProxy: createCallerOfProxy(tools),
     names,

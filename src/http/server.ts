@@ -3,6 +3,7 @@ import type { Authenticate } from '../gate/authenticate.ts';
 import type { Idempotency } from '../gate/idempotency.ts';
 import type { CallerOfProxy } from '../gate/proxy-caller.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { ProcessorTime } from '../lib/processor-time.ts';
 import type { Random } from '../lib/random.ts';
 import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
@@ -21,6 +22,7 @@ import { createHandling, openHandlerOf } from './handle-request.ts';
 import { createAdmission } from './limits/admission.ts';
 import type { OpenLimit } from './limits/open-limit.ts';
 import type { RouteLimits, RouteName } from './limits/rate-limit.ts';
+import { createShares } from './limits/shares.ts';
 import { observingRequests } from './observe-requests.ts';
 import { createCors } from './protocol/cors.ts';
 import { createServiceHeaders } from './protocol/headers.ts';
@@ -45,6 +47,7 @@ export interface ServerOptions extends ConnectionOptions {
   readonly metrics: Metrics;
   readonly rateLimits: (route: RouteName) => RouteLimits;
   readonly openLimit: OpenLimit;
+  readonly processorTime: ProcessorTime;
   readonly proxies: ProxyFinder;
   readonly callerOfProxy: CallerOfProxy;
   readonly forward: Forward;
@@ -67,7 +70,14 @@ export function createServer(options: ServerOptions): HttpServer {
   const headers = createServiceHeaders(headerPrefixes);
   const cors = createCors(headerPrefixes);
   const begin = createBeginResponse({ ...options, headers, cors });
-  const transport = createTransport({ ...options, begin, cors, onEnd: observingRequests(options) });
+  const transport = createTransport({
+    ...options,
+    begin,
+    cors,
+    onEnd: observingRequests(options),
+    shares: createShares(),
+    keyOf: (sent) => headers.read(sent, 'api-key'),
+  });
   const admission = createAdmission({ ...options, headers });
   const { streaming } = transport;
   const handlerOf = createHandling({ ...options, headers, admission, streaming });

@@ -1,6 +1,6 @@
 /** What is below every route: connections and their limits, where requests lead, and the end of all of it. */
 import assert from 'node:assert/strict';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import { isIP, type ListenOptions } from 'node:net';
 import proxyAddress from '@fastify/proxy-addr';
@@ -10,10 +10,13 @@ import { loopHeader, namesVault } from '../lib/cdn-loop.ts';
 import { second } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import { nodeHttp } from '../lib/node-http.ts';
+import type { ProcessorTime } from '../lib/processor-time.ts';
 import type { Log } from '../lib/telemetry/log.ts';
 import type { Metrics } from '../lib/telemetry/metrics.ts';
 import type { BeginResponse } from './begin-response.ts';
 import type { Handle } from './handle-request.ts';
+import { connectionLimitsOf, descriptorsMax, guardConnections } from './limits/connections.ts';
+import type { Shares } from './limits/shares.ts';
 import type { OnExchangeEnd } from './observe-requests.ts';
 import { createEarlyResponses, createRefuseConnection } from './protocol/connection.ts';
 import { answerPreflight, type Cors } from './protocol/cors.ts';
@@ -40,6 +43,8 @@ export interface ConnectionOptions {
   readonly tls: PemPair | undefined;
   /** Addresses and networks of proxies whose word on the client's address is taken. */
   readonly trustedProxies: readonly string[];
+  /** So many threads of the process share its descriptors; one unless given. */
+  readonly threads?: number;
   /** Another one than {@link requestTimeoutMs}. */
   readonly requestTimeoutMs?: number | undefined;
 }
@@ -52,6 +57,10 @@ export interface TransportOptions extends ConnectionOptions {
   readonly onEnd: OnExchangeEnd;
   /** By which it knows requests that it sent itself. */
   readonly vaultName: string;
+  readonly shares: Shares;
+  readonly processorTime: ProcessorTime;
+  /** The text of the key that a request is sent with. */
+  readonly keyOf: (headers: IncomingHttpHeaders) => string | undefined;
 }
 
 export interface HttpServer {
@@ -90,7 +99,7 @@ interface RouteTarget {
 
 /** A server without routes. */
 export function createTransport(options: TransportOptions): Transport {
-  const { begin, cors, log, metrics, onEnd, vaultName } = options;
+  const { begin, cors, log, metrics, onEnd, vaultName, shares, processorTime, keyOf } = options;
   const patienceMs = options.requestTimeoutMs ?? requestTimeoutMs;
   const checkMs = Math.min(timeoutCheckMs, patienceMs);
   const { logFailure, fail } = createFailures(log, metrics);
@@ -101,17 +110,32 @@ export function createTransport(options: TransportOptions): Transport {
   const toEnd = { stopping: stopping.signal, onEarlyResponse: early.note };
   let handlerBeforeRoutes: HandlerBeforeRoutes = () => undefined;
   const takeTurn = createTurns();
+  /** Waits for its turn before anything is done for it. */
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     const address = addressOf(request);
     const exchange = new Exchange({ request, response, address, ...toEnd });
     const begun = performance.now();
+    let withdraw = () => {};
     response.once('close', () => {
+      withdraw();
       if (!request.complete) early.note(request);
       onEnd(exchange, performance.now() - begun);
+      exchange.share?.end();
     });
+    begin(exchange);
+    withdraw = shares.enter(
+      { address, key: keyOf(request.headers) },
+      (share) => {
+        exchange.share = share;
+        processorTime.run(share, () => respond(exchange));
+      },
+      (refusal) => fail(refusal, exchange),
+    );
+  };
+  /** Never throws. */
+  const respond = (exchange: Exchange) => {
     try {
-      begin(exchange);
-      settleTarget(request);
+      settleTarget(exchange.request);
       refuseLoop(exchange, vaultName);
       if (answerPreflight(cors, exchange)) return;
       const diverted = handlerBeforeRoutes(exchange);
@@ -127,6 +151,13 @@ export function createTransport(options: TransportOptions): Transport {
   const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) =>
     takeTurn(request, response, () => handle(request, response)),
   );
+  guardConnections(server, {
+    limits: connectionLimitsOf(descriptorsMax(), options.threads ?? 1),
+    shares,
+    isTls: options.tls !== undefined,
+    isTrusted: createIsTrusted(options),
+    log,
+  });
   const progress = watchProgress(server, { patienceMs, checkMs, log });
   const streaming = createStreaming({
     stopping: stopping.signal,
@@ -272,4 +303,11 @@ function createAddressOf({ trustedProxies }: ConnectionOptions) {
     const said = proxyAddress(request, trust);
     return isIP(said) === 0 ? peerOf(request) : said;
   };
+}
+
+/** Whether a peer is a proxy that is trusted. */
+function createIsTrusted({ trustedProxies }: ConnectionOptions): (address: string) => boolean {
+  if (trustedProxies.length === 0) return () => false;
+  const trust = proxyAddress.compile([...trustedProxies]);
+  return (address) => isIP(address) !== 0 && trust(address, 0);
 }

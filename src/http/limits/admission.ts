@@ -78,9 +78,21 @@ export function createAdmission(options: RequestAdmissionOptions): RequestAdmiss
     }),
     admit: (route, exchange, count) => {
       const caller = authenticate(keyOf(exchange), originOf(exchange));
-      return caller instanceof Promise
-        ? caller.then((read) => permitted(route, read, count))
-        : permitted(route, caller, count);
+      if (!(caller instanceof Promise)) {
+        exchange.share?.settle(caller);
+        return permitted(route, caller, count);
+      }
+      return caller.then(
+        (read) => {
+          exchange.share?.settle(read);
+          return permitted(route, read, count);
+        },
+        (error) => {
+          // Whoever had it does not pay for what is sent with it from now on.
+          exchange.share?.settle(undefined);
+          throw error;
+        },
+      );
     },
   };
 }

@@ -29,15 +29,18 @@ export function readBody(route: Route, exchange: Exchange): Promise<void> | unde
 }
 
 async function readSent(route: Route, exchange: Exchange): Promise<void> {
-  const { request, headers } = exchange;
+  const { headers } = exchange;
   const mediaType = mediaTypeOf(headers['content-type']);
   refuseEncoded(headers);
   if ('stream' in route && mediaType === linesMediaType) return;
   const isJson = mediaType !== undefined && jsonMediaTypes.includes(mediaType);
   // In chunks it may turn out to be empty, and then it has no media type.
   if (!isJson && route.body) throw unsupported();
-  const bytes = await bytesOf(request, bodyBytesMax);
+  const bytes = await bytesOf(exchange, bodyBytesMax);
   if (!isJson && bytes.length > 0) throw unsupported();
+  // What is parsed and done with it now is most of what the request costs.
+  const turn = exchange.share?.turn();
+  if (turn) await turn;
   exchange.body = parseBody(bytes, membersMaxOf(exchange.caller));
 }
 
@@ -60,8 +63,14 @@ function refuseEncoded({ 'content-encoding': encoding }: IncomingMessage['header
   });
 }
 
-/** The whole body. @throws VaultError `body_too_large`, and where the connection ends before the body does. */
-export function bytesOf(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
+/**
+ * The whole body. @throws VaultError `body_too_large`, `too_many_requests` from its share, and where the connection
+ * ends before the body does.
+ */
+export function bytesOf(
+  { request, share }: Pick<Exchange, 'request' | 'share'>,
+  bytesMax: number,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     if (Number(request.headers['content-length']) > bytesMax) throw tooLarge();
     // Then none of the events below comes any more.
@@ -70,12 +79,14 @@ export function bytesOf(request: IncomingMessage, bytesMax: number): Promise<Buf
     let length = 0;
     const take = (chunk: Buffer) => {
       length += chunk.length;
-      if (length <= bytesMax) {
+      try {
+        if (length > bytesMax) throw tooLarge();
+        share?.hold(chunk.length);
         chunks.push(chunk);
-        return;
+      } catch (error) {
+        request.off('data', take);
+        reject(error);
       }
-      request.off('data', take);
-      reject(tooLarge());
     };
     request.on('data', take);
     request.once('end', () =>

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { pipeline, type Readable } from 'node:stream';
 import type { Caller, Origin } from '../../rules/caller.ts';
 import { discard, discarded, isUnread, lingering, mayBeShort } from './connection.ts';
+import type { RequestShare } from './request-share.ts';
 
 export const jsonMediaType = 'application/json; charset=utf-8';
 
@@ -40,6 +41,8 @@ export class Exchange {
   /** Failures of the vault are then wrapped, so that nobody takes them for the destination's. */
   isProxyCall = false;
   caller: Caller | undefined;
+  /** What it may use; set before anything is done for it. */
+  share: RequestShare | undefined;
   readonly #stopping: AbortSignal;
   readonly #onEarlyResponse: ExchangeOptions['onEarlyResponse'];
   /** Names, in lower case, and values in turn, as they are written. */
@@ -81,6 +84,7 @@ export class Exchange {
     if (mediaType !== undefined) this.setHeader('content-type', mediaType);
     if (status !== 204 && status !== 304)
       this.setHeader('content-length', String(Buffer.byteLength(text)));
+    this.share?.holdResponse(text.length);
     if (isUnread(this.request)) {
       void this.#sendEarly(status, text);
       return;

@@ -33,13 +33,13 @@ export async function readCallBody(
   exchange: Exchange,
   { streaming, literal, hold }: CallBodyOptions,
 ): Promise<CallBody> {
-  const { request, headers } = exchange;
+  const { headers } = exchange;
   requireChunkedAlone(headers);
   if (!hasBody(headers)) return { content: undefined, form: undefined, ...whole };
   const form = literal || isEncoded(headers) ? undefined : formOf(headers['content-type']);
   const length = Number(headers['content-length']);
   if (length <= heldBytesMax) {
-    return { content: await bytesOf(request, heldBytesMax), form, ...whole };
+    return { content: await bytesOf(exchange, heldBytesMax), form, ...whole };
   }
   const source = streaming.received(exchange);
   if (form === undefined) return { ...streamOf(source), form };

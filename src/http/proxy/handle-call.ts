@@ -93,6 +93,8 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       release();
       throw error;
     });
+    const turn = exchange.share?.turn();
+    if (turn) await turn;
     const gone = new AbortController();
     const stands = async () => {
       if (!parties.caller.anonymous)

@@ -1,0 +1,180 @@
+/** What each caller may have of a thread's processor time, memory and slots: the policy of admission to all routes. */
+
+import { type Admitted, FairAdmission, type Party, type Refusal } from '../../lib/admission.ts';
+import { second } from '../../lib/clock.ts';
+import { VaultError } from '../../lib/errors.ts';
+import { networkOf } from '../../lib/network.ts';
+import { Recent } from '../../lib/recent.ts';
+import { type Caller, isOfServer } from '../../rules/caller.ts';
+import type { RequestShare } from '../protocol/request-share.ts';
+
+/** Estimated milliseconds of work that begin in one turn of the event loop. */
+const turnMsMax = 2;
+
+/** How long a request waits for its turn before it is refused. */
+export const waitMsMax = 10 * second;
+
+/** The part of a thread that callers without a private or management key have while others use it. */
+const visitorsPartMax = 0.25;
+
+const mebibyte = 1_048_576;
+
+/** Requests under way, and bytes of bodies that arrive and of responses that leave, on each thread. */
+export const shareLimits = {
+  all: { heldMax: 128 * mebibyte, waitingMax: 16_384 },
+  /** Private and management keys. */
+  servers: { weight: 3 },
+  tenant: { heldMax: 96 * mebibyte },
+  key: { heldMax: 64 * mebibyte },
+  /** Public keys, sessions, and addresses without a valid key. */
+  visitors: {
+    weight: 1,
+    partMax: visitorsPartMax,
+    underWayMax: 1_024,
+    waitingMax: 8_192,
+    heldMax: 32 * mebibyte,
+  },
+  /** The visitors of one tenant. */
+  visitorsOfTenant: { underWayMax: 512, heldMax: 16 * mebibyte },
+  address: { underWayMax: 64, waitingMax: 1_024, heldMax: 8 * mebibyte },
+} as const;
+
+/** Of what all visitors use: who uses so much of it is among the reasons why they use too much. */
+const greedyPart = 0.05;
+
+/** Characters of the keys whose holders are known; a flood of others forgets the oldest. */
+const keysSizeMax = 2_000_000;
+/** The same of networks. */
+const networksSizeMax = 1_000_000;
+
+/** Whose share it is, as far as its key says. */
+interface Holder {
+  readonly tenant: string;
+  readonly application: string;
+  readonly isOfServer: boolean;
+  /** From which its key came last. */
+  address: string;
+}
+
+export interface Sending {
+  readonly address: string;
+  /** The text of its key. */
+  readonly key: string | undefined;
+}
+
+export interface Shares {
+  /** Calls `begin` or `refuse`, at once or later. The result withdraws what still waits. */
+  enter(
+    sending: Sending,
+    begin: (share: RequestShare) => void,
+    refuse: (error: VaultError) => void,
+  ): () => void;
+  /** Charges an address for a connection. False where it has used more than its part. */
+  connect(address: string, ms: number): boolean;
+  /** True for an address from which a private or management key has come. */
+  isKnown(address: string): boolean;
+}
+
+export function createShares(now = () => performance.now()): Shares {
+  const admission = new FairAdmission({
+    now,
+    turnCostMax: turnMsMax,
+    waitMsMax,
+    limits: shareLimits.all,
+  });
+  const servers = admission.part(admission.root, 'servers', shareLimits.servers);
+  const visitors = admission.part(admission.root, 'visitors', shareLimits.visitors);
+  /** Only of keys that were valid. Whoever's they were pays for them until they are refused. */
+  const holders = new Recent<Holder | undefined>(keysSizeMax);
+
+  /** Networks from which private and management keys have come. */
+  const known = new Recent<true>(networksSizeMax);
+
+  function note(holder: Holder | undefined, { address }: Sending): void {
+    if (!holder?.isOfServer || holder.address === address) return;
+    holder.address = address;
+    known.set(networkOf(address), true);
+  }
+
+  function partyOf(holder: Holder | undefined, { address, key }: Sending): Party {
+    const network = networkOf(address);
+    if (holder === undefined) return admission.part(visitors, network, shareLimits.address);
+    const { tenant, application } = holder;
+    if (holder.isOfServer) {
+      const ofTenant = admission.part(servers, tenant, shareLimits.tenant);
+      return admission.part(ofTenant, key ?? application, shareLimits.key);
+    }
+    const ofTenant = admission.part(visitors, tenant, shareLimits.visitorsOfTenant);
+    return admission.part(ofTenant, `${application} ${network}`, shareLimits.address);
+  }
+
+  function shareOf(admitted: Admitted, sending: Sending, first: Holder | undefined): RequestShare {
+    const { key } = sending;
+    return {
+      charge: (ms) => admitted.charge(ms),
+      hold: (bytes) => {
+        if (!admitted.hold(bytes)) throw tooMany('Too much is being sent at once');
+      },
+      holdResponse: (bytes) => void admitted.hold(bytes, false),
+      turn: () =>
+        admitted.next()?.then((refusal) => {
+          if (refusal) throw refused(refusal);
+        }),
+      settle: (caller) => {
+        if (caller ? isOf(caller, first) : first === undefined) return;
+        const holder = caller && holderOf(caller);
+        if (key !== undefined) holders.set(key, holder);
+        note(holder, sending);
+        admitted.move(partyOf(holder, sending));
+      },
+      end: () => admitted.end(),
+    };
+  }
+
+  return {
+    enter: (sending, begin, refuse) => {
+      const { key } = sending;
+      const holder = key === undefined ? undefined : holders.get(key);
+      note(holder, sending);
+      return admission.enter(
+        partyOf(holder, sending),
+        (admitted) => begin(shareOf(admitted, sending, holder)),
+        (refusal) => refuse(refused(refusal)),
+      );
+    },
+    isKnown: (address) => known.get(networkOf(address)) === true,
+    connect: (address, ms) => {
+      const party = admission.part(visitors, networkOf(address), shareLimits.address);
+      admission.charge(party, ms);
+      if (!admission.isOver(party)) return true;
+      return party.used(now()) < visitors.used(now()) * greedyPart;
+    },
+  };
+}
+
+function holderOf(caller: Caller): Holder {
+  const { tenant, application } = caller;
+  return { tenant: tenant.id, application, isOfServer: isOfServer(caller), address: '' };
+}
+
+function isOf(caller: Caller, known: Holder | undefined): boolean {
+  return known?.tenant === caller.tenant.id && known.application === caller.application;
+}
+
+/** In seconds; the share of a caller that waits that long has room again. */
+const retryAfter = 1;
+
+function refused(refusal: Refusal): VaultError {
+  return tooMany(
+    refusal === 'too many wait'
+      ? 'Too many requests of this caller wait'
+      : 'The vault is busy, and this caller has used its share of it',
+  );
+}
+
+function tooMany(reason: string): VaultError {
+  return new VaultError('too_many_requests', {
+    public: `${reason}; try again in ${retryAfter} s.`,
+    headers: { 'retry-after': String(retryAfter) },
+  });
+}

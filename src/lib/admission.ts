@@ -1,0 +1,458 @@
+/**
+ * Fair admission, for whatever several parties want at once: who goes next, how many may be under way, and how long
+ * and how many may wait. Parties form a tree, such as all callers, a tenant, its keys, and each level is fair.
+ */
+
+export interface PartyLimits {
+  /** How much it may use beside its siblings: twice as much with 2. */
+  readonly weight?: number;
+  readonly underWayMax?: number;
+  /** Of its own or, where it has parts, of all of them together. */
+  readonly waitingMax?: number;
+  /** Units such as bytes, held at once. */
+  readonly heldMax?: number;
+  /** The part of all time that it may use, from 0 to 1, while one of its siblings is active. */
+  readonly partMax?: number;
+}
+
+export interface AdmissionOptions {
+  /** Milliseconds that only grow. */
+  readonly now: () => number;
+  /** Cost that may begin in one turn of the event loop; without it as much as has room. */
+  readonly turnCostMax?: number;
+  readonly waitMsMax: number;
+  /** Of the root. */
+  readonly limits: PartyLimits;
+  /** So many parties are known by their names; those that come after them share one. */
+  readonly partiesMax?: number;
+}
+
+/** Why something is not admitted: too many of its party wait, or it has waited too long. */
+export type Refusal = 'too many wait' | 'waited too long';
+
+export interface Entrant {
+  /** @param prepaid what it has been charged already. */
+  readonly begin: (prepaid: number) => void;
+  readonly refuse: (refusal: Refusal) => void;
+}
+
+/** In which what was used is forgotten, but for a third of it. */
+const forgetMs = 500;
+/** What a party uses is looked up so often that it is forgotten in steps. */
+const stepMs = 2;
+/** While a party has done something within that, others leave it its part. */
+const activeMs = 1_000;
+/** One delay of the whole process must not count as one party's work. */
+const costMax = 250;
+/** Of a party of which nothing is known, and the least that is expected of any. */
+const leastCost = 0.05;
+/** How quickly the usual cost of a party follows what it really costs. */
+const learning = 0.2;
+
+const partiesMaxDefault = 20_000;
+const withoutLimit = Number.POSITIVE_INFINITY;
+
+interface Waiting extends Entrant {
+  readonly party: Party;
+  /** It is under way already and waits for its next turn: what it holds is freed only by going on. */
+  readonly isUnderWay: boolean;
+  readonly until: number;
+  readonly cost: number;
+}
+
+/** Made by {@link FairAdmission.part} alone. */
+export class Party {
+  readonly name: string;
+  readonly parent: Party | undefined;
+  readonly parts = new Map<string, Party>();
+  readonly weight: number;
+  readonly underWayMax: number;
+  readonly waitingMax: number;
+  readonly heldMax: number;
+  readonly partMax: number;
+  /** Of itself and all parts. */
+  underWay = 0;
+  waiting = 0;
+  held = 0;
+  activeAt = Number.NEGATIVE_INFINITY;
+  /** It is not forgotten before it has done anything. */
+  madeAt = Number.NEGATIVE_INFINITY;
+  /** What one of its entrants has usually cost lately. */
+  usualCost = leastCost;
+  /** Of its own, in their order. */
+  readonly entering = new Set<Waiting>();
+  readonly resuming = new Set<Waiting>();
+  /** Its parts in which something waits. */
+  readonly ready = new Set<Party>();
+  #used = 0;
+  #usedAt = 0;
+
+  constructor(name: string, parent: Party | undefined, limits: PartyLimits) {
+    this.name = name;
+    this.parent = parent;
+    this.weight = limits.weight ?? 1;
+    this.underWayMax = limits.underWayMax ?? withoutLimit;
+    this.waitingMax = limits.waitingMax ?? withoutLimit;
+    this.heldMax = limits.heldMax ?? withoutLimit;
+    this.partMax = limits.partMax ?? 1;
+  }
+
+  /** What it has used lately: of a party that always used a part of the time, that part of {@link forgetMs}. */
+  used(now: number): number {
+    const age = now - this.#usedAt;
+    if (age < stepMs) return this.#used;
+    this.#used *= Math.exp(-age / forgetMs);
+    this.#usedAt = now;
+    return this.#used;
+  }
+
+  use(cost: number, now: number): void {
+    this.#used = this.used(now) + cost;
+    this.activeAt = now;
+  }
+
+  get isIdle(): boolean {
+    return this.underWay === 0 && this.waiting === 0 && this.held === 0 && this.parts.size === 0;
+  }
+}
+
+/** What has been admitted, from its admission to its end. */
+export class Admitted {
+  readonly #admission: FairAdmission;
+  #party: Party;
+  #cost = 0;
+  /** Charged before it was known what it costs. */
+  #prepaid: number;
+  #held = 0;
+  #isOver = false;
+
+  /** Made by {@link FairAdmission} alone. */
+  constructor(admission: FairAdmission, party: Party, prepaid: number) {
+    this.#admission = admission;
+    this.#party = party;
+    this.#prepaid = prepaid;
+  }
+
+  get party(): Party {
+    return this.#party;
+  }
+
+  /** What it has really cost, in the unit of the admission. */
+  charge(cost: number): void {
+    if (cost <= 0) return;
+    this.#cost += cost;
+    const rest = cost - this.#prepaid;
+    this.#prepaid = Math.max(0, -rest);
+    if (rest > 0) this.#admission.charge(this.#party, rest);
+  }
+
+  /** False where its party would hold too much; then nothing more is held. */
+  hold(amount: number, isLimited = true): boolean {
+    if (this.#isOver) return true;
+    if (isLimited && !hasRoom(this.#party, amount)) return false;
+    this.#held += amount;
+    for (let one: Party | undefined = this.#party; one; one = one.parent) one.held += amount;
+    return true;
+  }
+
+  /** It turns out to be another party's. What it has cost so far is that one's too. */
+  move(party: Party): void {
+    if (this.#isOver || party === this.#party) return;
+    count(this.#party, 'underWay', -1);
+    count(this.#party, 'held', -this.#held);
+    this.#party = party;
+    count(party, 'underWay', 1);
+    count(party, 'held', this.#held);
+    this.#admission.charge(party, this.#cost);
+  }
+
+  /** Waits for its next turn, as it did at first; with `undefined` it is its turn. */
+  next(): Promise<Refusal | undefined> | undefined {
+    return this.#admission.again(this.#party, (prepaid) => {
+      this.#prepaid += prepaid;
+    });
+  }
+
+  /** Once or more often. */
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    count(this.#party, 'underWay', -1);
+    count(this.#party, 'held', -this.#held);
+    // However little they cost, no more than a certain number begin in one turn.
+    const cost = Math.max(this.#cost, leastCost);
+    this.#party.usualCost += learning * (cost - this.#party.usualCost);
+    this.#admission.freed();
+  }
+}
+
+export class FairAdmission {
+  readonly root: Party;
+  readonly #options: AdmissionOptions;
+  readonly #partiesMax: number;
+  #parties = 1;
+  /** All that wait, the longest wait first. */
+  readonly #waiting = new Set<Waiting>();
+  #roomMadeAt = Number.NEGATIVE_INFINITY;
+  #turnCost = 0;
+  #latest: Party | undefined;
+  /** Until then several parties are at it. */
+  #sharedUntil = Number.NEGATIVE_INFINITY;
+  #isTurnScheduled = false;
+  #retry: NodeJS.Timeout | undefined;
+
+  constructor(options: AdmissionOptions) {
+    this.#options = options;
+    this.#partiesMax = options.partiesMax ?? partiesMaxDefault;
+    this.root = new Party('', undefined, options.limits);
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** The part of a party by its name; it is made where there is none. */
+  part(parent: Party, name: string, limits: PartyLimits): Party {
+    const known = parent.parts.get(name);
+    if (known) return known;
+    if (this.#parties >= this.#partiesMax) this.#makeRoom();
+    const own = this.#parties >= this.#partiesMax ? 'others' : name;
+    const shared = parent.parts.get(own);
+    if (shared) return shared;
+    const party = new Party(own, parent, limits);
+    party.madeAt = this.#options.now();
+    parent.parts.set(own, party);
+    this.#parties += 1;
+    return party;
+  }
+
+  /**
+   * Calls `begin`, at once or later, or `refuse`. What was admitted has to be ended by its user.
+   * @returns what withdraws it for as long as it waits.
+   */
+  enter(party: Party, begin: (admitted: Admitted) => void, refuse: Entrant['refuse']): () => void {
+    const start = (prepaid: number) => {
+      const admitted = new Admitted(this, party, prepaid);
+      count(party, 'underWay', 1);
+      begin(admitted);
+    };
+    if (this.#mayStart(party, false)) {
+      start(0);
+      return nothing;
+    }
+    return this.#wait(party, { begin: start, refuse, isUnderWay: false });
+  }
+
+  /** The same for what is under way; with `undefined` it is its turn. */
+  again(party: Party, onPaid: (prepaid: number) => void): Promise<Refusal | undefined> | undefined {
+    if (this.#mayStart(party, true)) return undefined;
+    return new Promise((resolve) => {
+      const begin = (prepaid: number) => {
+        onPaid(prepaid);
+        resolve(undefined);
+      };
+      this.#wait(party, { begin, refuse: resolve, isUnderWay: true });
+    });
+  }
+
+  charge(party: Party, cost: number): void {
+    const now = this.#options.now();
+    const charged = Math.min(cost, costMax);
+    for (let one: Party | undefined = party; one; one = one.parent) one.use(charged, now);
+  }
+
+  /** Something ended: what waits may begin. */
+  freed(): void {
+    if (this.#waiting.size > 0) this.#scheduleTurn();
+  }
+
+  /** Whether the party, or one that it is a part of, has used more than its part while others are active. */
+  isOver(party: Party): boolean {
+    const now = this.#options.now();
+    for (let one: Party | undefined = party; one; one = one.parent) {
+      if (isOverPart(one, now)) return true;
+    }
+    return false;
+  }
+
+  /** At once where nothing waits and there is room in this turn of the event loop. */
+  #mayStart(party: Party, isUnderWay: boolean): boolean {
+    const now = this.#options.now();
+    if (party !== this.#latest) {
+      this.#latest = party;
+      this.#sharedUntil = now + sharedMs;
+    }
+    if (this.#waiting.size > 0) return false;
+    const { usualCost } = party;
+    if (this.#turnCost + usualCost > this.#turnCostMax(now) && this.#turnCost > 0) return false;
+    for (let one: Party | undefined = party; one; one = one.parent) {
+      if ((!isUnderWay && isFull(one)) || isOverPart(one, now)) return false;
+    }
+    for (let one: Party | undefined = party; one; one = one.parent) one.activeAt = now;
+    this.#spend(usualCost);
+    return true;
+  }
+
+  /** Alone a party is served best many at a time, and nobody waits for it. */
+  #turnCostMax(now: number): number {
+    const { turnCostMax = withoutLimit } = this.#options;
+    return now < this.#sharedUntil ? turnCostMax : turnCostMax * aloneFactor;
+  }
+
+  #spend(cost: number): void {
+    if (this.#options.turnCostMax === undefined) return;
+    this.#turnCost += cost;
+    this.#scheduleTurn();
+  }
+
+  #scheduleTurn(): void {
+    if (this.#isTurnScheduled) return;
+    this.#isTurnScheduled = true;
+    setImmediate(this.#endTurn);
+  }
+
+  readonly #endTurn = (): void => {
+    this.#isTurnScheduled = false;
+    this.#turnCost = 0;
+    if (this.#waiting.size > 0) this.#serve();
+  };
+
+  #wait(party: Party, entrant: Entrant & Pick<Waiting, 'isUnderWay'>): () => void {
+    for (let one: Party | undefined = party; one; one = one.parent) {
+      if (one.waiting < one.waitingMax) continue;
+      entrant.refuse('too many wait');
+      return nothing;
+    }
+    const until = this.#options.now() + this.#options.waitMsMax;
+    const waiting: Waiting = { ...entrant, party, until, cost: party.usualCost };
+    this.#waiting.add(waiting);
+    queueOf(waiting).add(waiting);
+    for (let one: Party | undefined = party; one; one = one.parent) {
+      one.waiting += 1;
+      one.parent?.ready.add(one);
+    }
+    this.#scheduleTurn();
+    return () => this.#leave(waiting);
+  }
+
+  #leave(waiting: Waiting): void {
+    if (!this.#waiting.delete(waiting)) return;
+    queueOf(waiting).delete(waiting);
+    for (let one: Party | undefined = waiting.party; one; one = one.parent) {
+      one.waiting -= 1;
+      if (one.waiting === 0) one.parent?.ready.delete(one);
+    }
+  }
+
+  /** As many as one turn has room for, each from the party that has used least. */
+  #serve(): void {
+    const now = this.#options.now();
+    const turnCostMax = this.#turnCostMax(now);
+    this.#refuseLate(now);
+    while (this.#waiting.size > 0 && this.#turnCost < turnCostMax) {
+      const next = this.#nextIn(this.root, now);
+      if (next === undefined) {
+        this.#retryLater();
+        return;
+      }
+      this.#leave(next);
+      this.#spend(next.cost);
+      // So that the next one is another's even where all begin before any of them has cost anything.
+      for (let one: Party | undefined = next.party; one; one = one.parent) {
+        one.use(next.cost, now);
+      }
+      next.begin(next.cost);
+    }
+    if (this.#waiting.size > 0) this.#scheduleTurn();
+  }
+
+  #nextIn(party: Party, now: number, isAbove = false): Waiting | undefined {
+    if (isOverPart(party, now)) return undefined;
+    const isClosed = isAbove || isFull(party);
+    const [resuming] = party.resuming;
+    if (resuming) return resuming;
+    const [entering] = party.entering;
+    if (entering && !isClosed) return entering;
+    // Most often the first one has something that may begin.
+    const order = [...party.ready].sort((a, b) => shareOf(a, now) - shareOf(b, now));
+    for (const part of order) {
+      const next = this.#nextIn(part, now, isClosed);
+      if (next) return next;
+    }
+    return undefined;
+  }
+
+  #refuseLate(now: number): void {
+    for (const waiting of this.#waiting) {
+      if (waiting.until > now) return;
+      this.#leave(waiting);
+      waiting.refuse('waited too long');
+    }
+  }
+
+  /** What may not begin yet because of its past begins when that is forgotten. */
+  #retryLater(): void {
+    this.#retry ??= setTimeout(() => {
+      this.#retry = undefined;
+      if (this.#waiting.size > 0) this.#serve();
+    }, retryMs).unref();
+  }
+
+  /** Looking through all of them costs as much as a request, so it is not done for each. */
+  #makeRoom(): void {
+    const now = this.#options.now();
+    if (now - this.#roomMadeAt < activeMs) return;
+    this.#roomMadeAt = now;
+    this.#forgetIdle(this.root);
+  }
+
+  #forgetIdle(party: Party): void {
+    for (const part of party.parts.values()) {
+      this.#forgetIdle(part);
+      const since = this.#options.now() - Math.max(part.activeAt, part.madeAt);
+      if (!part.isIdle || since < activeMs) continue;
+      party.parts.delete(part.name);
+      this.#parties -= 1;
+    }
+  }
+}
+
+const retryMs = 5;
+
+/** How long two parties count as being there at the same time. */
+const sharedMs = 100;
+const aloneFactor = 5;
+
+function nothing(): void {}
+
+function count(party: Party, what: 'underWay' | 'held', change: number): void {
+  for (let one: Party | undefined = party; one; one = one.parent) one[what] += change;
+}
+
+function queueOf({ party, isUnderWay }: Waiting): Set<Waiting> {
+  return isUnderWay ? party.resuming : party.entering;
+}
+
+function isFull({ underWay, underWayMax, held, heldMax }: Party): boolean {
+  return underWay >= underWayMax || held > heldMax;
+}
+
+function hasRoom(party: Party, amount: number): boolean {
+  for (let one: Party | undefined = party; one; one = one.parent) {
+    if (one.held + amount > one.heldMax) return false;
+  }
+  return true;
+}
+
+function shareOf(party: Party, now: number): number {
+  return party.used(now) / party.weight;
+}
+
+function isOverPart(party: Party, now: number): boolean {
+  const { partMax, parent } = party;
+  if (partMax === 1 || parent === undefined || party.used(now) <= partMax * forgetMs) return false;
+  for (const other of parent.parts.values()) {
+    if (other !== party && now - other.activeAt < activeMs) return true;
+  }
+  return false;
+}

@@ -1,0 +1,177 @@
+/** What each kind of sender may have of a thread: a flood of one waits, others are served in between. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { test } from 'node:test';
+import {
+  addressConnectionsMax,
+  connectionLimitsOf,
+  descriptorsKeptBack,
+  guardConnections,
+} from '../../src/http/limits/connections.ts';
+import { createShares, shareLimits } from '../../src/http/limits/shares.ts';
+import type { RequestShare } from '../../src/http/protocol/request-share.ts';
+import type { Caller } from '../../src/rules/caller.ts';
+
+const nextTurn = () => new Promise((turn) => setImmediate(turn));
+
+const callerOf = (tenant: string, kind: Caller['kind']) =>
+  ({ tenant: { id: tenant }, application: `${tenant} ${kind}`, kind }) as unknown as Caller;
+
+const senders = {
+  'no key': undefined,
+  'a public key': callerOf('hostile', 'public'),
+  'a session': callerOf('hostile', 'session'),
+  'a private key': callerOf('hostile', 'private'),
+  'a management key': callerOf('hostile', 'management'),
+} as const;
+
+function fixture() {
+  const time = { now: 10_000 };
+  const shares = createShares(() => time.now);
+  const served: string[] = [];
+  const refused: string[] = [];
+  const open: RequestShare[] = [];
+  const enter = (name: string, from: { key?: string; address: string; caller?: Caller }, ms = 0) =>
+    shares.enter(
+      { address: from.address, key: from.key },
+      (share) => {
+        served.push(name);
+        open.push(share);
+        if (from.caller) share.settle(from.caller);
+        share.charge(ms);
+      },
+      () => refused.push(name),
+    );
+  const turns = async (count: number) => {
+    for (let turn = 0; turn < count; turn += 1) {
+      await nextTurn();
+      time.now += 1;
+      for (const share of open.splice(0)) share.end();
+    }
+  };
+  return { time, shares, served, refused, open, enter, turns };
+}
+
+const other = {
+  key: 'other',
+  address: '192.0.2.2',
+  caller: callerOf('other', 'private'),
+};
+
+for (const [name, caller] of Object.entries(senders)) {
+  test(`a flood with ${name} is served behind another tenant, but for a bounded number`, async () => {
+    const { served, enter, turns } = fixture();
+    const hostile = { address: '192.0.2.1', ...(caller && { key: name, caller }) };
+    // Both are known.
+    enter('other', other);
+    enter('hostile', hostile, 5);
+    await turns(2);
+    served.length = 0;
+    for (let at = 0; at < 500; at += 1) enter('hostile', hostile, 5);
+    const begun = served.length;
+    for (let at = 0; at < 10; at += 1) enter('other', other, 1);
+    await turns(30);
+    const last = served.lastIndexOf('other');
+    assert.equal(served.filter((one) => one === 'other').length, 10);
+    assert.ok(begun <= 40, `${begun} at once`);
+    assert.ok(last <= begun + 20, `${last - begun - 10} of the flood before 10 of another`);
+  });
+}
+
+test('a key that turned out not to be valid costs its address, and not its former holder', async () => {
+  const { shares, served, open, enter, turns } = fixture();
+  enter('leaked', { key: 'leaked', address: '192.0.2.9', caller: callerOf('other', 'private') });
+  open[0]?.settle(undefined);
+  await turns(1);
+  assert.equal(shares.isKnown('192.0.2.9'), true);
+  for (let at = 0; at < 200; at += 1) enter('flood', { key: 'leaked', address: '192.0.2.1' }, 50);
+  const begun = served.length;
+  enter('other', other);
+  await turns(3);
+  assert.ok(served.slice(begun, begun + 3).includes('other'));
+});
+
+test('an address holds no more bytes than its share, and has them back at the end', async () => {
+  const { open, enter, turns } = fixture();
+  const { heldMax } = shareLimits.address;
+  enter('first', { address: '192.0.2.1' });
+  const [first] = open;
+  assert.ok(first);
+  first.hold(heldMax);
+  assert.throws(() => first.hold(1), { code: 'too_many_requests' });
+  enter('neighbour', { address: '192.0.2.3' });
+  open[1]?.hold(heldMax);
+  await turns(1);
+  enter('again', { address: '192.0.2.1' });
+  open[0]?.hold(heldMax);
+});
+
+test('of one address only so many requests without a key are under way', async () => {
+  const { served, open, enter, turns } = fixture();
+  const { underWayMax } = shareLimits.address;
+  for (let at = 0; at < underWayMax + 5; at += 1) enter('one', { address: '192.0.2.1' });
+  for (let turn = 0; turn < 10; turn += 1) await nextTurn();
+  assert.equal(open.length, underWayMax);
+  enter('other', { address: '192.0.2.2' });
+  for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+  assert.equal(served.at(-1), 'other');
+  await turns(20);
+  assert.equal(served.filter((name) => name === 'one').length, underWayMax + 5);
+});
+
+test('connections leave descriptors for children and the database, also on several threads', () => {
+  for (const descriptors of [1_024, 4_096, 65_536, 1_048_576]) {
+    for (const threads of [1, 2, 8]) {
+      const { all = 0, address, knownAddress } = connectionLimitsOf(descriptors, threads);
+      assert.ok(all * threads <= descriptors - descriptorsKeptBack);
+      assert.ok(address <= addressConnectionsMax && address <= Math.ceil(all / 4));
+      assert.ok(knownAddress > address && knownAddress <= all / 2 + 2);
+    }
+  }
+  assert.equal(connectionLimitsOf(1_048_576, 1).address, addressConnectionsMax);
+  assert.equal(connectionLimitsOf(undefined, 1).all, undefined);
+});
+
+test('one address has so many connections; known addresses and trusted proxies have more', async (t) => {
+  const server = createServer((_request, response) => response.end());
+  let isKnown = false;
+  let trusted = '';
+  guardConnections(server, {
+    limits: { all: 100, address: 3, knownAddress: 5 },
+    shares: { connect: () => true, isKnown: () => isKnown },
+    isTls: false,
+    isTrusted: (address) => address === trusted,
+    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const sockets: Socket[] = [];
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const opens = async (localAddress: string) => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress });
+    sockets.push(socket);
+    socket.on('error', () => undefined);
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    return new Promise<boolean>((resolve) => {
+      socket.once('data', () => resolve(true)).once('close', () => resolve(false));
+    });
+  };
+  const opened = async (count: number, address: string) => {
+    let taken = 0;
+    for (let at = 0; at < count; at += 1) if (await opens(address)) taken += 1;
+    return taken;
+  };
+  assert.equal(server.maxConnections, 100);
+  assert.equal(await opened(5, '127.0.0.2'), 3);
+  assert.equal(await opened(2, '127.0.0.3'), 2);
+  isKnown = true;
+  assert.equal(await opened(5, '127.0.0.2'), 2);
+  trusted = '127.0.0.2';
+  assert.equal(await opened(5, '127.0.0.2'), 5);
+  assert.equal(await opened(5, '127.0.0.4'), 5);
+});
