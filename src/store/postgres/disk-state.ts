@@ -2,7 +2,7 @@
 import { monotonicMs } from '../commit/queue.ts';
 
 /** For so long after a full disk nothing that grows is tried, so that what is freed is there to read and delete. */
-const pauseMs = 5_000;
+const pauseMs = 2_000;
 
 export interface DiskState {
   isShort(): boolean;
