@@ -16,6 +16,8 @@ export const messages = {
     search: 'Tokens searched',
     tokenize: 'Nothing tokenized',
     import: 'Nothing imported',
+    guess:
+      'Tokens created whose values look alike when masked: fingerprints are withheld for an hour',
     export: 'Tokens exported',
     detokenize: 'Nothing detokenized',
     'use proxy': 'Token used in a proxy call',

@@ -171,15 +171,19 @@ export interface Evaluated {
 
 /** @throws VaultError `validation_failed` when the expression gives nothing to fingerprint. */
 export function fingerprintOfContents(tenant: Tenant, evaluated: Evaluated): string {
+  const { type } = evaluated.contents;
+  return fingerprintOf(tenant.keyring.secret('fingerprint'), type, fingerprintedText(evaluated));
+}
+
+/** What the fingerprint is made of. */
+export function fingerprintedText(evaluated: Evaluated): string {
   const { contents } = evaluated;
   const own = contents.fingerprintExpression;
   const expression = own ?? tokenTypes[contents.type].fingerprint;
   // Empty data is a value like any other; an expression that found nothing would make all tokens equal.
-  const value =
-    own === undefined && contents.data === ''
-      ? ''
-      : evaluateText(expression, 'fingerprint_expression', evaluated);
-  return fingerprintOf(tenant.keyring.secret('fingerprint'), contents.type, value);
+  return own === undefined && contents.data === ''
+    ? ''
+    : evaluateText(expression, 'fingerprint_expression', evaluated);
 }
 
 /**

@@ -120,12 +120,12 @@ function makeNew(
   const terms = searchTerms(tenant, row, { contents, evaluation });
   pending.put({ stored: undefined, row, terms });
   if (intent) pending.convert(intent, row);
-  const extras = { deduplicated: false };
+  const extras = prepared.isReticent ? undefined : { deduplicated: false };
   // What an intent holds was brought by an earlier request, and what is encrypted by a client.
   const grant = foreign ? readGrant(policy, subject) : created;
   const disclosure = foreign && grant ? createdAs(row, grant) : undefined;
   const viewAt = grant
-    ? viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, (at) =>
+    ? viewOverTime({ row, grant, evaluation, onMaskFailure, ...(extras && { extras }) }, (at) =>
         broughtData(row, data, at),
       )
     : () => viewUnread(row, extras);

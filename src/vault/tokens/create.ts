@@ -32,6 +32,7 @@ import {
   type TokenOutcome,
 } from './create-one.ts';
 import { storedEquals } from './equal-tokens.ts';
+import { type CheckedGuess, checkGuess } from './guesses.ts';
 import { holdersOf, noHolders } from './holders.ts';
 import type { PendingTokens } from './pending-tokens.ts';
 import {
@@ -97,6 +98,8 @@ export function createTokens(
   const { store, clock } = tools;
   const preparation = { ...tools, evaluation: newWriteEvaluation() };
   let preparedFromData: ReturnType<typeof prepareFromData> | undefined;
+  /** Counted once, however often it is decided. */
+  const guessed = new Map<RequestedToken, CheckedGuess>();
   return async (conflict) => {
     const now = clock.now();
     const pause = createPause();
@@ -108,12 +111,17 @@ export function createTokens(
     const converting = { ...tools, evaluation };
     const intents = requests.some(isForeignRequest) ? await intentsOf(tools, caller, requests) : [];
     const all: PreparedToken[] = [];
+    const alerts: LogEntry[] = [];
     for (const [index, one] of requests.entries()) {
       await pause();
       const token =
         fromData.get(one) ?? (await prepareForeign(converting, caller, one, intents[index]));
       if ('refusal' in token) return token;
-      all.push(token);
+      const { token: checked, alert } =
+        guessed.get(one) ?? (await checkGuess(store, caller, token, now));
+      guessed.set(one, { token: checked, alert });
+      all.push(checked);
+      if (alert) alerts.push(alert);
     }
     requireDistinctSources(all);
     const creation = {
@@ -125,7 +133,7 @@ export function createTokens(
       holders: conflict === undefined ? noHolders : await holdersOf(store, caller, { all, now }),
     };
     const created: CreatedToken[] = [];
-    const entries: LogEntry[] = [];
+    const entries: LogEntry[] = [...alerts];
     for (const one of all) {
       await pause();
       const outcome = draftOrRefuse(creation, one);

@@ -14,11 +14,12 @@ import { lacksPermission } from '../../rules/refusal.ts';
 import type { Row } from '../../store/tables.ts';
 import { type Contents, contentsOfRequest, type TokenRequest } from '../../values/contents.ts';
 import { undisclosedConversion } from '../../values/disclosure.ts';
-import { fingerprintOfContents } from '../../values/sealed-row.ts';
+import { fingerprintedText, fingerprintOfContents } from '../../values/sealed-row.ts';
 import { drawTokenIds, type TokenIds } from '../../values/token-id.ts';
 import { parseTokenType, tokenTypes } from '../../values/token-types.ts';
 import type { OpenedValue } from '../client-keys/open-encrypted.ts';
 import { dataForToken } from '../token-intents/row.ts';
+import { isCounted, visibleDigits } from './visible-digits.ts';
 
 export interface RequestedToken {
   readonly request: TokenRequest;
@@ -33,6 +34,12 @@ export interface PreparedToken {
   readonly deduplicates: boolean;
   readonly fingerprint: string | null;
   readonly ids: TokenIds;
+  /** What a mask shows of it, where creates of that are counted; see `guesses.ts`. */
+  readonly digits: string | undefined;
+  /** Its id is made of its data. */
+  readonly hasOwnId: boolean;
+  /** The response says nothing of deduplication. */
+  readonly isReticent?: true;
   /** The token intent that is converted. */
   readonly intent: Row<'token_intents'> | undefined;
   /** What a client encrypted, of which the token is made. */
@@ -99,7 +106,12 @@ export function prepareToken(
         ? fingerprintOfContents(caller.tenant, evaluated)
         : null;
     const ids = drawTokenIds(request.id ?? undefined, evaluated, random);
-    return { path, contents, deduplicates, fingerprint, ids, intent, opened };
+    const digits =
+      fingerprint !== null && isCounted(caller)
+        ? visibleDigits(fingerprintedText(evaluated))
+        : undefined;
+    const hasOwnId = request.id?.includes('{{') === true;
+    return { path, contents, deduplicates, fingerprint, ids, digits, hasOwnId, intent, opened };
   });
 }
 
