@@ -17,7 +17,7 @@ export interface DocsOptions {
 }
 
 /** Made once, and never again while the process runs. */
-interface StoredReply {
+interface DescriptionReply {
   readonly body: Uint8Array;
   readonly etag: string;
   readonly mediaType: string;
@@ -39,7 +39,7 @@ export function docsRoutes({ metrics, showsMetrics, ...described }: DocsOptions)
       path: '/openapi.json',
       summary: 'This interface as an OpenAPI document',
       isLimited: true,
-      handle: storedReply(async () => {
+      handle: keptReply(async () => {
         const { document } = await describe();
         return { text: JSON.stringify(document), mediaType: jsonMediaType };
       }),
@@ -48,7 +48,7 @@ export function docsRoutes({ metrics, showsMetrics, ...described }: DocsOptions)
       path: '/docs',
       summary: 'This interface as a page',
       isLimited: true,
-      handle: storedReply(async () => {
+      handle: keptReply(async () => {
         const { html, contentSecurityPolicy } = (await describe()).page();
         const headers = { 'content-security-policy': contentSecurityPolicy };
         return { text: html, mediaType: 'text/html; charset=utf-8', headers };
@@ -59,12 +59,14 @@ export function docsRoutes({ metrics, showsMetrics, ...described }: DocsOptions)
   return own;
 }
 
-interface MadeReply extends Pick<StoredReply, 'mediaType'>, Partial<Pick<StoredReply, 'headers'>> {
+interface DescriptionText
+  extends Pick<DescriptionReply, 'mediaType'>,
+    Partial<Pick<DescriptionReply, 'headers'>> {
   readonly text: string;
 }
 
-function storedReply(make: () => Promise<MadeReply>): OpenRoute['handle'] {
-  let stored: Promise<StoredReply> | undefined;
+function keptReply(make: () => Promise<DescriptionText>): OpenRoute['handle'] {
+  let stored: Promise<DescriptionReply> | undefined;
   return async () => {
     stored ??= make().then(({ text, mediaType, headers = {} }) => {
       const body = Buffer.from(text);
