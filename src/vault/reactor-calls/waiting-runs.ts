@@ -18,9 +18,13 @@ import { type CallToSettle, settle } from './settle.ts';
 import { entryOfRun, type TakenRun, take, type WaitingRunTools } from './take-run.ts';
 import { tenantsInTurn } from './turns-of-tenants.ts';
 
-/** Under way at once in this process, of all tenants and of one. */
-const runsMax = 4;
+/**
+ * Under way at once in this process, of all tenants and of one. Most of the time a call waits for other hosts, and
+ * the pool of processes bounds how many compute. The last places are for tenants that have none under way.
+ */
+const runsMax = 12;
 const runsOfTenantMax = 2;
+const runsOfOthersMax = 8;
 
 /** A call whose server vanishes each time is not tried for ever. */
 const attemptsMax = 3;
@@ -57,8 +61,10 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
   /** The tenant that was looked at last: those after it come first. */
   let last: TenantId | undefined;
 
-  const roomOf = (id: TenantId) =>
-    Math.min(runsMax - active.size, runsOfTenantMax - (activeOf.get(id) ?? 0));
+  const roomOf = (id: TenantId) => {
+    const own = activeOf.get(id) ?? 0;
+    return Math.min((own === 0 ? runsMax : runsOfOthersMax) - active.size, runsOfTenantMax - own);
+  };
 
   const count = (id: TenantId, change: 1 | -1) => {
     const left = (activeOf.get(id) ?? 0) + change;
