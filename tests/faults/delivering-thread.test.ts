@@ -31,6 +31,8 @@ test('without the file of its authority it says so once, and delivers when the f
     environment: { ...allowing(t, [receiver]), STRONGROOM_THREADS: '1' },
   });
   const tenant = await newTenant(vault);
+  // From now on the thread that answers has all the connections that a create needs.
+  await tenant.token({ type: 'token', data: 0 });
   const away = `${certificate.certFile}.away`;
   renameSync(certificate.certFile, away);
   await addWebhook(vault.running.vault, tenant.id, { url: receiver.url });

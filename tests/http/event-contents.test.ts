@@ -299,6 +299,7 @@ onBothEngines('an event', (engine) => {
       created_at,
     };
     assert.deepEqual(await newestOf(tenant, 'proxy.created'), { proxy: shown });
+    await tenant.giveHosts(`${tenant.id}.example.com`);
     const body = { ...leastProxy, name: 'other', proxy_host: `${tenant.id}.example.com` };
     const { modified_by, modified_at } = (await sendProxy(tenant, 'PUT', `/${id}`, { body })).body;
     assert.deepEqual(await newestOf(tenant, 'proxy.updated'), {
