@@ -81,6 +81,35 @@ onBothEngines('What clients encrypted', (engine) => {
     assert.ok(message?.endsWith(proxy.id));
   });
 
+  test('no call opens data under the rules of another type than that of the data', async () => {
+    const { tenant, encryptionKey, send, entries } = await withProxy();
+    const card = { ...visa, cardholder: 'A. Visitor' };
+    const account = { routing_number: '021000021', account_number: '0001', holder: 'A. Visitor' };
+    const sent = destination.requests.length;
+    for (const [container, type, value, status] of [
+      ['/pii/', 'social_security_number', visa, 400],
+      ['/pii/', 'employer_id_number', visa.number, 400],
+      ['/bank/low/', 'us_bank_routing_number', visa, 400],
+      ['/bank/', 'bank', visa, 400],
+      ['/bank/', 'us_bank_account_number', [visa.number], 400],
+      ['/pci/', 'card', '078-05-1120', 400],
+      ['/general/', 'token', card, 403],
+      ['/general/', 'token', account, 403],
+    ] as const) {
+      const key = await tenant.application(rule(container, ['proxy:invoke']));
+      const given = { type, encrypted: await seal(encryptionKey, value) };
+      for (const one of [given, { named: given }]) {
+        const refused = await send(one, key);
+        assert.equal(refused.status, status, `${type}: ${refused.text}`);
+        assert.ok(!refused.text.includes('4242') && !refused.text.includes('1120'));
+      }
+    }
+    assert.equal(destination.requests.length, sent);
+    const logged = await entries();
+    assert.deepEqual(new Set(logged.map(({ result }) => result)), new Set(['failed', 'denied']));
+    assert.ok(logged.every(({ entity_id }) => entity_id === encryptionKey.id));
+  });
+
   test('without a key only where the proxy allows it, with the rights of its application', async () => {
     const { tenant, proxy, encryptionKey, send } = await withProxy({ require_auth: false });
     const jwe = await seal(encryptionKey, visa);

@@ -20,8 +20,12 @@ import { accessOf } from './use-tokens.ts';
 /** Opening one takes a millisecond. */
 const entriesMax = 10;
 
-/** Types that are recognized in data by its check digits. */
-const recognizable = ['card', 'card_number', 'bank'] as const satisfies readonly TokenTypeName[];
+/** Types that are recognized in data by its check digits, and the part of it that has them. */
+const recognizable = [
+  ['card', ['number']],
+  ['card_number', undefined],
+  ['bank', ['routing_number', 'account_number']],
+] as const satisfies readonly (readonly [TokenTypeName, readonly string[] | undefined])[];
 
 export interface EncryptedData {
   /** Each with its `type` and its `data` in place of what was encrypted. */
@@ -98,17 +102,30 @@ async function openEntry(
   const opened = await useEncrypted(tools, caller, { jwe, path: header, basis: decided });
   if ('refusal' in opened) return opened;
   const data = opened.data.reveal();
-  // A caller names the type, and a card is a card also where it is called something more general.
-  const recognized = type === 'token' ? recognizable.find((one) => fits(one, data)) : undefined;
+  const attempt = { entity: 'key', id: opened.key, operation: 'use' };
+  const failure = failureOf(caller, tools.clock.now(), attempt);
+  // A caller names the type, which would otherwise choose the container that decides, whatever the data is.
+  if (!fits(type, data)) {
+    const refusal = invalidCall(header, `must hold data of the type ${type} when it is opened`);
+    return { change: { entries: [failure] }, refusal };
+  }
+  // A card is a card also where it is called something more general.
+  const recognized = type === 'token' ? recognizedIn(data) : undefined;
   const hidden = recognized && decideFor(call, recognized);
   if (hidden instanceof VaultError) return denyEncrypted(tools, caller, { jwe, refusal: hidden });
-  const attempt = { entity: 'key', id: opened.key, operation: 'use' };
   return {
     data: { ...rest, type, data },
     entries: [encryptedEntry(call, tools.clock.now(), opened.key)],
-    failures: [failureOf(caller, tools.clock.now(), attempt)],
+    failures: [failure],
     uses: opened.use ? [opened.use] : [],
   };
+}
+
+/** Other properties next to a number do not make it less of a card. */
+function recognizedIn(data: Json): TokenTypeName | undefined {
+  const part = (names: readonly string[]) =>
+    isObject(data) ? Object.fromEntries(names.map((name) => [name, data[name] ?? null])) : null;
+  return recognizable.find(([type, names]) => fits(type, names ? part(names) : data))?.[0];
 }
 
 function fits(type: TokenTypeName, data: Json): boolean {
