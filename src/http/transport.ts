@@ -6,6 +6,7 @@ import { isIP, type ListenOptions } from 'node:net';
 import proxyAddress from '@fastify/proxy-addr';
 import findMyWay, { type HTTPMethod } from 'find-my-way';
 import type { PemPair } from '../crypto/tls-pair.ts';
+import type { Slow } from '../lib/admission.ts';
 import { loopHeader, namesVault } from '../lib/cdn-loop.ts';
 import { second } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
@@ -124,7 +125,7 @@ export function createTransport(options: TransportOptions): Transport {
     });
     begin(exchange);
     withdraw = shares.enter(
-      { address, key: keyOf(request.headers) },
+      { address, key: keyOf(request.headers), slow: slowOf(request, response) },
       (share) => {
         exchange.share = share;
         processorTime.run(share, () => respond(exchange));
@@ -277,6 +278,14 @@ function createRoutes() {
 }
 
 const nothing = () => undefined;
+
+/** While its body arrives, and while its response leaves, a request takes as long as its client likes. */
+function slowOf(request: IncomingMessage, response: ServerResponse): Slow {
+  return {
+    isSlow: () => !request.complete || response.headersSent,
+    cut: () => request.socket.destroy(),
+  };
+}
 
 /** Before any of its body is read: a webhook or a proxy that leads to this vault would feed itself for ever. */
 function refuseLoop({ headers }: Exchange, vaultName: string): void {

@@ -52,6 +52,20 @@ const learning = 0.2;
 const partiesMaxDefault = 20_000;
 const withoutLimit = Number.POSITIVE_INFINITY;
 
+/** What is under way and may only be waiting for its client, which can be slow for as long as it likes. */
+export interface Slow {
+  /** Whether nothing but the client is waited for. */
+  readonly isSlow: () => boolean;
+  /** Ends it. What it holds has been given back by then. */
+  readonly cut: () => void;
+}
+
+/** How long something may wait for its client before others that wait for its room come first. */
+const slowMsMin = 500;
+/** How often what waits is looked through for what room could be made for, and for how many of it. */
+const reliefMs = 20;
+const cutsMax = 16;
+
 interface Waiting extends Entrant {
   readonly party: Party;
   /** It is under way already and waits for its next turn: what it holds is freed only by going on. */
@@ -84,6 +98,8 @@ export class Party {
   readonly resuming = new Set<Waiting>();
   /** Its parts in which something waits. */
   readonly ready = new Set<Party>();
+  /** Its own that are under way, those first that it has had longest. */
+  readonly admitted = new Set<Admitted>();
   #used = 0;
   #usedAt = 0;
 
@@ -116,6 +132,11 @@ export class Party {
   }
 }
 
+interface Beginning {
+  readonly prepaid: number;
+  readonly now: number;
+}
+
 /** What has been admitted, from its admission to its end. */
 export class Admitted {
   readonly #admission: FairAdmission;
@@ -125,12 +146,17 @@ export class Admitted {
   #prepaid: number;
   #held = 0;
   #isOver = false;
+  readonly #since: number;
+  /** Where it can be ended for others that need its room more. */
+  slow: Slow | undefined;
 
   /** Made by {@link FairAdmission} alone. */
-  constructor(admission: FairAdmission, party: Party, prepaid: number) {
+  constructor(admission: FairAdmission, party: Party, { prepaid, now }: Beginning) {
     this.#admission = admission;
     this.#party = party;
     this.#prepaid = prepaid;
+    this.#since = now;
+    party.admitted.add(this);
   }
 
   get party(): Party {
@@ -149,7 +175,7 @@ export class Admitted {
   /** False where its party would hold too much; then nothing more is held. */
   hold(amount: number, isLimited = true): boolean {
     if (this.#isOver) return true;
-    if (isLimited && !hasRoom(this.#party, amount)) return false;
+    if (isLimited && !this.#admission.makeRoom(this.#party, amount)) return false;
     this.#held += amount;
     for (let one: Party | undefined = this.#party; one; one = one.parent) one.held += amount;
     return true;
@@ -160,6 +186,8 @@ export class Admitted {
     if (this.#isOver || party === this.#party) return;
     count(this.#party, 'underWay', -1);
     count(this.#party, 'held', -this.#held);
+    this.#party.admitted.delete(this);
+    party.admitted.add(this);
     this.#party = party;
     count(party, 'underWay', 1);
     count(party, 'held', this.#held);
@@ -177,12 +205,24 @@ export class Admitted {
   end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#party.admitted.delete(this);
     count(this.#party, 'underWay', -1);
     count(this.#party, 'held', -this.#held);
     // However little they cost, no more than a certain number begin in one turn.
     const cost = Math.max(this.#cost, leastCost);
     this.#party.usualCost += learning * (cost - this.#party.usualCost);
     this.#admission.freed();
+  }
+
+  /** Whether ending it would give back what is missing, and would cost nobody but a client that is slow. */
+  mayBeCut(what: Measure, now: number): boolean {
+    if (what === 'held' && this.#held === 0) return false;
+    return now - this.#since >= slowMsMin && this.slow?.isSlow() === true;
+  }
+
+  cut(): void {
+    this.end();
+    this.slow?.cut();
   }
 }
 
@@ -199,6 +239,7 @@ export class FairAdmission {
   /** Until then several parties are at it. */
   #sharedUntil = Number.NEGATIVE_INFINITY;
   #isTurnScheduled = false;
+  #relievedAt = Number.NEGATIVE_INFINITY;
   #retry: NodeJS.Timeout | undefined;
 
   constructor(options: AdmissionOptions) {
@@ -232,7 +273,7 @@ export class FairAdmission {
    */
   enter(party: Party, begin: (admitted: Admitted) => void, refuse: Entrant['refuse']): () => void {
     const start = (prepaid: number) => {
-      const admitted = new Admitted(this, party, prepaid);
+      const admitted = new Admitted(this, party, { prepaid, now: this.#options.now() });
       count(party, 'underWay', 1);
       begin(admitted);
     };
@@ -264,6 +305,19 @@ export class FairAdmission {
   /** Something ended: what waits may begin. */
   freed(): void {
     if (this.#waiting.size > 0) this.#scheduleTurn();
+  }
+
+  /**
+   * Whether the party may hold so much more. Where what it shares with others is full, those of them that hold more
+   * give back what they hold for slow clients.
+   */
+  makeRoom(party: Party, amount: number): boolean {
+    for (let cuts = 0; !hasRoom(party, amount); cuts += 1) {
+      if (cuts === cutsMax || party.held + amount > party.heldMax) return false;
+      const lacking = ancestorOf(party, (one) => one.held + amount > one.heldMax);
+      if (lacking === undefined || !this.#cutFor(party, lacking, 'held')) return false;
+    }
+    return true;
   }
 
   /** Whether the party, or one that it is a part of, has used more than its part while others are active. */
@@ -319,7 +373,7 @@ export class FairAdmission {
 
   #wait(party: Party, entrant: Entrant & Pick<Waiting, 'isUnderWay'>): () => void {
     for (let one: Party | undefined = party; one; one = one.parent) {
-      if (one.waiting < one.waitingMax) continue;
+      if (one.waiting < one.waitingMax || this.#refuseFor(party, one)) continue;
       entrant.refuse('too many wait');
       return nothing;
     }
@@ -349,6 +403,7 @@ export class FairAdmission {
     const now = this.#options.now();
     const turnCostMax = this.#turnCostMax(now);
     this.#refuseLate(now);
+    this.#relieve(now);
     while (this.#waiting.size > 0 && this.#turnCost < turnCostMax) {
       const next = this.#nextIn(this.root, now);
       if (next === undefined) {
@@ -390,6 +445,51 @@ export class FairAdmission {
     }
   }
 
+  /** For what waits although its party has less under way, or holds less, than others that keep it from beginning. */
+  #relieve(now: number): void {
+    if (now - this.#relievedAt < reliefMs) return;
+    this.#relievedAt = now;
+    let cuts = 0;
+    const look = (party: Party) => {
+      for (const part of party.ready) look(part);
+      if (cuts === cutsMax || party.entering.size === 0 || isFull(party)) return;
+      const full = ancestorOf(party, isFull);
+      if (full === undefined) return;
+      if (this.#cutFor(party, full, full.held > full.heldMax ? 'held' : 'underWay')) cuts += 1;
+    };
+    look(this.root);
+  }
+
+  /**
+   * Ends what has waited longest for its client in the party that has most, below the one that is full.
+   * @returns false where nobody who has more than the party waits for a client.
+   */
+  #cutFor(party: Party, full: Party, what: Measure): boolean {
+    const now = this.#options.now();
+    const limited = limitedAbove(party);
+    // What all share is not for those to make room in who have a part of it at most.
+    if (limited && full.parent === undefined) return false;
+    const slow = slowIn(full, { party, limited, what, now });
+    slow?.cut();
+    return slow !== undefined;
+  }
+
+  /** Of the party of which most waits below the one that is full, what waits longest makes room for another's. */
+  #refuseFor(party: Party, full: Party): boolean {
+    let most = party;
+    const look = (one: Party) => {
+      if (one.waiting <= most.waiting) return;
+      for (const part of one.ready) look(part);
+      if (one.entering.size > 0 && one.entering.size > most.waiting) most = one;
+    };
+    look(full);
+    const [refused] = most.entering;
+    if (most === party || refused === undefined) return false;
+    this.#leave(refused);
+    refused.refuse('too many wait');
+    return true;
+  }
+
   /** What may not begin yet because of its past begins when that is forgotten. */
   #retryLater(): void {
     this.#retry ??= setTimeout(() => {
@@ -417,6 +517,8 @@ export class FairAdmission {
   }
 }
 
+type Measure = 'underWay' | 'held';
+
 const retryMs = 5;
 
 /** How long two parties count as being there at the same time. */
@@ -425,7 +527,7 @@ const aloneFactor = 5;
 
 function nothing(): void {}
 
-function count(party: Party, what: 'underWay' | 'held', change: number): void {
+function count(party: Party, what: Measure, change: number): void {
   for (let one: Party | undefined = party; one; one = one.parent) one[what] += change;
 }
 
@@ -435,6 +537,50 @@ function queueOf({ party, isUnderWay }: Waiting): Set<Waiting> {
 
 function isFull({ underWay, underWayMax, held, heldMax }: Party): boolean {
   return underWay >= underWayMax || held > heldMax;
+}
+
+function ancestorOf(party: Party, is: (one: Party) => boolean): Party | undefined {
+  for (let one = party.parent; one; one = one.parent) if (is(one)) return one;
+  return undefined;
+}
+
+/** The part of the tree that has a part of all time at most: it never takes anything from others. */
+function limitedAbove(party: Party): Party | undefined {
+  return ancestorOf(party, ({ partMax }) => partMax < 1);
+}
+
+interface SlowSearch {
+  /** For which room is made. */
+  readonly party: Party;
+  readonly limited: Party | undefined;
+  readonly what: Measure;
+  readonly now: number;
+}
+
+/** Of the party that has most, if that is more than the one has for which it is sought. */
+function slowIn(full: Party, { party, limited, what, now }: SlowSearch): Admitted | undefined {
+  let chosen: Admitted | undefined;
+  let most = party[what];
+  const look = (one: Party) => {
+    if (one === party || one[what] <= most) return;
+    for (const part of one.parts.values()) look(part);
+    if (one[what] <= most) return;
+    for (const admitted of one.admitted) {
+      if (!admitted.mayBeCut(what, now)) continue;
+      chosen = admitted;
+      most = one[what];
+      return;
+    }
+  };
+  if (limited === undefined) {
+    // Whatever it has itself, it comes before those that have a part at most.
+    most = 0;
+    for (const part of full.parts.values()) if (part.partMax < 1) look(part);
+    if (chosen) return chosen;
+    most = party[what];
+  }
+  look(full);
+  return chosen;
 }
 
 function hasRoom(party: Party, amount: number): boolean {

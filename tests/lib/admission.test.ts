@@ -3,8 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type Admitted, FairAdmission, type Party, type Refusal } from '../../src/lib/admission.ts';
+import { nextLook } from '../support/poll.ts';
 
 const nextTurn = () => new Promise((turn) => setImmediate(turn));
+/** What waits for room is looked at again after a few milliseconds. */
+const retried = async () => {
+  for (let look = 0; look < 6; look += 1) await nextLook();
+};
 
 function fixture(options: Partial<ConstructorParameters<typeof FairAdmission>[0]> = {}) {
   const time = { now: 1_000 };
@@ -86,7 +91,9 @@ test('a party has at most so many under way, its parts count with it, and others
   const held = underWay.splice(0);
   await nextTurn();
   assert.ok(served.includes('other'));
-  assert.equal(parent.underWay, 2);
+  // Of the two that waited of the first part one made room for the second part.
+  assert.deepEqual(served, ['a', 'a', 'b', 'other']);
+  assert.equal(parent.underWay, 3);
   for (const one of held) one.end();
   await turns(10);
   assert.equal(served.length, 5);
@@ -160,4 +167,101 @@ test('parties beyond those that are known apart share one, and idle ones are for
   assert.equal(admission.part(admission.root, '99', {}).name, 'others');
   time.now += 2_000;
   assert.equal(admission.part(admission.root, '99', {}).name, '99');
+});
+
+/** Parties that share a parent, some of whose entrants wait for slow clients. */
+function slowFixture(limits: ConstructorParameters<typeof FairAdmission>[0]['limits']) {
+  const { time, admission, served, refused, underWay, enter } = fixture();
+  const parent = admission.part(admission.root, 'visitors', { ...limits, partMax: 0.25 });
+  const partOf = (name: string) => admission.part(parent, name, {});
+  const cut: string[] = [];
+  /** Enters, and holds so much for a client that is slow or not. */
+  const hold = (name: string, amount: number, isSlow = true) => {
+    enter(partOf(name), name);
+    const admitted = underWay.pop();
+    if (!admitted) return;
+    admitted.slow = { isSlow: () => isSlow, cut: () => cut.push(name) };
+    admitted.hold(amount, false);
+  };
+  return { time, admission, parent, served, refused, underWay, enter, partOf, hold, cut };
+}
+
+for (const [what, limits] of [
+  ['bytes', { heldMax: 100 }],
+  ['slots', { underWayMax: 5 }],
+] as const) {
+  test(`slow clients of whoever has most give up ${what} for a party that has less`, async () => {
+    const { time, served, enter, partOf, hold, cut } = slowFixture(limits);
+    hold('few', 22);
+    for (let at = 0; at < 4; at += 1) hold('most', 22);
+    assert.deepEqual(cut, []);
+    enter(partOf('new'), 'new');
+    await nextTurn();
+    assert.ok(!served.includes('new'), 'a client that has just begun is not slow');
+    time.now += 600;
+    await retried();
+    assert.deepEqual(cut, ['most']);
+    assert.ok(served.includes('new'));
+  });
+}
+
+test('what is worked on is not ended for others, nor what no more is held by than by them', async () => {
+  const { time, served, enter, partOf, hold, cut } = slowFixture({ underWayMax: 4 });
+  for (let at = 0; at < 3; at += 1) hold('busy', 1, false);
+  hold('slow', 1);
+  time.now += 600;
+  enter(partOf('slow'), 'slow again');
+  await retried();
+  assert.deepEqual(cut, []);
+  assert.ok(!served.includes('slow again'));
+});
+
+test('whoever holds less has room for a body that is arriving, and nobody from outside their part', () => {
+  const { time, admission, underWay, enter, partOf, hold, cut } = slowFixture({ heldMax: 100 });
+  const server = admission.part(admission.root, 'server', {});
+  enter(server, 'server');
+  const [served] = underWay.splice(0);
+  assert.ok(served);
+  served.slow = { isSlow: () => true, cut: () => cut.push('server') };
+  served.hold(1_000);
+  for (let at = 0; at < 4; at += 1) hold('most', 24);
+  time.now += 600;
+  enter(partOf('new'), 'new');
+  const [admitted] = underWay.splice(0);
+  assert.equal(admitted?.hold(10), true);
+  assert.deepEqual(cut, ['most']);
+  assert.equal(admitted?.hold(101), false);
+});
+
+test('those who have a part at most make room for the others first', async () => {
+  const { time, admission, served, underWay, enter } = fixture({ limits: { heldMax: 100 } });
+  const cut: string[] = [];
+  const visitors = admission.part(admission.root, 'visitors', { partMax: 0.25 });
+  const servers = admission.part(admission.root, 'servers', {});
+  for (const [name, parent] of [
+    ['visitor', visitors],
+    ['server', servers],
+  ] as const) {
+    enter(admission.part(parent, name, {}), name);
+    const admitted = underWay.pop();
+    assert.ok(admitted);
+    admitted.slow = { isSlow: () => true, cut: () => cut.push(name) };
+    admitted.hold(name === 'visitor' ? 20 : 90, false);
+  }
+  time.now += 600;
+  enter(admission.part(servers, 'other', {}), 'other');
+  await retried();
+  assert.deepEqual(cut, ['visitor']);
+  assert.ok(served.includes('other'));
+});
+
+test('where too many wait, those of whom most wait are refused, and nobody else', () => {
+  const { refused, enter, partOf, parent } = slowFixture({ underWayMax: 0, waitingMax: 6 });
+  for (let at = 0; at < 5; at += 1) enter(partOf('many'), `many ${at}`);
+  for (const name of ['one', 'two', 'three']) enter(partOf(name), name);
+  assert.deepEqual(
+    refused,
+    ['many 0', 'many 1'].map((name) => [name, 'too many wait']),
+  );
+  assert.equal(parent.waiting, 6);
 });

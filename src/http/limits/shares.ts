@@ -1,6 +1,12 @@
 /** What each caller may have of a thread's processor time, memory and slots: the policy of admission to all routes. */
 
-import { type Admitted, FairAdmission, type Party, type Refusal } from '../../lib/admission.ts';
+import {
+  type Admitted,
+  FairAdmission,
+  type Party,
+  type Refusal,
+  type Slow,
+} from '../../lib/admission.ts';
 import { second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { networkOf } from '../../lib/network.ts';
@@ -60,6 +66,8 @@ export interface Sending {
   readonly address: string;
   /** The text of its key. */
   readonly key: string | undefined;
+  /** How it is ended when it waits for its client and others that have less wait for its room. */
+  readonly slow?: Slow;
 }
 
 export interface Shares {
@@ -138,7 +146,10 @@ export function createShares(now = () => performance.now()): Shares {
       note(holder, sending);
       return admission.enter(
         partyOf(holder, sending),
-        (admitted) => begin(shareOf(admitted, sending, holder)),
+        (admitted) => {
+          admitted.slow = sending.slow;
+          begin(shareOf(admitted, sending, holder));
+        },
         (refusal) => refuse(refused(refusal)),
       );
     },
