@@ -7,6 +7,7 @@ import type { Isolation } from './isolation.ts';
 import * as limits from './limits.ts';
 import type { ChildCall } from './messages.ts';
 import {
+  type CallOwner,
   checkPoolLimits,
   createPool,
   type PoolLimits,
@@ -65,7 +66,8 @@ async function run(pool: ProcessPool, { call, isCheck }: SandboxRun): Promise<Sa
     onLog: (line) => log.add(line),
   };
   try {
-    const attempt = { tenant: call.tenant, processCall, reading };
+    const owner: CallOwner = [call.tenant, ...(call.parties ?? [])];
+    const attempt = { owner, processCall, reading };
     const outcome = (await runOnce(pool, attempt)) ?? (await runOnce(pool, attempt));
     return { ...(outcome ?? { kind: 'ended', reason: 'crashed' }), log: log.lines };
   } finally {
@@ -78,8 +80,8 @@ async function run(pool: ProcessPool, { call, isCheck }: SandboxRun): Promise<Sa
  * it was idle does not take a call with it.
  */
 async function runOnce(pool: ProcessPool, attempt: RunAttempt): Promise<RunOutcome | undefined> {
-  const { tenant, processCall, reading } = attempt;
-  const lease = await pool.lease(tenant);
+  const { owner, processCall, reading } = attempt;
+  const lease = await pool.lease(owner);
   if (typeof lease === 'string') return { kind: 'ended', reason: lease };
   const { process } = lease;
   try {
@@ -105,7 +107,7 @@ async function runOnce(pool: ProcessPool, attempt: RunAttempt): Promise<RunOutco
 type ProcessCallOfRun = Omit<ProcessCall, 'onWaiting'>;
 
 interface RunAttempt {
-  readonly tenant: string;
+  readonly owner: CallOwner;
   readonly processCall: ProcessCallOfRun;
   readonly reading: ReadingTime;
 }

@@ -49,10 +49,16 @@ export interface Lease {
   release(): void;
 }
 
+/**
+ * Whose call it is: a tenant, then parties within it from large to small, such as its callers with keys of servers and
+ * one of these keys. Parties of one level take turns.
+ */
+export type CallOwner = readonly [tenant: string, ...parties: string[]];
+
 export type NoLease = 'tenant busy' | 'pool full' | 'stopped' | 'no process';
 
 export interface ProcessPool {
-  lease(tenant: string): Promise<Lease | NoLease>;
+  lease(owner: CallOwner): Promise<Lease | NoLease>;
   close(): Promise<void>;
   state(): SandboxState;
 }
@@ -92,6 +98,7 @@ interface BegunCall {
 
 interface QueuedCall {
   readonly tenant: string;
+  readonly owner: CallOwner;
   readonly end: (lease: NoLease) => void;
   readonly begin: () => void;
 }
@@ -110,6 +117,9 @@ class StartedPool implements ProcessPool {
   readonly #waiting = new Set<QueuedCall>();
   /** By tenant, of those that have used some of theirs. */
   readonly #shares = new Map<string, ProcessorShare>();
+  /** By tenant, of those with calls: when a call of each of its parties began last, by the number of the call. */
+  readonly #servedAt = new Map<string, Map<string, number>>();
+  #begins = 0;
   readonly #ending = new Set<Promise<void>>();
   readonly #closing = new AbortController();
 
@@ -118,13 +128,17 @@ class StartedPool implements ProcessPool {
     this.#bounds = options.bounds;
   }
 
-  async lease(tenant: string): Promise<Lease | NoLease> {
+  async lease(owner: CallOwner): Promise<Lease | NoLease> {
     if (this.#isClosed) return 'stopped';
-    if (this.#mayBegin(tenant)) return this.#begin(tenant);
+    const [tenant] = owner;
+    if (this.#mayBegin(tenant)) return this.#begin(owner);
     const { waitingMax, waitingPerTenantMax } = this.#bounds;
-    if (this.#waitingOf(tenant).length >= waitingPerTenantMax) return 'tenant busy';
-    if (this.#waiting.size >= waitingMax && !this.#makeWay(tenant)) return 'pool full';
-    return this.#wait(tenant);
+    const ofTenant = this.#waitingOf(tenant);
+    if (ofTenant.length >= waitingPerTenantMax && !makeWay(owner, ofTenant, 1)) {
+      return 'tenant busy';
+    }
+    if (this.#waiting.size >= waitingMax && !makeWay(owner, [...this.#waiting])) return 'pool full';
+    return this.#wait(owner);
   }
 
   get #isClosed(): boolean {
@@ -135,17 +149,8 @@ class StartedPool implements ProcessPool {
     return [...this.#waiting].filter((one) => one.tenant === tenant);
   }
 
-  /** The tenant with the most calls waiting gives up its last one, where it has more than this tenant would. */
-  #makeWay(tenant: string): boolean {
-    const tenants = [...new Set([...this.#waiting].map((one) => one.tenant))];
-    const counts = tenants.map((one) => this.#waitingOf(one));
-    const most = counts.reduce((one, other) => (other.length > one.length ? other : one), []);
-    if (most.length <= this.#waitingOf(tenant).length + 1) return false;
-    most.at(-1)?.end('tenant busy');
-    return true;
-  }
-
-  #wait(tenant: string): Promise<Lease | NoLease> {
+  #wait(owner: CallOwner): Promise<Lease | NoLease> {
+    const [tenant] = owner;
     const { promise, resolve } = Promise.withResolvers<Lease | NoLease>();
     const reason = this.#hasShare(tenant) ? 'pool full' : 'tenant busy';
     const leave = () => {
@@ -158,10 +163,10 @@ class StartedPool implements ProcessPool {
     };
     const begin = () => {
       leave();
-      resolve(this.#begin(tenant));
+      resolve(this.#begin(owner));
     };
     const timer = setTimeout(() => end(reason), this.#bounds.waitMsMax);
-    const waiting: QueuedCall = { tenant, end, begin };
+    const waiting: QueuedCall = { tenant, owner, end, begin };
     this.#waiting.add(waiting);
     return promise;
   }
@@ -171,8 +176,12 @@ class StartedPool implements ProcessPool {
   }
 
   #running(tenant?: string): number {
-    const running = [...this.#begun].filter(({ isPaused }) => !isPaused);
-    return running.filter((one) => tenant === undefined || one.tenant === tenant).length;
+    return this.#runningCalls().filter((one) => tenant === undefined || one.tenant === tenant)
+      .length;
+  }
+
+  #runningCalls(): readonly BegunCall[] {
+    return [...this.#begun].filter(({ isPaused }) => !isPaused);
   }
 
   /** Whether it may have another call, as far as the tenant alone is concerned. */
@@ -184,9 +193,19 @@ class StartedPool implements ProcessPool {
     );
   }
 
+  /**
+   * Tenants that have used up their share compute behind all others, at a lower priority, and so they keep nobody else
+   * from computing beside them.
+   */
   #mayCompute(tenant: string): boolean {
     const { runningMax, runningPerTenantMax } = this.#bounds;
-    return this.#running() < runningMax && this.#running(tenant) < runningPerTenantMax;
+    const isSpent = this.#isSpent(tenant);
+    const others = this.#runningCalls().filter((one) => isSpent || !this.#isSpent(one.tenant));
+    return others.length < runningMax && this.#running(tenant) < runningPerTenantMax;
+  }
+
+  #isSpent(tenant: string): boolean {
+    return this.#shares.get(tenant)?.isSpent ?? false;
   }
 
   /** The last quarter of the processes is for tenants that have none: those that wait for hosts cannot fill it. */
@@ -199,7 +218,9 @@ class StartedPool implements ProcessPool {
   }
 
   /** Whatever process the tenant has, else a new one. A start that fails is tried again, in the same way. */
-  async #begin(tenant: string): Promise<Lease | NoLease> {
+  async #begin(owner: CallOwner): Promise<Lease | NoLease> {
+    const [tenant] = owner;
+    this.#noteServed(owner);
     const call: BegunCall = { tenant, isPaused: false, onResumed: undefined };
     this.#begun.add(call);
     const ends = performance.now() + this.#bounds.waitMsMax;
@@ -302,6 +323,23 @@ class StartedPool implements ProcessPool {
     this.#begun.delete(call);
     call.onResumed?.();
     this.#serveWaiting();
+    if (this.#begunOf(call.tenant).length === 0) this.#servedAt.delete(call.tenant);
+  }
+
+  #noteServed([tenant, ...parties]: CallOwner): void {
+    const served = this.#servedAt.get(tenant) ?? new Map<string, number>();
+    this.#servedAt.set(tenant, served);
+    this.#begins += 1;
+    for (const level of parties.keys()) served.set(partyName(parties, level), this.#begins);
+  }
+
+  /** Of two calls of one tenant: the party comes first that was served longest ago. */
+  #inTurn([tenant, ...a]: CallOwner, [, ...b]: CallOwner): number {
+    const served = this.#servedAt.get(tenant);
+    const level = a.findIndex((name, at) => name !== b[at]);
+    if (level < 0) return 0;
+    const servedAt = (parties: readonly string[]) => served?.get(partyName(parties, level)) ?? 0;
+    return servedAt(a) - servedAt(b);
   }
 
   /** It outlives the processes, so that ending them gives nothing back. */
@@ -310,7 +348,7 @@ class StartedPool implements ProcessPool {
     for (const [one, { isUnused }] of this.#shares) {
       if (isUnused && !held.has(one)) this.#shares.delete(one);
     }
-    const share = this.#shares.get(tenant) ?? new ProcessorShare();
+    const share = this.#shares.get(tenant) ?? new ProcessorShare(() => this.#serveWaiting());
     this.#shares.set(tenant, share);
     return share;
   }
@@ -332,7 +370,7 @@ class StartedPool implements ProcessPool {
 
   /**
    * First whoever computes least, and of those whoever has fewer calls: tenants that always have calls waiting do not
-   * keep out the others. Of one tenant, calls that have begun come first.
+   * keep out the others. Of one tenant, calls that have begun come first, then its parties in turn.
    */
   #next(): BegunCall | QueuedCall | undefined {
     const resuming = [...this.#begun].filter(
@@ -341,7 +379,11 @@ class StartedPool implements ProcessPool {
     const waiting = [...this.#waiting].filter(({ tenant }) => this.#mayBegin(tenant));
     const load = ({ tenant }: { readonly tenant: string }) =>
       this.#running(tenant) * this.#bounds.processesMax + this.#begunOf(tenant).length;
-    return [...resuming, ...waiting].toSorted((a, b) => load(a) - load(b))[0];
+    const [first] = [...resuming, ...waiting].toSorted((a, b) => load(a) - load(b));
+    if (first === undefined || !('begin' in first)) return first;
+    return waiting
+      .filter(({ tenant }) => tenant === first.tenant)
+      .toSorted((a, b) => this.#inTurn(a.owner, b.owner))[0];
   }
 
   #serveWaiting(): void {
@@ -372,4 +414,34 @@ class StartedPool implements ProcessPool {
       waiting: this.#waiting.size,
     };
   }
+}
+
+function partyName(parties: readonly string[], level: number): string {
+  return parties.slice(0, level + 1).join(' ');
+}
+
+/**
+ * Whichever tenant or party has the most calls waiting gives up its last one, where it has more than the other would.
+ * @returns whether one left.
+ */
+function makeWay(owner: CallOwner, waiting: readonly QueuedCall[], level = 0): boolean {
+  const name = owner[level];
+  if (name === undefined) return false;
+  const most = mostOf(waiting, level);
+  const own = waiting.filter((one) => one.owner[level] === name);
+  if (most.length > own.length + 1) {
+    lastOf(most, level + 1)?.end('tenant busy');
+    return true;
+  }
+  return most.length === own.length && makeWay(owner, own, level + 1);
+}
+
+function lastOf(waiting: readonly QueuedCall[], level: number): QueuedCall | undefined {
+  const isDivided = waiting.some(({ owner }) => owner[level] !== undefined);
+  return isDivided ? lastOf(mostOf(waiting, level), level + 1) : waiting.at(-1);
+}
+
+function mostOf(waiting: readonly QueuedCall[], level: number): readonly QueuedCall[] {
+  const parties = [...Map.groupBy(waiting, ({ owner }) => owner[level]).values()];
+  return parties.reduce((one, other) => (other.length > one.length ? other : one), []);
 }

@@ -22,10 +22,18 @@ const msPerTick = 10;
 export class ProcessorShare {
   #usedMs = 0;
   #at = performance.now();
+  readonly #onSpent: () => void;
+
+  /** @param onSpent is called each time that the share is used up. */
+  constructor(onSpent: () => void = () => undefined) {
+    this.#onSpent = onSpent;
+  }
 
   use(ms: number): void {
+    const wasSpent = this.isSpent;
     this.#usedMs = this.#unforgivenMs + ms;
     this.#at = performance.now();
+    if (this.isSpent && !wasSpent) this.#onSpent();
   }
 
   get isSpent(): boolean {

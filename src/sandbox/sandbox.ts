@@ -22,6 +22,8 @@ export type CodeContract = 'node-bt' | 'node22';
 export interface SandboxCall {
   /** Calls of one tenant share processes with nobody else's. */
   readonly tenant: string;
+  /** For whom it runs within the tenant, from a large group to one of it; those of one level take turns. */
+  readonly parties?: readonly string[];
   readonly code: string;
   readonly contract: CodeContract;
   /** JSON of what the function gets besides what the sandbox adds: `args` or `req`, `configuration`, and so on. */

@@ -331,6 +331,58 @@ test('a tenant cannot fill the queue: its last call makes way for one of another
   });
 });
 
+test('tenants that compute without end keep nobody from computing beside them', async () => {
+  const bounds = { runningMax: 2, runningPerTenantMax: 1, waitMsMax: 60_000 };
+  await open(bounds, async (sandbox) => {
+    const stopping = new AbortController();
+    const endless = ['a', 'b'].map((tenant) => {
+      const call = callOf('module.exports = () => { for (;;) {} }', { tenant });
+      return sandbox.run({ ...call, signal: stopping.signal });
+    });
+    assert.equal(await returnedBy(sandbox, one('c')), 1);
+    assert.equal(sandbox.state().running, 2);
+    const more = callOf('module.exports = () => 1', { tenant: 'a', signal: stopping.signal });
+    const second = sandbox.run(more);
+    assert.equal(sandbox.state().waiting, 1);
+    stopping.abort();
+    assert.deepEqual((await Promise.all(endless)).map(endOf), ['stopped', 'stopped']);
+    await second;
+  });
+});
+
+test('parties of a tenant take turns, and none can fill the queue of the tenant', async () => {
+  const bounds = { processesPerTenantMax: 1, waitingPerTenantMax: 3, waitMsMax: 60_000 };
+  await open(bounds, async (sandbox) => {
+    const { call, begun, letGo } = held();
+    const started = begun();
+    const first = sandbox.run({ ...call('a'), parties: ['visitors', 'x'] });
+    await started;
+    const order: string[] = [];
+    const waits = (...parties: string[]) =>
+      sandbox.run(
+        callOf(moduleOf('return req.bt.detokenize({})'), {
+          tenant: 'a',
+          parties,
+          bt: true,
+          serve: async () => order.push(parties.join(' ')),
+        }),
+      );
+    const visitors = [1, 2, 3].map(() => waits('visitors', 'x'));
+    assert.equal(endOf(await waits('visitors', 'x')), 'tenant busy');
+    const others = [waits('servers', 'key'), waits('visitors', 'y')];
+    assert.equal(endOf(await (visitors[2] as (typeof visitors)[0])), 'tenant busy');
+    assert.equal(endOf(await waits('visitors', 'y')), 'tenant busy');
+    letGo();
+    const ends = await Promise.all([first, visitors[0], ...others]);
+    assert.deepEqual(
+      ends.map((end) => end && endOf(end)),
+      ['returned', 'returned', 'returned', 'returned'],
+    );
+    assert.equal(order[0], 'servers key');
+    assert.equal(order[1], 'visitors y');
+  });
+});
+
 test('a check takes no process from calls, and is left out where all checks are busy', async () => {
   await open({ processesMax: 1 }, async (sandbox) => {
     const { call, begun, letGo } = held();

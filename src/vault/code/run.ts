@@ -3,8 +3,9 @@ import type { Clock } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { ApplicationId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
+import { networkOf } from '../../lib/network.ts';
 import type { Forward } from '../../outbound/forward.ts';
-import type { Caller } from '../../rules/caller.ts';
+import { type Caller, isOfServer } from '../../rules/caller.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { BtOperation, CodeLogLine, ServeRequest } from '../../sandbox/sandbox.ts';
 import type { CodeRuntime } from '../../transforms/code-runtime.ts';
@@ -65,6 +66,7 @@ export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeR
   }
   const result = await sandbox.run({
     tenant: caller.tenant.id,
+    parties: partiesOf(caller),
     code: run.code,
     contract: runtime.image,
     input: { ...run.input, configuration, applicationOptions: null },
@@ -80,6 +82,13 @@ export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeR
   const outcome = outcomeOf(result);
   const log = linesOf(result, outcome, tools.clock.now());
   return { outcome, log, milliseconds: elapsed(), hasActed };
+}
+
+/** Keys of servers beside callers from browsers or without a key, and in either group each by itself. */
+function partiesOf(caller: Caller): readonly string[] {
+  const { application, key, origin } = caller;
+  if (isOfServer(caller)) return ['servers', key ?? application];
+  return ['visitors', `${application} ${networkOf(origin.address)}`];
 }
 
 interface Serving {
