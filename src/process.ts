@@ -27,7 +27,7 @@ import type { Isolation } from './sandbox/isolation.ts';
 import type { findIsolation } from './sandbox/probe.ts';
 import type { Store } from './store/store.ts';
 import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
-import { findCodeIsolation, openCode } from './vault/code/engine.ts';
+import { findCodeIsolation, openCode, sayCodeIsolation } from './vault/code/engine.ts';
 import { createBacklog, type WaitingDeliveries } from './vault/deliveries/backlog.ts';
 import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
@@ -89,7 +89,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   const { metrics } = telemetry;
   const onCommitted = logExport?.take;
   // Most of both is waiting for other processes.
-  const isolating = findCodeIsolation(config.reactors, log, options.findIsolation);
+  const isolating = findCodeIsolation(config.reactors, options.findIsolation);
   isolating.catch(() => undefined);
   const opened = await openVault(config, {
     ...options,
@@ -117,6 +117,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   const vault: Vault = { ...opened, store: refusals.store, close };
   try {
     const isolation = await isolating;
+    sayCodeIsolation(config.reactors, isolation, log);
     reactors = openReactorRuns(config, { ...vault, ...telemetry, isolation });
     const bootstrapped = await bootstrap(vault, config.bootstrap);
     await warnOfExposedRootKey(vault, config, log);

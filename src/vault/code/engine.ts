@@ -71,26 +71,33 @@ interface IsolationWish {
 }
 
 /**
- * Finds once, before the vault listens, how code of tenants is kept apart, and says it in the operator's log. A process
- * that cannot be started this way later refuses its call; no weaker way is ever used.
+ * Finds once, before the vault listens, how code of tenants is kept apart. A process that cannot be started this way
+ * later refuses its call; no weaker way is ever used.
  *
  * @returns `undefined` where code is off, and where the machine permits no isolation and the operator did not
  * accept that.
  * @throws IsolationError where the machine does not permit what the operator insists on.
  */
 export async function findCodeIsolation(
-  { isOn, isolation: choice }: IsolationWish,
-  log: Pick<Log, 'info' | 'warn'>,
+  { isOn, isolation }: IsolationWish,
   find: typeof findIsolation = findIsolation,
 ): Promise<Isolation | undefined> {
-  if (!isOn) return undefined;
-  const found = await find(choice);
+  return isOn ? find(isolation) : undefined;
+}
+
+/** Says in the operator's log what was found, once nothing refuses the start any more. */
+export function sayCodeIsolation(
+  { isOn }: Pick<IsolationWish, 'isOn'>,
+  found: Isolation | undefined,
+  log: Pick<Log, 'info' | 'warn'>,
+): void {
+  if (!isOn) return;
   if (found === undefined) {
     log.warn(
       'code of tenants is not run: this machine permits no isolation of its processes. To run it without, set ' +
         'STRONGROOM_REACTOR_ISOLATION=none',
     );
-    return undefined;
+    return;
   }
   const { name, isFiltered } = found;
   const reason = isFiltered ? `${name}, system call filter` : name;
@@ -99,5 +106,4 @@ export async function findCodeIsolation(
   else if (name.startsWith('namespaces')) {
     log.info('code of tenants runs in processes apart', { reason });
   } else log.warn('code of tenants runs in processes without namespaces', { reason });
-  return found;
 }
