@@ -175,3 +175,48 @@ test('one address has so many connections; known addresses and trusted proxies h
   assert.equal(await opened(5, '127.0.0.2'), 5);
   assert.equal(await opened(5, '127.0.0.4'), 5);
 });
+
+test('where a server has all the connections that it takes, the network that has most makes room', async (t) => {
+  const server = createServer((_request, response) => response.end());
+  const known = new Set<string>();
+  guardConnections(server, {
+    limits: { all: 16, address: 10, knownAddress: 12 },
+    shares: { connect: () => true, isKnown: (address) => known.has(address) },
+    isTls: false,
+    isTrusted: (address) => address === '127.0.0.9',
+    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const sockets: Socket[] = [];
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const opens = async (localAddress: string) => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress });
+    sockets.push(socket);
+    socket.on('error', () => undefined);
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    return new Promise<boolean>((resolve) => {
+      socket.once('data', () => resolve(true)).once('close', () => resolve(false));
+    });
+  };
+  const left = () => sockets.filter((socket) => !socket.destroyed).length;
+  for (let at = 0; at < 10; at += 1) assert.equal(await opens('127.0.0.2'), true);
+  for (let at = 0; at < 4; at += 1) assert.equal(await opens('127.0.0.3'), true);
+  // Nobody has more than it has itself.
+  assert.equal(await opens('127.0.0.2'), false);
+  for (const address of ['127.0.0.4', '127.0.0.5', '127.0.0.9']) {
+    assert.equal(await opens(address), true, address);
+  }
+  assert.equal(left(), 14);
+  assert.deepEqual(
+    sockets.slice(0, 4).map(({ destroyed }) => destroyed),
+    [true, true, true, false],
+  );
+  known.add('127.0.0.2').add('127.0.0.6');
+  assert.equal(await opens('127.0.0.6'), true);
+  assert.equal(sockets[10]?.destroyed, true, 'of those that are not known, the one that has most');
+  assert.equal(left(), 14);
+});

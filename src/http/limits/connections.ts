@@ -69,26 +69,72 @@ export interface ConnectionGuarding {
   readonly log: Log;
 }
 
-/** From now on connections beyond the limits are ended at once, before TLS and HTTP have anything to do with them. */
+/** So many connections of all are for those that come while others are being ended for them. */
+const roomMax = 64;
+
+/** Those of one network, the oldest first. */
+type OfNetwork = Set<Socket>;
+
+/**
+ * From now on connections beyond the limits are ended at once, before TLS and HTTP have anything to do with them.
+ * Where there are as many as the server takes, the oldest of the visitor's network that has most makes room.
+ */
 export function guardConnections(server: Server, guarding: ConnectionGuarding): void {
   const { limits, shares, isTls, isTrusted, log } = guarding;
-  const open = new Map<string, number>();
+  const open = new Map<string, OfNetwork>();
   const ms = isTls ? connectMs.tls : connectMs.plain;
+  const allMax = limits.all === undefined ? undefined : limits.all - roomOf(limits.all);
+  let all = 0;
 
   function admit(socket: Socket): boolean {
     const address = socket.remoteAddress ?? '';
-    if (isTrusted(address)) return true;
+    if (isTrusted(address)) return enter(socket, { network: undefined, most: 0 });
     const network = networkOf(address);
     const isKnown = shares.isKnown(address);
-    const count = (open.get(network) ?? 0) + 1;
-    if (count > (isKnown ? limits.knownAddress : limits.address)) return false;
+    const count = open.get(network)?.size ?? 0;
+    if (count >= (isKnown ? limits.knownAddress : limits.address)) return false;
     if (!shares.connect(address, ms) && !isKnown) return false;
-    open.set(network, count);
+    return enter(socket, { network, most: isKnown ? 0 : count });
+  }
+
+  /** @param most how many the network may have that makes room where that is needed. */
+  function enter(
+    socket: Socket,
+    { network, most }: { readonly network: string | undefined; readonly most: number },
+  ): boolean {
+    if (allMax !== undefined && all >= allMax && !makeRoom(most)) return false;
+    all += 1;
+    const others = network === undefined ? undefined : (open.get(network) ?? new Set());
+    if (network !== undefined && others) open.set(network, others.add(socket));
     socket.once('close', () => {
-      const left = (open.get(network) ?? 1) - 1;
-      if (left > 0) open.set(network, left);
-      else open.delete(network);
+      if (!gone.delete(socket)) leave(socket, network);
     });
+    return true;
+  }
+
+  function leave(socket: Socket, network: string | undefined): void {
+    all -= 1;
+    const others = network === undefined ? undefined : open.get(network);
+    if (network !== undefined && others?.delete(socket) && others.size === 0) open.delete(network);
+  }
+
+  /** Ended for others, and no longer counted. */
+  const gone = new WeakSet<Socket>();
+
+  function makeRoom(least: number): boolean {
+    let most = least;
+    let chosen: string | undefined;
+    for (const [network, { size }] of open) {
+      if (size <= most || shares.isKnown(network)) continue;
+      most = size;
+      chosen = network;
+    }
+    const [oldest] = (chosen !== undefined && open.get(chosen)) || [];
+    if (oldest === undefined) return false;
+    gone.add(oldest);
+    leave(oldest, chosen);
+    log.debug('connection cut', { reason: 'its address has most, and others had no room' });
+    oldest.resetAndDestroy();
     return true;
   }
 
@@ -104,4 +150,8 @@ export function guardConnections(server: Server, guarding: ConnectionGuarding): 
       socket.resetAndDestroy();
     }
   });
+}
+
+function roomOf(all: number): number {
+  return Math.min(roomMax, Math.floor(all / 8));
 }
