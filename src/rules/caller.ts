@@ -40,6 +40,8 @@ export interface Identity extends Credential {
   readonly origin: Origin;
   /** Set where no key was sent: whoever calls a proxy that asks for none acts with its application's rules. */
   readonly anonymous?: true;
+  /** Set where code acts with other rights than those of its caller, who is a visitor. */
+  readonly forVisitor?: true;
 }
 
 export type Caller = Brand<Identity & { readonly openings: Openings }, 'Caller'>;
@@ -55,6 +57,14 @@ export function authenticated(identity: Identity): Caller {
  */
 export function isOfServer({ kind, anonymous }: Pick<Caller, 'kind' | 'anonymous'>): boolean {
   return anonymous !== true && (kind === 'private' || kind === 'management');
+}
+
+/**
+ * True where what is learned may reach a visitor: for callers without a key of a server, and for what the code does
+ * that they call, whatever rights it is lent.
+ */
+export function isForVisitor(caller: Pick<Caller, 'kind' | 'anonymous' | 'forVisitor'>): boolean {
+  return caller.forVisitor === true || !isOfServer(caller);
 }
 
 /**

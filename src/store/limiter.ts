@@ -1,6 +1,7 @@
 /** Counting requests against a limit: in memory, or in the database that several servers share. */
 import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
 import { hour } from '../lib/clock.ts';
+import { BoundedCounters } from './bounded-counters.ts';
 
 export interface Limit {
   /** Separates the counters of the limit from those of others. */
@@ -10,6 +11,8 @@ export interface Limit {
   readonly windowMs: number;
   /** How long a key that went over the limit is refused; 0 means until its window ends. */
   readonly blockMs: number;
+  /** In memory at most so many keys are remembered, those that were counted most; unbounded unless given. */
+  readonly keysMax?: number;
 }
 
 /** The state of a key after the requests just counted. */
@@ -21,6 +24,8 @@ export interface LimitState {
   readonly remaining: number;
   /** Until the window, or the block, ends. */
   readonly resetMs: number;
+  /** The limit was reached by these requests, and not by earlier ones of the window. */
+  readonly isFirstRefusal: boolean;
 }
 
 export interface Limiter {
@@ -37,6 +42,8 @@ const refusedMax = 10_000;
 const countersKeptMs = hour;
 
 export function memoryLimiter(limit: Limit): Limiter {
+  const { keysMax } = limit;
+  if (keysMax !== undefined) return new BoundedCounters({ ...limit, keysMax });
   return limiterOf(new RateLimiterMemory(optionsOf(limit)), limit);
 }
 
@@ -46,7 +53,10 @@ export function sharedLimiter(limit: Limit, query: RunCount): Limiter {
   return {
     count: async (key, times) => {
       const refusedMs = (refusedUntil.get(key) ?? 0) - Date.now();
-      if (refusedMs > 0) return { allowed: false, granted: 0, remaining: 0, resetMs: refusedMs };
+      if (refusedMs > 0) {
+        const refused = { allowed: false, granted: 0, remaining: 0, isFirstRefusal: false };
+        return { ...refused, resetMs: refusedMs };
+      }
       refusedUntil.delete(key);
       const standing = await counter.count(key, times);
       if (standing.allowed) return standing;
@@ -125,11 +135,16 @@ function limiterOf(
   return {
     count: (key, times = 1) =>
       counter.consume(key, times).then(
-        (result) => ({ allowed: true, ...standing(times, result) }),
+        (result) => ({ allowed: true, isFirstRefusal: false, ...standing(times, result) }),
         (refusal: unknown) => {
           if (!(refusal instanceof RateLimiterRes)) throw refusal;
           const before = refusal.consumedPoints - times;
-          return { allowed: false, ...standing(Math.max(0, requests - before), refusal) };
+          const granted = Math.max(0, requests - before);
+          return {
+            allowed: false,
+            isFirstRefusal: before <= requests,
+            ...standing(granted, refusal),
+          };
         },
       ),
   };

@@ -66,6 +66,7 @@ export const tokenTables = {
       type: text(),
       /** Sealed JSON text, bound to all other columns. */
       data: bytes(),
+      /** Empty where it is withheld. */
       fingerprint: text(),
       /** From then on the card code in `data` is gone; null where there is none. */
       code_expires_at: optional(integer<Instant>()),

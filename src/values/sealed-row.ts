@@ -1,5 +1,4 @@
 /** A token as it is stored: data sealed, fingerprint keyed. */
-import { fingerprintOf } from '../crypto/digest.ts';
 import { type Binding, sealText } from '../crypto/envelope.ts';
 import { ExpressionError } from '../expressions/evaluation/error.ts';
 import type { Evaluation } from '../expressions/evaluation/evaluation.ts';
@@ -169,13 +168,10 @@ export interface Evaluated {
   readonly evaluation: Evaluation;
 }
 
-/** @throws VaultError `validation_failed` when the expression gives nothing to fingerprint. */
-export function fingerprintOfContents(tenant: Tenant, evaluated: Evaluated): string {
-  const { type } = evaluated.contents;
-  return fingerprintOf(tenant.keyring.secret('fingerprint'), type, fingerprintedText(evaluated));
-}
-
-/** What the fingerprint is made of. */
+/**
+ * What the fingerprint is made of.
+ * @throws VaultError `validation_failed` when the expression gives nothing to fingerprint.
+ */
 export function fingerprintedText(evaluated: Evaluated): string {
   const { contents } = evaluated;
   const own = contents.fingerprintExpression;

@@ -1,7 +1,7 @@
 /** Who acts where code asks for tokens: the application that lends its rights, or permissions of the code's own. */
 import type { Clock } from '../../lib/clock.ts';
 import { type ApplicationId, noApplication } from '../../lib/ids.ts';
-import { authenticated, type Caller } from '../../rules/caller.ts';
+import { authenticated, type Caller, isForVisitor } from '../../rules/caller.ts';
 import type { Permission } from '../../rules/permissions.ts';
 import { policyOf } from '../../rules/policy.ts';
 import type { Store } from '../../store/store.ts';
@@ -25,11 +25,12 @@ export async function actorOf(
   rights: CodeRights,
 ): Promise<Caller> {
   const { tenant, origin } = caller;
+  const forVisitor = isForVisitor(caller) && ({ forVisitor: true } as const);
   if ('permissions' in rights) {
     const { application, key, session, anonymous } = caller;
     const policy = policyOf({ permissions: rights.permissions, rules: [] });
     const who = { tenant, application, key, session, origin, ...(anonymous && { anonymous }) };
-    return authenticated({ ...who, kind: 'private', policy });
+    return authenticated({ ...who, kind: 'private', policy, ...forVisitor });
   }
   const credential = { application: rights.application, key: undefined, session: undefined };
   const authority = await authorityOf(store, tenant, { credential, now: clock.now() });
@@ -41,5 +42,6 @@ export async function actorOf(
     kind: lends?.kind ?? 'private',
     policy: lends?.policy ?? nothing,
     origin,
+    ...forVisitor,
   });
 }

@@ -47,7 +47,7 @@ const views: {
   tokens: viewInEvent,
   token_intents: (row) => ({
     type: row.type,
-    fingerprint: row.fingerprint,
+    ...(row.fingerprint !== '' && { fingerprint: row.fingerprint }),
     ...historyOf(row),
     expires_at: formatTimestamp(row.expires_at),
   }),

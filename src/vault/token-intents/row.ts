@@ -1,7 +1,6 @@
 /** A token intent as it is stored and as it is shown: its data is sealed, and no response holds it. */
 
 import { type Binding, sealText } from '../../crypto/envelope.ts';
-import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import { type Instant, instantAfter } from '../../lib/clock.ts';
 import type { Container } from '../../lib/container.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
@@ -17,19 +16,20 @@ import type { Tenant, TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import { codeExpiryOf, withoutCode } from '../../values/card-code.ts';
 import type { Contents } from '../../values/contents.ts';
-import { fingerprintOfContents, type SealedData, type Sealing } from '../../values/sealed-row.ts';
+import type { SealedData, Sealing } from '../../values/sealed-row.ts';
 import { summaryOf, type TokenTypeName, tokenTypes } from '../../values/token-types.ts';
 
 export interface NewTokenIntent {
   readonly id: TokenIntentId;
   readonly contents: Contents;
+  /** Null where it is withheld. */
+  readonly fingerprint: string | null;
   readonly now: Instant;
   readonly random: Random;
 }
 
-/** @throws VaultError `validation_failed` when the data gives nothing to fingerprint. */
 export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'token_intents'> {
-  const { id, contents, now, random } = intent;
+  const { id, contents, fingerprint, now, random } = intent;
   const { tenant } = caller;
   const codeExpiry = codeExpiryOf(contents, tenant.quotas, now);
   const codeIsGone = codeExpiry !== null && codeExpiry <= now;
@@ -41,7 +41,7 @@ export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'tok
       token_intent_id: id,
       version: 1,
       type: contents.type,
-      fingerprint: fingerprintOfContents(tenant, { contents, evaluation: newWriteEvaluation() }),
+      fingerprint: fingerprint ?? '',
       code_expires_at: codeIsGone ? null : codeExpiry,
       created_by: caller.application,
       created_at: now,
@@ -110,7 +110,7 @@ export function viewTokenIntent(opener: Opener, row: Row<'token_intents'>, now: 
     tenant_id: row.tenant_id,
     type: row.type,
     ...summaryOf(row.type as TokenTypeName, openIntent(opener, row, now).reveal()),
-    fingerprint: row.fingerprint,
+    ...(row.fingerprint !== '' && { fingerprint: row.fingerprint }),
     created_by: row.created_by,
     created_at: formatTimestamp(row.created_at),
     expires_at: formatTimestamp(row.expires_at),

@@ -1,5 +1,6 @@
 /** Token intents: checked data that waits for a day to become a token. */
 
+import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
 import { newUuid, parseUuid, type TokenIntentId } from '../../lib/ids.ts';
@@ -22,6 +23,7 @@ import {
 } from '../../values/contents.ts';
 import { readGrant } from '../../values/disclosure.ts';
 import { creationEntry, type EncryptedTools, useEncrypted } from '../client-keys/use-encrypted.ts';
+import { guessOf, learned } from '../guesses/guesses.ts';
 import { tokenIntentRow, viewTokenIntent, viewUnreadIntent } from './row.ts';
 
 export interface TokenIntentRequest {
@@ -54,8 +56,9 @@ export function createTokenIntent(
   const jwe = encrypted ?? undefined;
   if (jwe !== undefined) return createFromEncrypted(tools, caller, asked, jwe);
   const contents = contentsOfRequest(asked, tools.clock);
+  const intended = { contents, request: asked };
   return async () => {
-    const { row, entry, reply } = newIntent(tools, caller, contents);
+    const { row, entry, reply } = await newIntent(tools, caller, intended);
     return { change: { insert: { token_intents: [row] }, entries: [entry] }, reply };
   };
 }
@@ -82,7 +85,8 @@ function createFromEncrypted(
     try {
       const data = opened.data.reveal();
       const contents = contentsOfRequest({ ...asked, data }, tools.clock);
-      const { row, entry, reply } = newIntent(tools, caller, contents);
+      const intended = { contents, request: asked };
+      const { row, entry, reply } = await newIntent(tools, caller, intended);
       const client_key_uses = opened.use ? [opened.use] : [];
       const sight = readGrant(caller.policy, { id: undefined, container })?.transform ?? 'redact';
       const isSeen = sight !== 'redact' || holds(caller.policy, 'token-intent:read');
@@ -101,18 +105,30 @@ function createFromEncrypted(
   };
 }
 
-function newIntent(
-  { clock, random }: TokenIntentWriting,
-  caller: Caller,
-  contents: Contents,
-): {
+interface IntendedToken {
+  readonly contents: Contents;
+  /** One object however often it is decided. */
+  readonly request: object;
+}
+
+interface CreatedIntent {
   readonly row: Row<'token_intents'>;
   readonly entry: LogEntry;
   readonly reply: Reply;
-} {
+}
+
+/** Rejects with `validation_failed` when the data gives nothing to fingerprint. */
+async function newIntent(
+  { store, clock, random }: TokenIntentWriting,
+  caller: Caller,
+  { contents, request }: IntendedToken,
+): Promise<CreatedIntent> {
   const now = clock.now();
   const id = newUuid<TokenIntentId>(random);
-  const row = tokenIntentRow(caller, { id, contents, now, random });
+  const evaluated = { contents, evaluation: newWriteEvaluation() };
+  const guess = guessOf(caller, evaluated, { request });
+  const fingerprint = await learned({ store, now }, caller, guess);
+  const row = tokenIntentRow(caller, { id, contents, fingerprint, now, random });
   return {
     row,
     entry: entryOf(caller, now, { entity: 'token_intent', id, operation: 'create' }),

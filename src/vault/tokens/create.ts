@@ -32,10 +32,10 @@ import {
   type TokenOutcome,
 } from './create-one.ts';
 import { storedEquals } from './equal-tokens.ts';
-import { type CheckedGuess, checkGuess } from './guesses.ts';
 import { holdersOf, noHolders } from './holders.ts';
 import type { PendingTokens } from './pending-tokens.ts';
 import {
+  admitTokens,
   checkToken,
   deduplicatesTokens,
   type PreparedToken,
@@ -43,6 +43,7 @@ import {
   type RequestedToken,
   refusalOfForeign,
   type TokenPreparation,
+  type UncountedToken,
 } from './prepare.ts';
 import { changedToken } from './reply-expiry.ts';
 
@@ -98,8 +99,6 @@ export function createTokens(
   const { store, clock } = tools;
   const preparation = { ...tools, evaluation: newWriteEvaluation() };
   let preparedFromData: ReturnType<typeof prepareFromData> | undefined;
-  /** Counted once, however often it is decided. */
-  const guessed = new Map<RequestedToken, CheckedGuess>();
   return async (conflict) => {
     const now = clock.now();
     const pause = createPause();
@@ -110,19 +109,18 @@ export function createTokens(
     const evaluation = { ...prepared, budget: prepared.budget.copy() };
     const converting = { ...tools, evaluation };
     const intents = requests.some(isForeignRequest) ? await intentsOf(tools, caller, requests) : [];
-    const all: PreparedToken[] = [];
-    const alerts: LogEntry[] = [];
+    const uncounted: UncountedToken[] = [];
     for (const [index, one] of requests.entries()) {
       await pause();
       const token =
         fromData.get(one) ?? (await prepareForeign(converting, caller, one, intents[index]));
       if ('refusal' in token) return token;
-      const { token: checked, alert } =
-        guessed.get(one) ?? (await checkGuess(store, caller, token, now));
-      guessed.set(one, { token: checked, alert });
-      all.push(checked);
-      if (alert) alerts.push(alert);
+      uncounted.push(token);
     }
+    const all = (await admitTokens({ store, now }, caller, uncounted)).map((one) => {
+      if (one instanceof VaultError) throw one;
+      return one;
+    });
     requireDistinctSources(all);
     const creation = {
       ...tools,
@@ -133,7 +131,7 @@ export function createTokens(
       holders: conflict === undefined ? noHolders : await holdersOf(store, caller, { all, now }),
     };
     const created: CreatedToken[] = [];
-    const entries: LogEntry[] = [...alerts];
+    const entries: LogEntry[] = [];
     for (const one of all) {
       await pause();
       const outcome = draftOrRefuse(creation, one);
@@ -156,9 +154,9 @@ async function prepareFromData(
   preparation: TokenPreparation,
   caller: Caller,
   requests: readonly RequestedToken[],
-): Promise<ReadonlyMap<RequestedToken, PreparedToken>> {
+): Promise<ReadonlyMap<RequestedToken, UncountedToken>> {
   const pause = createPause();
-  const prepared = new Map<RequestedToken, PreparedToken>();
+  const prepared = new Map<RequestedToken, UncountedToken>();
   const findings = createFindings();
   for (const requested of requests) {
     if (isForeignRequest(requested)) continue;
@@ -213,7 +211,7 @@ export function prepareForeign(
   caller: Caller,
   requested: RequestedToken,
   intent: Row<'token_intents'> | undefined,
-): Promise<PreparedToken | Refused> {
+): Promise<UncountedToken | Refused> {
   return isConversion(requested.request)
     ? prepareConversion(tools, caller, requested, intent)
     : prepareEncrypted(tools, caller, requested);
@@ -227,7 +225,7 @@ async function prepareEncrypted(
   tools: TokenWriting & TokenPreparation,
   caller: Caller,
   requested: RequestedToken,
-): Promise<PreparedToken | Refused> {
+): Promise<UncountedToken | Refused> {
   const { request, path } = requested;
   const jwe = request.encrypted ?? '';
   const container = attemptAt(path, () => {
@@ -267,7 +265,7 @@ async function prepareConversion(
   caller: Caller,
   requested: RequestedToken,
   intent: Row<'token_intents'> | undefined,
-): Promise<PreparedToken | Refused> {
+): Promise<UncountedToken | Refused> {
   const { path } = requested;
   const now = tools.clock.now();
   const attempt = { entity: 'token_intent', operation: 'convert' };

@@ -1,5 +1,6 @@
 /** Importing tokens: many creations in one change, each decided for itself, as if they came one by one. */
 
+import assert from 'node:assert/strict';
 import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
@@ -26,11 +27,13 @@ import { createdByRequest } from './created-by-request.ts';
 import { storedEquals } from './equal-tokens.ts';
 import { holdersOf, noHolders } from './holders.ts';
 import {
+  admitTokens,
   checkToken,
   type PreparedToken,
   prepareToken,
   type RequestedToken,
   type TokenPreparation,
+  type UncountedToken,
 } from './prepare.ts';
 import { holderOf, type RepeatableCreation, repeatCreation } from './same-creation.ts';
 import { requireSameRights } from './same-rights.ts';
@@ -61,7 +64,7 @@ export interface ImportPart {
 }
 
 /** What is not brought in the clear is prepared again for each decision: its intent may be gone by then. */
-type PreparedLine = PreparedToken | RequestedToken | VaultError;
+type PreparedLine = UncountedToken | RequestedToken | VaultError;
 
 const markBytes = 9;
 
@@ -156,7 +159,10 @@ async function decideLines(
   { prepared, ...before }: Lines,
 ): Promise<Decided> {
   const now = tools.clock.now();
-  const all = await withConversions(tools, caller, prepared);
+  const all = await admitted(tools, caller, {
+    lines: await withConversions(tools, caller, prepared),
+    now,
+  });
   const creation = await creationOf(tools, caller, { ...before, all, now });
   const done: PreparedToken[] = [];
   const entries: LogEntry[] = [];
@@ -200,6 +206,9 @@ async function decideLines(
 }
 
 /** A line whose token intent was looked up, where it converts one. */
+type UncountedLine = UncountedToken | Refused | VaultError;
+
+/** The same once its guess was counted. */
 type ConvertedLine = PreparedToken | Refused | VaultError;
 
 /** The lines without promises of their own, of which there would be as many as lines. */
@@ -207,9 +216,9 @@ async function withConversions(
   tools: TokenWriting,
   caller: Caller,
   prepared: readonly PreparedLine[],
-): Promise<readonly ConvertedLine[]> {
+): Promise<readonly UncountedLine[]> {
   const pause = createPause();
-  const all: ConvertedLine[] = [];
+  const all: UncountedLine[] = [];
   for (const one of prepared) {
     await pause();
     all.push('request' in one ? await convertedLine(tools, caller, one).catch(failureOf) : one);
@@ -221,9 +230,29 @@ async function convertedLine(
   tools: TokenWriting,
   caller: Caller,
   one: RequestedToken,
-): Promise<PreparedToken | Refused> {
+): Promise<UncountedToken | Refused> {
   const preparation = { ...tools, evaluation: newWriteEvaluation() };
   return prepareForeign(preparation, caller, one, await intentOf(tools, caller, one));
+}
+
+/** The lines as they may be created; see {@link admitTokens}. */
+async function admitted(
+  { store }: TokenWriting,
+  caller: Caller,
+  { lines, now }: { readonly lines: readonly UncountedLine[]; readonly now: Instant },
+): Promise<readonly ConvertedLine[]> {
+  const uncounted = lines.filter((one) => isUncounted(one));
+  const tokens = (await admitTokens({ store, now }, caller, uncounted)).values();
+  return lines.map((one) => {
+    if (!isUncounted(one)) return one;
+    const { value: token } = tokens.next();
+    assert(token !== undefined, 'each token is admitted or refused');
+    return token;
+  });
+}
+
+function isUncounted(line: UncountedLine): line is UncountedToken {
+  return !(line instanceof VaultError) && !('refusal' in line);
 }
 
 interface LinesToCreate extends Omit<Lines, 'prepared'> {

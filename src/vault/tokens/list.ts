@@ -6,6 +6,7 @@ import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { ListedToken } from '../../store/queries/token-pages.ts';
+import { countSearch } from '../guesses/guesses.ts';
 import { findTokens, findTokensAt } from '../token-search/choose-index.ts';
 import { openTokenCursor, sealTokenCursor } from '../token-search/cursor.ts';
 import { conditionsOf, containerAllowed, type TokenFilter } from '../token-search/filter.ts';
@@ -96,7 +97,7 @@ interface ListedTokens {
 function deciding(
   tools: LargeTokens,
   caller: Caller,
-  { permission, filter }: TokenListing,
+  { permission, filter, start }: TokenListing,
   find: (now: Instant) => Promise<ListedTokens>,
 ): Decide {
   const operation = permission === 'token:search' ? ('search' as const) : ('list' as const);
@@ -105,6 +106,9 @@ function deciding(
     if (!containerAllowed(caller, permission, filter)) {
       return refuse(caller, now, { entity: 'token', id: '*', permission });
     }
+    // A cursor goes on with a search that was counted.
+    const searched = start === undefined ? (filter.data ?? []) : [];
+    await countSearch({ store: tools.store, now }, caller, searched);
     const { page, pagination } = await find(now);
     const evaluation = newEvaluation();
     const rows = page.filter(isWhole);

@@ -14,12 +14,17 @@ import { lacksPermission } from '../../rules/refusal.ts';
 import type { Row } from '../../store/tables.ts';
 import { type Contents, contentsOfRequest, type TokenRequest } from '../../values/contents.ts';
 import { undisclosedConversion } from '../../values/disclosure.ts';
-import { fingerprintedText, fingerprintOfContents } from '../../values/sealed-row.ts';
 import { drawTokenIds, type TokenIds } from '../../values/token-id.ts';
 import { parseTokenType, tokenTypes } from '../../values/token-types.ts';
 import type { OpenedValue } from '../client-keys/open-encrypted.ts';
+import {
+  countGuesses,
+  type Guess,
+  type Guessing,
+  guessOf,
+  tooManyGuesses,
+} from '../guesses/guesses.ts';
 import { dataForToken } from '../token-intents/row.ts';
-import { isCounted, visibleDigits } from './visible-digits.ts';
 
 export interface RequestedToken {
   readonly request: TokenRequest;
@@ -34,16 +39,19 @@ export interface PreparedToken {
   readonly deduplicates: boolean;
   readonly fingerprint: string | null;
   readonly ids: TokenIds;
-  /** What a mask shows of it, where creates of that are counted; see `guesses.ts`. */
-  readonly digits: string | undefined;
-  /** Its id is made of its data. */
-  readonly hasOwnId: boolean;
   /** The response says nothing of deduplication. */
   readonly isReticent?: true;
   /** The token intent that is converted. */
   readonly intent: Row<'token_intents'> | undefined;
   /** What a client encrypted, of which the token is made. */
   readonly opened: OpenedValue | undefined;
+}
+
+/** A token whose fingerprint nobody may learn before {@link admitTokens} has counted it. */
+export interface UncountedToken extends Omit<PreparedToken, 'fingerprint' | 'isReticent'> {
+  readonly guess: Guess | undefined;
+  /** Its id is made of its data. */
+  readonly hasOwnId: boolean;
 }
 
 export interface TokenPreparation {
@@ -95,23 +103,44 @@ export function prepareToken(
   { random, evaluation }: TokenPreparation,
   caller: Caller,
   { request, path, contents, intent, opened }: CheckedToken,
-): PreparedToken {
+): UncountedToken {
   return attemptAt(path, () => {
     const refusal = (intent ?? opened) && refusalOfForeign(caller, request, contents.container);
     if (refusal) throw refusal;
     const evaluated = { contents, evaluation };
     const deduplicates = deduplicatesTokens(caller, request.deduplicate_token);
-    const fingerprint =
+    const disclosed = intent?.fingerprint;
+    const guess =
       deduplicates || fingerprintsTokens(caller, request.fingerprint_expression)
-        ? fingerprintOfContents(caller.tenant, evaluated)
-        : null;
-    const ids = drawTokenIds(request.id ?? undefined, evaluated, random);
-    const digits =
-      fingerprint !== null && isCounted(caller)
-        ? visibleDigits(fingerprintedText(evaluated))
+        ? guessOf(caller, evaluated, { request, disclosed })
         : undefined;
-    const hasOwnId = request.id?.includes('{{') === true;
-    return { path, contents, deduplicates, fingerprint, ids, digits, hasOwnId, intent, opened };
+    const ids = drawTokenIds(request.id ?? undefined, evaluated, random);
+    const hasOwnId = /\{[{%]/.test(request.id ?? '');
+    return { path, contents, deduplicates, guess, ids, hasOwnId, intent, opened };
+  });
+}
+
+/**
+ * The tokens as they may be created. One that is a guess too many becomes a token of its own, without a
+ * fingerprint, so that nothing tells whether its value is stored already; `too_many_requests` in its place where
+ * its id is made of its data, whose conflict would tell.
+ */
+export async function admitTokens(
+  guessing: Guessing,
+  caller: Caller,
+  all: readonly UncountedToken[],
+): Promise<readonly (PreparedToken | VaultError)[]> {
+  await countGuesses(
+    guessing,
+    caller,
+    all.flatMap(({ guess }) => guess ?? []),
+  );
+  return all.map(({ guess, hasOwnId, ...token }) => {
+    if (guess === undefined) return { ...token, fingerprint: null };
+    const { learned } = guess;
+    if (learned !== null) return { ...token, fingerprint: learned };
+    if (hasOwnId) return tooManyGuesses('created with an id that is made of them');
+    return { ...token, deduplicates: false, fingerprint: null, isReticent: true as const };
   });
 }
 

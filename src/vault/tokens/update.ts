@@ -22,12 +22,12 @@ import {
   broughtData,
   deriveRow,
   type Evaluated,
-  fingerprintOfContents,
   openData,
   sealRow,
 } from '../../values/sealed-row.ts';
 import { searchTerms } from '../../values/search-terms.ts';
 import { shownAs, viewOverTime, viewUnread, withoutContents } from '../../values/view.ts';
+import { guessOf, learned } from '../guesses/guesses.ts';
 import type { TokenWriting } from './create.ts';
 import { deduplicatesTokens, fingerprintsTokens } from './prepare.ts';
 import { liveToken, placesWithFingerprint, replacementOf } from './queries.ts';
@@ -66,7 +66,8 @@ export function updateToken(
     const exposed = undisclosedMove(caller, subject, moved);
     if (exposed) return deny(caller, now, attempt, exposed);
     await pause();
-    const fingerprint = fingerprintAfter(caller, { row, patch, contents, evaluation });
+    const after = { row, patch, contents, evaluation, now };
+    const fingerprint = await fingerprintAfter(store, caller, after);
     const { data } = contents;
     const updated = sealRow(
       { tenant, data, random },
@@ -110,18 +111,24 @@ export function updateToken(
 interface PatchedToken extends Evaluated {
   readonly row: Row<'tokens'>;
   readonly patch: TokenPatch;
+  readonly now: Instant;
 }
 
-/** The fingerprint stays unless the patch touches its source. */
-function fingerprintAfter(caller: Caller, patched: PatchedToken): string | null {
-  const { row, patch, contents } = patched;
+/** The fingerprint stays unless the patch touches its source; null also where the new one is withheld. */
+async function fingerprintAfter(
+  store: Store,
+  caller: Caller,
+  patched: PatchedToken,
+): Promise<string | null> {
+  const { row, patch, contents, now } = patched;
   const { data, metadata, fingerprint_expression: expression } = patch;
   const own = contents.fingerprintExpression?.includes('metadata') === true;
   const touched = data !== undefined || expression !== undefined || (own && metadata !== undefined);
   if (row.fingerprint !== null && !touched) return row.fingerprint;
   const asked = expression ?? contents.fingerprintExpression;
   if (row.fingerprint === null && !fingerprintsTokens(caller, asked)) return null;
-  return fingerprintOfContents(caller.tenant, patched);
+  const guess = guessOf(caller, patched, { request: patch });
+  return learned({ store, now }, caller, guess);
 }
 
 /** True when another token holds the same value and the caller may not read it. */
