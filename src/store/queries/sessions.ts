@@ -25,6 +25,7 @@ export function liveSessionCount(live: LiveSessions): Query<{ readonly count: nu
   return (db) =>
     db
       .selectFrom('sessions')
+      .where('sessions.tenant_id', '=', live.tenant)
       .where((eb) => isLive(eb, live))
       .select((eb) => eb.fn.countAll<number>().as('count'));
 }
@@ -49,6 +50,7 @@ export function liveSessionPage({
     const select = db
       .selectFrom('sessions')
       .selectAll()
+      .where('sessions.tenant_id', '=', live.tenant)
       .where((eb) => isLive(eb, live))
       .orderBy('created_at', 'desc')
       .orderBy('session_id', 'desc')
@@ -78,7 +80,6 @@ function isLive(eb: Sessions, { tenant, now }: LiveSessions) {
         ),
     );
   return eb.and([
-    eb('sessions.tenant_id', '=', tenant),
     eb('sessions.expires_at', '>', now),
     namesKey('application_id', 'created_by_key'),
     eb.or([
