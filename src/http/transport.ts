@@ -25,6 +25,7 @@ import { Exchange } from './protocol/exchange.ts';
 import { createFailures } from './protocol/failures.ts';
 import { anyOtherMethod } from './protocol/methods.ts';
 import { watchProgress } from './protocol/progress.ts';
+import type { RequestShare } from './protocol/request-share.ts';
 import { settleTarget } from './protocol/request-target.ts';
 import { createStreaming, type Streaming } from './protocol/streaming.ts';
 import { createTurns } from './protocol/turns.ts';
@@ -121,32 +122,56 @@ export function createTransport(options: TransportOptions): Transport {
       withdraw();
       if (!request.complete) early.note(request);
       onEnd(exchange, performance.now() - begun);
-      exchange.share?.end();
+      exchange.share?.leave();
     });
     begin(exchange);
+    let release = nothing;
+    let isHeld = true;
     withdraw = shares.enter(
-      { address, key: keyOf(request.headers), slow: slowOf(request, response) },
-      (share) => {
-        exchange.share = share;
-        processorTime.run(share, () => respond(exchange));
+      {
+        ...{ address, key: keyOf(request.headers), url: request.url },
+        slow: slowOf(request, response),
       },
-      (refusal) => fail(refusal, exchange),
+      (share) => {
+        isHeld = false;
+        release();
+        exchange.share = share;
+        processorTime.run(share, () => respond(exchange, share));
+      },
+      (refusal) => {
+        isHeld = false;
+        release();
+        fail(refusal, exchange);
+      },
     );
+    if (isHeld) release = hold(request);
   };
   /** Never throws. */
-  const respond = (exchange: Exchange) => {
+  const respond = (exchange: Exchange, share: RequestShare) => {
+    const failed = (error: unknown) => {
+      fail(error, exchange);
+      share.done();
+    };
+    const done = () => {
+      // What was done since the last call of the store.
+      processorTime.lap();
+      share.done();
+    };
     try {
       settleTarget(exchange.request);
       refuseLoop(exchange, vaultName);
-      if (answerPreflight(cors, exchange)) return;
+      if (answerPreflight(cors, exchange)) {
+        share.done();
+        return;
+      }
       const diverted = handlerBeforeRoutes(exchange);
       const handled =
         diverted instanceof Promise
           ? diverted.then((handle) => (handle ?? routes.find(exchange))(exchange))
           : (diverted ?? routes.find(exchange))(exchange);
-      handled.catch((error) => fail(error, exchange));
+      handled.then(done, failed);
     } catch (error) {
-      fail(error, exchange);
+      failed(error);
     }
   };
   const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) =>
@@ -199,6 +224,22 @@ export function createTransport(options: TransportOptions): Transport {
       await closed(server, { waitMs: Math.min(finishMsMax, patienceMs), cutAll: progress.cutAll });
       await streaming.ended();
     },
+  };
+}
+
+/**
+ * Reads no more of a body until the result is called: what waits for its turn holds no more than has arrived with its
+ * head. A connection without a body is still watched, so that its request is withdrawn when its client leaves.
+ */
+function hold(request: IncomingMessage): typeof nothing {
+  const { socket, headers } = request;
+  if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) {
+    return nothing;
+  }
+  socket.pause();
+  return () => {
+    socket.resume();
+    return undefined;
   };
 }
 

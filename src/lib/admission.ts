@@ -27,8 +27,8 @@ export interface AdmissionOptions {
   readonly partiesMax?: number;
 }
 
-/** Why something is not admitted: too many of its party wait, or it has waited too long. */
-export type Refusal = 'too many wait' | 'waited too long';
+/** Why something is not admitted: too many of its party wait, it has waited too long, or it has ended meanwhile. */
+export type Refusal = 'too many wait' | 'waited too long' | 'ended';
 
 export interface Entrant {
   /** @param prepaid what it has been charged already. */
@@ -149,6 +149,8 @@ export class Admitted {
   readonly #since: number;
   /** Where it can be ended for others that need its room more. */
   slow: Slow | undefined;
+  #isWithdrawn = false;
+  #stopWaiting = nothing;
 
   /** Made by {@link FairAdmission} alone. */
   constructor(admission: FairAdmission, party: Party, { prepaid, now }: Beginning) {
@@ -196,9 +198,25 @@ export class Admitted {
 
   /** Waits for its next turn, as it did at first; with `undefined` it is its turn. */
   next(): Promise<Refusal | undefined> | undefined {
-    return this.#admission.again(this.#party, (prepaid) => {
-      this.#prepaid += prepaid;
+    if (this.#isWithdrawn) return Promise.resolve('ended');
+    if (this.#admission.mayGoOn(this.#party)) return undefined;
+    return new Promise((resolve) => {
+      const begin = (prepaid: number) => {
+        this.#prepaid += prepaid;
+        resolve(undefined);
+      };
+      const withdraw = this.#admission.again(this.#party, { begin, refuse: resolve });
+      this.#stopWaiting = () => {
+        withdraw();
+        resolve('ended');
+      };
     });
+  }
+
+  /** It gets no turn any more; the one that it waits for is refused, so that what it holds is freed soon. */
+  withdraw(): void {
+    this.#isWithdrawn = true;
+    this.#stopWaiting();
   }
 
   /** Once or more often. */
@@ -206,6 +224,7 @@ export class Admitted {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#party.admitted.delete(this);
+    this.withdraw();
     count(this.#party, 'underWay', -1);
     count(this.#party, 'held', -this.#held);
     // However little they cost, no more than a certain number begin in one turn.
@@ -284,16 +303,14 @@ export class FairAdmission {
     return this.#wait(party, { begin: start, refuse, isUnderWay: false });
   }
 
-  /** The same for what is under way; with `undefined` it is its turn. */
-  again(party: Party, onPaid: (prepaid: number) => void): Promise<Refusal | undefined> | undefined {
-    if (this.#mayStart(party, true)) return undefined;
-    return new Promise((resolve) => {
-      const begin = (prepaid: number) => {
-        onPaid(prepaid);
-        resolve(undefined);
-      };
-      this.#wait(party, { begin, refuse: resolve, isUnderWay: true });
-    });
+  /** Whether what is under way may go on at once. */
+  mayGoOn(party: Party): boolean {
+    return this.#mayStart(party, true);
+  }
+
+  /** As {@link enter} for what is under way and may not go on at once. */
+  again(party: Party, entrant: Entrant): () => void {
+    return this.#wait(party, { ...entrant, isUnderWay: true });
   }
 
   charge(party: Party, cost: number): void {
@@ -428,11 +445,16 @@ export class FairAdmission {
     if (resuming) return resuming;
     const [entering] = party.entering;
     if (entering && !isClosed) return entering;
-    // Most often the first one has something that may begin.
-    const order = [...party.ready].sort((a, b) => shareOf(a, now) - shareOf(b, now));
-    for (const part of order) {
-      const next = this.#nextIn(part, now, isClosed);
-      if (next) return next;
+    for (const some of chunksOf(party.ready)) {
+      // Most often the first one has something that may begin.
+      for (const part of some.sort((a, b) => shareOf(a, now) - shareOf(b, now))) {
+        const next = this.#nextIn(part, now, isClosed);
+        if (next === undefined) continue;
+        // Behind those that are not compared yet.
+        party.ready.delete(part);
+        party.ready.add(part);
+        return next;
+      }
     }
     return undefined;
   }
@@ -533,6 +555,20 @@ function count(party: Party, what: Measure, change: number): void {
 
 function queueOf({ party, isUnderWay }: Waiting): Set<Waiting> {
   return isUnderWay ? party.resuming : party.entering;
+}
+
+/** So many parties are compared at a time: with thousands of them a comparison would cost more than what is served. */
+const comparedMax = 64;
+
+function* chunksOf(parties: ReadonlySet<Party>): Generator<Party[]> {
+  let some: Party[] = [];
+  for (const party of parties) {
+    some.push(party);
+    if (some.length < comparedMax) continue;
+    yield some;
+    some = [];
+  }
+  if (some.length > 0) yield some;
 }
 
 function isFull({ underWay, underWayMax, held, heldMax }: Party): boolean {

@@ -26,6 +26,11 @@ export class Recent<T> {
     return older;
   }
 
+  delete(key: string): void {
+    this.#younger.delete(key);
+    this.#older.delete(key);
+  }
+
   set(key: string, value: T): void {
     this.#size += key.length + entrySize;
     if (this.#size > this.#generationMax) {

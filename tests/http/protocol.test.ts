@@ -83,7 +83,7 @@ onBothEngines('HTTP', (engine) => {
     for (const method of ['DELETE', 'PUT', 'PATCH']) {
       assert.equal((await tenant.vault.send(method, '/applications/key')).status, 405, method);
     }
-    const head = await tenant.vault.send('HEAD', '/sessions');
+    const head = await tenant.vault.send('HEAD', '/sessions/authorize');
     assert.deepEqual([head.status, head.headers.get('allow')], [405, 'POST']);
     for (const method of ['TRACE', 'PROPFIND', 'HEAD']) {
       assert.equal((await tenant.vault.send(method, '/nowhere')).status, 404, method);

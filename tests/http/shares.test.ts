@@ -10,7 +10,7 @@ import {
   descriptorsKeptBack,
   guardConnections,
 } from '../../src/http/limits/connections.ts';
-import { createShares, shareLimits } from '../../src/http/limits/shares.ts';
+import { createShares } from '../../src/http/limits/shares.ts';
 import type { RequestShare } from '../../src/http/protocol/request-share.ts';
 import type { Caller } from '../../src/rules/caller.ts';
 
@@ -27,15 +27,27 @@ const senders = {
   'a management key': callerOf('hostile', 'management'),
 } as const;
 
+interface Sender {
+  readonly key?: string;
+  readonly address: string;
+  readonly caller?: Caller;
+  readonly url?: string;
+}
+
+const end = (share: RequestShare | undefined) => {
+  share?.leave();
+  share?.done();
+};
+
 function fixture() {
   const time = { now: 10_000 };
   const shares = createShares(() => time.now);
   const served: string[] = [];
   const refused: string[] = [];
   const open: RequestShare[] = [];
-  const enter = (name: string, from: { key?: string; address: string; caller?: Caller }, ms = 0) =>
+  const enter = (name: string, from: Sender, ms = 0) =>
     shares.enter(
-      { address: from.address, key: from.key },
+      { address: from.address, key: from.key, url: from.url },
       (share) => {
         served.push(name);
         open.push(share);
@@ -48,7 +60,7 @@ function fixture() {
     for (let turn = 0; turn < count; turn += 1) {
       await nextTurn();
       time.now += 1;
-      for (const share of open.splice(0)) share.end();
+      open.splice(0).forEach(end);
     }
   };
   return { time, shares, served, refused, open, enter, turns };
@@ -95,7 +107,7 @@ test('a key that turned out not to be valid costs its address, and not its forme
 
 test('an address holds no more bytes than its share, and has them back at the end', async () => {
   const { open, enter, turns } = fixture();
-  const { heldMax } = shareLimits.address;
+  const heldMax = 8 * 1_048_576;
   enter('first', { address: '192.0.2.1' });
   const [first] = open;
   assert.ok(first);
@@ -110,7 +122,7 @@ test('an address holds no more bytes than its share, and has them back at the en
 
 test('of one address only so many requests without a key are under way', async () => {
   const { served, open, enter, turns } = fixture();
-  const { underWayMax } = shareLimits.address;
+  const underWayMax = 64;
   for (let at = 0; at < underWayMax + 5; at += 1) enter('one', { address: '192.0.2.1' });
   for (let turn = 0; turn < 10; turn += 1) await nextTurn();
   assert.equal(open.length, underWayMax);
@@ -119,6 +131,69 @@ test('of one address only so many requests without a key are under way', async (
   assert.equal(served.at(-1), 'other');
   await turns(20);
   assert.equal(served.filter((name) => name === 'one').length, underWayMax + 5);
+});
+
+test('an address that floods without a key does not hold up a key that is seen there first', async () => {
+  const { served, refused, enter, turns } = fixture();
+  for (let at = 0; at < 3_000; at += 1) enter('flood', { address: '192.0.2.1' }, 20);
+  const begun = served.length;
+  enter('other', { key: 'other', address: '192.0.2.1', caller: callerOf('other', 'private') });
+  await turns(60);
+  assert.ok(!refused.includes('other'));
+  const at = served.indexOf('other');
+  assert.ok(at >= 0 && at <= begun + 2, `${at - begun} of the flood before it`);
+});
+
+test('probes are not held up by requests without a key, and no flood of them holds up keys', async () => {
+  const { served, refused, enter, turns } = fixture();
+  enter('other', other);
+  await turns(1);
+  for (let address = 0; address < 100; address += 1) {
+    for (let at = 0; at < 100; at += 1) enter('flood', { address: `198.51.100.${address}` }, 20);
+  }
+  let begun = served.length;
+  enter('probe', { address: '192.0.2.1', url: '/readyz' });
+  enter('other', other);
+  await turns(3);
+  assert.ok(served.slice(begun, begun + 4).includes('probe'));
+  for (let address = 0; address < 100; address += 1) {
+    const sender = { address: `198.51.100.${address}`, url: '/healthz' };
+    for (let at = 0; at < 10; at += 1) enter('probes', sender, 20);
+  }
+  begun = served.length;
+  enter('other', other);
+  enter('probe', { address: '192.0.2.1', url: '/readyz' });
+  await turns(20);
+  assert.ok(served.slice(begun, begun + 4).includes('other'));
+  assert.ok(!refused.includes('probe') && !refused.includes('other'));
+});
+
+test('servers that keep no connection use nothing of what visitors have', async () => {
+  const { shares, served, enter, turns } = fixture();
+  enter('other', other);
+  await turns(1);
+  for (let at = 0; at < 500; at += 1) assert.equal(shares.connect(other.address, 1.5), true);
+  enter('other', other);
+  await turns(1);
+  enter('visitor', { address: '192.0.2.7' });
+  assert.equal(served.at(-1), 'visitor');
+});
+
+test('what a client that left has had begun keeps its slot until it ends, and gets no turn', async () => {
+  const { shares, served, open, enter } = fixture();
+  for (let at = 0; at < 64; at += 1) enter('one', { address: '192.0.2.1' });
+  for (let turn = 0; turn < 10; turn += 1) await nextTurn();
+  assert.equal(open.length, 64);
+  for (const share of open) share.leave();
+  enter('next', { address: '192.0.2.1' });
+  for (let turn = 0; turn < 10; turn += 1) await nextTurn();
+  assert.equal(served.at(-1), 'one');
+  await assert.rejects(async () => open[0]?.turn(), { code: 'malformed_request' });
+  await assert.rejects(async () => open[0]?.turnOfPart(), { code: 'malformed_request' });
+  for (const share of open.splice(0)) share.done();
+  for (let turn = 0; turn < 10; turn += 1) await nextTurn();
+  assert.equal(served.at(-1), 'next');
+  assert.equal(shares.isKnown('192.0.2.1'), false);
 });
 
 test('connections leave descriptors for children and the database, also on several threads', () => {

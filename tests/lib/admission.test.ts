@@ -158,6 +158,38 @@ test('what is under way goes on where its party is full, and what it holds is gi
   assert.deepEqual([admission.root.held, admission.root.underWay], [0, 0]);
 });
 
+test('what waits for its next turn is freed when its client leaves', async () => {
+  const { admission, underWay, refused, enter, turns } = fixture({ turnCostMax: 0.01 });
+  const party = admission.part(admission.root, 'party', { waitingMax: 2 });
+  enter(party, 'first');
+  const [first] = underWay.splice(0);
+  enter(party, 'second');
+  const next = first?.next();
+  assert.equal(admission.waiting, 2);
+  first?.withdraw();
+  assert.equal(await next, 'ended');
+  assert.equal(admission.waiting, 1);
+  assert.equal(await first?.next(), 'ended');
+  await turns(3);
+  assert.deepEqual(refused, []);
+});
+
+test('of thousands of parties each is served before any is served twice', async () => {
+  const { admission, served, enter, turns } = fixture({ turnCostMax: 1 });
+  const count = 2_000;
+  enter(admission.root, 'first', 1);
+  enter(admission.root, 'second', 1);
+  for (let at = 0; at < count; at += 1) {
+    const party = admission.part(admission.root, `${at}`, {});
+    enter(party, `${at}`);
+    enter(party, `${at}`);
+  }
+  await turns(5_000, () => served.length > count);
+  // Some begin before any waits.
+  const twice = count - new Set(served.slice(0, count)).size;
+  assert.ok(twice <= 20, `${twice} served twice`);
+});
+
 test('parties beyond those that are known apart share one, and idle ones are forgotten', () => {
   const { time, admission } = fixture({ partiesMax: 10 });
   const names = Array.from({ length: 20 }, (_, at) => `${at}`);

@@ -12,6 +12,16 @@ describe('recent values', () => {
     assert.equal(recent.get('key 999'), 999);
   });
 
+  it('are gone once they are deleted, also where they were set long ago', () => {
+    const recent = new Recent<string>(2000);
+    recent.set('deleted', 'value');
+    for (let key = 0; key < 9; key += 1) recent.set(`key ${key}`, 'other');
+    assert.equal(recent.get('deleted'), 'value');
+    recent.set('deleted', 'other value');
+    recent.delete('deleted');
+    assert.equal(recent.get('deleted'), undefined);
+  });
+
   it('stay as long as they are used', () => {
     const recent = new Recent<string>(2000);
     recent.set('used', 'value');

@@ -12,6 +12,7 @@ import { VaultError } from '../../lib/errors.ts';
 import { networkOf } from '../../lib/network.ts';
 import { Recent } from '../../lib/recent.ts';
 import { type Caller, isOfServer } from '../../rules/caller.ts';
+import { connectionEnded } from '../protocol/body.ts';
 import type { RequestShare } from '../protocol/request-share.ts';
 
 /** Estimated milliseconds of work that begin in one turn of the event loop. */
@@ -43,7 +44,14 @@ export const shareLimits = {
   /** The visitors of one tenant. */
   visitorsOfTenant: { underWayMax: 512, heldMax: 16 * mebibyte },
   address: { underWayMax: 64, waitingMax: 1_024, heldMax: 8 * mebibyte },
+  /** Of an address: what came without a key does not hold up a key that is seen for the first time. */
+  unsettled: {},
+  /** Requests of orchestrators, which would restart a server that lets them wait. */
+  probes: { weight: 3, partMax: 0.1, underWayMax: 256, waitingMax: 1_024 },
+  probesOfAddress: { underWayMax: 16, waitingMax: 64 },
 } as const;
+
+const probePaths: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/ping']);
 
 /** Of what all visitors use: who uses so much of it is among the reasons why they use too much. */
 const greedyPart = 0.05;
@@ -68,6 +76,8 @@ export interface Sending {
   readonly key: string | undefined;
   /** How it is ended when it waits for its client and others that have less wait for its room. */
   readonly slow?: Slow;
+  /** Its target, as it was sent. */
+  readonly url: string | undefined;
 }
 
 export interface Shares {
@@ -92,8 +102,9 @@ export function createShares(now = () => performance.now()): Shares {
   });
   const servers = admission.part(admission.root, 'servers', shareLimits.servers);
   const visitors = admission.part(admission.root, 'visitors', shareLimits.visitors);
+  const probes = admission.part(admission.root, 'probes', shareLimits.probes);
   /** Only of keys that were valid. Whoever's they were pays for them until they are refused. */
-  const holders = new Recent<Holder | undefined>(keysSizeMax);
+  const holders = new Recent<Holder>(keysSizeMax);
 
   /** Networks from which private and management keys have come. */
   const known = new Recent<true>(networksSizeMax);
@@ -104,9 +115,16 @@ export function createShares(now = () => performance.now()): Shares {
     known.set(networkOf(address), true);
   }
 
-  function partyOf(holder: Holder | undefined, { address, key }: Sending): Party {
+  function partyOf(holder: Holder | undefined, { address, key, url = '' }: Sending): Party {
     const network = networkOf(address);
-    if (holder === undefined) return admission.part(visitors, network, shareLimits.address);
+    if (holder === undefined) {
+      if (key === undefined && probePaths.has(url)) {
+        return admission.part(probes, network, shareLimits.probesOfAddress);
+      }
+      const ofAddress = admission.part(visitors, network, shareLimits.address);
+      const name = key === undefined ? 'no key' : 'unknown key';
+      return admission.part(ofAddress, name, shareLimits.unsettled);
+    }
     const { tenant, application } = holder;
     if (holder.isOfServer) {
       const ofTenant = admission.part(servers, tenant, shareLimits.tenant);
@@ -118,6 +136,8 @@ export function createShares(now = () => performance.now()): Shares {
 
   function shareOf(admitted: Admitted, sending: Sending, first: Holder | undefined): RequestShare {
     const { key } = sending;
+    let hasLeft = false;
+    let isDone = false;
     return {
       charge: (ms) => admitted.charge(ms),
       hold: (bytes) => {
@@ -128,14 +148,32 @@ export function createShares(now = () => performance.now()): Shares {
         admitted.next()?.then((refusal) => {
           if (refusal) throw refused(refusal);
         }),
+      turnOfPart: async () => {
+        for (;;) {
+          const refusal = await admitted.next();
+          if (refusal === undefined) return;
+          if (refusal !== 'waited too long') throw refused(refusal);
+        }
+      },
       settle: (caller) => {
         if (caller ? isOf(caller, first) : first === undefined) return;
         const holder = caller && holderOf(caller);
-        if (key !== undefined) holders.set(key, holder);
+        if (key !== undefined) {
+          if (holder) holders.set(key, holder);
+          else holders.delete(key);
+        }
         note(holder, sending);
         admitted.move(partyOf(holder, sending));
       },
-      end: () => admitted.end(),
+      leave: () => {
+        admitted.withdraw();
+        hasLeft = true;
+        if (isDone) admitted.end();
+      },
+      done: () => {
+        isDone = true;
+        if (hasLeft) admitted.end();
+      },
     };
   }
 
@@ -155,7 +193,16 @@ export function createShares(now = () => performance.now()): Shares {
     },
     isKnown: (address) => known.get(networkOf(address)) === true,
     connect: (address, ms) => {
-      const party = admission.part(visitors, networkOf(address), shareLimits.address);
+      const network = networkOf(address);
+      if (known.get(network)) {
+        // Servers that keep no connection use none of the part that visitors have.
+        admission.charge(
+          admission.part(servers, `connections of ${network}`, shareLimits.tenant),
+          ms,
+        );
+        return true;
+      }
+      const party = admission.part(visitors, network, shareLimits.address);
       admission.charge(party, ms);
       if (!admission.isOver(party)) return true;
       return party.used(now()) < visitors.used(now()) * greedyPart;
@@ -176,6 +223,7 @@ function isOf(caller: Caller, known: Holder | undefined): boolean {
 const retryAfter = 1;
 
 function refused(refusal: Refusal): VaultError {
+  if (refusal === 'ended') return connectionEnded();
   return tooMany(
     refusal === 'too many wait'
       ? 'Too many requests of this caller wait'

@@ -8,10 +8,17 @@ export interface RequestShare {
   hold(bytes: number): void;
   /** Of a response, which is not refused any more: what follows it waits. */
   holdResponse(bytes: number): void;
-  /** Resolves when it is its turn again. `undefined` where that is now. Rejects with `too_many_requests`. */
+  /**
+   * Resolves when it is its turn again. `undefined` where that is now. Rejects with `too_many_requests`, and with
+   * `malformed_request` once its client has left.
+   */
   turn(): Promise<void> | undefined;
+  /** The same for a part of a stream that has begun, which waits for as long as its client does. */
+  turnOfPart(): Promise<void>;
   /** Once its key is known to be valid, or not. */
   settle(caller: Caller | undefined): void;
-  /** Gives back all that it holds. */
-  end(): void;
+  /** Its client has its response or has left: it gets no turn any more. */
+  leave(): void;
+  /** Its handler has ended. What it holds is given back after both, else leaving would make room for more work. */
+  done(): void;
 }

@@ -90,7 +90,12 @@ export function createStreaming(options: StreamingOptions): Streaming {
     count,
   }: StreamAnswer): AsyncIterator<StreamPart> {
     const asked = {
-      caller: () => (stopping.aborted ? Promise.reject(serverStops()) : caller()),
+      caller: async () => {
+        // A stream asks for each of its parts, which give way to requests of others as a request does.
+        await exchange.share?.turnOfPart();
+        if (stopping.aborted) throw serverStops();
+        return caller();
+      },
       key,
       count,
       query: exchange.query as never,
