@@ -269,6 +269,24 @@ onBothEngines('asynchronous calls of reactors', (engine) => {
     assert.match(stopped.body.errors.error[0], /longer than its time limit/);
   });
 
+  test('a call for which no process can be started is run later', async (t) => {
+    const place = await engine.place(t);
+    const environment = { STRONGROOM_REACTOR_ISOLATION: 'none' };
+    const broken = { name: 'none', isFiltered: false, words: ['/nowhere'] } as const;
+    const findIsolation = async () => broken;
+    const first = await startVault(t, engine, { place, environment, findIsolation });
+    const tenant = await newTenantOf(first);
+    const key = await invoker(tenant);
+    const { path } = await begin(tenant, {}, { key });
+    assert.equal(await takeDue(first.running.vault.reactorRuns), 1);
+    await first.running.vault.reactorRuns?.settled();
+    assert.equal((await first.send('GET', path, { key })).status, 404);
+    await first.stop();
+    const second = await startVault(t, engine, { place, clock: first.clock });
+    await runWaiting(second);
+    assert.equal((await second.send('GET', path, { key })).status, 200);
+  });
+
   test('a call that outlives its lease is run by another server, and one of the two is stored', async () => {
     const tenant = await newTenant();
     const key = await invoker(tenant);

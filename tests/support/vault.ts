@@ -92,6 +92,8 @@ export interface TestVaultOptions {
   readonly clock?: TestClock;
   readonly environment?: Readonly<Record<string, string>>;
   readonly requestTimeoutMs?: number;
+  /** In place of what this machine permits. */
+  readonly findIsolation?: typeof findIsolation;
 }
 
 /** What a machine permits does not change between the vaults of one test process. */
@@ -133,7 +135,7 @@ export async function startVault(
     clock,
     log: recorder(logged),
     jobPause: jobs.pause,
-    findIsolation: findIsolationOnce,
+    findIsolation: options.findIsolation ?? findIsolationOnce,
     ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
   });
   // Looks for what is due, as after a commit. Without, it would do so up to three seconds later.

@@ -209,7 +209,7 @@ const withdrawn: CodeRun = {
 /** The vault stops, or had no process: nothing of it was done that must not be done again. */
 function isUnrun({ outcome }: CodeRun): boolean {
   if (outcome.kind !== 'failed') return false;
-  return /^(?:unavailable|too_many_requests)$/.test(outcome.failure.error.code);
+  return /^(?:unavailable|overloaded|too_many_requests)$/.test(outcome.failure.error.code);
 }
 
 async function release(tools: WaitingRunTools, { tenant, row, body }: TakenRun): Promise<void> {
