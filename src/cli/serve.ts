@@ -5,7 +5,8 @@ import { type Config, readConfig, readReloadable } from '../config.ts';
 import { second } from '../lib/clock.ts';
 import { createLog } from '../lib/telemetry/log.ts';
 import type { Process } from '../process.ts';
-import { serve } from '../serve/serve.ts';
+import type { Isolation } from '../sandbox/isolation.ts';
+import { findIsolation } from '../sandbox/probe.ts';
 import { followSignals } from './lifetime.ts';
 import type { Command } from './terminal/command.ts';
 import { say } from './terminal/say.ts';
@@ -24,7 +25,12 @@ export const serveCommand: Command = {
     const config = readConfig();
     const lifetime = followSignals();
     const unlock = await lockData(config);
-    const running = await serve(config, { onOpened: showFirstStart });
+    const isolating = beginIsolation(config);
+    const { serve } = await import('../serve/serve.ts');
+    const running = await serve(config, {
+      onOpened: showFirstStart,
+      findIsolation: () => isolating,
+    });
     collectEarly();
     if (running.metricsUrl) say(`Metrics are at ${running.metricsUrl}`);
     say(`Strongroom listens on ${running.url}`);
@@ -42,6 +48,17 @@ export const serveCommand: Command = {
     process.exit(0);
   },
 };
+
+/**
+ * It waits for other processes, for longer than the store takes to open, so it begins before most of the program is
+ * read. Whether the start fails with it is decided where it is waited for.
+ */
+function beginIsolation({ reactors }: Config): Promise<Isolation | undefined> {
+  if (!reactors.isOn) return Promise.resolve(undefined);
+  const isolating = findIsolation(reactors.isolation);
+  isolating.catch(() => undefined);
+  return isolating;
+}
 
 /** Keeps other servers from the same embedded database, until the function it returns is called. */
 async function lockData({ databaseUrl, dataDir, logLevel }: Config): Promise<() => void> {
