@@ -1,4 +1,4 @@
-/** The table of how many bytes applications have stored. Triggers keep it: see `migrations/0005-stored-bytes.ts`. */
+/** The table of how many bytes applications have stored. It is written with the rows: see `byte-count.ts`. */
 import type { ApplicationId } from '../lib/ids.ts';
 import { id, integer, type TableSpec, tenant } from './columns.ts';
 

@@ -1,71 +1,33 @@
 /**
- * Migration 5: how many bytes each application has stored. The database counts them itself, in the transaction that
- * writes the rows: whatever a server, an older server, a job or a command does, no byte is counted twice or missed.
+ * Migration 5: how many bytes each application has stored, counted in the transaction that writes the rows. On
+ * PostgreSQL triggers count what a statement wrote, also one of an older server. The embedded database has one writer,
+ * which counts by itself at a fraction of the cost: see `sqlite/byte-count.ts`.
  */
-import type { ColumnTypes } from './column-types.ts';
 
-interface CountedTable {
-  readonly table: string;
-  /** What one row takes, indexes included. */
-  readonly bytes: (row: string) => string;
-  /** Its tenant and its application, as `stored_bytes` names them. */
+import type { ColumnTypes } from './column-types.ts';
+import { type CountedName, ownerSql, sizeSql } from './stored-sizes.ts';
+
+interface Counting {
+  readonly table: CountedName;
+  /** The tenant and the application of a row, as `stored_bytes` names them. */
   readonly owner: (row: string) => { readonly tenant: string; readonly application: string };
   /** False of a row that the vault cannot have written, which is not counted. */
   readonly isCounted?: (row: string) => string;
 }
 
-/** See docs/time-and-limits.md, which promises these numbers. */
-const overhead = { token: 400, intent: 250, reply: 250, session: 700, searchTerm: 160 } as const;
+const inRow =
+  (table: CountedName): Counting['owner'] =>
+  (row) => ({ tenant: `${row}.tenant_id`, application: ownerSql(table, row) });
 
-const length = (column: string) => `coalesce(octet_length(${column}), 0)`;
-
-/** Neither engine parses JSON for that: a planted row must not make its own removal fail. */
-const quotes = (column: string) =>
-  `coalesce(octet_length(${column}) - octet_length(replace(${column}, '"', '')), 0)`;
-
-const ownerInRow = (row: string) => ({
-  tenant: `${row}.tenant_id`,
-  application: `${row}.created_by`,
-});
-
-function countedTables(isPostgres: boolean): readonly CountedTable[] {
-  return [
-    {
-      table: 'tokens',
-      owner: ownerInRow,
-      // An expression has two quotation marks, a pair of metadata four.
-      bytes: (row) =>
-        [
-          overhead.token,
-          ...['token_id', 'data', 'mask', 'metadata', 'search_indexes', 'type', 'container'].map(
-            (column) => length(`${row}.${column}`),
-          ),
-          ...['fingerprint', 'fingerprint_expression'].map((column) => length(`${row}.${column}`)),
-          `${overhead.searchTerm / 2} * ${quotes(`${row}.search_indexes`)}`,
-          `${overhead.searchTerm / 4} * ${quotes(`${row}.metadata`)}`,
-        ].join(' + '),
-    },
-    {
-      table: 'token_intents',
-      owner: ownerInRow,
-      bytes: (row) => `${overhead.intent} + ${length(`${row}.data`)}`,
-    },
-    {
-      table: 'replies',
-      owner: (row) => ({
-        tenant: `${row}.tenant_id`,
-        application: `coalesce(${row}.charged_to, ${row}.application_id)`,
-      }),
-      bytes: (row) => `${overhead.reply} + ${length(`${row}.reply`)} + ${length(`${row}.route`)}`,
-    },
-    {
-      table: 'sessions',
-      owner: isPostgres ? sessionOwnerOnPostgres : sessionOwnerOnSqlite,
-      isCounted: isPostgres ? isOwnSessionOnPostgres : isOwnSessionOnSqlite,
-      bytes: (row) =>
-        `${overhead.session} + ${length(`${row}.permissions`)} + ${length(`${row}.rules`)}`,
-    },
-  ];
+function countings(isPostgres: boolean): readonly Counting[] {
+  const inRows = (['tokens', 'token_intents', 'replies'] as const).map((table) => ({
+    table,
+    owner: inRow(table),
+  }));
+  const sessions = isPostgres
+    ? { owner: sessionOwnerOnPostgres, isCounted: isOwnSessionOnPostgres }
+    : { owner: sessionOwnerOnSqlite, isCounted: isOwnSessionOnSqlite };
+  return [...inRows, { table: 'sessions', ...sessions }];
 }
 
 /** Sessions name both by texts, of which `stored-form.ts` makes the stored forms. */
@@ -97,7 +59,7 @@ const isOwnSessionOnSqlite = (row: string) =>
 export function storedBytes(types: ColumnTypes): string[] {
   const { integer, bytes, tenant, keptByKey } = types;
   const isPostgres = types.engine === 'postgres';
-  const counted = countedTables(isPostgres);
+  const counted = countings(isPostgres);
   return [
     // Concurrent writers of PostgreSQL have slots of their own, so that they do not wait for one row.
     `create table stored_bytes (
@@ -109,7 +71,7 @@ export function storedBytes(types: ColumnTypes): string[] {
     ) ${keptByKey}`,
     // Of a response to a session, the application that created the session.
     `alter table replies add column charged_to ${bytes}`,
-    ...(isPostgres ? onPostgres(counted) : counted.flatMap(onSqlite)),
+    ...(isPostgres ? onPostgres(counted) : []),
     `insert into stored_bytes (tenant_id, application_id, slot, bytes)
       select tenant_id, application_id, 0, sum(bytes) from
       (${counted.map((one) => counting(one, one.table, one.table)).join(' union all ')}) as counted
@@ -118,35 +80,18 @@ export function storedBytes(types: ColumnTypes): string[] {
 }
 
 /** The bytes of rows with their owners. */
-function counting({ owner, bytes, isCounted }: CountedTable, source: string, row: string): string {
+function counting({ table, owner, isCounted }: Counting, source: string, row: string): string {
   const { tenant, application } = owner(row);
   const condition = isCounted ? ` where ${isCounted(row)}` : '';
-  const columns = `${tenant} as tenant_id, ${application} as application_id, ${bytes(row)} as bytes`;
+  const columns = `${tenant} as tenant_id, ${application} as application_id, ${sizeSql(table, row)} as bytes`;
   return `select ${columns} from ${source}${condition}`;
-}
-
-function onSqlite({ table, owner, bytes, isCounted }: CountedTable): string[] {
-  const count = (row: string, sign: string) => {
-    const { tenant, application } = owner(row);
-    const condition = isCounted?.(row) ?? 'true';
-    return `insert into stored_bytes (tenant_id, application_id, slot, bytes)
-      select ${tenant}, ${application}, 0, ${sign}(${bytes(row)}) where ${condition}
-      on conflict (tenant_id, application_id, slot) do update set bytes = bytes + excluded.bytes;`;
-  };
-  const trigger = (action: string, body: string) =>
-    `create trigger stored_bytes_${table}_${action} after ${action} on ${table} begin ${body} end`;
-  return [
-    trigger('insert', count('new', '')),
-    trigger('delete', count('old', '-')),
-    trigger('update', count('old', '-') + count('new', '')),
-  ];
 }
 
 /** Slots are many more than servers have connections that write. */
 const slots = 256;
 
 /** What one statement writes is counted once, by owner. A distributed table takes no triggers. */
-function onPostgres(counted: readonly CountedTable[]): string[] {
+function onPostgres(counted: readonly Counting[]): string[] {
   return [
     checkOnPostgres,
     ...counted.map((one) => functionOnPostgres(one)),
@@ -161,7 +106,7 @@ function onPostgres(counted: readonly CountedTable[]): string[] {
   ];
 }
 
-function functionOnPostgres(one: CountedTable): string {
+function functionOnPostgres(one: Counting): string {
   const come = counting(one, 'come', 'come');
   const gone = `select tenant_id, application_id, -bytes as bytes from (${counting(one, 'gone', 'gone')}) as before`;
   const count = (

@@ -1,4 +1,5 @@
 /** How the tables lie on a database of several machines: Citus, with the tenant as the distribution column. */
+import { isCounted } from '../migrations/stored-sizes.ts';
 import { kindOf, shapes, type Table } from '../tables.ts';
 import { Servers } from './servers.ts';
 import { explainTls } from './tls.ts';
@@ -131,10 +132,22 @@ export async function distributeTables(
       await ask('lock table tenants in share row exclusive mode');
       await requireNoTenants(ask);
     }
+    for (const statement of withoutTriggers(missing)) await ask(statement);
     for (const { statement } of missing) await ask(statement);
     await ask('commit');
     return missing;
   });
+}
+
+/** Citus distributes no table that has triggers, so it does without those that count stored bytes. */
+function withoutTriggers(missing: readonly TableDistribution[]): readonly string[] {
+  return missing
+    .filter(({ table }) => isCounted(table))
+    .flatMap(({ table }) =>
+      ['insert', 'update', 'delete'].map(
+        (action) => `drop trigger if exists stored_bytes_${table}_${action} on ${table}`,
+      ),
+    );
 }
 
 /**

@@ -10,9 +10,10 @@ import { pooledRandom } from '../../lib/random.ts';
 import { amendedParts } from '../amendments.ts';
 import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
-import type { StorageCeiling } from '../growth.ts';
-import { idBytes, storedValues, tenantNumber } from '../stored-form.ts';
-import { type AnyRow, shapes, type Table } from '../tables.ts';
+import { isCounted } from '../migrations/stored-sizes.ts';
+import { storedValues } from '../stored-form.ts';
+import { type AnyRow, type SqlValue, shapes, type Table } from '../tables.ts';
+import { createByteCount } from './byte-count.ts';
 import { busyTimeoutMs, openWriter } from './database.ts';
 import { describe, failureOf, isFull, preconditionOf } from './failure.ts';
 import type { WireGroup } from './packed-group.ts';
@@ -81,8 +82,6 @@ function sqlOf(table: Table, action: RowOperation['action']): string {
   return `delete from ${table}${index} where ${named.join(' and ')}`;
 }
 
-const sumOfBytes = 'select coalesce(sum(bytes), 0) as bytes from stored_bytes';
-
 interface Committed {
   readonly reply: WireReply;
   /** As they were chained, where somebody wants them. */
@@ -104,36 +103,21 @@ function createCommitter(
   const logColumns = shapes.logs.columns;
   const chain = new LogChain(streamId, { newStreamId });
 
-  const bytesOfTenant = database.prepare(`${sumOfBytes} where tenant_id = ?`);
-  const bytesOfApplication = database.prepare(
-    `${sumOfBytes} where tenant_id = ? and application_id = ?`,
-  );
-
-  function storedBytes({ tenant_id, application_id }: StorageCeiling): number {
-    const tenant = tenantNumber(tenant_id);
-    const sum =
-      application_id === undefined
-        ? bytesOfTenant.get(tenant)
-        : bytesOfApplication.get(tenant, idBytes(application_id));
-    return Number(sum?.['bytes']);
-  }
+  const byteCount = createByteCount(database);
 
   function apply(change: FlatChange): void {
-    const before = change.ceilings.map(storedBytes);
+    byteCount.beginChange();
     applyOperations(change);
-    change.ceilings.forEach((ceiling, place) => {
-      const bytes = storedBytes(ceiling);
-      if (bytes > ceiling.bytes && bytes > (before[place] ?? 0)) {
-        throw new ConflictError(`stored_bytes.${ceiling.quota}`);
-      }
-    });
+    const exceeded = byteCount.exceeded(change.ceilings);
+    if (exceeded) throw new ConflictError(`stored_bytes.${exceeded.quota}`);
+    byteCount.endChange();
   }
 
   function applyOperations(change: FlatChange): void {
     for (const operation of change.operations) {
       let changes: number | bigint;
       try {
-        changes = statementOf(operation).run(...storedValues(operation)).changes;
+        changes = run(operation, storedValues(operation));
       } catch (error) {
         const precondition = preconditionOf(error, operation.table);
         throw precondition ? new ConflictError(precondition) : error;
@@ -141,6 +125,17 @@ function createCommitter(
       if (changes !== 1 && operation.action !== 'clear')
         throw new ConflictError(`${operation.table}.version`);
     }
+  }
+
+  /** Gives how many rows there were. What a row of a counted table takes is counted as well. */
+  function run(operation: RowOperation, stored: readonly SqlValue[]): number | bigint {
+    const { table, action } = operation;
+    if (!isCounted(table)) return statementOf(operation).run(...stored).changes;
+    if (action === 'remove') return byteCount.remove(operation, stored);
+    if (action === 'replace') byteCount.replaced(operation, stored);
+    const { changes } = statementOf(operation).run(...stored);
+    byteCount.written(operation, stored);
+    return changes;
   }
 
   /** A change that fails is undone to its savepoint, so its neighbours never notice. */
@@ -170,6 +165,7 @@ function createCommitter(
     } catch (error) {
       if (!database.isTransaction || isFull(error)) throw error;
       database.exec('rollback to whole; release whole');
+      byteCount.beginAgain();
       return false;
     }
   }
@@ -202,9 +198,11 @@ function createCommitter(
     const isShort = changes.some(({ grows }) => grows) && room.isShort();
     const admitted = isShort ? changes.filter(({ grows }) => !grows) : changes;
     database.exec(`pragma busy_timeout = ${patienceMs}; begin immediate`);
+    byteCount.beginGroup();
     const applied = isEachApplied(admitted) ? undefined : admitted.map(applyOne);
     const done = applied ? admitted.filter((_, index) => isDone(applied[index])) : admitted;
     const outcomes = isShort ? withRefused(changes, applied) : applied;
+    byteCount.write();
     const continuation = writeLog(done, group);
     database.exec('commit');
     chain.adopt(continuation);
