@@ -140,11 +140,16 @@ const noPrivileges: Words = ['--no-new-privs', '--bounding-set=-all', '--inh-cap
 
 /**
  * No core file, no file that could be written, few descriptors, a bound on private memory, and the end of
- * this process with its parent's, also by SIGKILL. A change of user would undo the last, were it later.
+ * this process with its parent's, also by SIGKILL. A change of user would undo the last, were it later. Where the
+ * system runs out of memory, it ends this process before the vault.
  */
 function limited(words: Words, privileges: Words = []): Words {
   const kibibytes = limits.dataBytesMax / 1024;
-  const rules = `set -e; ulimit -c 0; ulimit -f 0; ulimit -n 64; ulimit -d ${kibibytes}; exec ${environment} "$@"`;
+  const rules = [
+    'set -e; echo 1000 2>/dev/null >/proc/self/oom_score_adj || :',
+    `ulimit -c 0; ulimit -f 0; ulimit -n 64; ulimit -d ${kibibytes}`,
+    `exec ${environment} "$@"`,
+  ].join('; ');
   return [...script(rules), 'sh', setpriv, '--pdeathsig', 'KILL', ...privileges, ...words];
 }
 

@@ -36,6 +36,7 @@ test('the container and the systemd unit start Node with the options of npm star
     assert.match(read(path), /\bMALLOC_ARENA_MAX=1\b/);
   }
   assert.match(unit, /^LimitCORE=0$/m);
+  assert.match(unit, /^OOMPolicy=continue$/m);
 });
 
 test('the manifests run this version as a user without rights, on a file system it cannot write', () => {

@@ -332,6 +332,7 @@ test('a process has the limits, and the filter, that were promised', async () =>
     const limits = readFileSync(`/proc/${pid}/limits`, 'latin1');
     assert.match(limits, /^Max data size +805306368 +805306368 /m);
     assert.match(limits, /^Max core file size +0 +0 /m);
+    assert.equal(readFileSync(`/proc/${pid}/oom_score_adj`, 'latin1'), '1000\n');
     const status = readFileSync(`/proc/${pid}/status`, 'latin1');
     assert.match(status, /^NoNewPrivs:\t1$/m);
     if (isolation.isFiltered) assert.match(status, /^Seccomp:\t2$/m);
