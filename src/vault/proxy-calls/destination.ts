@@ -63,8 +63,8 @@ export function checkSegments(path: string): void {
 const slashes = /[/\\]/;
 /** What decoders drop or trim: control characters, white space, and bytes that are not UTF-8. */
 const dropped = /[\p{C}\s\ufffd]/gu;
-/** Servlet containers end a segment at its parameters, C programs at a null byte, and URL parsers at the others. */
-const segmentEnd = /[;?#\0]/;
+/** Servlet containers end a segment at its parameters, C programs at a null byte or line break, others at ? or #. */
+const segmentEnd = /[;?#\0\r\n]/;
 
 /** True for a segment that some server takes for "." or "..". */
 function leadsUpwards(segment: string): boolean {
