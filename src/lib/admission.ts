@@ -15,7 +15,7 @@ export interface PartyLimits {
   readonly partMax?: number;
 }
 
-export interface AdmissionOptions {
+export interface FairAdmissionOptions {
   /** Milliseconds that only grow. */
   readonly now: () => number;
   /** Cost that may begin in one turn of the event loop; without it as much as has room. */
@@ -28,12 +28,12 @@ export interface AdmissionOptions {
 }
 
 /** Why something is not admitted: too many of its party wait, it has waited too long, or it has ended meanwhile. */
-export type Refusal = 'too many wait' | 'waited too long' | 'ended';
+export type AdmissionRefusal = 'too many wait' | 'waited too long' | 'ended';
 
 export interface Entrant {
   /** @param prepaid what it has been charged already. */
   readonly begin: (prepaid: number) => void;
-  readonly refuse: (refusal: Refusal) => void;
+  readonly refuse: (refusal: AdmissionRefusal) => void;
 }
 
 /** In which what was used is forgotten, but for a third of it. */
@@ -99,7 +99,7 @@ export class Party {
   /** Its parts in which something waits. */
   readonly ready = new Set<Party>();
   /** Its own that are under way, those first that it has had longest. */
-  readonly admitted = new Set<Admitted>();
+  readonly admitted = new Set<AdmittedEntrant>();
   #used = 0;
   #usedAt = 0;
 
@@ -138,7 +138,7 @@ interface Beginning {
 }
 
 /** What has been admitted, from its admission to its end. */
-export class Admitted {
+export class AdmittedEntrant {
   readonly #admission: FairAdmission;
   #party: Party;
   #cost = 0;
@@ -197,7 +197,7 @@ export class Admitted {
   }
 
   /** Waits for its next turn, as it did at first; with `undefined` it is its turn. */
-  next(): Promise<Refusal | undefined> | undefined {
+  next(): Promise<AdmissionRefusal | undefined> | undefined {
     if (this.#isWithdrawn) return Promise.resolve('ended');
     if (this.#admission.mayGoOn(this.#party)) return undefined;
     return new Promise((resolve) => {
@@ -247,7 +247,7 @@ export class Admitted {
 
 export class FairAdmission {
   readonly root: Party;
-  readonly #options: AdmissionOptions;
+  readonly #options: FairAdmissionOptions;
   readonly #partiesMax: number;
   #parties = 1;
   /** All that wait, the longest wait first. */
@@ -261,7 +261,7 @@ export class FairAdmission {
   #relievedAt = Number.NEGATIVE_INFINITY;
   #retry: NodeJS.Timeout | undefined;
 
-  constructor(options: AdmissionOptions) {
+  constructor(options: FairAdmissionOptions) {
     this.#options = options;
     this.#partiesMax = options.partiesMax ?? partiesMaxDefault;
     this.root = new Party('', undefined, options.limits);
@@ -290,9 +290,13 @@ export class FairAdmission {
    * Calls `begin`, at once or later, or `refuse`. What was admitted has to be ended by its user.
    * @returns what withdraws it for as long as it waits.
    */
-  enter(party: Party, begin: (admitted: Admitted) => void, refuse: Entrant['refuse']): () => void {
+  enter(
+    party: Party,
+    begin: (admitted: AdmittedEntrant) => void,
+    refuse: Entrant['refuse'],
+  ): () => void {
     const start = (prepaid: number) => {
-      const admitted = new Admitted(this, party, { prepaid, now: this.#options.now() });
+      const admitted = new AdmittedEntrant(this, party, { prepaid, now: this.#options.now() });
       count(party, 'underWay', 1);
       begin(admitted);
     };
@@ -594,8 +598,11 @@ interface SlowSearch {
 }
 
 /** Of the party that has most, if that is more than the one has for which it is sought. */
-function slowIn(full: Party, { party, limited, what, now }: SlowSearch): Admitted | undefined {
-  let chosen: Admitted | undefined;
+function slowIn(
+  full: Party,
+  { party, limited, what, now }: SlowSearch,
+): AdmittedEntrant | undefined {
+  let chosen: AdmittedEntrant | undefined;
   let most = party[what];
   const look = (one: Party) => {
     if (one === party || one[what] <= most) return;

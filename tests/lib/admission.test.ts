@@ -2,7 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Admitted, FairAdmission, type Party, type Refusal } from '../../src/lib/admission.ts';
+import {
+  type AdmissionRefusal,
+  type AdmittedEntrant,
+  FairAdmission,
+  type Party,
+} from '../../src/lib/admission.ts';
 import { nextLook } from '../support/poll.ts';
 
 const nextTurn = () => new Promise((turn) => setImmediate(turn));
@@ -20,8 +25,8 @@ function fixture(options: Partial<ConstructorParameters<typeof FairAdmission>[0]
     ...options,
   });
   const served: string[] = [];
-  const refused: [string, Refusal][] = [];
-  const underWay: Admitted[] = [];
+  const refused: [string, AdmissionRefusal][] = [];
+  const underWay: AdmittedEntrant[] = [];
   const enter = (party: Party, name: string, cost = 0) =>
     admission.enter(
       party,

@@ -1,10 +1,10 @@
 /** What each caller may have of a thread's processor time, memory and slots: the policy of admission to all routes. */
 
 import {
-  type Admitted,
+  type AdmissionRefusal,
+  type AdmittedEntrant,
   FairAdmission,
   type Party,
-  type Refusal,
   type Slow,
 } from '../../lib/admission.ts';
 import { second } from '../../lib/clock.ts';
@@ -62,7 +62,7 @@ const keysSizeMax = 2_000_000;
 const networksSizeMax = 1_000_000;
 
 /** Whose share it is, as far as its key says. */
-interface Holder {
+interface ShareHolder {
   readonly tenant: string;
   readonly application: string;
   readonly isOfServer: boolean;
@@ -70,7 +70,7 @@ interface Holder {
   address: string;
 }
 
-export interface Sending {
+export interface RequestClient {
   readonly address: string;
   /** The text of its key. */
   readonly key: string | undefined;
@@ -83,7 +83,7 @@ export interface Sending {
 export interface Shares {
   /** Calls `begin` or `refuse`, at once or later. The result withdraws what still waits. */
   enter(
-    sending: Sending,
+    sending: RequestClient,
     begin: (share: RequestShare) => void,
     refuse: (error: VaultError) => void,
   ): () => void;
@@ -104,18 +104,21 @@ export function createShares(now = () => performance.now()): Shares {
   const visitors = admission.part(admission.root, 'visitors', shareLimits.visitors);
   const probes = admission.part(admission.root, 'probes', shareLimits.probes);
   /** Only of keys that were valid. Whoever's they were pays for them until they are refused. */
-  const holders = new Recent<Holder>(keysSizeMax);
+  const holders = new Recent<ShareHolder>(keysSizeMax);
 
   /** Networks from which private and management keys have come. */
   const known = new Recent<true>(networksSizeMax);
 
-  function note(holder: Holder | undefined, { address }: Sending): void {
+  function note(holder: ShareHolder | undefined, { address }: RequestClient): void {
     if (!holder?.isOfServer || holder.address === address) return;
     holder.address = address;
     known.set(networkOf(address), true);
   }
 
-  function partyOf(holder: Holder | undefined, { address, key, url = '' }: Sending): Party {
+  function partyOf(
+    holder: ShareHolder | undefined,
+    { address, key, url = '' }: RequestClient,
+  ): Party {
     const network = networkOf(address);
     if (holder === undefined) {
       if (key === undefined && probePaths.has(url)) {
@@ -134,7 +137,11 @@ export function createShares(now = () => performance.now()): Shares {
     return admission.part(ofTenant, `${application} ${network}`, shareLimits.address);
   }
 
-  function shareOf(admitted: Admitted, sending: Sending, first: Holder | undefined): RequestShare {
+  function shareOf(
+    admitted: AdmittedEntrant,
+    sending: RequestClient,
+    first: ShareHolder | undefined,
+  ): RequestShare {
     const { key } = sending;
     let hasLeft = false;
     let isDone = false;
@@ -210,19 +217,19 @@ export function createShares(now = () => performance.now()): Shares {
   };
 }
 
-function holderOf(caller: Caller): Holder {
+function holderOf(caller: Caller): ShareHolder {
   const { tenant, application } = caller;
   return { tenant: tenant.id, application, isOfServer: isOfServer(caller), address: '' };
 }
 
-function isOf(caller: Caller, known: Holder | undefined): boolean {
+function isOf(caller: Caller, known: ShareHolder | undefined): boolean {
   return known?.tenant === caller.tenant.id && known.application === caller.application;
 }
 
 /** In seconds; the share of a caller that waits that long has room again. */
 const retryAfter = 1;
 
-function refused(refusal: Refusal): VaultError {
+function refused(refusal: AdmissionRefusal): VaultError {
   if (refusal === 'ended') return connectionEnded();
   return tooMany(
     refusal === 'too many wait'
