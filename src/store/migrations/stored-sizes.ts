@@ -3,7 +3,7 @@
  * from the values that it writes, and SQL from the rows that are stored: both come from one table.
  */
 
-type SqlValue = string | number | Uint8Array | null;
+type StoredValue = string | number | Uint8Array | null;
 
 interface CountedTable {
   /** What a row takes besides its values, for its indexes. */
@@ -71,7 +71,7 @@ export function ownerSql(table: CountedName, row: string): string {
 export function sizeReader(
   table: CountedName,
   columns: readonly string[],
-): (stored: readonly SqlValue[]) => number {
+): (stored: readonly StoredValue[]) => number {
   const { fixed, lengths, quotationMarks = {} }: CountedTable = countedTables[table];
   const measured = lengths.map((column) => columns.indexOf(column));
   const marked = Object.entries(quotationMarks).map(
@@ -85,12 +85,12 @@ export function sizeReader(
   };
 }
 
-function lengthOf(value: SqlValue): number {
+function lengthOf(value: StoredValue): number {
   if (value === null) return 0;
   return value instanceof Uint8Array ? value.byteLength : Buffer.byteLength(String(value));
 }
 
-function quotationMarksIn(value: SqlValue): number {
+function quotationMarksIn(value: StoredValue): number {
   if (typeof value !== 'string') return 0;
   let count = 0;
   for (let at = value.indexOf('"'); at >= 0; at = value.indexOf('"', at + 1)) count++;

@@ -21,7 +21,7 @@ type Deltas = Map<
   { readonly tenant: string; readonly application?: string; bytes: number }
 >;
 
-export interface ByteCount {
+export interface WrittenBytes {
   /** Forgets what a group before has left. */
   beginGroup(): void;
   /** Forgets what the changes of the group have added so far: they were rolled back. */
@@ -41,7 +41,7 @@ export interface ByteCount {
   write(): void;
 }
 
-export function createByteCount(database: DatabaseSync): ByteCount {
+export function createByteCount(database: DatabaseSync): WrittenBytes {
   const statements = createRowStatements(database);
   const add = database.prepare(`insert into stored_bytes (tenant_id, application_id, slot, bytes)
     values (?, ?, 0, ?)
