@@ -7,7 +7,7 @@
 import type { ColumnTypes } from './column-types.ts';
 import { type CountedName, ownerSql, sizeSql } from './stored-sizes.ts';
 
-interface CountedTable {
+interface CountedRows {
   readonly table: CountedName;
   /** The tenant and the application of a row, as `stored_bytes` names them. */
   readonly owner: (row: string) => { readonly tenant: string; readonly application: string };
@@ -16,10 +16,10 @@ interface CountedTable {
 }
 
 const inRow =
-  (table: CountedName): CountedTable['owner'] =>
+  (table: CountedName): CountedRows['owner'] =>
   (row) => ({ tenant: `${row}.tenant_id`, application: ownerSql(table, row) });
 
-function countings(isPostgres: boolean): readonly CountedTable[] {
+function countings(isPostgres: boolean): readonly CountedRows[] {
   const inRows = (['tokens', 'token_intents', 'replies'] as const).map((table) => ({
     table,
     owner: inRow(table),
@@ -80,7 +80,7 @@ export function storedBytes(types: ColumnTypes): string[] {
 }
 
 /** The bytes of rows with their owners. */
-function counting({ table, owner, isCounted }: CountedTable, source: string, row: string): string {
+function counting({ table, owner, isCounted }: CountedRows, source: string, row: string): string {
   const { tenant, application } = owner(row);
   const condition = isCounted ? ` where ${isCounted(row)}` : '';
   const columns = `${tenant} as tenant_id, ${application} as application_id, ${sizeSql(table, row)} as bytes`;
@@ -91,7 +91,7 @@ function counting({ table, owner, isCounted }: CountedTable, source: string, row
 const slots = 256;
 
 /** What one statement writes is counted once, by owner. A distributed table takes no triggers. */
-function onPostgres(counted: readonly CountedTable[]): string[] {
+function onPostgres(counted: readonly CountedRows[]): string[] {
   return [
     checkOnPostgres,
     ...counted.map((one) => functionOnPostgres(one)),
@@ -106,7 +106,7 @@ function onPostgres(counted: readonly CountedTable[]): string[] {
   ];
 }
 
-function functionOnPostgres(one: CountedTable): string {
+function functionOnPostgres(one: CountedRows): string {
   const come = counting(one, 'come', 'come');
   const gone = `select tenant_id, application_id, -bytes as bytes from (${counting(one, 'gone', 'gone')}) as before`;
   const count = (
