@@ -129,7 +129,9 @@ export function createTransport(options: TransportOptions): Transport {
     let isHeld = true;
     withdraw = shares.enter(
       {
-        ...{ address, key: keyOf(request.headers), url: request.url },
+        address,
+        key: keyOf(request.headers),
+        url: request.url,
         slow: slowOf(request, response),
       },
       (share) => {

@@ -1,9 +1,9 @@
 /** What each kind of sender may have of a thread: a flood of one waits, others are served in between. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import {
   addressConnectionsMax,
   connectionLimitsOf,
@@ -209,17 +209,8 @@ test('connections leave descriptors for children and the database, also on sever
   assert.equal(connectionLimitsOf(undefined, 1).all, undefined);
 });
 
-test('one address has so many connections; known addresses and trusted proxies have more', async (t) => {
-  const server = createServer((_request, response) => response.end());
-  let isKnown = false;
-  let trusted = '';
-  guardConnections(server, {
-    limits: { all: 100, address: 3, knownAddress: 5 },
-    shares: { connect: () => true, isKnown: () => isKnown },
-    isTls: false,
-    isTrusted: (address) => address === trusted,
-    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
-  });
+/** Connections that a test opens, each with a request; true for one that got a response. */
+async function listen(t: TestContext, server: Server) {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
   const sockets: Socket[] = [];
@@ -236,6 +227,21 @@ test('one address has so many connections; known addresses and trusted proxies h
       socket.once('data', () => resolve(true)).once('close', () => resolve(false));
     });
   };
+  return { opens, sockets };
+}
+
+test('one address has so many connections; known addresses and trusted proxies have more', async (t) => {
+  const server = createServer((_request, response) => response.end());
+  let isKnown = false;
+  let trusted = '';
+  guardConnections(server, {
+    limits: { all: 100, address: 3, knownAddress: 5 },
+    shares: { connect: () => true, isKnown: () => isKnown },
+    isTls: false,
+    isTrusted: (address) => address === trusted,
+    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
+  });
+  const { opens } = await listen(t, server);
   const opened = async (count: number, address: string) => {
     let taken = 0;
     for (let at = 0; at < count; at += 1) if (await opens(address)) taken += 1;
@@ -261,22 +267,7 @@ test('where a server has all the connections that it takes, the network that has
     isTrusted: (address) => address === '127.0.0.9',
     log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  const sockets: Socket[] = [];
-  t.after(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  const opens = async (localAddress: string) => {
-    const socket = connect({ port, host: '127.0.0.1', localAddress });
-    sockets.push(socket);
-    socket.on('error', () => undefined);
-    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
-    return new Promise<boolean>((resolve) => {
-      socket.once('data', () => resolve(true)).once('close', () => resolve(false));
-    });
-  };
+  const { opens, sockets } = await listen(t, server);
   const left = () => sockets.filter((socket) => !socket.destroyed).length;
   for (let at = 0; at < 10; at += 1) assert.equal(await opens('127.0.0.2'), true);
   for (let at = 0; at < 4; at += 1) assert.equal(await opens('127.0.0.3'), true);
