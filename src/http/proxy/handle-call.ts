@@ -172,12 +172,13 @@ function requireCallMethod(method: string): void {
   });
 }
 
-/**
- * Nobody can know whether the destination acted when a call broke off, so no response is stored. A caller who counts
- * on one is refused, except where a second call changes nothing that the first did not (RFC 9110, section 9.2.2).
- */
+/** Methods of which a second call changes nothing that the first did not (RFC 9110, section 9.2.2). */
 const repeatableMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE']);
 
+/**
+ * When a call breaks off, the vault cannot know whether the destination acted, so it stores no response. A caller that
+ * relies on a stored response is refused, unless the call can be repeated safely.
+ */
 function refuseIdempotencyKey({ headers, request, method }: Exchange, own: ServiceHeaders): void {
   if (repeatableMethods.has(method)) return;
   if (own.read(headers, 'idempotency-key') === undefined) return;
