@@ -44,6 +44,37 @@ onBothEngines('proxies', (engine) => {
     assert.deepEqual(await tenant.logged('proxy'), ['create', 'create']);
   });
 
+  test('403: a proxy without code gets no rights from a key that could not make itself a key with them', async () => {
+    const tenant = await newTenant();
+    const { id } = (await tenant.send('GET', '/applications/key')).body;
+    const permissions = ['proxy:create', 'proxy:update'];
+    const key = await tenant.application({ type: 'management', permissions });
+    const application = { id };
+    const lent = { ...leastProxy, require_auth: false, application };
+    const plain = await createProxy(tenant);
+    const lending = await createProxy(tenant, { application });
+    for (const [method, path, body] of [
+      ['POST', '', lent],
+      ['PUT', `/${plain.id}`, lent],
+      ['PATCH', `/${plain.id}`, { application }],
+      // What is done with the rights is as much as the rights.
+      ['PATCH', `/${lending.id}`, { require_auth: false }],
+      ['PATCH', `/${lending.id}`, { destination_url: 'https://elsewhere.example.com' }],
+      ['PUT', `/${lending.id}`, lent],
+    ] as const) {
+      const refused = await sendProxy(tenant, method, path, { key, body });
+      assert.equal(refused.status, 403, `${method} ${path}: ${refused.text}`);
+      assert.match(refused.body.detail, /attribute application .* application:create/);
+    }
+    const denied = (await tenant.logged('proxy')).filter((one) => one.endsWith('denied'));
+    assert.ok(denied.includes('create denied') && denied.includes('update denied'), denied.join());
+    const named = await sendProxy(tenant, 'PATCH', `/${lending.id}`, { key, body: { name: 'n' } });
+    assert.equal(named.status, 204, named.text);
+    const taken = { application: null, require_auth: false };
+    const without = await sendProxy(tenant, 'PATCH', `/${lending.id}`, { key, body: taken });
+    assert.equal(without.status, 204, without.text);
+  });
+
   test('POST 201: everything that can be given, and GET 200 shows the same', async (t) => {
     const tenant = await newTenant();
     const application = await tenant.send('GET', '/applications/key');

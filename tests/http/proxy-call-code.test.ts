@@ -197,8 +197,14 @@ onBothEngines('Code transforms of proxies', (engine) => {
     const permissions = ['proxy:create', 'proxy:update'];
     const key = await tenant.application({ type: 'management', permissions });
     const request_transforms = [{ code: 'module.exports = () => null' }];
-    assert.equal((await post({ application: { id } }, key)).status, 201);
     assert.equal((await post({ request_transforms }, key)).status, 201);
+    const own = [
+      {
+        ...request_transforms[0],
+        options: { runtime: { image: 'node22', permissions: ['token:read'] } },
+      },
+    ];
+    assert.equal((await post({ request_transforms: own }, key)).status, 403);
     const lent = await post({ application: { id }, request_transforms }, key);
     assert.equal(lent.status, 403, lent.text);
     assert.match(lent.body.detail, /application:create/);

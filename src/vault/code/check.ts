@@ -42,8 +42,8 @@ export interface LentRights {
 }
 
 /**
- * Code that acts with rights of its own reaches what they reach, for whoever calls it. So only those may give
- * it such rights, or change what it does with them, who could make themselves a key with the same rights.
+ * A reactor or a proxy that acts with rights of its own reaches what they reach, for every caller. So a key may give
+ * it such rights, or change what it does with them, only if it could make itself a key with the same rights.
  */
 export function refusalOfRights(
   { clock }: Pick<CodeTools, 'clock'>,
@@ -54,7 +54,7 @@ export function refusalOfRights(
   if (application_id === null && runtime.permissions.length === 0) return undefined;
   if (holds(caller.policy, 'application:create')) return undefined;
   const message =
-    `The attribute ${attribute} lends rights to the code, for which the key needs the permission ` +
+    `The attribute ${attribute} lends rights to the ${attempt.entity}, for which the key needs the permission ` +
     'application:create as well.';
   return forbid(caller, clock.now(), { ...attempt, message });
 }

@@ -12,7 +12,7 @@ import { requireRoom } from '../../rules/settings.ts';
 import { proxyCount } from '../../store/queries/proxies.ts';
 import type { Store } from '../../store/store.ts';
 import type { CodeTools } from '../code/check.ts';
-import { refusalOfCode } from './check-code.ts';
+import { refusalOfLending } from './check-lending.ts';
 import { addressesToChange, requireGiven } from './queries.ts';
 import { type ProxyRequest, parseProxy } from './request.ts';
 import { proxyRow } from './row.ts';
@@ -40,7 +40,7 @@ export function createProxy(tools: ProxyWriting, caller: Caller, request: ProxyR
   const { tenant, application: by } = caller;
   const attempt = { entity: 'proxy', id: '*', operation: 'create' } as const;
   return async () => {
-    const refused = await refusalOfCode(tools, caller, { ...attempt, definition });
+    const refused = await refusalOfLending(tools, caller, { ...attempt, definition });
     if (refused) return refused;
     const now = clock.now();
     await requireLinkedApplication(store, tenant, definition.application_id);

@@ -10,7 +10,7 @@ import { entryOf } from '../../rules/log-entries.ts';
 import { openerFor } from '../../rules/openings.ts';
 import type { CompletedOperation, Decide, Refused } from '../../rules/operation.ts';
 import type { Row } from '../../store/tables.ts';
-import { refusalOfCode } from './check-code.ts';
+import { refusalOfLending } from './check-lending.ts';
 import type { ProxyWriting } from './create.ts';
 import type { ProxySettings } from './definition.ts';
 import { addressesToChange, proxyOf, requireGiven } from './queries.ts';
@@ -105,7 +105,7 @@ async function replacement(
   const host = settings.host === hostOfKey(key, names) ? null : settings.host;
   if (!isDeepStrictEqual(before.definition, definition)) {
     const attempt = { entity: 'proxy', id: row.proxy_id, operation: 'update' } as const;
-    const refused = await refusalOfCode(tools, caller, { ...attempt, definition });
+    const refused = await refusalOfLending(tools, caller, { ...attempt, definition });
     if (refused) return refused;
   }
   const now = clock.now();

@@ -1,4 +1,4 @@
-/** The code transforms of a proxy that is to be stored: whether they may and can run. */
+/** A proxy that is to be stored: whether it may lend the rights that it has, and whether its code may and can run. */
 import type { Caller } from '../../rules/caller.ts';
 import type { Refused } from '../../rules/operation.ts';
 import type { ResponseTransform } from '../../transforms/definitions.ts';
@@ -13,21 +13,29 @@ import type { ProxyDefinition } from './definition.ts';
 import { transformsOf } from './transforms.ts';
 
 /**
- * Code acts with the rights of the proxy's application, or of its own runtime.
+ * Calls without a key act with the rights of the proxy's application, and code with those or with the rights of its
+ * own runtime. So the application is decided about whether or not there is code.
  * @throws VaultError `unprocessable` for code that cannot be run.
  */
-export async function refusalOfCode(
+export async function refusalOfLending(
   tools: CodeTools,
   caller: Caller,
   { definition, ...attempt }: CodeAttempt & { readonly definition: ProxyDefinition },
 ): Promise<Refused | undefined> {
   const { application_id } = definition;
+  const own = { application_id, runtime: { permissions: [] } };
+  const unlent = refusalOfRights(tools, caller, { ...attempt, ...own });
+  if (unlent) return unlent;
   const coded = codeOf(definition);
   if (coded.length === 0) return undefined;
   const isOff = refusalWhereOff(tools, caller, attempt);
   if (isOff) return isOff;
   for (const { code, runtime, path } of coded) {
-    const refused = refusalOfRights(tools, caller, { ...attempt, application_id, runtime });
+    const refused = refusalOfRights(tools, caller, {
+      ...attempt,
+      application_id,
+      runtime,
+    });
     if (refused) return refused;
     const paths = { path: `${path}.code`, runtimePath: `${path}.options.runtime` };
     await requireRunnable(tools.code, caller.tenant, { code, runtime, ...paths });
