@@ -1,3 +1,4 @@
+/** Queries whose text is made once: each engine gets its limits in the form in which it prepares a statement once. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Instant, parseInstant } from '../../src/lib/clock.ts';
