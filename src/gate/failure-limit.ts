@@ -3,6 +3,7 @@ import { type Clock, second } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import { networkOf } from '../lib/network.ts';
 import { createSerial } from '../lib/serial.ts';
+import { WindowCounter, type WindowState } from '../lib/window-counter.ts';
 
 export interface FailureLimit {
   readonly requests: number;
@@ -38,43 +39,24 @@ export function createFailedAttempts(
   clock: Clock,
 ): FailedAttempts {
   if (limit === undefined) return unlimitedAttempts;
-  const { requests, windowMs } = limit;
+  const failures = new WindowCounter(
+    { ...limit, blockMs: 0, keysMax: networksMax, sharesOverflow: true },
+    () => clock.now(),
+  );
   const inTurn = createSerial();
   const waiting = new Map<string, number>();
-  let until = 0;
-  let failures = new Map<string, number>();
-
-  function failuresOf(address: string): { network: string; failed: number } {
-    const now = clock.now();
-    if (now >= until || now < until - windowMs) {
-      until = now + windowMs;
-      failures = new Map();
-    }
-    const own = networkOf(address);
-    const isRoom = failures.has(own) || failures.size < networksMax;
-    const network = isRoom ? own : 'others';
-    return { network, failed: failures.get(network) ?? 0 };
-  }
-
-  function tooMany(): VaultError {
-    const seconds = Math.max(1, Math.ceil((until - clock.now()) / second));
-    return new VaultError('too_many_requests', {
-      public: `Too many requests without a valid API key; try again in ${seconds} s.`,
-      headers: { 'retry-after': String(seconds) },
-    });
-  }
 
   return {
     count: async (address) => {
-      const { network, failed } = failuresOf(address);
-      if (failed >= requests) throw tooMany();
-      failures.set(network, failed + 1);
+      const state = failures.count(networkOf(address));
+      if (!state.allowed) throw tooMany(state);
     },
     lookUp: async (address, task) => {
-      const { network, failed } = failuresOf(address);
-      if (failed < requests) return task();
+      const network = failures.countedAs(networkOf(address));
+      const state = failures.peek(network);
+      if (state.allowed) return task();
       const ahead = waiting.get(network) ?? 0;
-      if (ahead >= lookUpsWaitingMax) throw tooMany();
+      if (ahead >= lookUpsWaitingMax) throw tooMany(state);
       waiting.set(network, ahead + 1);
       try {
         return await inTurn(network, task);
@@ -85,4 +67,12 @@ export function createFailedAttempts(
       }
     },
   };
+}
+
+function tooMany({ resetMs }: WindowState): VaultError {
+  const seconds = Math.max(1, Math.ceil(resetMs / second));
+  return new VaultError('too_many_requests', {
+    public: `Too many requests without a valid API key; try again in ${seconds} s.`,
+    headers: { 'retry-after': String(seconds) },
+  });
 }

@@ -9,9 +9,10 @@ import type { SharedPart, SharedResult } from '../http/bulk/siblings.ts';
 import type { ChainedEntry } from '../lib/log-chain/entries.ts';
 import type { Log, LogFields } from '../lib/telemetry/log.ts';
 import type { Counts, Metrics } from '../lib/telemetry/metrics.ts';
+import type { WindowState } from '../lib/window-counter.ts';
 import type { Isolation } from '../sandbox/isolation.ts';
 import type { Change } from '../store/change.ts';
-import type { Limit, LimitState } from '../store/limiter.ts';
+import type { Limit } from '../store/limiter.ts';
 import type { StoreHealth } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import type { LogPosition } from '../vault/logs/find.ts';
@@ -52,7 +53,7 @@ export interface ProcessCalls {
   writerPort(): Promise<MessagePort>;
   ping(): Promise<StoreHealth>;
   /** Of the embedded engine; servers on PostgreSQL count in the database. */
-  countRequests(counted: CountedRequests): Promise<LimitState>;
+  countRequests(counted: CountedRequests): Promise<WindowState>;
   logRefusals(refused: Change['entries']): Promise<void>;
   logFailedAuthentication(failed: Parameters<OnFailedAuthentication>): Promise<void>;
   countFailedAttempt(address: string): Promise<void>;

@@ -1,36 +1,26 @@
 /** Counting requests against a limit: in memory, or in the database that several servers share. */
-import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
+import assert from 'node:assert/strict';
 import { hour } from '../lib/clock.ts';
-import { BoundedCounters } from './bounded-counters.ts';
+import {
+  stateOf,
+  WindowCounter,
+  type WindowLimit,
+  type WindowState,
+} from '../lib/window-counter.ts';
 
-export interface Limit {
+export interface Limit extends Pick<WindowLimit, 'requests' | 'windowMs' | 'blockMs'> {
   /** Separates the counters of the limit from those of others. */
   readonly name: string;
-  readonly requests: number;
-  /** Begins with the first request and is not moved by later ones. */
-  readonly windowMs: number;
-  /** How long a key that went over the limit is refused; 0 means until its window ends. */
-  readonly blockMs: number;
-  /** In memory at most so many keys are remembered, those that were counted most; unbounded unless given. */
+  /** How many keys are counted in memory at once; {@link keysMaxDefault} unless given. */
   readonly keysMax?: number;
 }
 
-/** The state of a key after the requests just counted. */
-export interface LimitState {
-  /** All of them are. */
-  readonly allowed: boolean;
-  /** So many of them, the first ones, are. */
-  readonly granted: number;
-  readonly remaining: number;
-  /** Until the window, or the block, ends. */
-  readonly resetMs: number;
-  /** The limit was reached by these requests, and not by earlier ones of the window. */
-  readonly isFirstRefusal: boolean;
-}
+/** More than one server meets in a window, and about 20 MB. */
+const keysMaxDefault = 100_000;
 
 export interface Limiter {
   /** @param times requests that are counted together; one unless given. */
-  count(key: string, times?: number): Promise<LimitState>;
+  count(key: string, times?: number): Promise<WindowState>;
 }
 
 type RunCount = (sql: string, values: unknown[], name?: string) => Promise<unknown[]>;
@@ -42,27 +32,25 @@ const refusedMax = 10_000;
 const countersKeptMs = hour;
 
 export function memoryLimiter(limit: Limit): Limiter {
-  const { keysMax } = limit;
-  if (keysMax !== undefined) return new BoundedCounters({ ...limit, keysMax });
-  return limiterOf(new RateLimiterMemory(optionsOf(limit)), limit);
+  const counter = new WindowCounter({ keysMax: keysMaxDefault, ...limit });
+  return { count: async (key, times) => counter.count(key, times) };
 }
 
 export function sharedLimiter(limit: Limit, query: RunCount): Limiter {
-  const counter = limiterOf(new SharedCounter(limit, query), limit);
   const refusedUntil = new Map<string, number>();
   return {
-    count: async (key, times) => {
+    count: async (key, times = 1) => {
       const refusedMs = (refusedUntil.get(key) ?? 0) - Date.now();
       if (refusedMs > 0) {
-        const refused = { allowed: false, granted: 0, remaining: 0, isFirstRefusal: false };
-        return { ...refused, resetMs: refusedMs };
+        const before = limit.requests + 1;
+        return stateOf(limit, { before, times, resetMs: refusedMs });
       }
       refusedUntil.delete(key);
-      const standing = await counter.count(key, times);
-      if (standing.allowed) return standing;
+      const state = await countShared(limit, { key, times }, query);
+      if (state.allowed) return state;
       if (refusedUntil.size >= refusedMax) refusedUntil.clear();
-      refusedUntil.set(key, Date.now() + standing.resetMs);
-      return standing;
+      refusedUntil.set(key, Date.now() + state.resetMs);
+      return state;
     },
   };
 }
@@ -77,75 +65,38 @@ export async function purgeCounters(query: RunCount): Promise<void> {
 const databaseNow = '(extract(epoch from statement_timestamp()) * 1000)::bigint';
 
 /**
- * The clock is read where the row is made and where the result is, and not in between: on a distributed database
- * neither an update nor what it returns may ask for it.
+ * $3 is how long a window lasts that begins now, $4 the limit, and $5 how long a block lasts, or null. The clock is
+ * read where the row is made and where the result is, and not in between: on a distributed database neither an update
+ * nor what it returns may ask for it.
  */
-const isOver = 'c.expire <= excluded.expire - $3::bigint or $4';
+const isOver = 'c.expire <= excluded.expire - $3::bigint';
+const isFirstRefusal = 'c.points <= $4 and c.points + excluded.points > $4';
 const countSql = `with counted as (
     insert into rate_limits as c (key, points, expire) values ($1, $2, ${databaseNow} + $3::bigint)
     on conflict (key) do update set
       points = case when ${isOver} then excluded.points else c.points + excluded.points end,
-      expire = case when ${isOver} then excluded.expire else c.expire end
+      expire = case when ${isOver} then excluded.expire
+        when ${isFirstRefusal} then coalesce(excluded.expire - $3::bigint + $5::bigint, c.expire)
+        else c.expire end
     returning points, expire)
   select points, expire - ${databaseNow} as left_ms from counted`;
 
-/** The library's counter, with the database's clock in place of this machine's. */
-class SharedCounter extends RateLimiterPostgres {
-  readonly #query: RunCount;
-
-  constructor(limit: Limit, query: RunCount) {
-    super({
-      ...optionsOf(limit),
-      storeClient: {},
-      storeType: 'client',
-      tableName: 'rate_limits',
-      tableCreated: true,
-      clearExpiredByTimeout: false,
-    });
-    this.#query = query;
-  }
-
-  /** What the library asks of every store: add to a counter, or set it, and give it back. */
-  async _upsert(key: string, points: number, durationMs: number, force = false) {
-    const values = [key, points, durationMs, force];
-    const rows = (await this.#query(countSql, values, 'rate limit')) as Counter[];
-    return { rows: rows.map((row) => ({ ...row, expire: Date.now() + row.left_ms })) };
-  }
+/** Counts in the database, by its clock. */
+async function countShared(
+  { name, requests, windowMs, blockMs }: Limit,
+  { key, times }: { readonly key: string; readonly times: number },
+  query: RunCount,
+): Promise<WindowState> {
+  const block = blockMs > 0 ? blockMs : null;
+  const lasts = times > requests ? (block ?? windowMs) : windowMs;
+  const values = [`${name}:${key}`, times, lasts, requests, block];
+  const [row] = (await query(countSql, values, 'rate limit')) as Counter[];
+  assert(row, 'the statement returns the row that it counts');
+  const { points, left_ms: resetMs } = row;
+  return stateOf({ requests, blockMs }, { before: points - times, times, resetMs });
 }
 
 interface Counter {
   readonly points: number;
   readonly left_ms: number;
-}
-
-function optionsOf({ name, requests, windowMs, blockMs }: Limit) {
-  const [duration, blockDuration] = [windowMs / 1000, blockMs / 1000];
-  return { keyPrefix: name, points: requests, duration, blockDuration };
-}
-
-function limiterOf(
-  counter: RateLimiterMemory | RateLimiterPostgres,
-  { requests }: Pick<Limit, 'requests'>,
-): Limiter {
-  const standing = (granted: number, { remainingPoints, msBeforeNext }: RateLimiterRes) => ({
-    granted,
-    remaining: remainingPoints,
-    resetMs: msBeforeNext,
-  });
-  return {
-    count: (key, times = 1) =>
-      counter.consume(key, times).then(
-        (result) => ({ allowed: true, isFirstRefusal: false, ...standing(times, result) }),
-        (refusal: unknown) => {
-          if (!(refusal instanceof RateLimiterRes)) throw refusal;
-          const before = refusal.consumedPoints - times;
-          const granted = Math.max(0, requests - before);
-          return {
-            allowed: false,
-            isFirstRefusal: before <= requests,
-            ...standing(granted, refusal),
-          };
-        },
-      ),
-  };
 }

@@ -4,8 +4,9 @@ import { sha256 } from '../../crypto/digest.ts';
 import { type Clock, second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { networkOf } from '../../lib/network.ts';
+import type { WindowState } from '../../lib/window-counter.ts';
 import type { Caller } from '../../rules/caller.ts';
-import type { Limiter, LimitState } from '../../store/limiter.ts';
+import type { Limiter } from '../../store/limiter.ts';
 import type { Store } from '../../store/store.ts';
 import type { Exchange } from '../protocol/exchange.ts';
 import type { CountParts, WholeRoute } from '../protocol/route.ts';
@@ -168,7 +169,7 @@ async function checkAll(
 
 interface Result {
   readonly rule: RateLimitRule;
-  readonly standing: LimitState;
+  readonly standing: WindowState;
 }
 
 /** Counts against every rule, and gives the one that leaves least. */
@@ -196,18 +197,18 @@ function tooMany({ rule, standing }: Result, clock: Clock): VaultError {
 }
 
 /** Below 0 where something is refused, and the lower the more of it is. */
-function roomOf({ allowed, granted, remaining }: LimitState): number {
+function roomOf({ allowed, granted, remaining }: WindowState): number {
   return allowed ? remaining : -1 / (1 + granted);
 }
 
-function secondsOf({ resetMs }: LimitState): number {
+function secondsOf({ resetMs }: WindowState): number {
   return Math.max(1, Math.ceil(resetMs / second));
 }
 
 /** The draft standard's names, in seconds from now, and the older ones, whose reset is a Unix time. */
 function headersOf(
   rule: RateLimitRule,
-  standing: LimitState,
+  standing: WindowState,
   clock: Clock,
 ): Record<string, string> {
   const limit = rule.requests;
