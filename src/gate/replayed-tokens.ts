@@ -9,14 +9,21 @@ import type { Caller } from '../rules/caller.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import { openerFor } from '../rules/openings.ts';
 import type { Permission } from '../rules/permissions.ts';
-import { decide, type Grant, holds, showsAsMuch, type Transform } from '../rules/policy.ts';
+import {
+  decide,
+  type Grant,
+  grantInAll,
+  holds,
+  showsAsMuch,
+  type Transform,
+} from '../rules/policy.ts';
 import type { Reply, ReplyBody, ShownToken, ShownTokens, TokenBody } from '../rules/reply.ts';
 import type { SmallRow } from '../store/queries/small-rows.ts';
 import type { Row } from '../store/tables.ts';
 import { hasExpired } from '../values/contents.ts';
 import { requireBound, sealedData } from '../values/sealed-row.ts';
 import { shownAgain, withoutContents } from '../values/view.ts';
-import { containerOfIntent, requireBoundIntent } from '../vault/token-intents/row.ts';
+import { containersOfIntent, requireBoundIntent } from '../vault/token-intents/row.ts';
 import { isLive } from '../vault/token-intents/token-intents.ts';
 import { type ReferencedRows, referencedRows } from '../vault/tokenization/reference-rows.ts';
 import type { TokenReading } from '../vault/tokens/read.ts';
@@ -200,8 +207,7 @@ function tokenAmong(
   const row = rows.token_intents.get(id);
   if (row?.created_at !== stored.created_at || !isLive(row, now)) return undefined;
   if (!holds(policy, 'token-intent:read')) return undefined;
-  const container = containerOfIntent(row);
-  const grant = decide(policy, permission, { id: undefined, container });
+  const grant = grantInAll(containersOfIntent(row), (place) => decide(policy, permission, place));
   return grant && { row, grant };
 }
 

@@ -130,6 +130,24 @@ function whole(grant: Grant | undefined): Grant | undefined {
   return grant && ({ ...grant, transform: 'reveal' } as Grant);
 }
 
+/**
+ * For data whose rules are those of several places: what all of them grant. The grant that shows least decides;
+ * `undefined` where one of the places grants nothing.
+ * @param grantAt decides one of them.
+ */
+export function grantInAll(
+  containers: readonly Container[],
+  grantAt: (subject: AccessSubject) => Grant | undefined,
+): Grant | undefined {
+  let least: Grant | undefined;
+  for (const container of containers) {
+    const grant = grantAt({ id: undefined, container });
+    if (grant === undefined) return undefined;
+    if (least === undefined || !showsAsMuch(grant.transform, least.transform)) least = grant;
+  }
+  return least;
+}
+
 /** True when the caller holds any permission at all on the token. */
 export function reaches(policy: Policy, subject: AccessSubject): boolean {
   return policy.values().some((steps) => steps.some((step) => inScope(step.scope, subject)));

@@ -1,7 +1,7 @@
 /** The tables of tokens, of the terms by which they are found, and of token intents. */
 import type { Instant } from '../lib/clock.ts';
 import type { Container } from '../lib/container.ts';
-import type { ApplicationId, TokenId, TokenIntentId } from '../lib/ids.ts';
+import type { ApplicationId, ClientKeyId, TokenId, TokenIntentId } from '../lib/ids.ts';
 import { bytes, digest, id, integer, optional, type TableSpec, tenant, text } from './columns.ts';
 
 export const tokenTables = {
@@ -73,6 +73,10 @@ export const tokenTables = {
       created_by: id<ApplicationId>(),
       created_at: integer<Instant>(),
       expires_at: integer<Instant>(),
+      /** For which its data was encrypted by a client; null where its caller brought the data in the clear. */
+      client_key_id: optional(id<ClientKeyId>()),
+      /** JSON array of the types that were recognized in the data; null where none was. */
+      recognized: optional(text()),
     },
   },
 } as const satisfies Record<string, TableSpec>;

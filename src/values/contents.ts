@@ -94,16 +94,19 @@ export function contentsOfRequest(request: TokenRequest, clock: Clock): Contents
 }
 
 /**
- * Where the token is to lie, of a request whose data is not known yet.
+ * The declared type and where the token is to lie, of a request whose data is not known yet.
  * @throws VaultError `validation_failed` naming every other attribute that is wrong.
  */
-export function containerOfRequest(request: TokenRequest, clock: Clock): Container {
+export function placeOfRequest(
+  request: TokenRequest,
+  clock: Clock,
+): { readonly type: TokenTypeName; readonly container: Container } {
   const findings = createFindings();
   const type = parseType(request.type, findings);
   const { container } = checkAttributes(request, clock.now(), findings);
   findings.settle();
   if (type === undefined) throw invalid('type', 'is required');
-  return container ?? tokenTypes[type].container;
+  return { type, container: container ?? tokenTypes[type].container };
 }
 
 /** The contents of a stored token, whose data was opened. */

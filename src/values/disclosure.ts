@@ -3,6 +3,7 @@
  * transform for `token:read` on that token. Every operation that could is decided here.
  */
 import { isDeepStrictEqual } from 'node:util';
+import type { Container } from '../lib/container.ts';
 import { VaultError } from '../lib/errors.ts';
 import { isObject, type Json } from '../lib/json.ts';
 import type { Caller } from '../rules/caller.ts';
@@ -132,6 +133,30 @@ export function undisclosedMove(
     public: `The ${name} would see more of the token in its new container through ${gained}.`,
     errors: { containers: [form] },
   });
+}
+
+/**
+ * A 403 for a token of data that a client encrypted, which its caller has not seen. It is decided as if the token
+ * were created in each container whose rules decide about the data, and moved from there: otherwise the caller could
+ * read everything that was ever encrypted, in a container of its own choice.
+ * @param homes see `containersOf` in `recognized.ts`.
+ */
+export function undisclosedPlacement(
+  caller: Pick<Caller, 'policy' | 'authorizer'>,
+  place: AccessSubject,
+  homes: readonly Container[],
+): VaultError | undefined {
+  for (const container of homes) {
+    const home = { ...place, container };
+    if (!decide(caller.policy, 'token:create', home)) {
+      return new VaultError('forbidden', {
+        public: `The key lacks the permission token:create in ${container}, whose rules decide about the data.`,
+      });
+    }
+    const moved = container !== place.container && undisclosedMove(caller, home, place);
+    if (moved) return moved;
+  }
+  return undefined;
 }
 
 /** The permission through which a move shows more of the token to a holder of the policy. */

@@ -7,6 +7,7 @@ import { sessionKeys } from './0002-session-keys.ts';
 import { clientKeyUses } from './0003-client-key-uses.ts';
 import { tenantHosts } from './0004-tenant-hosts.ts';
 import { storedBytes } from './0005-stored-bytes.ts';
+import { intentsOfClients } from './0006-intents-of-clients.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -26,6 +27,7 @@ export const released: readonly Migration[] = [
   { statements: clientKeyUses, oldestServer: 1 },
   { statements: tenantHosts, oldestServer: 1 },
   { statements: storedBytes, oldestServer: 1 },
+  { statements: intentsOfClients, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

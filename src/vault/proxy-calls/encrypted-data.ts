@@ -1,6 +1,6 @@
 /**
  * What a browser encrypted for the vault and its caller passed on: one value, or several by name. Each is
- * decided as a token intent is, by the container of its type.
+ * decided as a token intent is, by the containers of its type and of what is recognized in it.
  */
 import { VaultError } from '../../lib/errors.ts';
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
@@ -9,6 +9,7 @@ import { failureOf } from '../../rules/log-entries.ts';
 import type { Refused } from '../../rules/operation.ts';
 import type { Grant } from '../../rules/policy.ts';
 import type { Row } from '../../store/tables.ts';
+import { recognizedIn } from '../../values/recognized.ts';
 import { parseTokenType, type TokenTypeName, tokenTypes } from '../../values/token-types.ts';
 import { usedTwice } from '../client-keys/open-encrypted.ts';
 import { denyEncrypted, type EncryptedTools, useEncrypted } from '../client-keys/use-encrypted.ts';
@@ -19,13 +20,6 @@ import { accessOf } from './use-tokens.ts';
 
 /** Opening one takes a millisecond. */
 const entriesMax = 10;
-
-/** Types that are recognized in data by its check digits, and the part of it that has them. */
-const recognizable = [
-  ['card', ['number']],
-  ['card_number', undefined],
-  ['bank', ['routing_number', 'account_number']],
-] as const satisfies readonly (readonly [TokenTypeName, readonly string[] | undefined])[];
 
 export interface EncryptedData {
   /** Each with its `type` and its `data` in place of what was encrypted. */
@@ -109,23 +103,16 @@ async function openEntry(
     const refusal = invalidCall(header, `must hold data of the type ${type} when it is opened`);
     return { change: { entries: [failure] }, refusal };
   }
-  // A card is a card also where it is called something more general.
-  const recognized = type === 'token' ? recognizedIn(data) : undefined;
-  const hidden = recognized && decideFor(call, recognized);
-  if (hidden instanceof VaultError) return denyEncrypted(tools, caller, { jwe, refusal: hidden });
+  for (const recognized of recognizedIn(data)) {
+    const hidden = decideFor(call, recognized);
+    if (hidden instanceof VaultError) return denyEncrypted(tools, caller, { jwe, refusal: hidden });
+  }
   return {
     data: { ...rest, type, data },
     entries: [encryptedEntry(call, tools.clock.now(), opened.key)],
     failures: [failure],
     uses: opened.use ? [opened.use] : [],
   };
-}
-
-/** Other properties next to a number do not make it less of a card. */
-function recognizedIn(data: Json): TokenTypeName | undefined {
-  const part = (names: readonly string[]) =>
-    isObject(data) ? Object.fromEntries(names.map((name) => [name, data[name] ?? null])) : null;
-  return recognizable.find(([type, names]) => fits(type, names ? part(names) : data))?.[0];
 }
 
 function fits(type: TokenTypeName, data: Json): boolean {

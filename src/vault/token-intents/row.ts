@@ -5,7 +5,7 @@ import { type Instant, instantAfter } from '../../lib/clock.ts';
 import type { Container } from '../../lib/container.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import { VaultError } from '../../lib/errors.ts';
-import type { TokenIntentId } from '../../lib/ids.ts';
+import type { ClientKeyId, TokenIntentId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
@@ -16,6 +16,7 @@ import type { Tenant, TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import { codeExpiryOf, withoutCode } from '../../values/card-code.ts';
 import type { Contents } from '../../values/contents.ts';
+import { containersOf, type RecognizedType, recognizedIn } from '../../values/recognized.ts';
 import type { SealedData, Sealing } from '../../values/sealed-row.ts';
 import { summaryOf, type TokenTypeName, tokenTypes } from '../../values/token-types.ts';
 
@@ -26,14 +27,17 @@ export interface NewTokenIntent {
   readonly fingerprint: string | null;
   readonly now: Instant;
   readonly random: Random;
+  /** For which a client encrypted the data. */
+  readonly clientKey?: ClientKeyId | undefined;
 }
 
 export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'token_intents'> {
-  const { id, contents, fingerprint, now, random } = intent;
+  const { id, contents, fingerprint, now, random, clientKey } = intent;
   const { tenant } = caller;
   const codeExpiry = codeExpiryOf(contents, tenant.quotas, now);
   const codeIsGone = codeExpiry !== null && codeExpiry <= now;
   const data = codeIsGone ? withoutCode(contents.type, contents.data) : contents.data;
+  const recognized = recognizedIn(contents.data);
   return sealIntent(
     { tenant, data, random },
     {
@@ -46,6 +50,8 @@ export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'tok
       created_by: caller.application,
       created_at: now,
       expires_at: instantAfter(now, tenant.quotas.token_intent_retention),
+      client_key_id: clientKey ?? null,
+      recognized: recognized.length > 0 ? JSON.stringify(recognized) : null,
     },
   );
 }
@@ -72,19 +78,34 @@ export function sealedIntent(opener: Opener, row: Row<'token_intents'>, now: Ins
 }
 
 /**
- * Where the token lies that it becomes by default: rules decide by it before all of the row is read.
- * @throws VaultError `integrity` for a type that the vault cannot have written.
+ * The containers whose rules decide about it, before all of the row is read: that in which the token lies that it
+ * becomes by default, and those of what was recognized in its data.
+ * @throws VaultError `integrity` for types that the vault cannot have written.
  */
-export function containerOfIntent({
+export function containersOfIntent({
   token_intent_id: id,
   type,
-}: Pick<Row<'token_intents'>, 'token_intent_id' | 'type'>): Container {
-  if (Object.hasOwn(tokenTypes, type)) return tokenTypes[type as TokenTypeName].container;
+  recognized,
+}: Pick<Row<'token_intents'>, 'token_intent_id' | 'type' | 'recognized'>): readonly Container[] {
+  const types = recognizedOf(recognized);
+  if ([type, ...types].every((one) => Object.hasOwn(tokenTypes, one))) {
+    return containersOf(type as TokenTypeName, types);
+  }
   throw new VaultError('integrity', {
     public: 'A stored value failed its integrity check.',
     internal: 'a token intent has a type that does not exist',
     altered: { entity: 'token_intent', id },
   });
+}
+
+function recognizedOf(text: string | null): readonly RecognizedType[] {
+  if (text === null) return [];
+  try {
+    return JSON.parse(text) as RecognizedType[];
+  } catch {
+    // No type has an empty name.
+    return ['' as RecognizedType];
+  }
 }
 
 /** What a conversion takes over: everything but the card code. */
@@ -146,6 +167,10 @@ function bindingOf(tenant: TenantKeys, row: UnsealedIntent): Binding {
     row.created_by,
     row.created_at,
     row.expires_at,
+    // Earlier releases wrote rows without these.
+    ...(row.client_key_id === null && row.recognized === null
+      ? []
+      : [row.client_key_id, row.recognized]),
   ]);
   return { tenant: tenant.id, id: row.token_intent_id, field: 'token_intent.data', row: columns };
 }

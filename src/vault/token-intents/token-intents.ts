@@ -3,7 +3,7 @@
 import { newWriteEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Clock, Instant } from '../../lib/clock.ts';
 import { invalid, VaultError } from '../../lib/errors.ts';
-import { newUuid, parseUuid, type TokenIntentId } from '../../lib/ids.ts';
+import { type ClientKeyId, newUuid, parseUuid, type TokenIntentId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Random } from '../../lib/random.ts';
@@ -11,20 +11,20 @@ import type { Caller } from '../../rules/caller.ts';
 import { entryOf, failureOf } from '../../rules/log-entries.ts';
 import { openerFor } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { holds } from '../../rules/policy.ts';
+import { grantInAll, holds } from '../../rules/policy.ts';
 import type { Reply } from '../../rules/reply.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import {
   type Contents,
-  containerOfRequest,
   contentsOfRequest,
+  placeOfRequest,
   type TokenRequest,
 } from '../../values/contents.ts';
 import { readGrant } from '../../values/disclosure.ts';
 import { creationEntry, type EncryptedTools, useEncrypted } from '../client-keys/use-encrypted.ts';
 import { guessOf, learned } from '../guesses/guesses.ts';
-import { tokenIntentRow, viewTokenIntent, viewUnreadIntent } from './row.ts';
+import { containersOfIntent, tokenIntentRow, viewTokenIntent, viewUnreadIntent } from './row.ts';
 
 export interface TokenIntentRequest {
   readonly type?: string | null;
@@ -73,7 +73,7 @@ function createFromEncrypted(
   if ((asked.data ?? undefined) !== undefined) {
     throw invalid('encrypted', 'cannot be combined with data');
   }
-  const container = containerOfRequest(asked, tools.clock);
+  placeOfRequest(asked, tools.clock);
   return async () => {
     const now = tools.clock.now();
     const opened = await useEncrypted(tools, caller, {
@@ -85,11 +85,13 @@ function createFromEncrypted(
     try {
       const data = opened.data.reveal();
       const contents = contentsOfRequest({ ...asked, data }, tools.clock);
-      const intended = { contents, request: asked };
+      const intended = { contents, request: asked, clientKey: opened.key };
       const { row, entry, reply } = await newIntent(tools, caller, intended);
       const client_key_uses = opened.use ? [opened.use] : [];
-      const sight = readGrant(caller.policy, { id: undefined, container })?.transform ?? 'redact';
-      const isSeen = sight !== 'redact' || holds(caller.policy, 'token-intent:read');
+      const { policy } = caller;
+      const sight = grantInAll(containersOfIntent(row), (place) => readGrant(policy, place));
+      const isSeen =
+        (sight?.transform ?? 'redact') !== 'redact' || holds(policy, 'token-intent:read');
       return {
         change: {
           insert: { token_intents: [row], client_key_uses },
@@ -109,6 +111,8 @@ interface IntendedToken {
   readonly contents: Contents;
   /** One object however often it is decided. */
   readonly request: object;
+  /** For which a client encrypted it. */
+  readonly clientKey?: ClientKeyId;
 }
 
 interface CreatedIntent {
@@ -121,14 +125,14 @@ interface CreatedIntent {
 async function newIntent(
   { store, clock, random }: TokenIntentWriting,
   caller: Caller,
-  { contents, request }: IntendedToken,
+  { contents, request, clientKey }: IntendedToken,
 ): Promise<CreatedIntent> {
   const now = clock.now();
   const id = newUuid<TokenIntentId>(random);
   const evaluated = { contents, evaluation: newWriteEvaluation() };
   const guess = guessOf(caller, evaluated, { request });
   const fingerprint = await learned({ store, now }, caller, guess);
-  const row = tokenIntentRow(caller, { id, contents, fingerprint, now, random });
+  const row = tokenIntentRow(caller, { id, contents, fingerprint, now, random, clientKey });
   return {
     row,
     entry: entryOf(caller, now, { entity: 'token_intent', id, operation: 'create' }),

@@ -15,6 +15,7 @@ import {
   decideSending,
   decideUse,
   type Grant,
+  grantInAll,
   holds,
   type Policy,
 } from '../../rules/policy.ts';
@@ -23,7 +24,7 @@ import type { Row } from '../../store/tables.ts';
 import { hasExpired } from '../../values/contents.ts';
 import { sealedData } from '../../values/sealed-row.ts';
 import { shownAs, shownData, viewToken } from '../../values/view.ts';
-import { containerOfIntent, sealedIntent, viewTokenIntent } from '../token-intents/row.ts';
+import { containersOfIntent, sealedIntent, viewTokenIntent } from '../token-intents/row.ts';
 import { isLive } from '../token-intents/token-intents.ts';
 import type { TokenReading } from '../tokens/read.ts';
 import type { ReferencedRows } from './reference-rows.ts';
@@ -117,15 +118,14 @@ function tokenTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefi
 
 /**
  * An intent has no container yet. It is seen as the token it would become by default is seen: under
- * the rules for the container of its type, with the mask of its type.
+ * the rules for the container of its type, and of what was recognized in it, with the mask of its type.
  */
 function intentTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefined {
   const { caller, rows, now, evaluation, access, onMaskFailure } = lookup;
   const { policy } = caller;
   const row = rows.token_intents.get(id) as StoredRow<'token_intents'> | undefined;
   if (!row || !isLive(row, now)) return undefined;
-  const container = containerOfIntent(row);
-  const grant = access.grant(policy, { id: undefined, container });
+  const grant = grantInAll(containersOfIntent(row), (place) => access.grant(policy, place));
   const lacks = access.intents && !holds(policy, access.intents) ? access.intents : undefined;
   const opener = grant && openerFor(caller, grant);
   const sealed = opener && sealedIntent(opener, row, now);

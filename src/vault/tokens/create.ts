@@ -14,7 +14,8 @@ import type { Reply } from '../../rules/reply.ts';
 import type { Change } from '../../store/change.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { containerOfRequest, type TokenRequest } from '../../values/contents.ts';
+import { placeOfRequest, type TokenRequest } from '../../values/contents.ts';
+import { containersOf } from '../../values/recognized.ts';
 import type { OnMaskFailure } from '../../values/view.ts';
 import { usedTwice } from '../client-keys/open-encrypted.ts';
 import {
@@ -218,8 +219,9 @@ export function prepareForeign(
 }
 
 /**
- * Opened only where the caller may create the token. Then the token is the caller's as that of an intent is:
- * it is shown under `token:read`. A refusal names the key. Throws what is wrong with the rest of the request.
+ * Opened only where the caller may create the token, and refused where the rules for what the data turns out to be
+ * do not allow it. The token is the caller's as that of an intent is: it is shown under `token:read`. A refusal names
+ * the key. Throws what is wrong with the rest of the request.
  */
 async function prepareEncrypted(
   tools: TokenWriting & TokenPreparation,
@@ -228,15 +230,16 @@ async function prepareEncrypted(
 ): Promise<UncountedToken | Refused> {
   const { request, path } = requested;
   const jwe = request.encrypted ?? '';
-  const container = attemptAt(path, () => {
+  const place = attemptAt(path, () => {
     if (isConversion(request))
       throw invalid('encrypted', 'cannot be combined with token_intent_id');
     if ((request.data ?? undefined) !== undefined) {
       throw invalid('encrypted', 'cannot be combined with data');
     }
-    return containerOfRequest(request, tools.clock);
+    return placeOfRequest(request, tools.clock);
   });
-  const denied = refusalOfForeign(caller, request, container);
+  const homes = containersOf(place.type, []);
+  const denied = refusalOfForeign(caller, request, { ...place, homes });
   if (denied) return denyEncrypted(tools, caller, { jwe, refusal: denied });
   const opened = await useEncrypted(tools, caller, {
     jwe,
@@ -251,6 +254,8 @@ async function prepareEncrypted(
     return prepareToken(tools, caller, checked);
   } catch (error) {
     if (!(error instanceof VaultError)) throw error;
+    // What the data was recognized as decided over it.
+    if (error.code === 'forbidden') return denyEncrypted(tools, caller, { jwe, refusal: error });
     const attempt = { entity: 'key', id: opened.key, operation: 'use' };
     return { change: { entries: [failureOf(caller, tools.clock.now(), attempt)] }, refusal: error };
   }

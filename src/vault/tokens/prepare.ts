@@ -13,7 +13,8 @@ import { decide } from '../../rules/policy.ts';
 import { lacksPermission } from '../../rules/refusal.ts';
 import type { Row } from '../../store/tables.ts';
 import { type Contents, contentsOfRequest, type TokenRequest } from '../../values/contents.ts';
-import { undisclosedConversion } from '../../values/disclosure.ts';
+import { undisclosedConversion, undisclosedPlacement } from '../../values/disclosure.ts';
+import { containersOf, recognizedIn } from '../../values/recognized.ts';
 import { drawTokenIds, type TokenIds } from '../../values/token-id.ts';
 import { parseTokenType, tokenTypes } from '../../values/token-types.ts';
 import type { OpenedValue } from '../client-keys/open-encrypted.ts';
@@ -24,7 +25,7 @@ import {
   guessOf,
   tooManyGuesses,
 } from '../guesses/guesses.ts';
-import { dataForToken } from '../token-intents/row.ts';
+import { containersOfIntent, dataForToken } from '../token-intents/row.ts';
 
 export interface RequestedToken {
   readonly request: TokenRequest;
@@ -105,8 +106,11 @@ export function prepareToken(
   { request, path, contents, intent, opened }: CheckedToken,
 ): UncountedToken {
   return attemptAt(path, () => {
-    const refusal = (intent ?? opened) && refusalOfForeign(caller, request, contents.container);
-    if (refusal) throw refusal;
+    if (intent ?? opened) {
+      const place = { container: contents.container, homes: homesOf({ contents, intent, opened }) };
+      const refusal = refusalOfForeign(caller, request, place);
+      if (refusal) throw refusal;
+    }
     const evaluated = { contents, evaluation };
     const deduplicates = deduplicatesTokens(caller, request.deduplicate_token);
     const disclosed = intent?.fingerprint;
@@ -144,19 +148,38 @@ export async function admitTokens(
   });
 }
 
+/** Where a token is to lie whose value its caller does not bring itself in the clear. */
+export interface ForeignPlace {
+  readonly container: Container;
+  /** The containers whose rules decide about the value, where a client encrypted it. */
+  readonly homes: readonly Container[];
+}
+
 /**
  * Why the caller may not make the token of a value that it does not bring itself in the clear: it may not
- * create there, or defines how a value is shown that it may not see.
+ * create there, would see more of it there, or defines how a value is shown that it may not see.
  */
 export function refusalOfForeign(
-  { policy }: Caller,
+  caller: Caller,
   request: TokenRequest,
-  container: Container,
+  { container, homes }: ForeignPlace,
 ): VaultError | undefined {
+  const { policy } = caller;
   const place = { id: parseTokenId(request.id ?? ''), container };
-  return decide(policy, 'token:create', place)
-    ? undisclosedConversion(policy, place, request)
-    : lacksPermission('token:create');
+  if (!decide(policy, 'token:create', place)) return lacksPermission('token:create');
+  return (
+    undisclosedPlacement(caller, place, homes) ?? undisclosedConversion(policy, place, request)
+  );
+}
+
+/** An intent that was made of what a client encrypted is decided as that is. */
+function homesOf({
+  contents: { type, data },
+  intent,
+  opened,
+}: Pick<PreparedToken, 'contents' | 'intent' | 'opened'>): readonly Container[] {
+  if (intent) return intent.client_key_id === null ? [] : containersOfIntent(intent);
+  return opened ? containersOf(type, recognizedIn(data)) : [];
 }
 
 /** True where the value was brought by another request, or by another party. */
