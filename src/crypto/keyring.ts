@@ -1,5 +1,4 @@
 /** A tenant's keyring: versioned keys for each purpose, stored only when sealed by the root key. */
-import assert from 'node:assert/strict';
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { inspect } from 'node:util';
 import { VaultError } from '../lib/errors.ts';
@@ -56,33 +55,6 @@ export function createKeyring(random: Random): Keyring {
   return new Keyring(byPurpose(first));
 }
 
-/** The keyring with a new active version of a purpose; the version before it only opens. */
-export function rotate(keyring: Keyring, purpose: Purpose, random: Random): Keyring {
-  const retired = keyring.versions[purpose].map((entry) =>
-    entry.state === 'active' ? { ...entry, state: 'decrypt_only' as const } : entry,
-  );
-  const added = { version: retired.length + 1, state: 'active' as const, key: newKey(random) };
-  return new Keyring({ ...keyring.versions, [purpose]: [...retired, added] });
-}
-
-/** What {@link destroy} removes. */
-export interface RetiredKey {
-  readonly purpose: Purpose;
-  readonly version: number;
-}
-
-/** The keyring without the key of a version. What is still sealed under it is lost for ever. */
-export function destroy(keyring: Keyring, { purpose, version }: RetiredKey): Keyring {
-  const retired = keyring.versions[purpose][version - 1];
-  assert.equal(retired?.state, 'decrypt_only', 'only a key that no longer seals is destroyed');
-  const versions = keyring.versions[purpose].with(version - 1, {
-    version,
-    state: 'destroyed',
-    key: undefined,
-  });
-  return new Keyring({ ...keyring.versions, [purpose]: versions });
-}
-
 /** The keyring as it is stored: sealed by the root key, for one tenant. */
 export function wrapKeyring(
   root: KeyObject,
@@ -124,7 +96,7 @@ function rootKeysFor(root: KeyObject, tenant: TenantId, wrapped: Uint8Array): Ve
   throw unusable(tenant, 'is not sealed by this root key');
 }
 
-/** Immutable; {@link rotate} and {@link destroy} give another one. Prints and serializes as nothing. */
+/** Immutable. Prints and serializes as nothing. */
 export class Keyring {
   readonly versions: Versions;
   readonly #sealing = new Map<SealingPurpose, VersionedKeys>();

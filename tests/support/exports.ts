@@ -17,31 +17,6 @@ export function unusedExports(files: readonly SourceFile[]): string[] {
     );
 }
 
-/**
- * What `src` exports for a use that is still to come: see "Versions" in docs/crypto.md, the calls of
- * proxies, which will evaluate texts and run transforms, and the delivery of events.
- */
-const prepared = new Set([
-  'rotate',
-  'bodyWithExpressionsBytesMax',
-  'compileValue',
-  'evaluateValue',
-  'formOf',
-  'hasExpressions',
-  'parseRequestTransforms',
-  'parseResponseTransforms',
-  'applicationsIn',
-  'attemptsOf',
-  'deliveryRow',
-  'envelopeOf',
-  'firstTimedUuid',
-  'parseEventType',
-  'sequenceProof',
-  'testType',
-  'undispatchedEvents',
-  'webhookRow',
-]);
-
 /** Constants and functions that neither `src` nor `bin` uses, not even the file that has them. */
 export function usedByTestsAlone(files: readonly SourceFile[]): string[] {
   const words = files.flatMap(({ code }) => code.match(/\w+/g) ?? []);
@@ -49,7 +24,7 @@ export function usedByTestsAlone(files: readonly SourceFile[]): string[] {
   for (const word of words) times.set(word, (times.get(word) ?? 0) + 1);
   return files.flatMap(({ path, code }) =>
     [...code.matchAll(declaration)]
-      .filter(([, name = '']) => times.get(name) === 1 && !prepared.has(name))
+      .filter(([, name = '']) => times.get(name) === 1)
       .map(({ index, 1: name }) => `${path}:${lineAt(code, index)} has ${name} for tests alone`),
   );
 }

@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { openerOf } from '../../rules/openings.ts';
 import type { TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
-import { type EventBody, openEvent, sequenceOf } from './event-row.ts';
+import { openEvent, sequenceOf } from './event-row.ts';
 
 /** The name of an application by its id; `undefined` where there is none any more. */
 export type NameOf = (application: string) => string | undefined;
@@ -27,12 +27,6 @@ export function envelopeOf(tenant: TenantKeys, row: Row<'events'>, nameOf: NameO
       ...(actor && { actor: named({ ...actor }, nameOf) }),
     },
   };
-}
-
-/** The applications whose names {@link envelopeOf} asks for. */
-export function applicationsIn({ data, actor }: EventBody): string[] {
-  const ids = [actor?.type === 'application' ? actor.id : undefined, issuedTo(data)?.['id']];
-  return ids.filter((id) => typeof id === 'string');
 }
 
 function issuedTo({ session }: JsonObject): JsonObject | undefined {
