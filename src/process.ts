@@ -25,6 +25,7 @@ import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
 import type { Isolation } from './sandbox/isolation.ts';
 import type { findIsolation } from './sandbox/probe.ts';
+import { freeBytesFloor } from './store/sqlite/free-space.ts';
 import type { Store } from './store/store.ts';
 import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
 import { findCodeIsolation, openCode, sayCodeIsolation } from './vault/code/engine.ts';
@@ -194,11 +195,15 @@ function openReactorRuns(
 /** What fills up and what ends. */
 function watchPlaces(
   metrics: ProcessMetrics,
-  { dataDir }: Config,
+  { dataDir, databaseUrl, freeBytesMin }: Config,
   certificate: () => string | undefined,
 ): void {
   metrics.watch('disk_free_bytes', async () => (await diskSpaceOf(dataDir))?.freeBytes);
   metrics.watch('disk_size_bytes', async () => (await diskSpaceOf(dataDir))?.sizeBytes);
+  metrics.watch('disk_free_min_bytes', async () => {
+    const space = databaseUrl === undefined ? await diskSpaceOf(dataDir) : undefined;
+    return space && freeBytesFloor(space, freeBytesMin);
+  });
   metrics.watch('certificate_end_timestamp_seconds', () => {
     const pem = certificate();
     return pem === undefined ? undefined : endOfCertificate(pem) / second;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, renameSync, statfsSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { writeCertificate } from '../support/certificate.ts';
@@ -135,6 +135,27 @@ test('it finds files that others can read, and a database of the future', async 
   );
   assert.deepEqual(statuses(of('clock')), ['problem']);
   assert.deepEqual(statuses(of('certificate')), ['ok']);
+});
+
+test('it says how much is free, and below how much requests that store more are refused', async (t) => {
+  const place = await engineOf('sqlite').place(t);
+  const { bavail, bsize } = statfsSync(place.dataDir);
+  const freeMebibytes = Math.floor((bavail * bsize) / 2 ** 20);
+  const disk = async (mebibytes: number) => {
+    const floor = { STRONGROOM_FREE_SPACE_MIN: `${mebibytes}` };
+    const [finding] = (await examine(environmentOf(place, floor)))('disk');
+    assert.match(finding?.message ?? '', /^\d+ MiB are free in /);
+    assert.match(finding?.message ?? '', new RegExp(`${mebibytes} MiB .STRONGROOM_FREE_SPACE_MIN`));
+    return finding;
+  };
+  assert.match((await disk(1))?.message ?? '', /requests that store more are refused below/);
+  const near = await disk(Math.ceil(freeMebibytes * 0.8));
+  assert.equal(near?.status, 'warning');
+  assert.match(near?.advice ?? '', /Free some space/);
+  const below = await disk(999_999_999);
+  assert.equal(below?.status, 'problem');
+  assert.match(below?.message ?? '', /refused with 507/);
+  assert.match(below?.advice ?? '', /Free some space.*Reading and deleting go on/);
 });
 
 test('it finds a root key that others can read', async (t) => {

@@ -98,6 +98,10 @@ onBothEngines('metrics', (engine) => {
     const [free = 0] = valuesIn(text, 'strongroom_disk_free_bytes').values();
     const [size = 0] = valuesIn(text, 'strongroom_disk_size_bytes').values();
     assert.ok(free > 0 && free <= size);
+    const floor = [...valuesIn(text, 'strongroom_disk_free_min_bytes').values()];
+    // Nobody knows how much is free on the disk of PostgreSQL.
+    if (engine.name === 'postgres') assert.deepEqual(floor, []);
+    else assert.ok((floor[0] ?? 0) > 0 && (floor[0] ?? 0) <= 2 ** 30);
     for (const absent of ['log_export_waiting_characters', 'certificate_end_timestamp_seconds']) {
       assert.equal(valuesIn(text, `strongroom_${absent}`).size, 0, absent);
     }

@@ -6,12 +6,15 @@ import { certificateEnd } from '../../crypto/tls-pair.ts';
 import { day } from '../../lib/clock.ts';
 import { holdAddress } from '../../serve/address.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
+import { freeBytesFloor } from '../../store/sqlite/free-space.ts';
 import { explain } from '../terminal/failure.ts';
 import { type Finding, reporter } from './finding.ts';
 
 const mebibyte = 1024 * 1024;
 /** Below the first a warning, below the second the vault may stop accepting writes any day. */
 const freeBytesMin = { warning: 1024 * mebibyte, problem: 100 * mebibyte };
+/** Of the floor below which creates are refused: a disk that has not much more is about to reach it. */
+const nearFloor = 1.5;
 
 /** Types of file systems as statfs(2) numbers them, which keep an embedded database badly or not at all. */
 const fileSystems: ReadonlyMap<number, string> = new Map([
@@ -23,21 +26,18 @@ const fileSystems: ReadonlyMap<number, string> = new Map([
   [0xfe534d42, 'a network file system (SMB), whose locks and syncs may not hold'],
 ]);
 
-export function checkDisk({ dataDir, databaseUrl }: Config): readonly Finding[] {
-  const { ok, warning, problem } = reporter('disk');
+export function checkDisk({
+  dataDir,
+  databaseUrl,
+  freeBytesMin: given,
+}: Pick<Config, 'dataDir' | 'databaseUrl' | 'freeBytesMin'>): readonly Finding[] {
+  const { warning } = reporter('disk');
   const place = existingPlace(dataDir);
-  const { bavail, bsize, type, files, ffree } = statfsSync(place);
-  const free = bavail * bsize;
-  const space = `${Math.floor(free / mebibyte)} MiB are free in ${place}`;
-  const advice = 'Free some space, or move STRONGROOM_DATA_DIR to a larger disk.';
-  const isFull = free < freeBytesMin.problem || (files > 0 && ffree === 0);
-  const findings = [
-    isFull
-      ? problem(ffree === 0 ? `no file can be created in ${place}` : space, advice)
-      : free < freeBytesMin.warning
-        ? warning(space, advice)
-        : ok(space),
-  ];
+  const { bavail, bsize, blocks, type, files, ffree } = statfsSync(place);
+  const space = { place, free: bavail * bsize, hasFiles: files === 0 || ffree > 0 };
+  const floor =
+    databaseUrl === undefined ? freeBytesFloor({ sizeBytes: bsize * blocks }, given) : undefined;
+  const findings = [floor === undefined ? spaceFinding(space) : floorFinding(space, floor)];
   const fileSystem = fileSystems.get(type);
   if (fileSystem !== undefined && databaseUrl === undefined) {
     findings.push(
@@ -48,6 +48,47 @@ export function checkDisk({ dataDir, databaseUrl }: Config): readonly Finding[] 
     );
   }
   return findings;
+}
+
+interface FreeSpace {
+  readonly place: string;
+  readonly free: number;
+  /** Another file can be created. */
+  readonly hasFiles: boolean;
+}
+
+/** Of a disk without a database, where the vault writes little. */
+function spaceFinding({ place, free, hasFiles }: FreeSpace): Finding {
+  const { ok, warning, problem } = reporter('disk');
+  if (!hasFiles) return problem(`no file can be created in ${place}`, moreSpace);
+  const text = `${mebibytes(free)} are free in ${place}`;
+  if (free < freeBytesMin.problem) return problem(text, moreSpace);
+  return free < freeBytesMin.warning ? warning(text, moreSpace) : ok(text);
+}
+
+/** Of the disk of the embedded database: also how far it is from the floor. */
+function floorFinding(space: FreeSpace, floor: number): Finding {
+  const { ok, warning, problem } = reporter('disk');
+  const { status, message } = spaceFinding(space);
+  if (!space.hasFiles) return problem(message, moreSpace);
+  const limit = `${mebibytes(floor)} (STRONGROOM_FREE_SPACE_MIN)`;
+  if (space.free < floor) {
+    return problem(
+      `${message}, less than the ${limit} that stay free: requests that store more are refused with 507, unless ` +
+        'the database has as many unused pages',
+      `${moreSpace} Reading and deleting go on.`,
+    );
+  }
+  const text = `${message}; requests that store more are refused below ${limit}`;
+  if (status === 'problem') return problem(text, moreSpace);
+  const isNear = status === 'warning' || space.free < nearFloor * floor;
+  return isNear ? warning(text, moreSpace) : ok(text);
+}
+
+const moreSpace = 'Free some space, or move STRONGROOM_DATA_DIR to a larger disk.';
+
+function mebibytes(bytes: number): string {
+  return `${Math.floor(bytes / mebibyte)} MiB`;
 }
 
 function existingPlace(path: string): string {

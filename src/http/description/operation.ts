@@ -126,6 +126,6 @@ function problemsOf(route: Route, own: readonly ErrorCode[]): Operation['problem
     ...has(params, 'not_found'),
     ...has(body, 'request_timeout', 'body_too_large'),
     ...(method === 'GET' ? [] : (['unsupported_media_type', 'conflict'] as const)),
-    ...(isWrite ? (['body_too_large', 'request_timeout'] as const) : []),
+    ...(isWrite ? (['body_too_large', 'request_timeout', 'insufficient_storage'] as const) : []),
   ]);
 }

@@ -14,6 +14,7 @@ export interface Failures {
 }
 
 const countedAs: Partial<Record<ErrorCode, CounterName>> = {
+  insufficient_storage: 'storage_refused',
   integrity: 'integrity_failures',
   overloaded: 'overloaded',
   too_many_requests: 'rate_limited',

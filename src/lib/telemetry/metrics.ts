@@ -16,6 +16,8 @@ const gauges = {
     'Events that wait to be delivered to a webhook, in the whole database',
   webhook_deliveries_oldest_seconds: 'How long the oldest of them has waited',
   disk_free_bytes: 'Room for the data directory, as far as the process may use it',
+  disk_free_min_bytes:
+    'Room below which requests that store more are refused, of the embedded database',
   disk_size_bytes: 'Size of the file system of the data directory',
   certificate_end_timestamp_seconds: 'When the TLS certificate ends, as a Unix time',
 } as const;

@@ -16,6 +16,7 @@ const counters = {
   authentication_failures: 'Requests refused because their key is unknown, expired or altered',
   rate_limited: 'Requests refused because of a rate limit',
   overloaded: 'Requests refused because too much waited already',
+  storage_refused: 'Requests refused because they store more and the disk is nearly full',
   mask_failures: 'Stored masks that could not be evaluated, so that data was left out',
   log_export_failures: 'Log entries that could not be written to the export',
   bank_provider_failures: 'Bank verifications without a status because the provider failed',

@@ -2,15 +2,7 @@
 import { statfsSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { databaseFile } from './database.ts';
-
-const gibibyte = 2 ** 30;
-
-/** Where the operator does not say how much is to stay free: so much, and on a small disk this part of it. */
-const freeBytesMinDefault = { most: gibibyte, ofDisk: 0.05 } as const;
-
-function floorOf(sizeBytes: number, given: number | undefined): number {
-  return given ?? Math.min(freeBytesMinDefault.most, freeBytesMinDefault.ofDisk * sizeBytes);
-}
+import { freeBytesFloor } from './free-space.ts';
 
 /** While room is short the write-ahead log is emptied when it has grown by that. */
 const walBytesMax = 2 ** 20;
@@ -53,7 +45,7 @@ export function createRoom(database: DatabaseSync, { dataDir, freeBytesMin }: Ro
 
   function measured() {
     const { bsize, blocks, bavail } = statfsSync(dataDir);
-    const floor = floorOf(bsize * blocks, freeBytesMin);
+    const floor = freeBytesFloor({ sizeBytes: bsize * blocks }, freeBytesMin);
     return { free: bsize * bavail, floor: wasShort ? floor * recovered : floor };
   }
 
