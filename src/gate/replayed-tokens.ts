@@ -17,13 +17,14 @@ import {
   showsAsMuch,
   type Transform,
 } from '../rules/policy.ts';
+import { requireProven } from '../rules/proven-row.ts';
 import type { Reply, ReplyBody, ShownToken, ShownTokens, TokenBody } from '../rules/reply.ts';
 import type { SmallRow } from '../store/queries/small-rows.ts';
 import type { Row } from '../store/tables.ts';
 import { hasExpired } from '../values/contents.ts';
-import { requireBound, sealedData } from '../values/sealed-row.ts';
+import { sealedData } from '../values/sealed-row.ts';
 import { shownAgain, withoutContents } from '../values/view.ts';
-import { containersOfIntent, requireBoundIntent } from '../vault/token-intents/row.ts';
+import { containersOfIntent } from '../vault/token-intents/row.ts';
 import { isLive } from '../vault/token-intents/token-intents.ts';
 import { type ReferencedRows, referencedRows } from '../vault/tokenization/reference-rows.ts';
 import type { TokenReading } from '../vault/tokens/read.ts';
@@ -186,8 +187,8 @@ async function tokenSeenNow(
       : found;
   if (whole === undefined) return undefined;
   const { row, grant } = whole as TokenSeenNow;
-  if ('token_id' in row) requireBound(caller.tenant, row);
-  else requireBoundIntent(caller.tenant, row);
+  if ('token_id' in row) requireProven(caller.tenant, 'tokens', row);
+  else requireProven(caller.tenant, 'token_intents', row);
   return { row, grant };
 }
 

@@ -1,33 +1,21 @@
 /** What is due is removed only where it opens: an expiry that was altered would let the vault itself destroy data. */
 import { VaultError } from '../lib/errors.ts';
+import { requireProven } from '../rules/proven-row.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import { rowsWithIds, type SizedDue } from '../store/queries/tenant-rows.ts';
 import { explainedTables } from '../store/row-states.ts';
 import type { Store } from '../store/store.ts';
-import type { Row } from '../store/tables.ts';
-import { requireBound } from '../values/sealed-row.ts';
-import { requireBoundIntent } from '../vault/token-intents/row.ts';
 import { undamaged } from './batches.ts';
 
 /** Sealed bytes that are read together, unless a single row has more. */
 const bytesAtOnceMax = 4_194_304;
-
-const openings: {
-  readonly [T in 'tokens' | 'token_intents']: {
-    readonly id: keyof Row<T> & string;
-    readonly require: (tenant: Tenant, row: Row<T>) => void;
-  };
-} = {
-  tokens: { id: 'token_id', require: requireBound },
-  token_intents: { id: 'token_intent_id', require: requireBoundIntent },
-};
 
 interface FoundRows<T extends OpenedTable> {
   readonly table: T;
   readonly found: readonly SizedDue<T>[];
 }
 
-type OpenedTable = keyof typeof openings;
+type OpenedTable = 'tokens' | 'token_intents';
 
 export interface OpenedRows<T extends OpenedTable> {
   readonly done: readonly SizedDue<T>[];
@@ -58,8 +46,7 @@ export function createRowOpening(store: Pick<Store, 'select'>): OpenRows {
   }
 
   return async (tenant, { table, found }) => {
-    const { id, require } = openings[table];
-    const { entity } = explainedTables[table];
+    const { entity, id } = explainedTables[table];
     const nameOf = (row: object) => String((row as Readonly<Record<string, unknown>>)[id]);
     const done: (typeof found)[number][] = [];
     let absent = 0;
@@ -70,7 +57,7 @@ export function createRowOpening(store: Pick<Store, 'select'>): OpenRows {
       const stored = new Map(rows.map((row) => [nameOf(row), row]));
       const opened = undamaged(part, (one) => {
         const row = stored.get(nameOf(one));
-        if (row) require(tenant, row as never);
+        if (row) requireProven(tenant, table, row);
         else noteAbsent(tenant, entity, nameOf(one));
         return { one, isThere: row !== undefined };
       });

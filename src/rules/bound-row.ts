@@ -1,80 +1,158 @@
-/** Rows with sealed data that opens as long as nobody altered the row. */
-import { type Binding, openText, requireAuthentic, sealText } from '../crypto/envelope.ts';
+/** Rows whose sealed data opens only as long as every other column is as the vault wrote it. */
+import {
+  type Binding,
+  openText,
+  requireAuthentic,
+  type Sealed,
+  sealText,
+} from '../crypto/envelope.ts';
 import { type AlteredRow, VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
 import type { Secret } from '../lib/secret.ts';
-import type { Row } from '../store/tables.ts';
+import { type ExplainedName, explainedTables } from '../store/row-states.ts';
+import type { AnyRow, Row } from '../store/tables.ts';
 import type { Opener } from './openings.ts';
-import type { Keys } from './proven-row.ts';
+import type { TenantKeys } from './tenant.ts';
 
-type BoundRow = Pick<Row<'tokens'>, 'token_id' | 'data'> | Row<'token_intents'>;
+/** Tables whose rows are authenticated by the data that is sealed in them. */
+export type BoundTable = {
+  [T in ExplainedName]: (typeof explainedTables)[T]['by'] extends 'proof' ? never : T;
+}[ExplainedName];
+
+export type UnsealedToken = Omit<Row<'tokens'>, 'data'>;
+export type UnsealedIntent = Omit<Row<'token_intents'>, 'data'>;
+export type UnsealedRun = Omit<Row<'reactor_runs'>, 'body'>;
+
+/** A row without what is sealed in it. */
+interface Unsealed {
+  readonly tokens: UnsealedToken;
+  readonly token_intents: UnsealedIntent;
+  readonly reactor_runs: UnsealedRun;
+}
+
+interface BoundForm<T extends BoundTable> {
+  readonly sealedOf: (row: Row<T>) => Uint8Array;
+  /** Each table has a field of its own: what is sealed in one is never taken for another's with the same id. */
+  readonly bindingOf: (row: Unsealed[T]) => Binding;
+}
+
+const forms: { readonly [T in BoundTable]: BoundForm<T> } = {
+  tokens: { sealedOf: ({ data }) => data, bindingOf: bindingOfToken },
+  token_intents: { sealedOf: ({ data }) => data, bindingOf: bindingOfIntent },
+  reactor_runs: { sealedOf: ({ body }) => body, bindingOf: bindingOfRun },
+};
+
+interface SealingRow<T extends BoundTable> extends Pick<TenantKeys, 'keyring'> {
+  readonly table: T;
+  readonly row: Unsealed[T];
+  readonly random: Random;
+}
+
+/** What is stored of a text with the rest of its row. */
+export function sealBound<T extends BoundTable>(
+  { keyring, table, row, random }: SealingRow<T>,
+  text: string,
+): Sealed {
+  return sealText(keyring.sealing('data'), forms[table].bindingOf(row), text, random);
+}
 
 /** @throws VaultError `integrity`, which names the row, when the data or any other column was altered. */
-export function openBound(
+export function openBound<T extends BoundTable>(
   { keyring, grant }: Opener,
-  binding: Binding,
-  row: BoundRow,
+  table: T,
+  row: Row<T> & Unsealed[T],
 ): Secret<string> {
+  const { sealedOf, bindingOf } = forms[table];
   try {
-    return openText(keyring.opening('data', grant), binding, row.data);
+    return openText(keyring.opening('data', grant), bindingOf(row), sealedOf(row));
   } catch (error) {
-    throw namingRow(error, nameOf(row));
+    throw namingRow(error, nameOf(table, row));
   }
 }
 
 /** Gives no value. @throws VaultError as {@link openBound} does. */
-export function requireBoundRow({ keyring }: Keys, binding: Binding, row: BoundRow): void {
+export function requireBound<T extends BoundTable>(
+  { keyring }: Pick<TenantKeys, 'keyring'>,
+  table: T,
+  row: Row<T> & Unsealed[T],
+): void {
+  const { sealedOf, bindingOf } = forms[table];
   try {
-    requireAuthentic(keyring.sealing('data'), binding, row.data);
+    requireAuthentic(keyring.sealing('data'), bindingOf(row), sealedOf(row));
   } catch (error) {
-    throw namingRow(error, nameOf(row));
+    throw namingRow(error, nameOf(table, row));
   }
-}
-
-function nameOf(row: BoundRow): AlteredRow {
-  return 'token_id' in row
-    ? { entity: 'token', id: row.token_id }
-    : { entity: 'token_intent', id: row.token_intent_id };
-}
-
-type StoredRun = Row<'reactor_runs'>;
-export type UnsealedRun = Omit<StoredRun, 'body'>;
-
-/** A stored call of a reactor: all of its columns are bound to what is sealed. */
-export function sealedRun(
-  { keyring, random }: Keys & { readonly random: Random },
-  row: UnsealedRun,
-  text: string,
-): StoredRun {
-  return { ...row, body: sealText(keyring.sealing('data'), bindingOf(row), text, random) };
-}
-
-/** @throws VaultError `integrity` when anything of the row was altered. */
-export function openRunText({ keyring, grant }: Opener, row: StoredRun): Secret<string> {
-  try {
-    return openText(keyring.opening('data', grant), bindingOf(row), row.body);
-  } catch (error) {
-    throw namingRow(error, { entity: 'reactor_run', id: row.run_id });
-  }
-}
-
-/** Gives no value. @throws VaultError as {@link openRunText} does. */
-export function requireRun({ keyring }: Keys, row: StoredRun): void {
-  try {
-    requireAuthentic(keyring.sealing('data'), bindingOf(row), row.body);
-  } catch (error) {
-    throw namingRow(error, { entity: 'reactor_run', id: row.run_id });
-  }
-}
-
-function bindingOf({ tenant_id, run_id, ...rest }: UnsealedRun): Binding {
-  const { reactor_id, version, due_at, created_at, expires_at } = rest;
-  const row = JSON.stringify([reactor_id, version, due_at, created_at, expires_at]);
-  return { tenant: tenant_id, id: run_id, field: 'reactor_run.body', row };
 }
 
 /** What opening a row failed with, which names the row where that was altered. */
 export function namingRow(error: unknown, altered: AlteredRow): unknown {
   if (!(error instanceof VaultError) || error.code !== 'integrity') return error;
   return new VaultError('integrity', { public: error.public, internal: error.message, altered });
+}
+
+/** How entries of the log name a row. */
+export function nameOf(table: ExplainedName, row: object): AlteredRow {
+  const { entity, id } = explainedTables[table];
+  return { entity, id: String((row as AnyRow)[id]) };
+}
+
+function bindingOfToken(row: UnsealedToken): Binding {
+  return { tenant: row.tenant_id, id: row.token_id, field: 'data', row: boundColumns(row) };
+}
+
+/**
+ * Written out, because this is done for every token that is read. A test alters each column of the schema. Each
+ * value ends where it says that it ends, so no two rows have the same text.
+ */
+function boundColumns(row: UnsealedToken): string {
+  return (
+    numberEnding(row.version) +
+    withLength(row.type) +
+    withLength(row.container) +
+    withLength(row.mask) +
+    withLength(row.metadata) +
+    withLength(row.fingerprint) +
+    withLength(row.fingerprint_expression) +
+    numberEnding(row.deduplicated) +
+    withLength(row.search_indexes) +
+    numberEnding(row.expires_at) +
+    numberEnding(row.expires_offset) +
+    numberEnding(row.code_expires_at) +
+    withLength(row.created_by) +
+    numberEnding(row.created_at) +
+    withLength(row.modified_by) +
+    numberEnding(row.modified_at)
+  );
+}
+
+function withLength(text: string | null): string {
+  return text === null ? '-' : `${text.length}:${text}`;
+}
+
+function numberEnding(value: number | null): string {
+  return value === null ? '-' : `${value};`;
+}
+
+function bindingOfIntent(row: UnsealedIntent): Binding {
+  const columns = JSON.stringify([
+    row.version,
+    row.type,
+    row.fingerprint,
+    row.code_expires_at,
+    row.created_by,
+    row.created_at,
+    row.expires_at,
+    // Earlier releases wrote rows without these.
+    ...(row.client_key_id === null && row.recognized === null
+      ? []
+      : [row.client_key_id, row.recognized]),
+  ]);
+  const id = row.token_intent_id;
+  return { tenant: row.tenant_id, id, field: 'token_intent.data', row: columns };
+}
+
+function bindingOfRun({ tenant_id, run_id, ...rest }: UnsealedRun): Binding {
+  const { reactor_id, version, due_at, created_at, expires_at } = rest;
+  const row = JSON.stringify([reactor_id, version, due_at, created_at, expires_at]);
+  return { tenant: tenant_id, id: run_id, field: 'reactor_run.body', row };
 }

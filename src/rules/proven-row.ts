@@ -1,9 +1,10 @@
-/** Rows as the vault made them: signed where they are written, checked where they decide something. */
+/** Rows as the vault made them: signed or sealed where they are written, checked where they decide something. */
 import type { Keyring } from '../crypto/keyring.ts';
 import { proveRow, rowProven } from '../crypto/row-proof.ts';
 import { VaultError } from '../lib/errors.ts';
-import { type ExplainedName, explainedTables } from '../store/row-states.ts';
+import type { ExplainedName, explainedTables } from '../store/row-states.ts';
 import { type AnyRow, type Row, shapes } from '../store/tables.ts';
+import { nameOf, requireBound } from './bound-row.ts';
 
 /** Tables whose rows carry a proof. Tokens and intents need none: their sealed data is bound to the row. */
 export type ProvenTable = {
@@ -24,22 +25,49 @@ export function proven<T extends ProvenTable>(
   return { ...row, proof: proveRow(keyring, table, provenText(table, row)) } as unknown as Row<T>;
 }
 
-/** False when any column that decides was changed, or the row was created, outside the vault. */
-export function isProven<T extends ProvenTable>({ keyring }: Keys, table: T, row: Row<T>): boolean {
-  const { proof } = row as { readonly proof: string };
-  return rowProven(keyring, { table, row: provenText(table, row), proof });
+/** @throws VaultError `integrity`, which names the row, when anything of it that decides, or its data, was altered. */
+export function requireProven<T extends ExplainedName>(keys: Keys, table: T, row: Row<T>): Row<T> {
+  requirements[table](keys, row);
+  return row;
 }
 
-/** @throws VaultError `integrity` when the row is not as the vault wrote it. */
-export function requireProven<T extends ProvenTable>(keys: Keys, table: T, row: Row<T>): Row<T> {
-  if (isProven(keys, table, row)) return row;
-  const { entity, id } = explainedTables[table];
-  const name = String((row as AnyRow)[id]);
-  throw new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal: `the ${entity} ${name} was altered outside the vault`,
-    altered: { entity, id: name },
-  });
+/** False when {@link requireProven} throws. */
+export function isProven<T extends ExplainedName>(keys: Keys, table: T, row: Row<T>): boolean {
+  try {
+    requirements[table](keys, row);
+    return true;
+  } catch (error) {
+    if (error instanceof VaultError && error.code === 'integrity') return false;
+    throw error;
+  }
+}
+
+const requirements: { readonly [T in ExplainedName]: (keys: Keys, row: Row<T>) => void } = {
+  tenants: requiringProof('tenants'),
+  applications: requiringProof('applications'),
+  api_keys: requiringProof('api_keys'),
+  sessions: requiringProof('sessions'),
+  proxies: requiringProof('proxies'),
+  reactors: requiringProof('reactors'),
+  reactor_runs: (keys, row) => requireBound(keys, 'reactor_runs', row),
+  tenant_hosts: requiringProof('tenant_hosts'),
+  client_keys: requiringProof('client_keys'),
+  webhooks: requiringProof('webhooks'),
+  tokens: (keys, row) => requireBound(keys, 'tokens', row),
+  token_intents: (keys, row) => requireBound(keys, 'token_intents', row),
+};
+
+function requiringProof<T extends ProvenTable>(table: T) {
+  return ({ keyring }: Keys, row: Row<T>): void => {
+    const { proof } = row as { readonly proof: string };
+    if (rowProven(keyring, { table, row: provenText(table, row), proof })) return;
+    const altered = nameOf(table, row);
+    throw new VaultError('integrity', {
+      public: 'A stored value failed its integrity check.',
+      internal: `the ${altered.entity} ${altered.id} was altered outside the vault`,
+      altered,
+    });
+  };
 }
 
 /** What follows the use of a key decides nothing, and is written without a new proof. */

@@ -1,5 +1,4 @@
 /** A token as it is stored: data sealed, fingerprint keyed. */
-import { type Binding, sealText } from '../crypto/envelope.ts';
 import { ExpressionError } from '../expressions/evaluation/error.ts';
 import type { Evaluation } from '../expressions/evaluation/evaluation.ts';
 import { compileExpression, evaluateExpression } from '../expressions/expression.ts';
@@ -8,7 +7,7 @@ import { invalid } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
 import type { Random } from '../lib/random.ts';
 import { Secret } from '../lib/secret.ts';
-import { openBound, requireBoundRow } from '../rules/bound-row.ts';
+import { openBound, requireBound, sealBound, type UnsealedToken } from '../rules/bound-row.ts';
 import { type Opener, openerOf } from '../rules/openings.ts';
 import type { Tenant, TenantKeys } from '../rules/tenant.ts';
 import type { Row } from '../store/tables.ts';
@@ -37,9 +36,6 @@ export interface RowDerivation {
   readonly fingerprint: string | null;
   readonly now: Instant;
 }
-
-/** All columns that {@link sealRow} binds to the data. */
-export type UnsealedToken = Omit<Row<'tokens'>, 'data'>;
 
 export interface Sealing {
   readonly tenant: TenantKeys;
@@ -71,45 +67,8 @@ export function deriveRow({ tenant, contents, fingerprint, now }: RowDerivation)
  */
 export function sealRow({ tenant, data, random }: Sealing, row: UnsealedToken): Row<'tokens'> {
   const stays = row.code_expires_at === null ? withoutCode(row.type as TokenTypeName, data) : data;
-  const keys = tenant.keyring.sealing('data');
-  return { ...row, data: sealText(keys, bindingOf(tenant, row), JSON.stringify(stays), random) };
-}
-
-function bindingOf({ id: tenant }: TenantKeys, row: UnsealedToken): Binding {
-  return { tenant, id: row.token_id, field: 'data', row: boundColumns(row) };
-}
-
-/**
- * Written out, because this is done for every token that is read. A test alters each column of the schema. Each
- * value ends where it says that it ends, so no two rows have the same text.
- */
-function boundColumns(row: UnsealedToken): string {
-  return (
-    numberEnding(row.version) +
-    withLength(row.type) +
-    withLength(row.container) +
-    withLength(row.mask) +
-    withLength(row.metadata) +
-    withLength(row.fingerprint) +
-    withLength(row.fingerprint_expression) +
-    numberEnding(row.deduplicated) +
-    withLength(row.search_indexes) +
-    numberEnding(row.expires_at) +
-    numberEnding(row.expires_offset) +
-    numberEnding(row.code_expires_at) +
-    withLength(row.created_by) +
-    numberEnding(row.created_at) +
-    withLength(row.modified_by) +
-    numberEnding(row.modified_at)
-  );
-}
-
-function withLength(text: string | null): string {
-  return text === null ? '-' : `${text.length}:${text}`;
-}
-
-function numberEnding(value: number | null): string {
-  return value === null ? '-' : `${value};`;
+  const sealing = { keyring: tenant.keyring, table: 'tokens', row, random } as const;
+  return { ...row, data: sealBound(sealing, JSON.stringify(stays)) };
 }
 
 /**
@@ -117,13 +76,8 @@ function numberEnding(value: number | null): string {
  * removed from the disk yet. Its `Secret` is opened only where access was decided.
  */
 export function openData(opener: Opener, row: Row<'tokens'>, now: Instant): Secret<Json> {
-  const text = openBound(opener, bindingOf(opener, row), row);
+  const text = openBound(opener, 'tokens', row);
   return stillThere(row, JSON.parse(text.reveal()) as Json, now);
-}
-
-/** @throws VaultError `integrity`, which names the row, when its data or any other column was altered. */
-export function requireBound(tenant: TenantKeys, row: Row<'tokens'>): void {
-  requireBoundRow(tenant, bindingOf(tenant, row), row);
 }
 
 /** The data of a token, to be opened where it is shown. */
@@ -136,7 +90,7 @@ export interface SealedData {
 export function sealedData(opener: Opener, row: Row<'tokens'>, now: Instant): SealedData {
   return {
     open: () => openData(opener, row, now),
-    require: () => requireBound(opener, row),
+    require: () => requireBound(opener, 'tokens', row),
   };
 }
 

@@ -48,7 +48,6 @@ export const doors: Doors = {
   'cli/logs': ['cli/terminal'],
   cli: ['cli/doctor', 'cli/logs', 'cli/terminal'],
   'vault/enrichments': ['vault/tokens'],
-  'vault/logs': ['vault/token-intents'],
   'vault/authority': ['vault/applications'],
   'vault/code': ['vault/authority', 'vault/tokenization', 'vault/tokens'],
   'vault/reactors': ['vault/code'],

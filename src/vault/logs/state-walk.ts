@@ -4,6 +4,7 @@ import { parseInstant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { type LogBlock, openBlock } from '../../lib/log-chain/block.ts';
 import type { PlacedEntry } from '../../lib/log-chain/entries.ts';
+import { isProven } from '../../rules/proven-row.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { pageOfTenant } from '../../store/queries/tenant-rows.ts';
 import {
@@ -15,7 +16,6 @@ import {
   marksOfEntry,
 } from '../../store/row-states.ts';
 import { type AnyRow, shapes } from '../../store/tables.ts';
-import { isAuthentic } from './authentic-row.ts';
 import { rangeOf } from './finding.ts';
 import { isOwnBlock } from './proving.ts';
 import type { LogRecord } from './records.ts';
@@ -183,11 +183,11 @@ export class StateWalk {
   }
 
   #flawOf(table: ExplainedName, row: AnyRow, history: RowHistory | undefined): RowFlaw | undefined {
-    const { tenant, keyring, wasDeleted } = this.#options;
+    const { keyring, wasDeleted } = this.#options;
     const isDeleted = table === 'tenants' && row['deleted_at'] !== null;
     const standing = history?.standing() ?? [];
     const authentic =
-      !isDeleted && keyring !== undefined && isAuthentic({ id: tenant, keyring }, table, row);
+      !isDeleted && keyring !== undefined && isProven({ keyring }, table, row as never);
     if (history === undefined) {
       if (!authentic || changedAt(row) >= this.#horizon) {
         return { kind: 'inserted', message: 'was created, and no entry says so' };

@@ -5,7 +5,7 @@ import { type AttributeErrors, type ErrorCode, VaultError } from '../../lib/erro
 import type { ApplicationId, KeyId, SessionId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
-import { openRunText, sealedRun, type UnsealedRun } from '../../rules/bound-row.ts';
+import { openBound, sealBound, type UnsealedRun } from '../../rules/bound-row.ts';
 import type { Opener } from '../../rules/openings.ts';
 import type { Reply } from '../../rules/reply.ts';
 import type { Tenant } from '../../rules/tenant.ts';
@@ -57,12 +57,13 @@ export function runRow(
 ): Row<'reactor_runs'> {
   // Code may log half a surrogate pair.
   const text = JSON.stringify(body).toWellFormed();
-  return sealedRun({ keyring: tenant.keyring, random }, row, text);
+  const sealing = { keyring: tenant.keyring, table: 'reactor_runs', row, random } as const;
+  return { ...row, body: sealBound(sealing, text) };
 }
 
 /** @throws VaultError `integrity` when anything of the row was altered. */
 export function openRun(opener: Opener, row: Row<'reactor_runs'>): Secret<RunBody> {
-  return new Secret(JSON.parse(openRunText(opener, row).reveal()) as RunBody);
+  return new Secret(JSON.parse(openBound(opener, 'reactor_runs', row).reveal()) as RunBody);
 }
 
 export const expiryOf = (now: Instant): Instant => instantAfter(now, runRetentionMs);

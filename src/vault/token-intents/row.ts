@@ -1,6 +1,5 @@
 /** A token intent as it is stored and as it is shown: its data is sealed, and no response holds it. */
 
-import { type Binding, sealText } from '../../crypto/envelope.ts';
 import { type Instant, instantAfter } from '../../lib/clock.ts';
 import type { Container } from '../../lib/container.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
@@ -9,10 +8,10 @@ import type { ClientKeyId, TokenIntentId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
-import { openBound, requireBoundRow } from '../../rules/bound-row.ts';
+import { openBound, requireBound, sealBound, type UnsealedIntent } from '../../rules/bound-row.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { type Opener, openerOf } from '../../rules/openings.ts';
-import type { Tenant, TenantKeys } from '../../rules/tenant.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import { codeExpiryOf, withoutCode } from '../../values/card-code.ts';
 import type { Contents } from '../../values/contents.ts';
@@ -58,22 +57,17 @@ export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'tok
 
 /** The data, without an expired card code. */
 function openIntent(opener: Opener, row: Row<'token_intents'>, now: Instant): Secret<Json> {
-  const text = openBound(opener, bindingOf(opener, row), row);
+  const text = openBound(opener, 'token_intents', row);
   const data = JSON.parse(text.reveal()) as Json;
   const codeIsGone = row.code_expires_at !== null && row.code_expires_at <= now;
   return new Secret(codeIsGone ? withoutCode(row.type as TokenTypeName, data) : data);
-}
-
-/** @throws VaultError `integrity`, which names the row, when its data or any other column was altered. */
-export function requireBoundIntent(tenant: TenantKeys, row: Row<'token_intents'>): void {
-  requireBoundRow(tenant, bindingOf(tenant, row), row);
 }
 
 /** The data of an intent, to be opened where it is shown. */
 export function sealedIntent(opener: Opener, row: Row<'token_intents'>, now: Instant): SealedData {
   return {
     open: () => openIntent(opener, row, now),
-    require: () => requireBoundIntent(opener, row),
+    require: () => requireBound(opener, 'token_intents', row),
   };
 }
 
@@ -150,27 +144,7 @@ export function viewUnreadIntent(row: Row<'token_intents'>) {
   };
 }
 
-type UnsealedIntent = Omit<Row<'token_intents'>, 'data'>;
-
 function sealIntent({ tenant, data, random }: Sealing, row: UnsealedIntent): Row<'token_intents'> {
-  const keys = tenant.keyring.sealing('data');
-  return { ...row, data: sealText(keys, bindingOf(tenant, row), JSON.stringify(data), random) };
-}
-
-/** A field of its own: the data of an intent is never taken for that of a token with the same id. */
-function bindingOf(tenant: TenantKeys, row: UnsealedIntent): Binding {
-  const columns = JSON.stringify([
-    row.version,
-    row.type,
-    row.fingerprint,
-    row.code_expires_at,
-    row.created_by,
-    row.created_at,
-    row.expires_at,
-    // Earlier releases wrote rows without these.
-    ...(row.client_key_id === null && row.recognized === null
-      ? []
-      : [row.client_key_id, row.recognized]),
-  ]);
-  return { tenant: tenant.id, id: row.token_intent_id, field: 'token_intent.data', row: columns };
+  const sealing = { keyring: tenant.keyring, table: 'token_intents', row, random } as const;
+  return { ...row, data: sealBound(sealing, JSON.stringify(data)) };
 }

@@ -3,12 +3,12 @@ import type { Instant } from '../../lib/clock.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Policy } from '../../rules/policy.ts';
+import { requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import { type EqualToken, equalTokens, type FingerprintQuery } from '../../store/queries/tokens.ts';
 import type { Store } from '../../store/store.ts';
 import { hasExpired } from '../../values/contents.ts';
 import { type DefinedToken, mayTakeIntent } from '../../values/disclosure.ts';
-import { requireBound } from '../../values/sealed-row.ts';
 import { tokenTypes } from '../../values/token-types.ts';
 import { PendingTokens } from './pending-tokens.ts';
 import type { PreparedToken } from './prepare.ts';
@@ -109,7 +109,7 @@ async function unaltered(
 ): Promise<readonly EqualToken[]> {
   for (const { tenant_id, token_id } of expired) {
     const row = await store.get('tokens', { tenant_id, token_id });
-    if (row) requireBound(tenant, row);
+    if (row) requireProven(tenant, 'tokens', row);
   }
   return expired;
 }

@@ -3,10 +3,10 @@ import type { Instant } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
 import type { TokenId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { requireProven } from '../../rules/proven-row.ts';
 import type { TokenState } from '../../store/queries/tokens.ts';
 import type { Store } from '../../store/store.ts';
 import { hasExpired } from '../../values/contents.ts';
-import { requireBound } from '../../values/sealed-row.ts';
 import type { PreparedToken } from './prepare.ts';
 import { tokenStatesOf } from './queries.ts';
 
@@ -48,7 +48,7 @@ async function judged(
   const times = { expires_at, created_at, modified_at };
   const state = { tenant_id, token_id, version, type, container, created_by, ...times };
   try {
-    requireBound(tenant, row);
+    requireProven(tenant, 'tokens', row);
     return state;
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
