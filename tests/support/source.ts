@@ -32,16 +32,29 @@ export function committedPaths(): string[] {
   return paths.filter((path) => existsSync(join(root, path))).sort();
 }
 
+const sources = new Map<string, SourceFile>();
+
+/** The same object for the same path: some twenty rules look at all files. */
 export function readSource(path: string): SourceFile {
-  return sourceFile(path, readFileSync(join(root, path), 'utf8'));
+  const source = sources.get(path) ?? sourceFile(path, readFileSync(join(root, path), 'utf8'));
+  sources.set(path, source);
+  return source;
 }
 
 export function lineAt(text: string, offset: number): number {
   return text.slice(0, offset).split('\n').length;
 }
 
+const imports = new WeakMap<SourceFile, readonly Import[]>();
+
 /** Static and dynamic imports and re-exports, of types too. */
-export function importsOf({ path, text, code }: SourceFile): Import[] {
+export function importsOf(file: SourceFile): readonly Import[] {
+  const found = imports.get(file) ?? findImports(file);
+  imports.set(file, found);
+  return found;
+}
+
+function findImports({ path, text, code }: SourceFile): Import[] {
   const statement =
     /\b(?:import|export)\b[^;'"`]*?\bfrom\s*['"]([^'"]+)['"]|\bimport\s*\(?\s*['"]([^'"]+)['"]/g;
   return [...text.matchAll(statement)]
