@@ -29,6 +29,7 @@ import { createCollector } from './outbound/collector.ts';
 import { createForward } from './outbound/forward.ts';
 import { tracedForward, tracedOutbound } from './outbound/traced.ts';
 import type { Process, Shared } from './process.ts';
+import { createQuarantine } from './rules/quarantine.ts';
 import { chargedStore } from './store/charged.ts';
 import { tracedStore } from './store/traced.ts';
 import { createMasking } from './transforms/masking.ts';
@@ -139,7 +140,7 @@ export async function createAnswering(
   const proxies = createProxyFinder({
     ...process,
     names,
-    onAltered: () => metrics.count('integrity_failures'),
+    quarantine: createQuarantine(() => metrics.count('integrity_failures')),
   });
   const { routes, openRoutes } = routesOf({
     ...tools,

@@ -9,6 +9,7 @@ import type { Metrics } from './lib/telemetry/metrics.ts';
 import { createRareWarning } from './lib/telemetry/rare-warning.ts';
 import { createForward } from './outbound/forward.ts';
 import type { Process } from './process.ts';
+import { createQuarantine } from './rules/quarantine.ts';
 import { createAttemptSlots } from './vault/deliveries/attempt-slots.ts';
 import { type Deliverer, startDeliverer } from './vault/deliveries/deliverer.ts';
 import { createLeases } from './vault/deliveries/leases.ts';
@@ -56,10 +57,10 @@ export function createDelivering(
     'rows of events or deliveries were altered outside the vault; what they stand for is not sent',
     { log, clock },
   );
-  const onAltered = () => {
+  const quarantine = createQuarantine(() => {
     metrics.count('integrity_failures');
     warnOfAltered(1);
-  };
+  });
   const warn = createRareWarning('events were not delivered yet; they are tried again', {
     log,
     clock,
@@ -67,9 +68,9 @@ export function createDelivering(
   const signingKey = createSigningKey(tools);
   return startDeliverer({
     ...tools,
-    leases: createLeases({ store, clock, holder, onAltered }),
+    leases: createLeases({ store, clock, holder, quarantine }),
     newDeliveryId: createTimedUuids(random),
-    webhooks: createWebhooks({ store, clock, onAltered }),
+    webhooks: createWebhooks({ store, clock, quarantine }),
     withNames: createNames({ store, clock }),
     forward: createForward({ ...config.outbound, vaultName: vaultName(tools.rootKey.key) }, limits),
     messages: createMessages({ key: signingKey, clock, headerPrefixes, version }),
@@ -77,7 +78,7 @@ export function createDelivering(
     recent: createRecentEnvelopes(clock),
     slots: createAttemptSlots({ allMax: attemptsOfAllMax, tenantMax: attemptsOfTenantMax }),
     onAttempt: (webhook, outcome) => metrics.delivery({ webhook, outcome }),
-    onAltered,
+    quarantine,
     onFailure: (error) => {
       metrics.count('delivery_failures');
       log.debug('events were not delivered', { reason: reasonOf(error) });

@@ -14,7 +14,7 @@ import { watchJobs } from './jobs/job-times.ts';
 import { jobsOf } from './jobs/jobs.ts';
 import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
 import { minute, second, systemClock } from './lib/clock.ts';
-import { reasonOf, VaultError } from './lib/errors.ts';
+import { isIntegrityError, reasonOf } from './lib/errors.ts';
 import { diskSpaceOf } from './lib/telemetry/disk.ts';
 import { createLog, type Log } from './lib/telemetry/log.ts';
 import { createMetrics, type ProcessMetrics } from './lib/telemetry/metrics.ts';
@@ -125,7 +125,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
     const jobs = jobsOf(vault, sink && minute, reactors?.runs);
     const onFailure = (error: unknown) => {
       telemetry.metrics.count('job_failures');
-      const altered = error instanceof VaultError && error.code === 'integrity';
+      const altered = isIntegrityError(error);
       if (altered) telemetry.metrics.count('integrity_failures');
     };
     return {
@@ -178,7 +178,7 @@ function openReactorRuns(
     onMaskFailure: () => metrics.count('mask_failures'),
     onFailure: (error) => {
       metrics.count('job_failures');
-      const altered = error instanceof VaultError && error.code === 'integrity';
+      const altered = isIntegrityError(error);
       if (altered) metrics.count('integrity_failures');
       log.error('an asynchronous call of a reactor met a failure', {
         reason: reasonOf(error),

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';
 import type { Brand } from '../lib/brand.ts';
-import { VaultError } from '../lib/errors.ts';
+import { integrityError, type VaultError } from '../lib/errors.ts';
 import { jsonText } from '../lib/json.ts';
 import type { Random } from '../lib/random.ts';
 import { Secret } from '../lib/secret.ts';
@@ -171,8 +171,7 @@ function associatedDataOf(purpose: string, keyVersion: number, binding: Binding)
 }
 
 function damaged(binding: Binding, reason: string): VaultError {
-  return new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal: `${binding.field} of ${binding.alias ?? binding.id}, tenant ${binding.tenant}: ${reason}`,
-  });
+  return integrityError(
+    `${binding.field} of ${binding.alias ?? binding.id}, tenant ${binding.tenant}: ${reason}`,
+  );
 }

@@ -1,7 +1,7 @@
 /** A tenant's keyring: versioned keys for each purpose, stored only when sealed by the root key. */
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { inspect } from 'node:util';
-import { VaultError } from '../lib/errors.ts';
+import { integrityError, type VaultError } from '../lib/errors.ts';
 import type { TenantId } from '../lib/ids.ts';
 import { isObject, type Json } from '../lib/json.ts';
 import type { Random } from '../lib/random.ts';
@@ -226,8 +226,5 @@ function parseVersion(entry: Json, index: number): KeyVersion | undefined {
 }
 
 function unusable(tenant: TenantId, reason: string): VaultError {
-  return new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal: `the keyring of tenant ${tenant} ${reason}`,
-  });
+  return integrityError(`the keyring of tenant ${tenant} ${reason}`);
 }

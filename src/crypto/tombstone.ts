@@ -1,6 +1,6 @@
 /** What remains of a deleted tenant, marked under the root key: the keys that would prove it are destroyed. */
 import type { KeyObject } from 'node:crypto';
-import { VaultError } from '../lib/errors.ts';
+import { isIntegrityError } from '../lib/errors.ts';
 import type { TenantId } from '../lib/ids.ts';
 import type { Random } from '../lib/random.ts';
 import { type Binding, sealsText, sealText } from './envelope.ts';
@@ -26,7 +26,7 @@ export function isTombstone(root: KeyObject, tombstone: TombstoneRow, mark: stri
     const sealed = Buffer.from(mark, 'base64');
     return sealsText(rootKeys(root), bindingOf(tombstone), { sealed, text });
   } catch (error) {
-    if (error instanceof VaultError && error.code === 'integrity') return false;
+    if (isIntegrityError(error)) return false;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 /** Authentication: from the key of a request to its caller. */
 import { apiKeyPlausible, hashApiKey } from '../crypto/api-key.ts';
 import { type Clock, hour, type Instant, second } from '../lib/clock.ts';
-import { VaultError } from '../lib/errors.ts';
+import { isIntegrityError, VaultError } from '../lib/errors.ts';
 import { ExpiringMap } from '../lib/expiring-map.ts';
 import { Recent } from '../lib/recent.ts';
 import { authenticated, type Caller, type Credential, type Origin } from '../rules/caller.ts';
@@ -84,7 +84,7 @@ export function createAuthentication({
     try {
       return await holderOf(tenant, requireProven(tenant, 'api_keys', key));
     } catch (error) {
-      if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+      if (!isIntegrityError(error)) throw error;
       return { key, flaw: 'altered' };
     }
   }

@@ -1,9 +1,10 @@
 /** Processing what is due: tenant by tenant of those that have something due, in batches that commit one by one. */
 import { type Clock, type Instant, instantAfter, minute } from '../lib/clock.ts';
-import { VaultError } from '../lib/errors.ts';
+import { integrityError, type VaultError } from '../lib/errors.ts';
 import type { TenantId } from '../lib/ids.ts';
 import type { LogEntry } from '../lib/log-chain/entries.ts';
 import type { Random } from '../lib/random.ts';
+import { createQuarantine, type Quarantine } from '../rules/quarantine.ts';
 import type { Tenant, Tenants } from '../rules/tenant.ts';
 import type { Change } from '../store/change.ts';
 import { createFailures, type TenantFailures } from '../store/per-tenant/failures.ts';
@@ -38,7 +39,13 @@ export interface Batch {
   readonly count: number;
   /** Rows that were not there any more when they were read, and are looked for again. */
   readonly absent?: number;
-  readonly damage?: VaultError | undefined;
+}
+
+export interface BatchRun {
+  readonly tenant: Tenant;
+  readonly now: Instant;
+  /** For rows that were altered: one of them must not keep the others from being processed. */
+  readonly quarantine: Quarantine;
 }
 
 /** Skipped are those that are damaged: they stay where they are. */
@@ -65,7 +72,7 @@ export interface BatchWork<R> {
   /** Rows found at a time; a commit takes some of them. */
   readonly rowsMax: number;
   readonly find: (due: Due) => Promise<readonly R[]>;
-  readonly decide: (rows: readonly R[], tenant: Tenant, now: Instant) => Promise<Batch>;
+  readonly decide: (rows: readonly R[], run: BatchRun) => Promise<Batch>;
 }
 
 /** Batches of a tenant before it is the turn of the next one. */
@@ -114,7 +121,7 @@ async function takeTurns<R>(
   const seen = new Set<TenantId>();
   const until = instantAfter(clock.now(), -clockSkewMs);
   for await (const page of duePages(store, { ...work.due, until, rowsMax: dueRowsMax })) {
-    if (page.hasStrays) failures.add(strays(work.due));
+    if (page.hasOrphans) failures.add(orphans(work.due));
     for (const { id } of page.tenants) {
       if (stopping.aborted) return;
       if (seen.has(id)) continue;
@@ -130,12 +137,11 @@ async function takeTurns<R>(
 }
 
 /** Of rows that nobody can process. */
-export function strays({ table, column }: DueColumn): VaultError {
-  return new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal: `rows of ${table} that are due by ${column} belong to no tenant: somebody else wrote them, and they stay`,
-    altered: { entity: table, id: '' },
-  });
+export function orphans({ table, column }: DueColumn): VaultError {
+  return integrityError(
+    `rows of ${table} that are due by ${column} belong to no tenant: somebody else wrote them, and they stay`,
+    { altered: { entity: table, id: '' } },
+  );
 }
 
 /** A tenant whose row was altered has rows that are due and nobody who can process them; a deleted one has none. */
@@ -145,25 +151,22 @@ async function damageOf(
   id: TenantId,
 ): Promise<VaultError | undefined> {
   if (!(await tenants.row(id))) {
-    return (await store.get('tenants', { tenant_id: id })) ? undefined : strays(due);
+    return (await store.get('tenants', { tenant_id: id })) ? undefined : orphans(due);
   }
-  return new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal: `the row or the keyring of tenant ${id} was altered outside the vault; what is due of it stays`,
-    altered: { entity: 'tenant', id },
-  });
+  return integrityError(
+    `the row or the keyring of tenant ${id} was altered outside the vault; what is due of it stays`,
+    { altered: { entity: 'tenant', id } },
+  );
 }
 
 /** Without the id, which may be derived from a value, and the operator's log holds none. */
 function leftAsItIs(damage: VaultError, { id }: Tenant): VaultError {
   const { entity = 'row' } = damage.altered ?? {};
-  return new VaultError('integrity', {
-    public: damage.public,
-    internal:
-      `a ${entity} of tenant ${id} was altered outside the vault and is left as it is; ` +
+  return integrityError(
+    `a ${entity} of tenant ${id} was altered outside the vault and is left as it is; ` +
       '"strongroom logs verify --state" names it',
-    cause: damage,
-  });
+    { cause: damage },
+  );
 }
 
 /** One turn of a tenant. */
@@ -174,6 +177,7 @@ async function workOffTenant<R>(
 ): Promise<void> {
   const { failures, unfinished } = run;
   const pace = createPace(stopping, timer);
+  const quarantine = createQuarantine((damage) => failures.add(leftAsItIs(damage, tenant)));
   let found: readonly R[] = [];
   let all = false;
   let skip = unfinished.get(tenant.id) ?? 0;
@@ -190,7 +194,7 @@ async function workOffTenant<R>(
     if (found.length === 0) {
       if (all) {
         const left = await store.scan(impossibleDue(due.table, due.column, { tenant, until }));
-        if (left.length > 0) failures.add(leftAsItIs(impossible(undefined), tenant));
+        if (left.length > 0) quarantine.report(impossible(undefined));
         return;
       }
       found = await find({ tenant, until, rowsMax, skip });
@@ -199,9 +203,8 @@ async function workOffTenant<R>(
     }
     const rows = found.slice(0, pace.batch);
     found = found.slice(rows.length);
-    const batch = await decide(rows, tenant, now);
+    const batch = await decide(rows, { tenant, now, quarantine });
     batches++;
-    failures.add(batch.damage && leftAsItIs(batch.damage, tenant));
     const conflict = await commitBatch(store, batch);
     conflicts = conflict ? conflicts + 1 : 0;
     if (conflict) {
@@ -222,22 +225,4 @@ async function commitBatch(store: Store, { change, entries }: Batch): Promise<bo
   if (first === undefined) return false;
   const { conflict } = await store.commit({ ...change, entries: [first, ...others] });
   return conflict !== undefined;
-}
-
-/** Sets aside what cannot be opened: one damaged row must not keep the others from being processed. */
-export function undamaged<R, T>(
-  rows: readonly R[],
-  attempt: (row: R) => T,
-): { readonly done: readonly T[]; readonly damage: VaultError | undefined } {
-  let damage: VaultError | undefined;
-  const done = rows.flatMap((row) => {
-    try {
-      return [attempt(row)];
-    } catch (error) {
-      if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
-      damage ??= error;
-      return [];
-    }
-  });
-  return { done, damage };
 }

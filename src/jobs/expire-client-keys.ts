@@ -2,7 +2,7 @@
 import { systemEntry } from '../rules/log-entries.ts';
 import { requireProven } from '../rules/proven-row.ts';
 import { rowsDue } from '../store/queries/tenant-rows.ts';
-import { type JobTools, undamaged, workOff } from './batches.ts';
+import { type JobTools, workOff } from './batches.ts';
 import { batchMax } from './pace.ts';
 
 /** A key that was altered stays: its expiry may be what was altered. */
@@ -12,8 +12,10 @@ export function expireClientKeys(tools: JobTools, stopping: AbortSignal): Promis
     due: { table: 'client_keys', column: 'expires_at' },
     rowsMax: batchMax,
     find: (due) => store.select(rowsDue('client_keys', 'expires_at', due)),
-    decide: async (rows, tenant, at) => {
-      const { done, damage } = undamaged(rows, (row) => requireProven(tenant, 'client_keys', row));
+    decide: async (rows, { tenant, now: at, quarantine }) => {
+      const done = rows.flatMap(
+        (row) => quarantine.read(() => requireProven(tenant, 'client_keys', row)) ?? [],
+      );
       const client_keys = done.map(({ tenant_id, client_key_id, version }) => ({
         tenant_id,
         client_key_id,
@@ -25,7 +27,6 @@ export function expireClientKeys(tools: JobTools, stopping: AbortSignal): Promis
           systemEntry({ tenant: tenant.id, at, entity: 'key', id, operation: 'expire' }),
         ),
         count: done.length,
-        damage,
       };
     },
   });

@@ -2,7 +2,7 @@
 import { systemEntry } from '../rules/log-entries.ts';
 import { rowsDue } from '../store/queries/tenant-rows.ts';
 import { rowWithoutCode } from '../values/sealed-row.ts';
-import { type JobTools, undamaged, workOff } from './batches.ts';
+import { type JobTools, workOff } from './batches.ts';
 import { batchMax } from './pace.ts';
 
 /**
@@ -15,9 +15,9 @@ export function expireCodes(tools: JobTools, stopping: AbortSignal): Promise<num
     due: { table: 'tokens', column: 'code_expires_at' },
     rowsMax: batchMax,
     find: (due) => store.scan(rowsDue('tokens', 'code_expires_at', due)),
-    decide: async (rows, tenant, now) => {
-      const { done: updated, damage } = undamaged(rows, (row) =>
-        rowWithoutCode(tenant, row, { now, random }),
+    decide: async (rows, { tenant, now, quarantine }) => {
+      const updated = rows.flatMap(
+        (row) => quarantine.read(() => rowWithoutCode(tenant, row, { now, random })) ?? [],
       );
       return {
         change: { replace: { tokens: updated } },
@@ -31,7 +31,6 @@ export function expireCodes(tools: JobTools, stopping: AbortSignal): Promise<num
           }),
         ),
         count: updated.length,
-        damage,
       };
     },
   });

@@ -11,7 +11,7 @@ export function expireReactorRuns(tools: JobTools, stopping: AbortSignal): Promi
     due: { table: 'reactor_runs', column: 'expires_at' },
     rowsMax: batchMax,
     find: (due) => store.select(rowsDue('reactor_runs', 'expires_at', due)),
-    decide: async (rows, tenant, at) => {
+    decide: async (rows, { tenant, now: at }) => {
       const reactor_runs = rows.map(({ tenant_id, run_id, version }) => ({
         tenant_id,
         run_id,

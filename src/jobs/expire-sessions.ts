@@ -3,7 +3,7 @@ import { systemEntry } from '../rules/log-entries.ts';
 import { requireProven } from '../rules/proven-row.ts';
 import { keysWithHashes } from '../store/queries/applications.ts';
 import { rowsDue } from '../store/queries/tenant-rows.ts';
-import { type JobTools, undamaged, workOff } from './batches.ts';
+import { type JobTools, workOff } from './batches.ts';
 import { batchMax } from './pace.ts';
 
 /** A session that was altered stays: it might name the key of somebody else as its own. */
@@ -13,8 +13,10 @@ export function expireSessions(tools: JobTools, stopping: AbortSignal): Promise<
     due: { table: 'sessions', column: 'expires_at' },
     rowsMax: batchMax,
     find: (due) => store.select(rowsDue('sessions', 'expires_at', due)),
-    decide: async (rows, tenant, at) => {
-      const { done, damage } = undamaged(rows, (row) => requireProven(tenant, 'sessions', row));
+    decide: async (rows, { tenant, now: at, quarantine }) => {
+      const done = rows.flatMap(
+        (row) => quarantine.read(() => requireProven(tenant, 'sessions', row)) ?? [],
+      );
       const hashes = done.map(({ key_hash }) => key_hash);
       const api_keys =
         hashes.length === 0 ? [] : await store.select(keysWithHashes(tenant.id, hashes));
@@ -29,7 +31,6 @@ export function expireSessions(tools: JobTools, stopping: AbortSignal): Promise<
           systemEntry({ tenant: tenant.id, at, entity: 'session', id, operation: 'expire' }),
         ),
         count: done.length,
-        damage,
       };
     },
   });

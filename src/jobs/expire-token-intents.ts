@@ -3,7 +3,7 @@ import { systemEntry } from '../rules/log-entries.ts';
 import { rowsDue, sizedDue } from '../store/queries/tenant-rows.ts';
 import type { Row } from '../store/tables.ts';
 import { intentWithoutCode } from '../vault/token-intents/row.ts';
-import { type JobTools, keysMax, undamaged, workOff } from './batches.ts';
+import { type JobTools, keysMax, workOff } from './batches.ts';
 import { createRowOpening } from './opened-rows.ts';
 import { batchMax } from './pace.ts';
 
@@ -15,16 +15,16 @@ export function expireTokenIntents(tools: JobTools, stopping: AbortSignal): Prom
     due: { table: 'token_intents', column: 'expires_at' },
     rowsMax: keysMax,
     find: (due) => store.scan(sizedDue('token_intents', 'expires_at', due)),
-    decide: async (found, tenant, at) => {
-      const opened = await openRows(tenant, { table: 'token_intents', found });
-      const { done: token_intents, ...others } = opened;
+    decide: async (found, { tenant, now: at, quarantine }) => {
+      const opened = await openRows({ tenant, quarantine }, { table: 'token_intents', found });
+      const { done: token_intents, absent } = opened;
       return {
         change: { remove: { token_intents } },
         entries: token_intents.map(({ token_intent_id: id }) =>
           systemEntry({ tenant: tenant.id, at, entity: 'token_intent', id, operation: 'expire' }),
         ),
         count: token_intents.length,
-        ...others,
+        absent,
       };
     },
   });
@@ -37,9 +37,9 @@ export function expireIntentCodes(tools: JobTools, stopping: AbortSignal): Promi
     due: { table: 'token_intents', column: 'code_expires_at' },
     rowsMax: batchMax,
     find: (due) => store.scan(rowsDue('token_intents', 'code_expires_at', due)),
-    decide: async (rows, tenant, at) => {
-      const { done: token_intents, damage } = undamaged(rows, (row) =>
-        intentWithoutCode(tenant, row, random),
+    decide: async (rows, { tenant, now: at, quarantine }) => {
+      const token_intents = rows.flatMap(
+        (row) => quarantine.read(() => intentWithoutCode(tenant, row, random)) ?? [],
       );
       return {
         change: { replace: { token_intents } },
@@ -53,7 +53,6 @@ export function expireIntentCodes(tools: JobTools, stopping: AbortSignal): Promi
           }),
         ),
         count: token_intents.length,
-        damage,
       };
     },
   });

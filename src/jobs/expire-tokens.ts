@@ -12,15 +12,18 @@ export function expireTokens(tools: JobTools, stopping: AbortSignal): Promise<nu
     due: { table: 'tokens', column: 'expires_at' },
     rowsMax: keysMax,
     find: (due) => store.scan(sizedDue('tokens', 'expires_at', due)),
-    decide: async (found, tenant, at) => {
-      const { done: tokens, ...others } = await openRows(tenant, { table: 'tokens', found });
+    decide: async (found, { tenant, now: at, quarantine }) => {
+      const { done: tokens, absent } = await openRows(
+        { tenant, quarantine },
+        { table: 'tokens', found },
+      );
       return {
         change: { remove: { tokens } },
         entries: tokens.map(({ token_id: id }) =>
           systemEntry({ tenant: tenant.id, at, entity: 'token', id, operation: 'expire' }),
         ),
         count: tokens.length,
-        ...others,
+        absent,
       };
     },
   });

@@ -2,7 +2,7 @@
 import { rowWithoutExpired } from '../gate/stored-reply.ts';
 import { systemEntry } from '../rules/log-entries.ts';
 import { rowsDue } from '../store/queries/tenant-rows.ts';
-import { type JobTools, undamaged, workOff } from './batches.ts';
+import { type JobTools, workOff } from './batches.ts';
 import { batchMax } from './pace.ts';
 
 /** One entry for all of a batch, since keys are the callers' own and name nothing of the vault. */
@@ -12,11 +12,14 @@ export function forgetReplies(tools: JobTools, stopping: AbortSignal): Promise<n
     due: { table: 'replies', column: 'next_expiry_at' },
     rowsMax: batchMax,
     find: (due) => store.scan(rowsDue('replies', 'next_expiry_at', due)),
-    decide: async (rows, tenant, now) => {
-      const { done: opened, damage } = undamaged(rows, (row) => ({
-        row,
-        current: rowWithoutExpired({ tenant, key: row, now, random }, row),
-      }));
+    decide: async (rows, { tenant, now, quarantine }) => {
+      const opened = rows.flatMap(
+        (row) =>
+          quarantine.read(() => ({
+            row,
+            current: rowWithoutExpired({ tenant, key: row, now, random }, row),
+          })) ?? [],
+      );
       const gone = opened.filter(({ current }) => current === undefined);
       const fact = { entity: 'idempotency_key', id: '*', operation: 'expire' } as const;
       return {
@@ -26,7 +29,6 @@ export function forgetReplies(tools: JobTools, stopping: AbortSignal): Promise<n
         },
         entries: opened.length === 0 ? [] : [systemEntry({ tenant: tenant.id, at: now, ...fact })],
         count: opened.length,
-        damage,
       };
     },
   });

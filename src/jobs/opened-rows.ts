@@ -1,11 +1,11 @@
 /** What is due is removed only where it opens: an expiry that was altered would let the vault itself destroy data. */
-import { VaultError } from '../lib/errors.ts';
+import { integrityError, type VaultError } from '../lib/errors.ts';
 import { requireProven } from '../rules/proven-row.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import { rowsWithIds, type SizedDue } from '../store/queries/tenant-rows.ts';
 import { explainedTables } from '../store/row-states.ts';
 import type { Store } from '../store/store.ts';
-import { undamaged } from './batches.ts';
+import type { BatchRun } from './batches.ts';
 
 /** Sealed bytes that are read together, unless a single row has more. */
 const bytesAtOnceMax = 4_194_304;
@@ -21,12 +21,11 @@ export interface OpenedRows<T extends OpenedTable> {
   readonly done: readonly SizedDue<T>[];
   /** Rows that were not there when they were looked up. */
   readonly absent: number;
-  readonly damage: VaultError | undefined;
 }
 
 /** Opens what one run of a job finds, batch by batch. */
 export type OpenRows = <T extends OpenedTable>(
-  tenant: Tenant,
+  run: Pick<BatchRun, 'tenant' | 'quarantine'>,
   found: FoundRows<T>,
 ) => Promise<OpenedRows<T>>;
 
@@ -45,36 +44,34 @@ export function createRowOpening(store: Pick<Store, 'select'>): OpenRows {
     absentBefore.add(name);
   }
 
-  return async (tenant, { table, found }) => {
+  return async ({ tenant, quarantine }, { table, found }) => {
     const { entity, id } = explainedTables[table];
     const nameOf = (row: object) => String((row as Readonly<Record<string, unknown>>)[id]);
     const done: (typeof found)[number][] = [];
     let absent = 0;
-    let damage: VaultError | undefined;
     for (const part of partsOf(found)) {
       const query = { tenant: tenant.id, column: id, ids: part.map(nameOf) };
       const rows = await store.select(rowsWithIds(table, query));
       const stored = new Map(rows.map((row) => [nameOf(row), row]));
-      const opened = undamaged(part, (one) => {
-        const row = stored.get(nameOf(one));
-        if (row) requireProven(tenant, table, row);
-        else noteAbsent(tenant, entity, nameOf(one));
-        return { one, isThere: row !== undefined };
-      });
-      for (const { one, isThere } of opened.done) {
-        if (isThere) done.push(one);
-        else absent++;
+      for (const one of part) {
+        quarantine.read(() => {
+          const row = stored.get(nameOf(one));
+          if (row) {
+            requireProven(tenant, table, row);
+            done.push(one);
+          } else {
+            noteAbsent(tenant, entity, nameOf(one));
+            absent++;
+          }
+        });
       }
-      damage ??= opened.damage;
     }
-    return { done, absent, damage };
+    return { done, absent };
   };
 }
 
 function notAsStored(entity: string, id: string): VaultError {
-  return new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal: `the id of a ${entity} was altered outside the vault`,
+  return integrityError(`the id of a ${entity} was altered outside the vault`, {
     altered: { entity, id },
   });
 }

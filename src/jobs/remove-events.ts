@@ -14,7 +14,7 @@ import { createFailures } from '../store/per-tenant/failures.ts';
 import { byTenant } from '../store/per-tenant/record.ts';
 import type { DueColumn } from '../store/queries/due.ts';
 import { duePages, dueWork } from '../store/queries/due-tenants.ts';
-import { type JobTools, strays } from './batches.ts';
+import { type JobTools, orphans } from './batches.ts';
 import { createPace, type Pace } from './pace.ts';
 
 /** From an event on. For as long it can be sent again. */
@@ -55,7 +55,7 @@ export async function removeEvents(tools: JobTools, stopping: AbortSignal): Prom
   const until = instantAfter(before, -1);
   for (const { due, findOf } of ofOld(tools, before)) {
     for await (const old of duePages(store, { ...due, until, rowsMax: oldRowsMax })) {
-      if (old.hasStrays) failures.add(strays(due));
+      if (old.hasOrphans) failures.add(orphans(due));
       for (const { id } of old.tenants) {
         await failures.attempt(async () => {
           count += await removeAll(findOf(id));

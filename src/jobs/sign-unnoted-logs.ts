@@ -1,6 +1,6 @@
 /** Looking once a day at the log of every tenant, for growth that no note says: in slices of the tenants' ids. */
 import { day, hour, minute } from '../lib/clock.ts';
-import { VaultError } from '../lib/errors.ts';
+import { integrityError, type VaultError } from '../lib/errors.ts';
 import { parseUuid, type TenantId } from '../lib/ids.ts';
 import { createFailures } from '../store/per-tenant/failures.ts';
 import { workOfTenant } from '../store/queries/due.ts';
@@ -85,11 +85,9 @@ function beginOf(part: number): TenantId | undefined {
 }
 
 function unnoted(tenant: TenantId): VaultError {
-  return new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal:
-      `the log of tenant ${tenant} had grown, and no note said so: it was removed outside the vault, or lost ` +
+  return integrityError(
+    `the log of tenant ${tenant} had grown, and no note said so: it was removed outside the vault, or lost ` +
       'in a failover. What remains of the log is signed now',
-    altered: { entity: 'log', id: tenant },
-  });
+    { altered: { entity: 'log', id: tenant } },
+  );
 }

@@ -82,6 +82,22 @@ export class VaultError extends Error {
   }
 }
 
+/** What names a stored value that was altered outside the vault, for the operator's log, and what it was. */
+interface IntegrityDetails {
+  readonly altered?: AlteredRow;
+  readonly cause?: unknown;
+}
+
+/** The failure to read what the vault cannot have written. A caller learns no more than that. */
+export function integrityError(internal: string, details: IntegrityDetails = {}): VaultError {
+  const shown = 'A stored value failed its integrity check.';
+  return new VaultError('integrity', { public: shown, internal, ...details });
+}
+
+export function isIntegrityError(error: unknown): error is VaultError {
+  return error instanceof VaultError && error.code === 'integrity';
+}
+
 /** A 400 about one attribute, or about several when a map is given. */
 export function invalid(path: string, message: string): VaultError;
 export function invalid(errors: AttributeErrors): VaultError;

@@ -6,7 +6,7 @@ import {
   type Sealed,
   sealText,
 } from '../crypto/envelope.ts';
-import { type AlteredRow, VaultError } from '../lib/errors.ts';
+import { type AlteredRow, isIntegrityError, VaultError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
 import type { Secret } from '../lib/secret.ts';
 import { type ExplainedName, explainedTables } from '../store/row-states.ts';
@@ -86,7 +86,7 @@ export function requireBound<T extends BoundTable>(
 
 /** What opening a row failed with, which names the row where that was altered. */
 export function namingRow(error: unknown, altered: AlteredRow): unknown {
-  if (!(error instanceof VaultError) || error.code !== 'integrity') return error;
+  if (!isIntegrityError(error)) return error;
   return new VaultError('integrity', { public: error.public, internal: error.message, altered });
 }
 

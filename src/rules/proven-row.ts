@@ -1,7 +1,7 @@
 /** Rows as the vault made them: signed or sealed where they are written, checked where they decide something. */
 import type { Keyring } from '../crypto/keyring.ts';
 import { proveRow, rowProven } from '../crypto/row-proof.ts';
-import { VaultError } from '../lib/errors.ts';
+import { integrityError, isIntegrityError } from '../lib/errors.ts';
 import type { ExplainedName, explainedTables } from '../store/row-states.ts';
 import { type AnyRow, type Row, shapes } from '../store/tables.ts';
 import { nameOf, requireBound } from './bound-row.ts';
@@ -37,7 +37,7 @@ export function isProven<T extends ExplainedName>(keys: Keys, table: T, row: Row
     requirements[table](keys, row);
     return true;
   } catch (error) {
-    if (error instanceof VaultError && error.code === 'integrity') return false;
+    if (isIntegrityError(error)) return false;
     throw error;
   }
 }
@@ -62,9 +62,7 @@ function requiringProof<T extends ProvenTable>(table: T) {
     const { proof } = row as { readonly proof: string };
     if (rowProven(keyring, { table, row: provenText(table, row), proof })) return;
     const altered = nameOf(table, row);
-    throw new VaultError('integrity', {
-      public: 'A stored value failed its integrity check.',
-      internal: `the ${altered.entity} ${altered.id} was altered outside the vault`,
+    throw integrityError(`the ${altered.entity} ${altered.id} was altered outside the vault`, {
       altered,
     });
   };

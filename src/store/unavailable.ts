@@ -1,5 +1,5 @@
 /** The failures of an engine: it cannot be reached, cannot write, cannot keep up, or cannot take a value. */
-import { VaultError } from '../lib/errors.ts';
+import { integrityError, VaultError } from '../lib/errors.ts';
 
 const retryAfter = { 'retry-after': '1' } as const;
 
@@ -53,11 +53,7 @@ const impossibleInteger = 'an integer of the database is larger than any that th
 
 /** The failure to read a row that the vault cannot have written. */
 export function impossible(cause: unknown, internal = impossibleInteger): VaultError {
-  return new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal,
-    cause,
-  });
+  return integrityError(internal, { cause });
 }
 
 /**

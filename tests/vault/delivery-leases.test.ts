@@ -1,7 +1,9 @@
 /** Leases, when clocks are set back or somebody else wrote them. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hour, type Instant, instantAfter, parseInstant, second } from '../../src/lib/clock.ts';
+import { createQuarantine } from '../../src/rules/quarantine.ts';
 import { createLeases, leaseMs, leaseMsMax } from '../../src/vault/deliveries/leases.ts';
 import { tenant } from '../support/changes.ts';
 import { onBothEngines } from '../support/engines.ts';
@@ -26,7 +28,12 @@ onBothEngines('a lease', (engine) => {
     const until = instantAfter(clock.now(), leaseMsMax);
     const row = { tenant_id: tenant, name, holder: 'another', until };
     await store.record({ insert: { leases: [row] } });
-    const leases = createLeases({ store, clock, holder: 'this one', onAltered: assert.fail });
+    const leases = createLeases({
+      store,
+      clock,
+      holder: 'this one',
+      quarantine: createQuarantine(assert.fail),
+    });
     assert.equal(await leases.hold(tenant), false);
     const longer = {
       ...row,
@@ -42,7 +49,12 @@ onBothEngines('a lease', (engine) => {
   test('taken before the clock was set back is renewed, and over before it is', async (t) => {
     const store = await engine.store(t);
     const clock = stoppedClock();
-    const leases = createLeases({ store, clock, holder: 'this one', onAltered: assert.fail });
+    const leases = createLeases({
+      store,
+      clock,
+      holder: 'this one',
+      quarantine: createQuarantine(assert.fail),
+    });
     assert.equal(await leases.hold(tenant), true);
     clock.advance(-hour);
     assert.equal(leases.isHeld(tenant), false);

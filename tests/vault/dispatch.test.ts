@@ -1,8 +1,10 @@
 /** Dispatching: bounded, however many webhooks want an event. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { instantAfter, minute } from '../../src/lib/clock.ts';
 import { createTimedUuids } from '../../src/lib/ids.ts';
+import { createQuarantine } from '../../src/rules/quarantine.ts';
 import { deliveriesMax, dispatch } from '../../src/vault/deliveries/dispatch.ts';
 import { createWebhooks } from '../../src/vault/deliveries/webhooks-of.ts';
 import { onBothEngines } from '../support/engines.ts';
@@ -28,9 +30,9 @@ onBothEngines('one transaction', (engine) => {
     for (let made = 0; made <= eventsMax; made++) await tenant.token({ type: 'token', data: made });
     const keys = await tenants.find(tenant.id);
     assert.ok(keys);
-    const onAltered = assert.fail;
-    const webhooks = createWebhooks({ store, clock, onAltered });
-    const tools = { store, clock, webhooks, newDeliveryId: createTimedUuids(random), onAltered };
+    const quarantine = createQuarantine(assert.fail);
+    const webhooks = createWebhooks({ store, clock, quarantine });
+    const tools = { store, clock, webhooks, newDeliveryId: createTimedUuids(random), quarantine };
     const first = await dispatch(tools, keys);
     assert.deepEqual([first.events, first.hasMore], [eventsMax, true]);
     assert.equal((await tenant.rows('deliveries')).length, deliveriesMax);

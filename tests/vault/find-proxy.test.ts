@@ -1,7 +1,9 @@
 /** Finding the proxy of a call, of whatever tenant, and on every server as it is now. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
+import { createQuarantine } from '../../src/rules/quarantine.ts';
 import { createProxyFinder, type FoundProxy } from '../../src/vault/proxies/find.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { createProxy, sendProxy } from '../support/proxies.ts';
@@ -14,7 +16,11 @@ const origin = { address: '203.0.113.7', traceId: 'trace', dialect: 'SVC' };
 const laterMs = 1001;
 
 const finderOf = ({ running }: TestVault, onAltered = () => {}) =>
-  createProxyFinder({ ...running.vault, names: { own: [], proxyDomain: undefined }, onAltered });
+  createProxyFinder({
+    ...running.vault,
+    names: { own: [], proxyDomain: undefined },
+    quarantine: createQuarantine(onAltered),
+  });
 
 const proxyIn = (found: FoundProxy | undefined) => {
   assert.ok(found && 'proxy' in found);

@@ -1,8 +1,10 @@
 /** One webhook for which something waits, when the vault itself fails with some of it. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { instantAfter, minute, parseInstant } from '../../src/lib/clock.ts';
 import { createForward } from '../../src/outbound/forward.ts';
+import { createQuarantine } from '../../src/rules/quarantine.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createAttemptSlots } from '../../src/vault/deliveries/attempt-slots.ts';
 import { createNames } from '../../src/vault/deliveries/names.ts';
@@ -43,7 +45,7 @@ onBothEngines('a webhook', (engine) => {
     const idle = Promise.withResolvers<void>();
     const tools = {
       ...{ ...process, store: { ...store, get } },
-      webhooks: createWebhooks({ store, clock, onAltered: assert.fail }),
+      webhooks: createWebhooks({ store, clock, quarantine: createQuarantine(assert.fail) }),
       withNames: createNames({ store, clock }),
       recent: createRecentEnvelopes(clock),
       forward: createForward({
@@ -61,7 +63,7 @@ onBothEngines('a webhook', (engine) => {
       recordDelivery: createSettlements({ store, pause: () => Promise.resolve() }),
       slots: createAttemptSlots({ allMax: tests, tenantMax: tests }),
       isHeld: () => true,
-      onAltered: assert.fail,
+      quarantine: createQuarantine(assert.fail),
       onAttempt: () => undefined,
       onRetry: () => undefined,
       onFailure: () => {

@@ -4,7 +4,7 @@ import type { Config } from '../../config.ts';
 import { requireKeyring } from '../../crypto/keyring.ts';
 import { loadRootKey, type RootKey } from '../../crypto/root-key.ts';
 import { minute, second } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { isIntegrityError } from '../../lib/errors.ts';
 import { pooledRandom } from '../../lib/random.ts';
 import { type EngineFacts, inspectPostgres, inspectSqlite } from '../../store/open/inspect.ts';
 import { NoDatabaseError, openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts';
@@ -207,7 +207,7 @@ function opens({ key }: RootKey, row: Row<'tenants'>): boolean {
     requireKeyring(key, { tenant: row.tenant_id, wrapped: row.keyring });
     return true;
   } catch (error) {
-    if (error instanceof VaultError && error.code === 'integrity') return false;
+    if (isIntegrityError(error)) return false;
     throw error;
   }
 }

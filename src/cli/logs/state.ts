@@ -4,7 +4,7 @@ import { readConfig } from '../../config.ts';
 import { type Keyring, openKeyring } from '../../crypto/keyring.ts';
 import { loadRootKey, type RootKey } from '../../crypto/root-key.ts';
 import { isTombstone } from '../../crypto/tombstone.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { isIntegrityError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { pooledRandom } from '../../lib/random.ts';
 import { grantOf } from '../../rules/openings.ts';
@@ -74,7 +74,7 @@ function keyringOf(rootKey: RootKey, row: Row<'tenants'> | undefined): Keyring |
       wrapped: row.keyring,
     });
   } catch (error) {
-    if (error instanceof VaultError && error.code === 'integrity') return undefined;
+    if (isIntegrityError(error)) return undefined;
     throw error;
   }
 }

@@ -2,7 +2,7 @@
  * Reads by key on PostgreSQL: those that arrive in one turn of the event loop share one query, or, where tenants are
  * spread over machines, one for each tenant.
  */
-import { VaultError } from '../../lib/errors.ts';
+import { isIntegrityError } from '../../lib/errors.ts';
 import { readRows, storedKey } from '../stored-form.ts';
 import { type Key, kindOf, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
 import { arrayTypes } from './array-types.ts';
@@ -56,7 +56,7 @@ export function createPostgresReader(query: RunRead, isDistributed: () => Promis
       for (const pending of batch) pending.resolve(byKey.get(JSON.stringify(pending.values)));
     } catch (error) {
       // A row that nobody can read fails for those alone who ask for it.
-      const isOfOneRow = error instanceof VaultError && error.code === 'integrity';
+      const isOfOneRow = isIntegrityError(error);
       if (isOfOneRow && batch.length > 1) {
         await Promise.all(batch.map((pending) => fetchBatch(table, [pending], isOfTenant)));
       } else {

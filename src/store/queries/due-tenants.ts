@@ -32,7 +32,7 @@ export interface DueTenant {
 export interface DuePage {
   readonly tenants: readonly DueTenant[];
   /** Whether there were rows of no tenant, or that no tenant can be found by: somebody else wrote them. */
-  readonly hasStrays: boolean;
+  readonly hasOrphans: boolean;
 }
 
 /** Page by page whose rows are due. However many rows belong to nobody, those behind them are found. */
@@ -51,12 +51,12 @@ export async function* duePages(
       const id = ids[at];
       return id === undefined ? [] : [{ id, found }];
     });
-    if (rows.length > 0) yield { tenants, hasStrays: tenants.length < rows.length };
+    if (rows.length > 0) yield { tenants, hasOrphans: tenants.length < rows.length };
     if (rows.reduce((sum, { found }) => sum + found, 0) < due.rowsMax) break;
     after = rows.reduce((one, other) => (isBehind(one, other) ? one : other));
   }
   const impossible = await store.scan(impossibleOwners(due));
-  if (impossible.length > 0) yield { tenants: [], hasStrays: true };
+  if (impossible.length > 0) yield { tenants: [], hasOrphans: true };
 }
 
 function isBehind(one: DueOwner, other: DueOwner): boolean {

@@ -1,7 +1,8 @@
 /** Dispatching: an event gets its place among those of its entity, and a delivery to each webhook that wants it. */
 import type { Clock, Instant } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { integrityError } from '../../lib/errors.ts';
 import type { DeliveryId, WebhookId } from '../../lib/ids.ts';
+import type { Quarantine } from '../../rules/quarantine.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Amendment } from '../../store/amendments.ts';
 import {
@@ -29,8 +30,8 @@ export interface DispatchTools {
   readonly clock: Clock;
   readonly webhooks: Webhooks;
   readonly newDeliveryId: (at: Instant) => DeliveryId;
-  /** Each time that a row is met which was altered outside the vault. */
-  readonly onAltered: () => void;
+  /** For rows that were altered outside the vault. */
+  readonly quarantine: Quarantine;
 }
 
 export interface Dispatched {
@@ -46,7 +47,7 @@ export interface Dispatched {
  * none. An event follows whatever was known when it came about, so sequences are given in that order.
  */
 export async function dispatch(
-  { store, clock, webhooks: { now: webhooksNow }, newDeliveryId, onAltered }: DispatchTools,
+  { store, clock, webhooks: { now: webhooksNow }, newDeliveryId, quarantine }: DispatchTools,
   tenant: Tenant,
 ): Promise<Dispatched> {
   const found = await store.select(undispatchedEvents({ tenant: tenant.id, limit: dispatchMax }));
@@ -56,7 +57,7 @@ export async function dispatch(
   const eventsMax = Math.max(1, Math.floor(deliveriesMax / Math.max(1, webhooks.length)));
   const events = found.slice(0, eventsMax);
   const now = clock.now();
-  const sequences = await openSequences({ store, onAltered }, { events, now });
+  const sequences = await openSequences({ store, quarantine }, { events, now });
   const deliveries: Row<'deliveries'>[] = [];
   const numbered = events.map((event) => {
     const sequence = sequences.next(event);
@@ -97,7 +98,7 @@ interface Sequences {
 
 /** As they are stored for the entities of the events, and as they will be. */
 async function openSequences(
-  { store, onAltered }: Pick<DispatchTools, 'store' | 'onAltered'>,
+  { store, quarantine }: Pick<DispatchTools, 'store' | 'quarantine'>,
   { events, now }: { readonly events: readonly Event[]; readonly now: Instant },
 ): Promise<Sequences> {
   const keys = new Map(events.map((event) => [textOf(event), keyOf(event)]));
@@ -105,11 +106,9 @@ async function openSequences(
   const removed: Key<'event_sequences'>[] = [];
   await Promise.all(
     [...keys].map(async ([text, key]) => {
-      const row = await readSequence(store, key);
-      if (row === 'altered') {
-        removed.push(key);
-        onAltered();
-      } else stored.set(text, row);
+      const read = await quarantine.fetch(async () => ({ row: await readSequence(store, key) }));
+      if (read) stored.set(text, read.row);
+      else removed.push(key);
     }),
   );
   const latest = new Map<string, Sequence>();
@@ -131,18 +130,14 @@ async function openSequences(
   };
 }
 
-/** One that no number can follow was altered as well. */
+/** @throws VaultError `integrity` also for one that no number can follow. */
 async function readSequence(
   store: Store,
   key: Key<'event_sequences'>,
-): Promise<Sequence | 'altered' | undefined> {
-  try {
-    const row = await store.get('event_sequences', key);
-    return row && row.last > sequenceMax ? 'altered' : row;
-  } catch (error) {
-    if (error instanceof VaultError && error.code === 'integrity') return 'altered';
-    throw error;
-  }
+): Promise<Sequence | undefined> {
+  const row = await store.get('event_sequences', key);
+  if (row && row.last > sequenceMax) throw integrityError('a sequence of events is too high');
+  return row;
 }
 
 function keyOf(event: Event): Pick<Sequence, 'tenant_id' | 'entity' | 'entity_id'> {

@@ -1,7 +1,7 @@
 /** Leases: of several servers on one database, one at a time delivers the events of a tenant. */
 import { type Clock, type Instant, instantAfter, second } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
+import type { Quarantine } from '../../rules/quarantine.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 
@@ -33,11 +33,11 @@ export interface LeaseTools {
   readonly clock: Clock;
   /** Of this server, and of no other. */
   readonly holder: string;
-  /** Each time that a lease is met which was altered outside the vault. */
-  readonly onAltered: () => void;
+  /** For leases that were altered outside the vault. */
+  readonly quarantine: Quarantine;
 }
 
-export function createLeases({ store, clock, holder, onAltered }: LeaseTools): Leases {
+export function createLeases({ store, clock, holder, quarantine }: LeaseTools): Leases {
   const own = new Map<TenantId, Row<'leases'>>();
   let roomy = leasesKept;
 
@@ -65,18 +65,8 @@ export function createLeases({ store, clock, holder, onAltered }: LeaseTools): L
     return true;
   }
 
-  async function read(tenant_id: TenantId): Promise<Row<'leases'> | 'altered' | undefined> {
-    try {
-      return await store.get('leases', { tenant_id, name });
-    } catch (error) {
-      if (error instanceof VaultError && error.code === 'integrity') return 'altered';
-      throw error;
-    }
-  }
-
-  /** No server can have taken what nobody can read. */
+  /** No server can have taken a lease that cannot be read. */
   async function replace(row: Row<'leases'>): Promise<boolean> {
-    onAltered();
     const { conflict } = await store.record({
       remove: { leases: [row] },
       insert: { leases: [row] },
@@ -87,9 +77,12 @@ export function createLeases({ store, clock, holder, onAltered }: LeaseTools): L
   }
 
   async function take(tenant_id: TenantId, now: Instant): Promise<boolean> {
-    const before = await read(tenant_id);
+    const read = await quarantine.fetch(async () => ({
+      before: await store.get('leases', { tenant_id, name }),
+    }));
     const until = instantAfter(now, leaseMs);
-    if (before === 'altered') return replace({ tenant_id, name, holder, until });
+    if (read === undefined) return replace({ tenant_id, name, holder, until });
+    const { before } = read;
     const left = before ? before.until - now : 0;
     const isOfAnother = before !== undefined && before.holder !== holder;
     if (isOfAnother && left > 0 && left <= leaseMsMax) return false;

@@ -1,9 +1,9 @@
 /** From a row of a delivery to what is sent: its event, opened and checked, as receivers see it. */
 import { type Clock, second } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { EventId } from '../../lib/ids.ts';
 import type { JsonObject } from '../../lib/json.ts';
+import type { Quarantine } from '../../rules/quarantine.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -23,8 +23,8 @@ export interface PrepareTools {
   readonly store: Store;
   readonly withNames: WithNames;
   readonly recent: RecentEnvelopes;
-  /** Each time that an event is met which was altered outside the vault. Nobody gets it. */
-  readonly onAltered: () => void;
+  /** For events that were altered outside the vault, which no receiver gets. */
+  readonly quarantine: Quarantine;
 }
 
 /** Events that several webhooks want are opened once. */
@@ -53,18 +53,15 @@ export async function prepare(
   tenant: Tenant,
   { tenant_id, event_id }: EventKey,
 ): Promise<PreparedDelivery> {
-  const { store, withNames, onAltered, recent } = tools;
+  const { store, withNames, quarantine, recent } = tools;
   const known = preparedBefore(tools, { tenant_id, event_id });
   if (known) return { envelope: known };
-  try {
+  const prepared = await quarantine.fetch(async (): Promise<PreparedDelivery> => {
     const event = await store.get('events', { tenant_id, event_id });
     if (event === undefined) return { envelope: undefined, flaw: 'removed' };
     const envelope = await withNames(tenant, (nameOf) => envelopeOf(tenant, event, nameOf));
     recent.set(event_id, envelope);
     return { envelope };
-  } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
-    onAltered();
-    return { envelope: undefined, flaw: 'altered' };
-  }
+  });
+  return prepared ?? { envelope: undefined, flaw: 'altered' };
 }

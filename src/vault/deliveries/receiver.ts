@@ -7,12 +7,12 @@ import { dueDeliveries } from '../../store/event-queries/deliveries.ts';
 import type { Row } from '../../store/tables.ts';
 import { attempt, type Outcome } from './attempt.ts';
 import type { AttemptSlots } from './attempt-slots.ts';
-import { condemn, isWhole } from './condemn.ts';
 import { type DisableTools, disable, failingMsMax } from './disable.ts';
 import { createHealth } from './health.ts';
 import type { Messages } from './message.ts';
 import { type Flaw, type PrepareTools, prepare, preparedBefore } from './prepare.ts';
 import { type SettleTools, settle } from './settle.ts';
+import { failUnreadable, isWhole } from './unreadable.ts';
 import type { Webhook, Webhooks } from './webhooks-of.ts';
 
 /** Under way at once to one webhook. One that fails gets a single attempt at a time. */
@@ -106,7 +106,7 @@ export function createReceiver(
     const due = await (ordered ? tools.store.scan(query) : tools.store.select(query));
     if (due.length === limit) mayHaveMore = true;
     const passedOver = [loaded, stuck, overMeanwhile];
-    await condemn(
+    await failUnreadable(
       tools,
       due.filter((row) => !isWhole(row)),
     );

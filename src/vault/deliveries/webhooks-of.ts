@@ -2,11 +2,11 @@
 
 import { type WebhookSecretKey, webhookSecretKey } from '../../crypto/webhook-signatures.ts';
 import { type Clock, second } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { WebhookId } from '../../lib/ids.ts';
 import { Secret } from '../../lib/secret.ts';
 import { openerOf } from '../../rules/openings.ts';
+import type { Quarantine } from '../../rules/quarantine.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import { allWebhooks } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
@@ -32,8 +32,8 @@ const tenantsCached = 1_000;
 export interface WebhooksTools {
   readonly store: Store;
   readonly clock: Clock;
-  /** Each time that a webhook is met which was altered outside the vault. It gets nothing. */
-  readonly onAltered: () => void;
+  /** For webhooks that were altered outside the vault, which get nothing. */
+  readonly quarantine: Quarantine;
 }
 
 /** Webhooks that were altered are left out. */
@@ -44,7 +44,7 @@ export interface Webhooks {
   now(tenant: Tenant): Promise<readonly Webhook[]>;
 }
 
-export function createWebhooks({ store, clock, onAltered }: WebhooksTools): Webhooks {
+export function createWebhooks({ store, clock, quarantine }: WebhooksTools): Webhooks {
   const recent = new ExpiringMap<string, readonly Webhook[]>({
     clock,
     ageMsMax: staleMsMax,
@@ -52,28 +52,22 @@ export function createWebhooks({ store, clock, onAltered }: WebhooksTools): Webh
     epoch: () => store.epochs.now('webhooks'),
   });
 
-  function opened(tenant: Tenant, row: Row<'webhooks'>): Webhook | undefined {
-    try {
-      const opener = openerOf('deliver events', tenant);
-      const { events, ordered, url, secrets } = openWebhook(opener, row).reveal();
-      const types = new Set<string>(row.status === 'enabled' ? events : []);
-      return {
-        ...{ id: row.webhook_id, row, ordered },
-        url: new Secret(new URL(url)),
-        keys: secrets.map(({ text, ends_at }) => ({ key: webhookSecretKey(text), ends_at })),
-        wants: (type) => types.has(type),
-      };
-    } catch (error) {
-      if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
-      onAltered();
-      return undefined;
-    }
+  function open(tenant: Tenant, row: Row<'webhooks'>): Webhook {
+    const opener = openerOf('deliver events', tenant);
+    const { events, ordered, url, secrets } = openWebhook(opener, row).reveal();
+    const types = new Set<string>(row.status === 'enabled' ? events : []);
+    return {
+      ...{ id: row.webhook_id, row, ordered },
+      url: new Secret(new URL(url)),
+      keys: secrets.map(({ text, ends_at }) => ({ key: webhookSecretKey(text), ends_at })),
+      wants: (type) => types.has(type),
+    };
   }
 
   async function read(tenant: Tenant): Promise<readonly Webhook[]> {
     const reading = recent.reading();
     const rows = await store.select(allWebhooks(tenant.id));
-    const webhooks = rows.flatMap((row) => opened(tenant, row) ?? []);
+    const webhooks = rows.flatMap((row) => quarantine.read(() => open(tenant, row)) ?? []);
     recent.set(tenant.id, webhooks, reading);
     return webhooks;
   }

@@ -2,7 +2,7 @@
 
 import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
 import { proveRow, rowProven } from '../../crypto/row-proof.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { integrityError } from '../../lib/errors.ts';
 import type { EventId } from '../../lib/ids.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import type { Random } from '../../lib/random.ts';
@@ -90,10 +90,9 @@ export function sequenceOf(
   if (sequence !== null && rowProven(keyring, { table: 'events', row: text, proof: proof ?? '' })) {
     return sequence;
   }
-  throw new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal: `the sequence of event ${event_id}, tenant ${id}, was altered outside the vault`,
-  });
+  throw integrityError(
+    `the sequence of event ${event_id}, tenant ${id}, was altered outside the vault`,
+  );
 }
 
 function textOf({ event_id, sequence }: NumberedEvent): string {

@@ -2,7 +2,7 @@
 import { publicKeyPem } from '../../crypto/signing.ts';
 import { type Clock, day, type Instant, minute, parseInstant, second } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { integrityError, VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { haveBlockSize, textsOf } from '../../lib/log-chain/block.ts';
 import { factsOf } from '../../lib/log-chain/entries.ts';
@@ -117,13 +117,11 @@ export async function writeCheckpoints(
 }
 
 function noteGone(tenant: TenantId): VaultError {
-  return new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal:
-      `the note that the log of tenant ${tenant} has grown is not in the database any more: it was removed ` +
+  return integrityError(
+    `the note that the log of tenant ${tenant} has grown is not in the database any more: it was removed ` +
       'outside the vault, or lost in a failover. What remains of the log is signed all the same',
-    altered: { entity: 'log', id: tenant },
-  });
+    { altered: { entity: 'log', id: tenant } },
+  );
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { hashProxyKey, proxyKeyPlausible } from '../../crypto/proxy-key.ts';
 import { type Clock, second } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { integrityError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { ApplicationId, ProxyId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
@@ -11,6 +11,7 @@ import { alteredProxyEntry } from '../../rules/anonymous-entries.ts';
 import type { Origin } from '../../rules/caller.ts';
 import { hostLengthMax, keyInHost, type VaultNames } from '../../rules/host-names.ts';
 import { openerOf } from '../../rules/openings.ts';
+import type { Quarantine } from '../../rules/quarantine.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -59,8 +60,8 @@ export interface ProxyFinding {
   readonly tenants: Tenants;
   readonly clock: Clock;
   readonly names: VaultNames;
-  /** Each time that an altered proxy is called. The tenant's log says so as well. */
-  readonly onAltered: () => void;
+  /** For proxies that were altered outside the vault. The tenant's log says so as well when one is called. */
+  readonly quarantine: Quarantine;
 }
 
 /** What another server changed takes effect within a second: half of it is for the reading itself. */
@@ -76,7 +77,7 @@ const readsMax = 2;
  * found by their SHA-256: how long a look-up takes says nothing about how much of a guess was right.
  */
 export function createProxyFinder(options: ProxyFinding): ProxyFinder {
-  const { store, tenants, clock, names, onAltered } = options;
+  const { store, tenants, clock, names, quarantine } = options;
   const recent = new ExpiringMap<string, Proxy>({
     clock,
     ageMsMax: staleMsMax,
@@ -107,12 +108,11 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
     if (row.host !== null && address === hostAddress(row.host)) {
       if (!(await isGiven(store, tenant, row.host))) return undefined;
     }
-    const proxy = addressesOf(row).includes(address) ? openedProxy(tenant, row) : undefined;
+    const proxy = quarantine.read(() => openedProxy(tenant, row, address));
     if (proxy) {
       recent.set(address, proxy, reading);
       return { proxy };
     }
-    onAltered();
     const altered = { tenant_id: tenant.id, proxy_id: row.proxy_id };
     await store.commit({ entries: [alteredProxyEntry(origin, clock.now(), altered)] });
     return { altered: row.proxy_id, tenant };
@@ -148,15 +148,13 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
 
 const nobody: Promise<undefined> = Promise.resolve(undefined);
 
-/** `undefined` when the row is not as the vault wrote it. */
-function openedProxy(tenant: Tenant, row: Row<'proxies'>): Proxy | undefined {
-  try {
-    const { definition } = openProxy(openerOf('load proxies', tenant), row).reveal();
-    return proxyOfDefinition(tenant, row, definition);
-  } catch (error) {
-    if (error instanceof VaultError && error.code === 'integrity') return undefined;
-    throw error;
+/** @throws VaultError `integrity` when the row is not as the vault wrote it, or does not have that address. */
+function openedProxy(tenant: Tenant, row: Row<'proxies'>, address: string): Proxy {
+  if (!addressesOf(row).includes(address)) {
+    throw integrityError(`an address of the proxy ${row.proxy_id} was altered outside the vault`);
   }
+  const { definition } = openProxy(openerOf('load proxies', tenant), row).reveal();
+  return proxyOfDefinition(tenant, row, definition);
 }
 
 function proxyOfDefinition(

@@ -1,7 +1,7 @@
 /** Taking a call that waits, so that this server runs it and no other does. */
 
 import { type Instant, instantAfter } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { integrityError, VaultError } from '../../lib/errors.ts';
 import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import { alteredBeside, detailed, systemEntry } from '../../rules/log-entries.ts';
 import { openerOf } from '../../rules/openings.ts';
@@ -83,11 +83,10 @@ async function openedRun(
 }
 
 function writtenBack({ run_id: id }: Row<'reactor_runs'>): VaultError {
-  return new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal: `an older version of the reactor_run ${id} was written back outside the vault`,
-    altered: { entity: 'reactor_run', id },
-  });
+  return integrityError(
+    `an older version of the reactor_run ${id} was written back outside the vault`,
+    { altered: { entity: 'reactor_run', id } },
+  );
 }
 
 const expired = 'The call has waited for too long.';

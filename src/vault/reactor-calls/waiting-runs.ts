@@ -1,6 +1,6 @@
 /** Asynchronous calls that wait: each is run at least once, whatever stops meanwhile, and its result stored. */
 import { type Instant, second } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { isIntegrityError } from '../../lib/errors.ts';
 import type { ReactorRunId, TenantId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { type DecideOutcome, perform } from '../../rules/operation.ts';
@@ -179,7 +179,7 @@ async function callerNow(
   try {
     return await callerOfWaiting(store, tenant, { run, now: clock.now() });
   } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+    if (!isIntegrityError(error)) throw error;
     onFailure(error);
     return undefined;
   }

@@ -1,6 +1,6 @@
 /** Deleting a tenant: first its keys, so that nothing of it can be read again, then all of its rows. */
 import { type Clock, day, type Instant } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { integrityError, type VaultError } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import type { Actor } from '../../rules/caller.ts';
 import { entryOf, systemEntry } from '../../rules/log-entries.ts';
@@ -123,9 +123,8 @@ async function purgeSome(
 }
 
 function notDeleted(tenant: TenantId): VaultError {
-  return new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal: `the tenant ${tenant} was marked as deleted outside the vault; its rows stay`,
-    altered: { entity: 'tenant', id: tenant },
-  });
+  return integrityError(
+    `the tenant ${tenant} was marked as deleted outside the vault; its rows stay`,
+    { altered: { entity: 'tenant', id: tenant } },
+  );
 }

@@ -4,7 +4,7 @@ import { requireKeyring, rootKeys } from '../../crypto/keyring.ts';
 import type { RootKey } from '../../crypto/root-key.ts';
 import { isTombstone } from '../../crypto/tombstone.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { isIntegrityError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import { anyTenant, tenantsAfter } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
@@ -82,7 +82,7 @@ function ifIntact(test: () => boolean): boolean {
   try {
     return test();
   } catch (error) {
-    if (error instanceof VaultError && error.code === 'integrity') return false;
+    if (isIntegrityError(error)) return false;
     throw error;
   }
 }

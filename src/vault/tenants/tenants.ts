@@ -4,7 +4,7 @@ import { createKeyring, type Keyring, openKeyring, wrapKeyring } from '../../cry
 import type { RootKey } from '../../crypto/root-key.ts';
 import { isTombstone, sealTombstone } from '../../crypto/tombstone.ts';
 import { type Clock, hour, second } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { isIntegrityError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import { newUuid, type TenantId } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
@@ -73,7 +73,7 @@ export function createTenants({
     try {
       return isProven({ keyring: keyringOf(row) }, 'tenants', row);
     } catch (error) {
-      if (error instanceof VaultError && error.code === 'integrity') return false;
+      if (isIntegrityError(error)) return false;
       throw error;
     }
   }

@@ -3,7 +3,7 @@
 import { type Instant, instantAfter } from '../../lib/clock.ts';
 import type { Container } from '../../lib/container.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { integrityError } from '../../lib/errors.ts';
 import type { ClientKeyId, TokenIntentId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Random } from '../../lib/random.ts';
@@ -85,9 +85,7 @@ export function containersOfIntent({
   if ([type, ...types].every((one) => Object.hasOwn(tokenTypes, one))) {
     return containersOf(type as TokenTypeName, types);
   }
-  throw new VaultError('integrity', {
-    public: 'A stored value failed its integrity check.',
-    internal: 'a token intent has a type that does not exist',
+  throw integrityError('a token intent has a type that does not exist', {
     altered: { entity: 'token_intent', id },
   });
 }

@@ -1,6 +1,6 @@
 /** Stored tokens that hold the ids which a request wants: of many large ones, no more than one at a time is read. */
 import type { Instant } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { isIntegrityError, type VaultError } from '../../lib/errors.ts';
 import type { TokenId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { requireProven } from '../../rules/proven-row.ts';
@@ -51,7 +51,7 @@ async function judged(
     requireProven(tenant, 'tokens', row);
     return state;
   } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== 'integrity') throw error;
+    if (!isIntegrityError(error)) throw error;
     return { ...state, flaw: error };
   }
 }

@@ -1,7 +1,7 @@
 /** Which types of events the webhooks of a tenant ask for, as every commit has to know. */
 
 import { type Clock, second } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import { isIntegrityError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { TenantId } from '../../lib/ids.ts';
 import { openerOf } from '../../rules/openings.ts';
@@ -71,7 +71,7 @@ function typesOf(tenant: Tenant, row: Row<'webhooks'>): readonly EventType[] {
   try {
     return openWebhook(openerOf('match webhooks', tenant), row).reveal().events;
   } catch (error) {
-    if (error instanceof VaultError && error.code === 'integrity') return [];
+    if (isIntegrityError(error)) return [];
     throw error;
   }
 }

@@ -1,13 +1,15 @@
 /** Deliveries that the vault cannot have written so: they are over, and no longer in the way of the others. */
 import type { Clock } from '../../lib/clock.ts';
+import { integrityError } from '../../lib/errors.ts';
+import type { Quarantine } from '../../rules/quarantine.ts';
 import type { DueDelivery } from '../../store/event-queries/deliveries.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 
-export interface CondemnTools {
+export interface SettingAside {
   readonly store: Store;
   readonly clock: Clock;
-  readonly onAltered: () => void;
+  readonly quarantine: Quarantine;
 }
 
 export function isWhole(row: DueDelivery): row is Row<'deliveries'> {
@@ -15,8 +17,8 @@ export function isWhole(row: DueDelivery): row is Row<'deliveries'> {
 }
 
 /** Nothing is sent. Callers see deliveries that have failed, and can ask for them again. */
-export async function condemn(
-  { store, clock, onAltered }: CondemnTools,
+export async function failUnreadable(
+  { store, clock, quarantine }: SettingAside,
   rows: readonly DueDelivery[],
 ): Promise<void> {
   if (rows.length === 0) return;
@@ -29,7 +31,9 @@ export async function condemn(
       state: 'failed',
     }),
   );
-  for (const _ of rows) onAltered();
+  for (const { delivery_id } of rows) {
+    quarantine.report(integrityError(`the delivery ${delivery_id} was altered outside the vault`));
+  }
   // What cannot be read cannot be named as it was, so it makes way for another with its key.
   await store.record({ remove: { deliveries: rows }, insert: { deliveries: failed } });
 }
