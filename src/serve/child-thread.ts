@@ -4,11 +4,11 @@ import { Worker } from 'node:worker_threads';
 import { second } from '../lib/clock.ts';
 import { type EntryPoint, entryPointUrl } from '../lib/installation/entry-points.ts';
 import type { Counts } from '../lib/telemetry/metrics.ts';
-import { createLine, type Line } from './line.ts';
+import { createThreadRpc, type ThreadRpc } from '../lib/thread-rpc.ts';
 import type { ProcessCalls, ThreadCalls } from './messages.ts';
 
 export interface Thread {
-  readonly line: Line<ThreadCalls>;
+  readonly rpc: ThreadRpc<ThreadCalls>;
   /** What it had counted when it was last asked. */
   counts: Counts;
   /** Resolves when it has ended, with the error that ended it where there was one. */
@@ -36,9 +36,9 @@ export function startThread(
   const ended = new Promise<unknown>((resolve) => {
     worker.on('exit', () => resolve(failure));
   });
-  const line = createLine<ThreadCalls, ProcessCalls>(worker, serve(ended));
-  void ended.then(() => line.end(failure instanceof Error ? failure : new Error('it failed')));
-  return { line, counts: [], ended, terminate: () => worker.terminate() };
+  const rpc = createThreadRpc<ThreadCalls, ProcessCalls>(worker, serve(ended));
+  void ended.then(() => rpc.end(failure instanceof Error ? failure : new Error('it failed')));
+  return { rpc, counts: [], ended, terminate: () => worker.terminate() };
 }
 
 /** A thread that does not say what it counted by then is shown as it was. */
@@ -46,7 +46,7 @@ const countsMsMax = second;
 
 export async function countsOf(thread: Thread): Promise<Counts> {
   const late = pause(countsMsMax, undefined, { ref: false });
-  const counts = thread.line.call('counts', undefined).catch(() => undefined);
+  const counts = thread.rpc.call('counts', undefined).catch(() => undefined);
   thread.counts = (await Promise.race([counts, late])) ?? thread.counts;
   return thread.counts;
 }

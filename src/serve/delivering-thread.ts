@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';
 import { createDelivering } from '../delivering.ts';
 import { version } from '../lib/installation/manifest.ts';
-import { createLine, type Line } from './line.ts';
+import { createThreadRpc, type ThreadRpc } from '../lib/thread-rpc.ts';
 import type { ProcessCalls, ThreadCalls, ThreadData } from './messages.ts';
 import { openRemote } from './remote.ts';
 
-async function prepare(line: Line<ProcessCalls>, data: ThreadData) {
-  const remote = await openRemote(line, data);
+async function prepare(rpc: ThreadRpc<ProcessCalls>, data: ThreadData) {
+  const remote = await openRemote(rpc, data);
   const { leaseHolder: holder } = data;
   assert(holder !== undefined, 'a server has a name');
   const deliverer = createDelivering({ ...remote, holder, version }, data.config);
@@ -22,9 +22,9 @@ function run(): void {
     assert(preparing, 'the process prepares a thread first');
     return preparing;
   };
-  const line: Line<ProcessCalls> = createLine<ProcessCalls, ThreadCalls>(parentPort, {
+  const rpc: ThreadRpc<ProcessCalls> = createThreadRpc<ProcessCalls, ThreadCalls>(parentPort, {
     prepare: async (data) => {
-      preparing = prepare(line, data);
+      preparing = prepare(rpc, data);
       await preparing;
     },
     listen: () => assert.fail('it does not listen'),

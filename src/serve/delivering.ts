@@ -63,7 +63,7 @@ export function startDelivering(process: Process, config: Config): Delivering {
     const started = startThread('delivering', serve);
     thread = started;
     const own = { ...shared, threads: storeShare };
-    await started.line.call('prepare', { ...data, config: own, leaseHolder });
+    await started.rpc.call('prepare', { ...data, config: own, leaseHolder });
     return started;
   }
 
@@ -103,7 +103,7 @@ export function startDelivering(process: Process, config: Config): Delivering {
     stop: async () => {
       stopping.abort();
       store.epochs.advance('webhooks');
-      const stopped = thread?.line.call('stop', undefined).catch(() => undefined);
+      const stopped = thread?.rpc.call('stop', undefined).catch(() => undefined);
       await Promise.race([stopped, pause(stopMsMax, undefined, { ref: false })]);
       await thread?.terminate();
       await running;

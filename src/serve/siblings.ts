@@ -8,7 +8,7 @@ import {
   SiblingEnded,
   type Siblings,
 } from '../http/bulk/siblings.ts';
-import { createLine, type Line } from './line.ts';
+import { createThreadRpc, type ThreadRpc } from '../lib/thread-rpc.ts';
 import type { PartInTurn, SiblingCalls } from './messages.ts';
 
 export interface SiblingThreads extends Siblings {
@@ -44,9 +44,9 @@ export function createSiblingThreads(importShared: ImportShared): SiblingThreads
     add: async (port) => {
       const turns = new Map<PartInTurn['turn'], () => Promise<void>>();
       let latest = 0;
-      const line: Line<SiblingCalls> = createLine<SiblingCalls, SiblingCalls>(port, {
+      const rpc: ThreadRpc<SiblingCalls> = createThreadRpc<SiblingCalls, SiblingCalls>(port, {
         importShared: ({ turn, ...part }) => {
-          const result = importShared(part, () => line.call('turn', turn));
+          const result = importShared(part, () => rpc.call('turn', turn));
           take(result);
           return result;
         },
@@ -59,9 +59,9 @@ export function createSiblingThreads(importShared: ImportShared): SiblingThreads
       });
       port.on('close', () => {
         siblings.delete(port);
-        line.end(new SiblingEnded());
+        rpc.end(new SiblingEnded());
       });
-      const memory = await line.call('load', undefined).catch(() => undefined);
+      const memory = await rpc.call('load', undefined).catch(() => undefined);
       if (memory === undefined) return;
       siblings.set(port, {
         load: createLoad(memory),
@@ -69,7 +69,7 @@ export function createSiblingThreads(importShared: ImportShared): SiblingThreads
           const id = ++latest;
           turns.set(id, turn);
           try {
-            return await line.call('importShared', { ...part, turn: id });
+            return await rpc.call('importShared', { ...part, turn: id });
           } finally {
             turns.delete(id);
           }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { flushCompileCache } from 'node:module';
 import { parentPort } from 'node:worker_threads';
 import { type Answering, createAnswering } from '../answering.ts';
-import { createLine, type Line } from './line.ts';
+import { createThreadRpc, type ThreadRpc } from '../lib/thread-rpc.ts';
 import type { ProcessCalls, ThreadCalls, ThreadData } from './messages.ts';
 import { openRemote, type Remote } from './remote.ts';
 import { createSiblingThreads, type SiblingThreads } from './siblings.ts';
@@ -15,8 +15,8 @@ interface PreparedThread {
   readonly host: string;
 }
 
-async function prepare(line: Line<ProcessCalls>, data: ThreadData): Promise<PreparedThread> {
-  const remote = await openRemote(line, data);
+async function prepare(rpc: ThreadRpc<ProcessCalls>, data: ThreadData): Promise<PreparedThread> {
+  const remote = await openRemote(rpc, data);
   try {
     const siblings = createSiblingThreads((part, turn) => answering.importShared(part, turn));
     const tools = { ...remote, siblings };
@@ -35,9 +35,9 @@ function run(): void {
     assert(preparing, 'the process prepares a thread first');
     return preparing;
   };
-  const line: Line<ProcessCalls> = createLine<ProcessCalls, ThreadCalls>(parentPort, {
+  const rpc: ThreadRpc<ProcessCalls> = createThreadRpc<ProcessCalls, ThreadCalls>(parentPort, {
     prepare: async (data) => {
-      preparing = prepare(line, data);
+      preparing = prepare(rpc, data);
       await preparing;
     },
     listen: async (port) => {

@@ -58,7 +58,7 @@ export async function startThreads(
       running.delete(thread);
       met.delete(thread);
     });
-    await thread.line.call('prepare', data);
+    await thread.rpc.call('prepare', data);
     for (const other of met) introduce(thread, other);
     met.add(thread);
     return thread;
@@ -81,7 +81,7 @@ export async function startThreads(
       let thread: Thread | undefined;
       try {
         thread = await start();
-        await thread.line.call('listen', port);
+        await thread.rpc.call('listen', port);
         return thread;
       } catch (error) {
         await thread?.terminate();
@@ -96,14 +96,14 @@ export async function startThreads(
   async function setTls(tls: PemPair): Promise<void> {
     data = { ...data, config: { ...data.config, tls } };
     // One that ends meanwhile is replaced by one that is made of it.
-    await Promise.allSettled([...running].map(({ line }) => line.call('setTls', tls)));
+    await Promise.allSettled([...running].map(({ rpc }) => rpc.call('setTls', tls)));
   }
 
   async function close(): Promise<void> {
     stopping.abort();
     await Promise.all(
       [...running].map(async (thread) => {
-        const stopped = thread.line.call('stop', undefined).catch(() => undefined);
+        const stopped = thread.rpc.call('stop', undefined).catch(() => undefined);
         await Promise.race([stopped, thread.ended, pause(stopMsMax, undefined, { ref: false })]);
         await thread.terminate();
       }),
@@ -115,8 +115,8 @@ export async function startThreads(
     const [first, ...others] = threads;
     assert(first, 'there is a thread at least');
     await address.release();
-    const port = await first.line.call('listen', config.port);
-    await Promise.all(others.map(({ line }) => line.call('listen', port)));
+    const port = await first.rpc.call('listen', config.port);
+    await Promise.all(others.map(({ rpc }) => rpc.call('listen', port)));
     metrics.add(async () => [ended, ...(await Promise.all([...running].map(countsOf)))]);
     for (const thread of threads) void keep(thread, port);
     return { port, setTls, close };
@@ -130,6 +130,6 @@ export async function startThreads(
 /** Gives each a way to the other. */
 function introduce(one: Thread, other: Thread): void {
   const { port1, port2 } = new MessageChannel();
-  one.line.notify('addSibling', port1);
-  other.line.notify('addSibling', port2);
+  one.rpc.notify('addSibling', port1);
+  other.rpc.notify('addSibling', port2);
 }

@@ -3,8 +3,8 @@ import { Worker } from 'node:worker_threads';
 import { ExpressionError } from '../expressions/evaluation/error.ts';
 import { reasonOf, VaultError } from '../lib/errors.ts';
 import { entryPointUrl } from '../lib/installation/entry-points.ts';
+import { createThreadRpc } from '../lib/thread-rpc.ts';
 
-/** What crosses to the thread. */
 export interface TextToMask {
   readonly text: string;
   readonly pattern: string;
@@ -13,6 +13,11 @@ export interface TextToMask {
 
 /** What comes back: `undefined` for a mask that needs more work than it may take. */
 export type MaskedText = string | undefined;
+
+/** What the thread is asked for. */
+export interface MaskCalls {
+  mask(given: TextToMask): MaskedText;
+}
 
 export interface MaskThread {
   /**
@@ -42,33 +47,30 @@ export function startMaskThread({ maskMsMax, onEnd }: MaskThreadOptions): MaskTh
     env: {},
     resourceLimits,
   });
-  let pending: PromiseWithResolvers<MaskedText> | undefined;
+  const rpc = createThreadRpc<MaskCalls, Record<never, never>>(worker, {});
   let failure: unknown;
   let isLate = false;
-  worker.on('message', (masked: MaskedText) => pending?.resolve(masked));
   worker.on('error', (error) => {
     failure = error;
   });
   worker.on('exit', () => {
     onEnd();
-    if (isLate) pending?.resolve(undefined);
-    else pending?.reject(failed(failure));
+    rpc.end(failed(failure));
   });
 
   async function mask(given: TextToMask): Promise<MaskedText> {
-    pending = Promise.withResolvers();
-    const { promise } = pending;
     const timer = setTimeout(() => {
       isLate = true;
       void worker.terminate();
     }, maskMsMax);
     worker.ref();
-    worker.postMessage(given);
     try {
-      return await promise;
+      return await rpc.call('mask', given);
+    } catch (error) {
+      if (isLate) return undefined;
+      throw error;
     } finally {
       clearTimeout(timer);
-      pending = undefined;
       // A thread that waits keeps no process alive.
       worker.unref();
     }

@@ -3,15 +3,15 @@ import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';
 import type { RE2JS } from 're2js';
 import { Recent } from '../lib/recent.ts';
+import { createThreadRpc } from '../lib/thread-rpc.ts';
 import { compilePattern, maskAtOnce } from './mask.ts';
-import type { MaskedText, TextToMask } from './mask-thread.ts';
+import type { MaskCalls } from './mask-thread.ts';
 
 /** How many compiled patterns are cached, see {@link Recent}: each may take up to 8 MB while it is used. */
 const patternsKeptMax = 5_000;
 
 function run(): void {
   assert(parentPort, 'a thread has a parent');
-  const port = parentPort;
   const patterns = new Recent<RE2JS>(patternsKeptMax);
 
   function compiled(text: string): RE2JS {
@@ -22,9 +22,9 @@ function run(): void {
     return pattern;
   }
 
-  port.on('message', ({ text, pattern, replacement }: TextToMask) => {
-    const masked = maskAtOnce(text, { pattern: compiled(pattern), replacement });
-    port.postMessage(masked satisfies MaskedText);
+  createThreadRpc<Record<never, never>, MaskCalls>(parentPort, {
+    mask: ({ text, pattern, replacement }) =>
+      maskAtOnce(text, { pattern: compiled(pattern), replacement }),
   });
 }
 

@@ -1,23 +1,20 @@
 /** The thread of long reads: a connection that can only read, one query after another. */
+import assert from 'node:assert/strict';
 import { parentPort, workerData } from 'node:worker_threads';
+import { createThreadRpc } from '../../lib/thread-rpc.ts';
 import { openReader } from './database.ts';
 import { prepareLists } from './lists.ts';
-import type { ScanReply, ScanRequest } from './scanner.ts';
+import type { ScanCalls } from './scanner.ts';
 
 function serve(dataDir: string): void {
+  assert(parentPort, 'a thread has a parent');
   const database = openReader(dataDir);
-  parentPort?.on('message', ({ sql, parameters }: ScanRequest) => {
-    parentPort?.postMessage(answer(sql, parameters));
-  });
-
-  function answer(sql: string, parameters: ScanRequest['parameters']): ScanReply {
-    try {
+  createThreadRpc<Record<never, never>, ScanCalls>(parentPort, {
+    scan: ({ sql, parameters }) => {
       const { names, all } = prepareLists(database, sql);
       return { names, lists: all(parameters) };
-    } catch (error) {
-      return { failed: error instanceof Error ? error.message : 'scan failed' };
-    }
-  }
+    },
+  });
 }
 
 serve(workerData as string);

@@ -1,6 +1,7 @@
 /** Reads that go through many rows, on a thread of their own: the requests of others do not wait for them. */
 import { Worker } from 'node:worker_threads';
 import { entryPointUrl } from '../../lib/installation/entry-points.ts';
+import { createThreadRpc, type ThreadRpc } from '../../lib/thread-rpc.ts';
 import type { SqlValue } from '../tables.ts';
 import { overloaded, unavailable } from '../unavailable.ts';
 
@@ -15,10 +16,10 @@ export interface ScannedLists {
   readonly lists: readonly (readonly SqlValue[])[];
 }
 
-export type ScanReply =
-  | ScannedLists
-  /** The engine could not do it; the text is for the operator. */
-  | { readonly failed: string };
+/** What the thread is asked for. It fails with what the engine says. */
+export interface ScanCalls {
+  scan(request: ScanRequest): ScannedLists;
+}
 
 export interface Scanner {
   /** Rejects with `unavailable` when the engine does not respond, `overloaded` when too many ask. */
@@ -26,53 +27,54 @@ export interface Scanner {
   close(): Promise<void>;
 }
 
-interface PendingScan {
-  resolve(lists: ScannedLists): void;
-  reject(error: Error): void;
-}
-
 /** Scans that wait for the one before them; what comes on top of them is refused at once. */
 export const scansWaitingMax = 1_000;
 
 /** The thread starts with the first request and, should it ever die, again with the next one. */
 export function createScanner(dataDir: string): Scanner {
-  let thread: Worker | undefined;
-  let waiting: PendingScan[] = [];
+  let thread: ScanThread | undefined;
+  let waiting = 0;
   let closed = false;
 
-  function start(): Worker {
+  function start(): ScanThread {
     const worker = new Worker(entryPointUrl('store/sqlite/scan-thread'), { workerData: dataDir });
     worker.unref();
-    worker.on('message', (reply: ScanReply) => {
-      const next = waiting.shift();
-      if (waiting.length === 0) worker.unref();
-      if ('lists' in reply) next?.resolve(reply);
-      else next?.reject(unavailable(reply.failed));
-    });
+    const rpc = createThreadRpc<ScanCalls, Record<never, never>>(worker, {});
+    const started = { worker, rpc };
     // The exit that follows reports why; nothing was changed.
     worker.on('error', () => undefined);
     worker.on('exit', () => {
-      if (thread === worker) thread = undefined;
-      const abandoned = waiting;
-      waiting = [];
-      for (const { reject } of abandoned) reject(unavailable('the scanning thread ended'));
+      if (thread === started) thread = undefined;
+      rpc.end(new Error('the scanning thread ended'));
     });
-    return worker;
+    return started;
   }
 
   return {
-    scan: (request) =>
-      new Promise((resolve, reject) => {
-        if (closed) throw unavailable('the store is closed');
-        if (waiting.length >= scansWaitingMax) throw overloaded('too many scans wait');
-        thread ??= start();
-        waiting.push({ resolve, reject });
-        thread.ref();
-        thread.postMessage(request);
-      }),
+    scan: async (request) => {
+      if (closed) throw unavailable('the store is closed');
+      if (waiting >= scansWaitingMax) throw overloaded('too many scans wait');
+      thread ??= start();
+      const { worker, rpc } = thread;
+      waiting += 1;
+      worker.ref();
+      try {
+        return await rpc.call('scan', request);
+      } catch (error) {
+        throw unavailable(error instanceof Error ? error.message : 'scan failed');
+      } finally {
+        waiting -= 1;
+        if (waiting === 0) worker.unref();
+      }
+    },
     close: async () => {
       closed = true;
-      await thread?.terminate();
+      await thread?.worker.terminate();
     },
   };
+}
+
+interface ScanThread {
+  readonly worker: Worker;
+  readonly rpc: ThreadRpc<ScanCalls>;
 }

@@ -3,9 +3,10 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { Epochs } from '../../lib/epochs.ts';
 import { entryPointUrl } from '../../lib/installation/entry-points.ts';
 import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
+import { createThreadRpc, type ThreadRpc } from '../../lib/thread-rpc.ts';
 import type { StoreHealth } from '../store.ts';
 import { unavailable, uncertain } from '../unavailable.ts';
-import { type WireOutcome, type WriterLine, writerLine } from './wire.ts';
+import { type WriterLine, writerLine } from './wire.ts';
 
 export interface WriterOptions {
   readonly dataDir: string;
@@ -17,15 +18,30 @@ export interface WriterOptions {
   readonly freeBytesMin: number | undefined;
 }
 
-/** What the thread is asked for besides commits. Through the port come groups of another thread. */
-export type WriterRequest = 'probe' | 'scrub' | 'close' | { readonly port: MessagePort };
+/** What the thread is asked for besides commits. */
+export interface WriterCalls {
+  /** Fails where the database cannot be written. */
+  probe(): StoreHealth;
+  /** Fails while another process reads what would have to go. */
+  scrub(): void;
+  /** Through the port come groups of another thread. */
+  addPort(port: MessagePort): void;
+  /** Once what was sent before is done, the thread ends. */
+  close(): void;
+}
 
-/** `failed` is the only message of a thread that could not open the database. */
-export type WriterMessage =
-  | 'ready'
-  | { readonly failed: string; readonly name: string }
-  | { readonly outcome: WireOutcome }
-  | { readonly entries: readonly ChainedEntry[] };
+/** What the thread says by itself. */
+export interface WriterEvents {
+  /** The database is open and migrated, or the thread ends because it is not. */
+  opened(failure: OpenFailure | undefined): void;
+  /** Of a commit, as they were chained. */
+  committed(entries: readonly ChainedEntry[]): void;
+}
+
+interface OpenFailure {
+  readonly message: string;
+  readonly name: string;
+}
 
 export interface Writer {
   /** One outcome for each change, in their order, once the group is durable. */
@@ -76,10 +92,14 @@ export async function startWriter(options: StartOptions): Promise<Writer> {
     }
   }
 
-  async function ask(request: 'probe' | 'scrub'): Promise<StoreHealth> {
-    const outcome = await (await running()).send(request);
-    if (outcome.unavailable !== undefined) throw unavailable(outcome.unavailable);
-    return { isShort: outcome.isShort === true };
+  /** @throws VaultError `unavailable` with what the engine says. */
+  async function ask<N extends 'probe' | 'scrub'>(name: N): Promise<ReturnType<WriterCalls[N]>> {
+    const { rpc } = await running();
+    try {
+      return await rpc.call(name, undefined);
+    } catch (error) {
+      throw unavailable(error instanceof Error ? error.message : `${name} failed`, error);
+    }
   }
 
   await start();
@@ -87,7 +107,7 @@ export async function startWriter(options: StartOptions): Promise<Writer> {
     commit: async (group) => (await running()).line.commit(group),
     port: async () => (await running()).port(),
     probe: () => ask('probe'),
-    scrub: async () => void (await ask('scrub')),
+    scrub: () => ask('scrub'),
     close: async () => {
       closed = true;
       const last = await thread?.catch(() => undefined);
@@ -99,15 +119,10 @@ export async function startWriter(options: StartOptions): Promise<Writer> {
 interface WriterThread {
   /** Of this side. */
   readonly line: WriterLine;
+  readonly rpc: ThreadRpc<WriterCalls>;
   port(): MessagePort;
-  send(request: 'probe' | 'scrub'): Promise<WireOutcome>;
   /** Resolves once what was sent is done and the thread has ended. */
   close(): Promise<void>;
-}
-
-interface PendingRequest {
-  resolve(outcome: WireOutcome): void;
-  reject(error: Error): void;
 }
 
 function startThread(
@@ -122,40 +137,36 @@ function startThread(
     freeBytesMin,
   };
   const worker = new Worker(entryPointUrl('store/sqlite/writer'), { name: 'writer', workerData });
-  const waiting: PendingRequest[] = [];
-  const port = () => {
-    const { port1, port2 } = new MessageChannel();
-    worker.postMessage({ port: port2 } satisfies WriterRequest, [port2]);
-    return port1;
-  };
-  const line = writerLine(port(), () => undefined);
-  const thread: WriterThread = {
-    line,
-    port,
-    send: (request) =>
-      new Promise((resolve, reject) => {
-        worker.postMessage(request satisfies WriterRequest);
-        waiting.push({ resolve, reject });
-      }),
-    close: () =>
-      new Promise((resolve) => {
-        worker.once('exit', () => resolve());
-        worker.postMessage('close' satisfies WriterRequest);
-      }),
-  };
   return new Promise((resolve, reject) => {
-    worker.on('message', (message: WriterMessage) => {
-      if (message === 'ready') resolve(thread);
-      else if ('entries' in message) onCommitted?.(message.entries);
-      else if ('outcome' in message) waiting.shift()?.resolve(message.outcome);
-      else reject(Object.assign(new Error(message.failed), { name: message.name }));
+    const rpc = createThreadRpc<WriterCalls, WriterEvents>(worker, {
+      opened: (failure) => {
+        if (failure === undefined) resolve(thread);
+        else reject(Object.assign(new Error(failure.message), { name: failure.name }));
+      },
+      committed: (entries) => onCommitted?.(entries),
     });
+    const port = () => {
+      const { port1, port2 } = new MessageChannel();
+      rpc.notify('addPort', port2);
+      return port1;
+    };
+    const line = writerLine(port(), () => undefined);
+    const thread: WriterThread = {
+      line,
+      rpc,
+      port,
+      close: () =>
+        new Promise((ended) => {
+          worker.once('exit', () => ended());
+          rpc.notify('close', undefined);
+        }),
+    };
     worker.on('error', reject);
     worker.on('exit', () => {
       onEnd();
       line.end();
       reject(unavailable('the writer thread could not start'));
-      for (const pending of waiting) pending.reject(uncertain('the writer thread ended'));
+      rpc.end(uncertain('the writer thread ended'));
     });
   });
 }

@@ -7,10 +7,12 @@ import { chainBlock, type LogBlock } from '../../lib/log-chain/block.ts';
 import { type Continuation, LogChain } from '../../lib/log-chain/chain.ts';
 import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
 import { pooledRandom } from '../../lib/random.ts';
+import { createThreadRpc, type ThreadRpc } from '../../lib/thread-rpc.ts';
 import { amendedParts } from '../amendments.ts';
 import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
 import { isCounted } from '../migrations/stored-sizes.ts';
+import type { StoreHealth } from '../store.ts';
 import { storedValues } from '../stored-form.ts';
 import { type AnyRow, type SqlValue, shapes, type Table } from '../tables.ts';
 import { createByteCount } from './byte-count.ts';
@@ -19,7 +21,7 @@ import { describe, failureOf, isFull, preconditionOf } from './failure.ts';
 import type { WireGroup } from './packed-group.ts';
 import { servePorts } from './ports.ts';
 import { createRoom, type Room } from './room.ts';
-import type { WriterMessage, WriterOptions, WriterRequest } from './thread.ts';
+import type { WriterCalls, WriterEvents, WriterOptions } from './thread.ts';
 import type { WireOutcome, WireReply } from './wire.ts';
 
 class ConflictError extends Error {
@@ -272,14 +274,14 @@ const probeSql = `
   insert into logs select * from logs where false;
   commit`;
 
-function probe(database: DatabaseSync, room: Room): WireOutcome {
+function probe(database: DatabaseSync, room: Room): StoreHealth {
   try {
     const isShort = room.isShort();
     database.exec(probeSql);
-    return isShort ? { isShort } : {};
+    return { isShort };
   } catch (error) {
     if (database.isTransaction) database.exec('rollback');
-    return { unavailable: describe(error) };
+    throw new Error(describe(error));
   }
 }
 
@@ -290,27 +292,37 @@ const scrubTimeoutMs = 250;
  * Moves what the write-ahead log holds into the database, where what was deleted is zeros, and empties
  * the log.
  */
-function scrub(database: DatabaseSync): WireOutcome {
+function scrub(database: DatabaseSync): void {
+  let busy: unknown;
   try {
     database.exec(`pragma busy_timeout = ${scrubTimeoutMs}`);
-    const result = database.prepare('pragma wal_checkpoint(truncate)').get();
-    return result?.['busy'] === 0 ? {} : { unavailable: 'the write-ahead log is being read' };
+    busy = database.prepare('pragma wal_checkpoint(truncate)').get()?.['busy'];
   } catch (error) {
-    return { unavailable: describe(error) };
+    throw new Error(describe(error));
   }
+  if (busy !== 0) throw new Error('the write-ahead log is being read');
 }
 
 function serve(options: WriterOptions): void {
   const control = parentPort;
   if (!control) throw new Error('sqlite-writer runs in a worker thread');
-  const send = (message: WriterMessage) => control.postMessage(message);
+  const rpc: ThreadRpc<WriterEvents> = createThreadRpc<WriterEvents, WriterCalls>(control, {
+    probe: () => probe(database, room),
+    scrub: () => scrub(database),
+    addPort: (port) => ports.add(port),
+    close: () => {
+      ports.close();
+      database.close();
+      control.close();
+    },
+  });
   let database: DatabaseSync;
   try {
     database = openWriter(options.dataDir);
   } catch (error) {
     const bySqlite = error instanceof Error && 'errcode' in error;
     const name = error instanceof Error ? error.name : 'Error';
-    send({ failed: describe(error), name: bySqlite ? 'SqliteError' : name });
+    rpc.notify('opened', { message: describe(error), name: bySqlite ? 'SqliteError' : name });
     control.close();
     return;
   }
@@ -322,23 +334,10 @@ function serve(options: WriterOptions): void {
   const ports = servePorts((group) => {
     const { reply, entries } = commitGroup(group);
     epochs.advance('commits');
-    if (entries.length > 0) send({ entries });
+    if (entries.length > 0) rpc.notify('committed', entries);
     return reply;
   });
-  control.on('message', (request: WriterRequest) => {
-    if (request === 'close') {
-      ports.close();
-      database.close();
-      control.close();
-    } else if (request === 'probe') {
-      send({ outcome: probe(database, room) });
-    } else if (request === 'scrub') {
-      send({ outcome: scrub(database) });
-    } else {
-      ports.add(request.port);
-    }
-  });
-  send('ready');
+  rpc.notify('opened', undefined);
 }
 
 serve(workerData as WriterOptions);

@@ -1,14 +1,14 @@
-/** A line between two threads: calls with a response, and notices without one, as data. */
+/** How threads call each other: calls with a response, and notifications without one, as data. */
 import { MessagePort } from 'node:worker_threads';
-import { type ErrorCode, VaultError, type VaultErrorDetails } from '../lib/errors.ts';
+import { type ErrorCode, VaultError, type VaultErrorDetails } from './errors.ts';
 
 /** What one side asks of the other: for each name, what goes there and what comes back. */
 type Calls<C> = { readonly [N in keyof C]: (input: never) => unknown };
 type Input<C extends Calls<C>, N extends keyof C> = Parameters<C[N]>[0];
 type Output<C extends Calls<C>, N extends keyof C> = Awaited<ReturnType<C[N]>>;
 
-export interface Line<C extends Calls<C>> {
-  /** Rejects with the error of the other side, or with the one with which the line ended. */
+export interface ThreadRpc<C extends Calls<C>> {
+  /** Rejects with the error of the other side, or with the one with which the thread ended. */
   call<N extends keyof C & string>(name: N, input: Input<C, N>): Promise<Output<C, N>>;
   /** Arrives before whatever is sent later. What becomes of it is not known. */
   notify<N extends keyof C & string>(name: N, input: Input<C, N>): void;
@@ -19,7 +19,7 @@ export interface Line<C extends Calls<C>> {
 /** A worker, or what a worker has of its parent. */
 interface End {
   postMessage(message: unknown, transfer: MessagePort[]): void;
-  on(event: 'message', listener: (message: LineMessage) => void): unknown;
+  on(event: 'message', listener: (message: RpcMessage) => void): unknown;
 }
 
 interface Question {
@@ -29,7 +29,7 @@ interface Question {
   readonly id?: number;
 }
 
-type LineMessage =
+type RpcMessage =
   | Question
   | { readonly id: number; readonly output: unknown }
   | { readonly id: number; readonly failure: Failure };
@@ -40,16 +40,16 @@ interface Pending {
 }
 
 /** @param own what the other side may ask for here. */
-export function createLine<Theirs extends Calls<Theirs>, Own extends Calls<Own>>(
+export function createThreadRpc<Theirs extends Calls<Theirs>, Own extends Calls<Own>>(
   end: End,
   own: Own,
-): Line<Theirs> {
+): ThreadRpc<Theirs> {
   const pending = new Map<number, Pending>();
   let latest = 0;
   let ended: Error | undefined;
 
   async function run({ ask, input, id }: Question): Promise<void> {
-    let response: LineMessage | undefined;
+    let response: RpcMessage | undefined;
     let transfer: MessagePort[] = [];
     try {
       const output = await own[ask as keyof Own](input as never);
@@ -77,11 +77,11 @@ export function createLine<Theirs extends Calls<Theirs>, Own extends Calls<Own>>
       new Promise<never>((resolve, reject) => {
         if (ended) throw ended;
         const id = ++latest;
-        end.postMessage({ ask, input, id } satisfies LineMessage, portsOf(input));
+        end.postMessage({ ask, input, id } satisfies RpcMessage, portsOf(input));
         pending.set(id, { resolve: resolve as (output: unknown) => void, reject });
       }),
     notify: (ask, input) => {
-      if (!ended) end.postMessage({ ask, input } satisfies LineMessage, portsOf(input));
+      if (!ended) end.postMessage({ ask, input } satisfies RpcMessage, portsOf(input));
     },
     end: (error) => {
       ended ??= error;
@@ -111,7 +111,7 @@ function failureOf(error: unknown): Failure {
     };
   }
   const { name, message, stack } =
-    error instanceof Error ? error : new Error('no error was thrown');
+    error instanceof Error ? error : new Error('a non-Error value was thrown');
   return { name, message, stack };
 }
 

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { MessageChannel, MessagePort } from 'node:worker_threads';
 import { invalid, VaultError } from '../../src/lib/errors.ts';
+import { createThreadRpc } from '../../src/lib/thread-rpc.ts';
 import { openProcess } from '../../src/process.ts';
-import { createLine } from '../../src/serve/line.ts';
 import type { ProcessCalls } from '../../src/serve/messages.ts';
 import { createSharedCalls } from '../../src/serve/shared-calls.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
@@ -41,7 +41,7 @@ const factsOf = ({ code, message, public: shown, headers, errors, altered }: Vau
 function lineOf(t: TestContext) {
   const { port1, port2 } = new MessageChannel();
   t.after(() => port1.close());
-  createLine<Record<never, never>, Calls>(port2, {
+  createThreadRpc<Record<never, never>, Calls>(port2, {
     double: (number) => 2 * number,
     fail: async (error) => {
       throw failures[error]();
@@ -49,7 +49,7 @@ function lineOf(t: TestContext) {
     wait: () => new Promise(() => undefined),
     port: () => new MessageChannel().port1,
   });
-  return createLine<Calls, Record<never, never>>(port1, {});
+  return createThreadRpc<Calls, Record<never, never>>(port1, {});
 }
 
 test('calls have their own responses, and a port moves to the other side', async (t) => {
