@@ -24,6 +24,18 @@ const triesMax = equalDigitsMax + 2;
 /** A number that looks like the others when masked, and is none of them. */
 const account = (n: number) => ({ type: 'us_bank_account_number', data: `${10_000 + n}6789` });
 
+const firstThree = (n: number) => String(100 + n);
+
+/** A routing number with its check digit (ABA). */
+function routing(n: number): string {
+  const digits = `0210${String(n).padStart(4, '0')}`;
+  const sum = [...digits].reduce(
+    (total, digit, at) => total + Number(digit) * ([3, 7, 1][at % 3] ?? 0),
+    0,
+  );
+  return `${digits}${(10 - (sum % 10)) % 10}`;
+}
+
 type Seen = Readonly<Record<string, unknown>>;
 
 async function repeated<T>(times: number, run: (n: number) => Promise<T>): Promise<T[]> {
@@ -128,6 +140,55 @@ onBothEngines('guessing digits that a mask hides', (engine) => {
     assert.notEqual(guessed[0]?.['fingerprint'], undefined);
     assert.equal(guessed.at(-1)?.['fingerprint'], undefined);
   });
+
+  /** One of the numbers that look alike when masked, as callers may spell or wrap it to look like none of them. */
+  const disguises: Readonly<Record<string, (n: number, digits: string) => object>> = {
+    'parts of bank data that the fingerprint leaves out': (n, digits) => ({
+      type: 'bank',
+      data: { routing_number: routing(n), account_number: `${digits}6789` },
+      fingerprint_expression: '{{ data.account_number }}',
+    }),
+    'separators of any kind': (_, digits) => ({
+      type: 'token',
+      data: `4242.4242/${digits}_4242`,
+    }),
+    'digits of other scripts': (_, digits) => ({
+      type: 'token',
+      data: `42424242${digits}4242`.replace(/\d/g, (digit) => '٠١٢٣٤٥٦٧٨٩'.charAt(Number(digit))),
+    }),
+    'spellings of one number': (n, digits) => ({
+      type: 'social_security_number',
+      data: n % 2 === 0 ? `${firstThree(n)}-45-6789` : `${firstThree(n)}456789`,
+      metadata: { digits },
+    }),
+    'numbers in nested JSON': (_, digits) => ({
+      type: 'token',
+      data: { a: [{ b: Number(`42424242${digits}4242`) }] },
+    }),
+    'leading zeros': (_, digits) => ({ type: 'token', data: `00000000${digits}4242` }),
+    'text around the number': (_, digits) => ({
+      type: 'token',
+      data: `Card No. 4242-4242 — ${digits} — 4242 (of A.B.)`,
+    }),
+    'a mask that shows all but the last four': (_, digits) => ({
+      type: 'token',
+      data: `424242424242${digits}`,
+      mask: '{{ data | slice: 0, 12 }}',
+    }),
+  };
+
+  for (const [disguise, bodyOf] of Object.entries(disguises)) {
+    test(`no guess escapes the count by ${disguise}`, async () => {
+      const tenant = await newTenant();
+      const key = await sessionWith(tenant, 'token:read');
+      const made = await repeated(triesMax, (n) =>
+        created(tenant, key, { ...bodyOf(n, String(n).padStart(4, '0')), deduplicate_token: true }),
+      );
+      const told = made.map(({ fingerprint }) => fingerprint !== undefined);
+      assert.deepEqual(told, [...Array(equalDigitsMax).fill(true), false, false]);
+      assert.equal(await alertsOf(tenant), 1);
+    });
+  }
 
   test('an expression of the caller’s own does not hide what is guessed', async () => {
     const tenant = await newTenant();

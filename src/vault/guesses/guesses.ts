@@ -19,7 +19,7 @@ export const equalDigitsMax = 20;
 /** About 128 bits in base58, so that no two values share a count by accident. */
 const nameLength = 22;
 
-/** Bounds the memory: about 12 MB. A busy shop has 20,000 different cards an hour. */
+/** Bounds the memory: about 12 MB. A busy shop has 20,000 different cards an hour, of which each has two names. */
 const keysMax = 100_000;
 
 const limit = {
@@ -130,11 +130,15 @@ export async function countGuesses(
   const fresh = [...new Set(guesses)].filter(({ isCounted }) => !isCounted);
   const named = fresh.flatMap((guess) => guess.names.map((name) => ({ guess, name })));
   const withheld = new Set<Guess>();
+  const alerts = new Set<string | undefined>();
   const counts = [...Map.groupBy(named, ({ name }) => name)].map(async ([name, equal]) => {
-    const granted = await count(guessing, caller, { name, times: equal.length });
+    const { granted, isFirstRefusal } = await limiterOf(guessing.store).count(name, equal.length);
     for (const { guess } of equal.slice(granted)) withheld.add(guess);
+    // Values that are equal go over the limit under all of their names at once.
+    if (isFirstRefusal) alerts.add(equal[granted]?.guess.names[0]);
   });
   await Promise.all(counts);
+  for (const _ of alerts) await alert(guessing, caller);
   for (const guess of fresh) guess.settle(withheld.has(guess));
 }
 
@@ -156,27 +160,17 @@ export async function countSearch(
 ): Promise<void> {
   if (!isForVisitor(caller)) return;
   for (const value of new Set(values)) {
-    const visible = visibleInSearch(value);
-    if (visible === undefined) continue;
-    const name = nameOf(caller, visible);
-    if ((await count(guessing, caller, { name, times: 1 })) === 0) {
-      throw tooManyGuesses('searched for');
-    }
+    const names = visibleInSearch(value).map((visible) => nameOf(caller, visible));
+    const limiter = limiterOf(guessing.store);
+    const counts = await Promise.all(names.map((name) => limiter.count(name, 1)));
+    if (counts.some(({ isFirstRefusal }) => isFirstRefusal)) await alert(guessing, caller);
+    if (counts.some(({ granted }) => granted === 0)) throw tooManyGuesses('searched for');
   }
 }
 
-/** How many of them, the first ones, say what they found. */
-async function count(
-  { store, now }: Guessing,
-  caller: Caller,
-  { name, times }: { readonly name: string; readonly times: number },
-): Promise<number> {
-  const { granted, isFirstRefusal } = await limiterOf(store).count(name, times);
-  if (isFirstRefusal) {
-    const fact = { entity: 'token', id: '*', operation: 'guess' } as const;
-    await store.commit({ entries: [entryOf(caller, now, fact)] });
-  }
-  return granted;
+async function alert({ store, now }: Guessing, caller: Caller): Promise<void> {
+  const fact = { entity: 'token', id: '*', operation: 'guess' } as const;
+  await store.commit({ entries: [entryOf(caller, now, fact)] });
 }
 
 export function tooManyGuesses(what: 'created with an id that is made of them' | 'searched for') {
