@@ -1,14 +1,15 @@
 /** Who acts where a proxy asks for no key: its application, with the rules that it has now. */
 import { type Clock, second } from '../lib/clock.ts';
 import { ExpiringMap } from '../lib/expiring-map.ts';
-import { type ApplicationId, noApplication } from '../lib/ids.ts';
+import { type ApplicationId, noApplication, type ProxyId } from '../lib/ids.ts';
 import { authenticated, type Caller, type Origin } from '../rules/caller.ts';
 import { type Policy, policyOf } from '../rules/policy.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import type { Store } from '../store/store.ts';
-import { authorityOf } from '../vault/authority/authority.ts';
+import { authorityLentBy } from '../vault/authority/authority.ts';
 
 export interface AnonymousProxy {
+  readonly id: ProxyId;
   readonly tenant: Tenant;
   readonly applicationId: ApplicationId | undefined;
 }
@@ -44,14 +45,12 @@ export function createCallerOfProxy({
     const known = recent.get(name);
     if (known) return known;
     const reading = recent.reading();
-    const credential = { application, key: undefined, session: undefined };
-    const authority = await authorityOf(store, tenant, { credential, now: clock.now() });
-    const policy = 'ended' in authority ? nothing : authority.policy;
+    const policy = (await authorityLentBy(store, tenant, application))?.policy ?? nothing;
     recent.set(name, policy, reading);
     return policy;
   }
 
-  return async ({ tenant, applicationId }, origin) =>
+  return async ({ id, tenant, applicationId }, origin) =>
     authenticated({
       tenant,
       application: applicationId ?? noApplication,
@@ -60,6 +59,6 @@ export function createCallerOfProxy({
       kind: 'private',
       policy: applicationId === undefined ? nothing : await policyFor(tenant, applicationId),
       origin,
-      anonymous: true,
+      anonymous: id,
     });
 }

@@ -1,6 +1,6 @@
 /** The caller: proof that a request was authenticated, and all that its rules may ask about it. */
 import type { Brand } from '../lib/brand.ts';
-import type { ApplicationId, KeyId, SessionId } from '../lib/ids.ts';
+import type { ApplicationId, KeyId, ProxyId, SessionId } from '../lib/ids.ts';
 import type { TraceContext } from '../lib/telemetry/trace-context.ts';
 import { Openings } from './opened.ts';
 import type { HolderKind } from './permissions.ts';
@@ -28,6 +28,8 @@ export interface Credential {
   /** The key that was sent. Absent where none was: the application of a proxy, or of code, acts by itself. */
   readonly key: KeyId | undefined;
   readonly session: SessionId | undefined;
+  /** Set where no key was sent: the proxy that asks for none. Its callers act with its application's rules. */
+  readonly anonymous?: ProxyId;
 }
 
 /** What is known of the holder of a key. */
@@ -38,8 +40,6 @@ export interface Identity extends Credential {
   /** For a session, what the application holds that authorized it. */
   readonly authorizer?: Policy;
   readonly origin: Origin;
-  /** Set where no key was sent: whoever calls a proxy that asks for none acts with its application's rules. */
-  readonly anonymous?: true;
   /** Set where code acts with other rights than those of its caller, who is a visitor. */
   readonly forVisitor?: true;
 }
@@ -51,12 +51,17 @@ export function authenticated(identity: Identity): Caller {
   return { ...identity, openings: new Openings() } as Caller;
 }
 
+/** True where no key was sent; `undefined` otherwise. */
+export function isKeyless({ anonymous }: Pick<Caller, 'anonymous'>): true | undefined {
+  return anonymous === undefined ? undefined : true;
+}
+
 /**
  * True for keys that lie on servers. Public keys and sessions lie in browsers, where anybody takes them from, and who
  * calls a proxy that asks for no key has none: such callers may make the vault work less.
  */
 export function isOfServer({ kind, anonymous }: Pick<Caller, 'kind' | 'anonymous'>): boolean {
-  return anonymous !== true && (kind === 'private' || kind === 'management');
+  return anonymous === undefined && (kind === 'private' || kind === 'management');
 }
 
 /**
@@ -75,6 +80,15 @@ export function markedAs(caller: Caller, mark: string): Caller {
   const { origin } = caller;
   const marked = { ...origin, traceId: `${origin.traceId} ${mark}` };
   return { ...caller, origin: marked, openings: new Openings() };
+}
+
+/** The same caller with other rights: those of now, for what was begun under earlier ones. */
+export function withRights(
+  caller: Caller,
+  { policy, authorizer }: Pick<Identity, 'policy' | 'authorizer'>,
+): Caller {
+  const { authorizer: _earlier, ...rest } = caller;
+  return { ...rest, policy, ...(authorizer && { authorizer }) } as Caller;
 }
 
 /** The same caller for an operation beside others of it: each accounts for what it opened itself. */

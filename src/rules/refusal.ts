@@ -82,22 +82,25 @@ export function loggingFailures<R = Reply>(
   return (conflict) => decide(conflict).catch(refusedAfter);
 }
 
-/** True for what admission says of a key that ended, or that may not do it any more. */
+/** True for what is said of a key or a proxy that ended, or by which it may not be done any more. */
 export function isEnded(error: unknown): error is VaultError {
-  return error instanceof VaultError && /^(?:unauthenticated|forbidden)$/.test(error.code);
+  return (
+    error instanceof VaultError && /^(?:unauthenticated|forbidden|not_found)$/.test(error.code)
+  );
 }
 
 export interface StandingRequest {
   readonly caller: Caller;
   readonly clock: Clock;
   readonly route: AttemptedRoute;
-  /** Rejects as admission does once the key of the request has ended. */
+  /** Rejects as admission does once the key or the proxy has ended by which the request is made. */
   readonly stands: () => Promise<unknown>;
 }
 
 /**
- * A call of another host may take longer than a key lives. Once its key has ended, nothing that came of the call is
- * stored or given to the caller. The idempotency key stays taken, because the call was made.
+ * A call of another host may take longer than a key lives, and so may the code that decides what came of it. Once the
+ * key has ended, nothing that came of the call is stored or given to the caller. The idempotency key stays taken,
+ * because the call was made.
  */
 export function whileStanding<R = Reply>(
   decide: Decide<R>,
@@ -109,15 +112,17 @@ export function whileStanding<R = Reply>(
     const reachOut: typeof effect.reachOut = async () => {
       const outcome = await effect.reachOut();
       return async (failed) => {
+        const decided = await outcome(failed);
         try {
           await stands();
         } catch (error) {
           if (!isEnded(error)) throw error;
           const entry = failureOf(caller, clock.now(), attemptOf(route));
-          const why = 'its key ended while another host was called';
+          const basis = error.code === 'not_found' || caller.anonymous ? 'proxy' : 'key';
+          const why = `its ${basis} ended while another host was called`;
           return { change: { entries: [detailed(entry, why)] }, refusal: error, keepsKey: true };
         }
-        return outcome(failed);
+        return decided;
       };
     };
     return { ...effect, reachOut };

@@ -1,13 +1,17 @@
 /** Authority ends with what it came from: whatever is deleted, all that derives from it is void, and nothing else. */
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
+import { createProxy } from '../support/proxies.ts';
+import { startCalled } from '../support/proxy-calls.ts';
 import { seeded } from '../support/random.ts';
 import { createReactor, takeDue } from '../support/reactors.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
 import { createStillClock, request, startVault, type TestVault } from '../support/vault.ts';
+
+const { destination, url, environment } = await startCalled({ after });
 
 const second = 1000;
 const runs = 5;
@@ -100,7 +104,7 @@ async function newWorld(vault: TestVault, shape: Shape): Promise<World> {
   const times = <T>(count: number, make: () => Promise<T>) =>
     Promise.all(Array.from({ length: count }, make));
   const publics = (await times(pages, () => application('public', ['token:create']))).flat();
-  const all = ['token:create', 'token:read', 'reactor:invoke'];
+  const all = ['token:create', 'token:read', 'reactor:invoke', 'proxy:invoke'];
   const privates = (await times(servers, () => application('private', all))).flat();
   const managements = await application('management', ['application:read']);
   const sessions: Holder[] = [];
@@ -202,6 +206,163 @@ async function beginAll(vault: TestVault, world: World, shape: Shape) {
   return { results, calls, replies };
 }
 
+/** Waits for the destination, reads a token with the rights that it is lent, and says there whether it could. */
+const heldCode = (given: string) => `module.exports = async ({ args, bt }) => {
+  const { run, url, token } = ${given};
+  await fetch(url + '/held/' + run);
+  const read = await bt.tokens.retrieve(token).then(() => 'read', () => 'refused');
+  await fetch(url + '/told/' + run + '/' + read).catch(() => {});
+  return { raw: {} } }`;
+
+interface Lending {
+  readonly token: string;
+  readonly reactor: Node & { readonly id: string };
+  readonly open: Node & { readonly proxyKey: string };
+  readonly closed: Node & { readonly proxyKey: string };
+}
+
+/** What lends the rights of an application to code. */
+async function newLending({ tenant, root }: World): Promise<Lending> {
+  const linked = await tenant.send('POST', '/applications', {
+    key: tenant.managementKey,
+    body: { name: 'linked', type: 'private', permissions: ['token:read'] },
+  });
+  const { id } = linked.body;
+  const application = { name: 'linked application', parents: [root], path: `/applications/${id}` };
+  const lent = { application: { id } };
+  const reactor = await createReactor(tenant, { ...lent, code: heldCode('args') });
+  const proxy = async (name: string, require_auth: boolean) => {
+    const request_transforms = [{ code: heldCode('args.body') }];
+    const made = { ...lent, destination_url: url, require_auth, request_transforms };
+    const { id: proxyId, key: proxyKey } = await createProxy(tenant, made);
+    return { name, parents: [root, application], path: `/proxies/${proxyId}`, proxyKey };
+  };
+  const path = `/reactors/${reactor.id}`;
+  return {
+    token: (await tenant.token({ type: 'token', data: 'secret' })).body.id,
+    reactor: { name: 'reactor', parents: [root, application], path, id: reactor.id },
+    open: await proxy('proxy without a key', false),
+    closed: await proxy('proxy', true),
+  };
+}
+
+interface CodeUnderWay extends Node {
+  readonly run: string;
+  readonly ended: Promise<unknown>;
+}
+
+type Kind = 'call' | 'later call' | 'proxy call' | 'proxy call without a key';
+
+/** Each of them waits for the destination. */
+async function beginCode(
+  vault: TestVault,
+  world: World,
+  { lending, holder, kind }: { lending: Lending; holder: Holder; kind: Kind },
+): Promise<CodeUnderWay> {
+  const { tenant } = world;
+  const { reactor, open, closed, token } = lending;
+  const run = `${tenant.id}-${kind.replaceAll(' ', '-')}`;
+  const args = { run, url, token };
+  const { key } = holder;
+  const through = ({ proxyKey }: Lending['open'], sent: object) =>
+    vault.send('POST', '/proxy', { ...sent, headers: { 'svc-proxy-key': proxyKey }, body: args });
+  const begin: { readonly [K in Kind]: () => Promise<unknown> } = {
+    call: () => vault.send('POST', `/reactors/${reactor.id}/react`, { key, body: { args } }),
+    'later call': async () => {
+      const path = `/reactors/${reactor.id}/react-async`;
+      const accepted = await vault.send('POST', path, { key, body: { args } });
+      assert.equal(accepted.status, 202, accepted.text);
+      const { reactorRuns } = vault.running.vault;
+      assert.equal(await takeDue(reactorRuns), 1);
+      await reactorRuns?.settled();
+    },
+    'proxy call': () => through(closed, { key }),
+    'proxy call without a key': () => through(open, {}),
+  };
+  const parents: { readonly [K in Kind]: readonly Node[] } = {
+    call: [holder, reactor],
+    'later call': [holder, reactor],
+    'proxy call': [holder, closed],
+    'proxy call without a key': [open],
+  };
+  const waits = held.arrival(run);
+  const ended = begin[kind]();
+  await Promise.race([waits, ended]);
+  return { name: `code of a ${kind}`, parents: parents[kind], run, ended };
+}
+
+/** What the destination holds back, and what it was told. */
+const held = (() => {
+  const arrivals = new Map<string, PromiseWithResolvers<void>>();
+  let released = Promise.withResolvers<void>();
+  const told = new Set<string>();
+  const arrivalOf = (run: string) => {
+    const known = arrivals.get(run) ?? Promise.withResolvers<void>();
+    arrivals.set(run, known);
+    return known;
+  };
+  destination.behave(async ({ request: { url: path = '' }, response }) => {
+    const [, what, run = '', outcome] = path.split('/');
+    if (what === 'told') told.add(`${run} ${outcome}`);
+    if (what === 'held') {
+      arrivalOf(run).resolve();
+      await released.promise;
+    }
+    response.end();
+  });
+  return {
+    arrival: (run: string) => arrivalOf(run).promise,
+    release: () => {
+      released.resolve();
+      released = Promise.withResolvers<void>();
+    },
+    hasRead: (run: string) => told.has(`${run} read`),
+  };
+})();
+
+const kinds: readonly Kind[] = ['call', 'later call', 'proxy call', 'proxy call without a key'];
+
+/** What code under way derives from, at any distance. */
+function ancestorsOf(node: Node): readonly Node[] {
+  return node.parents.flatMap((parent) => [parent, ...ancestorsOf(parent)]);
+}
+
+const codeShapes = fc.record({
+  creator: any,
+  authorizer: any,
+  holders: fc.array(any, { minLength: kinds.length, maxLength: kinds.length }),
+  deleted: any,
+  byCommand: fc.boolean(),
+});
+
+async function codeHoldsOn(t: TestContext, servers: readonly TestVault[]): Promise<void> {
+  const [one, ...others] = servers;
+  assert.ok(one);
+  const last = others[0] ?? one;
+  await fc.assert(
+    fc.asyncProperty(codeShapes, async ({ creator, authorizer, holders, deleted, byCommand }) => {
+      const nothing = { calls: [], results: [], replies: [], deleted, byCommand };
+      const world = await newWorld(one, { ...nothing, sessions: [{ creator, authorizer }] });
+      const lending = await newLending(world);
+      const underWay: CodeUnderWay[] = [];
+      for (const [index, kind] of kinds.entries()) {
+        const holder = pick(able(world), holders[index] ?? 0);
+        underWay.push(await beginCode(last, world, { lending, holder, kind }));
+      }
+      const node = pick([...new Set(underWay.flatMap(ancestorsOf))], deleted);
+      await remove(one, world, { node, byCommand });
+      one.clock.advance(second);
+      held.release();
+      await Promise.allSettled(underWay.map(({ ended }) => ended));
+      for (const code of underWay) {
+        const what = `${code.name} after its ${node.name}`;
+        assert.equal(held.hasRead(code.run), !isVoid(code, node), what);
+      }
+    }),
+    { numRuns: runs, seed: seeded(t)(2 ** 31), endOnFailure: true },
+  );
+}
+
 async function remove(vault: TestVault, world: World, { node, byCommand }: Removal) {
   if (byCommand && node.command) {
     const { code, stderr } = await runCommand(node.command, environmentOf(vault.place));
@@ -297,9 +458,9 @@ type Start = (t: TestContext, engine: Engine) => Promise<readonly TestVault[]>;
 /** Two servers of one PostgreSQL, or the one server of an embedded database. */
 const everyServer: Start = async (t, engine) => {
   const clock = createStillClock();
-  const one = await startVault(t, engine, { clock });
+  const one = await startVault(t, engine, { clock, environment });
   if (engine.name === 'sqlite') return [one];
-  return [one, await startVault(t, engine, { clock, place: one.place })];
+  return [one, await startVault(t, engine, { clock, environment, place: one.place })];
 };
 
 /** No test begins the calls that wait where several threads answer, so there are none. */
@@ -347,6 +508,10 @@ async function holdsOn(t: TestContext, servers: readonly TestVault[]): Promise<v
 onBothEngines('whatever is deleted, what derives from it is void, and nothing else', (engine) => {
   test('at once where it was deleted, and within a second on every server', async (t) => {
     await holdsOn(t, await everyServer(t, engine));
+  });
+
+  test('code that is under way reads no token with the rights that ended', async (t) => {
+    await codeHoldsOn(t, await everyServer(t, engine));
   });
 
   test('at once on every thread of a server', async (t) => {

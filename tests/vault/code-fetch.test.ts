@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createForward } from '../../src/outbound/forward.ts';
 import type { Tenant } from '../../src/rules/tenant.ts';
-import { fetchForCode } from '../../src/vault/code/fetch.ts';
+import { fetchForCode } from '../../src/vault/code-runs/fetch.ts';
 import { answer, startDestination } from '../support/destination.ts';
 
 const destination = await startDestination({ after });

@@ -1,7 +1,7 @@
 /** What of a failure of code is stored, where its process belongs to an attacker. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { outcomeOf } from '../../src/vault/code/outcome.ts';
+import { outcomeOf } from '../../src/vault/code-runs/outcome.ts';
 
 test('the cause of a failure is a line of the log, however long the message is', () => {
   const errors = { error: ['x'.repeat(900_000)] };

@@ -6,7 +6,11 @@ import type { Caller, Origin } from '../../rules/caller.ts';
 import { perform } from '../../rules/operation.ts';
 import { loggingFailures } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
-import type { FoundProxy, ProxyFinder } from '../../vault/proxies/find.ts';
+import type {
+  Proxy as ConfiguredProxy,
+  FoundProxy,
+  ProxyFinder,
+} from '../../vault/proxies/find.ts';
 import { type CalledProxy, ephemeralProxy } from '../../vault/proxy-calls/called-proxy.ts';
 import type { Admitted, RequestAdmission } from '../limits/admission.ts';
 import type { Holder, RouteLimits } from '../limits/rate-limit.ts';
@@ -66,18 +70,18 @@ export function createFindCall(
   }
 
   /** The application may have been altered outside the vault, and then nobody acts with its rules. */
-  async function actorOf(proxy: CalledProxy, origin: Origin): Promise<Caller> {
+  async function actorOf(proxy: ConfiguredProxy, origin: Origin): Promise<Caller> {
     try {
       return await callerOfProxy(proxy, origin);
     } catch (error) {
-      const nobody = { tenant: proxy.tenant, applicationId: undefined };
+      const nobody = { ...proxy, applicationId: undefined };
       return failed(await callerOfProxy(nobody, origin), error);
     }
   }
 
   /** A key that is sent to a proxy that asks for none is not looked at: everybody acts alike. */
   async function anonymous(
-    proxy: CalledProxy,
+    proxy: ConfiguredProxy,
     { exchange, limits }: CallSought,
   ): Promise<CallParties> {
     await limits?.byKey({ address: exchange.address, proxy: proxy.id }, exchange);
@@ -110,6 +114,20 @@ export function createFindCall(
       ? { caller, proxy }
       : failed(caller, unknownProxy());
   };
+}
+
+/**
+ * Fails, as admission does, where a call that began with these parties could not go on with those of now.
+ * @throws VaultError `forbidden`
+ */
+export function requireSameBasis(began: CallParties, now: CallParties): void {
+  const { caller } = now;
+  const hasOther = began.caller.application !== caller.application;
+  const isEmpty = began.caller.policy.size > 0 && caller.policy.size === 0;
+  if (began.proxy.id === now.proxy.id && !hasOther && !isEmpty) return;
+  throw new VaultError('forbidden', {
+    public: 'The proxy, or the application with whose rights it acts, is not the same any more.',
+  });
 }
 
 function unknownProxy(): VaultError {

@@ -21,7 +21,12 @@ import type { Streaming } from '../protocol/streaming.ts';
 import { readCallBody } from './call-body.ts';
 import { headersOfCall } from './call-headers.ts';
 import { isCallAddress, targetBelowProxy, targetOfHost } from './call-target.ts';
-import { type CallParties, type CallSought, createFindCall } from './find-call.ts';
+import {
+  type CallParties,
+  type CallSought,
+  createFindCall,
+  requireSameBasis,
+} from './find-call.ts';
 import { createProxyHosts } from './hosts.ts';
 import { callMethods, callPath, isCallMethod } from './methods.ts';
 import { passOn } from './pass-on.ts';
@@ -41,9 +46,6 @@ export interface CallingOptions extends ProxyCalling {
 }
 
 const calling = { permission: 'proxy:invoke', path: callPath };
-
-/** Whether the key stands is asked again; which proxies it may call was decided before. */
-const admitted = { ...calling, permission: 'proxy:invoke', alternative: 'token:use' } as const;
 
 type HandleCall = (exchange: Exchange) => Promise<void>;
 
@@ -97,10 +99,9 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     if (turn) await turn;
     const gone = new AbortController();
     const stands = async () => {
-      if (!parties.caller.anonymous)
-        await admission.admit({ ...admitted, method: 'POST' }, exchange);
+      requireSameBasis(parties, await findCall({ ...sought, limits: undefined }));
     };
-    // Bodies flow in both directions for as long as their hosts like: they end with the key.
+    // Bodies flow in both directions for as long as their hosts like: they end with the key and with the proxy.
     const watch = setInterval(() => {
       stands().catch((error: unknown) => {
         if (isEnded(error)) gone.abort();
@@ -119,7 +120,17 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       exchange.caller = parties.caller;
       await refusedCall(parties, { method, path });
     }
-    const call = { ...parties, method, path, query, ...sent, body, hold, signal: gone.signal };
+    const call = {
+      ...parties,
+      method,
+      path,
+      query,
+      ...sent,
+      body,
+      hold,
+      stands,
+      signal: gone.signal,
+    };
     const logged = { caller: call.caller, clock, route: { ...calling, method } };
     const deciding = loggingFailures(callProxy(options, call), logged);
     const performed = perform(

@@ -1,6 +1,6 @@
 /** A response that the code of a proxy made, as calls are answered. */
 import { Readable } from 'node:stream';
-import type { CodeResponse } from '../code/outcome.ts';
+import type { CodeResponse } from '../code-runs/outcome.ts';
 import type { ProxyAnswer } from './proxy-call.ts';
 
 const framing =

@@ -20,6 +20,8 @@ export interface ProxyCall extends CallPath {
   readonly body: CallBody;
   /** Called with the bytes of a response that are kept. @throws VaultError `overloaded` */
   readonly hold: (bytes: number) => void;
+  /** Rejects once the key, the proxy or the application has ended by which the call is made. */
+  readonly stands: () => Promise<unknown>;
   /** Aborted when the caller has gone. */
   readonly signal: AbortSignal;
 }

@@ -1,15 +1,17 @@
 /** Code transforms: what they are given of a request or a response, and what they make of it. */
+import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';
 import { Readable } from 'node:stream';
 import { VaultError } from '../../lib/errors.ts';
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { timeoutMsOf } from '../../transforms/code-runtime.ts';
 import type { CodeTransform } from '../../transforms/definitions.ts';
-import { type CodeResponse, failure } from '../code/outcome.ts';
-import { headersOfCode } from '../code/response-headers.ts';
-import { type CodeRunning, rightsOf, runCode } from '../code/run.ts';
+import { rightsIn } from '../authority/lent-rights.ts';
+import { type CodeResponse, failure } from '../code-runs/outcome.ts';
+import { headersOfCode } from '../code-runs/response-headers.ts';
+import { type CodeRunning, runCode } from '../code-runs/run.ts';
 import type { Writable } from './call-texts.ts';
-import { invalidCall } from './called-proxy.ts';
+import { ephemeralId, invalidCall } from './called-proxy.ts';
 import type { ProxyCall } from './proxy-call.ts';
 
 /** What code can be given of a body. */
@@ -67,6 +69,8 @@ export async function codeResponse(
   return coded(tools, { call, transform }, { side: 'res', given, message });
 }
 
+const sides = { req: 'request', res: 'response' } as const;
+
 interface MessageSide {
   readonly side: 'req' | 'res';
   readonly given: JsonObject;
@@ -80,6 +84,7 @@ async function coded(
 ): Promise<TransformOutcome> {
   const { proxy, caller, signal } = call;
   const { runtime, code } = transform;
+  assert(proxy.id !== ephemeralId, 'a proxy that a call describes itself has no code');
   const isNewer = runtime.image === 'node22';
   const { outcome } = await runCode(tools, {
     caller,
@@ -87,10 +92,10 @@ async function coded(
     runtime,
     configuration: Object.fromEntries(proxy.configuration?.reveal() ?? []),
     input: { [isNewer ? side : 'args']: given },
-    rights: rightsOf({ application_id: proxy.applicationId ?? null, runtime }),
+    holder: { entity: 'proxy', id: proxy.id, side: sides[side] },
+    hasRights: rightsIn({ application_id: proxy.applicationId ?? null, runtime }) !== undefined,
     allowedHosts: null,
     timeoutMs: timeoutMsOf(runtime),
-    source: `by the code of proxy ${proxy.id}`,
     signal,
   });
   if (outcome.kind === 'failed') throw outcome.failure.error;

@@ -1,6 +1,7 @@
 /** Sending a completed call on, after the code of the proxy has changed it or has answered it itself. */
 import { VaultError } from '../../lib/errors.ts';
 import type { DecideOutcome } from '../../rules/operation.ts';
+import { isEnded } from '../../rules/refusal.ts';
 import { transformsOf } from '../proxies/transforms.ts';
 import { type CallOutcome, failedEntry, madeEntry } from './entries.ts';
 import { madeAnswer } from './made-answer.ts';
@@ -33,6 +34,14 @@ export async function sendCoded(
     const { response } = coded;
     const entry = madeEntry(call, ended(), response.status);
     return async () => ({ change: { entries: [entry] }, reply: madeAnswer(response, null) });
+  }
+  try {
+    // What the code was given holds values of tokens.
+    await call.stands();
+  } catch (error) {
+    if (!isEnded(error)) throw error;
+    const entry = failedEntry(call, ended(), 'what it was made by ended while its code ran');
+    return async () => ({ change: { entries: [entry] }, refusal: error });
   }
   const { headers, text } = coded.message;
   const content = text === undefined ? undefined : Buffer.from(text);

@@ -6,11 +6,15 @@ import type { LogEntry } from '../../lib/log-chain/entries.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import { OutboundError } from '../../outbound/error.ts';
 import type { Forward } from '../../outbound/forward.ts';
+import { type Caller, isKeyless } from '../../rules/caller.ts';
 import type { DecideOutcome, Refused } from '../../rules/operation.ts';
+import { holds } from '../../rules/policy.ts';
+import { lacksPermission } from '../../rules/refusal.ts';
 import type { CodeTransform, ResponseTransform } from '../../transforms/definitions.ts';
 import type { Mask } from '../../transforms/mask.ts';
 import type { Masking } from '../../transforms/masking.ts';
-import type { CodeRunning } from '../code/run.ts';
+import { callerNow } from '../authority/authority.ts';
+import type { CodeRunning } from '../code-runs/run.ts';
 import { names, transformsOf } from '../proxies/transforms.ts';
 import type { Writable } from './call-texts.ts';
 import { destinationOf } from './destination.ts';
@@ -64,7 +68,7 @@ export async function send(tools: SendTools, sent: SentCall): Promise<DecideOutc
       signal: call.signal,
       trace: call.caller.origin.trace,
       loop: call.caller.origin.loop,
-      keyless: call.caller.anonymous,
+      keyless: isKeyless(call.caller),
     });
     const entry = respondedEntry(call, ended(answer.status), answer.status);
     const isSuccess = answer.status >= 200 && answer.status < 300;
@@ -87,6 +91,13 @@ function readable(headers: readonly string[]): string[] {
   const unread = ['accept-encoding', 'accept-charset', 'range', 'if-range'];
   const whole = withoutHeaders(headers, unread);
   return [...whole, 'Accept-Encoding', 'identity'];
+}
+
+/** With the rights that the caller has by now: the destination may have taken a minute. */
+async function creatorNow({ store, clock }: SendTools, { caller }: ProxyCall): Promise<Caller> {
+  const current = await callerNow({ store, now: clock.now() }, caller);
+  if (current && holds(current.policy, 'token:create')) return current;
+  throw lacksPermission('token:create');
 }
 
 interface Responded {
@@ -129,7 +140,12 @@ async function transformed(
     const part = 'response_transforms';
     const make =
       making.length > 0 && text !== undefined
-        ? makeTokens(tools, call.caller, { transforms: making, scope, evaluation, part })
+        ? makeTokens(tools, await creatorNow(tools, call), {
+            transforms: making,
+            scope,
+            evaluation,
+            part,
+          })
         : undefined;
     // Once, also where making tokens meets a conflict.
     let coded: Promise<TransformOutcome> | undefined;

@@ -12,7 +12,7 @@ import type { RequestScope } from '../../expressions/request-texts/scope.ts';
 import { appendJson } from '../../transforms/append.ts';
 import type { CodeTransform, ResponseTransform } from '../../transforms/definitions.ts';
 import type { Mask } from '../../transforms/mask.ts';
-import type { CodeResponse } from '../code/outcome.ts';
+import type { CodeResponse } from '../code-runs/outcome.ts';
 import { madeAnswer } from './made-answer.ts';
 import type { ProxyAnswer } from './proxy-call.ts';
 import { untransformable } from './response-body.ts';

@@ -48,7 +48,3 @@ export const leaseMsMax = timeoutMsMaxAsync + leaseMarginMs;
 
 export const leaseMsOf = (reactor: CalledReactor): number =>
   timeoutMsOfCall(reactor, 'async') + leaseMarginMs;
-
-/** How entries and messages of what the code itself does name their source. */
-export const sourceOf = ({ id }: Pick<CalledReactor, 'id'>): string =>
-  `by the code of reactor ${id}`;

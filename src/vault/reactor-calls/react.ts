@@ -12,10 +12,12 @@ import type {
 } from '../../rules/operation.ts';
 import { waitingRunCount } from '../../store/queries/reactors.ts';
 import type { Row } from '../../store/tables.ts';
+import { callerNow } from '../authority/authority.ts';
+import { rightsIn } from '../authority/lent-rights.ts';
 import { refusalWhereOff } from '../code/check.ts';
-import { type CodeRun, type CodeRunning, rightsOf, runCode } from '../code/run.ts';
+import { type CodeRun, type CodeRunning, runCode } from '../code-runs/run.ts';
 import { type CodeInput, readInput, type WrittenInput, writeInput } from './arguments.ts';
-import { type CalledReactor, calledReactor, sourceOf, timeoutMsOfCall } from './called-reactor.ts';
+import { type CalledReactor, calledReactor, timeoutMsOfCall } from './called-reactor.ts';
 import { type Invocation, invokedEntry } from './entries.ts';
 import { expiryOf, type RunBody, type RunCaller, runRow } from './run-row.ts';
 import { type CallToSettle, settle } from './settle.ts';
@@ -69,7 +71,10 @@ function callNow(tools: ReactorCalling, { caller, reactor, written }: PermittedC
     change: { entries },
     reachOut: async () => {
       const run = await runReactor(tools, call, written.input);
-      return withLog(tools, call, { run, decide: settle(tools, call, run) });
+      // With the rights of the end. Where there are none, the request is refused by the time of its response.
+      const current = await callerNow({ store: tools.store, now: tools.clock.now() }, caller);
+      const ended = { ...call, caller: current ?? caller };
+      return withLog(tools, ended, { run, decide: settle(tools, ended, run) });
     },
   };
 }
@@ -86,14 +91,10 @@ export async function runReactor(
     runtime: definition.runtime,
     configuration: definition.configuration,
     input: { [name]: json },
-    rights: rightsOf(definition),
-    rightsNow: async () => {
-      const current = await calledReactor(tools.store, caller.tenant, reactor.id);
-      return rightsOf(current.definition);
-    },
+    holder: { entity: 'reactor', id: reactor.id },
+    hasRights: rightsIn(definition) !== undefined,
     allowedHosts: definition.allowed_hosts,
     timeoutMs: timeoutMsOfCall(reactor, invocation === 'sync' ? 'sync' : 'async'),
-    source: sourceOf(reactor),
   });
   const { outcome, milliseconds } = run;
   tools.metrics.reactorCall({

@@ -1,8 +1,8 @@
 /** What the code returned as the response to its caller: of each image in its own form. */
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
 import type { MadeReply } from '../../rules/reply.ts';
-import { type CodeFailure, type CodeResponse, failure } from '../code/outcome.ts';
-import { headersOfCode } from '../code/response-headers.ts';
+import { type CodeFailure, type CodeResponse, failure } from '../code-runs/outcome.ts';
+import { headersOfCode } from '../code-runs/response-headers.ts';
 import type { CalledReactor } from './called-reactor.ts';
 
 /** What is to be sent, before anything of it is made into tokens. */

@@ -9,10 +9,10 @@ import type { CompletedOperation, Decide, DecideOutcome, Refused } from '../../r
 import { holds } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Reply } from '../../rules/reply.ts';
-import type { CodeRun } from '../code/run.ts';
-import type { CodeTokenTools } from '../code/tokens.ts';
+import { type CodeRun, sourceOf } from '../code-runs/run.ts';
+import type { CodeTokenTools } from '../code-runs/tokens.ts';
 import { tokenize } from '../tokenization/tokenize.ts';
-import { type CalledReactor, sourceOf } from './called-reactor.ts';
+import type { CalledReactor } from './called-reactor.ts';
 import { type CallEnd, completedEntry, failedEntry, type LoggedReactorCall } from './entries.ts';
 import { madeByError, type ShapedResponse, shapeOf } from './response.ts';
 
@@ -85,7 +85,7 @@ function tokenizing(
   { body, values, ended }: Tokenizing,
 ): DecideOutcome {
   const { caller, reactor } = call;
-  const source = sourceOf(reactor);
+  const source = sourceOf({ entity: 'reactor', id: reactor.id });
   let decide: Decide | undefined;
   return async (conflict) => {
     try {

@@ -1,17 +1,17 @@
 /** Running code: of a reactor, or of a transform of a proxy. */
 import type { Clock } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
-import type { ApplicationId } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import { networkOf } from '../../lib/network.ts';
 import type { Forward } from '../../outbound/forward.ts';
-import { type Caller, isOfServer } from '../../rules/caller.ts';
+import { type Caller, isKeyless, isOfServer } from '../../rules/caller.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { BtOperation, CodeLogLine, ServeRequest } from '../../sandbox/sandbox.ts';
 import type { CodeRuntime } from '../../transforms/code-runtime.ts';
-import { authorityOf, mayAct } from '../authority/authority.ts';
-import { actorOf, type CodeRights } from './acting.ts';
-import type { CodeEngine } from './engine.ts';
+import { callerNow } from '../authority/authority.ts';
+import { type CodeLender, type CodeRights, lentNow } from '../authority/lent-rights.ts';
+import type { CodeEngine } from '../code/engine.ts';
+import { actorOf } from './acting.ts';
 import { fetchForCode, type HeldResponses } from './fetch.ts';
 import { type CodeOutcome, failure, linesOf, outcomeOf } from './outcome.ts';
 import { type CodeTokenTools, tokensForCode } from './tokens.ts';
@@ -30,16 +30,12 @@ export interface CodeToRun {
   readonly configuration: Readonly<Record<string, string>>;
   /** `args` or `req`, and what else the contract has. */
   readonly input: Readonly<Record<string, Json>>;
-  readonly rights: CodeRights | undefined;
-  /**
-   * What is lent at the moment of a request of the code.
-   * @throws VaultError where what holds the code is gone.
-   */
-  readonly rightsNow?: () => Promise<CodeRights | undefined>;
+  /** What it is lent is asked at each of its requests. Entries of the log name it. */
+  readonly holder: CodeLender;
+  /** Whether it is lent anything at the beginning: without that it gets no `bt`. */
+  readonly hasRights: boolean;
   readonly allowedHosts: readonly string[] | null;
   readonly timeoutMs: number;
-  /** What holds the code, as entries of the log name it. */
-  readonly source: string;
   readonly signal?: AbortSignal;
 }
 
@@ -54,7 +50,7 @@ export interface CodeRun {
 /** Never rejects for what the code does. */
 export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeRun> {
   const { sandbox, modules } = tools.code;
-  const { caller, runtime, configuration, rights, timeoutMs, signal } = run;
+  const { caller, runtime, configuration, hasRights, timeoutMs, signal } = run;
   const began = performance.now();
   const held: HeldResponses = { bytes: 0 };
   let hasActed = false;
@@ -70,7 +66,7 @@ export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeR
     code: run.code,
     contract: runtime.image,
     input: { ...run.input, configuration, applicationOptions: null },
-    bt: rights !== undefined,
+    bt: hasRights,
     timeoutMs,
     modules,
     serve: (request, ending) => {
@@ -102,17 +98,19 @@ async function serve(
   run: CodeToRun,
   { request, ending, held }: Serving,
 ): Promise<unknown> {
-  const { allowedHosts, source } = run;
+  const { allowedHosts, holder } = run;
   const { caller, rights } = await standing(tools, run);
   if (isFetch(request)) {
-    const { tenant, origin, anonymous: keyless } = caller;
+    const { tenant, origin } = caller;
     const { trace, loop } = origin;
+    const keyless = isKeyless(caller);
     const fetching = { tenant, allowedHosts, trace, loop, keyless, held };
     return fetchForCode(tools.forward, fetching, { input: request.input, signal: ending });
   }
   if (rights === undefined) throw withdrawn('It is lent no rights any more.');
   const actor = await actorOf(tools, caller, rights);
   const { operation, input } = request;
+  const source = sourceOf(holder);
   return tokensForCode(tools, actor, { operation: operation as BtOperation, input, source });
 }
 
@@ -122,17 +120,24 @@ async function serve(
  */
 async function standing(
   { store, clock, tenants }: CodeRunning,
-  { caller, rights, rightsNow }: CodeToRun,
+  { caller, holder }: CodeToRun,
 ): Promise<{ readonly caller: Caller; readonly rights: CodeRights | undefined }> {
   const tenant = await tenants.find(caller.tenant.id);
   if (tenant === undefined) throw withdrawn('Its tenant is gone.');
-  if (!caller.anonymous) {
-    const authority = await authorityOf(store, tenant, { credential: caller, now: clock.now() });
-    if (!mayAct(authority))
-      throw withdrawn('The key, the session or the application of its caller is gone.');
-  }
-  return { caller: { ...caller, tenant }, rights: rightsNow ? await rightsNow() : rights };
+  const current = await callerNow({ store, now: clock.now() }, { ...caller, tenant });
+  if (current === undefined) throw withdrawn(`${basisOf(caller)} is gone.`);
+  return { caller: current, rights: await lentNow(store, tenant, holder) };
 }
+
+function basisOf({ anonymous }: Caller): string {
+  return anonymous === undefined
+    ? 'The key, the session or the application of its caller'
+    : 'The proxy that asked its caller for no key, or its application,';
+}
+
+/** How entries and messages of what the code itself does name their source. */
+export const sourceOf = ({ entity, id }: Pick<CodeLender, 'entity' | 'id'>): string =>
+  `by the code of ${entity} ${id}`;
 
 function withdrawn(why: string): VaultError {
   return new VaultError('forbidden', { public: `The code may do nothing more. ${why}` });
@@ -142,16 +147,4 @@ function isFetch(
   request: ServeRequest,
 ): request is Extract<ServeRequest, { readonly operation: 'fetch' }> {
   return request.operation === 'fetch';
-}
-
-/** What an administrator lends to the code, by either image. */
-export function rightsOf({
-  application_id,
-  runtime,
-}: {
-  readonly application_id: ApplicationId | null;
-  readonly runtime: Pick<CodeRuntime, 'permissions'>;
-}): CodeRights | undefined {
-  if (application_id !== null) return { application: application_id };
-  return runtime.permissions.length > 0 ? { permissions: runtime.permissions } : undefined;
 }

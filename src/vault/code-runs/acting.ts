@@ -1,16 +1,10 @@
 /** Who acts where code asks for tokens: the application that lends its rights, or permissions of the code's own. */
-import type { Clock } from '../../lib/clock.ts';
-import { type ApplicationId, noApplication } from '../../lib/ids.ts';
+import { noApplication } from '../../lib/ids.ts';
 import { authenticated, type Caller, isForVisitor } from '../../rules/caller.ts';
-import type { Permission } from '../../rules/permissions.ts';
 import { policyOf } from '../../rules/policy.ts';
 import type { Store } from '../../store/store.ts';
-import { authorityOf } from '../authority/authority.ts';
-
-/** What an administrator gave the code; `undefined` where that is nothing. */
-export type CodeRights =
-  | { readonly application: ApplicationId }
-  | { readonly permissions: readonly Permission[] };
+import { authorityLentBy } from '../authority/authority.ts';
+import type { CodeRights } from '../authority/lent-rights.ts';
 
 const nothing = policyOf({ permissions: [], rules: [] });
 
@@ -20,7 +14,7 @@ const nothing = policyOf({ permissions: [], rules: [] });
  * @throws VaultError `integrity` where the application was altered outside the vault.
  */
 export async function actorOf(
-  { store, clock }: { readonly store: Store; readonly clock: Clock },
+  { store }: { readonly store: Store },
   caller: Caller,
   rights: CodeRights,
 ): Promise<Caller> {
@@ -32,13 +26,12 @@ export async function actorOf(
     const who = { tenant, application, key, session, origin, ...(anonymous && { anonymous }) };
     return authenticated({ ...who, kind: 'private', policy, ...forVisitor });
   }
-  const credential = { application: rights.application, key: undefined, session: undefined };
-  const authority = await authorityOf(store, tenant, { credential, now: clock.now() });
-  const lends = !('ended' in authority) && authority.kind !== 'management' ? authority : undefined;
+  const lends = await authorityLentBy(store, tenant, rights.application);
   return authenticated({
-    ...credential,
     tenant,
-    application: 'ended' in authority ? noApplication : rights.application,
+    application: lends === undefined ? noApplication : rights.application,
+    key: undefined,
+    session: undefined,
     kind: lends?.kind ?? 'private',
     policy: lends?.policy ?? nothing,
     origin,
