@@ -149,8 +149,12 @@ async function commitDecision<R>(
 }
 
 /** The effect, which speaks of all that was opened for it. Nothing of it leaves where it is a refusal. */
-function accounted<E extends { readonly change?: Change }>(actor: Actor | undefined, effect: E): E {
-  if (actor === undefined || actor.application === null) return effect;
+function accounted<E extends { readonly change?: Change }>(
+  actor: Actor | undefined,
+  decided: E,
+): E {
+  if (actor === undefined || actor.application === null) return decided;
+  const effect = withLoop(decided, actor.origin.loop);
   const { change } = effect;
   const entries = change?.entries ?? [];
   if (!('refusal' in effect) || change === undefined) {
@@ -161,6 +165,14 @@ function accounted<E extends { readonly change?: Change }>(actor: Actor | undefi
   const vain = openedInVain(actor, entries, { at, operation });
   if (vain.length === 0) return effect;
   return { ...effect, change: { ...change, entries: [...change.entries, ...vain] } };
+}
+
+/** What the change's events send says through which vaults the request came. */
+function withLoop<E extends { readonly change?: Change }>(effect: E, loop: string | undefined): E {
+  const { change } = effect;
+  return change === undefined || loop === undefined
+    ? effect
+    : { ...effect, change: { ...change, loop } };
 }
 
 const committed = { conflict: undefined };

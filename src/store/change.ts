@@ -30,6 +30,8 @@ export interface Change {
   readonly unexplained?: true;
   /** Under which the blocks that hold the entries are proven; none for tenants without keys. */
   readonly provers?: readonly Prover[];
+  /** The `CDN-Loop` of the request that makes the change, which goes out with what its events send. */
+  readonly loop?: string;
   /** What must not be exceeded once it is done; see `vault/tenants/storage-quotas.ts`. */
   readonly ceilings?: readonly StorageCeiling[];
 }

@@ -5,6 +5,7 @@ import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { headerOf, proxyOf, startCalled } from '../support/proxy-calls.ts';
 import { beginRequest, connectTo } from '../support/raw-request.ts';
+import { createReactor, invoker, takeDue } from '../support/reactors.ts';
 import { newTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
@@ -61,6 +62,25 @@ onBothEngines('Loops', (engine) => {
       assert.equal(lists.length, 1);
       assert.match(lists[0] ?? '', /^one\.example;v=1, two, strongroom-[0-9a-f]{16}$/);
     }
+  });
+
+  test('code that runs later says where the request has been that asked for it', async (t) => {
+    const vault = await startVault(t, engine, { environment });
+    const tenant = await newTenant(vault);
+    const code =
+      'module.exports = async ({ args }) => { await fetch(args.url); return { raw: 1 } }';
+    const { id } = await createReactor(tenant, { code });
+    const accepted = await tenant.send('POST', `/reactors/${id}/react-async`, {
+      key: await invoker(tenant),
+      body: { args: { url } },
+      headers: { 'cdn-loop': 'strongroom-0123456789abcdef' },
+    });
+    assert.equal(accepted.status, 202, accepted.text);
+    const { reactorRuns } = vault.running.vault;
+    await takeDue(reactorRuns);
+    await reactorRuns?.settled();
+    const list = headerOf(destination.requests.at(-1)?.headers ?? [], 'cdn-loop') ?? '';
+    assert.match(list, /^strongroom-0123456789abcdef, strongroom-[0-9a-f]{16}$/);
   });
 
   test('uploads that do not come hold no slot, and calls without a key none of those with one', async (t) => {

@@ -85,7 +85,7 @@ onBothEngines('the deliveries of a webhook', (engine) => {
     const [event] = await tenant.rows('events');
     const keys = await tenant.vault.running.vault.tenants.find(tenant.id);
     assert.ok(event && keys);
-    const sent = envelopeOf(keys, event, () => undefined);
+    const { envelope: sent } = envelopeOf(keys, event, () => undefined);
     assert.deepEqual([sent['type'], sent['sequence']], ['webhook.test', 0]);
     const { webhook } = sent['data'] as { webhook: unknown };
     assert.deepEqual(webhook, { id, name });

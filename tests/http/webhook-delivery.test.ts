@@ -67,6 +67,24 @@ onBothEngines('delivery', (engine) => {
     }
   });
 
+  test('a delivery says through which vaults the request came that caused its event', async (t) => {
+    const receiver = await startReceiver(t);
+    const { vault, tenant } = await start(t, engine, [receiver]);
+    await addWebhook(processOf(vault), tenant.id, { url: receiver.url });
+    const body = { type: 'token', data: 'a value' };
+    const headers = { 'cdn-loop': 'strongroom-0123456789abcdef, other.example;v=1' };
+    assert.equal((await tenant.send('POST', '/tokens', { body, headers })).status, 201);
+    assert.equal((await tenant.send('POST', '/tokens', { body })).status, 201);
+    await receiver.until((arrivals) => arrivals.length === 2);
+    const [first, second_] = receiver.arrivals.map((arrival) => arrival.headers['cdn-loop'] ?? '');
+    const lists = [first, second_].toSorted((one = '', other = '') => other.length - one.length);
+    assert.match(
+      lists[0] ?? '',
+      /^strongroom-0123456789abcdef, other\.example;v=1, strongroom-[0-9a-f]{16}$/,
+    );
+    assert.match(lists[1] ?? '', /^strongroom-[0-9a-f]{16}$/);
+  });
+
   test('a failed delivery comes again by the schedule, with the same id, and the attempts are recorded', async (t) => {
     const receiver = await startReceiver(t);
     const { vault, tenant } = await start(t, engine, [receiver]);

@@ -26,6 +26,8 @@ export interface Outcome {
 export interface Attempted {
   readonly url: URL;
   readonly message: Message;
+  /** The `CDN-Loop` of the request that caused the event: a receiver may be a vault that it came through. */
+  readonly loop?: string | undefined;
   /** Receivers of two tenants never share a connection. */
   readonly tenant: string;
   /** Aborted when the process stops. */
@@ -37,7 +39,7 @@ export interface Attempted {
 /** Never throws: whatever goes wrong is an outcome. Resolves once the connection is free again, or closed. */
 export async function attempt(
   forward: Forward,
-  { url, message, tenant, signal, timeoutMs = attemptMsMax }: Attempted,
+  { url, message, loop, tenant, signal, timeoutMs = attemptMsMax }: Attempted,
 ): Promise<Outcome> {
   const begun = performance.now();
   const milliseconds = () => Math.round(performance.now() - begun);
@@ -50,6 +52,7 @@ export async function attempt(
       body,
       timeoutMs,
       partition: tenant,
+      loop,
       repeatable: true,
       signal,
     });

@@ -2,20 +2,18 @@
 import { type Clock, second } from '../../lib/clock.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { EventId } from '../../lib/ids.ts';
-import type { JsonObject } from '../../lib/json.ts';
 import type { Quarantine } from '../../rules/quarantine.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { envelopeOf } from '../events/envelope.ts';
+import { envelopeOf, type SentEvent } from '../events/envelope.ts';
 import type { WithNames } from './names.ts';
 
 /** Why there is nothing that could be sent, in a word. */
 export type Flaw = 'altered' | 'removed';
 
 export interface PreparedDelivery {
-  /** The member `event`. */
-  readonly envelope: JsonObject | undefined;
+  readonly sent: SentEvent | undefined;
   readonly flaw?: Flaw;
 }
 
@@ -31,7 +29,7 @@ export interface PrepareTools {
 const openedMsMax = 10 * second;
 const openedMax = 1_000;
 
-export type RecentEnvelopes = ExpiringMap<EventId, JsonObject>;
+export type RecentEnvelopes = ExpiringMap<EventId, SentEvent>;
 
 export function createRecentEnvelopes(clock: Clock): RecentEnvelopes {
   return new ExpiringMap({ clock, ageMsMax: openedMsMax, entriesMax: openedMax });
@@ -43,9 +41,9 @@ type EventKey = Pick<Row<'deliveries'>, 'tenant_id' | 'event_id'>;
 export function preparedBefore(
   { recent }: Pick<PrepareTools, 'recent'>,
   { tenant_id, event_id }: EventKey,
-): JsonObject | undefined {
+): SentEvent | undefined {
   const known = recent.get(event_id);
-  return known?.['tenant_id'] === tenant_id ? known : undefined;
+  return known?.envelope['tenant_id'] === tenant_id ? known : undefined;
 }
 
 export async function prepare(
@@ -55,13 +53,13 @@ export async function prepare(
 ): Promise<PreparedDelivery> {
   const { store, withNames, quarantine, recent } = tools;
   const known = preparedBefore(tools, { tenant_id, event_id });
-  if (known) return { envelope: known };
+  if (known) return { sent: known };
   const prepared = await quarantine.fetch(async (): Promise<PreparedDelivery> => {
     const event = await store.get('events', { tenant_id, event_id });
-    if (event === undefined) return { envelope: undefined, flaw: 'removed' };
-    const envelope = await withNames(tenant, (nameOf) => envelopeOf(tenant, event, nameOf));
-    recent.set(event_id, envelope);
-    return { envelope };
+    if (event === undefined) return { sent: undefined, flaw: 'removed' };
+    const sent = await withNames(tenant, (nameOf) => envelopeOf(tenant, event, nameOf));
+    recent.set(event_id, sent);
+    return { sent };
   });
-  return prepared ?? { envelope: undefined, flaw: 'altered' };
+  return prepared ?? { sent: undefined, flaw: 'altered' };
 }

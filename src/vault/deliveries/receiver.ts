@@ -175,8 +175,8 @@ export function createReceiver(
 
   /** So that the attempts under way, of which there are few, are mostly requests alone. */
   function signAhead({ tenant_id, event_id: event }: Row<'deliveries'>): void {
-    const envelope = preparedBefore(tools, { tenant_id, event_id: event });
-    if (envelope) tools.messages.signAhead({ event, envelope });
+    const prepared = preparedBefore(tools, { tenant_id, event_id: event });
+    if (prepared) tools.messages.signAhead({ event, envelope: prepared.envelope });
   }
 
   /** The next attempt need not wait until this one is settled, unless the receiver wants none. */
@@ -216,12 +216,12 @@ export function createReceiver(
     delivery: Row<'deliveries'>,
     { tenant, webhook }: CurrentWebhook,
   ): Promise<AttemptOutcome | undefined> {
-    const { envelope, flaw } = await prepare(tools, tenant, delivery);
-    if (envelope === undefined) return { ...nothingSent, error: flaw, flaw };
+    const { sent, flaw } = await prepare(tools, tenant, delivery);
+    if (sent === undefined) return { ...nothingSent, error: flaw, flaw };
     const now = tools.clock.now();
     const message = await tools.messages.sign({
       event: delivery.event_id,
-      envelope,
+      envelope: sent.envelope,
       keys: webhook.keys.filter(({ ends_at }) => (ends_at ?? now + 1) > now).map(({ key }) => key),
     });
     if (disabling > 0) {
@@ -230,7 +230,8 @@ export function createReceiver(
       return undefined;
     }
     const { forward, aborted: signal } = tools;
-    return attempt(forward, { url: webhook.url.reveal(), message, tenant: tenantId, signal });
+    const { loop } = sent;
+    return attempt(forward, { url: webhook.url.reveal(), message, loop, tenant: tenantId, signal });
   }
 
   async function conclude(

@@ -70,7 +70,7 @@ export function derivingEvents({ store, tenants, subscriptions, random }: EventT
     const rows: Row<'events'>[] = [];
     for (const { type, entry } of inOrder) {
       await pause();
-      rows.push(rowOf(tenant, type, { entry, written }));
+      rows.push(rowOf(tenant, type, { entry, written, loop: change.loop }));
     }
     return rows;
   }
@@ -78,13 +78,22 @@ export function derivingEvents({ store, tenants, subscriptions, random }: EventT
   function rowOf(
     tenant: Tenant,
     type: EventType,
-    { entry, written }: Pick<EventCause, 'entry' | 'written'>,
+    {
+      entry,
+      written,
+      loop,
+    }: Omit<EventCause, 'tenant'> & { readonly loop: Change['loop'] | undefined },
   ): Row<'events'> {
     const { entity_id, created_at } = entry;
     const event_id = newEventId<EventId>(created_at);
     const actor = actorOf(entry);
     const data = dataOf(type, { entry, written, tenant });
-    const body = { data, ...(actor && { actor }), trace_id: traceOf(entry) };
+    const body = {
+      data,
+      ...(actor && { actor }),
+      trace_id: traceOf(entry),
+      ...(loop !== undefined && { loop }),
+    };
     return eventRow(tenant, { event_id, type, entity_id, created_at, body }, random);
   }
 

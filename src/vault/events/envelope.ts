@@ -9,13 +9,20 @@ import { openEvent, sequenceOf } from './event-row.ts';
 /** The name of an application by its id; `undefined` where there is none any more. */
 export type NameOf = (application: string) => string | undefined;
 
+export interface SentEvent {
+  /** The member `event`. */
+  readonly envelope: JsonObject;
+  /** The `CDN-Loop` of the request that caused the event. */
+  readonly loop: string | undefined;
+}
+
 /**
- * The member `event` of what is sent.
+ * What is sent of an event.
  * @throws VaultError `integrity` unless all of it is as the vault wrote it.
  */
-export function envelopeOf(tenant: TenantKeys, row: Row<'events'>, nameOf: NameOf): JsonObject {
-  const { data, actor, trace_id } = openEvent(openerOf('deliver events', tenant), row);
-  return {
+export function envelopeOf(tenant: TenantKeys, row: Row<'events'>, nameOf: NameOf): SentEvent {
+  const { data, actor, trace_id, loop } = openEvent(openerOf('deliver events', tenant), row);
+  const envelope = {
     id: row.event_id,
     type: row.type,
     timestamp: new Date(row.created_at).toISOString(),
@@ -27,6 +34,7 @@ export function envelopeOf(tenant: TenantKeys, row: Row<'events'>, nameOf: NameO
       ...(actor && { actor: named({ ...actor }, nameOf) }),
     },
   };
+  return { envelope, loop };
 }
 
 function issuedTo({ session }: JsonObject): JsonObject | undefined {

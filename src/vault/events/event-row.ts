@@ -19,6 +19,8 @@ export interface EventBody {
   readonly actor?: EventActor;
   /** Of the request; null for what the vault did by itself. */
   readonly trace_id: string | null;
+  /** The `CDN-Loop` of the request, where it had one. Receivers get it as the header, not in the event. */
+  readonly loop?: string;
 }
 
 export interface EventActor {

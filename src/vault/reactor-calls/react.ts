@@ -199,8 +199,8 @@ async function callLater(
 }
 
 function callerOfRun({ application, key, session, origin }: Caller): RunCaller {
-  const { address, traceId, dialect } = origin;
-  return { application, key, session: session ?? null, address, traceId, dialect };
+  const { address, traceId, dialect, loop } = origin;
+  return { application, key, session: session ?? null, address, traceId, dialect, loop };
 }
 
 /** Requests that arrive at once may exceed the limit by their number. */

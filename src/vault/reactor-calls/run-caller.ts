@@ -37,7 +37,7 @@ function callerOf(
   run: RunCaller,
   { kind, policy }: Pick<StandingAuthority, 'kind' | 'policy'>,
 ): Caller {
-  const { address, traceId, dialect } = run;
-  const origin = { address, traceId, dialect };
+  const { address, traceId, dialect, loop } = run;
+  const origin = { address, traceId, dialect, loop };
   return authenticated({ ...credentialOf(run), tenant, kind, policy, origin });
 }

@@ -24,6 +24,8 @@ export interface RunCaller {
   readonly address: string;
   readonly traceId: string;
   readonly dialect: string;
+  /** Through which vaults and networks the call came. Absent also from calls that an earlier release stored. */
+  readonly loop?: string | undefined;
 }
 
 /** What came of it, as its caller is given it. */

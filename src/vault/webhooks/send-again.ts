@@ -44,6 +44,7 @@ export function testWebhook(
     openWebhook(openerFor(caller, 'webhook:update'), row);
     requireEnabled(row);
     const { webhook_id } = row;
+    const { loop } = caller.origin;
     const event_id = newId<EventId>(now);
     // It has no place among the events of an entity.
     const sequence = 0;
@@ -58,6 +59,7 @@ export function testWebhook(
           data: { webhook: { id: webhook_id, name: row.name } },
           actor: { id: caller.application, type: 'application' },
           trace_id: caller.origin.traceId,
+          ...(loop !== undefined && { loop }),
         },
       },
       random,
