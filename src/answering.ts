@@ -68,7 +68,7 @@ export interface Answering {
 export interface AnsweringTools
   extends Pick<
     Process,
-    'store' | 'tenants' | 'rootKey' | 'clock' | 'random' | 'log' | 'isolation'
+    'store' | 'tenants' | 'rootKey' | 'clock' | 'random' | 'log' | 'isolation' | 'processes'
   > {
   readonly metrics: Metrics;
   readonly shared: Pick<Shared, 'attempts' | 'onFailedAuthentication' | 'pageEnds'>;

@@ -25,10 +25,16 @@ import { createOutbound } from './outbound/call.ts';
 import { createForward } from './outbound/forward.ts';
 import type { Isolation } from './sandbox/isolation.ts';
 import type { findIsolation } from './sandbox/probe.ts';
+import { createBudgetMemory, type ProcessBudget, processBudget } from './sandbox/process-budget.ts';
 import { freeBytesFloor } from './store/sqlite/free-space.ts';
 import type { Store } from './store/store.ts';
 import { createOpenEncrypted } from './vault/client-keys/open-encrypted.ts';
-import { findCodeIsolation, openCode, sayCodeIsolation } from './vault/code/engine.ts';
+import {
+  findCodeIsolation,
+  memoryOfVault,
+  openCode,
+  sayCodeIsolation,
+} from './vault/code/engine.ts';
 import { createBacklog, type WaitingDeliveries } from './vault/deliveries/backlog.ts';
 import { type CheckpointSink, openCheckpointSink } from './vault/logs/checkpoint-sink.ts';
 import { createLogExport, type LogExport, toFile, toStandardOutput } from './vault/logs/export.ts';
@@ -50,6 +56,10 @@ export interface Process extends Vault {
   readonly shared: Shared;
   /** How code of tenants is kept apart, for all threads; `undefined` where it is not run. */
   readonly isolation: Isolation | undefined;
+  /** What this thread may have of all processes with code. */
+  readonly processes: ProcessBudget;
+  /** Where all threads count them; see `sandbox/process-budget.ts`. */
+  readonly budgetMemory: SharedArrayBuffer;
   /** Asynchronous calls of reactors; `undefined` where code is switched off. */
   readonly reactorRuns: WaitingRuns | undefined;
   /** What the first start made, in an empty store; `undefined` on every later start. */
@@ -119,7 +129,9 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   try {
     const isolation = await isolating;
     sayCodeIsolation(config.reactors, isolation, log);
-    reactors = openReactorRuns(config, { ...vault, ...telemetry, isolation });
+    const budgetMemory = createBudgetMemory(memoryOfVault());
+    const processes = processBudget(budgetMemory, 0);
+    reactors = openReactorRuns(config, { ...vault, ...telemetry, isolation, processes });
     const bootstrapped = await bootstrap(vault, config.bootstrap);
     await warnOfExposedRootKey(vault, config, log);
     const jobs = jobsOf(vault, sink && minute, reactors?.runs);
@@ -139,6 +151,8 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
         takeCheckpoints: sink?.take,
       },
       isolation,
+      processes,
+      budgetMemory,
       reactorRuns: reactors?.runs,
       bootstrapped,
       showCertificate: (pem) => {
@@ -161,11 +175,11 @@ interface ReactorRuns {
 /** Code that nobody waits for runs in processes of its own, so that it takes none from requests. */
 function openReactorRuns(
   { reactors, outbound }: Config,
-  tools: Vault & Telemetry & Pick<Process, 'isolation'>,
+  tools: Vault & Telemetry & Pick<Process, 'isolation' | 'processes'>,
 ): ReactorRuns | undefined {
-  const { metrics, log, clock, isolation } = tools;
+  const { metrics, log, clock, isolation, processes } = tools;
   if (isolation === undefined) return undefined;
-  const code = openCode({ ...reactors, isolation, log });
+  const code = openCode({ ...reactors, isolation, log, processes, isBackground: true });
   const runs = createWaitingRuns({
     ...tools,
     code,

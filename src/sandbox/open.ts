@@ -14,6 +14,7 @@ import {
   type ProcessPool,
   poolLimits,
 } from './pool.ts';
+import type { ProcessBudget } from './process-budget.ts';
 import { requestsOf } from './requests.ts';
 import { outcomeOf, type RunOutcome } from './results.ts';
 import type { EndReason, Sandbox, SandboxCall, SandboxResult } from './sandbox.ts';
@@ -21,6 +22,8 @@ import type { EndReason, Sandbox, SandboxCall, SandboxResult } from './sandbox.t
 export interface SandboxOptions {
   /** In place of the usual ones. */
   readonly bounds?: Partial<PoolLimits>;
+  /** What all sandboxes of the vault may have together. */
+  readonly processes?: ProcessBudget | undefined;
   /** Called each time that the system refuses to lower the priority of code. */
   readonly onPriorityRefused?: () => void;
 }
@@ -28,11 +31,15 @@ export interface SandboxOptions {
 /** @param isolation the only way in which processes are started, for as long as the sandbox is open. */
 export function openSandbox(
   isolation: Isolation,
-  { bounds = {}, onPriorityRefused }: SandboxOptions = {},
+  { bounds = {}, processes, onPriorityRefused }: SandboxOptions = {},
 ): Sandbox {
   const options = { isolation, onPriorityRefused };
-  const calls = createPool({ ...options, bounds: { ...poolLimits, ...bounds } });
-  const checks = createPool({ ...options, bounds: checkPoolLimits });
+  const calls = createPool({
+    ...options,
+    bounds: { ...poolLimits, ...bounds },
+    processes: processes?.calls,
+  });
+  const checks = createPool({ ...options, bounds: checkPoolLimits, processes: processes?.checks });
   return {
     run: (call) => run(calls, { call, isCheck: false }),
     check: checkOf((call) => run(checks, { call, isCheck: true })),

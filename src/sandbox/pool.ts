@@ -9,6 +9,7 @@ import { type CodeProcess, startCodeProcess } from './code-process.ts';
 import type { Isolation } from './isolation.ts';
 import * as limits from './limits.ts';
 import { ProcessorShare } from './priority.ts';
+import type { ProcessShare } from './process-budget.ts';
 import type { SandboxState } from './sandbox.ts';
 
 export interface PoolLimits {
@@ -67,6 +68,8 @@ export interface ProcessPoolOptions {
   /** The only way in which a process is ever started. */
   readonly isolation: Isolation;
   readonly bounds: PoolLimits;
+  /** What all pools may have together; without, only the bounds of this one count. */
+  readonly processes?: ProcessShare | undefined;
   /** Called when the system refuses to lower the priority of a process. */
   readonly onPriorityRefused?: (() => void) | undefined;
 }
@@ -77,6 +80,9 @@ const restMs = 500;
 /** Between the first two starts that fail; then twice as long each time. */
 const retryMsMin = 20;
 
+/** Between two looks whether other pools lack a process, while some here do nothing. */
+const lookMs = 200;
+
 /** Also where the first start takes all the time, on a machine with too much to do. */
 const startsMin = 2;
 
@@ -84,6 +90,7 @@ interface PooledProcess {
   readonly tenant: string;
   readonly process: CodeProcess;
   isBusy: boolean;
+  isRemoved: boolean;
   idle: NodeJS.Timeout | undefined;
 }
 
@@ -122,6 +129,7 @@ class StartedPool implements ProcessPool {
   #begins = 0;
   readonly #ending = new Set<Promise<void>>();
   readonly #closing = new AbortController();
+  #looking: NodeJS.Timeout | undefined;
 
   constructor(options: ProcessPoolOptions) {
     this.#options = options;
@@ -265,16 +273,28 @@ class StartedPool implements ProcessPool {
     if (oldest !== undefined && this.#members.size >= this.#bounds.processesMax) {
       this.#remove(oldest);
     }
-    const { isolation, onPriorityRefused } = this.#options;
+    const { isolation, onPriorityRefused, processes } = this.#options;
+    if (processes?.take() === false) {
+      // Processes of other pools that do nothing end soon, and one of this pool at once.
+      if (oldest !== undefined) this.#remove(oldest);
+      return undefined;
+    }
     const share = this.#shareOf(tenant);
     const onEnd = () => this.#remove(member);
     let process: CodeProcess;
     try {
       process = startCodeProcess(isolation, { share, onEnd, onPriorityRefused });
     } catch {
+      processes?.giveBack();
       return undefined;
     }
-    const member: PooledProcess = { tenant, process, isBusy: true, idle: undefined };
+    const member: PooledProcess = {
+      tenant,
+      process,
+      isBusy: true,
+      isRemoved: false,
+      idle: undefined,
+    };
     this.#members.add(member);
     return member;
   }
@@ -353,7 +373,24 @@ class StartedPool implements ProcessPool {
     return share;
   }
 
+  /** While some processes do nothing: ends one each time that a pool lacks one. */
+  #watchShortage(): void {
+    const { processes } = this.#options;
+    if (processes === undefined || this.#looking !== undefined) return;
+    let seen = processes.refusals();
+    this.#looking = setInterval(() => {
+      const [oldest] = this.#idle();
+      const refusals = processes.refusals();
+      if (oldest !== undefined && refusals !== seen) this.#remove(oldest);
+      seen = refusals;
+      if (oldest !== undefined) return;
+      clearInterval(this.#looking);
+      this.#looking = undefined;
+    }, lookMs).unref();
+  }
+
   #watchIdle(member: PooledProcess): void {
+    this.#watchShortage();
     member.idle = setTimeout(() => {
       member.process.rest();
       member.idle = setTimeout(() => this.#remove(member), this.#bounds.idleMsMax).unref();
@@ -365,7 +402,12 @@ class StartedPool implements ProcessPool {
     this.#members.delete(member);
     const ended = member.process.kill();
     this.#ending.add(ended);
-    ended.then(() => this.#ending.delete(ended));
+    const isFirst = !member.isRemoved;
+    member.isRemoved = true;
+    ended.then(() => {
+      this.#ending.delete(ended);
+      if (isFirst) this.#options.processes?.giveBack();
+    });
   }
 
   /**
@@ -400,6 +442,7 @@ class StartedPool implements ProcessPool {
 
   async close(): Promise<void> {
     this.#closing.abort();
+    clearInterval(this.#looking);
     for (const { end } of this.#waiting) end('stopped');
     for (const { onResumed } of this.#begun) onResumed?.();
     for (const member of this.#members) this.#remove(member);

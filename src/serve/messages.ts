@@ -25,6 +25,8 @@ export interface ThreadData {
   readonly epochs: SharedArrayBuffer;
   /** Found once, by the process. */
   readonly isolation: Isolation | undefined;
+  /** Where it counts its processes with code, and as which thread. */
+  readonly budget: { readonly memory: SharedArrayBuffer; readonly thread: number };
   /** Of a clock that is not the machine's. */
   readonly clock: SharedArrayBuffer | undefined;
   readonly requestTimeoutMs: number | undefined;

@@ -10,6 +10,7 @@ import type { Log, LogFields } from '../lib/telemetry/log.ts';
 import { createThreadMetrics, type ThreadMetrics } from '../lib/telemetry/thread-metrics.ts';
 import type { ThreadRpc } from '../lib/thread-rpc.ts';
 import { attachVault } from '../open-vault.ts';
+import { processBudget } from '../sandbox/process-budget.ts';
 import { countingRefusals } from '../vault/logs/refusals.ts';
 import type { ProcessCalls, ThreadData } from './messages.ts';
 
@@ -51,6 +52,7 @@ export async function openRemote(rpc: ProcessRpc, data: ThreadData): Promise<Rem
   return {
     ...vault,
     isolation: data.isolation,
+    processes: processBudget(data.budget.memory, data.budget.thread),
     store: countingRefusals(vault.store, (refused) => rpc.call('logRefusals', refused)),
     log: remoteLog(rpc),
     metrics: { ...counted, expose: () => rpc.call('exposeMetrics', undefined) },

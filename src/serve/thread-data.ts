@@ -7,7 +7,7 @@ import type { Process } from '../process.ts';
 import type { ThreadData } from './messages.ts';
 
 export function threadDataOf(
-  { rootKey, clock, store, isolation }: Process,
+  { rootKey, clock, store, isolation, budgetMemory }: Process,
   config: Config,
   requestTimeoutMs?: number,
 ): ThreadData {
@@ -16,5 +16,13 @@ export function threadDataOf(
   // What only the process needs stays there: what opens the vault, and what does not cross.
   const { rootKey: _key, bootstrap: _bootstrap, checkpointSink: _sink, ...rest } = config;
   const epochs = store.epochs.memory;
-  return { config: rest, rootKey, isolation, epochs, clock: memory, requestTimeoutMs };
+  return {
+    config: rest,
+    rootKey,
+    isolation,
+    epochs,
+    clock: memory,
+    requestTimeoutMs,
+    budget: { memory: budgetMemory, thread: 0 },
+  };
 }

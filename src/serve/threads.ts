@@ -9,6 +9,7 @@ import { second } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import { addCounts, type Counts } from '../lib/telemetry/thread-metrics.ts';
 import type { Process } from '../process.ts';
+import { endBudgetOf } from '../sandbox/process-budget.ts';
 import type { HeldAddress } from './address.ts';
 import { countsOf, startThread, type Thread } from './child-thread.ts';
 import { createSharedCalls } from './shared-calls.ts';
@@ -46,6 +47,8 @@ export async function startThreads(
   const running = new Set<Thread>();
   /** Of those that run, those that know each other. */
   const met = new Set<Thread>();
+  /** Numbers of threads that run; the process itself has 0. */
+  const numbers = new Set<number>();
   const stopping = new AbortController();
   /** What threads that ended had counted. */
   let ended: Counts = [];
@@ -54,11 +57,16 @@ export async function startThreads(
   async function start(): Promise<Thread> {
     const thread = startThread('answering', shared);
     running.add(thread);
+    const number = firstFree(numbers);
+    numbers.add(number);
+    const { memory } = data.budget;
     void thread.ended.then(() => {
       running.delete(thread);
       met.delete(thread);
+      endBudgetOf(memory, number);
+      numbers.delete(number);
     });
-    await thread.rpc.call('prepare', data);
+    await thread.rpc.call('prepare', { ...data, budget: { memory, thread: number } });
     for (const other of met) introduce(thread, other);
     met.add(thread);
     return thread;
@@ -125,6 +133,12 @@ export async function startThreads(
     await Promise.all([...running].map((thread) => thread.terminate()));
     throw error;
   }
+}
+
+function firstFree(taken: ReadonlySet<number>): number {
+  let number = 1;
+  while (taken.has(number)) number += 1;
+  return number;
 }
 
 /** Gives each a way to the other. */

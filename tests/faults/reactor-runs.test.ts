@@ -5,10 +5,11 @@ import { type TestContext, test } from 'node:test';
 import { readTokenPatch, readTokenRequest } from '../../src/http/protocol/token-request.ts';
 import type { TenantId } from '../../src/lib/ids.ts';
 import { createForward } from '../../src/outbound/forward.ts';
+import { createBudgetMemory, processBudget } from '../../src/sandbox/process-budget.ts';
 import { sqliteBuilder } from '../../src/store/query-builder.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createOpenEncrypted } from '../../src/vault/client-keys/open-encrypted.ts';
-import { openCode } from '../../src/vault/code/engine.ts';
+import { memoryOfVault, openCode } from '../../src/vault/code/engine.ts';
 import { createStoredBytes } from '../../src/vault/reactor-calls/stored-bytes.ts';
 import { createAdmitLog } from '../../src/vault/reactor-calls/stored-logs.ts';
 import {
@@ -166,7 +167,13 @@ function runsOfHeldSearches(
     store,
     clock,
     // Such calls end at once, and are done.
-    code: openCode({ ...reactors, isOn: false, isolation: undefined, log: tools.log }),
+    code: openCode({
+      ...reactors,
+      isOn: false,
+      isolation: undefined,
+      log: tools.log,
+      processes: processBudget(createBudgetMemory(memoryOfVault()), 0),
+    }),
     forward: createForward({ ...outbound, vaultName: 'strongroom-0000000000000000' }),
     admitLog: createAdmitLog(clock),
     storedBytes: createStoredBytes({ store, clock }),

@@ -6,6 +6,7 @@ import * as limits from '../../sandbox/limits.ts';
 import { openSandbox } from '../../sandbox/open.ts';
 import type { PoolLimits } from '../../sandbox/pool.ts';
 import { findIsolation } from '../../sandbox/probe.ts';
+import type { ProcessBudget } from '../../sandbox/process-budget.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 
 export interface CodeEngine {
@@ -17,25 +18,19 @@ export interface CodeEngine {
   readonly modules: ReadonlyMap<string, string>;
 }
 
-/** A process of code takes about 60 MB; all of them may take a quarter of the memory. */
-const bytesPerProcess = 60 * 1024 * 1024;
-const processesMin = 8;
-const processesMax = 32;
-
-function processesByMemory(): number {
-  const bytes = Math.min(process.constrainedMemory() || totalmem(), totalmem());
-  const processes = Math.floor(bytes / 4 / bytesPerProcess);
-  return Math.min(processesMax, Math.max(processesMin, processes));
+/** What the system lets the vault and its processes have: of the control group (cgroup), or all there is. */
+export function memoryOfVault(): number {
+  return Math.min(process.constrainedMemory() || totalmem(), totalmem());
 }
 
 /**
  * Threads share what one would have, as far as they can: no tenant has all that a thread may compute with, so each may
- * run two calls.
+ * run two calls. How many processes all of them have together, the budget says.
  */
-function boundsOf(threads: number): Partial<PoolLimits> {
+function boundsOf(threads: number, all: number): Partial<PoolLimits> {
   const runningMax = Math.max(2, Math.ceil(limits.runningMax / threads));
   const runningPerTenantMax = Math.floor(runningMax / 2);
-  const processes = Math.max(4, Math.ceil(processesByMemory() / threads));
+  const processes = Math.min(all, Math.max(4, Math.ceil(all / threads)));
   const processesPerTenantMax = Math.max(runningPerTenantMax, Math.floor(processes / 4));
   return { runningMax, runningPerTenantMax, processesMax: processes, processesPerTenantMax };
 }
@@ -44,20 +39,26 @@ export interface CodeOptions extends Pick<CodeEngine, 'isOn' | 'modules'> {
   /** As {@link findCodeIsolation} found it. */
   readonly isolation: Isolation | undefined;
   readonly log: Pick<Log, 'warn'>;
+  /** What all engines of the vault may have together. */
+  readonly processes: ProcessBudget;
+  /** Nobody waits for the code, which leaves half of the processes to code that callers wait for. */
+  readonly isBackground?: true;
   /** That have an engine each. */
   readonly threads?: number;
 }
 
 /** No process is started before the first code. */
 export function openCode(options: CodeOptions): CodeEngine {
-  const { isOn, modules, isolation, log, threads = 1 } = options;
+  const { isOn, modules, isolation, log, processes, isBackground, threads = 1 } = options;
   if (!isOn || isolation === undefined) return { isOn, sandbox: undefined, modules };
   let isWarned = false;
   const onPriorityRefused = () => {
     if (!isWarned) log.warn(priorityRefused);
     isWarned = true;
   };
-  const sandbox = openSandbox(isolation, { bounds: boundsOf(threads), onPriorityRefused });
+  const all = isBackground ? Math.ceil(processes.calls.max / 2) : processes.calls.max;
+  const bounds = boundsOf(threads, all);
+  const sandbox = openSandbox(isolation, { bounds, processes, onPriorityRefused });
   return { isOn, sandbox, modules };
 }
 
