@@ -1,4 +1,7 @@
-/** A response that is given again believes no row that was altered outside the vault. */
+/**
+ * A response that is given again believes no row that was altered outside the vault: what `altered-rows.test.ts` does
+ * not say for each column of a row.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
@@ -77,29 +80,6 @@ onBothEngines('a response given again, of a row that was altered outside the vau
     assert.equal((await ask()).status, 403);
   });
 
-  for (const transform of ['reveal', 'mask', 'redact']) {
-    test(`500: any column was altered, where the response shows it by ${transform}`, async () => {
-      const tenant = await tenants();
-      const send = await reader(tenant, { transform });
-      const created = { id: 'made', type: 'token', data: secret, containers: ['/low/'] };
-      const ask = () => send('/tokens', created);
-      const first = await ask();
-      const { metadata, version, modified_by } = await rowOf(tenant, 'made');
-      for (const [sets, whole] of [
-        [{ metadata: '{"a":"b"}' }, { metadata }],
-        [{ version: 7 }, { version }],
-        [{ modified_by: 'x' }, { modified_by }],
-      ] as const) {
-        const update = (values: typeof sets | typeof whole) =>
-          `update tokens set ${equations(engine, 'tokens', values)} where ${place(tenant, 'made')}`;
-        await write(tenant, update(sets));
-        await assertRefused({ tenant, row: 'token made', ask });
-        await write(tenant, update(whole));
-        assert.equal((await ask()).text, first.text);
-      }
-    });
-  }
-
   test('500: a row that was made up stands where the token was deleted', async () => {
     const tenant = await tenants();
     const send = await reader(tenant);
@@ -119,47 +99,6 @@ onBothEngines('a response given again, of a row that was altered outside the vau
       const junk = { ...row, data: Buffer.from('junk') };
       await write(tenant, insertion(engine, 'tokens', junk));
       await assertRefused({ tenant, row: `token ${id}`, ask });
-    }
-  });
-
-  test('500: any column of a token intent was altered', async () => {
-    const tenant = await tenants();
-    const permissions = ['token-intent:create', 'token-intent:read', 'token:read'];
-    const key = await tenant.application({
-      permissions: permissions.slice(0, 2),
-      rules: [
-        {
-          priority: 1,
-          container: '/',
-          permissions: ['token:read'],
-          transform: 'reveal',
-        },
-      ],
-    });
-    const { id } = (
-      await tenant.send('POST', '/token-intents', { key, body: { type: 'token', data: secret } })
-    ).body;
-    const body = { value: `{{ token_intent: ${id} }}` };
-    const ask = () => tenant.send('POST', '/detokenize', { key, body, ...under('once') });
-    const first = await ask();
-    assert.ok(first.text.includes(secret));
-    assert.equal((await ask()).text, first.text);
-    const [row] = await tenant.rows('token_intents');
-    assert.ok(row);
-    const { type, fingerprint, expires_at } = row;
-    for (const [sets, whole] of [
-      [{ type: 'card' }, { type }],
-      [{ type: 'none' }, { type }],
-      [{ fingerprint: 'x' }, { fingerprint }],
-      [{ expires_at: expires_at + 1 }, { expires_at }],
-    ] as const) {
-      const where = having(engine, 'token_intents', { token_intent_id: id });
-      const update = (values: typeof sets | typeof whole) =>
-        `update token_intents set ${equations(engine, 'token_intents', values)} where ${where}`;
-      await write(tenant, update(sets));
-      await assertRefused({ tenant, row: `token_intent ${id}`, ask });
-      await write(tenant, update(whole));
-      assert.equal((await ask()).text, first.text);
     }
   });
 
