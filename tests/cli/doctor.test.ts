@@ -8,7 +8,13 @@ import { test } from 'node:test';
 import { writeCertificate } from '../support/certificate.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { startHost } from '../support/host.ts';
-import { type Environment, environmentOf, runCommand, spawnVault } from '../support/process.ts';
+import {
+  type Environment,
+  environmentOf,
+  runCommand,
+  spawnVault,
+  withCode,
+} from '../support/process.ts';
 import { assertUnchanged, contentOf } from '../support/rows.ts';
 import { freePort, temporaryDirectory } from '../support/temporary.ts';
 import { startVault } from '../support/vault.ts';
@@ -39,7 +45,7 @@ onBothEngines('doctor', (engine) => {
     const { place, stop } = await startVault(t, engine);
     await stop();
     const before = await contentOf(engine, place);
-    const of = await examine(environmentOf(place));
+    const of = await examine(environmentOf(place, withCode));
     for (const check of ['configuration', 'database', 'clock', 'schema', 'root key', 'files']) {
       assert.deepEqual(statuses(of(check)), ['ok'], `${check}: ${JSON.stringify(of(check))}`);
     }
@@ -55,10 +61,10 @@ onBothEngines('doctor', (engine) => {
     const { place, stop } = await startVault(t, engine);
     await stop();
     const other = { STRONGROOM_ROOT_KEY: randomBytes(32).toString('base64') };
-    const [foreign] = (await examine(environmentOf(place, other)))('root key');
+    const [foreign] = (await examine(environmentOf(place, withCode, other)))('root key');
     assert.match(foreign?.message ?? '', /opens the keys of no tenant/);
     renameSync(join(place.dataDir, 'root.key'), join(place.dataDir, 'elsewhere'));
-    const [missing] = (await examine(environmentOf(place)))('root key');
+    const [missing] = (await examine(environmentOf(place, withCode)))('root key');
     assert.match(missing?.message ?? '', /is missing/);
     assert.match(missing?.advice ?? '', /from its backup/);
     assert.equal(existsSync(join(place.dataDir, 'root.key')), false);
@@ -71,15 +77,17 @@ onBothEngines('doctor', (engine) => {
     const wrong = engine.name === 'sqlite' ? "x'00'" : "'\\x00'";
     await engine.run(place, `update tenants set keyring = ${wrong}`);
     assert.ok(tenant);
-    assert.deepEqual(statuses((await examine(environmentOf(place)))('root key')), ['problem']);
+    assert.deepEqual(statuses((await examine(environmentOf(place, withCode)))('root key')), [
+      'problem',
+    ]);
     await engine.run(place, 'update schema_version set version = 99, oldest_server = 99');
-    const [schema] = (await examine(environmentOf(place)))('schema');
+    const [schema] = (await examine(environmentOf(place, withCode)))('schema');
     assert.match(schema?.message ?? '', /schema version 99/);
   });
 
   test('before the first start it finds nothing wrong, and creates nothing', async (t) => {
     const place = await engine.place(t);
-    const of = await examine(environmentOf(place));
+    const of = await examine(environmentOf(place, withCode));
     assert.deepEqual(statuses([...of('database'), ...of('root key')]), ['ok', 'ok']);
     assert.match(of('root key')[0]?.message ?? '', /the first start creates/);
     assert.equal(existsSync(join(place.dataDir, 'strongroom.db')), false);
@@ -100,7 +108,7 @@ test('it finds every problem of the configuration', async (t) => {
 test('people read a line for each, with the remedy below it', async (t) => {
   const place = await engineOf('sqlite').place(t);
   chmodSync(place.dataDir, 0o777);
-  const { code, stdout } = await runCommand(['doctor'], environmentOf(place));
+  const { code, stdout } = await runCommand(['doctor'], environmentOf(place, withCode));
   assert.equal(code, 1);
   assert.match(stdout, /^ok {7}configuration {2}every variable is known and valid$/m);
   assert.match(
@@ -120,7 +128,7 @@ test('it finds files that others can read, and a database of the future', async 
   const tomorrow = new Date(Date.now() + 86_400_000);
   utimesSync(file, tomorrow, tomorrow);
   const of = await examine(
-    environmentOf(place, {
+    environmentOf(place, withCode, {
       STRONGROOM_TLS_CERT: certFile,
       STRONGROOM_TLS_KEY: keyFile,
       STRONGROOM_LOG_EXPORT: join(place.dataDir, 'no such directory', 'log'),
@@ -162,29 +170,31 @@ test('it finds a root key that others can read', async (t) => {
   const { place, stop } = await startVault(t, engineOf('sqlite'));
   await stop();
   chmodSync(join(place.dataDir, 'root.key'), 0o644);
-  const [finding] = (await examine(environmentOf(place)))('root key');
+  const [finding] = (await examine(environmentOf(place, withCode)))('root key');
   assert.match(finding?.message ?? '', /mode 0644/);
 });
 
 test('it finds a server that runs, a port that is taken and an address of another machine', async (t) => {
   const place = await engineOf('sqlite').place(t);
   const { port } = await startHost(t);
-  const taken = (await examine(environmentOf(place, { STRONGROOM_PORT: `${port}` })))('address');
+  const taken = (await examine(environmentOf(place, withCode, { STRONGROOM_PORT: `${port}` })))(
+    'address',
+  );
   assert.deepEqual(statuses(taken), ['problem']);
   const elsewhere = { STRONGROOM_HOST: '192.0.2.1', STRONGROOM_TLS: 'off' };
-  const [away] = (await examine(environmentOf(place, elsewhere)))('address');
+  const [away] = (await examine(environmentOf(place, withCode, elsewhere)))('address');
   assert.match(away?.message ?? '', /EADDRNOTAVAIL/);
-  await spawnVault(t, environmentOf(place));
-  const of = await examine(environmentOf(place));
+  await spawnVault(t, environmentOf(place, withCode));
+  const of = await examine(environmentOf(place, withCode));
   assert.match(of('server')[0]?.message ?? '', /a server is running on the data directory/);
   assert.deepEqual(of('address'), []);
 });
 
 test('it says how code of tenants is kept apart, and how to mend what is missing', async (t) => {
   const place = await engineOf('sqlite').place(t);
-  const off = environmentOf(place, { STRONGROOM_REACTORS: 'off' });
+  const off = environmentOf(place);
   assert.deepEqual(statuses((await examine(off))('code')), ['ok']);
-  const [here] = (await examine(environmentOf(place)))('code');
+  const [here] = (await examine(environmentOf(place, withCode)))('code');
   const isApart = here?.message.endsWith('namespaces and an empty root') === true;
   const isOther = here?.message.endsWith('namespaces, another user, and an empty root') === true;
   assert.equal(here?.status, isApart || isOther ? 'ok' : 'warning');
@@ -194,7 +204,7 @@ test('it says how code of tenants is kept apart, and how to mend what is missing
   const main = join(import.meta.dirname, '..', '..', 'bin', 'strongroom.js');
   const words = ['-Ur', 'sh', '-c', script, 'sh', process.execPath, main, 'doctor', '--json'];
   const { stdout } = spawnSync('unshare', words, {
-    env: { ...process.env, ...environmentOf(place) },
+    env: { ...process.env, ...environmentOf(place, withCode) },
     encoding: 'utf8',
   });
   const { findings } = JSON.parse(stdout) as { findings: Finding[] };
@@ -208,13 +218,13 @@ test('it finds a database that cannot be reached or read', async (t) => {
   const place = await engineOf('sqlite').place(t);
   const port = await freePort();
   const url = { STRONGROOM_DATABASE_URL: `postgres://user:xyzzy@127.0.0.1:${port}/vault` };
-  const [unreached] = (await examine(environmentOf(place, url)))('database');
+  const [unreached] = (await examine(environmentOf(place, withCode, url)))('database');
   assert.match(unreached?.message ?? '', /ECONNREFUSED/);
   assert.doesNotMatch(JSON.stringify(unreached), /xyzzy/);
   writeFileSync(
     join(place.dataDir, 'strongroom.db'),
     'this is no database, whatever its name says',
   );
-  const [broken] = (await examine(environmentOf(place)))('database');
+  const [broken] = (await examine(environmentOf(place, withCode)))('database');
   assert.equal(broken?.message, 'it cannot be reached: file is not a database');
 });

@@ -9,7 +9,7 @@ import { environmentOf, spawnVault } from '../support/process.ts';
 import { seeded } from '../support/random.ts';
 import { createApplication } from '../support/vault.ts';
 
-const requests = 10_000;
+const requests = 3_000;
 const clients = 16;
 const kills = 3;
 

@@ -16,8 +16,9 @@ import { seeded } from '../support/random.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { createApplication } from '../support/vault.ts';
 
-const rounds = 6;
-const databaseRounds = 4;
+const rounds = 3;
+/** One end by SIGKILL and one shutdown. */
+const databaseRounds = 2;
 const workers = 8;
 /** A round ends at one of its first so many events; an event is an answer. */
 const answersMax = 120;

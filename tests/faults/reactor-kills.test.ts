@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { second } from '../../src/lib/clock.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
-import { type Environment, environmentOf, spawnVault } from '../support/process.ts';
+import { type Environment, environmentOf, spawnVault, withCode } from '../support/process.ts';
 import { startCalled } from '../support/proxy-calls.ts';
 import { seeded } from '../support/random.ts';
 import { takeDue } from '../support/reactors.ts';
@@ -75,7 +75,7 @@ onBothEngines(`asynchronous calls and ${kills} kills of the vault at any moment`
   test('every accepted call has its result and its token once; a deleted reactor ends its own', async (t) => {
     const below = seeded(t);
     const place = await engine.place(t);
-    const environment = environmentOf(place);
+    const environment = environmentOf(place, withCode);
     let vault = await spawnVault(t, environment);
     const key = await invokerOf(vault.url);
     const [id, deleted] = [
@@ -148,7 +148,7 @@ onBothEngines('a call whose server is killed each time', (engine) => {
   /** The call is begun and its server killed so often; then it is run once more, if it is. */
   async function begunTimes(t: Lender, times: number) {
     const place = await engine.place(t);
-    const environment = environmentOf(place, allowed);
+    const environment = environmentOf(place, withCode, allowed);
     let begun = 0;
     let arrived = Promise.withResolvers<void>();
     destination.behave(({ response }) => {

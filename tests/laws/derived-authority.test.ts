@@ -14,7 +14,7 @@ import { createStillClock, request, startVault, type TestVault } from '../suppor
 const { destination, url, environment } = await startCalled({ after });
 
 const second = 1000;
-const runs = 5;
+const runs = 3;
 
 /** Each request has a connection of its own, which the system gives to any of the threads. */
 const asksOfThreads = 6;

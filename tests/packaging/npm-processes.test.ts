@@ -146,6 +146,7 @@ function environmentIn(directory: string): Environment {
     STRONGROOM_DATA_DIR: join(directory, 'data'),
     STRONGROOM_BOOTSTRAP_KEY: managementKey,
     STRONGROOM_THREADS: '1',
+    STRONGROOM_REACTORS: 'off',
   };
 }
 

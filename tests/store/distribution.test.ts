@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type EngineName, engineOf, onBothEngines } from '../support/engines.ts';
-import { environmentOf, runCommand, spawnVault } from '../support/process.ts';
+import { environmentOf, runCommand, spawnVault, withCode } from '../support/process.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { type Unbound, unboundQueries } from '../support/tenant-bound.ts';
 import { takeTour } from '../support/tour.ts';
@@ -247,7 +247,7 @@ async function statementsOfTour(t: TestContext, name: EngineName) {
   const file = join(temporaryDirectory(t), 'statements');
   const recorder = new URL('../support/statement-recorder.ts', import.meta.url).href;
   const recording = { NODE_OPTIONS: `--import=${recorder}`, STATEMENTS_FILE: file };
-  const start = () => spawnVault(t, environmentOf(place, recording));
+  const start = () => spawnVault(t, environmentOf(place, withCode, recording));
   const vault = await start();
   const declared = await routesOf(await startVault(t, engineOf('sqlite')));
   const ofDefault = ['--tenant', 'default'];

@@ -47,7 +47,10 @@ const pollMs = 20;
 const pollsMax = 250;
 const listening = /"msg":"Strongroom listens on ([^"\s]+)"/;
 
-/** The variables under which a vault runs in a place; a later one overrides an earlier one. */
+/** A vault that runs code first finds out how the machine keeps it apart, a third of the time of its start. */
+export const withCode: Environment = { STRONGROOM_REACTORS: 'on' };
+
+/** The variables under which a vault runs in a place, without code; a later one overrides an earlier one. */
 export function environmentOf(place: Place, ...more: readonly Environment[]): Environment {
   return Object.assign(
     {
@@ -56,6 +59,7 @@ export function environmentOf(place: Place, ...more: readonly Environment[]): En
       ...(place.databaseUrl !== undefined && { STRONGROOM_DATABASE_URL: place.databaseUrl }),
       STRONGROOM_BOOTSTRAP_KEY: managementKey,
       STRONGROOM_THREADS: threads,
+      STRONGROOM_REACTORS: 'off',
     },
     ...more,
   );
