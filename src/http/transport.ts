@@ -6,7 +6,7 @@ import { isIP, type ListenOptions } from 'node:net';
 import proxyAddress from '@fastify/proxy-addr';
 import findMyWay, { type HTTPMethod } from 'find-my-way';
 import type { PemPair } from '../crypto/tls-pair.ts';
-import type { Slow } from '../lib/admission.ts';
+import type { AdmittedEntrant } from '../lib/admission.ts';
 import { loopHeader, namesVault } from '../lib/cdn-loop.ts';
 import { second } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
@@ -17,7 +17,7 @@ import type { Metrics } from '../lib/telemetry/metrics.ts';
 import type { BeginResponse } from './begin-response.ts';
 import type { Handle } from './handle-request.ts';
 import { connectionLimitsOf, descriptorsMax, guardConnections } from './limits/connections.ts';
-import type { Shares } from './limits/shares.ts';
+import type { RequestClient, Shares } from './limits/shares.ts';
 import type { OnExchangeEnd } from './observe-requests.ts';
 import { createEarlyResponses, createRefuseConnection } from './protocol/connection.ts';
 import { answerPreflight, type Cors } from './protocol/cors.ts';
@@ -111,42 +111,36 @@ export function createTransport(options: TransportOptions): Transport {
   const early = createEarlyResponses();
   const toEnd = { stopping: stopping.signal, onEarlyResponse: early.note };
   let handlerBeforeRoutes: HandlerBeforeRoutes = () => undefined;
-  const takeTurn = createTurns();
+  const turns = createTurns();
   /** Waits for its turn before anything is done for it. */
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     const address = addressOf(request);
     const exchange = new Exchange({ request, response, address, ...toEnd });
     const begun = performance.now();
-    let withdraw = () => {};
+    begin(exchange);
+    let release = nothing;
+    let isWaiting = true;
+    const withdraw = shares.enter(
+      new ClientOfExchange(exchange, keyOf(request.headers)),
+      (share) => {
+        isWaiting = false;
+        release();
+        exchange.share = share;
+        processorTime.run(share, () => respond(exchange, share));
+      },
+      (refusal) => {
+        isWaiting = false;
+        release();
+        fail(refusal, exchange);
+      },
+    );
+    if (isWaiting) release = hold(request);
     response.once('close', () => {
       withdraw();
       if (!request.complete) early.note(request);
       onEnd(exchange, performance.now() - begun);
       exchange.share?.leave();
     });
-    begin(exchange);
-    let release = nothing;
-    let isHeld = true;
-    withdraw = shares.enter(
-      {
-        address,
-        key: keyOf(request.headers),
-        url: request.url,
-        slow: slowOf(request, response),
-      },
-      (share) => {
-        isHeld = false;
-        release();
-        exchange.share = share;
-        processorTime.run(share, () => respond(exchange, share));
-      },
-      (refusal) => {
-        isHeld = false;
-        release();
-        fail(refusal, exchange);
-      },
-    );
-    if (isHeld) release = hold(request);
   };
   /** Never throws. */
   const respond = (exchange: Exchange, share: RequestShare) => {
@@ -177,13 +171,14 @@ export function createTransport(options: TransportOptions): Transport {
     }
   };
   const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) =>
-    takeTurn(request, response, () => handle(request, response)),
+    turns.take(request, response, () => handle(request, response)),
   );
   guardConnections(server, {
     limits: connectionLimitsOf(descriptorsMax(), options.threads ?? 1),
     shares,
     isTls: options.tls !== undefined,
     isTrusted: createIsTrusted(options),
+    isIdle: turns.isIdle,
     log,
   });
   const progress = watchProgress(server, { patienceMs, checkMs, log });
@@ -234,10 +229,8 @@ export function createTransport(options: TransportOptions): Transport {
  * head. A connection without a body is still watched, so that its request is withdrawn when its client leaves.
  */
 function hold(request: IncomingMessage): typeof nothing {
-  const { socket, headers } = request;
-  if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) {
-    return nothing;
-  }
+  if (!hasBody(request)) return nothing;
+  const { socket } = request;
   socket.pause();
   return () => {
     socket.resume();
@@ -322,12 +315,45 @@ function createRoutes() {
 
 const nothing = () => undefined;
 
-/** While its body arrives, and while its response leaves, a request takes as long as its client likes. */
-function slowOf(request: IncomingMessage, response: ServerResponse): Slow {
-  return {
-    isSlow: () => !request.complete || response.headersSent,
-    cut: () => request.socket.destroy(),
-  };
+/** The client of a request, for which the request waits while its body arrives and while its response leaves. */
+class ClientOfExchange implements RequestClient {
+  readonly key: string | undefined;
+  readonly #exchange: Exchange;
+  /** That its connection had read by then; of a request without a body nothing more is read. */
+  readonly #bytesReadBefore: number;
+
+  constructor(exchange: Exchange, key: string | undefined) {
+    this.key = key;
+    this.#exchange = exchange;
+    this.#bytesReadBefore = hasBody(exchange.request) ? exchange.request.socket.bytesRead : 0;
+  }
+
+  get address(): string {
+    return this.#exchange.address;
+  }
+
+  get url(): string | undefined {
+    return this.#exchange.request.url;
+  }
+
+  isWaitedFor(): boolean {
+    const { request, response } = this.#exchange;
+    return !request.complete || response.headersSent;
+  }
+
+  bytesMoved({ held }: AdmittedEntrant): number {
+    const { socket } = this.#exchange.request;
+    const received = this.#bytesReadBefore === 0 ? 0 : socket.bytesRead - this.#bytesReadBefore;
+    return Math.max(received, held - socket.writableLength);
+  }
+
+  cut(): void {
+    this.#exchange.request.socket.destroy();
+  }
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 }
 
 /** Before any of its body is read: a webhook or a proxy that leads to this vault would feed itself for ever. */

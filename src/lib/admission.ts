@@ -1,80 +1,106 @@
 /**
- * Fair admission, for whatever several parties want at once: who goes next, how many may be under way, and how long
- * and how many may wait. Parties form a tree, such as all callers, a tenant, its keys, and each level is fair.
+ * Fair admission, for what several parties want at the same time: which request is next, how many may be under way,
+ * how many may wait and for how long. Parties form a tree, such as all callers, a tenant and its keys. Each level is
+ * fair. No operation looks at all parties: attackers choose how many there are.
  */
+import { Heap } from './heap.ts';
+import { LinkedList, type ListLink } from './linked-list.ts';
 
 export interface PartyLimits {
-  /** How much it may use beside its siblings: twice as much with 2. */
+  /** With 2 it may use twice as much as each of its siblings. */
   readonly weight?: number;
   readonly underWayMax?: number;
   /** Of its own or, where it has parts, of all of them together. */
   readonly waitingMax?: number;
-  /** Units such as bytes, held at once. */
+  /** Units such as bytes, held at the same time. */
   readonly heldMax?: number;
-  /** The part of all time that it may use, from 0 to 1, while one of its siblings is active. */
+  /** The part of all time, from 0 to 1, that it may use while one of its siblings is active. For few siblings. */
   readonly partMax?: number;
 }
 
 export interface FairAdmissionOptions {
   /** Milliseconds that only grow. */
   readonly now: () => number;
-  /** Cost that may begin in one turn of the event loop; without it as much as has room. */
+  /** Cost that may begin in one turn of the event loop; without it, as much as limits allow. */
   readonly turnCostMax?: number;
   readonly waitMsMax: number;
   /** Of the root. */
   readonly limits: PartyLimits;
-  /** So many parties are known by their names; those that come after them share one. */
+  /** Parties known by name; the parts that come after them share one party. */
   readonly partiesMax?: number;
+  /** Asked where a limit that several parties share keeps one of them from going on. */
+  readonly reclaim?: Reclaim;
 }
 
-/** Why something is not admitted: too many of its party wait, it has waited too long, or it has ended meanwhile. */
+/** Room that is needed by a party and limited by `full`, which is above it. */
+export interface RoomNeeded {
+  readonly party: Party;
+  readonly full: Party;
+  readonly what: 'underWay' | 'held';
+  readonly amount: number;
+}
+
+/** Takes room from parties that have more. @returns false where nothing can be taken. */
+export type Reclaim = (needed: RoomNeeded) => boolean;
+
+/** Why a request is not admitted. `ended`: it was withdrawn. */
 export type AdmissionRefusal = 'too many wait' | 'waited too long' | 'ended';
 
 export interface Entrant {
-  /** @param prepaid what it has been charged already. */
-  readonly begin: (prepaid: number) => void;
+  readonly begin: (admitted: AdmittedEntrant) => void;
   readonly refuse: (refusal: AdmissionRefusal) => void;
 }
 
-/** In which what was used is forgotten, but for a third of it. */
+/** Usage is forgotten at this rate: two thirds of it in this time. */
 const forgetMs = 500;
-/** What a party uses is looked up so often that it is forgotten in steps. */
+/** A decay factor is used for this long before it is computed again. */
 const stepMs = 2;
-/** While a party has done something within that, others leave it its part. */
+/** Usage is scaled down before it exceeds what a double represents exactly enough. */
+const growthMax = 1e30;
+/** A party that did something within this time keeps its part from others. */
 const activeMs = 1_000;
 /** One delay of the whole process must not count as one party's work. */
 const costMax = 250;
-/** Of a party of which nothing is known, and the least that is expected of any. */
-const leastCost = 0.05;
-/** How quickly the usual cost of a party follows what it really costs. */
+/** The least that a request costs: reading it and writing its response are not measured. */
+const leastCost = 0.1;
+/** How quickly the usual cost of a party follows its real costs. */
 const learning = 0.2;
+/** A request that costs more than expected is charged in steps of this. */
+const chargeStep = 0.25;
 
 const partiesMaxDefault = 20_000;
+/** Where no party can be added, so many are checked for being idle. */
+const idleChecksMax = 8;
 const withoutLimit = Number.POSITIVE_INFINITY;
 
-/** What is under way and may only be waiting for its client, which can be slow for as long as it likes. */
-export interface Slow {
-  /** Whether nothing but the client is waited for. */
-  readonly isSlow: () => boolean;
-  /** Ends it. What it holds has been given back by then. */
-  readonly cut: () => void;
-}
+/** How often room is sought for requests that wait for it. */
+const reclaimMs = 20;
+const retryMs = 5;
+/** How long two parties count as active at the same time. */
+const sharedMs = 500;
+/** A party that is alone is served best many at a time: so much more may begin in one turn. */
+const aloneFactor = 3;
 
-/** How long something may wait for its client before others that wait for its room come first. */
-const slowMsMin = 500;
-/** How often what waits is looked through for what room could be made for, and for how many of it. */
-const reliefMs = 20;
-const cutsMax = 16;
-
-interface Waiting extends Entrant {
+interface Waiting {
   readonly party: Party;
-  /** It is under way already and waits for its next turn: what it holds is freed only by going on. */
+  /** It is under way already: what it holds is freed only when it goes on. */
   readonly isUnderWay: boolean;
   readonly until: number;
-  readonly cost: number;
+  readonly begin: (prepaid: number) => void;
+  readonly refuse: (refusal: AdmissionRefusal) => void;
+  links: readonly [ListLink<Waiting>, ListLink<Waiting>] | undefined;
 }
 
-/** Made by {@link FairAdmission.part} alone. */
+/** The parts of a party in which requests wait. */
+class WaitingParts {
+  /** Those with requests that are under way, and those with requests that may begin; the least used first. */
+  readonly resuming = new Heap(usedLess);
+  readonly entering = new Heap(usedLess);
+  /** Those with requests that wait to begin; the part with most of them first. */
+  readonly longest = new Heap<Party>((a, b) => a.entering > b.entering);
+}
+
+/** Created by {@link FairAdmission.part} alone. */
 export class Party {
   readonly name: string;
   readonly parent: Party | undefined;
@@ -84,26 +110,31 @@ export class Party {
   readonly waitingMax: number;
   readonly heldMax: number;
   readonly partMax: number;
-  /** Of itself and all parts. */
+  /** Counts are of itself and all its parts. */
   underWay = 0;
-  waiting = 0;
   held = 0;
+  /** Waiting to begin, and waiting to go on. */
+  entering = 0;
+  resuming = 0;
+  /** Cost, weighted by its age: the newest weighs most, so that older costs need no change. */
+  used = 0;
   activeAt = Number.NEGATIVE_INFINITY;
   /** It is not forgotten before it has done anything. */
-  madeAt = Number.NEGATIVE_INFINITY;
-  /** What one of its entrants has usually cost lately. */
+  readonly createdAt: number;
+  /** What one of its requests has usually cost lately. */
   usualCost = leastCost;
-  /** Of its own, in their order. */
-  readonly entering = new Set<Waiting>();
-  readonly resuming = new Set<Waiting>();
-  /** Its parts in which something waits. */
-  readonly ready = new Set<Party>();
-  /** Its own that are under way, those first that it has had longest. */
-  readonly admitted = new Set<AdmittedEntrant>();
-  #used = 0;
-  #usedAt = 0;
+  /** False once it was forgotten: its parent has, or will have, another part of this name. */
+  isKnown = true;
+  /** Its own, in their order. */
+  readonly queues = { entering: new LinkedList<Waiting>(), resuming: new LinkedList<Waiting>() };
+  waitingParts: WaitingParts | undefined;
+  /** Among all parties. */
+  link: ListLink<Party> | undefined;
 
-  constructor(name: string, parent: Party | undefined, limits: PartyLimits) {
+  constructor(
+    name: string,
+    { parent, limits, now }: { parent?: Party; limits: PartyLimits; now: number },
+  ) {
     this.name = name;
     this.parent = parent;
     this.weight = limits.weight ?? 1;
@@ -111,20 +142,15 @@ export class Party {
     this.waitingMax = limits.waitingMax ?? withoutLimit;
     this.heldMax = limits.heldMax ?? withoutLimit;
     this.partMax = limits.partMax ?? 1;
+    this.createdAt = now;
   }
 
-  /** What it has used lately: of a party that always used a part of the time, that part of {@link forgetMs}. */
-  used(now: number): number {
-    const age = now - this.#usedAt;
-    if (age < stepMs) return this.#used;
-    this.#used *= Math.exp(-age / forgetMs);
-    this.#usedAt = now;
-    return this.#used;
+  get waiting(): number {
+    return this.entering + this.resuming;
   }
 
-  use(cost: number, now: number): void {
-    this.#used = this.used(now) + cost;
-    this.activeAt = now;
+  get isFull(): boolean {
+    return this.underWay >= this.underWayMax || this.held > this.heldMax;
   }
 
   get isIdle(): boolean {
@@ -132,46 +158,40 @@ export class Party {
   }
 }
 
-interface Beginning {
-  readonly prepaid: number;
-  readonly now: number;
-}
-
-/** What has been admitted, from its admission to its end. */
+/** A request from its admission to its end. */
 export class AdmittedEntrant {
   readonly #admission: FairAdmission;
+  readonly since: number;
   #party: Party;
   #cost = 0;
-  /** Charged before it was known what it costs. */
-  #prepaid: number;
+  /** What its party has been charged: at first what it is expected to cost. */
+  #charged: number;
   #held = 0;
   #isOver = false;
-  readonly #since: number;
-  /** Where it can be ended for others that need its room more. */
-  slow: Slow | undefined;
   #isWithdrawn = false;
-  #stopWaiting = nothing;
+  #stopWaiting: (() => void) | undefined;
 
-  /** Made by {@link FairAdmission} alone. */
-  constructor(admission: FairAdmission, party: Party, { prepaid, now }: Beginning) {
+  /** Created by {@link FairAdmission} alone. */
+  constructor(admission: FairAdmission, party: Party, { now, charged }: Beginning) {
     this.#admission = admission;
     this.#party = party;
-    this.#prepaid = prepaid;
-    this.#since = now;
-    party.admitted.add(this);
+    this.since = now;
+    this.#charged = charged;
   }
 
   get party(): Party {
     return this.#party;
   }
 
-  /** What it has really cost, in the unit of the admission. */
+  get held(): number {
+    return this.#held;
+  }
+
+  /** What it has really cost. It is also charged what it costs after its end. */
   charge(cost: number): void {
     if (cost <= 0) return;
     this.#cost += cost;
-    const rest = cost - this.#prepaid;
-    this.#prepaid = Math.max(0, -rest);
-    if (rest > 0) this.#admission.charge(this.#party, rest);
+    if (this.#isOver || this.#cost - this.#charged >= chargeStep) this.#chargeRest();
   }
 
   /** False where its party would hold too much; then nothing more is held. */
@@ -179,30 +199,30 @@ export class AdmittedEntrant {
     if (this.#isOver) return true;
     if (isLimited && !this.#admission.makeRoom(this.#party, amount)) return false;
     this.#held += amount;
-    for (let one: Party | undefined = this.#party; one; one = one.parent) one.held += amount;
+    this.#admission.count(this.#party, 'held', amount);
     return true;
   }
 
-  /** It turns out to be another party's. What it has cost so far is that one's too. */
+  /** It turns out to be another party's. What it has cost so far is charged to that party too. */
   move(party: Party): void {
     if (this.#isOver || party === this.#party) return;
-    count(this.#party, 'underWay', -1);
-    count(this.#party, 'held', -this.#held);
-    this.#party.admitted.delete(this);
-    party.admitted.add(this);
+    const admission = this.#admission;
+    this.#chargeRest();
+    admission.count(this.#party, 'underWay', -1);
+    admission.count(this.#party, 'held', -this.#held);
     this.#party = party;
-    count(party, 'underWay', 1);
-    count(party, 'held', this.#held);
-    this.#admission.charge(party, this.#cost);
+    admission.count(party, 'underWay', 1);
+    admission.count(party, 'held', this.#held);
+    admission.charge(party, this.#cost);
   }
 
-  /** Waits for its next turn, as it did at first; with `undefined` it is its turn. */
+  /** Waits until it may go on, as it did to begin; `undefined` where that is now. */
   next(): Promise<AdmissionRefusal | undefined> | undefined {
     if (this.#isWithdrawn) return Promise.resolve('ended');
     if (this.#admission.mayGoOn(this.#party)) return undefined;
     return new Promise((resolve) => {
       const begin = (prepaid: number) => {
-        this.#prepaid += prepaid;
+        this.#charged += prepaid;
         resolve(undefined);
       };
       const withdraw = this.#admission.again(this.#party, { begin, refuse: resolve });
@@ -213,130 +233,157 @@ export class AdmittedEntrant {
     });
   }
 
-  /** It gets no turn any more; the one that it waits for is refused, so that what it holds is freed soon. */
+  /** It may not go on any more. Where it waits, that is refused, so that what it holds is freed soon. */
   withdraw(): void {
     this.#isWithdrawn = true;
-    this.#stopWaiting();
+    this.#stopWaiting?.();
   }
 
-  /** Once or more often. */
+  /** Withdraws it and gives back what it holds. It stays under way, and is charged, until its work has ended. */
+  giveBack(): void {
+    this.withdraw();
+    this.#admission.count(this.#party, 'held', -this.#held);
+    this.#held = 0;
+  }
+
+  /** May be called more than once. */
   end(): void {
     if (this.#isOver) return;
+    // However little they cost, only a limited number begin in one turn.
+    this.#cost = Math.max(this.#cost, leastCost);
+    this.#chargeRest();
+    this.giveBack();
     this.#isOver = true;
-    this.#party.admitted.delete(this);
-    this.withdraw();
-    count(this.#party, 'underWay', -1);
-    count(this.#party, 'held', -this.#held);
-    // However little they cost, no more than a certain number begin in one turn.
-    const cost = Math.max(this.#cost, leastCost);
-    this.#party.usualCost += learning * (cost - this.#party.usualCost);
-    this.#admission.freed();
+    this.#admission.count(this.#party, 'underWay', -1);
+    this.#party.usualCost += learning * (this.#cost - this.#party.usualCost);
+    this.#admission.freed(this.#party);
   }
 
-  /** Whether ending it would give back what is missing, and would cost nobody but a client that is slow. */
-  mayBeCut(what: Measure, now: number): boolean {
-    if (what === 'held' && this.#held === 0) return false;
-    return now - this.#since >= slowMsMin && this.slow?.isSlow() === true;
+  #chargeRest(): void {
+    this.#admission.charge(this.#party, this.#cost - this.#charged);
+    this.#charged = this.#cost;
   }
+}
 
-  cut(): void {
-    this.end();
-    this.slow?.cut();
-  }
+interface Beginning {
+  readonly now: number;
+  readonly charged: number;
 }
 
 export class FairAdmission {
   readonly root: Party;
   readonly #options: FairAdmissionOptions;
   readonly #partiesMax: number;
-  #parties = 1;
-  /** All that wait, the longest wait first. */
-  readonly #waiting = new Set<Waiting>();
-  #roomMadeAt = Number.NEGATIVE_INFINITY;
+  readonly #turnCostMax: number;
+  /** All parties but the root. Those that are checked for being idle go to its end. */
+  readonly #parties = new LinkedList<Party>();
+  /** All requests that wait, the longest wait first. */
+  readonly #waiting = new LinkedList<Waiting>();
+  /** Parties that are full while requests below them wait. */
+  readonly #blocking = new Set<Party>();
+  /** What a cost weighs that is added to usage now. */
+  #growth = 1;
+  #grownAt: number;
+  #growthSince: number;
   #turnCost = 0;
   #latest: Party | undefined;
-  /** Until then several parties are at it. */
   #sharedUntil = Number.NEGATIVE_INFINITY;
   #isTurnScheduled = false;
-  #relievedAt = Number.NEGATIVE_INFINITY;
+  #reclaimedAt = Number.NEGATIVE_INFINITY;
+  #reclaims = 0;
   #retry: NodeJS.Timeout | undefined;
 
   constructor(options: FairAdmissionOptions) {
+    const now = options.now();
     this.#options = options;
     this.#partiesMax = options.partiesMax ?? partiesMaxDefault;
-    this.root = new Party('', undefined, options.limits);
+    this.#turnCostMax = options.turnCostMax ?? withoutLimit;
+    this.#grownAt = now;
+    this.#growthSince = now;
+    this.root = new Party('', { limits: options.limits, now });
   }
 
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** The part of a party by its name; it is made where there is none. */
+  /** The part of a party by its name; it is created where there is none. */
   part(parent: Party, name: string, limits: PartyLimits): Party {
     const known = parent.parts.get(name);
     if (known) return known;
-    if (this.#parties >= this.#partiesMax) this.#makeRoom();
-    const own = this.#parties >= this.#partiesMax ? 'others' : name;
+    const now = this.#options.now();
+    if (this.#parties.size + 1 >= this.#partiesMax) this.#forgetIdle(now);
+    const own = this.#parties.size + 1 >= this.#partiesMax ? 'others' : name;
     const shared = parent.parts.get(own);
     if (shared) return shared;
-    const party = new Party(own, parent, limits);
-    party.madeAt = this.#options.now();
+    const party = new Party(own, { parent, limits, now });
     parent.parts.set(own, party);
-    this.#parties += 1;
+    party.link = this.#parties.add(party);
     return party;
   }
 
+  /** What the party has used lately: one that always uses a part of the time has that part of {@link forgetMs}. */
+  usedBy(party: Party): number {
+    return party.used / this.#growthAt(this.#options.now());
+  }
+
   /**
-   * Calls `begin`, at once or later, or `refuse`. What was admitted has to be ended by its user.
-   * @returns what withdraws it for as long as it waits.
+   * Calls `begin`, at once or later, or `refuse`. What was admitted must be ended by the caller.
+   * @returns a function that withdraws the entrant for as long as it waits.
    */
-  enter(
-    party: Party,
-    begin: (admitted: AdmittedEntrant) => void,
-    refuse: Entrant['refuse'],
-  ): () => void {
-    const start = (prepaid: number) => {
-      const admitted = new AdmittedEntrant(this, party, { prepaid, now: this.#options.now() });
-      count(party, 'underWay', 1);
-      begin(admitted);
-    };
-    if (this.#mayStart(party, false)) {
-      start(0);
+  enter(party: Party, { begin, refuse }: Entrant): () => void {
+    const now = this.#options.now();
+    if (this.#mayStart(party, { now, isUnderWay: false })) {
+      const { usualCost } = party;
+      this.#use(party, usualCost, now);
+      this.count(party, 'underWay', 1);
+      begin(new AdmittedEntrant(this, party, { now, charged: usualCost }));
       return nothing;
     }
-    return this.#wait(party, { begin: start, refuse, isUnderWay: false });
+    const start = (charged: number) => {
+      this.count(party, 'underWay', 1);
+      begin(new AdmittedEntrant(this, party, { now: this.#options.now(), charged }));
+    };
+    return this.#wait({ party, begin: start, refuse, isUnderWay: false, now });
   }
 
   /** Whether what is under way may go on at once. */
   mayGoOn(party: Party): boolean {
-    return this.#mayStart(party, true);
+    return this.#mayStart(party, { now: this.#options.now(), isUnderWay: true });
   }
 
   /** As {@link enter} for what is under way and may not go on at once. */
-  again(party: Party, entrant: Entrant): () => void {
-    return this.#wait(party, { ...entrant, isUnderWay: true });
+  again(party: Party, waiting: Pick<Waiting, 'begin' | 'refuse'>): () => void {
+    return this.#wait({ ...waiting, party, isUnderWay: true, now: this.#options.now() });
   }
 
+  /** A negative cost gives back what was charged too much. */
   charge(party: Party, cost: number): void {
-    const now = this.#options.now();
-    const charged = Math.min(cost, costMax);
-    for (let one: Party | undefined = party; one; one = one.parent) one.use(charged, now);
+    this.#use(party, Math.min(cost, costMax), this.#options.now());
   }
 
-  /** Something ended: what waits may begin. */
-  freed(): void {
+  count(party: Party, what: RoomNeeded['what'], change: number): void {
+    if (change === 0) return;
+    for (let one: Party | undefined = party; one; one = one.parent) {
+      one[what] += change;
+      if (one.entering > 0 && one !== party && one.isFull) this.#blocking.add(one);
+    }
+    if (this.#waiting.size > 0) arrange(party);
+  }
+
+  /** A request ended: others that wait may begin. */
+  freed(party: Party): void {
+    this.#notice(party, this.#options.now());
     if (this.#waiting.size > 0) this.#scheduleTurn();
   }
 
-  /**
-   * Whether the party may hold so much more. Where what it shares with others is full, those of them that hold more
-   * give back what they hold for slow clients.
-   */
+  /** Whether the party may hold so much more, where need be after it was taken from parties that hold more. */
   makeRoom(party: Party, amount: number): boolean {
-    for (let cuts = 0; !hasRoom(party, amount); cuts += 1) {
-      if (cuts === cutsMax || party.held + amount > party.heldMax) return false;
-      const lacking = ancestorOf(party, (one) => one.held + amount > one.heldMax);
-      if (lacking === undefined || !this.#cutFor(party, lacking, 'held')) return false;
+    for (let one: Party | undefined = party; one; one = one.parent) {
+      if (one.held + amount <= one.heldMax) continue;
+      if (one === party || !this.#options.reclaim) return false;
+      if (!this.#options.reclaim({ party, full: one, what: 'held', amount })) return false;
+      if (one.held + amount > one.heldMax) return false;
     }
     return true;
   }
@@ -345,37 +392,71 @@ export class FairAdmission {
   isOver(party: Party): boolean {
     const now = this.#options.now();
     for (let one: Party | undefined = party; one; one = one.parent) {
-      if (isOverPart(one, now)) return true;
+      if (this.#isOverPart(one, now)) return true;
     }
     return false;
   }
 
-  /** At once where nothing waits and there is room in this turn of the event loop. */
-  #mayStart(party: Party, isUnderWay: boolean): boolean {
-    const now = this.#options.now();
-    if (party !== this.#latest) {
-      this.#latest = party;
-      this.#sharedUntil = now + sharedMs;
-    }
-    if (this.#waiting.size > 0) return false;
-    const { usualCost } = party;
-    if (this.#turnCost + usualCost > this.#turnCostMax(now) && this.#turnCost > 0) return false;
+  /** At once where no request waits and there is room in this turn of the event loop. */
+  #mayStart(party: Party, { now, isUnderWay }: { now: number; isUnderWay: boolean }): boolean {
+    this.#notice(party, now);
+    let isRoom = this.#waiting.size === 0;
     for (let one: Party | undefined = party; one; one = one.parent) {
-      if ((!isUnderWay && isFull(one)) || isOverPart(one, now)) return false;
+      one.activeAt = now;
+      if ((!isUnderWay && one.isFull) || this.#isOverPart(one, now)) isRoom = false;
     }
-    for (let one: Party | undefined = party; one; one = one.parent) one.activeAt = now;
+    if (!isRoom) return false;
+    const { usualCost } = party;
+    if (this.#turnCost > 0 && this.#turnCost + usualCost > this.#turnCostMaxAt(now)) return false;
     this.#spend(usualCost);
     return true;
   }
 
-  /** Alone a party is served best many at a time, and nobody waits for it. */
-  #turnCostMax(now: number): number {
-    const { turnCostMax = withoutLimit } = this.#options;
-    return now < this.#sharedUntil ? turnCostMax : turnCostMax * aloneFactor;
+  #notice(party: Party, now: number): void {
+    if (party === this.#latest) return;
+    this.#latest = party;
+    this.#sharedUntil = now + sharedMs;
+  }
+
+  /** The usage of all parties decays alike, so new costs weigh more instead, and the order of parties stays. */
+  #growthAt(now: number): number {
+    if (now - this.#grownAt < stepMs) return this.#growth;
+    this.#grownAt = now;
+    this.#growth = Math.exp((now - this.#growthSince) / forgetMs);
+    if (this.#growth > growthMax) {
+      this.root.used /= this.#growth;
+      for (const party of this.#parties) party.used /= this.#growth;
+      this.#growthSince = now;
+      this.#growth = 1;
+    }
+    return this.#growth;
+  }
+
+  #use(party: Party, cost: number, now: number): void {
+    const used = cost * this.#growthAt(now);
+    for (let one: Party | undefined = party; one; one = one.parent) {
+      one.used = Math.max(0, one.used + used);
+      one.activeAt = now;
+    }
+    if (this.#waiting.size > 0) arrange(party);
+  }
+
+  #isOverPart(party: Party, now: number): boolean {
+    const { partMax, parent } = party;
+    if (partMax === 1 || parent === undefined) return false;
+    if (party.used <= partMax * forgetMs * this.#growthAt(now)) return false;
+    for (const other of parent.parts.values()) {
+      if (other !== party && now - other.activeAt < activeMs) return true;
+    }
+    return false;
+  }
+
+  #turnCostMaxAt(now: number): number {
+    return now < this.#sharedUntil ? this.#turnCostMax : this.#turnCostMax * aloneFactor;
   }
 
   #spend(cost: number): void {
-    if (this.#options.turnCostMax === undefined) return;
+    if (this.#turnCostMax === withoutLimit) return;
     this.#turnCost += cost;
     this.#scheduleTurn();
   }
@@ -392,131 +473,120 @@ export class FairAdmission {
     if (this.#waiting.size > 0) this.#serve();
   };
 
-  #wait(party: Party, entrant: Entrant & Pick<Waiting, 'isUnderWay'>): () => void {
+  #wait(request: Omit<Waiting, 'until' | 'links'> & { readonly now: number }): () => void {
+    const { party, now, refuse } = request;
     for (let one: Party | undefined = party; one; one = one.parent) {
       if (one.waiting < one.waitingMax || this.#refuseFor(party, one)) continue;
-      entrant.refuse('too many wait');
+      refuse('too many wait');
       return nothing;
     }
-    const until = this.#options.now() + this.#options.waitMsMax;
-    const waiting: Waiting = { ...entrant, party, until, cost: party.usualCost };
-    this.#waiting.add(waiting);
-    queueOf(waiting).add(waiting);
+    const waiting: Waiting = {
+      ...request,
+      until: now + this.#options.waitMsMax,
+      links: undefined,
+    };
+    waiting.links = [this.#waiting.add(waiting), queueOf(waiting).add(waiting)];
+    const kind = waiting.isUnderWay ? 'resuming' : 'entering';
     for (let one: Party | undefined = party; one; one = one.parent) {
-      one.waiting += 1;
-      one.parent?.ready.add(one);
+      one[kind] += 1;
+      if (kind === 'entering' && one.isFull && one !== party) this.#blocking.add(one);
     }
+    arrange(party);
     this.#scheduleTurn();
     return () => this.#leave(waiting);
   }
 
   #leave(waiting: Waiting): void {
-    if (!this.#waiting.delete(waiting)) return;
-    queueOf(waiting).delete(waiting);
-    for (let one: Party | undefined = waiting.party; one; one = one.parent) {
-      one.waiting -= 1;
-      if (one.waiting === 0) one.parent?.ready.delete(one);
-    }
+    if (!waiting.links || !this.#waiting.remove(waiting.links[0])) return;
+    queueOf(waiting).remove(waiting.links[1]);
+    const kind = waiting.isUnderWay ? 'resuming' : 'entering';
+    for (let one: Party | undefined = waiting.party; one; one = one.parent) one[kind] -= 1;
+    arrange(waiting.party);
   }
 
   /** As many as one turn has room for, each from the party that has used least. */
   #serve(): void {
     const now = this.#options.now();
-    const turnCostMax = this.#turnCostMax(now);
+    const turnCostMax = this.#turnCostMaxAt(now);
     this.#refuseLate(now);
-    this.#relieve(now);
+    this.#reclaimRoom(now);
     while (this.#waiting.size > 0 && this.#turnCost < turnCostMax) {
-      const next = this.#nextIn(this.root, now);
+      const next = this.#nextIn(this.root, { now, mayEnter: !this.root.isFull });
       if (next === undefined) {
         this.#retryLater();
         return;
       }
       this.#leave(next);
-      this.#spend(next.cost);
-      // So that the next one is another's even where all begin before any of them has cost anything.
-      for (let one: Party | undefined = next.party; one; one = one.parent) {
-        one.use(next.cost, now);
-      }
-      next.begin(next.cost);
+      const { usualCost } = next.party;
+      this.#spend(usualCost);
+      // Charged now, so that the next one is another party's even where all begin before any has cost anything.
+      this.#use(next.party, usualCost, now);
+      next.begin(usualCost);
     }
     if (this.#waiting.size > 0) this.#scheduleTurn();
   }
 
-  #nextIn(party: Party, now: number, isAbove = false): Waiting | undefined {
-    if (isOverPart(party, now)) return undefined;
-    const isClosed = isAbove || isFull(party);
-    const [resuming] = party.resuming;
-    if (resuming) return resuming;
-    const [entering] = party.entering;
-    if (entering && !isClosed) return entering;
-    for (const some of chunksOf(party.ready)) {
-      // Most often the first one has something that may begin.
-      for (const part of some.sort((a, b) => shareOf(a, now) - shareOf(b, now))) {
-        const next = this.#nextIn(part, now, isClosed);
-        if (next === undefined) continue;
-        // Behind those that are not compared yet.
-        party.ready.delete(part);
-        party.ready.add(part);
-        return next;
-      }
+  #nextIn(party: Party, sought: { now: number; mayEnter: boolean }): Waiting | undefined {
+    const own =
+      party.queues.resuming.first ?? (sought.mayEnter ? party.queues.entering.first : undefined);
+    if (own || !party.waitingParts) return own;
+    const { resuming, entering } = party.waitingParts;
+    let part = this.#firstWithinPart(resuming, sought.now);
+    if (sought.mayEnter) {
+      const other = this.#firstWithinPart(entering, sought.now);
+      if (!part || (other && usedLess(other, part))) part = other;
     }
-    return undefined;
+    return part && this.#nextIn(part, { ...sought, mayEnter: sought.mayEnter && !part.isFull });
+  }
+
+  #firstWithinPart(parts: Heap<Party>, now: number): Party | undefined {
+    const over: Party[] = [];
+    while (parts.first && this.#isOverPart(parts.first, now)) {
+      over.push(parts.first);
+      parts.delete(parts.first);
+    }
+    const { first } = parts;
+    for (const one of over) parts.put(one);
+    return first;
   }
 
   #refuseLate(now: number): void {
-    for (const waiting of this.#waiting) {
-      if (waiting.until > now) return;
-      this.#leave(waiting);
-      waiting.refuse('waited too long');
+    for (let late = this.#waiting.first; late && late.until <= now; late = this.#waiting.first) {
+      this.#leave(late);
+      late.refuse('waited too long');
     }
   }
 
-  /** For what waits although its party has less under way, or holds less, than others that keep it from beginning. */
-  #relieve(now: number): void {
-    if (now - this.#relievedAt < reliefMs) return;
-    this.#relievedAt = now;
-    let cuts = 0;
-    const look = (party: Party) => {
-      for (const part of party.ready) look(part);
-      if (cuts === cutsMax || party.entering.size === 0 || isFull(party)) return;
-      const full = ancestorOf(party, isFull);
-      if (full === undefined) return;
-      if (this.#cutFor(party, full, full.held > full.heldMax ? 'held' : 'underWay')) cuts += 1;
-    };
-    look(this.root);
+  /** For one of the parties below each full one, another one each time. */
+  #reclaimRoom(now: number): void {
+    const { reclaim } = this.#options;
+    if (!reclaim || this.#blocking.size === 0 || now - this.#reclaimedAt < reclaimMs) return;
+    this.#reclaimedAt = now;
+    this.#reclaims += 1;
+    for (const full of this.#blocking) {
+      if (!full.isFull || full.entering === 0) this.#blocking.delete(full);
+      else {
+        const party = waitingBelow(full, this.#reclaims);
+        const what = full.held > full.heldMax ? 'held' : 'underWay';
+        const amount = party.queues.entering.size;
+        if (party.isFull || amount === 0) continue;
+        reclaim({ party, full, what, amount: what === 'held' ? 1 : amount });
+      }
+    }
   }
 
-  /**
-   * Ends what has waited longest for its client in the party that has most, below the one that is full.
-   * @returns false where nobody who has more than the party waits for a client.
-   */
-  #cutFor(party: Party, full: Party, what: Measure): boolean {
-    const now = this.#options.now();
-    const limited = limitedAbove(party);
-    // What all share is not for those to make room in who have a part of it at most.
-    if (limited && full.parent === undefined) return false;
-    const slow = slowIn(full, { party, limited, what, now });
-    slow?.cut();
-    return slow !== undefined;
-  }
-
-  /** Of the party of which most waits below the one that is full, what waits longest makes room for another's. */
+  /** Of the party below the full one of which most requests wait, the longest wait makes room for another party's. */
   #refuseFor(party: Party, full: Party): boolean {
-    let most = party;
-    const look = (one: Party) => {
-      if (one.waiting <= most.waiting) return;
-      for (const part of one.ready) look(part);
-      if (one.entering.size > 0 && one.entering.size > most.waiting) most = one;
-    };
-    look(full);
-    const [refused] = most.entering;
-    if (most === party || refused === undefined) return false;
+    let most = full;
+    while (most.waitingParts?.longest.first) most = most.waitingParts.longest.first;
+    const refused = most.queues.entering.first;
+    if (most === party || most.entering <= party.waiting || refused === undefined) return false;
     this.#leave(refused);
     refused.refuse('too many wait');
     return true;
   }
 
-  /** What may not begin yet because of its past begins when that is forgotten. */
+  /** What may not begin yet because of its party's usage begins when that is forgotten. */
   #retryLater(): void {
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
@@ -524,124 +594,53 @@ export class FairAdmission {
     }, retryMs).unref();
   }
 
-  /** Looking through all of them costs as much as a request, so it is not done for each. */
-  #makeRoom(): void {
-    const now = this.#options.now();
-    if (now - this.#roomMadeAt < activeMs) return;
-    this.#roomMadeAt = now;
-    this.#forgetIdle(this.root);
-  }
-
-  #forgetIdle(party: Party): void {
-    for (const part of party.parts.values()) {
-      this.#forgetIdle(part);
-      const since = this.#options.now() - Math.max(part.activeAt, part.madeAt);
-      if (!part.isIdle || since < activeMs) continue;
-      party.parts.delete(part.name);
-      this.#parties -= 1;
+  #forgetIdle(now: number): void {
+    for (let checks = 0; checks < idleChecksMax; checks += 1) {
+      const party = this.#parties.first;
+      if (!party?.link) return;
+      this.#parties.remove(party.link);
+      if (party.isIdle && now - Math.max(party.activeAt, party.createdAt) >= activeMs) {
+        party.isKnown = false;
+        party.parent?.parts.delete(party.name);
+      } else party.link = this.#parties.add(party);
     }
   }
 }
-
-type Measure = 'underWay' | 'held';
-
-const retryMs = 5;
-
-/** How long two parties count as being there at the same time. */
-const sharedMs = 100;
-const aloneFactor = 5;
 
 function nothing(): void {}
 
-function count(party: Party, what: Measure, change: number): void {
-  for (let one: Party | undefined = party; one; one = one.parent) one[what] += change;
+function usedLess(a: Party, b: Party): boolean {
+  return a.used * b.weight < b.used * a.weight;
 }
 
-function queueOf({ party, isUnderWay }: Waiting): Set<Waiting> {
-  return isUnderWay ? party.resuming : party.entering;
+function queueOf({ party, isUnderWay }: Waiting): LinkedList<Waiting> {
+  return isUnderWay ? party.queues.resuming : party.queues.entering;
 }
 
-/** So many parties are compared at a time: with thousands of them a comparison would cost more than what is served. */
-const comparedMax = 64;
-
-function* chunksOf(parties: ReadonlySet<Party>): Generator<Party[]> {
-  let some: Party[] = [];
-  for (const party of parties) {
-    some.push(party);
-    if (some.length < comparedMax) continue;
-    yield some;
-    some = [];
+/** Brings the order of the party's and its ancestors' siblings up to date. */
+function arrange(party: Party): void {
+  for (let one = party; one.parent; one = one.parent) {
+    if (one.waiting === 0 && !one.parent.waitingParts) continue;
+    one.parent.waitingParts ??= new WaitingParts();
+    const { resuming, entering, longest } = one.parent.waitingParts;
+    const mayEnter =
+      !one.isFull &&
+      (one.queues.entering.size > 0 || one.waitingParts?.entering.first !== undefined);
+    if (one.resuming > 0) resuming.put(one);
+    else resuming.delete(one);
+    if (mayEnter) entering.put(one);
+    else entering.delete(one);
+    if (one.entering > 0) longest.put(one);
+    else longest.delete(one);
   }
-  if (some.length > 0) yield some;
 }
 
-function isFull({ underWay, underWayMax, held, heldMax }: Party): boolean {
-  return underWay >= underWayMax || held > heldMax;
-}
-
-function ancestorOf(party: Party, is: (one: Party) => boolean): Party | undefined {
-  for (let one = party.parent; one; one = one.parent) if (is(one)) return one;
-  return undefined;
-}
-
-/** The part of the tree that has a part of all time at most: it never takes anything from others. */
-function limitedAbove(party: Party): Party | undefined {
-  return ancestorOf(party, ({ partMax }) => partMax < 1);
-}
-
-interface SlowSearch {
-  /** For which room is made. */
-  readonly party: Party;
-  readonly limited: Party | undefined;
-  readonly what: Measure;
-  readonly now: number;
-}
-
-/** Of the party that has most, if that is more than the one has for which it is sought. */
-function slowIn(
-  full: Party,
-  { party, limited, what, now }: SlowSearch,
-): AdmittedEntrant | undefined {
-  let chosen: AdmittedEntrant | undefined;
-  let most = party[what];
-  const look = (one: Party) => {
-    if (one === party || one[what] <= most) return;
-    for (const part of one.parts.values()) look(part);
-    if (one[what] <= most) return;
-    for (const admitted of one.admitted) {
-      if (!admitted.mayBeCut(what, now)) continue;
-      chosen = admitted;
-      most = one[what];
-      return;
-    }
-  };
-  if (limited === undefined) {
-    // Whatever it has itself, it comes before those that have a part at most.
-    most = 0;
-    for (const part of full.parts.values()) if (part.partMax < 1) look(part);
-    if (chosen) return chosen;
-    most = party[what];
+/** A party below in which requests wait to begin; another one for another number. */
+function waitingBelow(full: Party, number: number): Party {
+  let party = full;
+  for (;;) {
+    const longest = party.waitingParts?.longest;
+    if (!longest || longest.size === 0) return party;
+    party = longest.at(number % longest.size) as Party;
   }
-  look(full);
-  return chosen;
-}
-
-function hasRoom(party: Party, amount: number): boolean {
-  for (let one: Party | undefined = party; one; one = one.parent) {
-    if (one.held + amount > one.heldMax) return false;
-  }
-  return true;
-}
-
-function shareOf(party: Party, now: number): number {
-  return party.used(now) / party.weight;
-}
-
-function isOverPart(party: Party, now: number): boolean {
-  const { partMax, parent } = party;
-  if (partMax === 1 || parent === undefined || party.used(now) <= partMax * forgetMs) return false;
-  for (const other of parent.parts.values()) {
-    if (other !== party && now - other.activeAt < activeMs) return true;
-  }
-  return false;
 }

@@ -4,19 +4,47 @@ import { isIP } from 'node:net';
 const groupsOfAddress = 8;
 const groupsOfNetwork = 4;
 
-/** The first 96 bits of an IPv4 address written as an IPv6 one (RFC 4291, 2.5.5.2). */
-const mapped = '0:0:0:0:0:ffff';
+const groupsOfSite = 3;
+
+/** What counts as one address, and the site that it is part of. */
+export interface Networks {
+  readonly network: string;
+  readonly site: string;
+}
 
 /**
- * What counts as one address. An IPv4 address is itself, in whatever way it is written as an IPv6
- * one. Of an IPv6 address it is the first 64 bits: whoever has one address has all of that network
- * (RFC 6177), and could use each once. A text that is not an address is returned unchanged.
+ * What counts as one address. An IPv4 address is itself, in whatever way an IPv6 address contains it. Of an IPv6
+ * address it is the first 64 bits: a customer who has one address has all of that network (RFC 6177), and could use
+ * each address once. A string that is not an address is returned unchanged.
  */
 export function networkOf(address: string): string {
-  if (!address.includes(':') || isIP(address) === 0) return address;
+  return networksOf(address).network;
+}
+
+/** With the /48 network, of which providers give customers a whole one. An IPv4 address is its own site. */
+export function networksOf(address: string): Networks {
+  // As a server that also takes IPv6 sees every IPv4 client.
+  if (address.startsWith('::ffff:') && isIP(address.slice(7)) === 4) return alone(address.slice(7));
+  if (!address.includes(':') || isIP(address) === 0) return alone(address);
   const groups = groupsOf(address);
-  if (groups.slice(0, -2).join(':') === mapped) return ipv4Of(groups.slice(-2));
-  return groups.slice(0, groupsOfNetwork).join(':');
+  const ipv4 = ipv4In(groups);
+  if (ipv4 !== undefined) return alone(ipv4);
+  const network = groups.slice(0, groupsOfNetwork).join(':');
+  return { network, site: `${groups.slice(0, groupsOfSite).join(':')}::/48` };
+}
+
+function alone(address: string): Networks {
+  return { network: address, site: address };
+}
+
+/** The first 96 bits of an IPv4 address as an IPv6 one (RFC 4291, 2.5.5.2), and behind a translator (RFC 6052). */
+const ipv4Prefixes: ReadonlySet<string> = new Set(['0:0:0:0:0:ffff', '64:ff9b:0:0:0:0']);
+/** Of networks that an IPv4 address has through relays (RFC 3056). */
+const relayed = '2002';
+
+function ipv4In(groups: readonly string[]): string | undefined {
+  if (ipv4Prefixes.has(groups.slice(0, 6).join(':'))) return ipv4Of(groups.slice(6));
+  return groups[0] === relayed ? ipv4Of(groups.slice(1, 3)) : undefined;
 }
 
 /** The eight groups in lower case without leading zeros, so that equal addresses look alike. */

@@ -10,7 +10,7 @@ import {
   descriptorsKeptBack,
   guardConnections,
 } from '../../src/http/limits/connections.ts';
-import { createShares } from '../../src/http/limits/shares.ts';
+import { createShares, shareLimits } from '../../src/http/limits/shares.ts';
 import type { RequestShare } from '../../src/http/protocol/request-share.ts';
 import type { Caller } from '../../src/rules/caller.ts';
 
@@ -34,6 +34,8 @@ interface Sender {
   readonly url?: string;
 }
 
+const idleClient = { isWaitedFor: () => false, bytesMoved: () => 0, cut: () => undefined };
+
 const end = (share: RequestShare | undefined) => {
   share?.leave();
   share?.done();
@@ -47,7 +49,7 @@ function fixture() {
   const open: RequestShare[] = [];
   const enter = (name: string, from: Sender, ms = 0) =>
     shares.enter(
-      { address: from.address, key: from.key, url: from.url },
+      { ...idleClient, address: from.address, key: from.key, url: from.url },
       (share) => {
         served.push(name);
         open.push(share);
@@ -142,6 +144,58 @@ test('an address that floods without a key does not hold up a key that is seen t
   assert.ok(!refused.includes('other'));
   const at = served.indexOf('other');
   assert.ok(at >= 0 && at <= begun + 2, `${at - begun} of the flood before it`);
+});
+
+test('calls of proxies that ask for no key are limited by tenant, from however many addresses', async () => {
+  const { shares, open, enter } = fixture();
+  const proxyOf = (tenant: string) =>
+    ({ ...callerOf(tenant, 'private'), anonymous: 'proxy' }) as unknown as Caller;
+  const { underWayMax } = shareLimits.visitorsOfTenant;
+  for (let at = 0; at < underWayMax; at += 1) {
+    enter('proxy', { address: `198.51.100.${at % 100}`, caller: proxyOf('hostile') });
+  }
+  for (let turn = 0; turn < 30; turn += 1) await nextTurn();
+  assert.equal(open.length, underWayMax);
+  const from = { ...idleClient, address: '198.51.100.200', key: undefined, url: undefined };
+  const settle = (tenant: string) =>
+    shares.enter(
+      from,
+      (share) => {
+        try {
+          share.settle(proxyOf(tenant));
+        } finally {
+          end(share);
+        }
+      },
+      () => assert.fail('refused before its proxy was known'),
+    );
+  assert.throws(() => settle('hostile'), { code: 'too_many_requests' });
+  settle('other');
+});
+
+test('a key that is sent to a proxy that asks for none does not become that of its tenant', async () => {
+  const { served, enter, turns, open } = fixture();
+  const proxy = { ...callerOf('hostile', 'private'), anonymous: 'proxy' } as unknown as Caller;
+  enter('proxy', { key: 'any', address: '192.0.2.1', caller: proxy });
+  await turns(1);
+  // It is charged to its address again: the tenant of the proxy may have as much as before.
+  const { underWayMax } = shareLimits.address;
+  for (let at = 0; at < underWayMax + 1; at += 1)
+    enter('key', { key: 'any', address: '192.0.2.1' });
+  for (let turn = 0; turn < 10; turn += 1) await nextTurn();
+  assert.equal(open.length, underWayMax);
+  assert.equal(served.length, underWayMax + 1);
+});
+
+test('all networks of one IPv6 site have what a site may have', async () => {
+  const { served, open, enter } = fixture();
+  for (let at = 0; at < 300; at += 1)
+    enter('site', { address: `2001:db8:1:${at.toString(16)}::1` });
+  for (let turn = 0; turn < 30; turn += 1) await nextTurn();
+  assert.equal(open.length, shareLimits.site.underWayMax);
+  enter('other', { address: '2001:db8:2::1' });
+  for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+  assert.equal(served.at(-1), 'other');
 });
 
 test('probes are not held up by requests without a key, and no flood of them holds up keys', async () => {
@@ -239,6 +293,7 @@ test('one address has so many connections; known addresses and trusted proxies h
     shares: { connect: () => true, isKnown: () => isKnown },
     isTls: false,
     isTrusted: (address) => address === trusted,
+    isIdle: () => true,
     log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
   });
   const { opens } = await listen(t, server);
@@ -260,18 +315,20 @@ test('one address has so many connections; known addresses and trusted proxies h
 test('where a server has all the connections that it takes, the network that has most makes room', async (t) => {
   const server = createServer((_request, response) => response.end());
   const known = new Set<string>();
+  const busy = new Set<number | undefined>();
   guardConnections(server, {
     limits: { all: 16, address: 10, knownAddress: 12 },
     shares: { connect: () => true, isKnown: (address) => known.has(address) },
     isTls: false,
     isTrusted: (address) => address === '127.0.0.9',
+    isIdle: (socket) => !busy.has(socket.remotePort),
     log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
   });
   const { opens, sockets } = await listen(t, server);
   const left = () => sockets.filter((socket) => !socket.destroyed).length;
   for (let at = 0; at < 10; at += 1) assert.equal(await opens('127.0.0.2'), true);
   for (let at = 0; at < 4; at += 1) assert.equal(await opens('127.0.0.3'), true);
-  // Nobody has more than it has itself.
+  // No other address has more than it has itself.
   assert.equal(await opens('127.0.0.2'), false);
   for (const address of ['127.0.0.4', '127.0.0.5', '127.0.0.9']) {
     assert.equal(await opens(address), true, address);
@@ -285,4 +342,28 @@ test('where a server has all the connections that it takes, the network that has
   assert.equal(await opens('127.0.0.6'), true);
   assert.equal(sockets[10]?.destroyed, true, 'of those that are not known, the one that has most');
   assert.equal(left(), 14);
+});
+
+test('a connection with a request is ended for others only where its site has much more', async (t) => {
+  const server = createServer((_request, response) => response.end());
+  const busy = new Set<number | undefined>();
+  guardConnections(server, {
+    limits: { all: 16, address: 14, knownAddress: 14 },
+    shares: { connect: () => true, isKnown: () => false },
+    isTls: false,
+    isTrusted: () => false,
+    isIdle: (socket) => !busy.has(socket.remotePort),
+    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
+  });
+  const { opens, sockets } = await listen(t, server);
+  for (let at = 0; at < 14; at += 1) assert.equal(await opens('127.0.0.2'), true);
+  for (const { localPort } of sockets.slice(0, 13)) busy.add(localPort);
+  assert.equal(await opens('127.0.0.3'), true);
+  assert.equal(sockets[13]?.destroyed, true, 'the idle one');
+  const left = () => sockets.slice(0, 13).filter(({ destroyed }) => !destroyed).length;
+  // 13 are more than four times the 2 that the other site would then have, and 12 not more than four times 3.
+  assert.equal(await opens('127.0.0.3'), true);
+  assert.equal(left(), 12);
+  assert.equal(await opens('127.0.0.3'), false);
+  assert.equal(left(), 12);
 });

@@ -8,14 +8,8 @@ import {
   FairAdmission,
   type Party,
 } from '../../src/lib/admission.ts';
-import { nextLook } from '../support/poll.ts';
 
 const nextTurn = () => new Promise((turn) => setImmediate(turn));
-/** What waits for room is looked at again after a few milliseconds. */
-const retried = async () => {
-  for (let look = 0; look < 6; look += 1) await nextLook();
-};
-
 function fixture(options: Partial<ConstructorParameters<typeof FairAdmission>[0]> = {}) {
   const time = { now: 1_000 };
   const admission = new FairAdmission({
@@ -28,15 +22,14 @@ function fixture(options: Partial<ConstructorParameters<typeof FairAdmission>[0]
   const refused: [string, AdmissionRefusal][] = [];
   const underWay: AdmittedEntrant[] = [];
   const enter = (party: Party, name: string, cost = 0) =>
-    admission.enter(
-      party,
-      (admitted) => {
+    admission.enter(party, {
+      begin: (admitted) => {
         served.push(name);
         underWay.push(admitted);
         admitted.charge(cost);
       },
-      (refusal) => refused.push([name, refusal]),
-    );
+      refuse: (refusal) => refused.push([name, refusal]),
+    });
   const turns = async (count: number, until = () => false) => {
     for (let turn = 0; turn < count && !until(); turn += 1) {
       await nextTurn();
@@ -97,7 +90,7 @@ test('a party has at most so many under way, its parts count with it, and others
   await nextTurn();
   assert.ok(served.includes('other'));
   // Of the two that waited of the first part one made room for the second part.
-  assert.deepEqual(served, ['a', 'a', 'b', 'other']);
+  assert.deepEqual(served, ['a', 'a', 'other', 'b']);
   assert.equal(parent.underWay, 3);
   for (const one of held) one.end();
   await turns(10);
@@ -206,99 +199,165 @@ test('parties beyond those that are known apart share one, and idle ones are for
   assert.equal(admission.part(admission.root, '99', {}).name, '99');
 });
 
-/** Parties that share a parent, some of whose entrants wait for slow clients. */
-function slowFixture(limits: ConstructorParameters<typeof FairAdmission>[0]['limits']) {
-  const { time, admission, served, refused, underWay, enter } = fixture();
-  const parent = admission.part(admission.root, 'visitors', { ...limits, partMax: 0.25 });
-  const partOf = (name: string) => admission.part(parent, name, {});
-  const cut: string[] = [];
-  /** Enters, and holds so much for a client that is slow or not. */
-  const hold = (name: string, amount: number, isSlow = true) => {
-    enter(partOf(name), name);
-    const admitted = underWay.pop();
-    if (!admitted) return;
-    admitted.slow = { isSlow: () => isSlow, cut: () => cut.push(name) };
-    admitted.hold(amount, false);
-  };
-  return { time, admission, parent, served, refused, underWay, enter, partOf, hold, cut };
-}
-
-for (const [what, limits] of [
-  ['bytes', { heldMax: 100 }],
-  ['slots', { underWayMax: 5 }],
-] as const) {
-  test(`slow clients of whoever has most give up ${what} for a party that has less`, async () => {
-    const { time, served, enter, partOf, hold, cut } = slowFixture(limits);
-    hold('few', 22);
-    for (let at = 0; at < 4; at += 1) hold('most', 22);
-    assert.deepEqual(cut, []);
-    enter(partOf('new'), 'new');
-    await nextTurn();
-    assert.ok(!served.includes('new'), 'a client that has just begun is not slow');
-    time.now += 600;
-    await retried();
-    assert.deepEqual(cut, ['most']);
-    assert.ok(served.includes('new'));
-  });
-}
-
-test('what is worked on is not ended for others, nor what no more is held by than by them', async () => {
-  const { time, served, enter, partOf, hold, cut } = slowFixture({ underWayMax: 4 });
-  for (let at = 0; at < 3; at += 1) hold('busy', 1, false);
-  hold('slow', 1);
-  time.now += 600;
-  enter(partOf('slow'), 'slow again');
-  await retried();
-  assert.deepEqual(cut, []);
-  assert.ok(!served.includes('slow again'));
-});
-
-test('whoever holds less has room for a body that is arriving, and nobody from outside their part', () => {
-  const { time, admission, underWay, enter, partOf, hold, cut } = slowFixture({ heldMax: 100 });
-  const server = admission.part(admission.root, 'server', {});
-  enter(server, 'server');
-  const [served] = underWay.splice(0);
-  assert.ok(served);
-  served.slow = { isSlow: () => true, cut: () => cut.push('server') };
-  served.hold(1_000);
-  for (let at = 0; at < 4; at += 1) hold('most', 24);
-  time.now += 600;
-  enter(partOf('new'), 'new');
-  const [admitted] = underWay.splice(0);
-  assert.equal(admitted?.hold(10), true);
-  assert.deepEqual(cut, ['most']);
-  assert.equal(admitted?.hold(101), false);
-});
-
-test('those who have a part at most make room for the others first', async () => {
-  const { time, admission, served, underWay, enter } = fixture({ limits: { heldMax: 100 } });
-  const cut: string[] = [];
-  const visitors = admission.part(admission.root, 'visitors', { partMax: 0.25 });
-  const servers = admission.part(admission.root, 'servers', {});
-  for (const [name, parent] of [
-    ['visitor', visitors],
-    ['server', servers],
-  ] as const) {
-    enter(admission.part(parent, name, {}), name);
-    const admitted = underWay.pop();
-    assert.ok(admitted);
-    admitted.slow = { isSlow: () => true, cut: () => cut.push(name) };
-    admitted.hold(name === 'visitor' ? 20 : 90, false);
-  }
-  time.now += 600;
-  enter(admission.part(servers, 'other', {}), 'other');
-  await retried();
-  assert.deepEqual(cut, ['visitor']);
-  assert.ok(served.includes('other'));
-});
-
 test('where too many wait, those of whom most wait are refused, and nobody else', () => {
-  const { refused, enter, partOf, parent } = slowFixture({ underWayMax: 0, waitingMax: 6 });
-  for (let at = 0; at < 5; at += 1) enter(partOf('many'), `many ${at}`);
-  for (const name of ['one', 'two', 'three']) enter(partOf(name), name);
+  const { admission, refused, enter } = fixture();
+  const parent = admission.part(admission.root, 'parent', { underWayMax: 0, waitingMax: 6 });
+  const enterPart = (name: string, request = name) =>
+    enter(admission.part(parent, name, {}), request);
+  for (let at = 0; at < 5; at += 1) enterPart('many', `many ${at}`);
+  for (const name of ['one', 'two', 'three']) enterPart(name);
   assert.deepEqual(
     refused,
     ['many 0', 'many 1'].map((name) => [name, 'too many wait']),
   );
   assert.equal(parent.waiting, 6);
+});
+
+/** Counts how often anything is looked at in a party. */
+function countVisits(parties: Iterable<Party>): { visits: number } {
+  const counted = { visits: 0 };
+  for (const party of parties) {
+    for (const name of ['underWay', 'parts', 'parent'] as const) {
+      let value: unknown = party[name];
+      Object.defineProperty(party, name, {
+        get: () => {
+          counted.visits += 1;
+          return value;
+        },
+        set: (next: unknown) => {
+          value = next;
+        },
+      });
+    }
+  }
+  return counted;
+}
+
+test('with thousands of parties that wait, an operation visits few of them', async () => {
+  const visitsOf = async (count: number) => {
+    const { time, admission, enter, served, turns } = fixture({ turnCostMax: 1 });
+    const visitors = admission.part(admission.root, 'visitors', {
+      partMax: 0.25,
+      underWayMax: 8,
+      waitingMax: count,
+    });
+    const server = admission.part(admission.root, 'server', {});
+    const parties = Array.from({ length: count + 200 }, (_, at) =>
+      admission.part(visitors, `${at}`, {}),
+    );
+    for (const party of parties.slice(0, count)) enter(party, 'visitor', 1);
+    const counted = countVisits(parties);
+    // Beyond what may wait, each makes room or is refused.
+    for (const party of parties.slice(count)) enter(party, 'visitor', 1);
+    for (let at = 0; at < 100; at += 1) enter(server, 'server', 1);
+    for (let turn = 0; turn < 200; turn += 1) {
+      time.now += 1;
+      await turns(1);
+    }
+    assert.equal(served.filter((name) => name === 'server').length, 100);
+    return counted.visits;
+  };
+  const [few, many] = [await visitsOf(600), await visitsOf(6_000)];
+  assert.ok(many < few * 2, `${many} visits with ten times as many parties, ${few} before`);
+});
+
+/** What a random load does: limits of each party of a tree, and steps in some order. */
+const limitsOf = fc.record(
+  {
+    weight: fc.integer({ min: 1, max: 3 }),
+    underWayMax: fc.integer({ min: 1, max: 6 }),
+    waitingMax: fc.integer({ min: 1, max: 30 }),
+    heldMax: fc.integer({ min: 1, max: 50 }),
+  },
+  { requiredKeys: [] },
+);
+const stepOf = fc.record({
+  kind: fc.constantFrom('enter', 'hold', 'move', 'next', 'withdraw', 'end', 'turn'),
+  party: fc.nat(),
+  entrant: fc.nat(),
+  amount: fc.integer({ min: 1, max: 20 }),
+});
+
+type Step = typeof stepOf extends fc.Arbitrary<infer T> ? T : never;
+
+test('whatever the load, no limit is exceeded, everything that waits ends, and all is given back', async () => {
+  const property = fc.asyncProperty(
+    fc.array(limitsOf, { minLength: 1, maxLength: 3 }),
+    fc.array(limitsOf, { minLength: 1, maxLength: 4 }),
+    fc.array(stepOf, { maxLength: 150 }),
+    async (inner, leaves, steps) => {
+      const time = { now: 1_000 };
+      const admission = new FairAdmission({
+        now: () => time.now,
+        turnCostMax: 1,
+        waitMsMax: 10_000,
+        limits: { underWayMax: 10, waitingMax: 60, heldMax: 100 },
+      });
+      const parents = inner.map((limits, at) => admission.part(admission.root, `${at}`, limits));
+      const parties = parents.flatMap((parent) =>
+        leaves.map((limits, at) => admission.part(parent, `${at}`, limits)),
+      );
+      const all = [admission.root, ...parents, ...parties];
+      const admitted = new Set<AdmittedEntrant>();
+      const moved = new Set<Party>();
+      const withdraws: (() => void)[] = [];
+      const ended = new Map<number, string>();
+      let entered = 0;
+      const run = async ({ kind, party: at, entrant, amount }: Step) => {
+        const party = parties[at % parties.length] as Party;
+        const one = [...admitted][entrant % Math.max(1, admitted.size)];
+        if (kind === 'enter') {
+          const number = entered;
+          entered += 1;
+          const withdraw = admission.enter(party, {
+            begin: (begun) => {
+              assert.equal(ended.has(number), false);
+              ended.set(number, 'begun');
+              admitted.add(begun);
+            },
+            refuse: (why) => {
+              assert.equal(ended.has(number), false);
+              ended.set(number, why);
+            },
+          });
+          withdraws.push(() => {
+            if (!ended.has(number)) ended.set(number, 'withdrawn');
+            withdraw();
+          });
+        } else if (kind === 'withdraw') withdraws[entrant % Math.max(1, withdraws.length)]?.();
+        else if (kind === 'turn') {
+          time.now += amount;
+          await nextTurn();
+        } else if (one && kind === 'hold') one.hold(amount);
+        else if (one && kind === 'next') void one.next();
+        else if (one && kind === 'move') {
+          one.move(party);
+          moved.add(party).add(party.parent as Party);
+        } else if (one && kind === 'end') {
+          admitted.delete(one);
+          one.charge(amount);
+          one.end();
+        }
+        for (const { waiting, waitingMax } of all) assert.ok(waiting <= waitingMax);
+        for (const each of all) {
+          if (moved.has(each)) continue;
+          assert.ok(each.underWay <= each.underWayMax, `${each.underWay} under way`);
+          assert.ok(each.held <= each.heldMax, `${each.held} held`);
+        }
+      };
+      for (const step of steps) await run(step);
+      for (let turn = 0; turn < 500 && admission.waiting + admitted.size > 0; turn += 1) {
+        for (const one of admitted) one.end();
+        admitted.clear();
+        time.now += 1;
+        await nextTurn();
+      }
+      assert.equal(admission.waiting, 0);
+      assert.equal(ended.size, entered, 'each begins, is refused or is withdrawn, once');
+      for (const { underWay, held, waiting } of all) {
+        assert.deepEqual({ underWay, held, waiting }, { underWay: 0, held: 0, waiting: 0 });
+      }
+    },
+  );
+  await fc.assert(property, { numRuns: 150 });
 });

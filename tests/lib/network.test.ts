@@ -1,7 +1,7 @@
 /** Which addresses count as one, and which texts name a network. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isNetwork, networkOf } from '../../src/lib/network.ts';
+import { isNetwork, networkOf, networksOf } from '../../src/lib/network.ts';
 
 test('an IPv4 address counts as itself, in every way an IPv6 address may write it', () => {
   const spellings = [
@@ -14,6 +14,10 @@ test('an IPv4 address counts as itself, in every way an IPv6 address may write i
     '0000:0000:0000:0000:0000:ffff:0102:0304',
     '0:0::ffff:1.2.3.4',
     '::ffff:1.2.3.4%eth0',
+    '64:ff9b::1.2.3.4',
+    '64:ff9b::102:304',
+    '2002:102:304::1',
+    '2002:0102:0304:ffff::9',
   ];
   for (const address of spellings) assert.equal(networkOf(address), '1.2.3.4', address);
   assert.equal(networkOf('::ffff:255.0.255.0'), '255.0.255.0');
@@ -27,12 +31,23 @@ test('an IPv6 address counts as the /64 network that its user has', () => {
     '2001:db8::1': '2001:db8:0:0',
     '2001:db8:1:2:3:4:1.2.3.4': '2001:db8:1:2',
     'fe80::1%eth0': 'fe80:0:0:0',
-    '64:ff9b::1.2.3.4': '64:ff9b:0:0',
     '::1': '0:0:0:0',
     '::': '0:0:0:0',
   };
   for (const [address, network] of Object.entries(networks)) {
     assert.equal(networkOf(address), network, address);
+  }
+});
+
+test('an IPv6 address is part of the /48 network that a customer may have whole', () => {
+  const one = networksOf('2001:db8:1:2::3');
+  const other = networksOf('2001:db8:1:ffff::3');
+  assert.equal(one.site, other.site);
+  assert.notEqual(one.network, other.network);
+  assert.notEqual(one.site, networksOf('2001:db8:2:2::3').site);
+  for (const address of ['1.2.3.4', '::ffff:1.2.3.4', '2002:102:304::1', 'unknown']) {
+    const { network, site } = networksOf(address);
+    assert.equal(site, network, address);
   }
 });
 

@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { networkOf } from '../../lib/network.ts';
+import { Heap } from '../../lib/heap.ts';
+import { networksOf } from '../../lib/network.ts';
 import type { Log } from '../../lib/telemetry/log.ts';
 import type { Shares } from './shares.ts';
 
@@ -66,76 +67,132 @@ export interface ConnectionGuarding {
   readonly isTls: boolean;
   /** A proxy, behind which there are many clients. */
   readonly isTrusted: (address: string) => boolean;
+  /** Whether no request of the connection is being handled. */
+  readonly isIdle: (socket: Socket) => boolean;
   readonly log: Log;
 }
 
 /** So many connections of all are for those that come while others are being ended for them. */
 const roomMax = 64;
+/** A site may have so many times what an address may have. */
+const siteFactor = 2;
+/** A connection with a request is ended only where its site has so many times what the other site would then have. */
+const busyFactor = 4;
+/** So many connections of a site are looked at for one that is idle; the next look begins where this one ended. */
+const looksMax = 32;
 
-/** Those of one network, the oldest first. */
-type OfNetwork = Set<Socket>;
+/** The connections of one site, by their networks. */
+interface SiteConnections {
+  readonly site: string;
+  /** With their networks; the oldest first, but for those that were looked at. */
+  readonly sockets: Map<Socket, string>;
+  readonly ofNetworks: Map<string, number>;
+}
+
+interface ConnectionOrigin {
+  readonly network: string;
+  readonly site: string;
+}
 
 /**
  * From now on connections beyond the limits are ended at once, before TLS and HTTP have anything to do with them.
- * Where there are as many as the server takes, the oldest of the visitor's network that has most makes room.
+ * Where there are as many as the server takes, the visitors' site that has most makes room: with an idle connection,
+ * or with one that has a request where the site has much more than the other.
  */
 export function guardConnections(server: Server, guarding: ConnectionGuarding): void {
-  const { limits, shares, isTls, isTrusted, log } = guarding;
-  const open = new Map<string, OfNetwork>();
+  const { limits, shares, isTls, isTrusted, isIdle, log } = guarding;
+  const sites = new Map<string, SiteConnections>();
+  const largest = new Heap<SiteConnections>((a, b) => a.sockets.size > b.sockets.size);
   const ms = isTls ? connectMs.tls : connectMs.plain;
   const allMax = limits.all === undefined ? undefined : limits.all - roomOf(limits.all);
   let all = 0;
 
   function admit(socket: Socket): boolean {
     const address = socket.remoteAddress ?? '';
-    if (isTrusted(address)) return enter(socket, { network: undefined, most: 0 });
-    const network = networkOf(address);
+    if (isTrusted(address)) return enter(socket, { from: undefined, has: 0 });
+    const from = networksOf(address);
+    const ofSite = sites.get(from.site);
     const isKnown = shares.isKnown(address);
-    const count = open.get(network)?.size ?? 0;
-    if (count >= (isKnown ? limits.knownAddress : limits.address)) return false;
+    const most = isKnown ? limits.knownAddress : limits.address;
+    if ((ofSite?.ofNetworks.get(from.network) ?? 0) >= most) return false;
+    const has = ofSite?.sockets.size ?? 0;
+    if (from.site !== from.network && has >= siteFactor * most) return false;
     if (!shares.connect(address, ms) && !isKnown) return false;
-    return enter(socket, { network, most: isKnown ? 0 : count });
+    return enter(socket, { from, has: isKnown ? 0 : has });
   }
 
-  /** @param most how many the network may have that makes room where that is needed. */
+  /** @param has how many its site has, as far as that counts against it. */
   function enter(
     socket: Socket,
-    { network, most }: { readonly network: string | undefined; readonly most: number },
+    { from, has }: { readonly from: ConnectionOrigin | undefined; readonly has: number },
   ): boolean {
-    if (allMax !== undefined && all >= allMax && !makeRoom(most)) return false;
+    if (allMax !== undefined && all >= allMax && !makeRoom(has)) return false;
     all += 1;
-    const others = network === undefined ? undefined : (open.get(network) ?? new Set());
-    if (network !== undefined && others) open.set(network, others.add(socket));
+    if (from) add(socket, from);
     socket.once('close', () => {
-      if (!gone.delete(socket)) leave(socket, network);
+      if (!gone.delete(socket)) leave(socket, from);
     });
     return true;
   }
 
-  function leave(socket: Socket, network: string | undefined): void {
+  function add(socket: Socket, { network, site }: ConnectionOrigin): void {
+    const ofSite = sites.get(site) ?? { site, sockets: new Map(), ofNetworks: new Map() };
+    sites.set(site, ofSite);
+    ofSite.sockets.set(socket, network);
+    ofSite.ofNetworks.set(network, (ofSite.ofNetworks.get(network) ?? 0) + 1);
+    largest.put(ofSite);
+  }
+
+  function leave(socket: Socket, from: ConnectionOrigin | undefined): void {
     all -= 1;
-    const others = network === undefined ? undefined : open.get(network);
-    if (network !== undefined && others?.delete(socket) && others.size === 0) open.delete(network);
+    const ofSite = from && sites.get(from.site);
+    if (!from || !ofSite?.sockets.delete(socket)) return;
+    const left = (ofSite.ofNetworks.get(from.network) ?? 0) - 1;
+    if (left > 0) ofSite.ofNetworks.set(from.network, left);
+    else ofSite.ofNetworks.delete(from.network);
+    if (ofSite.sockets.size > 0) largest.put(ofSite);
+    else {
+      largest.delete(ofSite);
+      sites.delete(from.site);
+    }
   }
 
   /** Ended for others, and no longer counted. */
   const gone = new WeakSet<Socket>();
 
   function makeRoom(least: number): boolean {
-    let most = least;
-    let chosen: string | undefined;
-    for (const [network, { size }] of open) {
-      if (size <= most || shares.isKnown(network)) continue;
-      most = size;
-      chosen = network;
-    }
-    const [oldest] = (chosen !== undefined && open.get(chosen)) || [];
-    if (oldest === undefined) return false;
-    gone.add(oldest);
-    leave(oldest, chosen);
+    const chosen = largestVisitor();
+    if (!chosen || chosen.sockets.size <= least) return false;
+    const ended =
+      idleOf(chosen.sockets) ??
+      (chosen.sockets.size > busyFactor * (least + 1) ? first(chosen.sockets.keys()) : undefined);
+    if (ended === undefined) return false;
+    gone.add(ended);
+    leave(ended, { network: chosen.sockets.get(ended) ?? '', site: chosen.site });
     log.debug('connection cut', { reason: 'its address has most, and others had no room' });
-    oldest.resetAndDestroy();
+    ended.resetAndDestroy();
     return true;
+  }
+
+  /** A site from which a private or management key has come makes no room, until its next connection. */
+  function largestVisitor(): SiteConnections | undefined {
+    for (;;) {
+      const { first: chosen } = largest;
+      const socket = chosen && first(chosen.sockets.keys());
+      if (!socket || !shares.isKnown(socket.remoteAddress ?? '')) return chosen;
+      largest.delete(chosen);
+    }
+  }
+
+  function idleOf(sockets: Map<Socket, string>): Socket | undefined {
+    const looks = Math.min(looksMax, sockets.size);
+    for (let look = 0; look < looks; look += 1) {
+      const [socket, network] = first(sockets) as [Socket, string];
+      if (isIdle(socket)) return socket;
+      sockets.delete(socket);
+      sockets.set(socket, network);
+    }
+    return undefined;
   }
 
   // Below the limit of the system: Node closes what is beyond it without a socket.
@@ -154,4 +211,8 @@ export function guardConnections(server: Server, guarding: ConnectionGuarding): 
 
 function roomOf(all: number): number {
   return Math.min(roomMax, Math.floor(all / 8));
+}
+
+function first<T>([one]: Iterable<T>): T | undefined {
+  return one;
 }

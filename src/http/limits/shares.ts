@@ -5,12 +5,12 @@ import {
   type AdmittedEntrant,
   FairAdmission,
   type Party,
-  type Slow,
 } from '../../lib/admission.ts';
 import { second } from '../../lib/clock.ts';
 import { VaultError } from '../../lib/errors.ts';
-import { networkOf } from '../../lib/network.ts';
+import { networkOf, networksOf } from '../../lib/network.ts';
 import { Recent } from '../../lib/recent.ts';
+import { type SlowClient, SlowClients, type Watched } from '../../lib/slow-clients.ts';
 import { type Caller, isOfServer } from '../../rules/caller.ts';
 import { connectionEnded } from '../protocol/body.ts';
 import type { RequestShare } from '../protocol/request-share.ts';
@@ -30,10 +30,10 @@ const mebibyte = 1_048_576;
 export const shareLimits = {
   all: { heldMax: 128 * mebibyte, waitingMax: 16_384 },
   /** Private and management keys. */
-  servers: { weight: 3 },
+  serverKeys: { weight: 3 },
   tenant: { heldMax: 96 * mebibyte },
   key: { heldMax: 64 * mebibyte },
-  /** Public keys, sessions, and addresses without a valid key. */
+  /** Public keys, sessions, proxies that ask for no key, and addresses without a valid key. */
   visitors: {
     weight: 1,
     partMax: visitorsPartMax,
@@ -43,15 +43,17 @@ export const shareLimits = {
   },
   /** The visitors of one tenant. */
   visitorsOfTenant: { underWayMax: 512, heldMax: 16 * mebibyte },
+  /** All IPv6 networks that one customer of a provider may have. */
+  site: { underWayMax: 128, waitingMax: 2_048, heldMax: 12 * mebibyte },
   address: { underWayMax: 64, waitingMax: 1_024, heldMax: 8 * mebibyte },
   /** Of an address: what came without a key does not hold up a key that is seen for the first time. */
   unsettled: {},
   /** Requests of orchestrators, which would restart a server that lets them wait. */
-  probes: { weight: 3, partMax: 0.1, underWayMax: 256, waitingMax: 1_024 },
-  probesOfAddress: { underWayMax: 16, waitingMax: 64 },
+  healthChecks: { weight: 3, partMax: 0.1, underWayMax: 256, waitingMax: 1_024 },
+  healthChecksOfAddress: { underWayMax: 16, waitingMax: 64 },
 } as const;
 
-const probePaths: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/ping']);
+const healthPaths: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/ping']);
 
 /** Of what all visitors use: who uses so much of it is among the reasons why they use too much. */
 const greedyPart = 0.05;
@@ -64,18 +66,18 @@ const networksSizeMax = 1_000_000;
 /** Whose share it is, as far as its key says. */
 interface ShareHolder {
   readonly tenant: string;
-  readonly application: string;
+  /** The id of the key, never its text; for visitors that of their application. */
+  readonly name: string;
   readonly isOfServer: boolean;
-  /** From which its key came last. */
+  /** From which its key came last, and its party there. */
   address: string;
+  party: Party | undefined;
 }
 
-export interface RequestClient {
+export interface RequestClient extends SlowClient {
   readonly address: string;
   /** The text of its key. */
   readonly key: string | undefined;
-  /** How it is ended when it waits for its client and others that have less wait for its room. */
-  readonly slow?: Slow;
   /** Its target, as it was sent. */
   readonly url: string | undefined;
 }
@@ -94,136 +96,200 @@ export interface Shares {
 }
 
 export function createShares(now = () => performance.now()): Shares {
+  const slowClients = new SlowClients(now);
   const admission = new FairAdmission({
     now,
     turnCostMax: turnMsMax,
     waitMsMax,
     limits: shareLimits.all,
+    reclaim: slowClients.reclaim,
   });
-  const servers = admission.part(admission.root, 'servers', shareLimits.servers);
-  const visitors = admission.part(admission.root, 'visitors', shareLimits.visitors);
-  const probes = admission.part(admission.root, 'probes', shareLimits.probes);
-  /** Only of keys that were valid. Whoever's they were pays for them until they are refused. */
+  const { root } = admission;
+  const serverKeys = admission.part(root, 'server keys', shareLimits.serverKeys);
+  const visitors = admission.part(root, 'visitors', shareLimits.visitors);
+  const healthChecks = admission.part(root, 'health checks', shareLimits.healthChecks);
+  /** By the text of keys that were valid. Their holders pay for what is sent with them until they are refused. */
   const holders = new Recent<ShareHolder>(keysSizeMax);
-
   /** Networks from which private and management keys have come. */
   const known = new Recent<true>(networksSizeMax);
 
-  function note(holder: ShareHolder | undefined, { address }: RequestClient): void {
-    if (!holder?.isOfServer || holder.address === address) return;
-    holder.address = address;
-    known.set(networkOf(address), true);
+  /** The party of an address below another one, with its site between them where it is not the address itself. */
+  function partOf(above: Party, { address, prefix = '' }: { address: string; prefix?: string }) {
+    const { network, site } = networksOf(address);
+    const ofSite = network === site ? above : admission.part(above, site, shareLimits.site);
+    const limits = above === healthChecks ? shareLimits.healthChecksOfAddress : shareLimits.address;
+    return admission.part(ofSite, prefix + network, limits);
   }
 
-  function partyOf(
-    holder: ShareHolder | undefined,
-    { address, key, url = '' }: RequestClient,
-  ): Party {
-    const network = networkOf(address);
-    if (holder === undefined) {
-      if (key === undefined && probePaths.has(url)) {
-        return admission.part(probes, network, shareLimits.probesOfAddress);
-      }
-      const ofAddress = admission.part(visitors, network, shareLimits.address);
-      const name = key === undefined ? 'no key' : 'unknown key';
-      return admission.part(ofAddress, name, shareLimits.unsettled);
+  function partyOf(holder: ShareHolder | undefined, client: RequestClient): Party {
+    const { address } = client;
+    if (holder === undefined) return unsettledParty(client);
+    const isElsewhere = holder.address !== address;
+    if (isElsewhere && holder.isOfServer) known.set(networkOf(address), true);
+    holder.address = address;
+    if (!holder.party?.isKnown || (isElsewhere && !holder.isOfServer)) {
+      holder.party = settledParty(holder);
     }
-    const { tenant, application } = holder;
-    if (holder.isOfServer) {
-      const ofTenant = admission.part(servers, tenant, shareLimits.tenant);
-      return admission.part(ofTenant, key ?? application, shareLimits.key);
+    return holder.party;
+  }
+
+  function unsettledParty({ address, key, url = '' }: RequestClient): Party {
+    if (key === undefined && healthPaths.has(url)) return partOf(healthChecks, { address });
+    const name = key === undefined ? 'no key' : 'unknown key';
+    return admission.part(partOf(visitors, { address }), name, shareLimits.unsettled);
+  }
+
+  function settledParty({ tenant, name, isOfServer: isServer, address }: ShareHolder): Party {
+    if (isServer) {
+      const ofTenant = admission.part(serverKeys, tenant, shareLimits.tenant);
+      return admission.part(ofTenant, name, shareLimits.key);
     }
     const ofTenant = admission.part(visitors, tenant, shareLimits.visitorsOfTenant);
-    return admission.part(ofTenant, `${application} ${network}`, shareLimits.address);
+    return partOf(ofTenant, { address, prefix: `${name} ` });
   }
 
-  function shareOf(
+  function settle(
     admitted: AdmittedEntrant,
-    sending: RequestClient,
-    first: ShareHolder | undefined,
-  ): RequestShare {
-    const { key } = sending;
-    let hasLeft = false;
-    let isDone = false;
-    return {
-      charge: (ms) => admitted.charge(ms),
-      hold: (bytes) => {
-        if (!admitted.hold(bytes)) throw tooMany('Too much is being sent at once');
-      },
-      holdResponse: (bytes) => void admitted.hold(bytes, false),
-      turn: () =>
-        admitted.next()?.then((refusal) => {
-          if (refusal) throw refused(refusal);
-        }),
-      turnOfPart: async () => {
-        for (;;) {
-          const refusal = await admitted.next();
-          if (refusal === undefined) return;
-          if (refusal !== 'waited too long') throw refused(refusal);
-        }
-      },
-      settle: (caller) => {
-        if (caller ? isOf(caller, first) : first === undefined) return;
-        const holder = caller && holderOf(caller);
-        if (key !== undefined) {
-          if (holder) holders.set(key, holder);
-          else holders.delete(key);
-        }
-        note(holder, sending);
-        admitted.move(partyOf(holder, sending));
-      },
-      leave: () => {
-        admitted.withdraw();
-        hasLeft = true;
-        if (isDone) admitted.end();
-      },
-      done: () => {
-        isDone = true;
-        if (hasLeft) admitted.end();
-      },
-    };
+    client: RequestClient,
+    caller: Caller | undefined,
+  ): void {
+    const { key } = client;
+    const holder = caller && holderOf(caller);
+    // A proxy that asks for no key does not look at one that is sent.
+    if (key !== undefined && caller?.anonymous === undefined) {
+      if (holder) holders.set(key, holder);
+      else holders.delete(key);
+    }
+    const party = partyOf(holder, client);
+    if (party === admitted.party) return;
+    admitted.move(party);
+    if (caller?.anonymous !== undefined && isCrowded(party)) throw refused('too many wait');
   }
 
   return {
-    enter: (sending, begin, refuse) => {
-      const { key } = sending;
+    enter: (client, begin, refuse) => {
+      const { key } = client;
       const holder = key === undefined ? undefined : holders.get(key);
-      note(holder, sending);
-      return admission.enter(
-        partyOf(holder, sending),
-        (admitted) => {
-          admitted.slow = sending.slow;
-          begin(shareOf(admitted, sending, holder));
-        },
-        (refusal) => refuse(refused(refusal)),
-      );
+      return admission.enter(partyOf(holder, client), {
+        begin: (admitted) =>
+          begin(new ShareOfRequest({ admitted, client, holder, slowClients, settle })),
+        refuse: (refusal) => refuse(refused(refusal)),
+      });
     },
     isKnown: (address) => known.get(networkOf(address)) === true,
     connect: (address, ms) => {
       const network = networkOf(address);
       if (known.get(network)) {
         // Servers that keep no connection use none of the part that visitors have.
-        admission.charge(
-          admission.part(servers, `connections of ${network}`, shareLimits.tenant),
-          ms,
-        );
+        const name = `connections of ${network}`;
+        admission.charge(admission.part(serverKeys, name, shareLimits.tenant), ms);
         return true;
       }
-      const party = admission.part(visitors, network, shareLimits.address);
+      const party = partOf(visitors, { address });
       admission.charge(party, ms);
       if (!admission.isOver(party)) return true;
-      return party.used(now()) < visitors.used(now()) * greedyPart;
+      return admission.usedBy(party) < admission.usedBy(visitors) * greedyPart;
     },
   };
 }
 
+/** True where a request was moved to a party that has more under way than it may begin. */
+function isCrowded(party: Party): boolean {
+  for (let one: Party | undefined = party; one; one = one.parent) {
+    if (one.underWay > one.underWayMax) return true;
+  }
+  return false;
+}
+
+interface ShareOptions {
+  readonly admitted: AdmittedEntrant;
+  readonly client: RequestClient;
+  /** As far as it was known before. */
+  readonly holder: ShareHolder | undefined;
+  readonly slowClients: SlowClients;
+  readonly settle: (
+    admitted: AdmittedEntrant,
+    client: RequestClient,
+    caller: Caller | undefined,
+  ) => void;
+}
+
+class ShareOfRequest implements RequestShare {
+  readonly #options: ShareOptions;
+  readonly #watched: Watched;
+  #hasLeft = false;
+  #isDone = false;
+
+  constructor(options: ShareOptions) {
+    this.#options = options;
+    this.#watched = options.slowClients.watch(options.admitted, options.client);
+  }
+
+  charge(ms: number): void {
+    this.#options.admitted.charge(ms);
+  }
+
+  hold(bytes: number): void {
+    if (!this.#options.admitted.hold(bytes)) throw tooMany('Too much is being sent at once');
+  }
+
+  holdResponse(bytes: number): void {
+    this.#options.admitted.hold(bytes, false);
+  }
+
+  turn(): Promise<void> | undefined {
+    return this.#options.admitted.next()?.then((refusal) => {
+      if (refusal) throw refused(refusal);
+    });
+  }
+
+  async turnOfPart(): Promise<void> {
+    for (;;) {
+      const refusal = await this.#options.admitted.next();
+      if (refusal === undefined) return;
+      if (refusal !== 'waited too long') throw refused(refusal);
+    }
+  }
+
+  settle(caller: Caller | undefined): void {
+    const { admitted, client, holder, settle } = this.#options;
+    if (caller ? isOf(caller, holder) : holder === undefined) return;
+    settle(admitted, client, caller);
+  }
+
+  leave(): void {
+    this.#hasLeft = true;
+    if (this.#isDone) this.#end();
+    else this.#options.admitted.withdraw();
+  }
+
+  done(): void {
+    this.#isDone = true;
+    if (this.#hasLeft) this.#end();
+  }
+
+  #end(): void {
+    this.#options.slowClients.unwatch(this.#watched);
+    this.#options.admitted.end();
+  }
+}
+
 function holderOf(caller: Caller): ShareHolder {
-  const { tenant, application } = caller;
-  return { tenant: tenant.id, application, isOfServer: isOfServer(caller), address: '' };
+  const name = nameOf(caller);
+  const isServer = isOfServer(caller);
+  return { tenant: caller.tenant.id, name, isOfServer: isServer, address: '', party: undefined };
+}
+
+/** Sessions share what their application has: a visitor could create any number of them. */
+function nameOf(caller: Caller): string {
+  const { key, application, anonymous } = caller;
+  if (anonymous) return `proxies of ${application}`;
+  return (isOfServer(caller) ? key : undefined) ?? application;
 }
 
 function isOf(caller: Caller, known: ShareHolder | undefined): boolean {
-  return known?.tenant === caller.tenant.id && known.application === caller.application;
+  if (known === undefined || caller.anonymous !== undefined) return false;
+  return known.name === nameOf(caller) && known.tenant === caller.tenant.id;
 }
 
 /** In seconds; the share of a caller that waits that long has room again. */

@@ -79,13 +79,18 @@ export function createFindCall(
     }
   }
 
-  /** A key that is sent to a proxy that asks for none is not looked at: everybody acts alike. */
+  /**
+   * A key that is sent to a proxy that asks for none is ignored: all callers act alike, and the proxy's tenant pays.
+   * Rejects with `too_many_requests` where too many calls of its visitors are under way.
+   */
   async function anonymous(
     proxy: ConfiguredProxy,
     { exchange, limits }: CallSought,
   ): Promise<CallParties> {
     await limits?.byKey({ address: exchange.address, proxy: proxy.id }, exchange);
-    return { proxy, caller: await actorOf(proxy, originOf(exchange)) };
+    const caller = await actorOf(proxy, originOf(exchange));
+    exchange.share?.settle(caller);
+    return { proxy, caller };
   }
 
   async function described(sought: CallSought): Promise<CallParties> {
