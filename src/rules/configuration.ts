@@ -27,3 +27,10 @@ export function readConfiguration(
   }
   return Object.fromEntries(entries);
 }
+
+/** What callers see who may not change the configuration. */
+export function withoutValues(
+  configuration: Readonly<Record<string, string>>,
+): Readonly<Record<string, null>> {
+  return Object.fromEntries(Object.keys(configuration).map((name) => [name, null]));
+}

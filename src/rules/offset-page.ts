@@ -1,15 +1,13 @@
 /** Pages of lists that are counted: by number, or from the cursor of an earlier page on. */
 import { openCursor, sealCursor } from '../crypto/cursor.ts';
-import type { Clock, Instant } from '../lib/clock.ts';
+import type { Instant } from '../lib/clock.ts';
 import { invalid } from '../lib/errors.ts';
-import { type ProxyId, parseUuid, type ReactorId, type TenantId } from '../lib/ids.ts';
+import type { TenantId } from '../lib/ids.ts';
 import type { Query, Store } from '../store/store.ts';
-import type { Caller } from './caller.ts';
-import { entryOf } from './log-entries.ts';
-import type { Decide } from './operation.ts';
+import type { Keys } from './proven-row.ts';
 
 /** The place in a list, as the query of that list has it. */
-export type Position = readonly (string | number)[];
+type Position = readonly (string | number)[];
 
 /** @throws VaultError `validation_failed` for what is no cursor of this list. */
 export function positionOfCursor<P extends Position>(
@@ -23,31 +21,8 @@ export function positionOfCursor<P extends Position>(
   return position as unknown as P;
 }
 
-export interface OffsetPage {
-  readonly total: number;
-  /** From 1. */
-  readonly page: number;
-  readonly size: number;
-  /** The cursor of the next one, where there is one. */
-  readonly next: string | false | undefined;
-}
-
-/** As responses have it. */
-export function paginationOf({ total, page, size, next }: OffsetPage): object {
-  return {
-    total_items: total,
-    page_number: page,
-    page_size: size,
-    total_pages: size === 0 ? 0 : Math.ceil(total / size),
-    ...(next && { next }),
-  };
-}
-
-/** What is asked of a list of things that have names. */
-export interface NamedQuery {
-  readonly id?: readonly string[];
-  /** `*` stands for any characters; the case of letters does not matter. */
-  readonly name?: string;
+/** Which page of a list is asked for. */
+export interface PageQuery {
   /** From 1. */
   readonly page?: number;
   readonly size?: number;
@@ -55,73 +30,67 @@ export interface NamedQuery {
   readonly start?: string;
 }
 
-interface NamedFilter<Id> {
-  readonly tenant: TenantId;
-  readonly ids: readonly Id[] | undefined;
-  readonly name: string | undefined;
+/** Newest first, ties by id. */
+type NewestFirst<Id> = readonly [at: Instant, id: Id];
+
+/** Where a page begins, and how many rows of it are read. */
+export interface PageBounds<Id> {
+  readonly limit: number;
+  /** Continues after this row; otherwise so many are skipped. */
+  readonly after: NewestFirst<Id> | undefined;
+  readonly skip: number;
 }
 
-/** Newest first, ties by id. */
-type NamedPosition<Id> = readonly [at: Instant, id: Id];
-
-/** How the list of one noun differs from others. */
-export interface NamedList<Id, R> {
-  readonly entity: 'proxy' | 'reactor';
+/** A list of rows, newest first. */
+interface OffsetList<R, Id, Filter> {
   readonly route: string;
-  count(filter: NamedFilter<Id>): Query<{ readonly count: number }>;
-  page(
-    filter: NamedFilter<Id> & {
-      readonly limit: number;
-      readonly after: NamedPosition<Id> | undefined;
-      readonly skip: number;
-    },
-  ): Query<R>;
+  count(filter: Filter): Query<{ readonly count: number }>;
+  page(filter: Filter & PageBounds<Id>): Query<R>;
   idOf(row: R): Id;
-  view(caller: Caller, row: R): object;
+}
+
+interface RowsOfPage<R> {
+  readonly rows: readonly R[];
+  /** As responses have it. */
+  readonly pagination: object;
 }
 
 const sizeDefault = 20;
 
 /**
- * From the decision `integrity` when something of the page was altered.
+ * How to read a page of a list. Where the filter names no valid id, nothing is read.
  * @throws VaultError `validation_failed` for an invalid cursor.
  */
-export function listNamed<
-  Id extends ProxyId | ReactorId,
+export function offsetPage<
   R extends { readonly created_at: Instant },
+  Id extends string,
+  Filter extends { readonly tenant: TenantId; readonly ids?: readonly Id[] | undefined },
 >(
-  { store, clock }: { readonly store: Store; readonly clock: Clock },
-  caller: Caller,
-  { query, list }: { readonly query: NamedQuery; readonly list: NamedList<Id, R> },
-): Decide {
-  const { tenant } = caller;
-  const cursorKey = tenant.keyring.secret('cursor');
-  const { page = 1, size = sizeDefault } = query;
-  const ids = query.id?.flatMap((id) => parseUuid<Id>(id) ?? []);
-  const filter = { tenant: tenant.id, ids, name: query.name };
-  const after = positionOfCursor<NamedPosition<Id>>(cursorKey, list.route, query.start);
-  return async () => {
-    const isEmpty = ids?.length === 0;
+  list: OffsetList<R, Id, Filter>,
+  { keyring }: Keys,
+  { filter, query }: { readonly filter: Filter; readonly query: PageQuery },
+): (store: Store) => Promise<RowsOfPage<R>> {
+  const { route } = list;
+  const key = keyring.secret('cursor');
+  const { page = 1, size = sizeDefault, start } = query;
+  const after = positionOfCursor<NewestFirst<Id>>(key, route, start);
+  return async (store) => {
+    const isEmpty = filter.ids?.length === 0;
     const [counted] = isEmpty ? [] : await store.select(list.count(filter));
     // One row more than the page holds, which says whether another page follows.
-    const wanted = { ...filter, limit: size + 1, after, skip: (page - 1) * size };
-    const rows = isEmpty ? [] : await store.select(list.page(wanted));
-    const shown = rows.slice(0, size);
-    const last = shown.at(-1);
-    const next =
-      last && rows.length > size
-        ? sealCursor(cursorKey, list.route, [last.created_at, list.idOf(last)])
-        : undefined;
-    const fact = { entity: list.entity, id: tenant.id, operation: 'list' } as const;
-    return {
-      change: { entries: [entryOf(caller, clock.now(), fact)] },
-      reply: {
-        status: 200,
-        body: {
-          pagination: paginationOf({ total: counted?.count ?? 0, page, size, next }),
-          data: shown.map((row) => list.view(caller, row)),
-        },
-      },
+    const bounds = { limit: size + 1, after, skip: (page - 1) * size };
+    const found = isEmpty ? [] : await store.select(list.page({ ...filter, ...bounds }));
+    const rows = found.slice(0, size);
+    const last = found.length > size ? rows.at(-1) : undefined;
+    const next = last && sealCursor(key, route, [last.created_at, list.idOf(last)]);
+    const total = counted?.count ?? 0;
+    const pagination = {
+      total_items: total,
+      page_number: page,
+      page_size: size,
+      total_pages: size === 0 ? 0 : Math.ceil(total / size),
+      ...(next && { next }),
     };
+    return { rows, pagination };
   };
 }

@@ -96,7 +96,7 @@ test('every key begins with the tenant, except key hashes, proxy addresses, host
   assert.deepEqual(users('api_keys'), ['src/gate/authenticate.ts']);
   assert.deepEqual(users('proxy_addresses'), [
     'src/vault/proxies/find.ts',
-    'src/vault/proxies/queries.ts',
+    'src/vault/proxies/resource.ts',
     'src/vault/proxies/tenant-hosts.ts',
   ]);
   assert.deepEqual(users('tenant_hosts'), ['src/vault/proxies/tenant-hosts.ts']);

@@ -6,7 +6,8 @@ import { type ApplicationId, newUuid, type TenantId, type WebhookId } from '../.
 import type { Vault } from '../../src/open-vault.ts';
 import { systemEntry } from '../../src/rules/log-entries.ts';
 import { eventTypeNames } from '../../src/vault/events/types.ts';
-import { type WebhookBody, webhookRow } from '../../src/vault/webhooks/row.ts';
+import type { WebhookBody } from '../../src/vault/webhooks/definition.ts';
+import { webhookRow } from '../../src/vault/webhooks/resource.ts';
 import { answer, type Behavior, type Destination, startDestination } from './destination.ts';
 import { type Lender, temporaryDirectory } from './temporary.ts';
 

@@ -26,7 +26,7 @@ import {
   parseEventType,
   testType,
 } from '../../src/vault/events/types.ts';
-import { openWebhook, webhookRow } from '../../src/vault/webhooks/row.ts';
+import { openWebhook, webhookRow } from '../../src/vault/webhooks/resource.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { testOpener } from '../support/openings.ts';
 

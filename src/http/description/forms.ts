@@ -11,8 +11,11 @@ import { codeLengthMax } from '../../sandbox/limits.ts';
 import { metadataKeyLengthMax, metadataKeysMax, searchIndexesMax } from '../../values/contents.ts';
 import { eventTypeNames } from '../../vault/events/types.ts';
 import { pathLengthMax, pathsMax } from '../../vault/proxies/addresses.ts';
-import { proxyMethods } from '../../vault/proxies/definition.ts';
-import { timeoutSecondsMax, timeoutSecondsMin } from '../../vault/proxies/request.ts';
+import {
+  proxyMethods,
+  timeoutSecondsMax,
+  timeoutSecondsMin,
+} from '../../vault/proxies/definition.ts';
 import type { Schema } from '../schemas/shared.ts';
 import { requestOf } from './attributes.ts';
 

@@ -1,9 +1,11 @@
 /** Routes of applications. */
-import { type ApplicationWriting, createApplication } from '../../vault/applications/create.ts';
-import { deleteApplication } from '../../vault/applications/delete.ts';
-import { listApplications } from '../../vault/applications/list.ts';
-import { readApplication, readOwnApplication } from '../../vault/applications/read.ts';
-import { updateApplication } from '../../vault/applications/update.ts';
+import { create, read, remove } from '../../rules/stored-resource.ts';
+import {
+  type ApplicationWriting,
+  applicationResource,
+  listApplications,
+  updateApplication,
+} from '../../vault/applications/resource.ts';
 import { type Route, route } from '../protocol/route.ts';
 import {
   application,
@@ -15,6 +17,7 @@ import {
 import { byId } from '../schemas/shared.ts';
 
 export function applicationRoutes(tools: ApplicationWriting): Route[] {
+  const applications = applicationResource(tools);
   return [
     route({
       method: 'POST',
@@ -23,7 +26,7 @@ export function applicationRoutes(tools: ApplicationWriting): Route[] {
       permission: 'application:create',
       body: applicationRequest,
       reply: { status: 201, body: application },
-      handle: ({ caller, body }) => createApplication(tools, caller, body),
+      handle: ({ caller, body }) => create(applications, caller, body),
     }),
     route({
       method: 'GET',
@@ -40,7 +43,7 @@ export function applicationRoutes(tools: ApplicationWriting): Route[] {
       summary: 'Read the application of the calling key',
       permission: 'any key',
       reply: { status: 200, body: application },
-      handle: ({ caller }) => readOwnApplication(tools, caller),
+      handle: ({ caller }) => read(applications, caller, caller.application),
     }),
     route({
       method: 'GET',
@@ -49,7 +52,7 @@ export function applicationRoutes(tools: ApplicationWriting): Route[] {
       permission: 'application:read',
       params: byId,
       reply: { status: 200, body: application },
-      handle: ({ caller, params }) => readApplication(tools, caller, params.id),
+      handle: ({ caller, params }) => read(applications, caller, params.id),
     }),
     route({
       method: 'PUT',
@@ -69,7 +72,7 @@ export function applicationRoutes(tools: ApplicationWriting): Route[] {
       permission: 'application:delete',
       params: byId,
       reply: { status: 204 },
-      handle: ({ caller, params }) => deleteApplication(tools, caller, params.id),
+      handle: ({ caller, params }) => remove(applications, caller, params.id),
     }),
   ];
 }

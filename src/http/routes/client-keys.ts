@@ -1,17 +1,17 @@
 /** Routes of the keys by which clients encrypt. */
 import Type from 'typebox';
+import { create, read, remove } from '../../rules/stored-resource.ts';
 import {
   type ClientKeyWriting,
-  createClientKey,
-  deleteClientKey,
+  clientKeyResource,
   listClientKeys,
-  readOneClientKey,
-} from '../../vault/client-keys/client-keys.ts';
+} from '../../vault/client-keys/resource.ts';
 import { type Route, route } from '../protocol/route.ts';
 import { clientKey, clientKeyRequest } from '../schemas/client-key.ts';
 import { byId } from '../schemas/shared.ts';
 
 export function clientKeyRoutes(tools: ClientKeyWriting): Route[] {
+  const keys = clientKeyResource(tools);
   return [
     route({
       method: 'POST',
@@ -25,7 +25,7 @@ export function clientKeyRoutes(tools: ClientKeyWriting): Route[] {
       reply: { status: 201, body: clientKey },
       // They are counted, and made one at a time.
       serialKey: ({ caller }) => `${caller.tenant.id} keys`,
-      handle: ({ caller, body }) => createClientKey(tools, caller, body),
+      handle: ({ caller, body }) => create(keys, caller, body),
     }),
     route({
       method: 'GET',
@@ -42,7 +42,7 @@ export function clientKeyRoutes(tools: ClientKeyWriting): Route[] {
       permission: 'keys:read',
       params: byId,
       reply: { status: 200, body: clientKey },
-      handle: ({ caller, params }) => readOneClientKey(tools, caller, params.id),
+      handle: ({ caller, params }) => read(keys, caller, params.id),
     }),
     route({
       method: 'DELETE',
@@ -51,7 +51,7 @@ export function clientKeyRoutes(tools: ClientKeyWriting): Route[] {
       permission: 'keys:delete',
       params: byId,
       reply: { status: 204 },
-      handle: ({ caller, params }) => deleteClientKey(tools, caller, params.id),
+      handle: ({ caller, params }) => remove(keys, caller, params.id),
     }),
   ];
 }

@@ -1,14 +1,12 @@
 /** Routes of proxies. */
-import { createProxy, type ProxyWriting } from '../../vault/proxies/create.ts';
-import { deleteProxy } from '../../vault/proxies/delete.ts';
-import { listProxies } from '../../vault/proxies/list.ts';
-import { readProxy } from '../../vault/proxies/read.ts';
-import { patchProxy, replaceProxy } from '../../vault/proxies/update.ts';
+import { create, list, patch, read, remove, replace } from '../../rules/stored-resource.ts';
+import { type ProxyWriting, proxyResource } from '../../vault/proxies/resource.ts';
 import { type Route, route } from '../protocol/route.ts';
 import { proxy, proxyPage, proxyPatch, proxyQuery, proxyRequest } from '../schemas/proxy.ts';
 import { byId } from '../schemas/shared.ts';
 
 export function proxyRoutes(tools: ProxyWriting): Route[] {
+  const proxies = proxyResource(tools);
   return [
     route({
       method: 'POST',
@@ -19,7 +17,7 @@ export function proxyRoutes(tools: ProxyWriting): Route[] {
       reply: { status: 201, body: proxy },
       // They are counted.
       serialKey: ({ caller }) => `${caller.tenant.id} proxies`,
-      handle: ({ caller, body }) => createProxy(tools, caller, body),
+      handle: ({ caller, body }) => create(proxies, caller, body),
     }),
     route({
       method: 'GET',
@@ -28,7 +26,7 @@ export function proxyRoutes(tools: ProxyWriting): Route[] {
       permission: 'proxy:read',
       query: proxyQuery,
       reply: { status: 200, body: proxyPage },
-      handle: ({ caller, query }) => listProxies(tools, caller, query),
+      handle: ({ caller, query }) => list(proxies, caller, query),
     }),
     route({
       method: 'GET',
@@ -37,7 +35,7 @@ export function proxyRoutes(tools: ProxyWriting): Route[] {
       permission: 'proxy:read',
       params: byId,
       reply: { status: 200, body: proxy },
-      handle: ({ caller, params }) => readProxy(tools, caller, params.id),
+      handle: ({ caller, params }) => read(proxies, caller, params.id),
     }),
     route({
       method: 'PUT',
@@ -49,7 +47,7 @@ export function proxyRoutes(tools: ProxyWriting): Route[] {
       reply: { status: 200, body: proxy },
       serialKey: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
       handle: ({ caller, params, body }) =>
-        replaceProxy(tools, caller, { id: params.id, proxy: body }),
+        replace(proxies, caller, { id: params.id, request: body }),
     }),
     route({
       method: 'PATCH',
@@ -61,8 +59,7 @@ export function proxyRoutes(tools: ProxyWriting): Route[] {
       mediaType: 'application/merge-patch+json',
       reply: { status: 204 },
       serialKey: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
-      handle: ({ caller, params, body }) =>
-        patchProxy(tools, caller, { id: params.id, patch: body }),
+      handle: ({ caller, params, body }) => patch(proxies, caller, { id: params.id, patch: body }),
     }),
     route({
       method: 'DELETE',
@@ -71,7 +68,7 @@ export function proxyRoutes(tools: ProxyWriting): Route[] {
       permission: 'proxy:delete',
       params: byId,
       reply: { status: 204 },
-      handle: ({ caller, params }) => deleteProxy(tools, caller, params.id),
+      handle: ({ caller, params }) => remove(proxies, caller, params.id),
     }),
   ];
 }

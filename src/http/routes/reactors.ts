@@ -1,10 +1,10 @@
 /** Routes of reactors, and of the formulas that reactors had before they had code. */
-import { createReactor, type ReactorWriting } from '../../vault/reactors/create.ts';
-import { deleteReactor } from '../../vault/reactors/delete.ts';
-import { formulasRemoved } from '../../vault/reactors/formulas.ts';
-import { listReactors } from '../../vault/reactors/list.ts';
-import { readReactor } from '../../vault/reactors/read.ts';
-import { patchReactor, replaceReactor } from '../../vault/reactors/update.ts';
+import { create, list, patch, read, remove, replace } from '../../rules/stored-resource.ts';
+import {
+  formulasRemoved,
+  type ReactorWriting,
+  reactorResource,
+} from '../../vault/reactors/resource.ts';
 import { type Route, route } from '../protocol/route.ts';
 import {
   reactor,
@@ -16,6 +16,7 @@ import {
 import { anyJson, byId } from '../schemas/shared.ts';
 
 export function reactorRoutes(tools: ReactorWriting): Route[] {
+  const reactors = reactorResource(tools);
   return [
     ...formulaRoutes(),
     route({
@@ -27,7 +28,7 @@ export function reactorRoutes(tools: ReactorWriting): Route[] {
       reply: { status: 201, body: reactor },
       // They are counted.
       serialKey: ({ caller }) => `${caller.tenant.id} reactors`,
-      handle: ({ caller, body }) => createReactor(tools, caller, body),
+      handle: ({ caller, body }) => create(reactors, caller, body),
     }),
     route({
       method: 'GET',
@@ -36,7 +37,7 @@ export function reactorRoutes(tools: ReactorWriting): Route[] {
       permission: 'reactor:read',
       query: reactorQuery,
       reply: { status: 200, body: reactorPage },
-      handle: ({ caller, query }) => listReactors(tools, caller, query),
+      handle: ({ caller, query }) => list(reactors, caller, query),
     }),
     route({
       method: 'GET',
@@ -45,7 +46,7 @@ export function reactorRoutes(tools: ReactorWriting): Route[] {
       permission: 'reactor:read',
       params: byId,
       reply: { status: 200, body: reactor },
-      handle: ({ caller, params }) => readReactor(tools, caller, params.id),
+      handle: ({ caller, params }) => read(reactors, caller, params.id),
     }),
     route({
       method: 'PUT',
@@ -57,7 +58,7 @@ export function reactorRoutes(tools: ReactorWriting): Route[] {
       reply: { status: 200, body: reactor },
       serialKey: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
       handle: ({ caller, params, body }) =>
-        replaceReactor(tools, caller, { id: params.id, reactor: body }),
+        replace(reactors, caller, { id: params.id, request: body }),
     }),
     route({
       method: 'PATCH',
@@ -69,8 +70,7 @@ export function reactorRoutes(tools: ReactorWriting): Route[] {
       mediaType: 'application/merge-patch+json',
       reply: { status: 204 },
       serialKey: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
-      handle: ({ caller, params, body }) =>
-        patchReactor(tools, caller, { id: params.id, patch: body }),
+      handle: ({ caller, params, body }) => patch(reactors, caller, { id: params.id, patch: body }),
     }),
     route({
       method: 'DELETE',
@@ -79,7 +79,7 @@ export function reactorRoutes(tools: ReactorWriting): Route[] {
       permission: 'reactor:delete',
       params: byId,
       reply: { status: 204 },
-      handle: ({ caller, params }) => deleteReactor(tools, caller, params.id),
+      handle: ({ caller, params }) => remove(reactors, caller, params.id),
     }),
   ];
 }

@@ -1,10 +1,16 @@
 /** Routes of webhooks. */
 import type { WebhookKey } from '../../crypto/webhook-signatures.ts';
-import { createWebhook, type WebhookWriting } from '../../vault/webhooks/create.ts';
+import { create, read, remove, replace } from '../../rules/stored-resource.ts';
 import { listDeliveries } from '../../vault/webhooks/deliveries.ts';
-import { listEventTypes, listWebhooks, readWebhook } from '../../vault/webhooks/read.ts';
+import {
+  listEventTypes,
+  listWebhooks,
+  rotateSecret,
+  type WebhookWriting,
+  webhookResource,
+} from '../../vault/webhooks/resource.ts';
 import { redeliver, replay, testWebhook } from '../../vault/webhooks/send-again.ts';
-import { deleteWebhook, replaceWebhook, rotateSecret } from '../../vault/webhooks/update.ts';
+
 import { type OpenRoute, type Route, route } from '../protocol/route.ts';
 import { byId } from '../schemas/shared.ts';
 import {
@@ -27,6 +33,7 @@ export function webhookRoutes(tools: WebhookWriting): Route[] {
 }
 
 function managing(tools: WebhookWriting): Route[] {
+  const webhooks = webhookResource(tools);
   return [
     route({
       method: 'POST',
@@ -37,7 +44,7 @@ function managing(tools: WebhookWriting): Route[] {
       reply: { status: 201, body: webhookWithSecret },
       // They are counted.
       serialKey: ({ caller }) => `${caller.tenant.id} webhooks`,
-      handle: ({ caller, body }) => createWebhook(tools, caller, body),
+      handle: ({ caller, body }) => create(webhooks, caller, body),
     }),
     route({
       method: 'GET',
@@ -62,7 +69,7 @@ function managing(tools: WebhookWriting): Route[] {
       permission: 'webhook:read',
       params: byId,
       reply: { status: 200, body: webhook },
-      handle: ({ caller, params }) => readWebhook(tools, caller, params.id),
+      handle: ({ caller, params }) => read(webhooks, caller, params.id),
     }),
     route({
       method: 'PUT',
@@ -74,7 +81,7 @@ function managing(tools: WebhookWriting): Route[] {
       reply: { status: 200, body: webhook },
       serialKey: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
       handle: ({ caller, params, body }) =>
-        replaceWebhook(tools, caller, { id: params.id, webhook: body }),
+        replace(webhooks, caller, { id: params.id, request: body }),
     }),
     route({
       method: 'DELETE',
@@ -83,7 +90,7 @@ function managing(tools: WebhookWriting): Route[] {
       permission: 'webhook:delete',
       params: byId,
       reply: { status: 204 },
-      handle: ({ caller, params }) => deleteWebhook(tools, caller, params.id),
+      handle: ({ caller, params }) => remove(webhooks, caller, params.id),
     }),
     route({
       method: 'POST',

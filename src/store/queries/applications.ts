@@ -29,7 +29,7 @@ export function applicationCount({
 }
 
 /** Newest first, ties by id. */
-export type ApplicationPosition = readonly [at: Instant, id: ApplicationId];
+type ApplicationPosition = readonly [at: Instant, id: ApplicationId];
 
 export interface ApplicationPage extends ApplicationFilter {
   readonly limit: number;

@@ -31,7 +31,7 @@ export function liveSessionCount(live: LiveSessions): Query<{ readonly count: nu
 }
 
 /** Newest first, ties by id. */
-export type SessionPosition = readonly [at: Instant, id: SessionId];
+type SessionPosition = readonly [at: Instant, id: SessionId];
 
 export interface LiveSessionPage extends LiveSessions {
   readonly limit: number;

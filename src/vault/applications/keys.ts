@@ -9,7 +9,7 @@ import { requireProven } from '../../rules/proven-row.ts';
 import type { Store } from '../../store/store.ts';
 import { newKey, viewKey } from './api-key-row.ts';
 import { keyOf, keysOf, noKey, provenApplicationOf, provenKeysOf } from './queries.ts';
-import type { ApplicationReading } from './read.ts';
+import type { ApplicationReading } from './resource.ts';
 import { keyIdsOf, withKeyIds } from './row.ts';
 
 const keysPerApplicationMax = 3;

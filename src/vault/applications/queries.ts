@@ -2,6 +2,7 @@
 import { VaultError } from '../../lib/errors.ts';
 import { type ApplicationId, type KeyId, parseUuid, type TenantId } from '../../lib/ids.ts';
 import { requireProven } from '../../rules/proven-row.ts';
+import { requireFound } from '../../rules/stored-resource.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import { applicationKeys, applicationsOf, keyWithId } from '../../store/queries/applications.ts';
 import type { Store } from '../../store/store.ts';
@@ -17,8 +18,7 @@ export async function applicationOf(
   const application_id = parseUuid<ApplicationId>(id);
   const row =
     application_id && (await store.get('applications', { tenant_id: tenant, application_id }));
-  if (row) return row;
-  throw new VaultError('not_found', { public: 'There is no application with this id.' });
+  return requireFound('application', row);
 }
 
 /**

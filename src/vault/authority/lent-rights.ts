@@ -6,11 +6,10 @@ import type { Permission } from '../../rules/permissions.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { CodeRuntime } from '../../transforms/code-runtime.ts';
-import { proxyOf } from '../proxies/queries.ts';
+import { proxyOf } from '../proxies/resource.ts';
 import { openProxy } from '../proxies/row.ts';
 import { type TransformSide, transformsOf } from '../proxies/transforms.ts';
-import { reactorOf } from '../reactors/queries.ts';
-import { openReactor } from '../reactors/row.ts';
+import { openReactor, reactorOf } from '../reactors/resource.ts';
 
 /** What holds the code. All that the code does derives from it, and ends with it. */
 export type CodeLender =

@@ -3,8 +3,6 @@
 import { type ClientKey, readClientKey } from '../../crypto/client-key.ts';
 import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
 import type { Instant } from '../../lib/clock.ts';
-import { formatTimestamp } from '../../lib/dates.ts';
-import { VaultError } from '../../lib/errors.ts';
 import { type ClientKeyId, parseUuid } from '../../lib/ids.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Opener } from '../../rules/openings.ts';
@@ -51,28 +49,4 @@ export async function findClientKey(
   const client_key_id = parseUuid<ClientKeyId>(id);
   const row = client_key_id && (await store.get('client_keys', { tenant_id, client_key_id }));
   return row && row.expires_at > now ? row : undefined;
-}
-
-/** @throws VaultError `not_found`, alike for one that is missing, has expired, or is another tenant's. */
-export async function clientKeyOf(
-  store: Store,
-  tenant: Tenant,
-  asked: { readonly id: string; readonly now: Instant },
-): Promise<Row<'client_keys'>> {
-  const row = await findClientKey(store, tenant, asked);
-  if (row) return row;
-  throw new VaultError('not_found', { public: 'There is no key with this id.' });
-}
-
-/** @param publicKey PEM; only the response to the creation has it. */
-export function viewClientKey(row: Row<'client_keys'>, publicKey?: string): object {
-  return {
-    id: row.client_key_id,
-    // The public clients read this name; older ones read the other.
-    key_id: row.client_key_id,
-    ...(publicKey !== undefined && { public_key_pem: publicKey }),
-    expires_at: formatTimestamp(row.expires_at),
-    created_by: row.created_by,
-    created_at: formatTimestamp(row.created_at),
-  };
 }

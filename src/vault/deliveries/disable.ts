@@ -6,7 +6,7 @@ import { systemEntry } from '../../rules/log-entries.ts';
 import { openerOf } from '../../rules/openings.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
-import { openWebhook, webhookRow } from '../webhooks/row.ts';
+import { openWebhook, webhookRow } from '../webhooks/resource.ts';
 import type { Webhook } from './webhooks-of.ts';
 
 /** A webhook that has failed for longer without a success is disabled. */

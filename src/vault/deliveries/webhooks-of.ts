@@ -11,7 +11,7 @@ import type { Tenant } from '../../rules/tenant.ts';
 import { allWebhooks } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { openWebhook } from '../webhooks/row.ts';
+import { openWebhook } from '../webhooks/resource.ts';
 
 export interface Webhook {
   readonly id: WebhookId;

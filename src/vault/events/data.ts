@@ -2,6 +2,7 @@
 import { formatTimestamp } from '../../lib/dates.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { openerOf } from '../../rules/openings.ts';
+import { viewHistory } from '../../rules/stored-resource.ts';
 import type { TenantKeys } from '../../rules/tenant.ts';
 import type { ExplainedName } from '../../store/row-states.ts';
 import type { Row } from '../../store/tables.ts';
@@ -12,17 +13,17 @@ import { openProxy } from '../proxies/row.ts';
 const views: {
   readonly [T in ExplainedName]?: (row: Row<T>, keys: TenantKeys) => JsonObject;
 } = {
-  tenants: (row) => ({ name: row.display_name ?? row.name, ...historyOf(row) }),
+  tenants: (row) => ({ name: row.display_name ?? row.name, ...viewHistory(row) }),
   applications: (row) => ({
     type: row.type,
     name: row.name,
     ...(accessOf(row) as unknown as JsonObject),
-    ...historyOf(row),
+    ...viewHistory(row),
   }),
   api_keys: (row) => ({
     application_id: row.application_id,
     version: row.version,
-    ...historyOf(row),
+    ...viewHistory(row),
   }),
   sessions: (row) => ({
     created_by: row.application_id,
@@ -40,15 +41,15 @@ const views: {
       timeout: definition.timeout,
       destination_url: definition.destination_url,
       require_authentication: definition.require_auth,
-      ...historyOf(row),
+      ...viewHistory(row),
     };
   },
-  reactors: (row) => ({ name: row.name, ...historyOf(row) }),
+  reactors: (row) => ({ name: row.name, ...viewHistory(row) }),
   tokens: viewInEvent,
   token_intents: (row) => ({
     type: row.type,
     ...(row.fingerprint !== '' && { fingerprint: row.fingerprint }),
-    ...historyOf(row),
+    ...viewHistory(row),
     expires_at: formatTimestamp(row.expires_at),
   }),
 };
@@ -61,21 +62,4 @@ export function viewOfRow<T extends ExplainedName>(
 ): JsonObject {
   const view = views[table] as ((row: Row<T>, keys: TenantKeys) => JsonObject) | undefined;
   return view?.(row, keys) ?? {};
-}
-
-interface HistoryColumns {
-  readonly created_by?: string | null;
-  readonly created_at: Row<'tokens'>['created_at'];
-  readonly modified_by?: string | null;
-  readonly modified_at?: Row<'tokens'>['modified_at'];
-}
-
-function historyOf(row: HistoryColumns): JsonObject {
-  const { created_by = null, created_at, modified_by = null, modified_at = null } = row;
-  return {
-    ...(created_by !== null && { created_by }),
-    created_at: formatTimestamp(created_at),
-    ...(modified_by !== null && { modified_by }),
-    ...(modified_at !== null && { modified_at: formatTimestamp(modified_at) }),
-  };
 }

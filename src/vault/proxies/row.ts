@@ -1,12 +1,10 @@
 /** A proxy as it is stored: its settings sealed, the whole row proven, and the addresses that point to it. */
 
-import { type Binding, openText, sealText } from '../../crypto/envelope.ts';
 import type { Random } from '../../lib/random.ts';
 import { Secret } from '../../lib/secret.ts';
-import { namingRow } from '../../rules/bound-row.ts';
 import type { Opener } from '../../rules/openings.ts';
-import { proven, requireProven } from '../../rules/proven-row.ts';
-import type { Tenant } from '../../rules/tenant.ts';
+import { type Keys, proven, requireProven } from '../../rules/proven-row.ts';
+import { openSettings, sealSettings } from '../../rules/sealed-settings.ts';
 import type { Row } from '../../store/tables.ts';
 import type { ProxyDefinition } from './definition.ts';
 
@@ -16,35 +14,24 @@ export interface ProxyBody {
   readonly definition: ProxyDefinition;
 }
 
-export interface ProxySealing {
-  readonly tenant: Tenant;
-  readonly body: ProxyBody;
-  readonly random: Random;
-}
-
 type UnsealedProxy = Omit<Row<'proxies'>, 'body' | 'proof'>;
 
 export function proxyRow(
-  { tenant, body, random }: ProxySealing,
+  { keyring }: Keys,
+  { body, random }: { readonly body: ProxyBody; readonly random: Random },
   row: UnsealedProxy,
 ): Row<'proxies'> {
-  const keys = tenant.keyring.sealing('data');
-  const sealed = sealText(keys, bindingOf(row), JSON.stringify(body), random);
-  return proven(tenant, 'proxies', { ...row, body: sealed });
+  const sealed = sealSettings({ keyring, random }, sealedAs(row), body);
+  return proven({ keyring }, 'proxies', { ...row, body: sealed });
 }
 
 /**
  * The settings of a proxy, from a row that is as the vault wrote it.
  * @throws VaultError `integrity`, which names the row, when anything of it was altered.
  */
-export function openProxy({ keyring, grant }: Opener, row: Row<'proxies'>): Secret<ProxyBody> {
-  const { body } = requireProven({ keyring }, 'proxies', row);
-  try {
-    const text = openText(keyring.opening('data', grant), bindingOf(row), body);
-    return new Secret(bodyOf(JSON.parse(text.reveal()) as StoredBody));
-  } catch (error) {
-    throw namingRow(error, { entity: 'proxy', id: row.proxy_id });
-  }
+export function openProxy(opener: Opener, row: Row<'proxies'>): Secret<ProxyBody> {
+  const { body } = requireProven(opener, 'proxies', row);
+  return new Secret(bodyOf(openSettings<StoredBody>(opener, sealedAs(row), body).reveal()));
 }
 
 type StoredBody = Omit<ProxyBody, 'definition'> & {
@@ -59,9 +46,8 @@ function bodyOf({ key, definition }: StoredBody): ProxyBody {
   };
 }
 
-/** A field of its own: what is sealed of a proxy is never taken for the data of a token with the same id. */
-function bindingOf({ tenant_id, proxy_id, version }: UnsealedProxy): Binding {
-  return { tenant: tenant_id, id: proxy_id, field: 'proxy.body', row: String(version) };
+function sealedAs({ tenant_id, proxy_id: id, version }: UnsealedProxy) {
+  return { entity: 'proxy', tenant_id, id, version } as const;
 }
 
 type AddressColumns = Pick<Row<'proxies'>, 'tenant_id' | 'proxy_id' | 'key_hash' | 'host'>;

@@ -32,6 +32,20 @@ export async function isGiven(
   return row?.tenant_id === tenant.id && isProven(tenant, 'tenant_hosts', row);
 }
 
+/**
+ * A host decides about requests that were not sent to the tenant, so it is the operator's to give.
+ * @throws VaultError `validation_failed` for a name that the tenant was not given.
+ */
+export async function requireGiven(
+  store: Store,
+  tenant: Tenant,
+  host: string | null,
+): Promise<void> {
+  if (host === null || (await isGiven(store, tenant, host))) return;
+  const command = `strongroom tenant hosts add NAME --tenant ${tenant.id}`;
+  throw invalid('proxy_host', `must be a name that the operator gave to the tenant (${command})`);
+}
+
 /** The names of a tenant, in their order, without those that the vault did not write. */
 export async function hostsOf(
   { store }: HostReading,

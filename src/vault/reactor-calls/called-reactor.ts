@@ -8,8 +8,7 @@ import { timeoutMsMaxAsync } from '../../sandbox/limits.ts';
 import type { Store } from '../../store/store.ts';
 import { timeoutMsOf } from '../../transforms/code-runtime.ts';
 import type { ReactorDefinition } from '../reactors/definition.ts';
-import { reactorOf } from '../reactors/queries.ts';
-import { openReactor } from '../reactors/row.ts';
+import { openReactor, reactorOf } from '../reactors/resource.ts';
 
 export interface CalledReactor {
   readonly id: ReactorId;

@@ -11,8 +11,8 @@ import { openerFor } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { type RunPage, type RunPosition, runPage } from '../../store/queries/reactors.ts';
 import type { Row } from '../../store/tables.ts';
-import type { ReactorReading } from '../reactors/create.ts';
-import { reactorOf } from '../reactors/queries.ts';
+import type { ReactorReading } from '../reactors/resource.ts';
+import { reactorOf } from '../reactors/resource.ts';
 import { errorOfProblem, openRun } from './run-row.ts';
 
 export interface ResultPath {

@@ -1,20 +1,15 @@
 /** The sessions of a tenant that are alive, for administrators: who created and authorized them, and ending one. */
-import { sealCursor } from '../../crypto/cursor.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { formatTimestamp } from '../../lib/dates.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { parseUuid, type SessionId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
-import { paginationOf, positionOfCursor } from '../../rules/offset-page.ts';
+import { offsetPage, type PageQuery } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { isProven, requireProven } from '../../rules/proven-row.ts';
 import { keysWithHashes } from '../../store/queries/applications.ts';
-import {
-  liveSessionCount,
-  liveSessionPage,
-  type SessionPosition,
-} from '../../store/queries/sessions.ts';
+import { liveSessionCount, liveSessionPage } from '../../store/queries/sessions.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { accessOf } from '../applications/row.ts';
@@ -24,16 +19,12 @@ export interface SessionReading {
   readonly clock: Clock;
 }
 
-export interface SessionQuery {
-  /** From 1. */
-  readonly page?: number;
-  readonly size?: number;
-  /** Cursor of an earlier response; replaces `page`. */
-  readonly start?: string;
-}
-
-const sizeDefault = 20;
-const route = 'GET /sessions';
+const newestFirst = {
+  route: 'GET /sessions',
+  count: liveSessionCount,
+  page: liveSessionPage,
+  idOf: (row: Row<'sessions'>) => row.session_id,
+};
 
 /**
  * Newest first: those that have not expired and whose keys, of their creation and of their authorization, exist.
@@ -43,39 +34,21 @@ const route = 'GET /sessions';
 export function listSessions(
   { store, clock }: SessionReading,
   caller: Caller,
-  query: SessionQuery,
+  query: PageQuery,
 ): Decide {
   const { tenant } = caller;
-  const cursorKey = tenant.keyring.secret('cursor');
-  const { page = 1, size = sizeDefault } = query;
-  const after = positionOfCursor<SessionPosition>(cursorKey, route, query.start);
+  const now = clock.now();
+  const filter = { tenant: tenant.id, now };
+  const readPage = offsetPage(newestFirst, tenant, { filter, query });
   return async () => {
-    const now = clock.now();
-    const live = { tenant: tenant.id, now };
-    const [counted] = await store.select(liveSessionCount(live));
-    // One row more than the page holds, which says whether another page follows.
-    const wanted = { ...live, limit: size + 1, after, skip: (page - 1) * size };
-    const rows = await store.select(liveSessionPage(wanted));
-    const shown = rows.slice(0, size).map((row) => requireProven(tenant, 'sessions', row));
-    const last = shown.at(-1);
-    const next = rows.length > size && last && sealCursor(cursorKey, route, positionOf(last));
-    const total = counted?.count ?? 0;
+    const { rows, pagination } = await readPage(store);
+    const data = rows.map((row) => viewSession(requireProven(tenant, 'sessions', row)));
     const fact = { entity: 'session', id: tenant.id, operation: 'list' } as const;
     return {
       change: { entries: [entryOf(caller, now, fact)] },
-      reply: {
-        status: 200,
-        body: {
-          pagination: paginationOf({ total, page, size, next }),
-          data: shown.map(viewSession),
-        },
-      },
+      reply: { status: 200, body: { pagination, data } },
     };
   };
-}
-
-function positionOf({ created_at, session_id }: Row<'sessions'>): SessionPosition {
-  return [created_at, session_id];
 }
 
 /** Without its key and its nonce, and without what they could be recognized by. */

@@ -12,8 +12,7 @@ import { deliveryPage } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { attemptsOf } from '../events/delivery-row.ts';
-import type { WebhookReading } from './create.ts';
-import { webhookOf } from './find.ts';
+import { type WebhookReading, webhookOf } from './resource.ts';
 
 export interface DeliveryQuery {
   readonly state?: Row<'deliveries'>['state'];

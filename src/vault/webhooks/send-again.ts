@@ -24,11 +24,9 @@ import type { Row } from '../../store/tables.ts';
 import { deliveryRow } from '../events/delivery-row.ts';
 import { eventRow, sequenceProof } from '../events/event-row.ts';
 import { type EventType, parseEventType, testType } from '../events/types.ts';
-import type { WebhookWriting } from './create.ts';
+import { unknownType } from './definition.ts';
 import { deliveryOf, viewDelivery } from './deliveries.ts';
-import { requireEnabled, webhookOf } from './find.ts';
-import { unknownType } from './request.ts';
-import { openWebhook } from './row.ts';
+import { openWebhook, type WebhookWriting, webhookOf } from './resource.ts';
 
 /** Sends an event of its own type to one webhook. From the decision `not_found`, `unprocessable` or `integrity`. */
 export function testWebhook(
@@ -183,6 +181,14 @@ export function replay(
       },
     };
   };
+}
+
+/** @throws VaultError `unprocessable` for a webhook to which nothing is sent. */
+function requireEnabled({ status }: Row<'webhooks'>): void {
+  if (status === 'enabled') return;
+  throw new VaultError('unprocessable', {
+    public: 'The webhook is disabled; PUT it with the status enabled first.',
+  });
 }
 
 async function requireFewWaiting(

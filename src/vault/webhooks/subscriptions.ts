@@ -11,7 +11,7 @@ import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import type { SubscribedTypes, Subscriptions } from '../events/derive.ts';
 import type { EventType } from '../events/types.ts';
-import { openWebhook } from './row.ts';
+import { openWebhook } from './resource.ts';
 
 /** What another server changed is noticed within a second: half of it is for the reading itself. */
 const staleMsMax = second / 2;

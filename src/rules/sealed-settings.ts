@@ -1,0 +1,44 @@
+/** The settings of stored resources, sealed in one column of rows that carry a proof. */
+import { type Binding, openText, type Sealed, sealText } from '../crypto/envelope.ts';
+import type { TenantId } from '../lib/ids.ts';
+import type { Random } from '../lib/random.ts';
+import { Secret } from '../lib/secret.ts';
+import { namingRow } from './bound-row.ts';
+import type { Opener } from './openings.ts';
+import type { Keys } from './proven-row.ts';
+
+/** The row that the settings belong to. */
+export interface SettingsOwner {
+  readonly entity: 'proxy' | 'reactor' | 'webhook';
+  readonly tenant_id: TenantId;
+  readonly id: string;
+  readonly version: number;
+}
+
+/** The settings, to be stored in that version of the row. */
+export function sealSettings(
+  { keyring, random }: Keys & { readonly random: Random },
+  owner: SettingsOwner,
+  settings: object,
+): Sealed {
+  return sealText(keyring.sealing('data'), bindingOf(owner), JSON.stringify(settings), random);
+}
+
+/** @throws VaultError `integrity`, which names the row, when what is sealed or its version was altered. */
+export function openSettings<Settings>(
+  { keyring, grant }: Opener,
+  owner: SettingsOwner,
+  sealed: Uint8Array,
+): Secret<Settings> {
+  try {
+    const text = openText(keyring.opening('data', grant), bindingOf(owner), sealed);
+    return new Secret(JSON.parse(text.reveal()) as Settings);
+  } catch (error) {
+    throw namingRow(error, { entity: owner.entity, id: owner.id });
+  }
+}
+
+/** Each resource has a field of its own: its settings are never taken for the data of a token with the same id. */
+function bindingOf({ entity, tenant_id, id, version }: SettingsOwner): Binding {
+  return { tenant: tenant_id, id, field: `${entity}.body`, row: String(version) };
+}

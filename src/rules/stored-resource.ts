@@ -1,0 +1,330 @@
+/**
+ * Resources that callers create, read, list, replace, patch and remove. The operations are the same for all of them. A
+ * resource is a value that says only what is special about it.
+ */
+import type { Clock, Instant } from '../lib/clock.ts';
+import { formatTimestamp } from '../lib/dates.ts';
+import { VaultError } from '../lib/errors.ts';
+import {
+  type ApplicationId,
+  type ProxyId,
+  parseUuid,
+  type ReactorId,
+  type TenantId,
+} from '../lib/ids.ts';
+import type { Json, JsonObject } from '../lib/json.ts';
+import type { LogEntry } from '../lib/log-chain/entries.ts';
+import { mergePatch } from '../lib/merge-patch.ts';
+import type { Change } from '../store/change.ts';
+import type { Query, Store } from '../store/store.ts';
+import type { Caller } from './caller.ts';
+import { entryOf } from './log-entries.ts';
+import { offsetPage, type PageBounds, type PageQuery } from './offset-page.ts';
+import type { Decide, Refused } from './operation.ts';
+import type { Reply } from './reply.ts';
+import type { Tenant } from './tenant.ts';
+
+type Noun = 'application' | 'key' | 'proxy' | 'reactor' | 'webhook';
+
+/** What a resource needs so that one can be read and removed. */
+export interface StoredResource<R> {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** As entries of the log call it. */
+  readonly noun: Noun;
+  /** Of all of them, such as `/reactors`. */
+  readonly path: string;
+  /**
+   * The row of that id, which may have been altered.
+   * @throws VaultError `not_found`, also for a row of another tenant.
+   */
+  find(tenant: Tenant, id: string): Promise<R>;
+  idOf(row: R): string;
+  /** The row under the name of its table. */
+  rows(row: R): RowsOfTable;
+  /**
+   * As much as the caller may see.
+   * @param operation for which it is shown.
+   * @throws VaultError `integrity` when the row was altered.
+   */
+  show(caller: Caller, row: R, operation: 'read' | 'update'): object | Promise<object>;
+  /** What goes with the row when it is removed, apart from rows of tables that its own table owns. */
+  removal?(caller: Caller, row: R, now: Instant): RelatedChange | Promise<RelatedChange>;
+}
+
+/** As a change inserts, replaces or removes them. */
+type RowsOfTable = NonNullable<Change['insert']> &
+  NonNullable<Change['replace']> &
+  NonNullable<Change['remove']>;
+
+/** What a change does next to the row of the resource and the entry about it. */
+export interface RelatedChange extends Pick<Change, 'insert' | 'remove'> {
+  readonly entries?: readonly LogEntry[];
+}
+
+/** @throws VaultError `not_found` where there is no row. */
+export function requireFound<R>(noun: Noun, row: R | undefined): R {
+  if (row !== undefined) return row;
+  throw new VaultError('not_found', { public: `There is no ${noun} with this id.` });
+}
+
+interface EditHistory {
+  readonly created_by?: string | null;
+  readonly created_at: Instant;
+  readonly modified_by?: string | null;
+  readonly modified_at?: Instant | null;
+}
+
+/** By whom and when it was created and changed, as callers see it. */
+export function viewHistory(row: EditHistory): JsonObject {
+  const { created_by = null, created_at, modified_by = null, modified_at = null } = row;
+  return {
+    ...(created_by !== null && { created_by }),
+    created_at: formatTimestamp(created_at),
+    ...(modified_by !== null && { modified_by }),
+    ...(modified_at !== null && { modified_at: formatTimestamp(modified_at) }),
+  };
+}
+
+/** From the decision `not_found`, or `integrity` when the row was altered. */
+export function read<R>(resource: StoredResource<R>, caller: Caller, id: string): Decide {
+  const { clock, noun } = resource;
+  return async () => {
+    const row = await resource.find(caller.tenant, id);
+    const fact = { entity: noun, id: resource.idOf(row), operation: 'read' } as const;
+    return {
+      change: { entries: [entryOf(caller, clock.now(), fact)] },
+      reply: { status: 200, body: await resource.show(caller, row, 'read') },
+    };
+  };
+}
+
+/** From the decision `not_found`. A row that was altered can be removed as well. */
+export function remove<R>(resource: StoredResource<R>, caller: Caller, id: string): Decide {
+  const { clock, noun } = resource;
+  return async () => {
+    const row = await resource.find(caller.tenant, id);
+    const now = clock.now();
+    const fact = { entity: noun, id: resource.idOf(row), operation: 'delete' } as const;
+    const { entries = [], ...related } = (await resource.removal?.(caller, row, now)) ?? {};
+    return {
+      change: {
+        ...related,
+        remove: { ...resource.rows(row), ...related.remove },
+        entries: [entryOf(caller, now, fact), ...entries],
+      },
+      reply: { status: 204 },
+    };
+  };
+}
+
+/** A resource whose list has pages, and can be filtered by id and name. */
+export interface NamedResource<R, Id> extends StoredResource<R> {
+  idOf(row: R): Id & string;
+  count(filter: NamedFilter<Id>): Query<{ readonly count: number }>;
+  page(filter: NamedFilter<Id> & PageBounds<Id>): Query<R>;
+}
+
+interface NamedFilter<Id> {
+  readonly tenant: TenantId;
+  readonly ids: readonly Id[] | undefined;
+  readonly name: string | undefined;
+}
+
+export interface NamedQuery extends PageQuery {
+  readonly id?: readonly string[];
+  /** `*` stands for any characters; the case of letters does not matter. */
+  readonly name?: string;
+}
+
+/**
+ * Newest first. From the decision `integrity` when a row of the page was altered.
+ * @throws VaultError `validation_failed` for an invalid cursor.
+ */
+export function list<R extends { readonly created_at: Instant }, Id extends ProxyId | ReactorId>(
+  resource: NamedResource<R, Id>,
+  caller: Caller,
+  query: NamedQuery,
+): Decide {
+  const { store, clock, noun, path } = resource;
+  const { tenant } = caller;
+  const ids = query.id?.flatMap((id) => parseUuid<Id>(id) ?? []);
+  const filter = { tenant: tenant.id, ids, name: query.name };
+  const readPage = offsetPage({ ...resource, route: `GET ${path}` }, tenant, { filter, query });
+  return async () => {
+    const { rows, pagination } = await readPage(store);
+    const fact = { entity: noun, id: tenant.id, operation: 'list' } as const;
+    const data = await Promise.all(rows.map((row) => resource.show(caller, row, 'read')));
+    return {
+      change: { entries: [entryOf(caller, clock.now(), fact)] },
+      reply: { status: 200, body: { pagination, data } },
+    };
+  };
+}
+
+/** A resource that callers create. @template Opened what a row holds, where it can be changed. */
+export interface CreatedResource<R, Request, Settings, Opened = never> extends StoredResource<R> {
+  /** @throws VaultError `validation_failed` naming every attribute that is wrong. */
+  parse(request: Request): Settings;
+  /**
+   * The refusal of a caller that may not store these settings.
+   * @param attempt whose id is `*` for a creation, which has nothing before.
+   * @throws VaultError for settings that contradict what is stored.
+   */
+  check?(
+    caller: Caller,
+    attempt: { readonly id: string; readonly operation: 'create' | 'update' },
+    proposal: { readonly settings: Settings; readonly before?: Opened },
+  ): Promise<Refused | undefined>;
+  /** @throws VaultError `unprocessable` where the tenant has as many as it may. */
+  requireRoom?(tenant: Tenant): Promise<void>;
+  /** A new row, and what the response to its creation shows. */
+  make(caller: Caller, columns: NewColumns, settings: Settings): Promise<NewResource<R>>;
+}
+
+type NewColumns = ReturnType<typeof newColumns>;
+
+/** The columns that new rows of all resources have. */
+function newColumns({ tenant, application }: Caller, now: Instant) {
+  const { id: tenant_id } = tenant;
+  const created = { created_by: application, created_at: now };
+  return { tenant_id, version: 1, ...created, modified_by: null, modified_at: null };
+}
+
+interface NewResource<R> extends RelatedChange {
+  readonly row: R;
+  readonly reply: Pick<Reply, 'body' | 'narrower'>;
+}
+
+/**
+ * From the decision what the resource's `check`, `requireRoom` and `make` refuse.
+ * @throws VaultError `validation_failed` naming every attribute that is wrong.
+ */
+export function create<R, Request, Settings, Opened>(
+  resource: CreatedResource<R, Request, Settings, Opened>,
+  caller: Caller,
+  request: Request,
+): Decide {
+  const { clock, noun, path } = resource;
+  const settings = resource.parse(request);
+  return async () => {
+    const attempt = { id: '*', operation: 'create' } as const;
+    const refused = await resource.check?.(caller, attempt, { settings });
+    if (refused) return refused;
+    await resource.requireRoom?.(caller.tenant);
+    const now = clock.now();
+    const made = await resource.make(caller, newColumns(caller, now), settings);
+    const { row, reply, entries = [], ...related } = made;
+    const id = resource.idOf(row);
+    return {
+      change: {
+        ...related,
+        insert: { ...resource.rows(row), ...related.insert },
+        entries: [entryOf(caller, now, { entity: noun, id, operation: 'create' }), ...entries],
+      },
+      reply: { status: 201, location: `${path}/${id}`, ...reply },
+    };
+  };
+}
+
+/** A resource that callers replace. */
+export interface ReplacedResource<R extends ReplacedRow, Request, Settings, Opened>
+  extends CreatedResource<R, Request, Settings, Opened> {
+  readonly noun: Exclude<Noun, 'key'>;
+  /** @throws VaultError `integrity` when the row was altered. */
+  open(caller: Caller, row: R): Opened;
+  /**
+   * The row with other settings.
+   * @param next the row as it was, in its next version.
+   */
+  revise(
+    caller: Caller,
+    next: R,
+    proposal: { readonly settings: Settings; readonly before: Opened },
+  ): Promise<Omit<RelatedChange, 'entries'> & { readonly row: R }>;
+}
+
+interface ReplacedRow {
+  readonly version: number;
+  readonly modified_by: ApplicationId | null;
+  readonly modified_at: Instant | null;
+}
+
+/**
+ * What the request does not give is as it would be in a new one. From the decision `not_found`, `integrity` when the
+ * row was altered, or what the resource's `check` and `revise` refuse.
+ * @throws VaultError `validation_failed` naming every attribute that is wrong.
+ */
+export function replace<R extends ReplacedRow, Request, Settings, Opened>(
+  resource: ReplacedResource<R, Request, Settings, Opened>,
+  caller: Caller,
+  { id, request }: { readonly id: string; readonly request: Request },
+): Decide {
+  const settings = resource.parse(request);
+  return async () => {
+    const revised = await revision(resource, caller, { id, settingsOf: () => settings });
+    if ('refusal' in revised) return revised;
+    const { change, row } = revised;
+    return { change, reply: { status: 200, body: await resource.show(caller, row, 'update') } };
+  };
+}
+
+/** A resource that callers also change by JSON merge patch. */
+export interface PatchedResource<R extends ReplacedRow, Request, Settings, Opened>
+  extends ReplacedResource<R, Request, Settings, Opened> {
+  /** @throws VaultError `validation_failed` naming every attribute that is wrong. */
+  patched(row: R, before: Opened, patch: Patch<Request>): Settings;
+}
+
+export type Patch<Request> = { readonly [A in keyof Request]?: Request[A] | null };
+
+/**
+ * RFC 7386: null removes, objects are merged member by member, and lists are replaced. The wire schema of a patch lets
+ * through only what that of the request does, so what they come to is a request.
+ */
+export function merged<Request>(request: Request, patch: Patch<Request>): Request {
+  return mergePatch(request as Json, patch as Json) as Request;
+}
+
+/** From the decision what {@link replace} is refused with, and `validation_failed` for what the patch leads to. */
+export function patch<R extends ReplacedRow, Request, Settings, Opened>(
+  resource: PatchedResource<R, Request, Settings, Opened>,
+  caller: Caller,
+  { id, patch }: { readonly id: string; readonly patch: Patch<Request> },
+): Decide {
+  return async () => {
+    const settingsOf = (row: R, before: Opened) => resource.patched(row, before, patch);
+    const revised = await revision(resource, caller, { id, settingsOf });
+    if ('refusal' in revised) return revised;
+    return { change: revised.change, reply: { status: 204 } };
+  };
+}
+
+interface Revising<R, Settings, Opened> {
+  readonly id: string;
+  readonly settingsOf: (row: R, before: Opened) => Settings;
+}
+
+async function revision<R extends ReplacedRow, Request, Settings, Opened>(
+  resource: ReplacedResource<R, Request, Settings, Opened>,
+  caller: Caller,
+  { id, settingsOf }: Revising<R, Settings, Opened>,
+): Promise<Refused | { readonly change: Change; readonly row: R }> {
+  const found = await resource.find(caller.tenant, id);
+  const before = resource.open(caller, found);
+  const settings = settingsOf(found, before);
+  const attempt = { id: resource.idOf(found), operation: 'update' } as const;
+  const refused = await resource.check?.(caller, attempt, { settings, before });
+  if (refused) return refused;
+  const now = resource.clock.now();
+  const next = nextVersion(caller, found, now);
+  const { row, ...related } = await resource.revise(caller, next, { settings, before });
+  const entry = entryOf(caller, now, { entity: resource.noun, ...attempt });
+  return { change: { ...related, replace: resource.rows(row), entries: [entry] }, row };
+}
+
+/** The row as it is written again. Its version is raised, so that concurrent changes collide. */
+export function nextVersion<R extends ReplacedRow>(caller: Caller, row: R, now: Instant): R {
+  const modified = { modified_by: caller.application, modified_at: now };
+  return { ...row, version: row.version + 1, ...modified };
+}
