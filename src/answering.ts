@@ -26,8 +26,8 @@ import { createSpans, type Spans } from './lib/telemetry/spans.ts';
 import { createTracing } from './lib/telemetry/tracing.ts';
 import { createOutbound } from './outbound/call.ts';
 import { createCollector } from './outbound/collector.ts';
-import { createForward } from './outbound/forward.ts';
-import { tracedForward, tracedOutbound } from './outbound/traced.ts';
+import { createForward, type ForwardOptions } from './outbound/forward.ts';
+import { tracedForward } from './outbound/traced.ts';
 import type { Process, Shared } from './process.ts';
 import { createQuarantine } from './rules/quarantine.ts';
 import { chargedStore } from './store/charged.ts';
@@ -109,19 +109,20 @@ export async function createAnswering(
   { requestTimeoutMs }: AnsweringOptions = {},
 ): Promise<Answering> {
   const { random, metrics, log } = untraced;
-  const spans = openSpans(untraced, config);
+  const outboundOptions = { ...config.outbound, vaultName: vaultName(untraced.rootKey.key) };
+  const spans = openSpans(untraced, config, outboundOptions);
   const tracing = createTracing(random, spans);
-  const name = vaultName(untraced.rootKey.key);
   const processorTime = createProcessorTime();
   const store = chargedStore(tracedStore(untraced.store, tracing), processorTime);
   const process = { ...untraced, store };
+  const openForward = () => tracedForward(createForward(outboundOptions), tracing);
   const masking = createMasking();
   const code = openCode({ ...config.reactors, ...untraced, threads: config.threads });
   const tools = {
     ...process,
     ...shared,
-    outbound: tracedOutbound(createOutbound(config.outbound), tracing),
-    forward: tracedForward(createForward({ ...config.outbound, vaultName: name }), tracing),
+    outbound: createOutbound(openForward()),
+    forward: openForward(),
     maskText: masking.maskText,
     code,
     admitLog: createAdmitLog(untraced.clock),
@@ -172,7 +173,7 @@ export async function createAnswering(
     proxies,
     callerOfProxy: createCallerOfProxy(tools),
     names,
-    vaultName: name,
+    vaultName: outboundOptions.vaultName,
     publicUrl: config.publicUrl,
     requestTimeoutMs,
   });
@@ -197,7 +198,8 @@ export async function createAnswering(
 /** Where a collector is configured. It is never waited for, except a little at the end. */
 function openSpans(
   { metrics, log, clock }: Pick<AnsweringTools, 'metrics' | 'log' | 'clock'>,
-  { otlpEndpoint, outbound }: AnsweringConfig,
+  { otlpEndpoint }: AnsweringConfig,
+  outbound: ForwardOptions,
 ): Spans | undefined {
   if (otlpEndpoint === undefined) return undefined;
   const warn = createRareWarning('spans were not delivered to the collector', { log, clock });

@@ -34,7 +34,7 @@ import { VaultError } from './lib/errors.ts';
 import { isNetwork } from './lib/network.ts';
 import type { LogLevel } from './lib/telemetry/log.ts';
 import { type AllowList, parseAllowList } from './outbound/allow-list.ts';
-import type { OutboundOptions } from './outbound/call.ts';
+import type { OutboundOptions } from './outbound/forward.ts';
 import { comparedName, hostLengthMax, isDnsName, type VaultNames } from './rules/host-names.ts';
 import { authorityFileOf, verifiedUrl } from './store/postgres/database-url.ts';
 import { hostsOf, portDefault } from './store/postgres/hosts.ts';

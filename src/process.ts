@@ -270,7 +270,8 @@ async function warnOfExposedRootKey({ store }: Vault, config: Config, log: Log):
 function openSink(config: Config, vault: Vault & Telemetry): CheckpointSink | undefined {
   const { checkpointSink } = config;
   if (checkpointSink === undefined) return undefined;
-  const outbound = createOutbound(config.outbound);
+  const name = vaultName(vault.rootKey.key);
+  const outbound = createOutbound(createForward({ ...config.outbound, vaultName: name }));
   const sink = openCheckpointSink(checkpointSink, { ...vault, outbound });
   vault.store.subscribe(sink.take);
   return sink;

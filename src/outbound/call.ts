@@ -1,14 +1,13 @@
-/** Calls to other people's hosts: never to an address of our own network, and never without limits. */
-import type { Agent, IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import https from 'node:https';
-import { nodeHttp } from '../lib/node-http.ts';
+/** Calls whose whole response the vault reads itself: bounded in time and size, through redirects. */
 import type { TraceContext } from '../lib/telemetry/trace-context.ts';
-import { type AdmissionOptions, createAdmission } from './admission.ts';
+import type { ForwardAnswer } from './answer.ts';
+import { valuesOf } from './end-to-end.ts';
 import { failureOf, OutboundError } from './error.ts';
-import { createTrust, type TrustOptions } from './trust.ts';
+import type { Forward } from './forward.ts';
 
 export interface OutboundRequest {
   readonly method: string;
+  /** May be http where the operator's allow-list has the host. */
   readonly url: URL;
   /** Names and values that HTTP allows; lists are sent as several headers. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
@@ -24,8 +23,8 @@ export interface OutboundRequest {
 
 export interface OutboundAnswer {
   readonly status: number;
-  /** Names in lower case. */
-  readonly headers: IncomingHttpHeaders;
+  /** As sent, names and values in turn. */
+  readonly headers: readonly string[];
   /** As sent: a compressed body is not unpacked, so it cannot grow. */
   readonly body: Buffer;
 }
@@ -33,85 +32,60 @@ export interface OutboundAnswer {
 /** @throws OutboundError whose reason says what went wrong, and nothing else. */
 export type Outbound = (request: OutboundRequest) => Promise<OutboundAnswer>;
 
-export interface OutboundOptions extends AdmissionOptions, TrustOptions {}
-
-const headerBytesMax = 16_384;
-/** To one host, and to all together; further calls wait within their time limit. */
-const connectionsMax = { maxSockets: 64, maxTotalSockets: 256 };
-
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** 303 always becomes a GET. 301 and 302 do so for POST alone, by what browsers made of them. */
 const becomesGet = (status: number, method: string) =>
   status === 303 ? method !== 'HEAD' : method === 'POST' && status < 303;
 
-interface HttpModule {
-  readonly request: typeof https.request;
-  readonly agent: Agent;
-}
+/** All calls share their connections, so tenants' requests go through another `forward`. */
+const partition = 'vault';
 
-/**
- * Connections are not kept for the next call, cookies are never kept, and a proxy named in the
- * environment is not used: an agent of our own does none of that.
- */
-export function createOutbound(options: OutboundOptions): Outbound {
-  const transports: Readonly<Record<string, HttpModule>> = {
-    'http:': { request: nodeHttp.request, agent: new nodeHttp.Agent(connectionsMax) },
-    'https:': { request: https.request, agent: new https.Agent(connectionsMax) },
-  };
-  const admit = createAdmission(options);
-  const credentialsOf = createTrust(options);
-
-  function send(request: OutboundRequest, signal: AbortSignal): Promise<IncomingMessage> {
-    const { url, method, headers, body } = request;
-    const { lookup } = admit(url);
-    const transport = transports[url.protocol];
-    if (!transport) throw new OutboundError('forbidden_url');
-    const { promise, resolve: answered, reject } = Promise.withResolvers<IncomingMessage>();
-    transport
-      .request(url, {
-        method,
-        headers: { ...headers, ...(body !== undefined && { 'content-length': lengthOf(body) }) },
-        agent: transport.agent,
-        maxHeaderSize: headerBytesMax,
-        signal,
-        ...(url.protocol === 'https:' && { secureContext: credentialsOf().context }),
-        // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
-        rejectUnauthorized: true,
-        ...(lookup && { lookup }),
-      })
-      .on('response', answered)
-      .on('error', reject)
-      .end(body);
-    return promise;
-  }
-
+/** Cookies are not kept from one call to the next. */
+export function createOutbound(forward: Forward): Outbound {
   return async (request) => {
     const signal = AbortSignal.timeout(request.timeoutMs);
     try {
       let next = request;
       for (let followed = 0; ; followed += 1) {
-        const answer = await send(next, signal);
-        if (request.redirectsMax === 0 || !redirects.has(answer.statusCode ?? 0)) {
+        const answer = await forward({
+          method: next.method,
+          url: next.url,
+          headers: listed(next.headers),
+          body: next.body === undefined ? undefined : Buffer.from(next.body),
+          timeoutMs: request.timeoutMs,
+          partition,
+          mayBePlain: true,
+          repeatable: true,
+          trace: request.trace,
+          signal,
+        });
+        if (request.redirectsMax === 0 || !redirects.has(answer.status)) {
           return await read(answer, request.answerBytesMax);
         }
-        answer.destroy();
+        answer.body.destroy();
         if (followed === request.redirectsMax) throw new OutboundError('too_many_redirects');
         next = redirected(next, answer);
       }
     } catch (error) {
-      if (error instanceof OutboundError || !signal.aborted) throw failureOf(error);
-      throw new OutboundError('timeout', error);
+      const failure = failureOf(error);
+      throw failure.reason === 'aborted' ? new OutboundError('timeout') : failure;
     }
   };
 }
 
+function listed(headers: OutboundRequest['headers'] = {}): string[] {
+  return Object.entries(headers).flatMap(([name, values]) =>
+    [values].flat().flatMap((value) => [name, value]),
+  );
+}
+
 /** Another origin gets neither the headers, in which keys are sent, nor the body. */
-function redirected(request: OutboundRequest, answer: IncomingMessage): OutboundRequest {
-  const url = URL.parse(answer.headers.location ?? '', request.url);
-  if (answer.headers.location === undefined || url === null)
-    throw new OutboundError('bad_redirect');
+function redirected(request: OutboundRequest, answer: ForwardAnswer): OutboundRequest {
+  const [location] = valuesOf(answer.headers, 'location');
+  const url = location === undefined ? null : URL.parse(location, request.url);
+  if (url === null) throw new OutboundError('bad_redirect');
   const { headers, body, ...rest } = request;
-  const get = becomesGet(answer.statusCode ?? 0, request.method);
+  const get = becomesGet(answer.status, request.method);
   const method = get ? 'GET' : request.method;
   if (url.origin === request.url.origin) {
     const bodiless = Object.entries(headers ?? {}).filter(([name]) => !/^content-/i.test(name));
@@ -122,21 +96,13 @@ function redirected(request: OutboundRequest, answer: IncomingMessage): Outbound
   return { ...rest, url, method };
 }
 
-async function read(answer: IncomingMessage, bytesMax: number): Promise<OutboundAnswer> {
+async function read(answer: ForwardAnswer, bytesMax: number): Promise<OutboundAnswer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
+  for await (const chunk of answer.body as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes > bytesMax) throw new OutboundError('too_large');
     chunks.push(chunk);
   }
-  return {
-    status: answer.statusCode ?? 0,
-    headers: answer.headers,
-    body: Buffer.concat(chunks, bytes),
-  };
-}
-
-function lengthOf(body: string | Uint8Array): number {
-  return typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+  return { status: answer.status, headers: answer.headers, body: Buffer.concat(chunks, bytes) };
 }

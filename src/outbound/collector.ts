@@ -1,6 +1,7 @@
 /** The operator's collector of traces: batches of spans as JSON over HTTP (OTLP). */
 import { hostAndPort } from './allow-list.ts';
-import { createOutbound, type OutboundOptions } from './call.ts';
+import { createOutbound } from './call.ts';
+import { createForward, type ForwardOptions } from './forward.ts';
 
 const timeoutMs = 5_000;
 const answerBytesMax = 65_536;
@@ -8,10 +9,12 @@ const answerBytesMax = 65_536;
 /** @param endpoint without `/v1/traces`. The operator named the host, so it may be one of our own network. */
 export function createCollector(
   endpoint: string,
-  options: OutboundOptions,
+  options: ForwardOptions,
 ): (batch: string) => Promise<void> {
   const url = new URL(`${endpoint}/v1/traces`);
-  const outbound = createOutbound({ ...options, allow: new Set([hostAndPort(url)]) });
+  const outbound = createOutbound(
+    createForward({ ...options, allow: new Set([hostAndPort(url)]) }),
+  );
   return async (batch) => {
     const { status } = await outbound({
       method: 'POST',

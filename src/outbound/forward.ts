@@ -1,4 +1,4 @@
-/** Requests of callers sent on to other hosts: streamed both ways, over connections that are kept open. */
+/** The client for other hosts: streamed both ways, guarded, within limits, over connections that are kept open. */
 import assert from 'node:assert/strict';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
@@ -46,6 +46,8 @@ export interface ForwardRequest {
   readonly keyless?: true | undefined;
   /** To be received twice does no harm, whatever the method says. */
   readonly repeatable?: true;
+  /** The operator chose the URL, which may be http where the allow-list has its host. */
+  readonly mayBePlain?: true;
   /** Aborted when the caller has gone, which closes the connection. */
   readonly signal?: AbortSignal | undefined;
   /** Of the request that is forwarded; see `traced.ts`. */
@@ -55,7 +57,9 @@ export interface ForwardRequest {
 /** Follows no redirect. @throws OutboundError whose reason says what went wrong, and nothing else. */
 export type Forward = (request: ForwardRequest) => Promise<ForwardAnswer>;
 
-export interface ForwardOptions extends AdmissionOptions, TrustOptions {
+export interface OutboundOptions extends AdmissionOptions, TrustOptions {}
+
+export interface ForwardOptions extends OutboundOptions {
   /** Of this vault, which every request names in `CDN-Loop` (RFC 8586), so that none comes back for ever. */
   readonly vaultName: string;
 }
@@ -112,6 +116,8 @@ export function createForward(
   const credentialsOf = createTrust(options);
   const slots = new Slots(limits);
   const keylessSlots = new Slots(quarterOf(limits));
+  // An agent of our own takes no proxy from the environment.
+  const plainConnections = new http.Agent();
 
   async function send(passage: Passage): Promise<ForwardAnswer> {
     const { request, options, limit } = passage;
@@ -125,7 +131,7 @@ export function createForward(
     });
     const release = taken instanceof Promise ? await taken : taken;
     const client = open(options, limit, release);
-    const watched = watch(client);
+    const watched = watch(client, options.protocol === 'http:');
     const { promise, resolve, reject } = Promise.withResolvers<ForwardAnswer>();
     let received: Received | undefined;
     let isRepeated = false;
@@ -173,11 +179,12 @@ export function createForward(
   return async (request) => {
     assert(request.method !== 'CONNECT');
     const admitted = admit(request.url);
-    if (request.url.protocol !== 'https:') throw new OutboundError('forbidden_url');
+    const isPlain = request.url.protocol === 'http:';
+    if (isPlain && !request.mayBePlain) throw new OutboundError('forbidden_url');
     const credentials = credentialsOf(request.clientCertificate);
     const placed = {
       ...optionsOf(request, admitted, { ...credentials, vaultName: options.vaultName }),
-      agent: connections,
+      agent: isPlain ? plainConnections : connections,
     };
     const mayRepeat = request.repeatable ?? idempotent.has(request.method);
     const repeatable = mayRepeat && !(request.body instanceof Readable);
@@ -200,9 +207,9 @@ function optionsOf(
   const lengths = body instanceof Readable ? valuesOf(headers, 'content-length') : [];
   return {
     method,
-    protocol: 'https:',
+    protocol: url.protocol,
     host: name,
-    port: Number(url.port || 443),
+    port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
     path: target ?? `${url.pathname}${url.search}`,
     headers: [
       ...['Host', url.host],
@@ -248,8 +255,8 @@ function sendBody(client: ClientRequest, { body, headers }: ForwardRequest): voi
 }
 
 /** How far the connection of a request has come. */
-function watch(client: ClientRequest) {
-  let isSecured = false;
+function watch(client: ClientRequest, isPlain: boolean) {
+  let isSecured = isPlain;
   /** What a kept connection had brought before. */
   let readBefore = 0;
   client.on('socket', (socket) => {

@@ -6,6 +6,7 @@ import { pooledRandom } from '../../src/lib/random.ts';
 import { Secret } from '../../src/lib/secret.ts';
 import { failuresMax, pauseMs } from '../../src/outbound/breaker.ts';
 import { createOutbound } from '../../src/outbound/call.ts';
+import { createForward } from '../../src/outbound/forward.ts';
 import { answerBytesMax, createBankHost } from '../../src/vault/enrichments/bank-host.ts';
 import type { BankHostConfig } from '../../src/vault/enrichments/bank-host-config.ts';
 import type { AccountVerdict, Inquiry } from '../../src/vault/enrichments/bank-verification.ts';
@@ -18,13 +19,15 @@ const request: Json = {
   account: ['{{ account_number }}', '{{ country_code }}'],
 };
 
+const vaultName = 'strongroom-0000000000000000';
+
 async function service(t: TestContext, config: Partial<BankHostConfig> = {}) {
   const host = await startHost(t);
   const clock = createTestClock();
   const pauses: number[] = [];
   const verify = createBankHost(
     {
-      outbound: createOutbound({ allow: new Set([host.name]) }),
+      outbound: createOutbound(createForward({ allow: new Set([host.name]), vaultName })),
       clock,
       random: pooledRandom(),
       pause: async (milliseconds) => void pauses.push(milliseconds),

@@ -7,6 +7,7 @@ import { jobsOf } from '../../src/jobs/jobs.ts';
 import { minute } from '../../src/lib/clock.ts';
 import { createMetrics } from '../../src/lib/telemetry/metrics.ts';
 import { createOutbound } from '../../src/outbound/call.ts';
+import { createForward } from '../../src/outbound/forward.ts';
 import type { Row } from '../../src/store/tables.ts';
 import {
   checkpointsQueuedMax,
@@ -250,7 +251,9 @@ test('failures are counted in the metrics and warned about without a path or an 
     { file },
     {
       tenants: { find: async () => undefined },
-      outbound: createOutbound({ allow: new Set() }),
+      outbound: createOutbound(
+        createForward({ allow: new Set(), vaultName: 'strongroom-0000000000000000' }),
+      ),
       metrics,
       log: recorder(logged),
       clock: createStillClock(),
