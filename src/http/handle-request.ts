@@ -3,7 +3,7 @@ import type { Idempotency } from '../gate/idempotency.ts';
 import { type Clock, second } from '../lib/clock.ts';
 import { invalid } from '../lib/errors.ts';
 import { createSerial } from '../lib/serial.ts';
-import { perform, type ReplySlot } from '../rules/operation.ts';
+import { perform, performingFor, type ReplySlot } from '../rules/operation.ts';
 import { loggingFailures, whileStanding } from '../rules/refusal.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Store } from '../store/store.ts';
@@ -111,7 +111,8 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
       };
       return whileStanding(loggingFailures(decide, logged), { ...logged, stands });
     };
-    const run: RunOperation = (slot) => perform({ store, actor: caller }, decided(), slot);
+    const performing = performingFor(store, caller, { clock, route });
+    const run: RunOperation = (slot) => perform(performing, decided(), slot);
     const order = route.serialKey?.(input);
     return order === undefined ? run : (slot) => inOrder(order, () => run(slot));
   }

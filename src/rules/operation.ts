@@ -1,11 +1,14 @@
 /** Performing: a request decides, the store commits what it decided, and only then is the response sent. */
 import assert from 'node:assert/strict';
 import { setTimeout as timeout } from 'node:timers/promises';
+import type { Clock } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
+import type { LogEntry } from '../lib/log-chain/entries.ts';
 import type { Change, Precondition } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
-import type { Actor } from './caller.ts';
+import { type AttemptedRoute, attemptOf } from './attempted-route.ts';
+import type { Caller, Operator } from './caller.ts';
 import { openedInVain, requireAccounted } from './openings.ts';
 import type { Reply } from './reply.ts';
 
@@ -72,15 +75,32 @@ const decisionsMax = 20;
  */
 const backoffMsMax = 64;
 
-/** Where an operation is performed, and for whom: what is opened for a caller has its entry in the change. */
-export interface Performing {
+/** Where an operation is performed, and for whom: what is opened for a caller has its entry in the log. */
+export type Performing = {
   readonly store: Store;
+} & (
+  | {
+      readonly actor: Caller;
+      readonly clock: Clock;
+      /** What it attempts, for the entries of what was opened and came to nothing. */
+      readonly route: AttemptedRoute;
+    }
   /** Absent where a request needs no key. */
-  readonly actor: Actor | undefined;
+  | { readonly actor: Operator | undefined }
+);
+
+/** The same where a request may need no key. */
+export function performingFor(
+  store: Store,
+  actor: Caller | undefined,
+  attempt: { readonly clock: Clock; readonly route: AttemptedRoute },
+): Performing {
+  return actor ? { store, actor, ...attempt } : { store, actor };
 }
 
 /**
- * Fails, and commits nothing, where the effect opened something that none of its entries speaks of.
+ * Fails, and commits nothing, where the effect opened something that none of its entries speaks of. What was opened
+ * by a decision that then fails, or is refused, has its entry as well.
  *
  * @throws VaultError what was decided as a refusal, after its entry is durable; `conflict` after
  * {@link decisionsMax} lost races; `unavailable` from the store. Nothing is done then.
@@ -105,7 +125,7 @@ async function storedInstead<R>(
   slot: ReplySlot<R>,
   error: unknown,
 ): Promise<R> {
-  // What a decision opened before it failed is given to no caller.
+  // What was opened by then has its entry, or is given to no caller.
   if (actor?.application) actor.openings.take([]);
   // That was met in the response itself, or once there was none.
   if (error instanceof VaultError && error.altered) throw error;
@@ -119,10 +139,10 @@ async function commitDecision<R>(
   decide: Decide<R>,
   slot?: ReplySlot<R>,
 ): Promise<R> {
-  const { store, actor } = performing;
+  const { store } = performing;
   let conflict: Precondition | undefined;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
-    const effect = accounted(actor, await decide(conflict));
+    const { effect, row } = await decided(performing, () => decide(conflict), slot);
     if ('refusal' in effect) {
       // What is refused by now may have been done before, and is then no attempt to be logged.
       const stored = await slot?.stored();
@@ -130,7 +150,6 @@ async function commitDecision<R>(
       await store.commit(effect.change);
       throw effect.refusal;
     }
-    const row = slot?.rowOf('reply' in effect ? effect.reply : undefined);
     const { change } = effect;
     assert(change || !row, 'a call under an idempotency key has a first commit');
     const outcome = change ? await store.commit(row ? withReply(change, row) : change) : committed;
@@ -148,23 +167,64 @@ async function commitDecision<R>(
   });
 }
 
-/** The effect, which speaks of all that was opened for it. Nothing of it leaves where it is a refusal. */
-function accounted<E extends { readonly change?: Change }>(
-  actor: Actor | undefined,
-  decided: E,
-): E {
-  if (actor === undefined || actor.application === null) return decided;
-  const effect = withLoop(decided, actor.origin.loop);
-  const { change } = effect;
-  const entries = change?.entries ?? [];
-  if (!('refusal' in effect) || change === undefined) {
-    requireAccounted(actor, entries);
-    return effect;
+interface AccountedDecision<E> {
+  readonly effect: E | FailedDecision;
+  /** Of the reply, where there is one to be stored. */
+  readonly row: Row<'replies'> | undefined;
+}
+
+/** As {@link Refused}, also for an error that no caller caused. */
+interface FailedDecision extends Omit<Refused, 'refusal'> {
+  readonly refusal: unknown;
+}
+
+/**
+ * The only place that decides. All that opens something for the caller is done before the openings are compared with
+ * the entries, also what is stored of the reply, and also where the decision fails.
+ */
+async function decided<R, E extends Effect<R>>(
+  performing: Performing,
+  decide: () => Promise<E>,
+  slot: ReplySlot<R> | undefined,
+  begun?: Row<'replies'>,
+): Promise<AccountedDecision<E>> {
+  const loop = 'route' in performing ? performing.actor.origin.loop : undefined;
+  try {
+    const effect = withLoop(await decide(), loop);
+    if ('refusal' in effect)
+      return { effect: withOpenedInVain(performing, effect), row: undefined };
+    const row = slot?.rowOf('reply' in effect ? effect.reply : undefined, begun);
+    const { actor } = performing;
+    if (actor?.application) requireAccounted(actor, effect.change?.entries ?? []);
+    return { effect, row };
+  } catch (error) {
+    const [first, ...others] = entriesInVain(performing, []);
+    if (first === undefined) throw error;
+    return { effect: { change: { entries: [first, ...others] }, refusal: error }, row: undefined };
   }
-  const [{ created_at: at, operation }] = change.entries;
-  const vain = openedInVain(actor, entries, { at, operation });
-  if (vain.length === 0) return effect;
-  return { ...effect, change: { ...change, entries: [...change.entries, ...vain] } };
+}
+
+/** The refusal, with entries for what it opened and does not speak of. */
+function withOpenedInVain<E extends { readonly change?: Change }>(
+  performing: Performing,
+  refused: E,
+): E {
+  const { change } = refused;
+  if (change === undefined) return refused;
+  const vain = entriesInVain(performing, change.entries);
+  if (vain.length === 0) return refused;
+  return { ...refused, change: { ...change, entries: [...change.entries, ...vain] } };
+}
+
+function entriesInVain(performing: Performing, entries: readonly LogEntry[]): readonly LogEntry[] {
+  if (!('route' in performing)) return [];
+  const { actor, clock, route } = performing;
+  const [first] = entries;
+  const { created_at: at, operation } = first ?? {
+    created_at: clock.now(),
+    operation: attemptOf(route).operation,
+  };
+  return openedInVain(actor, entries, { at, operation });
 }
 
 /** What the change's events send says through which vaults the request came. */
@@ -188,14 +248,19 @@ interface BegunOperation<R> {
 
 /** The call and the second commit. Where that one fails, the key stays taken, so no retry calls again. */
 async function reachOut<R>(
-  { store, actor }: Performing,
+  performing: Performing,
   outreach: OutboundOperation<R>,
   { slot, begun }: BegunOperation<R>,
 ): Promise<R> {
-  const decide = await outreach.reachOut();
+  const { store } = performing;
+  const decide = await outreach.reachOut().catch(async (error: unknown) => {
+    const [first, ...others] = entriesInVain(performing, []);
+    if (first) await store.commit({ entries: [first, ...others] });
+    throw error;
+  });
   let conflict: Precondition | undefined;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
-    const outcome = accounted(actor, await decide(conflict));
+    const { effect: outcome, row } = await decided(performing, () => decide(conflict), slot, begun);
     const { change } = outcome;
     if ('refusal' in outcome) {
       const { remove } = change;
@@ -203,7 +268,6 @@ async function reachOut<R>(
       await store.commit(freed ? { ...change, remove: { ...remove, replies: [freed] } } : change);
       throw outcome.refusal;
     }
-    const row = slot?.rowOf(outcome.reply, begun);
     ({ conflict } = await store.commit(row ? withReply(change, row) : change));
     if (conflict === undefined) return outcome.reply;
     await backOff(decisions);

@@ -15,7 +15,7 @@ import { type Decide, perform } from '../../src/rules/operation.ts';
 import { policyOf } from '../../src/rules/policy.ts';
 import type { Change } from '../../src/store/change.ts';
 import type { Store } from '../../src/store/store.ts';
-import { committedPaths, readSource } from '../support/source.ts';
+import { committedPaths, importsOf, readSource } from '../support/source.ts';
 
 const random = pooledRandom();
 const tenant = newUuid<TenantId>(random);
@@ -41,6 +41,15 @@ function openOne(by: Caller, id: string): string {
   const { grant } = openerFor(by, 'token:read');
   return openText(keyring.opening('data', grant), binding, sealed).reveal();
 }
+
+const route = { permission: 'token:update', method: 'PATCH', path: '/tokens/{id}' };
+
+const performingFor = (by: Caller, store: Store) => ({
+  store,
+  actor: by,
+  clock: { now: () => at },
+  route,
+});
 
 /** What a store is asked to commit. */
 function committing() {
@@ -89,7 +98,7 @@ suite('what opens', () => {
         const body = { value: openOne(by, 'opened') };
         return { change: { entries: [readOf(by, entry)] }, reply: { status: 200, body } };
       };
-    const performing = { store, actor: by };
+    const performing = performingFor(by, store);
     await assert.rejects(perform(performing, deciding('other')), { name: 'AssertionError' });
     assert.deepEqual(changes, []);
     const { body } = await perform(performing, deciding('opened'));
@@ -110,7 +119,7 @@ suite('what opens', () => {
       openOne(by, 'opened');
       return { change: { entries: [readOf(by, 'other')] }, refusal };
     };
-    await assert.rejects(perform({ store, actor: by }, refusing), { code: 'forbidden' });
+    await assert.rejects(perform(performingFor(by, store), refusing), { code: 'forbidden' });
     const results = changes.map(({ entries }) => entries.map((one) => [one.entity_id, one.result]));
     assert.deepEqual(results, [
       [
@@ -118,6 +127,50 @@ suite('what opens', () => {
         ['opened', 'failed'],
       ],
     ]);
+  });
+
+  test('has one where the decision fails after it, and none where nothing was opened', async () => {
+    const by = caller();
+    const { changes, store } = committing();
+    for (const error of [new VaultError('validation_failed', { public: 'no' }), new Error('bug')]) {
+      const failing = async (opens: boolean) => {
+        if (opens) openOne(by, 'opened');
+        throw error;
+      };
+      const reachOut: Decide = async () => ({ reachOut: () => failing(true) });
+      const settling: Decide = async () => ({ reachOut: async () => () => failing(true) });
+      for (const decide of [() => failing(true), reachOut, settling, () => failing(false)]) {
+        await assert.rejects(perform(performingFor(by, store), decide), error);
+      }
+    }
+    const written = changes.map(({ entries }) =>
+      entries.map(({ entity_id, operation, result }) => [entity_id, operation, result]),
+    );
+    const entry = [['opened', 'update', 'failed']];
+    assert.deepEqual(written, Array(6).fill(entry));
+  });
+
+  test('is accounted for also where it is opened for what is stored of the reply', async () => {
+    const by = caller();
+    const { changes, store } = committing();
+    const deciding =
+      (entry: string): Decide =>
+      async () => ({
+        change: { entries: [readOf(by, entry)] },
+        reply: { status: 200, body: {} },
+      });
+    const slot = {
+      rowOf: () => {
+        openOne(by, 'opened');
+        return undefined;
+      },
+      stored: async () => undefined,
+    };
+    const performing = performingFor(by, store);
+    await assert.rejects(perform(performing, deciding('other'), slot), { name: 'AssertionError' });
+    assert.deepEqual(changes, []);
+    await perform(performing, deciding('opened'), slot);
+    assert.equal(changes.length, 1);
   });
 
   test('is made in one place, and ciphertext becomes a value in few', () => {
@@ -134,10 +187,46 @@ suite('what opens', () => {
     assert.deepEqual(naming(made), ['src/crypto/envelope.ts']);
     assert.deepEqual(naming(/\.asGrant\b/), ['src/rules/openings.ts']);
     assert.deepEqual(naming(/\bcreateDecipheriv\b/), ['src/crypto/aead.ts']);
-    assert.deepEqual(naming(/import [^;]*\b(?:open|decrypt)\b[^;]*'\.[^']*aead\.ts'/), [
+    const importing = (target: string) =>
+      sources.filter((path) => importsOf(readSource(path)).some((one) => one.target === target));
+    // The keyring only makes keys.
+    const aead = ['src/crypto/envelope.ts', 'src/crypto/keyring.ts'];
+    assert.deepEqual(importing('src/crypto/aead.ts'), aead);
+    assert.deepEqual(naming(/import (?!type)[^;]*\b(?:open|decrypt|\* as \w+)\b[^;]*aead\.ts'/), [
       'src/crypto/envelope.ts',
     ]);
-    const asymmetric = /\b(?:compactDecrypt|privateDecrypt|diffieHellman|jwtDecrypt)\b/;
+    assert.deepEqual(importing('jose'), ['src/crypto/client-key.ts']);
+    const asymmetric =
+      /\b(?:compactDecrypt|(?:private|public)Decrypt|diffieHellman|decapsulate|jwtDecrypt|webcrypto|subtle)\b/;
     assert.deepEqual(naming(asymmetric), ['src/crypto/client-key.ts']);
+  });
+
+  test('is opened for the vault itself only where its job is done', () => {
+    const jobs = new Set<string>();
+    for (const path of committedPaths().filter((one) => /^src\/.*\.ts$/.test(one))) {
+      if (path === 'src/rules/openings.ts') continue;
+      const { text } = readSource(path);
+      const names = [...text.matchAll(/\b(?:openerOf|grantOf)\(\s*(?:'([^']*)'|([^)]*))/g)];
+      for (const [, job, other] of names) jobs.add(`${job ?? `not a name: ${other}`}: ${path}`);
+      // Under another name they would not be found here.
+      assert.doesNotMatch(text, /\b(?:openerOf|grantOf)\b(?!\()(?! ?[,}])/, path);
+    }
+    assert.deepEqual([...jobs].toSorted(), [
+      'deliver events: src/vault/deliveries/disable.ts',
+      'deliver events: src/vault/deliveries/webhooks-of.ts',
+      'deliver events: src/vault/events/envelope.ts',
+      'describe proxies: src/vault/events/data.ts',
+      'expire card codes: src/values/sealed-row.ts',
+      'expire card codes: src/vault/token-intents/row.ts',
+      'expire responses: src/gate/stored-reply.ts',
+      'load encryption keys: src/vault/client-keys/open-encrypted.ts',
+      'load keyrings: src/cli/logs/state.ts',
+      'load keyrings: src/vault/tenants/tenants.ts',
+      'load proxies: src/vault/proxies/find.ts',
+      'load reactors: src/vault/reactor-calls/called-reactor.ts',
+      'match webhooks: src/vault/webhooks/subscriptions.ts',
+      'run reactor calls: src/vault/reactor-calls/take-run.ts',
+      'sign deliveries: src/vault/deliveries/signing-key.ts',
+    ]);
   });
 });

@@ -66,7 +66,7 @@ export function createAdmission(options: RequestAdmissionOptions): RequestAdmiss
     if (counted) return counted.then(() => permitted(route, caller));
     const refusal = refusalOf(route, caller);
     return refusal
-      ? perform({ store, actor: caller }, async () => refusal).then(() => caller)
+      ? perform({ store, actor: caller, clock, route }, async () => refusal).then(() => caller)
       : caller;
   }
 

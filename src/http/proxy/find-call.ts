@@ -63,7 +63,7 @@ export function createFindCall(
   async function failed(caller: Caller, error: unknown): Promise<never> {
     const decide = () => Promise.reject(error);
     await perform(
-      { store, actor: caller },
+      { store, actor: caller, clock, route: configured },
       loggingFailures(decide, { caller, clock, route: configured }),
     );
     throw error;

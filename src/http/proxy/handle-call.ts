@@ -134,7 +134,7 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     const logged = { caller: call.caller, clock, route: { ...calling, method } };
     const deciding = loggingFailures(callProxy(options, call), logged);
     const performed = perform(
-      { store, actor: call.caller },
+      { store, actor: call.caller, clock, route: logged.route },
       whileStanding(deciding, { ...logged, stands }),
     );
     const answer = await performed.catch((error) => {
@@ -151,7 +151,9 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     sent: { readonly method: string; readonly path: string },
   ): Promise<unknown> | undefined {
     const refused = refusalOfCall({ clock }, { ...parties, ...sent });
-    return refused && perform({ store, actor: parties.caller }, async () => refused);
+    const route = { ...calling, method: sent.method };
+    const performing = { store, actor: parties.caller, clock, route };
+    return refused && perform(performing, async () => refused);
   }
 
   async function byHost(host: string, exchange: Exchange): Promise<HandleCall | undefined> {

@@ -101,7 +101,7 @@ export async function tokensForCode(
   };
   let operating: Decide | undefined;
   const logging = loggingFailures(decided, { caller: actor, clock, route });
-  const reply = await perform({ store, actor }, async (conflict) =>
+  const reply = await perform({ store, actor, clock, route }, async (conflict) =>
     named(await logging(conflict), source),
   );
   return reply.body ?? null;

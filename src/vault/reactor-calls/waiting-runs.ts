@@ -228,6 +228,9 @@ interface FinishedCall {
   readonly run: CodeRun;
 }
 
+/** As entries call what asynchronous calls attempt. */
+const calling = { permission: 'reactor:invoke', method: 'POST', path: '/reactors' } as const;
+
 /** Result, tokens and entries are one change. Of a reactor that was deleted meanwhile only the entry is left. */
 async function finish(
   tools: WaitingRunTools,
@@ -237,7 +240,8 @@ async function finish(
   const { clock, store } = tools;
   const decide: DecideOutcome = settle(tools, call, run);
   const log = tools.admitLog(tenant.id, run.log);
-  await perform({ store, actor: call.caller }, async (conflict) => {
+  const performing = { store, actor: call.caller, clock, route: calling };
+  await perform(performing, async (conflict) => {
     const ended = { now: clock.now(), milliseconds: run.milliseconds };
     if (conflict?.startsWith('reactor_runs')) {
       const reason = 'the reactor was deleted, or another server was faster';

@@ -70,7 +70,7 @@ async function exportBatch(
   const now = clock.now();
   if (!containerAllowed(caller, permission, filter)) {
     const refusal = refuse(caller, now, { entity: 'token', id: '*', permission });
-    await perform({ store, actor: caller }, async () => refusal);
+    await perform({ store, actor: caller, clock, route }, async () => refusal);
   }
   const conditions = conditionsOf(caller, permission, { filter, now });
   const wanted = { after, tokensMax: batchTokensMax, bytesMax: batchBytesMax };
@@ -84,7 +84,8 @@ async function exportBatch(
     const entries: [LogEntry, ...LogEntry[]] = [exported(caller, now), ...shown.reads];
     return { change: { entries }, reply: { status: 200 } };
   };
-  await perform({ store, actor: caller }, loggingFailures(show, { caller, clock, route }));
+  const performing = { store, actor: caller, clock, route };
+  await perform(performing, loggingFailures(show, { caller, clock, route }));
   return { bodies, next };
 }
 

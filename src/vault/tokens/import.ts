@@ -73,6 +73,9 @@ export function beginImport({ clock, random }: TokenWriting): ImportRun {
   return { mark, since: clock.now(), idsAreTaken: false };
 }
 
+/** As entries call what its lines attempt. */
+const route = { permission: 'token:create', method: 'POST', path: '/tokens/bulk' } as const;
+
 /**
  * What became of the lines, in their order; what succeeded is durable. A line fails by itself. Where the commit
  * fails, or rights have changed, all do that would be part of it. Before its turn a part is decided, unless its
@@ -87,7 +90,8 @@ export async function importLines(
   const prepared = await prepareAll(tools, caller, lines);
   let results: readonly ImportResult[] = [];
   try {
-    await perform({ store: tools.store, actor: caller }, async (conflict) => {
+    const { store, clock } = tools;
+    await perform({ store, actor: caller, clock, route }, async (conflict) => {
       run.idsAreTaken ||= conflict === 'tokens.key';
       if (prepared.some(looksAtOthers)) await turn();
       const decided = await decideLines(tools, caller, { ...run, prepared });
