@@ -138,16 +138,14 @@ export async function createAnswering(
   const enrichments = await openEnrichments(tools, config.enrichments);
   const [headerPrefix = 'SVC'] = config.headerPrefixes;
   const { names } = config;
-  const proxies = createProxyFinder({
-    ...process,
-    names,
-    quarantine: createQuarantine(() => metrics.count('integrity_failures')),
-  });
+  const quarantine = createQuarantine(() => metrics.count('integrity_failures'));
+  const proxies = createProxyFinder({ ...process, names, quarantine });
   const { routes, openRoutes } = routesOf({
     ...tools,
     enrichments,
     proxies,
     names,
+    quarantine,
     allowedHosts: config.outbound.allow,
     showsMetrics: config.metricsAddress === undefined,
     headerPrefix,

@@ -397,10 +397,11 @@ onBothEngines('sessions', (engine) => {
     }
   });
 
-  test('a session that was altered can be removed, and takes no other key with it', async () => {
+  test('a session that was altered is put aside, can be removed, and takes no other key with it', async () => {
     const tenant = await newTenant();
-    const { manage, status } = await derived(tenant);
+    const { manage, page, status } = await derived(tenant);
     const [row] = await tenant.rows('sessions');
+    await tenant.send('POST', '/sessions', { key: page.key });
     const { store } = tenant.vault.running.vault;
     const own = hashApiKey(tenant.key);
     await engine.run(
@@ -408,7 +409,17 @@ onBothEngines('sessions', (engine) => {
       `update sessions set key_hash = '${own}' where session_id = '${row?.session_id}'`,
     );
     store.epochs.advance('access');
-    assert.equal((await manage('GET', '/sessions')).status, 500);
+    const list = await manage('GET', '/sessions');
+    assert.equal(list.status, 200, list.text);
+    assert.equal(list.body.data.length, 1);
+    assert.ok(!list.text.includes(row?.session_id ?? ''));
+    const alerts = (await tenant.rows('logs')).filter(
+      ({ operation, message }) => operation === 'list' && message.includes('altered'),
+    );
+    assert.deepEqual(
+      alerts.map(({ entity_type, entity_id }) => [entity_type, entity_id]),
+      [['session', row?.session_id]],
+    );
     assert.equal((await manage('DELETE', `/sessions/${row?.session_id}`)).status, 204);
     assert.equal(await status(), 401);
     assert.equal((await tenant.send('GET', '/permissions')).status, 200);

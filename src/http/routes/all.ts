@@ -14,6 +14,7 @@ import type { PageEnds } from '../../vault/logs/list.ts';
 import type { ProxyFinder } from '../../vault/proxies/find.ts';
 import type { StoredBytes } from '../../vault/reactor-calls/stored-bytes.ts';
 import type { AdmitLog } from '../../vault/reactor-calls/stored-logs.ts';
+import type { SessionListing } from '../../vault/sessions/live.ts';
 import type { TokenReading } from '../../vault/tokens/read.ts';
 import type { ImportTools } from '../bulk/import-stream.ts';
 import type { OpenRoute, Route } from '../protocol/route.ts';
@@ -38,7 +39,10 @@ import { tokenizationRoutes } from './tokenization.ts';
 import { tokenRoutes } from './tokens.ts';
 import { webhookKeyRoutes, webhookRoutes } from './webhooks.ts';
 
-export interface RouteTools extends TokenReading, Pick<ImportTools, 'siblings'> {
+export interface RouteTools
+  extends TokenReading,
+    Pick<ImportTools, 'siblings'>,
+    Pick<SessionListing, 'quarantine'> {
   readonly random: Random;
   readonly tenants: Tenants;
   readonly metrics: Metrics;

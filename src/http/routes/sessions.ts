@@ -2,7 +2,7 @@
 import type { KeyWriting } from '../../vault/applications/keys.ts';
 import { authorizeSession } from '../../vault/sessions/authorize.ts';
 import { createSession } from '../../vault/sessions/create.ts';
-import { deleteSession, listSessions } from '../../vault/sessions/live.ts';
+import { deleteSession, listSessions, type SessionListing } from '../../vault/sessions/live.ts';
 import { type Route, route } from '../protocol/route.ts';
 import {
   liveSessionPage,
@@ -12,7 +12,7 @@ import {
 } from '../schemas/session.ts';
 import { byId } from '../schemas/shared.ts';
 
-export function sessionRoutes(tools: KeyWriting): Route[] {
+export function sessionRoutes(tools: KeyWriting & SessionListing): Route[] {
   return [
     route({
       method: 'POST',

@@ -4,10 +4,11 @@ import { formatTimestamp } from '../../lib/dates.ts';
 import { VaultError } from '../../lib/errors.ts';
 import { parseUuid, type SessionId } from '../../lib/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { entryOf } from '../../rules/log-entries.ts';
+import { alteredEntry, entryOf } from '../../rules/log-entries.ts';
 import { offsetPage, type PageQuery } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { isProven, requireProven } from '../../rules/proven-row.ts';
+import type { Quarantine } from '../../rules/quarantine.ts';
 import { keysWithHashes } from '../../store/queries/applications.ts';
 import { liveSessionCount, liveSessionPage } from '../../store/queries/sessions.ts';
 import type { Store } from '../../store/store.ts';
@@ -19,6 +20,11 @@ export interface SessionReading {
   readonly clock: Clock;
 }
 
+export interface SessionListing extends SessionReading {
+  /** For each session that was altered outside the vault. */
+  readonly quarantine: Quarantine;
+}
+
 const newestFirst = {
   route: 'GET /sessions',
   count: liveSessionCount,
@@ -28,11 +34,11 @@ const newestFirst = {
 
 /**
  * Newest first: those that have not expired and whose keys, of their creation and of their authorization, exist.
- * From the decision `integrity` when a session of the page was altered.
+ * One that was altered outside the vault is put aside: it is not shown, and an entry says that it was altered.
  * @throws VaultError `validation_failed` for an invalid cursor.
  */
 export function listSessions(
-  { store, clock }: SessionReading,
+  { store, clock, quarantine }: SessionListing,
   caller: Caller,
   query: PageQuery,
 ): Decide {
@@ -42,11 +48,18 @@ export function listSessions(
   const readPage = offsetPage(newestFirst, tenant, { filter, query });
   return async () => {
     const { rows, pagination } = await readPage(store);
-    const data = rows.map((row) => viewSession(requireProven(tenant, 'sessions', row)));
+    const shown = rows.flatMap(
+      (row) => quarantine.read(() => requireProven(tenant, 'sessions', row)) ?? [],
+    );
+    const alerts = rows
+      .filter((row) => !shown.includes(row))
+      .map(({ session_id: id }) =>
+        alteredEntry(caller, now, { entity: 'session', id, operation: 'list' }),
+      );
     const fact = { entity: 'session', id: tenant.id, operation: 'list' } as const;
     return {
-      change: { entries: [entryOf(caller, now, fact)] },
-      reply: { status: 200, body: { pagination, data } },
+      change: { entries: [entryOf(caller, now, fact), ...alerts] },
+      reply: { status: 200, body: { pagination, data: shown.map(viewSession) } },
     };
   };
 }
