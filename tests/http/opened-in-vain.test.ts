@@ -1,6 +1,7 @@
 /** What was opened for a request that fails has an entry in the log, and a failure that opened nothing has none. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
 import { encrypted } from '../support/client-encryption.ts';
 import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
@@ -29,6 +30,7 @@ onBothEngines('A request that fails', (engine) => {
     const patched = await tenant.send('PATCH', path, { body: { data: { number: '1' } } });
     assert.equal(patched.status, 400, patched.text);
     assert.deepEqual(await failures(tenant), [['token', id, 'update']]);
+    tenant.vault.clock.advance(refusalWindowMs);
     const keyed = { 'svc-idempotency-key': '8f14e45f-ceea-467f-a8f6-2d4f8c1f0d5a' };
     const again = { body: { data: { number: '2' } }, headers: keyed };
     assert.equal((await tenant.send('PATCH', path, again)).status, 400);
