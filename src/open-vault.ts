@@ -43,6 +43,8 @@ export class ForeignRootKeyError extends Error {
 
 export interface VaultOptions extends Pick<StoreOptions, 'onCommitted' | 'onGroup'> {
   readonly clock?: Clock;
+  /** Opens the store, a parameter like the clock; {@link openStore} unless given. */
+  readonly openStore?: typeof openStore;
   /** The row that proves the root key was altered outside the vault; a tenant has proven it. */
   readonly onAlteredCheck?: () => void;
 }
@@ -70,12 +72,13 @@ export async function attachVault(
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */
 export async function openVault(
   config: Config,
-  { clock = systemClock, onCommitted, onGroup, onAlteredCheck }: VaultOptions = {},
+  { clock = systemClock, onCommitted, onGroup, onAlteredCheck, ...opening }: VaultOptions = {},
 ): Promise<Vault> {
   const random = pooledRandom();
   // Here, where what the system refuses is still known as that.
   if (config.databaseUrl === undefined) makePrivateDirectory(config.dataDir);
-  const store = await openStore({
+  const open = opening.openStore ?? openStore;
+  const store = await open({
     databaseUrl: config.databaseUrl,
     isDistributed: config.isDistributed,
     dataDir: config.dataDir,

@@ -82,7 +82,7 @@ export interface Shared {
   readonly takeCheckpoints: CheckpointSink['take'] | undefined;
 }
 
-export interface ProcessOptions extends Pick<VaultOptions, 'clock'> {
+export interface ProcessOptions extends Pick<VaultOptions, 'clock' | 'openStore'> {
   readonly log?: Log;
   /** Finds out how code can be kept apart here. */
   readonly findIsolation?: typeof findIsolation;

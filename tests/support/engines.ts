@@ -8,6 +8,7 @@ import { openStore } from '../../src/store/open/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { copyMigratedFile, createMigratedDatabase } from './migrated.ts';
 import { sharedPostgres } from './postgres.ts';
+import { replayedOnBoth } from './recorded-calls.ts';
 import { type Lender, temporaryDirectory } from './temporary.ts';
 
 /** `sqlite`, `postgres` or `both`. */
@@ -20,6 +21,13 @@ const drawnFiles = /tests\/(?:http|jobs|vault)\/[^/]+\.test\.ts$/;
 
 const engineNames = ['sqlite', 'postgres'] as const;
 export type EngineName = (typeof engineNames)[number];
+
+/** What one file of so many asks of its store is asked of both engines again. */
+const replayedOneOf = 4;
+const drawn = drawnFor();
+
+/** How tests open a store: see `recorded-calls.ts`. */
+export const openTested = drawn?.isReplayed ? replayedOnBoth() : openStore;
 
 /** Where a fresh, empty store of one engine is. */
 export interface Place {
@@ -52,7 +60,7 @@ export function engineOf(name: EngineName): Engine {
     await copyMigratedFile(dataDir);
     return { databaseUrl: undefined, dataDir };
   };
-  const open = (at: Place) => openStore({ ...at, newStreamId: randomUUID });
+  const open = (at: Place) => openTested({ ...at, newStreamId: randomUUID });
   return {
     name,
     place,
@@ -91,9 +99,8 @@ async function runOnPostgres(place: Place, sql: string): Promise<Record<string, 
  * file of what lies above the store, unless `TEST_ENGINE` is `both`.
  */
 export function onBothEngines(title: string, declare: (engine: Engine) => void): void {
-  const drawn = drawnEngine();
   for (const name of engineNames) {
-    if (isTested(name) && name === (drawn ?? name)) {
+    if (isTested(name) && name === (drawn?.engine ?? name)) {
       describe(`${title} on ${name}`, () => declare(engineOf(name)));
     }
   }
@@ -109,11 +116,17 @@ function isTested(name: EngineName): boolean {
   return tested === name || tested === 'both';
 }
 
+interface Drawn {
+  readonly engine: EngineName;
+  readonly isReplayed: boolean;
+}
+
 /** By the seed of the run and the name of the file, so that each run has files on either engine. */
-function drawnEngine(): EngineName | undefined {
+function drawnFor(): Drawn | undefined {
   const seed = process.env[drawVariable];
   const [file] = drawnFiles.exec(process.argv[1] ?? '') ?? [];
   if (seed === undefined || file === undefined || process.env[engineVariable]) return undefined;
-  const [byte = 0] = createHash('sha256').update(`${seed} ${file}`).digest();
-  return engineNames[byte % engineNames.length];
+  const [ofEngine = 0, ofReplay = 0] = createHash('sha256').update(`${seed} ${file}`).digest();
+  const engine = engineNames[ofEngine % engineNames.length] ?? 'sqlite';
+  return { engine, isReplayed: ofReplay % replayedOneOf === 0 };
 }

@@ -65,7 +65,9 @@ const isDrawn = filters.length === 0 && process.env[engineVariable] === undefine
 const draw: Environment = isDrawn ? { TEST_SEED: seed, [drawVariable]: seed } : {};
 let last = '';
 if (isDrawn)
-  print(`TEST_SEED=${seed} draws the engine of each file in tests/http, jobs and vault.`);
+  print(
+    `TEST_SEED=${seed} draws the engine of each file in tests/http, jobs and vault, and whose calls run on both.`,
+  );
 const running = [runTests({ paths: files, atOnce: filesAtOnce, more: {}, print })];
 if (isWhole) running.push(runOnTwoThreads());
 const [own, other] = await Promise.all(running);

@@ -8,7 +8,7 @@ import { SharedClock } from '../../src/lib/shared-clock.ts';
 import type { Log, LogFields } from '../../src/lib/telemetry/log.ts';
 import { findIsolation } from '../../src/sandbox/probe.ts';
 import { type Running, serve } from '../../src/serve/serve.ts';
-import type { Engine, Place } from './engines.ts';
+import { type Engine, openTested, type Place } from './engines.ts';
 import { holdJobs } from './held-jobs.ts';
 import type { Lender } from './temporary.ts';
 
@@ -135,6 +135,7 @@ export async function startVault(
     clock,
     log: recorder(logged),
     jobPause: jobs.pause,
+    openStore: openTested,
     findIsolation: options.findIsolation ?? findIsolationOnce,
     ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
   });
