@@ -5,6 +5,7 @@
  * are counted apart: the first are few, the second are bounded by memory.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { createGrowingPause } from '../lib/pauses.ts';
 import { type CodeProcess, startCodeProcess } from './code-process.ts';
 import type { Isolation } from './isolation.ts';
 import * as limits from './limits.ts';
@@ -232,9 +233,11 @@ class StartedPool implements ProcessPool {
     const call: BegunCall = { tenant, isPaused: false, onResumed: undefined };
     this.#begun.add(call);
     const ends = performance.now() + this.#bounds.waitMsMax;
-    for (let starts = 1, retryMs = retryMsMin; ; starts += 1, retryMs *= 2) {
+    const startPause = createGrowingPause({ firstMs: retryMsMin, maxMs: this.#bounds.waitMsMax });
+    for (let starts = 1; ; starts += 1) {
       const member = this.#idleOf(tenant) ?? this.#start(tenant);
       if (member !== undefined && (await this.#isReady(member))) return this.#leaseOf(call, member);
+      const retryMs = startPause.next();
       const isLate = performance.now() + retryMs > ends && starts >= startsMin;
       if (this.#isClosed || isLate) break;
       await pause(retryMs, undefined, { signal: this.#closing.signal }).catch(() => undefined);

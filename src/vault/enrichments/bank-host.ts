@@ -2,8 +2,9 @@
 import { ExpressionError } from '../../expressions/evaluation/error.ts';
 import { compileExpression, evaluateExpression } from '../../expressions/expression.ts';
 import { compileTemplate, evaluateTemplate } from '../../expressions/template.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, second } from '../../lib/clock.ts';
 import type { Json } from '../../lib/json.ts';
+import { createGrowingPause } from '../../lib/pauses.ts';
 import { type Random, randomBelow } from '../../lib/random.ts';
 import { createBreaker } from '../../outbound/breaker.ts';
 import type { Outbound, OutboundAnswer } from '../../outbound/call.ts';
@@ -25,8 +26,8 @@ export interface BankHostTools {
 
 export const answerBytesMax = 65_536;
 const redirectsMax = 3;
-/** Before the second attempt; it doubles from there, and up to as much again is added by chance. */
-const backoffMs = 100;
+/** Before the second attempt and those after it; up to as much again is added by chance. */
+const failurePauses = { firstMs: 100, maxMs: 10 * second };
 /** What a caller should wait for after a failure that may be over at once. */
 const retryAfterMs = 1000;
 
@@ -77,13 +78,14 @@ export function createBankHost(
 
   async function request(asked: AskedAccount): Promise<AccountVerdict> {
     const deadline = clock.now() + timeoutMs;
+    const failurePause = createGrowingPause(failurePauses);
     for (let attempts = 1; ; attempts += 1) {
       const result = await attempt(asked, deadline);
       if (result.status !== undefined) {
         breaker.succeeded();
         return { status: result.status };
       }
-      const backoff = backoffMs * 2 ** (attempts - 1);
+      const backoff = failurePause.next();
       const wait = backoff + randomBelow(random, backoff);
       if (!result.again || attempts === attemptsMax || clock.now() + wait >= deadline) {
         breaker.failed();

@@ -4,6 +4,7 @@ import { setTimeout as timeout } from 'node:timers/promises';
 import { type Clock, minute, second } from '../../lib/clock.ts';
 import { invalid } from '../../lib/errors.ts';
 import type { TenantId } from '../../lib/ids.ts';
+import { createGrowingPause } from '../../lib/pauses.ts';
 import type { Log } from '../../lib/telemetry/log.ts';
 import type { Metrics } from '../../lib/telemetry/metrics.ts';
 import { createRareWarning } from '../../lib/telemetry/rare-warning.ts';
@@ -44,8 +45,7 @@ export interface CheckpointSinkOptions {
 export const checkpointsQueuedMax = 20_000;
 /** Of their statements together, which grow with the streams of a log. */
 export const queuedCharactersMax = 16 * 1024 * 1024;
-/** Waits between attempts double up to a minute. */
-const waitMsMax = minute;
+const failurePauses = { firstMs: second, maxMs: minute };
 const closeMsMax = 5 * second;
 const callTimeoutMs = 10 * second;
 const responseBytesMax = 65_536;
@@ -103,7 +103,7 @@ export function createCheckpointSink(options: CheckpointSinkOptions): Checkpoint
 
   /** In their order, one at a time. */
   async function run(): Promise<void> {
-    let failures = 0;
+    const failurePause = createGrowingPause(failurePauses);
     for (let row = queue[0]; row !== undefined; row = queue[0]) {
       const isLastAttempt = closing.signal.aborted;
       try {
@@ -112,12 +112,11 @@ export function createCheckpointSink(options: CheckpointSinkOptions): Checkpoint
         await deliver(JSON.stringify(viewCheckpoint(row, all)));
         queue.shift();
         characters -= row.statement.length;
-        failures = 0;
+        failurePause.reset();
       } catch {
         onFailure(1);
         if (isLastAttempt) break;
-        await pause(Math.min(second * 2 ** failures, waitMsMax), closing.signal);
-        failures += 1;
+        await pause(failurePause.next(), closing.signal);
       }
     }
     running = undefined;
