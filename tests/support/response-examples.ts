@@ -63,7 +63,7 @@ function cleaner(shown: Map<string, string>) {
     if (typeof value === 'string') return text(value, name);
     if (Array.isArray(value))
       return value.slice(0, membersMax).map((one) => clean(one, singular(name)));
-    // Sealed data is a few bytes longer or shorter each time, and ids are in an order of their own.
+    // A fingerprint has 43 or 44 characters, and ids are in an order of their own.
     if (name === 'stored_bytes') return 4096;
     if (name === 'by_application') return { [idOf('any application')]: 4096 };
     if (typeof value !== 'object' || value === null) return value;

@@ -8,6 +8,7 @@ import { clientKeyUses } from './0003-client-key-uses.ts';
 import { tenantHosts } from './0004-tenant-hosts.ts';
 import { storedBytes } from './0005-stored-bytes.ts';
 import { intentsOfClients } from './0006-intents-of-clients.ts';
+import { netCeilings } from './0007-net-ceilings.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -28,6 +29,7 @@ export const released: readonly Migration[] = [
   { statements: tenantHosts, oldestServer: 1 },
   { statements: storedBytes, oldestServer: 1 },
   { statements: intentsOfClients, oldestServer: 1 },
+  { statements: netCeilings, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

@@ -23,12 +23,18 @@ export interface Statement {
 /** What differs between statements: the tables they touch and the ways in which they do. */
 interface Shape {
   readonly text: string;
-  /** Whether its last parameter says what storage quotas permit. */
-  readonly hasCeilings: boolean;
+  /** How its last parameter says what storage quotas permit, if it does. */
+  readonly ceilings: CeilingCheck | undefined;
   readonly parts: readonly StatementPart[];
   name?: string;
   uses: number;
 }
+
+/**
+ * Of one change, what it adds in all is compared. Of several, all that is stored: one that stores less would let
+ * through another that stores more, so the group fails and each change is tried alone.
+ */
+type CeilingCheck = 'net' | 'total';
 
 /** An action on the rows of one table. */
 interface StatementPart {
@@ -53,9 +59,9 @@ export function createStatements() {
   const shapesByParts = new Map<string, Shape>();
   let named = 0;
 
-  function shapeOf(parts: readonly string[], hasCeilings: boolean): Shape {
-    const id = `${parts.join(', ')}${hasCeilings ? ', ceilings' : ''}`;
-    const known = shapesByParts.get(id) ?? newShape(parts, hasCeilings);
+  function shapeOf(parts: readonly string[], ceilings: CeilingCheck | undefined): Shape {
+    const id = `${parts.join(', ')}${ceilings ? `, ${ceilings} ceilings` : ''}`;
+    const known = shapesByParts.get(id) ?? newShape(parts, ceilings);
     if (known.uses === 0) remember(id, known);
     known.uses++;
     if (known.name === undefined && known.uses > usesUnnamed && named < namedMax) {
@@ -73,8 +79,15 @@ export function createStatements() {
     shapesByParts.set(id, shape);
   }
 
-  /** The statement that does all changes, and writes what continues the log. */
-  return (changes: readonly FlatChange[], { blocks }: Pick<Continuation, 'blocks'>): Statement => {
+  /**
+   * The statement that does all changes, and writes what continues the log.
+   * @param isDistributed then the database counts no bytes, and its functions are not called.
+   */
+  return (
+    changes: readonly FlatChange[],
+    { blocks }: Pick<Continuation, 'blocks'>,
+    isDistributed = false,
+  ): Statement => {
     const rowsByPart = new Map<string, RowValues[]>();
     const add = (part: string, values: RowValues) => {
       const rows = rowsByPart.get(part);
@@ -93,7 +106,8 @@ export function createStatements() {
     }
     const names = [...rowsByPart.keys()].sort(byAction);
     const ceilings = changes.flatMap((change) => change.ceilings);
-    const { name, text, parts } = shapeOf(names, ceilings.length > 0);
+    const check = changes.length === 1 && !isDistributed ? 'net' : 'total';
+    const { name, text, parts } = shapeOf(names, ceilings.length > 0 ? check : undefined);
     const values: ArrayParameter[] = parts.flatMap((part, index) => {
       const rows = rowsByPart.get(names[index] ?? '') ?? [];
       if (part.sortedBy.length > 0) rows.sort((one, two) => compare(one, two, part.sortedBy));
@@ -126,11 +140,11 @@ function byAction(one: string, other: string): number {
   return order === 0 ? Number(one > other) - Number(one < other) : order;
 }
 
-function newShape(names: readonly string[], hasCeilings: boolean): Shape {
+function newShape(names: readonly string[], ceilings: CeilingCheck | undefined): Shape {
   const parts = names.map((name) =>
     partOf(...(name.split(' ') as [RowOperation['action'], Table])),
   );
-  return { parts, text: textOf(parts, hasCeilings), hasCeilings, uses: 0 };
+  return { parts, text: textOf(parts, ceilings), ceilings, uses: 0 };
 }
 
 function partOf(action: RowOperation['action'], table: Table): StatementPart {
@@ -212,7 +226,7 @@ function bytesArray(values: readonly (Uint8Array | null)[]): Buffer {
  * read what removals and replacements return, so these are done before the outer query has its row;
  * nothing reads the insertions, which PostgreSQL does after that.
  */
-function textOf(parts: readonly StatementPart[], hasCeilings: boolean): string {
+function textOf(parts: readonly StatementPart[], ceilings: CeilingCheck | undefined): string {
   let parameter = 0;
   const expressions: string[] = [];
   const guards: string[] = [];
@@ -226,8 +240,13 @@ function textOf(parts: readonly StatementPart[], hasCeilings: boolean): string {
     guards.push(`(select count(*) from p${index}) ${given}`);
   });
   // For the triggers that count, which run when the rest of the statement is done.
-  if (hasCeilings) {
-    guards.unshift(`set_config('strongroom.ceilings', $${++parameter}::text, true) is not null`);
+  if (ceilings !== undefined) {
+    const given = `$${++parameter}::text`;
+    guards.unshift(
+      ceilings === 'net'
+        ? `begin_stored_bytes(${given})`
+        : `set_config('strongroom.ceilings', ${given}, true) is not null`,
+    );
   }
   const guard =
     guards.length === 0 ? '1' : `1 / (case when ${guards.join(' and ')} then 1 else 0 end)`;
