@@ -1,6 +1,7 @@
 /** Which changes make what is stored grow, and how much they may leave stored. */
 import type { ApplicationId, TenantId } from '../lib/ids.ts';
 import type { LogEntry } from '../lib/log-chain/entries.ts';
+import type { Table, VersionedTable } from './tables.ts';
 
 /** The quotas of bytes, by which a change that would exceed them is refused as a whole. */
 export type StorageQuota = 'token_storage' | 'public_application_storage';
@@ -23,22 +24,87 @@ interface GrowingChange {
   readonly entries: readonly [LogEntry, ...LogEntry[]];
 }
 
-/** Whose rows callers make, and of which they can make any number. */
-const growingInserts = [
-  'applications',
-  'api_keys',
-  'sessions',
-  'proxies',
-  'reactors',
-  'reactor_runs',
-  'client_keys',
-  'tokens',
-  'token_intents',
-  'webhooks',
-] as const;
+/**
+ * Whether a row needs room on the disk: it is refused without, or goes on for the reason given. A table that is added
+ * does not compile without an answer, and `tests/laws/room-to-read-and-delete.test.ts` compares what routes write
+ * with it.
+ */
+type NeedsRoom = true | { readonly goesOn: string };
 
-/** Whose rows callers can make larger. Of other tables a replaced row is about as large as before. */
-const growingReplacements = ['proxies', 'reactors', 'tokens', 'webhooks'] as const;
+const own = { goesOn: 'The vault writes a bounded number of them for its own work.' };
+const ofLog = { goesOn: 'Nothing is read or deleted without its entry in the log.' };
+const follows = { goesOn: 'It belongs to a row that is inserted with it, and that needs room.' };
+const ofChange = { goesOn: 'It follows from a change, which may be a deletion.' };
+const byOperator = { goesOn: 'Only the operator makes them.' };
+
+/** Of rows that a change inserts. */
+const inserted: { readonly [T in Table]: NeedsRoom } = {
+  tenants: byOperator,
+  applications: true,
+  api_keys: true,
+  sessions: true,
+  proxies: true,
+  proxy_addresses: follows,
+  tenant_hosts: byOperator,
+  client_keys: true,
+  client_key_uses: true,
+  replies: { goesOn: 'It needs room, unless it is the response to a removal.' },
+  tokens: true,
+  search_terms: follows,
+  token_intents: true,
+  reactors: true,
+  reactor_runs: true,
+  webhooks: true,
+  webhook_failures: own,
+  events: ofChange,
+  event_sequences: ofChange,
+  deliveries: true,
+  leases: own,
+  vault_keys: own,
+  logs: ofLog,
+  checkpoints: ofLog,
+  log_removals: ofLog,
+  stored_bytes: { goesOn: 'It has a few counters for each application.' },
+  due_work: { goesOn: 'It has a few notes for each tenant, also of what is to be removed.' },
+};
+
+const same = { goesOn: 'It is about as large as before.' };
+const withdraws = {
+  goesOn: 'It is bounded, and to replace it is how access is withdrawn.',
+};
+
+/** Of rows that a change replaces. */
+const replaced: { readonly [T in VersionedTable]: NeedsRoom } = {
+  tenants: withdraws,
+  applications: withdraws,
+  api_keys: same,
+  sessions: withdraws,
+  proxies: true,
+  tenant_hosts: byOperator,
+  client_keys: same,
+  replies: same,
+  tokens: true,
+  token_intents: same,
+  reactors: true,
+  reactor_runs: {
+    goesOn: 'It takes what came of a call that was accepted, within the reactor_storage_limit.',
+  },
+  webhooks: true,
+  log_removals: ofLog,
+};
+
+/** Why rows of these tables are inserted also where there is no room for others. */
+export const insertedWithoutRoom = withoutRoom(inserted);
+/** Why rows of these tables are replaced also where there is no room for others. */
+export const replacedWithoutRoom = withoutRoom(replaced);
+
+function withoutRoom(rules: Readonly<Record<string, NeedsRoom>>): ReadonlyMap<string, string> {
+  return new Map(
+    Object.entries(rules).flatMap(([table, rule]) =>
+      rule === true ? [] : [[table, rule.goesOn] as const],
+    ),
+  );
+}
 
 /**
  * False of what must be possible while there is no room: reading, removing, withdrawing access, and the work of
@@ -48,9 +114,15 @@ const growingReplacements = ['proxies', 'reactors', 'tokens', 'webhooks'] as con
 export function growsStorage({ insert, replace, remove, entries }: GrowingChange): boolean {
   // The benchmark measures a store without a log, whose changes have no entries.
   if (entries[0]?.actor_id === null) return false;
-  const has = (rows: GrowingRows | undefined, tables: readonly string[]) =>
-    rows !== undefined && tables.some((table) => (rows[table]?.length ?? 0) > 0);
-  if (has(insert, growingInserts) || has(replace, growingReplacements)) return true;
+  if (needsRoom(insert, insertedWithoutRoom) || needsRoom(replace, replacedWithoutRoom))
+    return true;
   const removes = remove !== undefined && Object.values(remove).some((rows) => rows?.length);
-  return has(insert, ['replies']) && !removes;
+  return (insert?.['replies']?.length ?? 0) > 0 && !removes;
+}
+
+function needsRoom(rows: GrowingRows | undefined, without: ReadonlyMap<string, string>): boolean {
+  for (const table in rows) {
+    if (!without.has(table) && (rows[table]?.length ?? 0) > 0) return true;
+  }
+  return false;
 }

@@ -1,37 +1,13 @@
 /** A disk that fills up: what grows is refused in time, reading and deleting go on, and nothing is lost. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { engineOf } from '../support/engines.ts';
 import { environmentOf, spawnVault } from '../support/process.ts';
 import { verifyLog } from '../support/rows.ts';
+import { freeOn, smallDisk } from '../support/small-disk.ts';
 import { createApplication, managementKey, request } from '../support/vault.ts';
-
-/** A disk of its own for the test; `undefined` for a user who may not mount one. */
-function smallDisk(t: TestContext, mebibytes: number): string | undefined {
-  const directory = mkdtempSync(join(tmpdir(), 'strongroom-disk-'));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'none', directory], {
-      stdio: 'ignore',
-    });
-  } catch {
-    rmdirSync(directory);
-    return undefined;
-  }
-  t.after(() => {
-    execFileSync('umount', ['-l', directory]);
-    rmdirSync(directory);
-  });
-  return directory;
-}
-
-const freeOn = (disk: string) => {
-  const { bavail, bsize } = statfsSync(disk);
-  return bavail * bsize;
-};
 
 /** What a caller can write, by route, with any body that the route takes. */
 const floods: Readonly<Record<string, [method: string, path: string, body: unknown]>> = {

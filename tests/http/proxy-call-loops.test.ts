@@ -91,15 +91,18 @@ onBothEngines('Loops', (engine) => {
     const headers = { 'svc-proxy-key': open.key, 'content-type': 'application/octet-stream' };
     const begin = () =>
       beginRequest({ url: vault.url, method: 'POST', path: '/proxy/slow', headers });
-    const before = destination.sockets.length;
-    const silent = await Promise.all(Array.from({ length: 40 }, begin));
-    assert.equal(destination.sockets.length, before);
+    const connected = () => destination.sockets.filter(({ destroyed }) => !destroyed).length;
+    const before = connected();
+    // More than a host has slots.
+    const silent = await Promise.all(Array.from({ length: 70 }, begin));
+    // One that was kept may end meanwhile.
+    assert.ok(connected() <= before, `${connected()} connections, ${before} before`);
     // As many as are sent, and then stop: a quarter of the slots, and none of a call with a key.
     for (const { socket } of silent) socket.write('1\r\nx\r\n');
     const key = tenant.key;
     const held = await tenant.application({ permissions: ['proxy:invoke'] });
     assert.equal((await closed('GET', '/', { key: held })).status, 200, key);
-    assert.ok(destination.sockets.length <= before + 17);
+    assert.ok(connected() <= before + 17, `${connected()} connections, ${before} before`);
     for (const { socket } of silent) socket.destroy();
   });
 });
