@@ -3,6 +3,7 @@
  * every process starts this way, and one that cannot start refuses its call.
  */
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { frameHeaderBytes, frameKinds } from './frames.ts';
 import { filterCommand, type Isolation, type IsolationChoice, isolations } from './isolation.ts';
@@ -70,8 +71,8 @@ async function isPermitted(
 
 function exhausted(): IsolationError {
   return new IsolationError(
-    'The system has too few free file descriptors, processes or too little memory to start a process for code. ' +
-      'Raise the limits of this service, or set STRONGROOM_REACTORS=off',
+    'The system has too few free file descriptors, processes or namespaces, or too little memory, to start a ' +
+      'process for code. Raise the limits of this service, or set STRONGROOM_REACTORS=off',
   );
 }
 
@@ -81,6 +82,29 @@ const shortages: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'EAGAIN', '
 /** The same, as the programs in front of Node say it; they run without a locale. */
 const shortageTexts =
   /Too many open files|Resource temporarily unavailable|Cannot allocate memory|out of memory|[Cc]annot fork/;
+
+/**
+ * `unshare` reports ENOSPC when all namespaces that the system allows are in use, which is a shortage too. Where
+ * the system allows none at all, the machine refuses.
+ */
+function lacksNamespaces(text: string): boolean {
+  return (
+    /No space left on device/.test(text) && namespaceLimits.every((file) => limitIn(file) !== 0)
+  );
+}
+
+const namespaceLimits = ['user', 'mnt', 'pid', 'net', 'ipc', 'uts'].map(
+  (kind) => `/proc/sys/user/max_${kind}_namespaces`,
+);
+
+/** `undefined` where the system has no such limit. */
+function limitIn(file: string): number | undefined {
+  try {
+    return Number(readFileSync(file, 'latin1'));
+  } catch {
+    return undefined;
+  }
+}
 
 const textLengthMax = 8_192;
 
@@ -114,7 +138,8 @@ function attempt(
   child.on('close', (status, signal) => {
     clearTimeout(timer);
     if (status === 0 && expected === 'exits') result ??= 'started';
-    resolve(result ?? (signal !== null || shortageTexts.test(text) ? 'exhausted' : 'refused'));
+    const isShort = signal !== null || shortageTexts.test(text) || lacksNamespaces(text);
+    resolve(result ?? (isShort ? 'exhausted' : 'refused'));
   });
   child.stdin?.on('error', () => undefined);
   child.stderr?.on('data', (chunk: Buffer) => {

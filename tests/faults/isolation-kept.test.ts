@@ -3,10 +3,11 @@
  * looks at every process that ran code, and knows nothing of the cause.
  */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -24,6 +25,7 @@ import { createApplication, managementKey, request } from '../support/vault.ts';
 const isLinux = process.platform === 'linux';
 const isRoot = process.getuid?.() === 0;
 const needsRoot = 'only root can put failing programs in place of those of the system';
+const needsOverlay = 'no overlay may be mounted here';
 const skip = isLinux ? false : 'isolation is a matter of Linux';
 
 function start(t: TestContext, command?: readonly string[]): Promise<VaultProcess> {
@@ -134,39 +136,95 @@ test('without free descriptors calls are refused, and never run with less', { sk
   assert.deepEqual(after.seen, [isolation]);
 });
 
-const skipWithoutRoot = isRoot ? skip : needsRoot;
+const overlaid = (folder: string) => `mount -t overlay -o lowerdir=${folder}:/usr overlay /usr`;
 
-const wrapped = ['/usr/bin/setpriv', '/usr/bin/unshare', '/usr/bin/perl'];
+function skipWithoutOverlay(): string | false {
+  if (!isLinux || !isRoot) return isRoot ? skip : needsRoot;
+  const { status } = spawnSync('unshare', ['--mount', 'sh', '-c', overlaid('/mnt')]);
+  return status === 0 ? false : needsOverlay;
+}
 
-test('starts that fail at random never lead to a process with less', {
-  skip: skipWithoutRoot,
-}, async (t) => {
+const skipReplaced = skipWithoutOverlay();
+
+interface Replacing {
+  /** Programs below /usr/bin that do something else first, and then what they always do. */
+  readonly programs: readonly string[];
+  readonly first: string;
+  /** Other files that are seen in place of the system's, by their paths. */
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Starts a vault that sees other programs. They are in one file system with the rest of /usr: code is shown /usr, and
+ * a new user namespace may not show it without what is mounted below it.
+ */
+function replacing(t: TestContext, { programs, first, files = {} }: Replacing): readonly string[] {
+  const folder = openDirectory(t);
+  const bin = join(folder, 'bin');
+  mkdirSync(bin);
+  chmodSync(bin, 0o755);
+  for (const name of programs) {
+    copyFileSync(join('/usr/bin', name), join(bin, `real-${name}`));
+    const text = `#!/bin/sh\n${first}\nexec /usr/bin/real-${name} "$@"\n`;
+    writeFileSync(join(bin, name), text, { mode: 0o755 });
+  }
+  const main = join(import.meta.dirname, '..', '..', 'bin', 'strongroom.js');
+  const bound = Object.entries(files).map(([path, file]) => `mount --bind ${file} ${path}`);
+  const script = [overlaid(folder), ...bound, 'exec "$@"'].join(' && ');
+  return ['unshare', '--mount', 'sh', '-c', script, 'sh', process.execPath, main, 'serve'];
+}
+
+function openDirectory(t: TestContext): string {
   const folder = temporaryDirectory(t);
   chmodSync(folder, 0o755);
-  const isFailing = join(folder, 'failing');
-  const mounts = wrapped.map((program) => {
-    const name = program.slice(program.lastIndexOf('/') + 1);
-    copyFileSync(program, join(folder, `real-${name}`));
-    const wrapper = join(folder, name);
-    writeFileSync(
-      wrapper,
-      `#!/bin/sh
-if [ -e ${isFailing} ]; then
+  return folder;
+}
+
+const noNamespaceLeft = "echo 'unshare: unshare failed: No space left on device' >&2; exit 1";
+
+test('namespaces that are used up while the vault starts are waited for', {
+  skip: skipReplaced,
+}, async (t) => {
+  const isolation = await usualIsolation(t);
+  const starts = openDirectory(t);
+  // Nobody, whom code runs as, starts the program.
+  chmodSync(starts, 0o777);
+  // It fails as often as a machine that refuses is asked, and once more.
+  const count = `$(ls ${starts} | wc -l)`;
+  // It may write no byte to a file.
+  const first = `: > ${starts}/$$; if [ ${count} -le 3 ]; then ${noNamespaceLeft}; fi`;
+  const vault = await start(t, replacing(t, { programs: ['unshare'], first }));
+  const { seen } = await observed(vault, await caller(vault.url));
+  assert.ok(seen.length > 0);
+  for (const one of seen) assert.deepEqual(one, isolation);
+});
+
+test('a machine that allows no namespaces at all is not waited for', {
+  skip: skipReplaced,
+}, async (t) => {
+  const none = join(openDirectory(t), 'none');
+  writeFileSync(none, '0\n');
+  const files = { '/proc/sys/user/max_user_namespaces': none };
+  const without = { programs: ['unshare'], first: noNamespaceLeft, files };
+  const vault = await start(t, replacing(t, without));
+  const { status, seen } = await observed(vault, await caller(vault.url));
+  assert.equal(status, 200);
+  assert.ok(seen.length > 0);
+  for (const one of seen) assert.deepEqual((one as { apart: unknown }).apart, []);
+});
+
+test('starts that fail at random never lead to a process with less', {
+  skip: skipReplaced,
+}, async (t) => {
+  const isFailing = join(openDirectory(t), 'failing');
+  const first = `if [ -e ${isFailing} ]; then
   case $(cat /proc/sys/kernel/random/uuid) in
     [0-3]*) exit 1;; [4-6]*) kill -9 $$;; 7*) echo 'Operation not permitted' >&2; exit 1;;
+    8*) ${noNamespaceLeft};;
   esac
-fi
-exec ${join(folder, 'real-')}${name} "$@"
-`,
-      { mode: 0o755 },
-    );
-    return `mount --bind ${wrapper} ${program}`;
-  });
-  const main = join(import.meta.dirname, '..', '..', 'bin', 'strongroom.js');
-  const script = `${mounts.join(' && ')} && exec "$@"`;
-  const inside = ['sh', process.execPath, main, 'serve'];
-  const command = ['unshare', '--mount', 'sh', '-c', script, ...inside];
-  const isolation = await usualIsolation(t, command);
+fi`;
+  const command = replacing(t, { programs: ['setpriv', 'unshare', 'perl'], first });
+  const isolation = await usualIsolation(t);
   const vault = await start(t, command);
   writeFileSync(isFailing, '');
   const call = await caller(vault.url);
