@@ -38,6 +38,9 @@ export class LinkedList<T> {
     else this.#first = after;
     if (after) after.before = before;
     else this.#last = before;
+    // A removed link of V8's old generation would keep all later ones in memory until the next full collection.
+    link.before = undefined;
+    link.after = undefined;
     link.isIn = false;
     this.#size -= 1;
     return true;
