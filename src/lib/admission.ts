@@ -307,12 +307,15 @@ export class FairAdmission {
     return this.#waiting.size;
   }
 
-  /** The part of a party by its name; it is created where there is none. */
+  /**
+   * The part of a party by its name; it is created where there is none. Parts of the root are never forgotten, so
+   * callers never choose how many there are.
+   */
   part(parent: Party, name: string, limits: PartyLimits): Party {
     const known = parent.parts.get(name);
     if (known) return known;
     const now = this.#options.now();
-    if (this.#parties.size + 1 >= this.#partiesMax) this.#forgetIdle(now);
+    if (this.#parties.size + 1 >= this.#partiesMax) this.#forgetIdle(parent, now);
     const own = this.#parties.size + 1 >= this.#partiesMax ? 'others' : name;
     const shared = parent.parts.get(own);
     if (shared) return shared;
@@ -594,12 +597,15 @@ export class FairAdmission {
     }, retryMs).unref();
   }
 
-  #forgetIdle(now: number): void {
+  /** Neither parts of the root, which those who created them keep, nor the party that gets another part now. */
+  #forgetIdle(above: Party, now: number): void {
     for (let checks = 0; checks < idleChecksMax; checks += 1) {
       const party = this.#parties.first;
       if (!party?.link) return;
       this.#parties.remove(party.link);
-      if (party.isIdle && now - Math.max(party.activeAt, party.createdAt) >= activeMs) {
+      const isKept = party === above || party.parent === this.root;
+      const since = now - Math.max(party.activeAt, party.createdAt);
+      if (!isKept && party.isIdle && since >= activeMs) {
         party.isKnown = false;
         party.parent?.parts.delete(party.name);
       } else party.link = this.#parties.add(party);

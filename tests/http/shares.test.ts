@@ -222,6 +222,19 @@ test('probes are not held up by requests without a key, and no flood of them hol
   assert.ok(!refused.includes('probe') && !refused.includes('other'));
 });
 
+test('visitors have no more than their part, also after more addresses than are known apart', async () => {
+  const { time, shares, enter, turns } = fixture();
+  enter('server', other);
+  await turns(5);
+  for (let at = 0; at < 90_000; at += 1) {
+    time.now += 1;
+    shares.connect(`10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`, 0.01);
+  }
+  enter('server', other);
+  for (let at = 0; at < 20; at += 1) shares.connect('192.0.2.7', 50);
+  assert.equal(shares.connect('192.0.2.7', 0.01), false);
+});
+
 test('servers that keep no connection use nothing of what visitors have', async () => {
   const { shares, served, enter, turns } = fixture();
   enter('other', other);

@@ -189,14 +189,31 @@ test('of thousands of parties each is served before any is served twice', async 
 });
 
 test('parties beyond those that are known apart share one, and idle ones are forgotten', () => {
-  const { time, admission } = fixture({ partiesMax: 10 });
+  const { time, admission } = fixture({ partiesMax: 11 });
+  const all = admission.part(admission.root, 'all', {});
   const names = Array.from({ length: 20 }, (_, at) => `${at}`);
-  const parties = new Set(names.map((name) => admission.part(admission.root, name, {})));
-  // Nine beside the root, and the one that the others share.
+  const parties = new Set(names.map((name) => admission.part(all, name, {})));
+  // Nine beside the two above them, and the one that the others share.
   assert.equal(parties.size, 10);
-  assert.equal(admission.part(admission.root, '99', {}).name, 'others');
+  assert.equal(admission.part(all, '99', {}).name, 'others');
   time.now += 2_000;
-  assert.equal(admission.part(admission.root, '99', {}).name, '99');
+  assert.equal(admission.part(all, '99', {}).name, '99');
+});
+
+test('however many parties come, parts of the root stay, and so does a party that gets a part', () => {
+  const { time, admission } = fixture({ partiesMax: 10 });
+  const kept = admission.part(admission.root, 'kept', {});
+  const flood = admission.part(admission.root, 'flood', {});
+  for (let at = 0; at < 100; at += 1) {
+    time.now += 1_000;
+    const party = admission.part(flood, `${at}`, {});
+    time.now += 1_000;
+    // Idle until now, and the first that is looked at.
+    admission.part(party, 'part', {});
+    assert.ok(admission.part(flood, `${at}`, {}) === party);
+  }
+  assert.ok(admission.part(admission.root, 'kept', {}) === kept);
+  assert.ok(admission.part(admission.root, 'flood', {}) === flood);
 });
 
 test('where too many wait, those of whom most wait are refused, and nobody else', () => {
