@@ -48,7 +48,7 @@ export const doors: Doors = {
   'cli/logs': ['cli/terminal'],
   cli: ['cli/doctor', 'cli/logs', 'cli/terminal'],
   'vault/enrichments': ['vault/tokens'],
-  'vault/authority': ['vault/applications', 'vault/proxies', 'vault/reactors'],
+  'vault/authority': ['vault/applications'],
   'vault/code-runs': ['vault/authority', 'vault/code', 'vault/tokenization', 'vault/tokens'],
   'vault/reactors': ['vault/code'],
   'vault/reactor-calls': [

@@ -1,8 +1,8 @@
 /** Authority: from which rows the right to act derives, and what is left of it. It ends with any of them. */
+import assert from 'node:assert/strict';
 import type { Instant } from '../../lib/clock.ts';
-import { type ApplicationId, type KeyId, noApplication, type ProxyId } from '../../lib/ids.ts';
+import type { ApplicationId, KeyId } from '../../lib/ids.ts';
 import { type Caller, type Credential, withRights } from '../../rules/caller.ts';
-import { openerOf } from '../../rules/openings.ts';
 import type { HolderKind } from '../../rules/permissions.ts';
 import { covers, type Policy, policyOf } from '../../rules/policy.ts';
 import { requireProven } from '../../rules/proven-row.ts';
@@ -10,7 +10,6 @@ import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { accessOf, keyIdsOf } from '../applications/row.ts';
-import { openProxy } from '../proxies/row.ts';
 
 /** What a credential may do at this moment. */
 export interface StandingAuthority {
@@ -39,13 +38,13 @@ const nothing = policyOf({ permissions: [], rules: [] });
 
 /**
  * The one place that says from which rows authority derives, for requests, for calls that wait and for everything
- * that is under way for longer than a moment. What code is lent by its reactor or proxy is in `lent-rights.ts`.
+ * that is under way for longer than a moment. What a proxy lends to callers without a key, and what code is lent, is
+ * the business of their holder.
  *
  * - a key from its application, which must still name the key;
  * - a session from its own row, until it expires, and from the key and the application that created it;
  * - what a session may do, from the key and the application that authorized it, as long as that application could
- *   grant it still;
- * - a caller without a key from the proxy that asks for none, and what it may do from the proxy's application.
+ *   grant it still.
  *
  * An application names its keys in a row that proves itself, so a deleted key that was put back gives no authority.
  * The tenant is the caller's to check: whoever has it has looked for it already.
@@ -58,10 +57,7 @@ export async function authorityOf(
   { credential, now }: { readonly credential: Credential; readonly now: Instant },
 ): Promise<StandingAuthority | EndedAuthority> {
   const { session: session_id, anonymous } = credential;
-  if (anonymous !== undefined) {
-    const linked = { application: credential.application, proxy: anonymous };
-    return authorityThroughProxy(store, tenant, linked);
-  }
+  assert(anonymous === undefined, 'the authority of a caller without a key is that of its proxy');
   if (session_id === undefined) {
     const application = await provenApplication(store, tenant, credential.application);
     if (application === undefined) return { ended: 'application' };
@@ -79,16 +75,28 @@ export async function authorityOf(
   return { kind: 'session', ...granted, expiresAt: session.expires_at };
 }
 
+export interface CallerLookup {
+  readonly store: Pick<Store, 'get'>;
+  readonly now: Instant;
+  /** What a caller may do that sent no key. Without it there are no such callers. */
+  readonly withoutKey?:
+    | ((caller: Caller) => Promise<StandingAuthority | EndedAuthority>)
+    | undefined;
+}
+
 /**
  * The caller with the rights of this moment; `undefined` once what it acts by has ended, or may do nothing any more.
  * What was opened for it stays accounted to it.
  * @throws VaultError `integrity` when one of the rows was altered outside the vault.
  */
 export async function callerNow(
-  { store, now }: { readonly store: Pick<Store, 'get'>; readonly now: Instant },
+  { store, now, withoutKey }: CallerLookup,
   caller: Caller,
 ): Promise<Caller | undefined> {
-  const authority = await authorityOf(store, caller.tenant, { credential: caller, now });
+  const authority =
+    caller.anonymous !== undefined && withoutKey
+      ? await withoutKey(caller)
+      : await authorityOf(store, caller.tenant, { credential: caller, now });
   if ('ended' in authority) return undefined;
   // A proxy that asks for no key may have no application, and then its callers could do nothing from the beginning.
   if (authority.policy.size === 0 && caller.policy.size > 0) return undefined;
@@ -108,27 +116,6 @@ export async function authorityLentBy(
   const row = await provenApplication(store, tenant, application);
   if (row === undefined || row.type === 'management') return undefined;
   return { kind: row.type, policy: policyOf(accessOf(row)), expiresAt: undefined };
-}
-
-interface LinkedProxy {
-  readonly proxy: ProxyId;
-  /** Which was linked to it when the caller was found. */
-  readonly application: ApplicationId;
-}
-
-async function authorityThroughProxy(
-  store: Pick<Store, 'get'>,
-  tenant: Tenant,
-  { proxy: proxy_id, application }: LinkedProxy,
-): Promise<StandingAuthority | EndedAuthority> {
-  const row = await store.get('proxies', { tenant_id: tenant.id, proxy_id });
-  if (row === undefined) return { ended: 'proxy' };
-  const { definition } = openProxy(openerOf('load proxies', tenant), row).reveal();
-  if (definition.require_auth) return { ended: 'proxy' };
-  const { application_id } = definition;
-  if ((application_id ?? noApplication) !== application) return { ended: 'application' };
-  const lent = application_id && (await authorityLentBy(store, tenant, application_id));
-  return { kind: 'private', policy: lent ? lent.policy : nothing, expiresAt: undefined };
 }
 
 /** What the session was granted, for as long as whoever granted it stands and could grant it still. */

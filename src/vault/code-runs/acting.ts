@@ -4,7 +4,7 @@ import { authenticated, type Caller, isForVisitor } from '../../rules/caller.ts'
 import { policyOf } from '../../rules/policy.ts';
 import type { Store } from '../../store/store.ts';
 import { authorityLentBy } from '../authority/authority.ts';
-import type { CodeRights } from '../authority/lent-rights.ts';
+import type { CodeRights } from './holder.ts';
 
 const nothing = policyOf({ permissions: [], rules: [] });
 

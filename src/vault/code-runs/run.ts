@@ -9,10 +9,10 @@ import type { Tenants } from '../../rules/tenant.ts';
 import type { BtOperation, CodeLogLine, ServeRequest } from '../../sandbox/sandbox.ts';
 import type { CodeRuntime } from '../../transforms/code-runtime.ts';
 import { callerNow } from '../authority/authority.ts';
-import { type CodeLender, type CodeRights, lentNow } from '../authority/lent-rights.ts';
 import type { CodeEngine } from '../code/engine.ts';
 import { actorOf } from './acting.ts';
 import { fetchForCode, type HeldResponses } from './fetch.ts';
+import type { CodeRights, HolderOfCode } from './holder.ts';
 import { type CodeOutcome, failure, linesOf, outcomeOf } from './outcome.ts';
 import { type CodeTokenTools, tokensForCode } from './tokens.ts';
 
@@ -31,7 +31,7 @@ export interface CodeToRun {
   /** `args` or `req`, and what else the contract has. */
   readonly input: Readonly<Record<string, Json>>;
   /** What it is lent is asked at each of its requests. Entries of the log name it. */
-  readonly holder: CodeLender;
+  readonly holder: HolderOfCode;
   /** Whether it is lent anything at the beginning: without that it gets no `bt`. */
   readonly hasRights: boolean;
   readonly allowedHosts: readonly string[] | null;
@@ -124,9 +124,12 @@ async function standing(
 ): Promise<{ readonly caller: Caller; readonly rights: CodeRights | undefined }> {
   const tenant = await tenants.find(caller.tenant.id);
   if (tenant === undefined) throw withdrawn('Its tenant is gone.');
-  const current = await callerNow({ store, now: clock.now() }, { ...caller, tenant });
+  const { authorityNow } = holder;
+  const withoutKey = authorityNow && ((of: Caller) => authorityNow(store, of));
+  const lookup = { store, now: clock.now(), withoutKey };
+  const current = await callerNow(lookup, { ...caller, tenant });
   if (current === undefined) throw withdrawn(`${basisOf(caller)} is gone.`);
-  return { caller: current, rights: await lentNow(store, tenant, holder) };
+  return { caller: current, rights: await holder.lentNow(store, tenant) };
 }
 
 function basisOf({ anonymous }: Caller): string {
@@ -136,7 +139,7 @@ function basisOf({ anonymous }: Caller): string {
 }
 
 /** How entries and messages of what the code itself does name their source. */
-export const sourceOf = ({ entity, id }: Pick<CodeLender, 'entity' | 'id'>): string =>
+export const sourceOf = ({ entity, id }: Pick<HolderOfCode, 'entity' | 'id'>): string =>
   `by the code of ${entity} ${id}`;
 
 function withdrawn(why: string): VaultError {

@@ -6,12 +6,13 @@ import { VaultError } from '../../lib/errors.ts';
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { timeoutMsOf } from '../../transforms/code-runtime.ts';
 import type { CodeTransform } from '../../transforms/definitions.ts';
-import { rightsIn } from '../authority/lent-rights.ts';
+import { rightsIn } from '../code-runs/holder.ts';
 import { type CodeResponse, failure } from '../code-runs/outcome.ts';
 import { headersOfCode } from '../code-runs/response-headers.ts';
 import { type CodeRunning, runCode } from '../code-runs/run.ts';
 import type { Writable } from './call-texts.ts';
 import { ephemeralId, invalidCall } from './called-proxy.ts';
+import { proxyHolder } from './holder.ts';
 import type { ProxyCall } from './proxy-call.ts';
 
 /** What code can be given of a body. */
@@ -92,7 +93,7 @@ async function coded(
     runtime,
     configuration: Object.fromEntries(proxy.configuration?.reveal() ?? []),
     input: { [isNewer ? side : 'args']: given },
-    holder: { entity: 'proxy', id: proxy.id, side: sides[side] },
+    holder: proxyHolder(proxy.id, sides[side]),
     hasRights: rightsIn({ application_id: proxy.applicationId ?? null, runtime }) !== undefined,
     allowedHosts: null,
     timeoutMs: timeoutMsOf(runtime),

@@ -17,9 +17,11 @@ import { callerNow } from '../authority/authority.ts';
 import type { CodeRunning } from '../code-runs/run.ts';
 import { names, transformsOf } from '../proxies/transforms.ts';
 import type { Writable } from './call-texts.ts';
+import { ephemeralId } from './called-proxy.ts';
 import { destinationOf } from './destination.ts';
 import { failedEntry, respondedEntry } from './entries.ts';
 import { failureOfCall } from './failures.ts';
+import { withoutKeyThrough } from './holder.ts';
 import { jsonOrText, jsonValuesMax } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
 import type { ProxyAnswer, ProxyCall } from './proxy-call.ts';
@@ -94,8 +96,14 @@ function readable(headers: readonly string[]): string[] {
 }
 
 /** With the rights that the caller has by now: the destination may have taken a minute. */
-async function creatorNow({ store, clock }: SendTools, { caller }: ProxyCall): Promise<Caller> {
-  const current = await callerNow({ store, now: clock.now() }, caller);
+async function creatorNow(
+  { store, clock }: SendTools,
+  { caller, proxy }: ProxyCall,
+): Promise<Caller> {
+  // A proxy that a call describes itself needs a key.
+  const { id } = proxy;
+  const withoutKey = id === ephemeralId ? undefined : withoutKeyThrough(store, id);
+  const current = await callerNow({ store, now: clock.now(), withoutKey }, caller);
   if (current && holds(current.policy, 'token:create')) return current;
   throw lacksPermission('token:create');
 }

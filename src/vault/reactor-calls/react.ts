@@ -13,12 +13,13 @@ import type {
 import { waitingRunCount } from '../../store/queries/reactors.ts';
 import type { Row } from '../../store/tables.ts';
 import { callerNow } from '../authority/authority.ts';
-import { rightsIn } from '../authority/lent-rights.ts';
 import { refusalWhereOff } from '../code/check.ts';
+import { rightsIn } from '../code-runs/holder.ts';
 import { type CodeRun, type CodeRunning, runCode } from '../code-runs/run.ts';
 import { type CodeInput, readInput, type WrittenInput, writeInput } from './arguments.ts';
 import { type CalledReactor, calledReactor, timeoutMsOfCall } from './called-reactor.ts';
 import { type Invocation, invokedEntry } from './entries.ts';
+import { reactorHolder } from './holder.ts';
 import { expiryOf, type RunBody, type RunCaller, runRow } from './run-row.ts';
 import { type CallToSettle, settle } from './settle.ts';
 import { type StoredBytes, storageExceeded } from './stored-bytes.ts';
@@ -91,7 +92,7 @@ export async function runReactor(
     runtime: definition.runtime,
     configuration: definition.configuration,
     input: { [name]: json },
-    holder: { entity: 'reactor', id: reactor.id },
+    holder: reactorHolder(reactor.id),
     hasRights: rightsIn(definition) !== undefined,
     allowedHosts: definition.allowed_hosts,
     timeoutMs: timeoutMsOfCall(reactor, invocation === 'sync' ? 'sync' : 'async'),
