@@ -62,7 +62,9 @@ const isAltered = (error: unknown) => error instanceof VaultError && error.code 
 
 test('a receiver sees the event with the names that its applications have by then', () => {
   const row = numbered();
-  const { envelope: seen } = envelopeOf(keys, row, (id) => (id === application ? 'its name' : undefined));
+  const { envelope: seen } = envelopeOf(keys, row, (id) =>
+    id === application ? 'its name' : undefined,
+  );
   const named = { id: application, name: 'its name' };
   assert.deepEqual(seen, {
     id: row.event_id,
