@@ -164,8 +164,11 @@ export class AdmittedEntrant {
   readonly since: number;
   #party: Party;
   #cost = 0;
-  /** What its party has been charged: at first what it is expected to cost. */
-  #charged: number;
+  /** The part of it that its party has not been charged. */
+  #uncharged = 0;
+  /** What it was expected to cost, which its party was charged at that time. */
+  #prepaid: number;
+  #prepaidAt: number;
   #held = 0;
   #isOver = false;
   #isWithdrawn = false;
@@ -176,7 +179,8 @@ export class AdmittedEntrant {
     this.#admission = admission;
     this.#party = party;
     this.since = now;
-    this.#charged = charged;
+    this.#prepaid = charged;
+    this.#prepaidAt = now;
   }
 
   get party(): Party {
@@ -190,8 +194,8 @@ export class AdmittedEntrant {
   /** What it has really cost. It is also charged what it costs after its end. */
   charge(cost: number): void {
     if (cost <= 0) return;
-    this.#cost += cost;
-    if (this.#isOver || this.#cost - this.#charged >= chargeStep) this.#chargeRest();
+    this.#spend(cost);
+    if (this.#isOver || this.#uncharged - this.#prepaidLeft() >= chargeStep) this.#chargeRest();
   }
 
   /** False where its party would hold too much; then nothing more is held. */
@@ -222,7 +226,8 @@ export class AdmittedEntrant {
     if (this.#admission.mayGoOn(this.#party)) return undefined;
     return new Promise((resolve) => {
       const begin = (prepaid: number) => {
-        this.#charged += prepaid;
+        this.#prepaid = this.#prepaidLeft() + prepaid;
+        this.#prepaidAt = this.#admission.now;
         resolve(undefined);
       };
       const withdraw = this.#admission.again(this.#party, { begin, refuse: resolve });
@@ -250,7 +255,7 @@ export class AdmittedEntrant {
   end(): void {
     if (this.#isOver) return;
     // However little they cost, only a limited number begin in one turn.
-    this.#cost = Math.max(this.#cost, leastCost);
+    this.#spend(Math.max(0, leastCost - this.#cost));
     this.#chargeRest();
     this.giveBack();
     this.#isOver = true;
@@ -260,8 +265,23 @@ export class AdmittedEntrant {
   }
 
   #chargeRest(): void {
-    this.#admission.charge(this.#party, this.#cost - this.#charged);
-    this.#charged = this.#cost;
+    this.#admission.charge(this.#party, this.#uncharged - this.#prepaidLeft());
+    this.#uncharged = 0;
+    this.#prepaid = 0;
+  }
+
+  #spend(cost: number): void {
+    this.#cost += cost;
+    this.#uncharged += cost;
+  }
+
+  /**
+   * What was prepaid is forgotten like all usage. Were all of it given back later, or did all of it pay for later
+   * work, a request that waits for its client would take the usage of others from what they share.
+   */
+  #prepaidLeft(): number {
+    if (this.#prepaid === 0) return 0;
+    return this.#prepaid * Math.exp((this.#prepaidAt - this.#admission.now) / forgetMs);
   }
 }
 
@@ -305,6 +325,10 @@ export class FairAdmission {
 
   get waiting(): number {
     return this.#waiting.size;
+  }
+
+  get now(): number {
+    return this.#options.now();
   }
 
   /**

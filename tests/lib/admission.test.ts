@@ -117,6 +117,27 @@ test('while a sibling is active a party gets no more than its part, and all of i
   assert.deepEqual(served.slice(21), ['beside', 'again']);
 });
 
+test('a request that ends late takes nothing from what others have used, and pays for late work', () => {
+  const { time, admission, underWay, enter } = fixture();
+  const parent = admission.part(admission.root, 'parent', {});
+  const [slow, busy] = ['slow', 'busy'].map((name) => admission.part(parent, name, {}));
+  assert.ok(slow && busy);
+  for (let at = 0; at < 20; at += 1) {
+    enter(slow, 'expensive', 50);
+    underWay.pop()?.end();
+  }
+  time.now += 10_000;
+  for (let at = 0; at < 11; at += 1) enter(slow, 'waits for its client');
+  time.now += 3_000;
+  const [late, ...free] = underWay.splice(0);
+  admission.charge(busy, 200);
+  for (const one of free) one.end();
+  assert.ok(admission.usedBy(parent) > 190, `${admission.usedBy(parent)} used of 200`);
+  late?.charge(50);
+  late?.end();
+  assert.ok(admission.usedBy(parent) > 235, `${admission.usedBy(parent)} used of 250`);
+});
+
 test('what waits too long is refused, what was withdrawn is neither begun nor refused', async () => {
   const { time, admission, served, refused, underWay, enter, turns } = fixture();
   const party = admission.part(admission.root, 'party', { underWayMax: 1 });
