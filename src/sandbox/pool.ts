@@ -10,7 +10,7 @@ import { type CodeProcess, startCodeProcess } from './code-process.ts';
 import type { Isolation } from './isolation.ts';
 import * as limits from './limits.ts';
 import { ProcessorShare } from './priority.ts';
-import type { ProcessShare } from './process-budget.ts';
+import type { ProcessPlace, ProcessShare } from './process-budget.ts';
 import type { SandboxState } from './sandbox.ts';
 
 export interface PoolLimits {
@@ -78,8 +78,9 @@ export interface ProcessPoolOptions {
 /** Between a call and the collection of its garbage, which the next call should not wait for. */
 const restMs = 500;
 
-/** Between the first two starts that fail; then twice as long each time. */
+/** Between the first two starts that fail; then twice as long each time, but never so long that others come first. */
 const retryMsMin = 20;
+const retryMsMax = 200;
 
 /** Between two looks whether other pools lack a process, while some here do nothing. */
 const lookMs = 200;
@@ -90,6 +91,10 @@ const startsMin = 2;
 interface PooledProcess {
   readonly tenant: string;
   readonly process: CodeProcess;
+  /** Given back when the process has ended. */
+  readonly place: ProcessPlace | undefined;
+  /** How often tenants without a process had been refused one, when its call began. */
+  refusalsBefore: number;
   isBusy: boolean;
   isRemoved: boolean;
   idle: NodeJS.Timeout | undefined;
@@ -233,7 +238,7 @@ class StartedPool implements ProcessPool {
     const call: BegunCall = { tenant, isPaused: false, onResumed: undefined };
     this.#begun.add(call);
     const ends = performance.now() + this.#bounds.waitMsMax;
-    const startPause = createGrowingPause({ firstMs: retryMsMin, maxMs: this.#bounds.waitMsMax });
+    const startPause = createGrowingPause({ firstMs: retryMsMin, maxMs: retryMsMax });
     for (let starts = 1; ; starts += 1) {
       const member = this.#idleOf(tenant) ?? this.#start(tenant);
       if (member !== undefined && (await this.#isReady(member))) return this.#leaseOf(call, member);
@@ -277,7 +282,8 @@ class StartedPool implements ProcessPool {
       this.#remove(oldest);
     }
     const { isolation, onPriorityRefused, processes } = this.#options;
-    if (processes?.take() === false) {
+    const place = processes?.take(tenant);
+    if (processes !== undefined && place === undefined) {
       // Processes of other pools that do nothing end soon, and one of this pool at once.
       if (oldest !== undefined) this.#remove(oldest);
       return undefined;
@@ -288,12 +294,14 @@ class StartedPool implements ProcessPool {
     try {
       process = startCodeProcess(isolation, { share, onEnd, onPriorityRefused });
     } catch {
-      processes?.giveBack();
+      place?.giveBack();
       return undefined;
     }
     const member: PooledProcess = {
       tenant,
       process,
+      place,
+      refusalsBefore: 0,
       isBusy: true,
       isRemoved: false,
       idle: undefined,
@@ -303,6 +311,7 @@ class StartedPool implements ProcessPool {
   }
 
   #leaseOf(call: BegunCall, member: PooledProcess): Lease {
+    member.refusalsBefore = this.#refusalsOfFirst();
     return {
       process: member.process,
       pause: () => {
@@ -315,6 +324,10 @@ class StartedPool implements ProcessPool {
         if (this.#begun.has(call)) this.#release(call, member);
       },
     };
+  }
+
+  #refusalsOfFirst(): number {
+    return this.#options.processes?.refusalsOfFirst() ?? 0;
   }
 
   #resume(call: BegunCall): Promise<void> {
@@ -331,7 +344,10 @@ class StartedPool implements ProcessPool {
 
   #release(call: BegunCall, member: PooledProcess): void {
     member.isBusy = false;
-    if (!member.process.isAlive || member.process.calls >= limits.callsPerProcessMax) {
+    const isWorn = member.process.calls >= limits.callsPerProcessMax;
+    // A tenant that calls without a pause would otherwise keep its process from those that have none for good.
+    const isWanted = this.#refusalsOfFirst() !== member.refusalsBefore;
+    if (!member.process.isAlive || isWorn || isWanted) {
       this.#remove(member);
     } else if (this.#members.delete(member)) {
       this.#members.add(member);
@@ -409,7 +425,7 @@ class StartedPool implements ProcessPool {
     member.isRemoved = true;
     ended.then(() => {
       this.#ending.delete(ended);
-      if (isFirst) this.#options.processes?.giveBack();
+      if (isFirst) member.place?.giveBack();
     });
   }
 
