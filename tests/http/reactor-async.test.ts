@@ -2,10 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hour, minute } from '../../src/lib/clock.ts';
+import { encrypted } from '../support/client-encryption.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { createReactor, invoker, sendReactor, takeDue } from '../support/reactors.ts';
 import { newTenant as newTenantOf, type TestTenant, tenantsOf } from '../support/tenant.ts';
+import { visa } from '../support/values.ts';
 import { startVault, type TestVault, threads } from '../support/vault.ts';
 
 /** Runs what waits, until nothing does. */
@@ -74,6 +76,38 @@ onBothEngines('asynchronous calls of reactors', (engine) => {
     assert.equal((await tenant.send('GET', elsewhere, { key })).status, 404);
     assert.equal((await tenant.send('GET', `/reactors/${id}/results/x`, { key })).status, 404);
     assert.equal((await tenant.send('GET', path, { key })).status, 200);
+  });
+
+  test('no session stores encrypted data where the application reads more that authorized it', async () => {
+    const tenant = await newTenant();
+    const made = await tenant.send('POST', '/keys', { key: tenant.managementKey, body: {} });
+    const jwe = await encrypted(made.body, JSON.stringify(visa));
+    const rule = (priority: number, container: string, permissions: readonly string[]) => ({
+      priority,
+      container,
+      permissions,
+      transform: 'reveal',
+    });
+    const calling = ['token:create', 'reactor:invoke'];
+    const authorizer = await tenant.application({
+      rules: [rule(1, '/general/', ['token:read', 'token:create']), rule(2, '/', calling)],
+    });
+    const visitors = await tenant.application({ type: 'public', permissions: ['token:create'] });
+    const { nonce, session_key: key } = (await tenant.send('POST', '/sessions', { key: visitors }))
+      .body;
+    const authorized = await tenant.send('POST', '/sessions/authorize', {
+      key: authorizer,
+      body: { nonce, rules: [rule(1, '/', calling)] },
+    });
+    assert.equal(authorized.status, 200, authorized.text);
+    const code = 'module.exports = (req) => ({ tokenize: req.args })';
+    const args = { type: 'card', encrypted: jwe, containers: ['/general/'] };
+    const { path } = await begin(tenant, { code }, { key, args });
+    await runWaiting(tenant.vault);
+    const read = await tenant.send('GET', path, { key });
+    assert.equal(read.status, 403, read.text);
+    assert.match(read.body.detail, /application that authorized the session would see more/);
+    assert.deepEqual(await tenant.rows('tokens'), []);
   });
 
   test('what the code throws is the result, and its log is read with reactor:read', async () => {

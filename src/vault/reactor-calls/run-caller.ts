@@ -35,9 +35,10 @@ function credentialOf({ application, key, session }: RunCaller): Credential {
 function callerOf(
   tenant: Tenant,
   run: RunCaller,
-  { kind, policy }: Pick<StandingAuthority, 'kind' | 'policy'>,
+  { kind, policy, authorizer }: Pick<StandingAuthority, 'kind' | 'policy' | 'authorizer'>,
 ): Caller {
   const { address, traceId, dialect, loop } = run;
   const origin = { address, traceId, dialect, loop };
-  return authenticated({ ...credentialOf(run), tenant, kind, policy, origin });
+  const rights = { kind, policy, ...(authorizer && { authorizer }) };
+  return authenticated({ ...credentialOf(run), tenant, ...rights, origin });
 }
