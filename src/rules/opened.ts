@@ -18,11 +18,22 @@ export class Openings {
     else this.#opened = [what];
   }
 
+  /** All that was opened and not taken. */
+  get known(): readonly OpenedBinding[] {
+    return this.#opened ?? nothing;
+  }
+
   /** What none of the entries speaks of. From then on it is forgotten. */
   take(entries: readonly LogEntry[]): readonly OpenedBinding[] {
+    const unspoken = this.unspoken(entries);
+    this.#opened = undefined;
+    return unspoken;
+  }
+
+  /** The same, which is remembered. */
+  unspoken(entries: readonly LogEntry[]): readonly OpenedBinding[] {
     const opened = this.#opened;
     if (opened === undefined) return nothing;
-    this.#opened = undefined;
     const spoken = new Set<string>();
     for (const { entity_type, entity_id } of entries) {
       spoken.add(entity_type);

@@ -78,7 +78,7 @@ export function openedInVain(
   { at, operation }: { readonly at: Instant; readonly operation: string },
 ): readonly LogEntry[] {
   const named = new Map<string, LogEntry>();
-  for (const { field, id: opened } of caller.openings.take(entries)) {
+  for (const { field, id: opened } of caller.openings.unspoken(entries)) {
     const { entity, byId } = accountOf(field);
     const id = byId ? opened : '*';
     named.set(`${entity} ${id}`, failureOf(caller, at, { entity, id, operation }));

@@ -1,10 +1,11 @@
 /** Performing: a request decides, the store commits what it decided, and only then is the response sent. */
 import assert from 'node:assert/strict';
 import { setTimeout as timeout } from 'node:timers/promises';
+import type { OpenedBinding } from '../crypto/envelope.ts';
 import type { Clock } from '../lib/clock.ts';
 import { VaultError } from '../lib/errors.ts';
 import type { LogEntry } from '../lib/log-chain/entries.ts';
-import type { Change, Precondition } from '../store/change.ts';
+import type { Change, CommitOutcome, Precondition } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { type AttemptedRoute, attemptOf } from './attempted-route.ts';
@@ -142,7 +143,8 @@ async function commitDecision<R>(
   const { store } = performing;
   let conflict: Precondition | undefined;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
-    const { effect, row } = await decided(performing, () => decide(conflict), slot);
+    const decision = await decided(performing, () => decide(conflict), slot);
+    const { effect, row } = decision;
     if ('refusal' in effect) {
       // What is refused by now may have been done before, and is then no attempt to be logged.
       const stored = await slot?.stored();
@@ -152,7 +154,7 @@ async function commitDecision<R>(
     }
     const { change } = effect;
     assert(change || !row, 'a call under an idempotency key has a first commit');
-    const outcome = change ? await store.commit(row ? withReply(change, row) : change) : committed;
+    const outcome = change ? await commitAccounted(performing, decision, change) : committed;
     if (outcome.conflict === undefined) {
       return 'reply' in effect ? effect.reply : reachOut(performing, effect, { slot, begun: row });
     }
@@ -171,6 +173,8 @@ interface AccountedDecision<E> {
   readonly effect: E | FailedDecision;
   /** Of the reply, where there is one to be stored. */
   readonly row: Row<'replies'> | undefined;
+  /** Of which the entries of the effect speak. */
+  readonly opened: readonly OpenedBinding[];
 }
 
 /** As {@link Refused}, also for an error that no caller caused. */
@@ -191,17 +195,47 @@ async function decided<R, E extends Effect<R>>(
   const loop = 'route' in performing ? performing.actor.origin.loop : undefined;
   try {
     const effect = withLoop(await decide(), loop);
-    if ('refusal' in effect)
-      return { effect: withOpenedInVain(performing, effect), row: undefined };
+    if ('refusal' in effect) return refusing(withOpenedInVain(performing, effect));
     const row = slot?.rowOf('reply' in effect ? effect.reply : undefined, begun);
     const { actor } = performing;
-    if (actor?.application) requireAccounted(actor, effect.change?.entries ?? []);
-    return { effect, row };
+    if (!actor?.application) return { effect, row, opened: [] };
+    const opened = actor.openings.known;
+    requireAccounted(actor, effect.change?.entries ?? []);
+    return { effect, row, opened };
   } catch (error) {
     const [first, ...others] = entriesInVain(performing, []);
     if (first === undefined) throw error;
-    return { effect: { change: { entries: [first, ...others] }, refusal: error }, row: undefined };
+    return refusing({ change: { entries: [first, ...others] }, refusal: error });
   }
+}
+
+const refusing = <E>(effect: E) => ({ effect, row: undefined, opened: [] });
+
+/**
+ * Where the store has no room for the change, the log has what was opened for it and what of it was refused.
+ * @throws VaultError from the store; see {@link isWithoutRoom}.
+ */
+async function commitAccounted(
+  performing: Performing,
+  { row, opened }: Omit<AccountedDecision<unknown>, 'effect'>,
+  change: Change,
+): Promise<CommitOutcome> {
+  const { store, actor } = performing;
+  try {
+    return await store.commit(row ? withReply(change, row) : change);
+  } catch (error) {
+    if (!isWithoutRoom(error)) throw error;
+    const refused = change.entries.filter(({ result }) => result !== 'success');
+    if (actor?.application) for (const one of opened) actor.openings.opened(one);
+    const [first, ...others] = [...refused, ...entriesInVain(performing, refused)];
+    if (first) await store.commit({ entries: [first, ...others] });
+    throw error;
+  }
+}
+
+/** A quota or the disk leaves no room for what was to be stored; entries of the log are written all the same. */
+export function isWithoutRoom(error: unknown): boolean {
+  return error instanceof VaultError && /^(?:unprocessable|insufficient_storage)$/.test(error.code);
 }
 
 /** The refusal, with entries for what it opened and does not speak of. */
@@ -224,7 +258,9 @@ function entriesInVain(performing: Performing, entries: readonly LogEntry[]): re
     created_at: clock.now(),
     operation: attemptOf(route).operation,
   };
-  return openedInVain(actor, entries, { at, operation });
+  const vain = openedInVain(actor, entries, { at, operation });
+  actor.openings.take([]);
+  return vain;
 }
 
 /** What the change's events send says through which vaults the request came. */
@@ -260,7 +296,8 @@ async function reachOut<R>(
   });
   let conflict: Precondition | undefined;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
-    const { effect: outcome, row } = await decided(performing, () => decide(conflict), slot, begun);
+    const decision = await decided(performing, () => decide(conflict), slot, begun);
+    const { effect: outcome } = decision;
     const { change } = outcome;
     if ('refusal' in outcome) {
       const { remove } = change;
@@ -268,7 +305,7 @@ async function reachOut<R>(
       await store.commit(freed ? { ...change, remove: { ...remove, replies: [freed] } } : change);
       throw outcome.refusal;
     }
-    ({ conflict } = await store.commit(row ? withReply(change, row) : change));
+    ({ conflict } = await commitAccounted(performing, decision, change));
     if (conflict === undefined) return outcome.reply;
     await backOff(decisions);
   }

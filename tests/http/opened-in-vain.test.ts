@@ -80,4 +80,31 @@ onBothEngines('A request that fails', (engine) => {
     assert.equal((await call({})).status, 400);
     assert.equal((await failures(tenant)).length, 1);
   });
+
+  test('for want of room after it opened what a client encrypted, also where a line of it is refused', async () => {
+    const tenant = await newTenant();
+    const made = await tenant.send('POST', '/keys', { key: tenant.managementKey, body: {} });
+    const line = async (data: unknown) => ({
+      type: 'token',
+      encrypted: await encrypted(made.body, JSON.stringify(data)),
+    });
+    const rule = { priority: 1, container: '/general/', permissions: ['token:create'] };
+    const key = await tenant.application({ rules: [{ ...rule, transform: 'reveal' }] });
+    await tenant.setQuotas({ token_storage: 1 });
+    const uses = async () =>
+      (await tenant.rows('logs'))
+        .filter(({ entity_id }) => entity_id === made.body.id)
+        .map(({ result }) => result);
+    const refused = await tenant.send('POST', '/tokens', { key, body: await line('text') });
+    assert.equal(refused.status, 422, refused.text);
+    assert.deepEqual(await uses(), ['success', 'failed']);
+    const lines = [await line(visa), await line('text')];
+    const answered = await tenant.send('POST', '/tokens/bulk', {
+      key,
+      body: lines.map((one) => JSON.stringify(one)).join('\n'),
+      headers: { 'content-type': 'application/x-ndjson' },
+    });
+    assert.match(answered.text, /"status":403.*\n.*"status":422/);
+    assert.deepEqual(await uses(), ['success', 'failed', 'denied']);
+  });
 });

@@ -9,7 +9,7 @@ import { createPause } from '../../lib/pauses.ts';
 import { type Caller, markedAs } from '../../rules/caller.ts';
 import { alteredEntry, entryOf } from '../../rules/log-entries.ts';
 import { openedInVain } from '../../rules/openings.ts';
-import { type Effect, perform, type Refused } from '../../rules/operation.ts';
+import { type Effect, isWithoutRoom, perform, type Refused } from '../../rules/operation.ts';
 import type { TokenBody } from '../../rules/reply.ts';
 import type { TokenRequest } from '../../values/contents.ts';
 import { idRepeated } from '../../values/token-id.ts';
@@ -103,8 +103,11 @@ export async function importLines(
   } catch (error) {
     await turn();
     const failure = failureOf(error);
-    return prepared.map((_, at) => {
-      const result = results[at];
+    // Otherwise no entry says why a line was refused by itself.
+    const isLogged = isWithoutRoom(error);
+    return prepared.map((one, at) => {
+      if (one instanceof VaultError) return { failure: one };
+      const result = isLogged ? results[at] : undefined;
       return result && 'failure' in result ? result : { failure };
     });
   }
