@@ -12,8 +12,17 @@ import { type TokenTypeName, tokenTypes } from './token-types.ts';
 /** Types whose data has check digits. Other data cannot be recognized. */
 export type RecognizedType = 'card_number' | 'bank';
 
-/** From 12 to 19 digits, as cards have them, alone or in a text, also where people write them in groups. */
-const cardNumbers = /(?<![\w-])\d(?:[ -]?\d){11,18}(?![\w-])/g;
+/**
+ * From 12 to 19 digits, as cards have them, alone or in a text, also where people write them in groups. The first takes
+ * whatever groups there are. The others find the usual groups also next to other numbers, such as a date. On the track
+ * of a card a B comes before its number.
+ */
+const cardNumbers = [
+  /(?<![\w-])(\d(?:[\p{Zs}-]?\d){11,18})(?![\w-])/gu,
+  /(?:(?<![\w-])|(?<=%B))(?=(\d{12,19})(?![\w-]))/gu,
+  /(?<![\w-])(?=(\d{4}([\p{Zs}-])\d{4}\2\d{4}\2\d{4})(?![\w-]))/gu,
+  /(?<![\w-])(?=(\d{4}([\p{Zs}-])\d{6}\2\d{4,5})(?![\w-]))/gu,
+];
 
 /**
  * The types that are recognized anywhere in the data. About every tenth number of 12 to 19 digits passes the
@@ -50,7 +59,9 @@ function hasCardNumber(value: Json): boolean {
     return isCardNumber(digits) && cardBrand(digits) !== null;
   }
   if (typeof value !== 'string') return false;
-  return value.matchAll(cardNumbers).some(([digits]) => isCardNumber(digits.replace(/[ -]/g, '')));
+  return cardNumbers.some((form) =>
+    value.matchAll(form).some(([, digits = '']) => isCardNumber(digits.replace(/\D/g, ''))),
+  );
 }
 
 function isCardNumber(digits: string): boolean {

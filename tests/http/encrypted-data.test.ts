@@ -110,6 +110,33 @@ onBothEngines('What clients encrypted', (engine) => {
     assert.ok(logged.every(({ entity_id }) => entity_id === encryptionKey.id));
   });
 
+  test('no token shows a card number that stands next to other numbers in its data', async () => {
+    const tenant = await newTenant();
+    const encryptionKey = await keyOf(tenant);
+    const key = await tenant.application(
+      rule('/general/', ['token:create', 'token:read'], 'reveal'),
+    );
+    const create = async (value: unknown) => {
+      const body = { type: 'token', encrypted: await seal(encryptionKey, value) };
+      return (await tenant.send('POST', '/tokens', { key, body })).status;
+    };
+    const grouped = '4242 4242 4242 4242';
+    for (const text of [
+      `${visa.number} 12/30`,
+      `12 ${grouped} 30 123`,
+      '3782-822463-10005 1234',
+      `4242 ${grouped}`,
+      grouped.replaceAll(' ', '\u00a0'),
+      `%B${visa.number}^VISITOR/A^3012101`,
+    ]) {
+      assert.equal(await create(text), 403, JSON.stringify(text));
+    }
+    const uuid = '550e8400-e29b-41d4-a716-424242424242';
+    for (const text of [uuid, `${visa.number}x`, '4242 4242 12/30', '1 '.repeat(1000)]) {
+      assert.equal(await create(text), 201, text);
+    }
+  });
+
   test('without a key only where the proxy allows it, with the rights of its application', async () => {
     const { tenant, proxy, encryptionKey, send } = await withProxy({ require_auth: false });
     const jwe = await seal(encryptionKey, visa);
