@@ -1,7 +1,8 @@
 /**
  * What is written on the disk leaves room to read and delete. Every operation of the description is sent to a vault
- * whose disk is nearly full: it is refused with 507, or it makes no table larger, except for those of which
- * `src/store/growth.ts` says why. A route that is added later is tried as well.
+ * whose disk is nearly full: it is refused with 507, or it makes no table larger, except for the few that are listed
+ * here. A route that is added later is tried as well. The law does not read the list of `src/store/growth.ts`, so it
+ * finds a wrong reason there.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -9,7 +10,6 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { operationsOf } from '../../src/http/description/operation.ts';
-import { insertedWithoutRoom, replacedWithoutRoom } from '../../src/store/growth.ts';
 import { shapes } from '../../src/store/tables.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { runExamples } from '../support/example-story.ts';
@@ -121,18 +121,40 @@ async function sizesOf(engine: Engine, place: Place): Promise<Sizes> {
 /** Numbers have another digit now and then, and times are noted. */
 const sameBytes = 100;
 
-/** Deliveries are also made beside a request, of events before it. */
-const madeInBackground: ReadonlySet<string> = new Set(['deliveries']);
+/** Nothing is read or removed without its entry, and events and counters follow from a removal. */
+const mayHaveMoreRows: ReadonlySet<string> = new Set([
+  'logs',
+  'events',
+  'event_sequences',
+  'stored_bytes',
+]);
 
-function growthBetween(before: Sizes, after: Sizes): readonly string[] {
+/** To change them is how access is withdrawn. */
+const mayBeLarger: ReadonlySet<string> = new Set(['tenants', 'applications', 'sessions']);
+
+/**
+ * Made by other work than the request: deliveries of earlier events, what the log, the jobs and the servers note for
+ * themselves.
+ */
+const madeInBackground: ReadonlySet<string> = new Set([
+  'deliveries',
+  'webhook_failures',
+  'checkpoints',
+  'log_removals',
+  'due_work',
+  'leases',
+  'vault_keys',
+]);
+
+function growthBetween(method: string, before: Sizes, after: Sizes): readonly string[] {
   return [...after].flatMap(([table, { rows, bytes }]) => {
     const was = before.get(table) ?? { rows: 0, bytes: 0 };
-    if (madeInBackground.has(table)) return [];
-    if (rows > was.rows) return insertedWithoutRoom.has(table) ? [] : [`a row of ${table}`];
+    if (madeInBackground.has(table) || mayHaveMoreRows.has(table)) return [];
+    // The response to a removal is stored, so that the removal can be sent again.
+    if (table === 'replies' && method === 'DELETE') return [];
+    if (rows > was.rows) return [`a row of ${table}`];
     const isLarger = rows === was.rows && bytes > was.bytes + sameBytes;
-    return isLarger && !replacedWithoutRoom.has(table) && !insertedWithoutRoom.has(table)
-      ? [`bytes of ${table}`]
-      : [];
+    return isLarger && !mayBeLarger.has(table) ? [`bytes of ${table}`] : [];
   });
 }
 
@@ -156,7 +178,7 @@ onBothEngines('Room to read and delete', (engine) => {
       const name = `${method} ${operation?.path}`;
       const before = await sizesOf(engine, vault.place);
       const received = await sendShort(method, path, sent);
-      const grown = growthBetween(before, await sizesOf(engine, vault.place));
+      const grown = growthBetween(method, before, await sizesOf(engine, vault.place));
       assert.deepEqual(grown, [], `${name} answered ${received.status}: ${received.text}`);
       if (!isRefused(received)) {
         goesOn.add(name);
