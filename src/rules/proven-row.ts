@@ -52,6 +52,7 @@ const requirements: { readonly [T in ExplainedName]: (keys: Keys, row: Row<T>) =
   reactor_runs: (keys, row) => requireBound(keys, 'reactor_runs', row),
   tenant_hosts: requiringProof('tenant_hosts'),
   client_keys: requiringProof('client_keys'),
+  client_key_uses: requiringProof('client_key_uses'),
   webhooks: requiringProof('webhooks'),
   tokens: (keys, row) => requireBound(keys, 'tokens', row),
   token_intents: (keys, row) => requireBound(keys, 'token_intents', row),
@@ -78,6 +79,7 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
   tenant_hosts: ['proof'],
   reactors: ['proof'],
   client_keys: ['proof'],
+  client_key_uses: ['proof'],
   webhooks: ['proof'],
 };
 

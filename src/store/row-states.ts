@@ -1,7 +1,7 @@
 /** What entries of the log say of the rows that their change wrote, so that the log explains the database. */
 import { type WrittenEntry, writtenEntry } from '../lib/log-chain/block.ts';
 import type { LogEntry, StatedEntry } from '../lib/log-chain/entries.ts';
-import type { AnyRow } from './tables.ts';
+import { type AnyRow, shapes } from './tables.ts';
 
 interface ExplainedTable {
   /** What entries call a row of the table. */
@@ -26,6 +26,7 @@ export const explainedTables = {
   reactor_runs: { entity: 'reactor_run', id: 'run_id', by: 'body' },
   tenant_hosts: { entity: 'tenant_host', id: 'host', by: 'proof' },
   client_keys: { entity: 'key', id: 'client_key_id', by: 'proof' },
+  client_key_uses: { entity: 'key_use', id: 'use_id', by: 'proof' },
   webhooks: { entity: 'webhook', id: 'webhook_id', by: 'proof' },
   tokens: { entity: 'token', id: 'token_id', by: 'data' },
   token_intents: { entity: 'token_intent', id: 'token_intent_id', by: 'data' },
@@ -83,7 +84,7 @@ const actions = [
 
 /**
  * The entries of a change, which together record what happened to every row of the tables above: each row by the
- * entry about it, and by the first entry of the change where there is none.
+ * entry about it, else by the one about the row that owns it, else by the first entry of the change.
  */
 export function statedEntries(change: WrittenChange): readonly WrittenEntry[] {
   const { entries } = change;
@@ -92,10 +93,12 @@ export function statedEntries(change: WrittenChange): readonly WrittenEntry[] {
   const placeOf = placesIn(entries);
   const states: string[] = [];
   for (const mark of marks) {
-    const place = placeOf(explainedTables[mark.table].entity, mark.id);
-    const text = formatMark(mark, place !== undefined);
-    const known = states[place ?? 0];
-    states[place ?? 0] = known === undefined ? text : `${known} ${text}`;
+    const own = placeOf(explainedTables[mark.table].entity, mark.id);
+    const { owner } = mark;
+    const place = own ?? (owner && placeOf(owner.entity, owner.id)) ?? 0;
+    const text = formatMark(mark, own !== undefined);
+    const known = states[place];
+    states[place] = known === undefined ? text : `${known} ${text}`;
   }
   return entries.map((entry, index) => writtenEntry(entry, states[index] ?? null));
 }
@@ -109,7 +112,10 @@ export function changesExplainedRows(change: WrittenChange): boolean {
   });
 }
 
-type RowMark = Omit<Mark, 'isOwn'>;
+interface RowMark extends Omit<Mark, 'isOwn'> {
+  /** The row that owns this one, as entries call it. */
+  readonly owner: { readonly entity: string; readonly id: string } | undefined;
+}
 
 function marksOf(change: WrittenChange): RowMark[] {
   const marks: RowMark[] = [];
@@ -127,13 +133,39 @@ function marksOf(change: WrittenChange): RowMark[] {
           table,
           id: String(row[id]),
           // A deleted tenant's row stays, to say that; what ends is the version before it.
-          version: Number(row['version']) - (gone && sign === '=' ? 1 : 0),
+          version: versionOf(row) - (gone && sign === '=' ? 1 : 0),
           authenticator: gone ? '' : authenticatorOf(table, row),
+          owner: ownerIn(table, row),
         });
       }
     }
   }
   return marks;
+}
+
+function ownerIn(table: ExplainedName, row: AnyRow): RowMark['owner'] {
+  const owner = explainedOwnerOf(table);
+  if (owner === undefined) return undefined;
+  const { entity, id } = explainedTables[owner];
+  const value = row[id];
+  return typeof value === 'string' ? { entity, id: value } : undefined;
+}
+
+/** The explained table to whose rows those of the table belong. */
+export function explainedOwnerOf(table: ExplainedName): ExplainedName | undefined {
+  return explainedOwners[table];
+}
+
+const explainedOwners = Object.fromEntries(
+  explainedNames.map((table) => {
+    const { owner } = shapes[table];
+    return [table, explainedNames.find((name) => name === owner)];
+  }),
+) as Readonly<Record<ExplainedName, ExplainedName | undefined>>;
+
+/** Rows of a table without versions are never replaced. */
+export function versionOf(row: AnyRow): number {
+  return Number(row['version'] ?? 1);
 }
 
 /** The first entry about the row that records a change, by its place. */

@@ -213,6 +213,10 @@ export const tables = {
       /** base64url of SHA-256 of the `jti`. */
       jti_digest: text(),
       used_at: integer<Instant>(),
+      /** base64url of SHA-256 of the key and the `jti`: how the log names the row. Null before schema version 8. */
+      use_id: optional(text()),
+      /** Null before schema version 8. */
+      proof: optional(proof()),
     },
   },
   ...tokenTables,

@@ -216,6 +216,33 @@ onBothEngines('What clients encrypted', (engine) => {
     assert.equal((await tenant.rows('client_key_uses')).length, 1);
   });
 
+  test('a use that the vault did not write is not believed, and one of an earlier release is', async () => {
+    const tenant = await newTenant();
+    const encryptionKey = await keyOf(tenant);
+    const { place, clock } = tenant.vault;
+    const create = async () => {
+      const encrypted = await seal(encryptionKey, visa, { jti: 'one' });
+      return tenant.send('POST', '/tokens', { body: { type: 'card', encrypted } });
+    };
+    const alter = (sets: string) => engine.run(place, `update client_key_uses set ${sets}`);
+    assert.equal((await create()).status, 201);
+    const again = await create();
+    assert.equal(again.status, 400);
+    assert.match(again.text, /must not have been used before/);
+    await alter('used_at = used_at + 1');
+    const altered = await create();
+    assert.equal(altered.status, 500, altered.text);
+    assert.equal(altered.body.type, 'urn:strongroom:problem:integrity');
+    clock.advance(1001);
+    const alerts = (await tenant.rows('logs')).filter(({ message }) => message.includes('altered'));
+    assert.deepEqual(
+      alerts.map(({ entity_type }) => entity_type),
+      ['key_use'],
+    );
+    await alter('used_at = used_at - 1, use_id = null, proof = null');
+    assert.equal((await create()).status, 400);
+  });
+
   test('tokens and token intents are made of it, and shown as their caller may read them', async () => {
     const tenant = await newTenant();
     const encryptionKey = await keyOf(tenant, { algorithm: 'RSA-OAEP-256' });

@@ -6,6 +6,7 @@ import type { ChainedEntry } from '../../src/lib/log-chain/entries.ts';
 import { perform } from '../../src/rules/operation.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { setQuotas } from '../../src/vault/tenants/update.ts';
+import { type EncryptionKey, encrypted } from '../support/client-encryption.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { bulk } from '../support/lines.ts';
@@ -155,7 +156,23 @@ async function live(tenant: TestTenant): Promise<void> {
     await tenant.send('POST', `/reactors/${one.id}/react-async`, { key: caller, body: {} });
     if (one !== logging) await sendReactor(tenant, 'DELETE', `/${one.id}`);
   }
+  await useKey(tenant, await newClientKey(tenant), 'kept');
+  const removed = await newClientKey(tenant);
+  await useKey(tenant, removed, 'goes with its key');
+  assert.equal((await manage('DELETE', `/keys/${removed.id}`)).status, 204);
   await setQuota(vault, tenant, { cvc_retention: minute });
+}
+
+async function newClientKey(tenant: TestTenant): Promise<EncryptionKey> {
+  const { status, body } = await tenant.send('POST', '/keys', { key: tenant.managementKey });
+  assert.equal(status, 201);
+  return body;
+}
+
+/** Makes a token of what can be used once. */
+async function useKey(tenant: TestTenant, key: EncryptionKey, jti: string): Promise<void> {
+  const body = { type: 'card', encrypted: await encrypted(key, JSON.stringify(visa), { jti }) };
+  assert.equal((await tenant.send('POST', '/tokens', { body })).status, 201);
 }
 
 async function setQuota(vault: TestVault, tenant: TestTenant, quotas: object): Promise<void> {
@@ -282,6 +299,44 @@ onBothEngines('what was written outside the vault', (engine) => {
       const last = await lastChange(tenant, id ?? '');
       assert.deepEqual({ id, seq, stream_id }, { id, seq: last.seq, stream_id: last.stream_id });
     }
+  });
+
+  test('is named where it lets what a client encrypted be used again, or says that it was used', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    const key = await newClientKey(tenant);
+    const uses = async () => {
+      const rows = await tenant.rows('client_key_uses');
+      return rows.toSorted((one, two) => one.used_at - two.used_at);
+    };
+    const nameIn = (use?: Row<'client_key_uses'>) => use?.use_id ?? assert.fail();
+    const takeAway = (use_id: string) =>
+      engine.run(vault.place, `delete from client_key_uses where use_id = '${use_id}'`);
+    for (const jti of ['removed', 'altered', 'fine']) {
+      await useKey(tenant, key, jti);
+      vault.clock.advance(1);
+    }
+    await assertExplained(vault.place);
+    const [removed, altered, fine] = await uses();
+    assert.ok(fine);
+    const [removedId, alteredId] = [nameIn(removed), nameIn(altered)];
+    await takeAway(removedId);
+    await engine.run(
+      vault.place,
+      `update client_key_uses set used_at = 1 where use_id = '${alteredId}'`,
+    );
+    const planted = { ...fine, jti_digest: 'planted', use_id: 'planted' };
+    await engine.run(vault.place, insertion(engine, 'client_key_uses', planted));
+    const expected = [`missing ${removedId}`, `edited ${alteredId}`, 'inserted planted'];
+    const named = async () => {
+      const { findings } = await verifyState(vault.place);
+      assert.ok(findings.every(({ entity_type }) => entity_type === 'key_use'));
+      return findings.map(({ kind, id }) => `${kind} ${id}`).toSorted();
+    };
+    assert.deepEqual(await named(), expected.toSorted());
+    // Also once it was used again, and the row is there.
+    await useKey(tenant, key, 'removed');
+    assert.deepEqual(await named(), expected.toSorted());
   });
 
   test('is named also once the vault has written the row again', async (t) => {

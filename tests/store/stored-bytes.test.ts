@@ -151,6 +151,9 @@ onBothEngines('stored bytes', (engine) => {
       'alter table replies drop column charged_to',
       'alter table token_intents drop column client_key_id',
       'alter table token_intents drop column recognized',
+      'drop index client_key_uses_by_id',
+      'alter table client_key_uses drop column use_id',
+      'alter table client_key_uses drop column proof',
       'update schema_version set version = 4',
     ];
   }

@@ -9,6 +9,7 @@ import { tenantHosts } from './0004-tenant-hosts.ts';
 import { storedBytes } from './0005-stored-bytes.ts';
 import { intentsOfClients } from './0006-intents-of-clients.ts';
 import { netCeilings } from './0007-net-ceilings.ts';
+import { provenKeyUses } from './0008-proven-key-uses.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -30,6 +31,7 @@ export const released: readonly Migration[] = [
   { statements: storedBytes, oldestServer: 1 },
   { statements: intentsOfClients, oldestServer: 1 },
   { statements: netCeilings, oldestServer: 1 },
+  { statements: provenKeyUses, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

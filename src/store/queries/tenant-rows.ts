@@ -66,6 +66,8 @@ export function pageOfTenant(
       .selectFrom(table)
       .selectAll()
       .where('tenant_id', '=', storedIn(table, 'tenant_id', tenant))
+      // Rows of earlier releases may have none, and PostgreSQL and SQLite put these in different places.
+      .where(column, 'is not', null)
       .orderBy(column)
       .limit(rowsMax);
     return after === undefined ? select : select.where(column, '>', storedIn(table, column, after));

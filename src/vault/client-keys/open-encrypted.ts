@@ -11,6 +11,7 @@ import { type ClientKeyId, parseUuid } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import { Secret } from '../../lib/secret.ts';
 import { openerOf } from '../../rules/openings.ts';
+import { proven, requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -39,7 +40,7 @@ export interface OpenedValue {
  * The JSON in a JWE.
  * @throws VaultError `validation_failed` naming the path when it is not a JWE by one of the algorithms for
  * a key of the tenant that is still valid, does not hold JSON, has expired, or has been used; `integrity`
- * when the key was altered.
+ * when the key, or the row of an earlier use, was altered.
  */
 export type OpenEncrypted = (opener: TenantOpener, value: EncryptedValue) => Promise<OpenedValue>;
 
@@ -97,12 +98,21 @@ export function createOpenEncrypted({ store, clock }: EncryptedReading): OpenEnc
     return opened;
   }
 
-  /** The row of a JWE that can be used once, and was not. */
+  /**
+   * The row of a JWE that can be used once, and was not.
+   * @throws VaultError `integrity` where a row says that it was used and the vault did not write it.
+   */
   async function useOf(tenant: Tenant, key: ClientKeyId, jti: string, path: string) {
     const jti_digest = sha256(jti).toString('base64url');
     const named = { tenant_id: tenant.id, client_key_id: key, jti_digest };
-    if (await store.get('client_key_uses', named)) throw usedTwice(path);
-    return { ...named, used_at: clock.now() };
+    const earlier = await store.get('client_key_uses', named);
+    if (earlier) {
+      // Earlier releases wrote rows without a proof.
+      if (earlier.proof !== null) requireProven(tenant, 'client_key_uses', earlier);
+      throw usedTwice(path);
+    }
+    const use_id = sha256(`${key} ${jti_digest}`).toString('base64url');
+    return proven(tenant, 'client_key_uses', { ...named, used_at: clock.now(), use_id });
   }
 
   return async ({ tenant, grant }, { jwe, path }) => {

@@ -11,11 +11,13 @@ import {
   authenticatorOf,
   type ExplainedName,
   explainedNames,
+  explainedOwnerOf,
   explainedTables,
   type Mark,
   marksOfEntry,
+  versionOf,
 } from '../../store/row-states.ts';
-import { type AnyRow, shapes } from '../../store/tables.ts';
+import type { AnyRow } from '../../store/tables.ts';
 import { rangeOf } from './finding.ts';
 import { isOwnBlock } from './proving.ts';
 import type { LogRecord } from './records.ts';
@@ -122,7 +124,7 @@ export class StateWalk {
     const place = { at: entry.created_at, stream, seq: entry.seq };
     for (const mark of marksOfEntry(entry)) {
       this.#historyOf(mark, place).take(mark, place);
-      const owner = mark.sign === '+' ? ownerOf(mark.table) : undefined;
+      const owner = mark.sign === '+' ? explainedOwnerOf(mark.table) : undefined;
       const isMadeByOwner = owner && explainedTables[owner].entity === entry.entity_type;
       if (isMadeByOwner) this.#owners.set(mark.id, entry.entity_id);
     }
@@ -130,7 +132,7 @@ export class StateWalk {
 
   /** The tables are compared in an order in which owners come first: what is left has no row. */
   #wentWithOwner(table: ExplainedName, id: string): boolean {
-    const owner = ownerOf(table);
+    const owner = explainedOwnerOf(table);
     const known = owner && this.#historiesOf(owner).get(this.#owners.get(id) ?? '');
     return known !== undefined && known.standing().length === 0;
   }
@@ -203,7 +205,7 @@ export class StateWalk {
       return { kind: 'restored', message: 'is there again, after it was removed' };
     }
     const same = standing.filter((one) => one.authenticator === authenticatorOf(table, row));
-    if (authentic && same.some(({ version }) => version === row['version'])) return undefined;
+    if (authentic && same.some(({ version }) => version === versionOf(row))) return undefined;
     if (authentic && same.length === 0) {
       return { kind: 'restored', message: 'is not the version that was written last' };
     }
@@ -245,11 +247,6 @@ export class StateWalk {
   }
 }
 
-function ownerOf(table: ExplainedName): ExplainedName | undefined {
-  const { owner } = shapes[table];
-  return explainedNames.find((name) => name === owner);
-}
-
 interface RowFlaw {
   readonly kind: StateFinding['kind'];
   readonly message: string;
@@ -261,7 +258,7 @@ interface FindingSubject extends Omit<RowFlaw, 'kind'> {
   readonly history: RowHistory | undefined;
 }
 
-const times = ['created_at', 'modified_at', 'authorized_at'] as const;
+const times = ['created_at', 'modified_at', 'authorized_at', 'used_at'] as const;
 
 /** When the row was last changed, as far as it says so itself. */
 function changedAt(row: AnyRow): number {
