@@ -1,7 +1,7 @@
 /** The order in which every request is handled. */
 import type { Idempotency } from '../gate/idempotency.ts';
 import { type Clock, second } from '../lib/clock.ts';
-import { invalid } from '../lib/errors.ts';
+import { invalid, VaultError } from '../lib/errors.ts';
 import { createSerial } from '../lib/serial.ts';
 import { perform, performingFor, type ReplySlot } from '../rules/operation.ts';
 import { loggingFailures, whileStanding } from '../rules/refusal.ts';
@@ -132,8 +132,13 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
 }
 
 /** A route that needs no key. */
-export function openHandlerOf({ handle, isLimited }: OpenRoute, limit: OpenLimit): Handle {
+export function openHandlerOf(route: OpenRoute, limit: OpenLimit): Handle {
+  const { handle, isLimited, isExact, path } = route;
   return async (exchange) => {
+    const [asSent] = (exchange.request.url ?? '').split('?', 1);
+    if (isExact && asSent !== path) {
+      throw new VaultError('not_found', { public: 'There is no such route.' });
+    }
     if (isLimited) await limit(exchange.address);
     const { status, body, mediaType = jsonMediaType, etag, headers = {} } = await handle();
     exchange.setHeaders(headers);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { writeCertificate } from '../support/certificate.ts';
-import { onBothEngines } from '../support/engines.ts';
+import { engineOf, onBothEngines } from '../support/engines.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { newTenant } from '../support/tenant.ts';
 import { request, startVault, type TestVault } from '../support/vault.ts';
@@ -22,6 +22,16 @@ const metricsAt = async (url: string) => (await request(url, 'GET')).text;
 const exposed = (vault: TestVault) => metricsAt(`${vault.url}/metrics`);
 
 const ownAddress = { STRONGROOM_METRICS_ADDRESS: '127.0.0.1:0' };
+
+test('metrics 404: by another spelling of their path, which a proxy in front might let through', async (t) => {
+  const vault = await startVault(t, engineOf('sqlite'));
+  assert.equal((await request(`${vault.url}/metrics?a=b`, 'GET')).status, 200);
+  for (const path of ['/metrics/', '/%6detrics', '/metric%73?a=b', '/%6Detrics/']) {
+    const { status, text } = await request(vault.url + path, 'GET');
+    assert.equal(status, 404, path);
+    assert.ok(!text.includes('strongroom_'), path);
+  }
+});
 
 onBothEngines('metrics', (engine) => {
   test('count what was committed, in which groups, and how long it waited and took', async (t) => {

@@ -136,6 +136,8 @@ export interface OpenRoute {
   readonly summary: string;
   /** Its requests are counted by address: it costs more than a probe. */
   readonly isLimited?: true;
+  /** Found by this spelling of its path alone, which is the one that a proxy in front refuses. */
+  readonly isExact?: true;
   readonly handle: () => Promise<OpenReply>;
 }
 

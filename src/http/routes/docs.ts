@@ -108,6 +108,7 @@ function metricsRoute(metrics: Metrics): OpenRoute {
     path: '/metrics',
     summary: 'Metrics in the format of Prometheus',
     isLimited: true,
+    isExact: true,
     handle: async () => {
       const { text, mediaType } = await expose();
       return { status: 200, body: text, mediaType };
