@@ -1,6 +1,6 @@
 /** Integers that the vault cannot have written: one that reaches a reader stops it, for all rows of its query. */
-import { type RawBuilder, sql } from 'kysely';
-import { kindOf, shapes, type Table } from './tables.ts';
+import { type AliasedRawBuilder, type RawBuilder, sql } from 'kysely';
+import { kindOf, type SqlValue, shapes, type Table } from './tables.ts';
 
 /** The number of a tenant fits: whoever can write to the embedded database may have written another one. */
 export const hasTenant = sql<boolean>`tenant_id between -2147483648 and 2147483647`;
@@ -23,6 +23,17 @@ export function isSafe(column: string): RawBuilder<boolean> {
  */
 export function safeInteger<I>(column: string): RawBuilder<I | null> {
   return sql<I | null>`case when ${isSafe(column)} then ${sql.ref(column)} end`;
+}
+
+/** All columns of a table, as {@link safeInteger}: a row with such a null can be read, and does not prove itself. */
+export function readableColumns(table: Table): AliasedRawBuilder<SqlValue, string>[] {
+  const { columns, kinds } = shapes[table];
+  return columns.map((column, place) =>
+    (kinds[place] === 'integer'
+      ? safeInteger<number>(column)
+      : sql<SqlValue>`${sql.ref(column)}`
+    ).as(column),
+  );
 }
 
 /** Whether a row can be read whole. */

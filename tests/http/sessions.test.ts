@@ -397,6 +397,35 @@ onBothEngines('sessions', (engine) => {
     }
   });
 
+  test('a session with a time that the vault cannot have written hides no other one, on any page', async () => {
+    const tenant = await newTenant();
+    const { manage, page } = await derived(tenant);
+    const [row] = await tenant.rows('sessions');
+    await tenant.send('POST', '/sessions', { key: page.key });
+    const never = 2n ** 60n;
+    for (const sets of [
+      `expires_at = ${never}`,
+      `created_at = -${never}`,
+      `created_at = ${never}`,
+    ]) {
+      await engine.run(
+        tenant.vault.place,
+        `update sessions set ${sets} where session_id = '${row?.session_id}'`,
+      );
+      const seen: string[] = [];
+      for (let start: string | undefined; ; ) {
+        const query: string = start === undefined ? '' : `&start=${encodeURIComponent(start)}`;
+        const { status, body, text } = await manage('GET', `/sessions?size=1${query}`);
+        assert.equal(status, 200, text);
+        seen.push(...body.data.map(({ id }: { readonly id: string }) => id));
+        start = body.pagination.next;
+        if (start === undefined) break;
+      }
+      assert.equal(seen.length, 1);
+      assert.ok(!seen.includes(row?.session_id ?? ''));
+    }
+  });
+
   test('a session that was altered is put aside, can be removed, and takes no other key with it', async () => {
     const tenant = await newTenant();
     const { manage, page, status } = await derived(tenant);
