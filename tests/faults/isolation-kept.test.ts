@@ -136,6 +136,10 @@ test('without free descriptors calls are refused, and never run with less', { sk
   assert.deepEqual(after.seen, [isolation]);
 });
 
+const main = join(import.meta.dirname, '..', '..', 'bin', 'strongroom.js');
+/** Other tests may start a copy that only its owner can read, for which a machine permits less. */
+const serve = [process.execPath, main, 'serve'];
+
 const overlaid = (folder: string) => `mount -t overlay -o lowerdir=${folder}:/usr overlay /usr`;
 
 function skipWithoutOverlay(): string | false {
@@ -168,10 +172,9 @@ function replacing(t: TestContext, { programs, first, files = {} }: Replacing): 
     const text = `#!/bin/sh\n${first}\nexec /usr/bin/real-${name} "$@"\n`;
     writeFileSync(join(bin, name), text, { mode: 0o755 });
   }
-  const main = join(import.meta.dirname, '..', '..', 'bin', 'strongroom.js');
   const bound = Object.entries(files).map(([path, file]) => `mount --bind ${file} ${path}`);
   const script = [overlaid(folder), ...bound, 'exec "$@"'].join(' && ');
-  return ['unshare', '--mount', 'sh', '-c', script, 'sh', process.execPath, main, 'serve'];
+  return ['unshare', '--mount', 'sh', '-c', script, 'sh', ...serve];
 }
 
 function openDirectory(t: TestContext): string {
@@ -185,7 +188,7 @@ const noNamespaceLeft = "echo 'unshare: unshare failed: No space left on device'
 test('namespaces that are used up while the vault starts are waited for', {
   skip: skipReplaced,
 }, async (t) => {
-  const isolation = await usualIsolation(t);
+  const isolation = await usualIsolation(t, serve);
   const starts = openDirectory(t);
   // Nobody, whom code runs as, starts the program.
   chmodSync(starts, 0o777);
@@ -224,7 +227,7 @@ test('starts that fail at random never lead to a process with less', {
   esac
 fi`;
   const command = replacing(t, { programs: ['setpriv', 'unshare', 'perl'], first });
-  const isolation = await usualIsolation(t);
+  const isolation = await usualIsolation(t, serve);
   const vault = await start(t, command);
   writeFileSync(isFailing, '');
   const call = await caller(vault.url);
