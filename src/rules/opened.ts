@@ -34,6 +34,9 @@ export class Openings {
   unspoken(entries: readonly LogEntry[]): readonly OpenedBinding[] {
     const opened = this.#opened;
     if (opened === undefined) return nothing;
+    const [first, second] = entries;
+    // Of nearly all requests, for which the names below would cost more than all else here.
+    if (first && !second) return opened.filter((one) => !speaksOf(first, one));
     const spoken = new Set<string>();
     for (const { entity_type, entity_id } of entries) {
       spoken.add(entity_type);
@@ -47,6 +50,11 @@ export class Openings {
 }
 
 const nothing: readonly OpenedBinding[] = [];
+
+function speaksOf({ entity_type, entity_id }: LogEntry, { field, id }: OpenedBinding): boolean {
+  const { entity, byId } = accountOf(field);
+  return entity_type === entity && (!byId || entity_id === id);
+}
 
 interface Account {
   /** As entries call what was opened. */

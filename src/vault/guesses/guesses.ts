@@ -119,10 +119,21 @@ export interface Guessing {
 }
 
 /**
- * Counts guesses, in their order, and settles which of them their caller learns. The first that goes over the limit
- * in an hour has its entry in the log at once, whatever becomes of the request.
+ * Counts guesses, in their order, and settles which of them their caller learns: at once where none has to be counted.
+ * The first that goes over the limit in an hour has its entry in the log at once, whatever becomes of the request.
  */
-export async function countGuesses(
+export function countGuesses(
+  guessing: Guessing,
+  caller: Caller,
+  guesses: readonly Guess[],
+): Promise<void> | undefined {
+  const isToCount = guesses.some(({ isCounted, names }) => !isCounted && names.length > 0);
+  if (isToCount) return countNamed(guessing, caller, guesses);
+  for (const guess of guesses) if (!guess.isCounted) guess.settle(false);
+  return undefined;
+}
+
+async function countNamed(
   guessing: Guessing,
   caller: Caller,
   guesses: readonly Guess[],

@@ -4,7 +4,7 @@ import { VaultError } from '../../lib/errors.ts';
 import { ExpiringMap } from '../../lib/expiring-map.ts';
 import type { ApplicationId, TenantId } from '../../lib/ids.ts';
 import { type Quotas, quotaRows } from '../../rules/settings.ts';
-import type { Tenants } from '../../rules/tenant.ts';
+import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
 import { growsStorage, type StorageCeiling, type StorageQuota } from '../../store/growth.ts';
 import type { Store } from '../../store/store.ts';
@@ -25,46 +25,75 @@ const kindsMax = 10_000;
 export function underStorageQuotas({ store, tenants, clock }: StorageQuotaTools): Store {
   const kinds = new ExpiringMap<string, boolean>({ clock, ageMsMax: hour, entriesMax: kindsMax });
 
-  async function isPublic(tenant: TenantId, application: ApplicationId): Promise<boolean> {
+  function isPublic(tenant: TenantId, application: ApplicationId): MaybeRead<boolean> {
     const name = `${tenant} ${application}`;
     const known = kinds.get(name);
     if (known !== undefined) return known;
     const key = { tenant_id: tenant, application_id: application };
-    const found = (await store.get('applications', key))?.type === 'public';
-    kinds.set(name, found);
-    return found;
+    return store.get('applications', key).then((row) => {
+      kinds.set(name, row?.type === 'public');
+      return row?.type === 'public';
+    });
   }
 
-  async function ceilingsOf(change: Change): Promise<StorageCeiling[]> {
+  function ceilingsOf(change: Change): MaybeRead<readonly StorageCeiling[]> {
     const [{ tenant_id }] = change.entries;
-    const quotas = (tenants.known(tenant_id) ?? (await tenants.find(tenant_id)))?.quotas;
-    if (quotas === undefined) return [];
-    const ceilings: StorageCeiling[] = [];
-    const add = (quota: StorageQuota, of: Partial<StorageCeiling>) => {
-      if (isUnlimited(quotas, quota)) return;
-      ceilings.push({ quota, tenant_id, ...of, bytes: quotas[quota] });
-    };
-    add('token_storage', {});
-    for (const application_id of chargedBy(change)) {
-      if (await isPublic(tenant_id, application_id)) {
-        add('public_application_storage', { application_id });
-      }
-    }
-    return ceilings;
+    const known = tenants.known(tenant_id);
+    if (known) return ceilingsIn(known, change);
+    return tenants.find(tenant_id).then((found) => (found ? ceilingsIn(found, change) : []));
+  }
+
+  function ceilingsIn(
+    { id, quotas }: Tenant,
+    change: Change,
+  ): MaybeRead<readonly StorageCeiling[]> {
+    const ceiling = (quota: StorageQuota, of: Pick<StorageCeiling, 'application_id'> = {}) =>
+      isUnlimited(quotas, quota) ? [] : [{ quota, tenant_id: id, ...of, bytes: quotas[quota] }];
+    const ofTenant = ceiling('token_storage');
+    if (isUnlimited(quotas, 'public_application_storage')) return ofTenant;
+    const charged = [...chargedBy(change)];
+    const arePublic = charged.map((application) => isPublic(id, application));
+    const withApplications = (known: readonly boolean[]) => [
+      ...ofTenant,
+      ...charged.flatMap((application_id, at) =>
+        known[at] ? ceiling('public_application_storage', { application_id }) : [],
+      ),
+    ];
+    return areRead(arePublic)
+      ? withApplications(arePublic)
+      : Promise.all(arePublic).then(withApplications);
+  }
+
+  function commitUnder(
+    ceilings: readonly StorageCeiling[],
+    change: Change,
+  ): ReturnType<Store['commit']> {
+    if (ceilings.length === 0) return store.commit(change);
+    return store.commit({ ...change, ceilings }).then((outcome) => {
+      const exceeded = ceilings.find(({ quota }) => outcome.conflict === `stored_bytes.${quota}`);
+      if (exceeded) throw storageExceeded(exceeded);
+      return outcome;
+    });
   }
 
   return {
     ...store,
-    commit: async (change) => {
+    // Every commit passes here, also that of a read: what is known is not waited for.
+    commit: (change) => {
       if (!growsStorage(change)) return store.commit(change);
-      const ceilings = await ceilingsOf(change);
-      if (ceilings.length === 0) return store.commit(change);
-      const outcome = await store.commit({ ...change, ceilings });
-      const exceeded = ceilings.find(({ quota }) => outcome.conflict === `stored_bytes.${quota}`);
-      if (exceeded) throw storageExceeded(exceeded);
-      return outcome;
+      const ceilings = ceilingsOf(change);
+      return ceilings instanceof Promise
+        ? ceilings.then((read) => commitUnder(read, change))
+        : commitUnder(ceilings, change);
     },
   };
+}
+
+/** Itself where it is remembered. */
+type MaybeRead<T> = T | Promise<T>;
+
+function areRead<T>(all: readonly MaybeRead<T>[]): all is readonly T[] {
+  return all.every((one) => !(one instanceof Promise));
 }
 
 /** The largest value of a quota is no limit, and nothing is compared for it. */
@@ -76,16 +105,16 @@ function isUnlimited(quotas: Quotas, quota: StorageQuota): boolean {
  * The applications whose stored bytes the change makes more by their own doing: what another application does
  * to a token counts as well, but is not refused for the sake of the one that made the token.
  */
-function chargedBy({ insert, replace }: Change): ReadonlySet<ApplicationId> {
-  return new Set([
-    ...(insert?.tokens ?? []).map(({ created_by }) => created_by),
-    ...(insert?.token_intents ?? []).map(({ created_by }) => created_by),
-    ...(insert?.sessions ?? []).map(({ application_id }) => application_id),
-    ...(insert?.replies ?? []).flatMap(({ charged_to }) => charged_to ?? []),
-    ...(replace?.tokens ?? []).flatMap(({ created_by, modified_by }) =>
-      modified_by === created_by ? [created_by] : [],
-    ),
-  ]);
+function chargedBy({ insert = {}, replace = {} }: Change): ReadonlySet<ApplicationId> {
+  const charged = new Set<ApplicationId>();
+  for (const { created_by } of insert.tokens ?? []) charged.add(created_by);
+  for (const { created_by } of insert.token_intents ?? []) charged.add(created_by);
+  for (const { application_id } of insert.sessions ?? []) charged.add(application_id);
+  for (const { charged_to } of insert.replies ?? []) if (charged_to) charged.add(charged_to);
+  for (const { created_by, modified_by } of replace.tokens ?? []) {
+    if (modified_by === created_by) charged.add(created_by);
+  }
+  return charged;
 }
 
 function storageExceeded({ quota, bytes }: StorageCeiling): VaultError {

@@ -304,6 +304,7 @@ export function draftOrRefuse(creation: Creation, prepared: PreparedToken): Toke
 }
 
 function requireDistinctSources(all: readonly PreparedToken[]): void {
+  if (all.length < 2) return;
   const seen = new Set<string>();
   for (const one of all) {
     const source = attemptAt(one.path, () => newSourceOf(one, seen));

@@ -134,12 +134,11 @@ export async function admitTokens(
   caller: Caller,
   all: readonly UncountedToken[],
 ): Promise<readonly (PreparedToken | VaultError)[]> {
-  await countGuesses(
-    guessing,
-    caller,
-    all.flatMap(({ guess }) => guess ?? []),
-  );
-  return all.map(({ guess, hasOwnId, ...token }) => {
+  const guesses = all.flatMap(({ guess }) => guess ?? []);
+  const counting = countGuesses(guessing, caller, guesses);
+  if (counting) await counting;
+  return all.map((token) => {
+    const { guess, hasOwnId } = token;
     if (guess === undefined) return { ...token, fingerprint: null };
     const { learned } = guess;
     if (learned !== null) return { ...token, fingerprint: learned };
