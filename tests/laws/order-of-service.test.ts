@@ -62,10 +62,12 @@ test('of what one account floods, few are served between two requests of another
   const vault = await startVault(t, engineOf('sqlite'), { environment });
   const [hostile, other] = [await newTenant(vault), await newTenant(vault)];
   const { body: token } = await other.token({ type: 'token', data: 'of the other' });
+  assert.equal((await other.send('GET', `/tokens/${token.id}`)).status, 200);
   const flood = startFlood(t, vault.url);
   const trace = 'the-other';
-  const ask = () =>
-    other.send('GET', `/tokens/${token.id}`, { headers: { 'svc-trace-id': trace } });
+  // Of a known key, and nothing is waited for but its turn: while a request waits for the disk, which on a busy machine
+  // can take longer than all of the flood, serving the flood is right.
+  const ask = () => other.send('GET', '/nowhere', { headers: { 'svc-trace-id': trace } });
   const routes = (await routesOf(vault)).filter(
     ({ method, path }) => method !== 'DELETE' || path !== '/tenants/self',
   );
@@ -83,7 +85,7 @@ test('of what one account floods, few are served between two requests of another
       const flooding = flood.send(sent, floodCount).finally(() => {
         isOver = true;
       });
-      while (!isOver) assert.equal((await ask()).status, 200);
+      while (!isOver) assert.equal((await ask()).status, 404);
       await flooding;
       const most = mostBetween(vault.logged, trace);
       assert.ok(most <= betweenMax, `${most} ${kind} ones with ${name} between two of another`);
