@@ -11,6 +11,7 @@ import type { Caller } from '../../rules/caller.ts';
 import { entryOf, failureOf } from '../../rules/log-entries.ts';
 import { openerFor } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
+import type { Permission } from '../../rules/permissions.ts';
 import { grantInAll, holds } from '../../rules/policy.ts';
 import type { Reply } from '../../rules/reply.ts';
 import type { Store } from '../../store/store.ts';
@@ -88,16 +89,14 @@ function createFromEncrypted(
       const intended = { contents, request: asked, clientKey: opened.key };
       const { row, entry, reply } = await newIntent(tools, caller, intended);
       const client_key_uses = opened.use ? [opened.use] : [];
-      const { policy } = caller;
-      const sight = grantInAll(containersOfIntent(row), (place) => readGrant(policy, place));
-      const isSeen =
-        (sight?.transform ?? 'redact') !== 'redact' || holds(policy, 'token-intent:read');
+      const seenBy = sightOf(caller, row);
+      const body = viewUnreadIntent(row);
       return {
         change: {
           insert: { token_intents: [row], client_key_uses },
           entries: [entry, creationEntry(caller, now, opened)],
         },
-        reply: isSeen ? reply : { ...reply, body: viewUnreadIntent(row) },
+        reply: seenBy ? { ...reply, narrower: { permission: seenBy, body } } : { ...reply, body },
       };
     } catch (error) {
       if (!(error instanceof VaultError)) throw error;
@@ -105,6 +104,13 @@ function createFromEncrypted(
       return { change: { entries: [failureOf(caller, now, attempt)] }, refusal: error };
     }
   };
+}
+
+/** By which permission the caller is shown what may be said of encrypted data, also when it gets the response again. */
+function sightOf({ policy }: Caller, row: Row<'token_intents'>): Permission | undefined {
+  if (holds(policy, 'token-intent:read')) return 'token-intent:read';
+  const sight = grantInAll(containersOfIntent(row), (place) => readGrant(policy, place));
+  return (sight?.transform ?? 'redact') === 'redact' ? undefined : 'token:read';
 }
 
 interface IntendedToken {
