@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { day } from '../../src/lib/clock.ts';
+import { tenantNumber } from '../../src/store/stored-form.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
@@ -123,6 +124,21 @@ onBothEngines('storage quotas', (engine) => {
     assert.equal(statuses.filter((status) => status === 201).length, 11, String(statuses));
     assert.equal(statuses.filter((status) => status === 422).length, 49);
     assert.equal(await bytesOf(tenant), 12 * one);
+  });
+
+  test('a counter that was made too large outside the vault stops no change of another tenant', async () => {
+    const [altered, other] = [await newTenant(), await newTenant()];
+    const create = (tenant: TestTenant) =>
+      tenant.send('POST', '/tokens', { body: { type: 'token', data: randomUUID() } });
+    assert.equal((await create(altered)).status, 201);
+    const largest = 2n ** 63n - 1n;
+    await engine.run(
+      altered.vault.place,
+      `update stored_bytes set bytes = ${largest} where tenant_id = ${tenantNumber(altered.id)}`,
+    );
+    const pairs = Array.from({ length: 20 }, () => [create(altered), create(other)] as const);
+    await Promise.all(pairs.map(([own]) => own));
+    for (const [, created] of pairs) assert.equal((await created).status, 201);
   });
 
   test('what was counted goes when its rows go, however they go', async () => {

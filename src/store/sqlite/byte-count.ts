@@ -43,9 +43,11 @@ export interface WrittenBytes {
 
 export function createByteCount(database: DatabaseSync): WrittenBytes {
   const statements = createRowStatements(database);
+  // A counter that an attacker with write access made too large stays as large as it can be: a sum that is no integer
+  // would end the whole group, with the changes of other tenants.
   const add = database.prepare(`insert into stored_bytes (tenant_id, application_id, slot, bytes)
-    values (?, ?, 0, ?)
-    on conflict (tenant_id, application_id, slot) do update set bytes = bytes + excluded.bytes`);
+    values (?, ?, 0, ?) on conflict (tenant_id, application_id, slot)
+    do update set bytes = cast(bytes + excluded.bytes as integer)`);
   const sum = 'select coalesce(sum(bytes), 0) as bytes from stored_bytes where tenant_id = ?';
   const bytesOfTenant = database.prepare(sum);
   const bytesOfApplication = database.prepare(`${sum} and application_id = ?`);
