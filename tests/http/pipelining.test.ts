@@ -1,6 +1,10 @@
 /** Requests that a client sends before it has the responses to those before. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { test } from 'node:test';
+import { createTurns } from '../../src/http/protocol/turns.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { connectTo } from '../support/raw-request.ts';
 import { startVault } from '../support/vault.ts';
@@ -35,4 +39,25 @@ onBothEngines('several requests in one packet', (engine) => {
     other.socket.write(get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
     assert.match(await other.answer, /^HTTP\/1\.1 200 /);
   });
+});
+
+test('what follows a response that ends its connection is not begun, as it could never end', async (t) => {
+  const turns = createTurns();
+  const begun: string[] = [];
+  const server = createServer((request, response) => {
+    turns.take(request, response, () => {
+      begun.push(request.url ?? '');
+      if (request.url === '/last') response.setHeader('connection', 'close');
+    });
+    if (request.url === '/next') server.emit('next', response);
+    else server.once('next', () => response.end());
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => server.close());
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const head = (path: string) => `GET ${path} HTTP/1.1\r\nHost: vault\r\n\r\n`;
+  client.end(head('/last') + head('/next'));
+  client.resume();
+  await once(client, 'close');
+  assert.deepEqual(begun, ['/last']);
 });

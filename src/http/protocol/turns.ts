@@ -11,7 +11,7 @@ interface Turns {
 }
 
 export interface RequestTurns {
-  /** Calls `begin`, at once or later; never where the connection has ended by then. */
+  /** Calls `begin`, at once or later; never where the connection has ended by then, or is ending. */
   take(request: IncomingMessage, response: ServerResponse, begin: () => void): void;
   /** Whether all responses of the connection are done. @param socket under TLS the one below it. */
   isIdle(socket: Socket): boolean;
@@ -40,7 +40,10 @@ export function createTurns(): RequestTurns {
         turns.waiting += 1;
         before.once('close', () => {
           turns.waiting -= 1;
-          if (!socket.destroyed) begin();
+          if (socket.destroyed) return;
+          // Without a place on the connection, which is ending, the response would never end, nor what it holds.
+          if (response.socket) begin();
+          else socket.destroySoon();
         });
       }
     },
