@@ -2,6 +2,10 @@
 
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { createApi } from './api/all.ts';
+import type { Section } from './api/declaration/operation.ts';
+import { tokenReaders } from './api/token-shapes.ts';
+import { serializeLine } from './api/tokens.ts';
 import { wrongVariable } from './config/problems.ts';
 import type { Config } from './config.ts';
 import type { PemPair } from './crypto/tls-pair.ts';
@@ -15,7 +19,6 @@ import { createOpenLimit } from './http/limits/open-limit.ts';
 import { createRateLimits, unknownRoutes } from './http/limits/rate-limit.ts';
 import type { Route } from './http/protocol/route.ts';
 import { calls } from './http/proxy/methods.ts';
-import { routesOf } from './http/routes/all.ts';
 import { createServer } from './http/server.ts';
 import { newUuid } from './lib/ids.ts';
 import { version } from './lib/installation/manifest.ts';
@@ -56,8 +59,8 @@ export interface Answering {
   listen(place: ListenAddress): Promise<number>;
   /** What new connections get from now on. */
   setTls(pair: PemPair): void;
-  /** Every route that asks for a key, as declared. */
-  readonly routes: readonly Route[];
+  /** Every operation that asks for a key, as declared. */
+  readonly sections: readonly Section[];
   /** Lines of an import that another thread has begun. */
   readonly importShared: ImportShared;
   /** Resolves when every request that has begun is answered. */
@@ -129,6 +132,8 @@ export async function createAnswering(
     storedBytes: createStoredBytes(untraced),
     openEncrypted: createOpenEncrypted(process),
     signingKey: createSigningKey(process),
+    ...tokenReaders,
+    serializeLine,
     pause,
     onMaskFailure: () => {
       metrics.count('mask_failures');
@@ -140,7 +145,7 @@ export async function createAnswering(
   const { names } = config;
   const quarantine = createQuarantine(() => metrics.count('integrity_failures'));
   const proxies = createProxyFinder({ ...process, names, quarantine });
-  const { routes, openRoutes } = routesOf({
+  const { sections, open } = createApi({
     ...tools,
     enrichments,
     proxies,
@@ -150,14 +155,16 @@ export async function createAnswering(
     showsMetrics: config.metricsAddress === undefined,
     headerPrefix,
     version,
+    describe: async (api) => (await import('./api/page/description.ts')).createDescription(api),
   });
+  const routes = sections.flatMap(({ operations }) => operations);
   requireKnownRoutes(config, routes);
   const gate = createGate(tools);
   const server = createServer({
     ...tools,
     ...gate,
     routes,
-    openRoutes,
+    openRoutes: open,
     newTraceId: () => newUuid(random),
     headerPrefixes: config.headerPrefixes,
     tls: config.tls,
@@ -176,7 +183,7 @@ export async function createAnswering(
     requestTimeoutMs,
   });
   return {
-    routes,
+    sections,
     importShared: createImportShared({ ...tools, ...gate }),
     listen: async ({ host, port, isShared = false }) => {
       const place = { host, port, backlog, ...(isShared && { reusePort: true }) };

@@ -1,6 +1,7 @@
 /** What a process has once, however many threads answer requests: the vault, its exports and its jobs. */
 
 import { setTimeout as pause } from 'node:timers/promises';
+import { tokenReaders } from './api/token-shapes.ts';
 import type { Config } from './config.ts';
 import { endOfCertificate } from './crypto/tls-pair.ts';
 import { vaultName } from './crypto/vault-name.ts';
@@ -9,7 +10,6 @@ import {
   type OnFailedAuthentication,
 } from './gate/failed-authentication.ts';
 import { createFailedAttempts, type FailedAttempts } from './gate/failure-limit.ts';
-import { readTokenPatch, readTokenRequest } from './http/protocol/token-request.ts';
 import { watchJobs } from './jobs/job-times.ts';
 import { jobsOf } from './jobs/jobs.ts';
 import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
@@ -187,8 +187,7 @@ function openReactorRuns(
     admitLog: createAdmitLog(clock),
     storedBytes: createStoredBytes(tools),
     openEncrypted: createOpenEncrypted(tools),
-    readRequest: readTokenRequest,
-    readPatch: readTokenPatch,
+    ...tokenReaders,
     onMaskFailure: () => metrics.count('mask_failures'),
     onFailure: (error) => {
       metrics.count('job_failures');

@@ -28,11 +28,12 @@ import { createCors } from './protocol/cors.ts';
 import { createServiceHeaders } from './protocol/headers.ts';
 import { otherMethods } from './protocol/methods.ts';
 import type { OpenRoute, Route } from './protocol/route.ts';
-import { readTokenPatch, readTokenRequest } from './protocol/token-request.ts';
-import { createCalling } from './proxy/handle-call.ts';
+import { type CallingOptions, createCalling } from './proxy/handle-call.ts';
 import { type ConnectionOptions, createTransport, type HttpServer } from './transport.ts';
 
-export interface ServerOptions extends ConnectionOptions {
+export interface ServerOptions
+  extends ConnectionOptions,
+    Pick<CallingOptions, 'readRequest' | 'readPatch'> {
   readonly routes: readonly Route[];
   readonly openRoutes: readonly OpenRoute[];
   readonly authenticate: Authenticate;
@@ -87,8 +88,6 @@ export function createServer(options: ServerOptions): HttpServer {
       headers,
       admission,
       streaming,
-      readRequest: readTokenRequest,
-      readPatch: readTokenPatch,
     }),
   );
   for (const route of routes) {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { readTokenPatch, readTokenRequest } from '../../src/http/protocol/token-request.ts';
+import { tokenReaders } from '../../src/api/token-shapes.ts';
 import type { TenantId } from '../../src/lib/ids.ts';
 import { createForward } from '../../src/outbound/forward.ts';
 import { createBudgetMemory, processBudget } from '../../src/sandbox/process-budget.ts';
@@ -178,8 +178,7 @@ function runsOfHeldSearches(
     admitLog: createAdmitLog(clock),
     storedBytes: createStoredBytes({ store, clock }),
     openEncrypted: createOpenEncrypted({ store, clock }),
-    readRequest: readTokenRequest,
-    readPatch: readTokenPatch,
+    ...tokenReaders,
     onMaskFailure: () => undefined,
     onFailure,
   });

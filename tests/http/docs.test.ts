@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
+import { metricsMadeMax, metricsWindowMs } from '../../src/api/service.ts';
+import { tokenTypeNames } from '../../src/api/token-shapes.ts';
 import { filters } from '../../src/expressions/filters/filters.ts';
 import { boundedFilters } from '../../src/expressions/filters/standard-filters.ts';
-import { tokenTypeNames } from '../../src/http/description/token-requests.ts';
-import { metricsMadeMax, metricsWindowMs } from '../../src/http/routes/docs.ts';
 import { errorKinds } from '../../src/lib/errors.ts';
 import { permissions } from '../../src/rules/permissions.ts';
 import { quotaRows, settingRows } from '../../src/rules/settings.ts';

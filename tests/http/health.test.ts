@@ -1,7 +1,7 @@
 /** /healthz, /readyz and /ping: for probes and clients, without a key. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { healthRoutes } from '../../src/http/routes/health.ts';
+import { healthOperations } from '../../src/api/service.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { createStillClock, startVault } from '../support/vault.ts';
 
@@ -30,7 +30,7 @@ onBothEngines('Health', (engine) => {
   test('503: not ready once its storage is gone, said within a second', async (t) => {
     const clock = createStillClock();
     const store = await engine.open(await engine.place(t));
-    const readyz = healthRoutes({ store, clock }).find(({ path }) => path === '/readyz');
+    const readyz = healthOperations({ store, clock }).find(({ path }) => path === '/readyz');
     assert.deepEqual(await readyz?.handle(), { status: 200, body: { status: 'ready' } });
     await store.close();
     // A verdict is given again for a second, because anybody may ask and each costs a write.

@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
+import { tokenReaders } from '../../src/api/token-shapes.ts';
+import { serializeLine } from '../../src/api/tokens.ts';
 import { createAuthentication } from '../../src/gate/authenticate.ts';
 import { heldBytesMax } from '../../src/http/bulk/held-bytes.ts';
 import { createImportShared } from '../../src/http/bulk/import-shared.ts';
@@ -37,7 +39,15 @@ async function importing(
   const onFailure = async () => undefined;
   const authenticate = createAuthentication({ store, tenants, clock, onFailure });
   const openEncrypted = createOpenEncrypted({ store, clock });
-  const tools = { store, clock, random, openEncrypted, onMaskFailure: () => undefined };
+  const tools = {
+    store,
+    clock,
+    random,
+    openEncrypted,
+    onMaskFailure: () => undefined,
+    ...tokenReaders,
+    serializeLine,
+  };
   const shared = createImportShared({ ...tools, authenticate });
   const own = createSiblingThreads(shared);
   const others = shares.map((share) => {

@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { tokenReaders } from '../../src/api/token-shapes.ts';
+import { serializeLine } from '../../src/api/tokens.ts';
 import { createAuthentication } from '../../src/gate/authenticate.ts';
 import { importStream } from '../../src/http/bulk/import-stream.ts';
 import type { StreamPart } from '../../src/http/protocol/route.ts';
@@ -58,6 +60,8 @@ onBothEngines('an import whose turn has come', (engine) => {
       random,
       openEncrypted,
       onMaskFailure: () => undefined,
+      ...tokenReaders,
+      serializeLine,
     };
     return importStream(tools, {
       caller: async () => authenticate(key, origin),

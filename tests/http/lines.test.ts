@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { tokenReaders } from '../../src/api/token-shapes.ts';
+import { serializeLine, tokens } from '../../src/api/tokens.ts';
 import { createAuthentication } from '../../src/gate/authenticate.ts';
 import { type BodyLine, linesAtOnceMax, linesOf } from '../../src/http/protocol/lines.ts';
 import { linesMediaType, type StreamRoute } from '../../src/http/protocol/route.ts';
-import { tokenStreamRoutes } from '../../src/http/routes/token-streams.ts';
 import { createOpenEncrypted } from '../../src/vault/client-keys/open-encrypted.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
@@ -72,13 +73,18 @@ onBothEngines('POST /tokens/bulk', (engine) => {
       clock,
       onFailure: async () => undefined,
     });
-    const bulk = tokenStreamRoutes({
+    const tools = {
       store,
       clock,
       random,
       openEncrypted: createOpenEncrypted({ store, clock }),
       onMaskFailure: () => undefined,
-    }).find((route): route is StreamRoute => route.path === '/tokens/bulk' && 'stream' in route);
+      ...tokenReaders,
+      serializeLine,
+    };
+    const bulk = tokens.operations(tools).find((one) => one.path === '/tokens/bulk') as
+      | StreamRoute
+      | undefined;
     assert.equal(bulk?.mediaType, linesMediaType);
     let taken = 0;
     let ended = false;

@@ -3,14 +3,14 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { type Operation, operationsOf } from '../../src/http/description/operation.ts';
-import { preludesOf, type Samples, samplesOf } from '../../src/http/description/page/samples.ts';
+import { type PublishedOperation, publishedIn } from '../../src/api/openapi/published-operation.ts';
+import { preludesOf, type Samples, samplesOf } from '../../src/api/page/samples.ts';
 import { engineOf } from '../support/engines.ts';
 import { type EachStep, runExamples, substitute } from '../support/example-story.ts';
 import { runProgram } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { newTenant } from '../support/tenant.ts';
-import { routesOf, startVault } from '../support/vault.ts';
+import { sectionsOf, startVault } from '../support/vault.ts';
 
 const keyHeader = 'SVC-API-KEY';
 const preludes = preludesOf(keyHeader);
@@ -31,32 +31,31 @@ const programs: Readonly<Record<keyof Samples, { words: string[]; file: string; 
  * Of each section the first operation that reads; where none does, the first that can be repeated: it gives
  * nothing an id.
  */
-function chosenOf(operations: readonly Operation[]): ReadonlySet<Operation> {
+function chosenOf(operations: readonly PublishedOperation[]): ReadonlySet<PublishedOperation> {
   const answered = operations.filter(
-    ({ route, row }) => route.reply.body !== undefined && row?.example.status === undefined,
+    ({ operation: { reply, example } }) => reply.body !== undefined && example.status === undefined,
   );
   const bySection = Map.groupBy(answered, ({ tag }) => tag).values();
   const chosen = bySection.map(
-    (ones) => ones.find(({ method }) => method === 'GET') ?? ones.find(mayRepeat),
+    (ones) => ones.find(({ operation }) => operation.method === 'GET') ?? ones.find(mayRepeat),
   );
   return new Set(chosen.filter((one) => one !== undefined));
 }
 
-function mayRepeat({ row }: Operation): boolean {
-  return !JSON.stringify(row?.example.body ?? null).includes('"id":');
+function mayRepeat({ operation }: PublishedOperation): boolean {
+  return !JSON.stringify(operation.example.body ?? null).includes('"id":');
 }
 
 test('one operation of each section runs as the reference shows it, in each language', async (t) => {
   const vault = await startVault(t, engineOf('sqlite'));
-  // Another test fails for a route without an example.
-  const operations = operationsOf(await routesOf(vault)).filter(({ row }) => row !== undefined);
+  const operations = publishedIn(await sectionsOf(vault));
   const directory = temporaryDirectory(t);
   const chosen = chosenOf(operations);
   const ran: string[] = [];
-  const runSamples: EachStep = async ({ operation, answered }, { key, real }) => {
-    if (!chosen.has(operation)) return;
-    ran.push(operation.tag);
-    const samples = samplesOf(operation, keyHeader);
+  const runSamples: EachStep = async ({ operation, published, answered }, { key, real }) => {
+    if (!chosen.has(published)) return;
+    ran.push(published.tag);
+    const samples = samplesOf(published, keyHeader);
     for (const language of ['curl', 'typescript', 'python'] as const) {
       const { words, file, print } = programs[language];
       const text = [preludes[language], substitute(samples[language], real), print].join('\n');

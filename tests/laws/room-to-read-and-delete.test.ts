@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { operationsOf } from '../../src/http/description/operation.ts';
+import { publishedIn } from '../../src/api/openapi/published-operation.ts';
 import { shapes } from '../../src/store/tables.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { runExamples } from '../support/example-story.ts';
@@ -19,8 +19,8 @@ import { newTenant } from '../support/tenant.ts';
 import {
   createTestClock,
   type Received,
-  routesOf,
   type Sent,
+  sectionsOf,
   startVault,
   type TestVault,
 } from '../support/vault.ts';
@@ -168,7 +168,7 @@ onBothEngines('Room to read and delete', (engine) => {
     const short = await (engine.name === 'sqlite' ? shortOfDisk : shortOfPostgres)(t, engine);
     if (short === undefined) return t.diagnostic('no small disk may be mounted here: not tested');
     const { vault, sendShort } = short;
-    const operations = operationsOf(await routesOf(vault));
+    const operations = publishedIn(await sectionsOf(vault));
     const refused = new Set<string>();
     const goesOn = new Set<string>();
     let at = -1;

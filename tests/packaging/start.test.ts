@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../support/temporary.ts';
 /** Modules that a start of the embedded vault imports one after the other, each with all that it imports. */
 const startOf = ['cli/commands', 'cli/serve', 'answering', 'store/sqlite/engine'];
 
-const neededLater = [/\/commander\//, /^src\/http\/description\//, /^src\/cli\/select\.ts$/];
+const neededLater = [/\/commander\//, /^src\/api\/(?:openapi|page)\//, /^src\/cli\/select\.ts$/];
 
 test('a start reads neither the parser of the command line nor the description of the interface', async (t) => {
   const { outputs } = await bundle(temporaryDirectory(t));
@@ -26,7 +26,7 @@ test('a start reads neither the parser of the command line nor the description o
     read(found[0]);
   }
   const sources = [...files].flatMap((file) => Object.keys(outputs[file]?.inputs ?? {}));
-  assert.ok(sources.includes('src/http/routes/docs.ts'));
+  assert.ok(sources.includes('src/api/service.ts'));
   assert.deepEqual(
     sources.filter((source) => neededLater.some((form) => form.test(source))),
     [],

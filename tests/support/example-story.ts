@@ -1,8 +1,8 @@
 /** Sends the examples of the description in their order, as one story about a tenant. */
 import assert from 'node:assert/strict';
-import type { Operation } from '../../src/http/description/operation.ts';
-import { tokenTypeNames } from '../../src/http/description/token-requests.ts';
-import { tokenData } from '../../src/http/schemas/token-data.ts';
+import type { Operation } from '../../src/api/declaration/operation.ts';
+import type { PublishedOperation } from '../../src/api/openapi/published-operation.ts';
+import { tokenData, tokenTypeNames } from '../../src/api/token-shapes.ts';
 import type { TestTenant } from './tenant.ts';
 import { type Received, revealEverything } from './vault.ts';
 
@@ -13,6 +13,7 @@ const betweenMs = 10;
 
 export interface Step {
   readonly operation: Operation;
+  readonly published: PublishedOperation;
   readonly received: Received;
   /** Its body; of a stream, its lines. */
   readonly answered: unknown;
@@ -33,32 +34,30 @@ export type EachStep = (
 /** @throws AssertionError for an example that the vault does not answer as it says. */
 export async function runExamples(
   tenant: TestTenant,
-  operations: readonly Operation[],
+  operations: readonly PublishedOperation[],
   eachStep: EachStep = async () => undefined,
 ): Promise<Story> {
   const keys = await keysOf(tenant);
   await storeExamples(tenant);
   const real = new Map<string, string>();
   const steps: Step[] = [];
-  for (const operation of operations) {
-    const { row, route, method, path, isStream } = operation;
-    assert.ok(row, `${method} ${path} has no example`);
-    const { params = {}, query, body, reply, status = route.reply.status } = row.example;
+  for (const published of operations) {
+    const { operation, path, isStream, kinds } = published;
+    const { method, mediaType = 'application/json', example } = operation;
+    const { params = {}, query, body, reply, status = operation.reply.status } = example;
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
       const value = params[name];
       assert.ok(value !== undefined, `${method} ${path}: ${name}`);
       return encodeURIComponent(substitute(value, real));
     });
     const search = new URLSearchParams(JSON.parse(substitute(JSON.stringify(query ?? {}), real)));
-    const kind = (['private', 'public', 'management'] as const).find((one) =>
-      operation.kinds.includes(one),
-    );
+    const kind = (['private', 'public', 'management'] as const).find((one) => kinds.includes(one));
     const key = keys[kind ?? 'private'];
     const sent = substitute(isStream ? linesOf(body) : JSON.stringify(body ?? null), real);
     const received = await tenant.vault.send(method, `${filled}?${search}`, {
       key,
       ...(body !== undefined && { body: sent }),
-      headers: body === undefined ? {} : { 'content-type': route.mediaType ?? 'application/json' },
+      headers: body === undefined ? {} : { 'content-type': mediaType },
     });
     assert.equal(received.status, status, `${method} ${path}: ${received.text}`);
     const answered = isStream
@@ -68,8 +67,9 @@ export async function runExamples(
           .map((line) => JSON.parse(line))
       : received.body;
     if (reply !== undefined) assertShows(answered, reply, real, `${method} ${path}`);
-    steps.push({ operation, received, answered });
-    await eachStep({ operation, received, answered }, { key, real });
+    const step = { operation, published, received, answered };
+    steps.push(step);
+    await eachStep(step, { key, real });
     // Lists are sorted by time, so that no two things are of one moment.
     tenant.vault.clock.advance(betweenMs);
   }

@@ -24,8 +24,7 @@ export function responseExamples({ steps, real }: Story): Readonly<Record<string
   const clean = cleaner(shown);
   return Object.fromEntries(
     steps
-      .filter(({ operation, received }) => {
-        const { reply } = operation.route;
+      .filter(({ operation: { reply }, received }) => {
         return reply.body !== undefined && received.status === reply.status;
       })
       .map(({ operation, answered }) => [operation.id, clean(answered, '')]),

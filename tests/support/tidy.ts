@@ -18,7 +18,7 @@ export function rankBreaches(files: readonly SourceFile[], ranks: Ranks): string
   });
 }
 
-/** `src/http/routes/tokens.ts` belongs to `http`, `src/process.ts` to `process.ts`. */
+/** `src/http/protocol/body.ts` belongs to `http`, `src/process.ts` to `process.ts`. */
 function unitOf(path: string): string {
   return path.split('/')[1] ?? path;
 }

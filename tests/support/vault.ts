@@ -1,6 +1,7 @@
 /** A running vault for tests of the HTTP interface, on either engine, with a clock that tests move. */
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { createAnswering } from '../../src/answering.ts';
+import type { Section } from '../../src/api/declaration/operation.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import type { Route } from '../../src/http/protocol/route.ts';
 import { jobsOf } from '../../src/jobs/jobs.ts';
@@ -162,9 +163,14 @@ export async function startVault(
   };
 }
 
-/** Every route that asks for a key, as declared. */
-export async function routesOf({ running, place }: TestVault): Promise<readonly Route[]> {
-  return (await createAnswering(running.vault, configFor(place))).routes;
+/** Every operation that asks for a key, as declared, by section. */
+export async function sectionsOf({ running, place }: TestVault): Promise<readonly Section[]> {
+  return (await createAnswering(running.vault, configFor(place))).sections;
+}
+
+/** The same as routes. */
+export async function routesOf(vault: TestVault): Promise<readonly Route[]> {
+  return (await sectionsOf(vault)).flatMap(({ operations }) => operations);
 }
 
 /** Creates an application and gives its key; see {@link TestVault.application}. */

@@ -1,20 +1,19 @@
 /** Writes the responses that the description shows: `npm run openapi`. A test fails where they are others. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { operationsOf } from '../../src/http/description/operation.ts';
+import { publishedIn } from '../../src/api/openapi/published-operation.ts';
 import { engineOf } from './engines.ts';
 import { runExamples } from './example-story.ts';
 import { responseExamples } from './response-examples.ts';
 import { root } from './source.ts';
 import { newTenant } from './tenant.ts';
-import { routesOf, startVault } from './vault.ts';
+import { sectionsOf, startVault } from './vault.ts';
 
 const ends: (() => void | Promise<void>)[] = [];
 const lender = { after: (end: () => void | Promise<void>) => void ends.push(end) };
 const vault = await startVault(lender, engineOf('sqlite'));
-// A test fails for a route without an example, and this writes what there is.
-const operations = operationsOf(await routesOf(vault)).filter(({ row }) => row !== undefined);
+const operations = publishedIn(await sectionsOf(vault));
 const story = await runExamples(await newTenant(vault), operations);
-const file = join(root, 'src', 'http', 'description', 'response-examples.json');
+const file = join(root, 'src', 'api', 'openapi', 'response-examples.json');
 writeFileSync(file, `${JSON.stringify(responseExamples(story), undefined, 2)}\n`);
 for (const end of ends.reverse()) await end();

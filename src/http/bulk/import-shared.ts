@@ -4,10 +4,10 @@ import { createPause } from '../../lib/pauses.ts';
 import type { TokenWriting } from '../../vault/tokens/create.ts';
 import { type ImportLine, importLines } from '../../vault/tokens/import.ts';
 import { linesIn } from '../protocol/lines.ts';
-import { answerOf, bytesOfAnswers, numbered, readLine } from './part.ts';
+import { answerOf, bytesOfAnswers, type LineFormat, numbered, readLine } from './part.ts';
 import type { ImportShared } from './siblings.ts';
 
-export interface ImportSharedTools extends TokenWriting {
+export interface ImportSharedTools extends TokenWriting, LineFormat {
   readonly authenticate: Authenticate;
 }
 
@@ -21,7 +21,7 @@ export function createImportShared(tools: ImportSharedTools): ImportShared {
     const lines: ImportLine[] = [];
     for (const part of parts) {
       await pause();
-      lines.push(readLine(part, caller));
+      lines.push(readLine(tools, part, caller));
     }
     const turn = async () => {
       await askTurn();
@@ -29,6 +29,6 @@ export function createImportShared(tools: ImportSharedTools): ImportShared {
     };
     const results = await importLines(tools, own, { caller, lines, turn });
     const answers = results.map((result, at) => answerOf(parts[at]?.number, result));
-    return { bytes: await bytesOfAnswers(answers), idsAreTaken: own.idsAreTaken };
+    return { bytes: await bytesOfAnswers(tools, answers), idsAreTaken: own.idsAreTaken };
   };
 }

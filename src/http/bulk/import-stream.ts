@@ -10,11 +10,18 @@ import { bodyBytesMax, connectionEnded } from '../protocol/body.ts';
 import { type BodyLine, bytesOf, joined, linesOf } from '../protocol/lines.ts';
 import type { Allowance, StreamPart, StreamRequest } from '../protocol/route.ts';
 import { HeldBytes } from './held-bytes.ts';
-import { answerOf, bytesOfAnswers, type NumberedLine, numbered, readLine } from './part.ts';
+import {
+  answerOf,
+  bytesOfAnswers,
+  type LineFormat,
+  type NumberedLine,
+  numbered,
+  readLine,
+} from './part.ts';
 import { type Sibling, SiblingEnded, type Siblings } from './siblings.ts';
 import { createWorkers, type Workers } from './workers.ts';
 
-export interface ImportTools extends TokenWriting {
+export interface ImportTools extends TokenWriting, LineFormat {
   /** Absent where one thread answers. */
   readonly siblings?: Siblings | undefined;
 }
@@ -170,11 +177,11 @@ async function importHere(tools: ImportTools, part: Part): Promise<StreamPart> {
   // Lines that are only over the limit cost neither a decision nor a commit.
   if (refusal && granted === 0) return answersOf(part, refusal);
   const lines = sent.map((line, at) =>
-    refusal && at >= granted ? refusal : readLine(line, caller),
+    refusal && at >= granted ? refusal : readLine(tools, line, caller),
   );
   const results = await importLines(tools, run, { caller, lines, turn });
   const answers = results.map((result, at) => answerOf(sent[at]?.number, result));
-  return tools.siblings ? bytesOfAnswers(answers) : answers;
+  return tools.siblings ? bytesOfAnswers(tools, answers) : answers;
 }
 
 /** What a thread had not begun to commit when it ended is done here. */

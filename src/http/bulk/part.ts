@@ -2,13 +2,18 @@
 import { errorKinds, VaultError } from '../../lib/errors.ts';
 import { createPause } from '../../lib/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
+import type { TokenRequest } from '../../values/contents.ts';
 import type { ImportLine, ImportResult } from '../../vault/tokens/import.ts';
 import { bodyBytesMax, membersMaxOf, parseJson } from '../protocol/body.ts';
 import type { BodyLine } from '../protocol/lines.ts';
 import { problemOf } from '../protocol/problem.ts';
-import { compileSerializer } from '../protocol/serialization.ts';
-import { readTokenRequest } from '../protocol/token-request.ts';
-import { createdLine } from '../schemas/token-stream.ts';
+import type { Serialize } from '../protocol/serialization.ts';
+
+/** How the lines of an import are read and written. */
+export interface LineFormat {
+  readonly readRequest: (json: unknown) => TokenRequest;
+  readonly serializeLine: Serialize;
+}
 
 export interface NumberedLine {
   readonly number: number;
@@ -29,14 +34,18 @@ function isBlank(line: BodyLine): boolean {
 }
 
 /** @param caller whose key says how many members a line may have. */
-export function readLine({ line }: NumberedLine, caller: Caller): ImportLine {
+export function readLine(
+  { readRequest }: LineFormat,
+  { line }: NumberedLine,
+  caller: Caller,
+): ImportLine {
   try {
     if (line === undefined) {
       throw new VaultError('body_too_large', {
         public: `The line has more than ${bodyBytesMax} bytes.`,
       });
     }
-    return readTokenRequest(parseJson(line, { noun: 'line', membersMax: membersMaxOf(caller) }));
+    return readRequest(parseJson(line, { noun: 'line', membersMax: membersMaxOf(caller) }));
   } catch (error) {
     if (error instanceof VaultError) return error;
     throw error;
@@ -50,16 +59,18 @@ export function answerOf(line: number | undefined, result: ImportResult): object
   return { line, status: errorKinds[failure.code].status, problem: problemOf(failure) };
 }
 
-const serialize = compileSerializer(createdLine);
 const utf8 = new TextEncoder();
 
 /** Lines of the response as they are sent, in memory of their own. */
-export async function bytesOfAnswers(answers: readonly object[]): Promise<Uint8Array> {
+export async function bytesOfAnswers(
+  { serializeLine }: LineFormat,
+  answers: readonly object[],
+): Promise<Uint8Array> {
   const pause = createPause();
   let text = '';
   for (const answer of answers) {
     await pause();
-    text += `${serialize(answer)}\n`;
+    text += `${serializeLine(answer)}\n`;
   }
   return utf8.encode(text);
 }

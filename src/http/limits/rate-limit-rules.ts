@@ -4,7 +4,6 @@ import type { FailureLimit } from '../../gate/failure-limit.ts';
 import { second } from '../../lib/clock.ts';
 import type { HolderKind } from '../../rules/permissions.ts';
 import { compileValidator } from '../protocol/validation.ts';
-import { strict } from '../schemas/shared.ts';
 
 /**
  * What is counted separately: each network address, each key, or each application with all its keys and
@@ -35,6 +34,8 @@ export interface RateLimits {
 }
 
 export type AddressLimit = Pick<FailureLimit, 'requests' | 'windowMs'>;
+
+const strict = { additionalProperties: false };
 
 const rule = Type.Object(
   {

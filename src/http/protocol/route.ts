@@ -1,5 +1,5 @@
-/** What a route declares. Everything a request must pass before its handler runs follows from it. */
-import Type, { type Static, type TSchema } from 'typebox';
+/** What the server must know of an operation: everything a request must pass before its handler runs. */
+import type { Static, TSchema } from 'typebox';
 import type { VaultError } from '../../lib/errors.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Decide } from '../../rules/operation.ts';
@@ -17,8 +17,6 @@ interface Declared<P extends TSchema, Q extends TSchema, B extends TSchema> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Path pattern, for example `/tokens/:id`. */
   readonly path: string;
-  /** One line for people; it heads the operation in the OpenAPI document. */
-  readonly summary: string;
   /** Held by the caller at least somewhere, or `any key`. What it may touch is decided by the rules. */
   readonly permission: Permission | 'any key';
   /** Serves as well as `permission`. */
@@ -111,29 +109,9 @@ export type StreamRoute = Omit<StreamDeclaration<TSchema, TSchema>, 'stream'> & 
 /** A declared route with its types settled; the server treats all alike. */
 export type Route = WholeRoute | StreamRoute;
 
-const nothing = Type.Object({});
-type Nothing = typeof nothing;
-
-/** Declares a route. A route without a permission does not compile. */
-export function route<
-  P extends TSchema = Nothing,
-  Q extends TSchema = Nothing,
-  B extends TSchema = Nothing,
->(declaration: RouteDeclaration<P, Q, B>): Route {
-  return declaration;
-}
-
-/** Declares a stream. Nor does a stream without a permission compile. */
-export function stream<Q extends TSchema = Nothing, B extends TSchema = Nothing>(
-  declaration: StreamDeclaration<Q, B>,
-): Route {
-  return declaration;
-}
-
 /** A route for those who have no key: probes and clients that look whether somebody is there. */
 export interface OpenRoute {
   readonly path: string;
-  readonly summary: string;
   /** Its requests are counted by address: it costs more than a probe. */
   readonly isLimited?: true;
   /** Found by this spelling of its path alone, which is the one that a proxy in front refuses. */

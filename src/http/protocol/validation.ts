@@ -4,10 +4,12 @@ import { Compile, type Validator } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import { type AttributeErrors, invalid, type VaultError } from '../../lib/errors.ts';
 import { messagesMax } from '../../lib/findings.ts';
-import { anyJson, lineForm } from '../schemas/shared.ts';
 import type { Exchange } from './exchange.ts';
 import type { Route } from './route.ts';
 import { shortened } from './shortened-body.ts';
+
+/** Text without control characters; what breaks it gets a message of its own. */
+export const lineForm = '^[^\\u0000-\\u001f\\u007f]*$';
 
 // The library counts what one response may name for all schemas alike, and by itself stops at eight.
 Settings.Set({ maxErrors: messagesMax });
@@ -22,12 +24,13 @@ export function createValidation({
   const validateParams = params && compileValidator(params, 'params');
   const validateQuery = query && compileValidator(query, 'querystring');
   const validateBody = body && !('stream' in route) && compileValidator(body, 'body');
+  const takesAny = body !== undefined && Object.keys(body).length === 0;
   const absent = route.bodyMayBeEmpty ? {} : null;
   return (exchange) => {
     if (validateParams) exchange.params = valid(validateParams(exchange.params));
     if (validateBody) {
       // Any JSON is more than nothing.
-      if (body === anyJson && exchange.body === undefined) throw invalid('body', 'is required');
+      if (takesAny && exchange.body === undefined) throw invalid('body', 'is required');
       exchange.body = valid(validateBody(exchange.body === undefined ? absent : exchange.body));
     }
     if (validateQuery) exchange.query = valid(validateQuery(exchange.query));

@@ -64,11 +64,8 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
   const hosts = createProxyHosts(options);
   const findCall = createFindCall(options);
   const shareOf = createHeldBytes();
-  const limits = new Map(
-    Object.keys(callMethods).map((method) => [
-      method,
-      options.rateLimits({ method, path: callPath }),
-    ]),
+  const limits = new Map<string, RouteLimits>(
+    callMethods.map((method) => [method, options.rateLimits({ method, path: callPath })]),
   );
 
   async function handle(exchange: Exchange, addressed: AddressedCall): Promise<void> {
@@ -178,7 +175,7 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
 
 function requireCallMethod(method: string): void {
   if (isCallMethod(method)) return;
-  const allow = Object.keys(callMethods).join(', ');
+  const allow = callMethods.join(', ');
   throw new VaultError('method_not_allowed', {
     public: `A proxy is called with ${allow}.`,
     headers: { allow },

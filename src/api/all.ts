@@ -1,0 +1,85 @@
+/** Every operation of the service: those that ask for a key, by resource, and those that do not. */
+import type { ImportTools } from '../http/bulk/import-stream.ts';
+import type { Random } from '../lib/random.ts';
+import type { AllowList } from '../outbound/allow-list.ts';
+import type { Forward } from '../outbound/forward.ts';
+import type { VaultNames } from '../rules/host-names.ts';
+import type { Tenants } from '../rules/tenant.ts';
+import type { OpenEncrypted } from '../vault/client-keys/open-encrypted.ts';
+import type { CodeEngine } from '../vault/code/engine.ts';
+import type { Enrichments } from '../vault/enrichments/enrichments.ts';
+import type { PageEnds } from '../vault/logs/list.ts';
+import type { ProxyFinder } from '../vault/proxies/find.ts';
+import type { ReactorCalling } from '../vault/reactor-calls/react.ts';
+import type { StoredBytes } from '../vault/reactor-calls/stored-bytes.ts';
+import type { AdmitLog } from '../vault/reactor-calls/stored-logs.ts';
+import type { SessionListing } from '../vault/sessions/live.ts';
+import type { TokenReading } from '../vault/tokens/read.ts';
+import { applications } from './applications.ts';
+import { clientKeys } from './client-keys.ts';
+import type { OpenOperation, Resource, Section } from './declaration/operation.ts';
+import { enrichments } from './enrichments.ts';
+import { logs } from './logs.ts';
+import { proxies } from './proxies.ts';
+import { reactors } from './reactors.ts';
+import { type ServiceTools, serviceOperations } from './service.ts';
+import { sessions } from './sessions.ts';
+import { tenants } from './tenants.ts';
+import { tokenIntents } from './token-intents.ts';
+import { tokenization } from './tokenization.ts';
+import { tokens } from './tokens.ts';
+import { webhooks } from './webhooks.ts';
+
+export interface ApiTools
+  extends TokenReading,
+    ServiceTools,
+    ImportTools,
+    Pick<ReactorCalling, 'readPatch'>,
+    Pick<SessionListing, 'quarantine'> {
+  readonly random: Random;
+  readonly tenants: Tenants;
+  readonly enrichments: Enrichments;
+  readonly pageEnds: PageEnds;
+  readonly proxies: ProxyFinder;
+  readonly openEncrypted: OpenEncrypted;
+  readonly code: CodeEngine;
+  readonly forward: Forward;
+  readonly admitLog: AdmitLog;
+  readonly storedBytes: StoredBytes;
+  /** The vault's own, which no tenant can be given. */
+  readonly names: VaultNames;
+  /** The operator's own hosts, to which the vault may send. */
+  readonly allowedHosts: AllowList;
+}
+
+/** In the order of the reference. A new resource is a row here and a file beside this one. */
+const resources: readonly Resource<ApiTools & Enrichments>[] = [
+  tokens,
+  tokenization,
+  tokenIntents,
+  enrichments,
+  applications,
+  sessions,
+  proxies,
+  reactors,
+  clientKeys,
+  webhooks,
+  logs,
+  tenants,
+];
+
+export interface Api {
+  readonly sections: readonly Section[];
+  /** What needs no key. */
+  readonly open: readonly OpenOperation[];
+}
+
+export function createApi(tools: ApiTools): Api {
+  const all = { ...tools, ...tools.enrichments };
+  const sections = resources.map(({ tag, description, operations }) => ({
+    tag,
+    description,
+    operations: operations(all),
+  }));
+  return { sections, open: serviceOperations(tools, sections) };
+}

@@ -1,0 +1,125 @@
+/** The audit log. */
+import Type from 'typebox';
+import { shownWords, throughWords } from '../lib/log-chain/disclosure.ts';
+import { type Checkpointing, readCheckpoint } from '../vault/logs/checkpoints.ts';
+import { type LogReading, listEntityTypes, listLogs } from '../vault/logs/list.ts';
+import { operation, type Resource } from './declaration/operation.ts';
+import { attribute, object } from './declaration/shape.ts';
+import { cursorPage, line, pageQuery, shared, strict, text, uuid } from './shapes.ts';
+
+const { tenant_id, created_at } = shared;
+
+/** How a read showed data, and the operation that showed it. */
+const shown = Type.Optional(Type.Enum([...shownWords]));
+const through = Type.Optional(Type.Enum([...throughWords]));
+
+const logEntry = object(
+  {
+    tenant_id,
+    actor_id: attribute(Type.Optional(uuid), 'Who did it.'),
+    actor_type: attribute(text, '`application`, `session`, `user` or `system`.'),
+    entity_type: attribute(text, 'What kind of thing it is about, such as `token`.'),
+    entity_id: attribute(text, 'The id of what it is about.'),
+    operation: attribute(text, 'What was done, such as `create`.'),
+    message: attribute(text, 'The same in words, and whether it was denied.'),
+    shown: attribute(shown, 'What is shown of the data.'),
+    through: attribute(through, 'The operation that showed it.'),
+    created_at,
+  },
+  { title: 'LogEntry' },
+);
+
+const date = Type.Optional(line({ maxLength: 40 }));
+
+const logQuery = object(
+  {
+    entity_type: attribute(
+      Type.Optional(line({ maxLength: 50 })),
+      'Only entries about this kind of thing.',
+    ),
+    entity_id: attribute(
+      Type.Optional(line({ maxLength: 400 })),
+      'Only entries about the thing with this id.',
+    ),
+    shown: logEntry.properties.shown,
+    through: logEntry.properties.through,
+    start_date: attribute(date, 'An ISO 8601 date or date-time; entries from then on.'),
+    end_date: attribute(date, 'An ISO 8601 date or date-time; entries before then.'),
+    ...pageQuery,
+  },
+  strict,
+);
+
+const entityType = object(
+  {
+    display_name: attribute(text, 'For people.'),
+    value: attribute(text, 'As `entity_type` of log entries has it.'),
+  },
+  { title: 'EntityType' },
+);
+
+/** `statement` is the text that is signed; the attributes before it are taken out of it. */
+const checkpoint = object(
+  {
+    tenant_id,
+    seq: attribute(Type.Integer(), 'The number of the checkpoint, from 1 without a gap.'),
+    created_at,
+    statement: attribute(text, 'The text that is signed.'),
+    signature: attribute(text, 'An Ed25519 signature over the statement, in base64.'),
+    public_key: attribute(text, 'The key that verifies it, in base64.'),
+    public_key_pem: attribute(
+      text,
+      'The public key in PEM: of an X25519 key its bare 32 bytes, of an RSA key its SubjectPublicKeyInfo.',
+    ),
+    public_keys: attribute(Type.Array(text), 'All keys that signed checkpoints of this tenant.'),
+  },
+  { title: 'LogCheckpoint' },
+);
+
+export const logs: Resource<Checkpointing & LogReading> = {
+  tag: 'Logs',
+  description:
+    'Who did what, and to what. Entries are chained, so that a change to one can be proven.',
+  operations: (tools) => [
+    operation({
+      id: 'listLogs',
+      method: 'GET',
+      path: '/logs',
+      summary: 'List log entries, newest first',
+      description: 'Follow `pagination.next`, or count `page` upwards until `data` is empty.',
+      permission: 'log:read',
+      query: logQuery,
+      reply: { status: 200, body: cursorPage(logEntry) },
+      example: {
+        query: { entity_type: 'token', entity_id: 'order-4711-card', size: '1' },
+        reply: {
+          pagination: { page_size: 1 },
+          data: [{ entity_type: 'token', entity_id: 'order-4711-card' }],
+        },
+      },
+      handle: ({ caller, query }) => listLogs(tools, caller, query),
+    }),
+    operation({
+      id: 'listLogEntityTypes',
+      method: 'GET',
+      path: '/logs/entity-types',
+      summary: 'List the entity types of log entries',
+      permission: 'log:read',
+      reply: { status: 200, body: Type.Array(entityType) },
+      example: {},
+      handle: ({ caller }) => listEntityTypes(tools, caller),
+    }),
+    operation({
+      id: 'getLogCheckpoint',
+      method: 'GET',
+      path: '/logs/checkpoint',
+      summary: 'Read the newest signed checkpoint of the log',
+      description:
+        'The attributes before `statement` are taken from it; the signature is over its text.',
+      permission: 'log:read',
+      reply: { status: 200, body: checkpoint },
+      example: {},
+      handle: ({ caller }) => readCheckpoint(tools, caller),
+    }),
+  ],
+};

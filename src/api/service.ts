@@ -1,0 +1,233 @@
+/** The service itself, for those who have no key: probes, the description of the interface, metrics, one public key. */
+import { sha256 } from '../crypto/digest.ts';
+import type { WebhookKey } from '../crypto/webhook-signatures.ts';
+import { jsonMediaType } from '../http/protocol/exchange.ts';
+import { type Clock, second } from '../lib/clock.ts';
+import { ExpiringMap } from '../lib/expiring-map.ts';
+import type { Exposition, Metrics } from '../lib/telemetry/metrics.ts';
+import type { Store } from '../store/store.ts';
+import type { OpenOperation, Section } from './declaration/operation.ts';
+
+/** What the description of the interface describes. */
+export interface DescribedApi {
+  readonly sections: readonly Section[];
+  /** What needs no key. */
+  readonly open: readonly OpenOperation[];
+  /** The service's own, such as `SVC`. */
+  readonly headerPrefix: string;
+  readonly version: string;
+}
+
+/** Both forms of the description: the OpenAPI document, and the page that is made from it. */
+export interface Description {
+  readonly document: object;
+  page(): DescriptionPage;
+}
+
+export interface DescriptionPage {
+  readonly html: string;
+  readonly contentSecurityPolicy: string;
+}
+
+export interface ServiceTools extends Pick<DescribedApi, 'headerPrefix' | 'version'> {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Makes the key at its first use. */
+  readonly signingKey: () => Promise<WebhookKey>;
+  readonly metrics: Metrics;
+  /** Whether metrics are shown here; otherwise they have an address of their own. */
+  readonly showsMetrics: boolean;
+  /** Loads what the description is made of, at the first request for it: no start waits for that. */
+  readonly describe: (api: DescribedApi) => Promise<Description>;
+}
+
+const textAs = (mediaType: string) => ({ mediaType, schema: { type: 'string' } });
+const jsonOf = (schema: object) => ({ mediaType: 'application/json', schema });
+const status = jsonOf({
+  type: 'object',
+  required: ['status'],
+  properties: { status: { type: 'string', description: 'The state in words.' } },
+});
+
+/** @param sections what needs a key, which the description describes as well. */
+export function serviceOperations(
+  tools: ServiceTools,
+  sections: readonly Section[],
+): readonly OpenOperation[] {
+  const { signingKey, metrics, showsMetrics } = tools;
+  const operations: readonly OpenOperation[] = [
+    ...healthOperations(tools),
+    {
+      id: 'getWebhookKey',
+      path: '/keys/webhooks.v1.key',
+      summary: 'Retrieve the public key that verifies webhooks',
+      replies: { 200: textAs('text/plain') },
+      handle: async () => ({
+        status: 200,
+        body: (await signingKey()).publicKey,
+        mediaType: 'text/plain',
+      }),
+    },
+    ...descriptionOperations(() => tools.describe({ ...tools, sections, open: operations })),
+    ...(showsMetrics ? [metricsOperation(metrics)] : []),
+  ];
+  return operations;
+}
+
+/** How long a verdict is given again: a probe writes to the disk, and anybody may ask. */
+const verdictMs = second;
+
+/**
+ * A vault whose disk is nearly full reads and deletes, so it stays ready: without it nobody could do either.
+ * `undefined` where the storage cannot be used.
+ */
+type Readiness = 'ready' | 'ready, creates refused' | undefined;
+
+export function healthOperations({
+  store,
+  clock,
+}: Pick<ServiceTools, 'store' | 'clock'>): readonly OpenOperation[] {
+  const verdicts = new ExpiringMap<'ready', Promise<Readiness>>({
+    clock,
+    ageMsMax: verdictMs,
+    entriesMax: 1,
+  });
+  const ready = (): Promise<Readiness> => {
+    const known = verdicts.get('ready');
+    if (known) return known;
+    const verdict = store.ping().then(
+      ({ isShort }) => (isShort ? 'ready, creates refused' : 'ready'),
+      () => undefined,
+    );
+    verdicts.set('ready', verdict);
+    return verdict;
+  };
+  return [
+    {
+      id: 'ping',
+      path: '/ping',
+      summary: 'Return 200',
+      replies: { 200: undefined },
+      handle: async () => ({ status: 200 }),
+    },
+    {
+      id: 'getHealth',
+      path: '/healthz',
+      summary: 'Check that the process runs',
+      replies: { 200: status },
+      handle: async () => ({ status: 200, body: { status: 'alive' } }),
+    },
+    {
+      id: 'getReadiness',
+      path: '/readyz',
+      summary: 'Check that the vault can read and write its storage',
+      replies: { 200: status, 503: status },
+      handle: async () => {
+        const status = await ready();
+        return status
+          ? { status: 200, body: { status } }
+          : { status: 503, body: { status: 'storage unavailable' } };
+      },
+    },
+  ];
+}
+
+function descriptionOperations(make: () => Promise<Description>): readonly OpenOperation[] {
+  let description: Promise<Description> | undefined;
+  const describe = () => {
+    description ??= make();
+    return description;
+  };
+  return [
+    {
+      id: 'getDescription',
+      path: '/openapi.json',
+      summary: 'This interface as an OpenAPI document',
+      replies: { 200: jsonOf({ type: 'object' }), 304: undefined },
+      isLimited: true,
+      handle: keptReply(async () => {
+        const { document } = await describe();
+        return { text: JSON.stringify(document), mediaType: jsonMediaType };
+      }),
+    },
+    {
+      id: 'getReference',
+      path: '/docs',
+      summary: 'This interface as a page',
+      replies: { 200: textAs('text/html'), 304: undefined },
+      isLimited: true,
+      handle: keptReply(async () => {
+        const { html, contentSecurityPolicy } = (await describe()).page();
+        const headers = { 'content-security-policy': contentSecurityPolicy };
+        return { text: html, mediaType: 'text/html; charset=utf-8', headers };
+      }),
+    },
+  ];
+}
+
+/** Made once, and never again while the process runs. */
+interface DescriptionReply {
+  readonly body: Uint8Array;
+  readonly etag: string;
+  readonly mediaType: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+interface DescriptionText
+  extends Pick<DescriptionReply, 'mediaType'>,
+    Partial<Pick<DescriptionReply, 'headers'>> {
+  readonly text: string;
+}
+
+function keptReply(make: () => Promise<DescriptionText>): OpenOperation['handle'] {
+  let stored: Promise<DescriptionReply> | undefined;
+  return async () => {
+    stored ??= make().then(({ text, mediaType, headers = {} }) => {
+      const body = Buffer.from(text);
+      return { body, etag: `"${sha256(text).toString('base64url')}"`, mediaType, headers };
+    });
+    return { status: 200, ...(await stored) };
+  };
+}
+
+/** How often metrics are made in {@link metricsWindowMs}; beyond it they are up to {@link metricsStaleMsMax} old. */
+export const metricsMadeMax = 200;
+export const metricsWindowMs = 10 * second;
+const metricsStaleMsMax = second;
+
+/** Requests from many addresses together cannot make the metrics more often than that. */
+function metricsOperation(metrics: Metrics): OpenOperation {
+  let latest: Promise<Exposition> | undefined;
+  let latestAt = 0;
+  let made = 0;
+  let windowEnd = 0;
+  const expose = () => {
+    const now = performance.now();
+    if (now >= windowEnd) {
+      windowEnd = now + metricsWindowMs;
+      made = 0;
+    }
+    const isUsable = made >= metricsMadeMax && now - latestAt < metricsStaleMsMax;
+    if (latest === undefined || !isUsable) {
+      made += 1;
+      latestAt = now;
+      latest = metrics.expose();
+      latest.catch(() => {
+        latest = undefined;
+      });
+    }
+    return latest;
+  };
+  return {
+    id: 'getMetrics',
+    path: '/metrics',
+    summary: 'Metrics in the format of Prometheus',
+    replies: { 200: textAs('text/plain') },
+    isLimited: true,
+    isExact: true,
+    handle: async () => {
+      const { text, mediaType } = await expose();
+      return { status: 200, body: text, mediaType };
+    },
+  };
+}

@@ -1,0 +1,160 @@
+/** Tokens: creating, reading, updating and deleting them, one by one or in bulk. */
+import Type from 'typebox';
+import { type ImportTools, importStream } from '../http/bulk/import-stream.ts';
+import { linesMediaType } from '../http/protocol/route.ts';
+import { compileSerializer } from '../http/protocol/serialization.ts';
+import { createToken, serialKeyOfCreation } from '../vault/tokens/create.ts';
+import { deleteToken } from '../vault/tokens/delete.ts';
+import { readToken } from '../vault/tokens/read.ts';
+import { updateToken } from '../vault/tokens/update.ts';
+import { operation, type Resource, streamOperation } from './declaration/operation.ts';
+import { attribute, object } from './declaration/shape.ts';
+import { byId, problem } from './shapes.ts';
+import { tokenExport, tokenLists } from './token-lists.ts';
+import { cardExample, token, tokenPatch, tokenRequest } from './token-shapes.ts';
+
+const createdLine = object(
+  {
+    line: attribute(
+      Type.Optional(Type.Integer()),
+      'The number of the line in the request, from 1.',
+    ),
+    status: attribute(
+      Type.Optional(Type.Integer()),
+      'The HTTP status that a request for this line alone would have had.',
+    ),
+    token: attribute(Type.Optional(token), 'The token.'),
+    problem: attribute(Type.Optional(problem), 'Why it failed.'),
+  },
+  {
+    title: 'CreatedLine',
+    description:
+      'The result of one line of the request: the token, or the problem. A line that has only a problem ' +
+      'ends a response that could not continue; the lines after the last numbered one were not processed.',
+  },
+);
+
+/** A line of the response to an import, on whichever thread it is made. */
+export const serializeLine = compileSerializer(createdLine);
+
+const id = 'order-4711-card';
+
+export const tokens: Resource<ImportTools> = {
+  tag: 'Tokens',
+  description:
+    'A token stands for a value that is stored encrypted. What a response shows of the value is decided by the ' +
+    "caller's access rules: everything, what the mask leaves, or nothing.",
+  operations: (tools) => [
+    operation({
+      id: 'createToken',
+      method: 'POST',
+      path: '/tokens',
+      summary: 'Create a token',
+      description:
+        'Give either `type` and `data`, or the `token_intent_id` of a token intent. The response is masked ' +
+        'unless a rule with `token:create` reveals it.',
+      permission: 'token:create',
+      body: tokenRequest,
+      reply: { status: 201, body: token },
+      problems: ['not_found'],
+      example: {
+        body: {
+          id,
+          type: 'card',
+          data: cardExample,
+          metadata: { order: '4711' },
+          search_indexes: ['{{ data.number | last4 }}'],
+        },
+        reply: {
+          id,
+          type: 'card',
+          card: {
+            bin: '42424242',
+            last4: '4242',
+            expiration_month: 12,
+            expiration_year: 2030,
+            brand: 'visa',
+          },
+          containers: ['/pci/high/'],
+          metadata: { order: '4711' },
+          created_at: '2026-01-31T09:30:00.000+00:00',
+          _extras: { deduplicated: false },
+        },
+      },
+      serialKey: ({ caller, body }) => serialKeyOfCreation(caller, body),
+      handle: ({ caller, body }) => createToken(tools, caller, body),
+    }),
+    operation({
+      id: 'getToken',
+      method: 'GET',
+      path: '/tokens/:id',
+      summary: 'Read a token',
+      permission: 'token:read',
+      params: byId,
+      reply: { status: 200, body: token },
+      example: { params: { id }, reply: { id, type: 'card', data: cardExample } },
+      handle: ({ caller, params }) => readToken(tools, caller, params.id),
+    }),
+    operation({
+      id: 'updateToken',
+      method: 'PATCH',
+      path: '/tokens/:id',
+      summary: 'Update a token by JSON merge patch',
+      description:
+        'Members that are absent stay, null removes. `containers`, `search_indexes` and the other attributes that ' +
+        'are not objects are replaced.',
+      permission: 'token:update',
+      params: byId,
+      body: tokenPatch,
+      mediaType: 'application/merge-patch+json',
+      reply: { status: 200, body: token },
+      example: {
+        params: { id },
+        body: { data: { expiration_year: 2031 }, metadata: { order: '4712' } },
+        reply: { id, metadata: { order: '4712' } },
+      },
+      serialKey: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
+      handle: ({ caller, params, body }) =>
+        updateToken(tools, caller, { id: params.id, patch: body }),
+    }),
+    ...tokenLists(tools),
+    streamOperation({
+      id: 'createTokens',
+      method: 'POST',
+      path: '/tokens/bulk',
+      summary: 'Create a token for every line',
+      description:
+        'Each line of the body is the body of one create request. Each line of the response has the number of its ' +
+        'request line, and the token or the problem. A line that fails does not stop the others. It takes no ' +
+        'idempotency key; give each line an `id` instead.',
+      permission: 'token:create',
+      body: tokenRequest,
+      mediaType: linesMediaType,
+      reply: { status: 200, body: createdLine, mediaType: linesMediaType },
+      example: {
+        body: [
+          { id: 'line-1', type: 'token', data: 'one' },
+          { id: 'line-2', type: 'card_number', data: '5555555555554444' },
+        ],
+        reply: [
+          { line: 1, status: 201, token: { id: 'line-1', type: 'token' } },
+          { line: 2, status: 201, token: { id: 'line-2', type: 'card_number' } },
+        ],
+      },
+      stream: (request) => importStream(tools, request),
+    }),
+    tokenExport(tools),
+    operation({
+      id: 'deleteToken',
+      method: 'DELETE',
+      path: '/tokens/:id',
+      summary: 'Delete a token',
+      permission: 'token:delete',
+      params: byId,
+      reply: { status: 204 },
+      example: { params: { id: 'line-1' } },
+      serialKey: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
+      handle: ({ caller, params }) => deleteToken(tools, caller, params.id),
+    }),
+  ],
+};
