@@ -13,7 +13,7 @@ import { listTemplates, readTemplate } from '../vault/applications/templates.ts'
 import { type Operation, operation } from './declaration/operation.ts';
 import { attribute, documented, object } from './declaration/shape.ts';
 import { byId, nullable, shared, strict, text } from './shapes.ts';
-import { container, containerLimits } from './token-shapes.ts';
+import { container, containerLimits, token } from './token-shapes.ts';
 
 const { id, name } = shared;
 const permissionRows = Object.entries<PermissionRow>(permissions);
@@ -96,6 +96,7 @@ export const accessRequest = {
 };
 
 export const applicationType = Type.Enum(['public', 'private', 'management']);
+export const applicationTypeMeaning = '`public`, `private` or `management`.';
 
 const permissionQuery = object(
   {
@@ -109,8 +110,8 @@ const permissionQuery = object(
 
 const permission = object(
   {
-    type: attribute(text, 'What kind it is.'),
-    description: attribute(text, 'For people.'),
+    type: attribute(text, 'Its name, such as `token:read`.'),
+    description: attribute(text, 'What it allows, in words.'),
     application_types: attribute(
       Type.Array(applicationType),
       'The types of applications that may hold it.',
@@ -161,8 +162,6 @@ const explainedRule = object(
   { title: 'ExplainedRule' },
 );
 
-const what = 'What kind it is.';
-
 const accessExplanation = object(
   {
     allowed: attribute(Type.Boolean(), 'Whether it would be allowed.'),
@@ -170,17 +169,22 @@ const accessExplanation = object(
       Type.Enum(['rule', 'permission', 'nothing']),
       'Whether a rule, a permission or nothing decides.',
     ),
-    permission: attribute(text, 'The permission.'),
+    permission: attribute(text, accessQuestion.properties.permission),
     application: attribute(
-      object({ id, name, type: attribute(applicationType, what) }),
-      'The application.',
+      object({ id, name, type: attribute(applicationType, applicationTypeMeaning) }),
+      'The application whose access is explained.',
     ),
-    session: attribute(Type.Optional(object({ id })), 'The session.'),
+    session: attribute(Type.Optional(object({ id })), 'The session whose access is explained.'),
     token: attribute(
-      Type.Optional(object({ id: attribute(text, id), type: attribute(text, what) })),
-      'The token.',
+      Type.Optional(
+        object({ id: token.properties.id, type: attribute(text, token.properties.type) }),
+      ),
+      accessQuestion.properties.token_id,
     ),
-    container: attribute(Type.Optional(text), rule.properties.container),
+    container: attribute(
+      Type.Optional(text),
+      'The container that is asked about, or that of the token.',
+    ),
     rule: attribute(Type.Optional(rule), 'The rule that decides.'),
     transform: attribute(
       Type.Optional(Type.Enum(['redact', 'mask', 'reveal'])),
@@ -188,7 +192,10 @@ const accessExplanation = object(
     ),
     shown: attribute(Type.Enum(['plaintext', 'masked', 'nothing']), 'What is shown of the data.'),
     reason: attribute(text, 'The decision in words.'),
-    rules: attribute(Type.Array(explainedRule), access.rules),
+    rules: attribute(
+      Type.Array(explainedRule),
+      'The rules in the order in which they are tried, and what became of each.',
+    ),
   },
   {
     title: 'AccessExplanation',

@@ -20,6 +20,7 @@ import {
   access,
   accessRequest,
   applicationType,
+  applicationTypeMeaning,
   explaining,
   permissionsAndTemplates,
 } from './access.ts';
@@ -67,7 +68,7 @@ const applicationKey = object(
   {
     id,
     tenant_id,
-    application_id: attribute(uuid, 'The application.'),
+    application_id: attribute(uuid, 'The application whose key it is.'),
     key: attribute(Type.Optional(text), 'The text of the key. It is shown once.'),
     version: attribute(text, 'The version of the form of the key.'),
     created_by: Type.Optional(created_by),
@@ -85,7 +86,7 @@ const application = object(
     id,
     tenant_id,
     name: shared.name,
-    type: attribute(text, '`public`, `private` or `management`.'),
+    type: attribute(text, applicationTypeMeaning),
     key: attribute(
       Type.Optional(text),
       'The text of the first key. Only the response to the creation has it.',

@@ -27,7 +27,7 @@ const clientKeyRequest = object(
 const clientKey = object(
   {
     id,
-    key_id: attribute(uuid, 'The key.'),
+    key_id: attribute(uuid, 'The same as `id`; encrypted data names it as `kid`.'),
     public_key_pem: attribute(
       Type.Optional(text),
       'The public key in PEM: of an X25519 key its bare 32 bytes, of an RSA key its SubjectPublicKeyInfo.',

@@ -4,7 +4,7 @@ import { type CardReading, readCardDetails } from '../vault/enrichments/card-det
 import { type BankVerifying, verifyBankAccount } from '../vault/enrichments/verify-bank-account.ts';
 import { operation, type Resource } from './declaration/operation.ts';
 import { attribute, documented, object } from './declaration/shape.ts';
-import { line, nullable, shared, strict, text } from './shapes.ts';
+import { line, nullable, strict, text } from './shapes.ts';
 
 const country = 'Two letters of ISO 3166';
 
@@ -30,11 +30,12 @@ const bankVerification = object(
   { title: 'BankVerification' },
 );
 
-const bin = 'The first 6 to 8 digits of a card number, never more.';
-
 const cardDetailsQuery = object(
   {
-    bin: attribute(documented(Type.String({ description: bin }), { pattern: '^[0-9]{6,8}$' }), bin),
+    bin: attribute(
+      documented(text, { pattern: '^[0-9]{6,8}$' }),
+      'The first 6 to 8 digits of a card number, never more.',
+    ),
   },
   strict,
 );
@@ -44,13 +45,16 @@ const known = Type.Union([text, Type.Null()]);
 const issuer = object(
   {
     country: attribute(known, `${country}.`),
-    name: attribute(known, shared.name),
+    name: attribute(known, 'The name of the bank.'),
   },
   { title: 'CardIssuer' },
 );
 
 const binRange = object(
-  { bin_min: attribute(text, 'The first.'), bin_max: attribute(text, 'The last.') },
+  {
+    bin_min: attribute(text, 'The first number of the range.'),
+    bin_max: attribute(text, 'The last number of the range.'),
+  },
   { title: 'BinRange' },
 );
 
@@ -60,7 +64,7 @@ const network = object(
     funding: attribute(known, 'Credit, debit or prepaid.'),
     segment: attribute(known, 'Consumer or commercial.'),
     issuer: attribute(issuer, 'The bank that issued it.'),
-    bin_range: attribute(Type.Array(binRange), 'Numbers between these belong to it.'),
+    bin_range: attribute(Type.Array(binRange), 'The ranges of numbers that belong to it.'),
   },
   { title: 'CardNetwork' },
 );

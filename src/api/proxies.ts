@@ -43,8 +43,13 @@ const optional = {
   request_transforms: attribute(someTransforms, 'What is done to requests, in order.'),
   response_transforms: attribute(someTransforms, 'What is done to responses, in order.'),
   application: attribute(
-    nullable(object({ id: attribute(text, id) }, { ...strict, title: 'ProxyApplication' })),
-    'The application.',
+    nullable(
+      object(
+        { id: attribute(text, 'The id of the application.') },
+        { ...strict, title: 'ProxyApplication' },
+      ),
+    ),
+    'The application whose rules apply to calls without an API key.',
   ),
   configuration: attribute(
     nullable(textOrNullMap),
@@ -138,7 +143,7 @@ const proxy = object(
   {
     id,
     tenant_id,
-    key: attribute(text, 'The text of the key. It is shown once.'),
+    key: attribute(text, 'The key with which the proxy is called.'),
     name: shared.name,
     destination_url: destinationUrl,
     request_transform: optional.request_transform,
@@ -154,7 +159,10 @@ const proxy = object(
     proxy_host: attribute(withoutValue(text), optional.proxy_host),
     allowed_paths: attribute(Type.Optional(Type.Array(text)), optional.allowed_paths),
     allowed_methods: attribute(Type.Optional(Type.Array(text)), optional.allowed_methods),
-    client_certificate: attribute(Type.Optional(clientCertificate), optional.client_certificate),
+    client_certificate: attribute(
+      Type.Optional(clientCertificate),
+      'The certificate that the destination gets, without its private key.',
+    ),
     state: attribute(text, '`active` once it can be used.'),
     created_by,
     created_at,

@@ -14,6 +14,7 @@ import { attribute, documented, object, shownAs } from './declaration/shape.ts';
 import {
   anyJson,
   byId,
+  cursor,
   cursorPage,
   filters,
   name,
@@ -42,12 +43,14 @@ const code = attribute(
 );
 
 const optional = {
-  configuration: attribute(
-    nullable(textOrNullMap),
-    'Texts by name that expressions in requests can use.',
-  ),
+  configuration: attribute(nullable(textOrNullMap), 'Texts by name that the code gets.'),
   application: attribute(
-    nullable(object({ id: attribute(text, id) }, { ...strict, title: 'ReactorApplication' })),
+    nullable(
+      object(
+        { id: attribute(text, 'The id of the application.') },
+        { ...strict, title: 'ReactorApplication' },
+      ),
+    ),
     'With whose rights `bt` in the code acts.',
   ),
   /** What it may hold depends on its image; `src/transforms/code-runtime.ts` reads it. */
@@ -94,7 +97,12 @@ const reactor = object(
     code: attribute(text, code),
     configuration: attribute(textOrNullMap, optional.configuration),
     application: attribute(
-      Type.Optional(object({ id }, { title: 'LinkedApplication' })),
+      Type.Optional(
+        object(
+          { id: attribute(uuid, 'The id of the application.') },
+          { title: 'LinkedApplication' },
+        ),
+      ),
       optional.application,
     ),
     runtime: attribute(runtime, optional.runtime),
@@ -162,7 +170,10 @@ const reactorLog = object(
   { title: 'ReactorLog', description: 'What the code wrote to its log in one call.' },
 );
 
-const reactorLogsQuery = object({ size: pageQuery.size, start: pageQuery.start }, strict);
+const reactorLogsQuery = object(
+  { size: pageQuery.size, start: attribute(pageQuery.start, cursor) },
+  strict,
+);
 
 const exampleId = idOf(7);
 const request = 'ef3a1c2e-8b4d-4c6a-9e2f-0d1b2c3a4e5f';

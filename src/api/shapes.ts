@@ -58,6 +58,9 @@ const page = {
   start: Type.String({ maxLength: cursorLengthMax }),
 };
 
+/** The meaning of a cursor where pages have no numbers. */
+export const cursor = 'The cursor `pagination.next` of an earlier response to the same request.';
+
 /** What the query of an offset list may have in addition to its filters. */
 export const pageQuery = {
   page: attribute(Type.Optional(page.page), 'The number of the page, from 1.'),
@@ -67,7 +70,7 @@ export const pageQuery = {
   ),
   start: attribute(
     Type.Optional(page.start),
-    'The cursor `pagination.next` of an earlier response to the same request; it takes the place of `page`.',
+    `${cursor.slice(0, -1)}; it takes the place of \`page\`.`,
   ),
 };
 

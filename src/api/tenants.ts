@@ -36,7 +36,6 @@ const tenantUpdate = object(
 );
 
 const totalTokens = attribute(Type.Integer(), 'How many tokens there are.');
-const monthly = 'Tokens created since the month began, in UTC.';
 
 const tokensOfType = object({
   count: attribute(Type.Integer(), 'How many there are.'),
@@ -45,7 +44,7 @@ const tokensOfType = object({
 
 const tokenReport = object({
   total_tokens: totalTokens,
-  monthly_active_tokens: attribute(Type.Integer({ description: monthly }), monthly),
+  monthly_active_tokens: attribute(Type.Integer(), 'Tokens created since the month began, in UTC.'),
   metrics_by_type: attribute(mapOf(tokensOfType), 'Tokens by type.'),
 });
 

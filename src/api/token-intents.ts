@@ -11,14 +11,14 @@ import { byId, shared, text, timestamp } from './shapes.ts';
 import { cardExample, token, tokenIntentRequest } from './token-shapes.ts';
 
 const { id, tenant_id, created_by, created_at } = shared;
-const { card, bank, fingerprint } = token.properties;
+const { type, card, bank, fingerprint } = token.properties;
 
 /** A token intent as it leaves: never with its data. */
 const tokenIntent = object(
   {
     id,
     tenant_id,
-    type: attribute(text, 'What kind it is.'),
+    type: attribute(text, type),
     card,
     bank,
     fingerprint,

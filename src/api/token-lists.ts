@@ -15,6 +15,7 @@ import { type Operation, operation, streamOperation } from './declaration/operat
 import { attribute, object } from './declaration/shape.ts';
 import { metadataOf, metadataPatterns, metadataProperties } from './metadata-query.ts';
 import {
+  cursor,
   cursorPage,
   filters,
   nullable,
@@ -22,7 +23,6 @@ import {
   pageBody,
   pageQuery,
   problem,
-  shared,
   strict,
   text,
 } from './shapes.ts';
@@ -58,22 +58,20 @@ const exportQuery = object(
 
 const query = attribute(
   nullable(Type.String({ maxLength: queryLengthMax })),
-  'One term: `data:<value>` or `metadata.<key>:<value>`.',
+  'Terms joined by ` AND `, such as `data:<value>` or `metadata.<key>:<value>`; everything unless given.',
 );
 
 const tokenSearch = object({ query, ...pageBody }, { ...strict, title: 'TokenPageSearch' });
 
 const tokenCursorSearch = object(
-  { query, size: pageBody.size, start: pageBody.start },
+  { query, size: pageBody.size, start: attribute(pageBody.start, cursor) },
   { ...strict, title: 'TokenSearch' },
 );
 
 const exportedLine = object(
   {
     ...token.properties,
-    id: attribute(Type.Optional(text), shared.id),
-    type: attribute(Type.Optional(text), 'What kind it is.'),
-    expires_at: attribute(token.properties.expires_at, shared.expires_at),
+    id: Type.Optional(token.properties.id),
     exported: attribute(
       Type.Optional(Type.Integer()),
       'How many tokens were exported. Only the last line has it.',
@@ -149,7 +147,7 @@ export function tokenLists(reading: TokenReading): Operation[] {
       path: '/v2/tokens/search',
       summary: 'Search tokens by cursor, newest first',
       description:
-        'The query is one term: `data:<value>` of a search index, or `metadata.<key>:<value>`.',
+        'The query has terms such as `data:<value>` of a search index, or `metadata.<key>:<value>`, joined by ` AND `.',
       permission: 'token:search',
       body: tokenCursorSearch,
       reply: { status: 200, body: cursorPage(token) },
@@ -171,7 +169,7 @@ export function tokenLists(reading: TokenReading): Operation[] {
       path: '/tokens/search',
       summary: 'Search tokens by page, newest first',
       description:
-        'The first version of the search, with exact totals and several terms in one query.',
+        'The first version of the search, with exact totals. The case of metadata does not matter.',
       permission: 'token:search',
       body: tokenSearch,
       reply: { status: 200, body: offsetPage(token) },

@@ -130,10 +130,6 @@ const settings = {
     token.properties.search_indexes,
   ),
   fingerprint_expression: attribute(nullable(text), token.properties.fingerprint_expression),
-  deduplicate_token: attribute(
-    nullable(Type.Boolean()),
-    'True to get the existing token with the same fingerprint, if there is one.',
-  ),
 };
 /** Still sent by old clients; it has had no effect since containers took its place. */
 const privacy = attribute(
@@ -163,6 +159,10 @@ const tokenRequestAttributes = {
   containers: attribute(containers, "A list of one container; the type's container unless given."),
   metadata: attribute(nullable(documented(textMap, metadataLimits)), token.properties.metadata),
   ...settings,
+  deduplicate_token: attribute(
+    nullable(Type.Boolean()),
+    'True to get the existing token with the same fingerprint, if there is one.',
+  ),
   expires_at: attribute(
     nullable(text),
     'An ISO 8601 date-time, or month/day/year; never unless given.',
@@ -183,6 +183,11 @@ export const tokenPatch = object(
       'A JSON merge patch of the metadata; null removes a name.',
     ),
     ...settings,
+    deduplicate_token: attribute(
+      nullable(Type.Boolean()),
+      'An update returns no other token. With true, the response has no contents where a token that the caller may ' +
+        'not read has the same fingerprint.',
+    ),
     expires_at: attribute(
       nullable(text),
       'An ISO 8601 date-time, or month/day/year; null for never.',
@@ -216,11 +221,7 @@ const nineDigits = { pattern: '^(?:-*[0-9]){9}-*$', maxLength: 20 };
 /** A number, also as text. */
 const number = (range: { readonly minimum: number; readonly maximum: number }, pattern: string) =>
   attribute(
-    Type.Optional(
-      Type.Union([Type.Integer(range), Type.String({ pattern }), Type.Null()], {
-        description: 'A number, also as text.',
-      }),
-    ),
+    Type.Optional(Type.Union([Type.Integer(range), Type.String({ pattern }), Type.Null()])),
     'A number, also as text.',
   );
 
@@ -231,11 +232,7 @@ const card = (title: string, description: string) =>
       expiration_month: number({ minimum: 1, maximum: 12 }, '^(?:0{0,3}[1-9]|0{0,2}1[0-2])$'),
       expiration_year: number({ minimum: 2000, maximum: 2099 }, '^20[0-9]{2}$'),
       cvc: attribute(
-        Type.Optional(
-          Type.Union([Type.String({ pattern: '^[0-9]{3,4}$' }), Type.Null()], {
-            description: 'Deleted after the quota `cvc_retention`, one hour by default.',
-          }),
-        ),
+        Type.Optional(Type.Union([Type.String({ pattern: '^[0-9]{3,4}$' }), Type.Null()])),
         'Deleted after the quota `cvc_retention`, one hour by default.',
       ),
     },
@@ -330,14 +327,7 @@ export const tokenRequest = shownAs(
 
 export const tokenIntentRequest = shownAs(
   object({ type, data, encrypted: others.encrypted }, { ...strict, title: 'TokenIntentRequest' }),
-  byType(
-    'TokenIntent',
-    {
-      type: attribute(type, 'What kind it is.'),
-      data: attribute(data, 'The items of the page.'),
-    },
-    {},
-  ),
+  byType('TokenIntent', { type, data }, {}),
 );
 
 const validateRequest = compileValidator(tokenRequest, 'body');

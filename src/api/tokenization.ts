@@ -15,7 +15,7 @@ export const tokenization: Resource<TokenWriting> = {
       id: 'tokenize',
       method: 'POST',
       path: '/tokenize',
-      summary: 'Create a token for every value of any JSON',
+      summary: 'Replace the values in any JSON with tokens',
       description:
         'Every string, number and boolean becomes a token of the type `token`, and its id takes its place. An object ' +
         'with `type` and `data` is a create request, in the place of which the token appears.',

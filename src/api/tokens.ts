@@ -122,7 +122,7 @@ export const tokens: Resource<ImportTools> = {
       id: 'createTokens',
       method: 'POST',
       path: '/tokens/bulk',
-      summary: 'Create a token for every line',
+      summary: 'Create tokens in bulk, with a create request on each line',
       description:
         'Each line of the body is the body of one create request. Each line of the response has the number of its ' +
         'request line, and the token or the problem. A line that fails does not stop the others. It takes no ' +

@@ -15,6 +15,7 @@ import { idOf, operation, type Resource } from './declaration/operation.ts';
 import { attribute, documented, object } from './declaration/shape.ts';
 import {
   byId,
+  cursor,
   cursorPage,
   name,
   nullable,
@@ -103,7 +104,7 @@ const delivery = object(
   {
     id,
     event_id: attribute(uuid, 'The event; equal in all deliveries of it.'),
-    type: attribute(text, 'Of the event.'),
+    type: attribute(text, 'The type of the event.'),
     state: attribute(deliveryState, '`waiting`, `delivered` or `failed`.'),
     created_at,
     due_at: attribute(Type.Optional(timestamp), 'When it is sent next.'),
@@ -114,9 +115,9 @@ const delivery = object(
 
 const deliveryQuery = object(
   {
-    state: attribute(Type.Optional(deliveryState), '`active` once it can be used.'),
+    state: attribute(Type.Optional(deliveryState), 'Only deliveries in this state.'),
     size: attribute(Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })), pageQuery.size),
-    start: pageQuery.start,
+    start: attribute(pageQuery.start, cursor),
   },
   strict,
 );
@@ -129,7 +130,7 @@ const replayRequest = object(
       nullable(types),
       'Types of events; all that the webhook asks for unless given.',
     ),
-    start: pageBody.start,
+    start: attribute(pageBody.start, 'The `next` of an earlier response to the same request.'),
   },
   { ...strict, title: 'ReplayRequest' },
 );
@@ -145,7 +146,7 @@ const replayReply = object(
   { title: 'Replay' },
 );
 
-const byDelivery = object({ id: pathId, deliveryId: attribute(text, 'The delivery.') });
+const byDelivery = object({ id: pathId, deliveryId: attribute(text, 'The id of the delivery.') });
 
 const exampleId = idOf(8);
 const deliveryId = idOf(9);

@@ -109,7 +109,7 @@ export type StreamRoute = Omit<StreamDeclaration<TSchema, TSchema>, 'stream'> & 
 /** A declared route with its types settled; the server treats all alike. */
 export type Route = WholeRoute | StreamRoute;
 
-/** A route for those who have no key: probes and clients that look whether somebody is there. */
+/** A route for callers without a key, such as probes. */
 export interface OpenRoute {
   readonly path: string;
   /** Its requests are counted by address: it costs more than a probe. */
