@@ -134,7 +134,12 @@ export function createTransport(options: TransportOptions): Transport {
         fail(refusal, exchange);
       },
     );
-    if (isWaiting) release = hold(request);
+    if (isWaiting && hasBody(request)) {
+      // By then a small body has been parsed that came with its head.
+      setImmediate(() => {
+        if (isWaiting && !request.complete) release = hold(request);
+      });
+    }
     response.once('close', () => {
       withdraw();
       if (!request.complete) early.note(request);
@@ -225,12 +230,12 @@ export function createTransport(options: TransportOptions): Transport {
 }
 
 /**
- * Reads no more of a body until the result is called: what waits for its turn holds no more than has arrived with its
- * head. A connection without a body is still watched, so that its request is withdrawn when its client leaves.
+ * Reads no more of a body until the result is called: what waits for its turn holds no more than has arrived by the
+ * end of a turn of the event loop. A connection whose request is complete is still watched, so that the request is
+ * withdrawn when its client leaves. To pause it would cost much: Node reads a connection that was paused once without
+ * the fast path of its parser ever after.
  */
-function hold(request: IncomingMessage): typeof nothing {
-  if (!hasBody(request)) return nothing;
-  const { socket } = request;
+function hold({ socket }: IncomingMessage): typeof nothing {
   socket.pause();
   return () => {
     socket.resume();

@@ -215,44 +215,50 @@ interface ShareOptions {
 }
 
 class ShareOfRequest implements RequestShare {
-  readonly #options: ShareOptions;
-  readonly #watched: Watched;
+  readonly #admitted: AdmittedEntrant;
+  /**
+   * Until the request is over. Timers of its connection keep the share, by the request they were set in; with it they
+   * would keep the request, its body and its response, until V8 takes them for old.
+   */
+  #underWay: (ShareOptions & { readonly watched: Watched }) | undefined;
   #hasLeft = false;
   #isDone = false;
 
   constructor(options: ShareOptions) {
-    this.#options = options;
-    this.#watched = options.slowClients.watch(options.admitted, options.client);
+    const { admitted, client, slowClients } = options;
+    this.#admitted = admitted;
+    this.#underWay = { ...options, watched: slowClients.watch(admitted, client) };
   }
 
   charge(ms: number): void {
-    this.#options.admitted.charge(ms);
+    this.#admitted.charge(ms);
   }
 
   hold(bytes: number): void {
-    if (!this.#options.admitted.hold(bytes)) throw tooMany('Too much is being sent at once');
+    if (!this.#admitted.hold(bytes)) throw tooMany('Too much is being sent at once');
   }
 
   holdResponse(bytes: number): void {
-    this.#options.admitted.hold(bytes, false);
+    this.#admitted.hold(bytes, false);
   }
 
   turn(): Promise<void> | undefined {
-    return this.#options.admitted.next()?.then((refusal) => {
+    return this.#admitted.next()?.then((refusal) => {
       if (refusal) throw refused(refusal);
     });
   }
 
   async turnOfPart(): Promise<void> {
     for (;;) {
-      const refusal = await this.#options.admitted.next();
+      const refusal = await this.#admitted.next();
       if (refusal === undefined) return;
       if (refusal !== 'waited too long') throw refused(refusal);
     }
   }
 
   settle(caller: Caller | undefined): void {
-    const { admitted, client, holder, settle } = this.#options;
+    if (this.#underWay === undefined) return;
+    const { admitted, client, holder, settle } = this.#underWay;
     if (caller ? isOf(caller, holder) : holder === undefined) return;
     settle(admitted, client, caller);
   }
@@ -260,7 +266,7 @@ class ShareOfRequest implements RequestShare {
   leave(): void {
     this.#hasLeft = true;
     if (this.#isDone) this.#end();
-    else this.#options.admitted.withdraw();
+    else this.#admitted.withdraw();
   }
 
   done(): void {
@@ -269,8 +275,11 @@ class ShareOfRequest implements RequestShare {
   }
 
   #end(): void {
-    this.#options.slowClients.unwatch(this.#watched);
-    this.#options.admitted.end();
+    if (this.#underWay === undefined) return;
+    const { slowClients, watched } = this.#underWay;
+    slowClients.unwatch(watched);
+    this.#admitted.end();
+    this.#underWay = undefined;
   }
 }
 
