@@ -1,16 +1,16 @@
 /** How fast expired tokens are removed, and what reads notice of it. */
 
 import { parseArgs } from 'node:util';
-import { readConfig } from '../src/config.ts';
-import { expireTokens } from '../src/jobs/expire-tokens.ts';
-import { instantAfter, systemClock } from '../src/lib/clock.ts';
-import type { TokenId } from '../src/lib/ids.ts';
-import { createLog } from '../src/lib/telemetry/log.ts';
+import { instantAfter, systemClock } from '../src/base/clock.ts';
+import type { TokenId } from '../src/base/ids.ts';
+import { createLog } from '../src/base/telemetry/log.ts';
 import { systemEntry } from '../src/rules/log-entries.ts';
 import { openerOf } from '../src/rules/openings.ts';
-import { type Running, serve } from '../src/serve/serve.ts';
+import { readConfig } from '../src/runtime/config/config.ts';
+import { expireTokens } from '../src/runtime/jobs/expire-tokens.ts';
+import { type Running, serve } from '../src/runtime/serve.ts';
 import type { Row } from '../src/store/tables.ts';
-import { openData, sealRow } from '../src/values/sealed-row.ts';
+import { openData, sealRow } from '../src/tokens/contents/sealed-row.ts';
 import { termOf } from '../tests/support/changes.ts';
 import { holdJobs } from '../tests/support/held-jobs.ts';
 import { cardBody, cardNumber, takeSerials } from './cards.ts';

@@ -3,10 +3,10 @@
  * `--hostile NAME` (an empty one for all) also what each filter takes at most, and which takes too long.
  */
 import { parseArgs } from 'node:util';
+import type { Json } from '../src/base/json.ts';
 import { compileExpression, evaluateExpression } from '../src/expressions/expression.ts';
 import { compileTemplate, evaluateTemplate } from '../src/expressions/template.ts';
-import type { Json } from '../src/lib/json.ts';
-import { tokenTypes } from '../src/values/token-types.ts';
+import { tokenTypes } from '../src/tokens/contents/token-types.ts';
 import { measureHostile, turnMsMax } from './hostile.ts';
 import { median } from './markdown.ts';
 

@@ -11,7 +11,7 @@ export const usage = `npm run bench -- [options]
   --seconds N       of each round
   --rounds N        of each scenario
   --tokens N        measure all again with so many tokens present
-  --threads N,N     reads, creates and an import with so many answering threads, in place of all else
+  --threads N,N     reads, creates and an import with so many request threads, in place of all else
   --generator NAME  wrk or autocannon; wrk where the machine has it`;
 
 /** Present in the first pass. */
@@ -25,7 +25,7 @@ export interface Plan {
   readonly starts: number;
   /** Present in a second pass, if there is one. */
   readonly manyTokens: number | undefined;
-  /** Numbers of answering threads to compare. */
+  /** Numbers of request threads to compare. */
   readonly threads: readonly number[] | undefined;
   readonly generator: string;
   readonly load: ApplyLoad;

@@ -1,5 +1,5 @@
 /** What hostile expressions are evaluated on, and what their filters are given. */
-import type { Json } from '../src/lib/json.ts';
+import type { Json } from '../src/base/json.ts';
 import { collidingNumbers } from './colliding-numbers.ts';
 
 const textOf = (piece: string) => (size: number) =>

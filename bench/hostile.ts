@@ -1,4 +1,7 @@
 /** Expressions made to hold the process as long as their budget lets them: every filter and operator. */
+
+import { VaultError } from '../src/base/errors.ts';
+import type { Json } from '../src/base/json.ts';
 import { expressionLengthMax } from '../src/expressions/engine.ts';
 import { Budget, workMax } from '../src/expressions/evaluation/budget.ts';
 import { ExpressionError } from '../src/expressions/evaluation/error.ts';
@@ -10,9 +13,7 @@ import {
 } from '../src/expressions/expression.ts';
 import { filters } from '../src/expressions/filters/filters.ts';
 import { boundedFilters } from '../src/expressions/filters/standard-filters.ts';
-import { VaultError } from '../src/lib/errors.ts';
-import type { Json } from '../src/lib/json.ts';
-import { searchIndexesLengthMax } from '../src/values/contents.ts';
+import { searchIndexesLengthMax } from '../src/tokens/contents/contents.ts';
 import { argumentsOf, inputs } from './hostile-inputs.ts';
 import { hostileTexts } from './hostile-texts.ts';
 

@@ -25,7 +25,7 @@ export interface ServerOptions {
 const root = join(import.meta.dirname, '..');
 const pollMs = 2;
 const readyMsMax = 30_000;
-const answerMsMax = 1_000;
+const responseMsMax = 1_000;
 const outputCharactersMax = 4_000;
 
 export async function startServer(options: ServerOptions): Promise<Server> {
@@ -79,7 +79,7 @@ function tailOf(child: ChildProcess): () => string {
 
 async function answers(url: string): Promise<boolean> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(answerMsMax) });
+    const response = await fetch(url, { signal: AbortSignal.timeout(responseMsMax) });
     await response.arrayBuffer();
     return response.status === 200;
   } catch {

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { parseArgs } from 'node:util';
-import { newAuthority } from '../src/crypto/temporary-authority.ts';
+import { newAuthority } from '../src/keys/temporary-authority.ts';
 import { freePort } from '../tests/support/temporary.ts';
 import { defaultGenerator, loadBy } from './load.ts';
 import { type Column, digits, median, table } from './markdown.ts';

@@ -31,13 +31,13 @@ const goals = { cpuMs: 5, rate: 150, idleMb: 80 } as const;
 
 const folder = flags.packed
   ? join(await pack(['sandbox/open', 'sandbox/probe']), 'dist/sandbox')
-  : join(import.meta.dirname, '../src/sandbox');
+  : join(import.meta.dirname, '../src/reactors/sandbox');
 const extension = flags.packed ? 'js' : 'ts';
 const { openSandbox } = (await import(join(folder, `open.${extension}`))) as {
-  openSandbox: typeof import('../src/sandbox/open.ts').openSandbox;
+  openSandbox: typeof import('../src/reactors/sandbox/open.ts').openSandbox;
 };
 const { findIsolation } = (await import(join(folder, `probe.${extension}`))) as {
-  findIsolation: typeof import('../src/sandbox/probe.ts').findIsolation;
+  findIsolation: typeof import('../src/reactors/sandbox/probe.ts').findIsolation;
 };
 const found = await findIsolation();
 if (found === undefined) throw new Error('this machine permits no isolation');

@@ -3,11 +3,11 @@
  * the checkpoints of all of them. Tenants are made through the vault's own functions, their tokens over HTTP.
  */
 import { parseArgs } from 'node:util';
-import { readConfig } from '../src/config.ts';
-import { type Clock, hour, instantAfter, systemClock } from '../src/lib/clock.ts';
-import { type Vault as OpenVault, openVault } from '../src/open-vault.ts';
-import { writeCheckpoints } from '../src/vault/logs/checkpoints.ts';
-import { createTenantWithKey } from '../src/vault/tenants/bootstrap.ts';
+import { createTenantWithKey } from '../src/access/tenants/bootstrap.ts';
+import { writeCheckpoints } from '../src/audit/checkpoints.ts';
+import { type Clock, hour, instantAfter, systemClock } from '../src/base/clock.ts';
+import { readConfig } from '../src/runtime/config/config.ts';
+import { type Vault as OpenVault, openVault } from '../src/runtime/open-vault.ts';
 import { type Column, digits, median, table } from './markdown.ts';
 import { cpuSeconds, residentBytes } from './resources.ts';
 import { engineOf, engines, type Storage } from './storage.ts';

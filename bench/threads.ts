@@ -1,4 +1,4 @@
-/** Reads, creates and an import with one answering thread and with several, and what each kind of thread takes. */
+/** Reads, creates and an import with one request thread and with several, and what each kind of thread takes. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { fewTokens, type Plan } from './flags.ts';
 import type { LoadResult } from './job.ts';
@@ -120,7 +120,7 @@ async function shoot(subject: Subject, work: Requests | 'lines', plan: Plan): Pr
   const result = await apply(subject, work, plan);
   const used = { answering: 0, writer: 0, rest: 0 };
   for (const { id, name, seconds: all } of threadCpuSeconds(pid)) {
-    const answers = threads === 1 ? id === pid : name === 'answering';
+    const answers = threads === 1 ? id === pid : name === 'request';
     const kind = answers ? 'answering' : name === 'writer' ? 'writer' : 'rest';
     used[kind] += ((all - (before.get(id) ?? 0)) * 1_000_000) / result.succeeded;
   }

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { newAuthority } from '../src/crypto/temporary-authority.ts';
+import { newAuthority } from '../src/keys/temporary-authority.ts';
 import { freePort } from '../tests/support/temporary.ts';
 import { describeMachine } from './machine.ts';
 import { type Column, digits, table } from './markdown.ts';

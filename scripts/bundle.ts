@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type Metafile } from 'esbuild';
-import { entryPoints } from '../src/lib/installation/entry-points.ts';
+import { entryPoints } from '../src/base/installation/entry-points.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -27,7 +27,7 @@ export async function bundle(directory: string, more: readonly string[] = []): P
     entryPoints: [...entryPoints, ...more].map((name) => ({ in: `src/${name}.ts`, out: name })),
     outdir: directory,
     // What entry points share, two folders deep, like the module that says where they are.
-    chunkNames: 'lib/shared/[name]-[hash]',
+    chunkNames: 'base/shared/[name]-[hash]',
     splitting: true,
     bundle: true,
     format: 'esm',

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
 import { unusedExports, usedByTestsAlone } from './support/exports.ts';
-import { doors, ranks } from './support/folders.ts';
+import { ranks } from './support/rooms.ts';
 import { committedPaths, readSource, root, type SourceFile, sourceFile } from './support/source.ts';
 import {
   type Ban,
@@ -12,14 +12,12 @@ import {
   castBreaches,
   columnBreaches,
   dependencyBreaches,
-  doorBreaches,
   folderCycles,
   headless,
   importCycles,
   type Place,
   rankBreaches,
   strayImports,
-  unusedDoors,
 } from './support/tidy.ts';
 
 const columnsMax = 120;
@@ -28,20 +26,21 @@ const places: readonly Place[] = [
   { library: /^(?:@fastify\/.*|fast-json-stringify|find-my-way)$/, allowed: /^src\/http\// },
   { library: /^(?:kysely|pg|node:sqlite)(?:\/|$)/, allowed: /^src\/store\// },
   { library: /^(?:liquidjs|json-p3)$/, allowed: /^src\/expressions\// },
-  { library: /^re2js$/, allowed: /^src\/transforms\// },
-  { library: /^quickjs-wasi$/, allowed: /^src\/sandbox\/child\// },
-  { library: /^jose$/, allowed: /^src\/crypto\// },
+  { library: /^re2js$/, allowed: /^src\/proxies\/transforms\// },
+  { library: /^quickjs-wasi$/, allowed: /^src\/reactors\/sandbox\/child\// },
+  { library: /^jose$/, allowed: /^src\/keys\// },
   {
     library: /^node:crypto$/,
-    allowed: /^src\/crypto\//,
+    allowed: /^src\/keys\//,
     exceptions: {
-      'src/lib/random.ts': 'turns the system generator into a parameter',
-      'src/sandbox/child/crypto.ts': "computes for tenants' code, under keys that the code has",
+      'src/base/random.ts': 'turns the system generator into a parameter',
+      'src/reactors/sandbox/child/crypto.ts':
+        "computes for tenants' code, under keys that the code has",
       'src/expressions/filters/hmac.ts': 'the hmac filter, under a key its author writes',
-      'src/lib/log-chain/entries.ts':
-        'hashes log entries for the store, which may not import src/crypto',
-      'src/lib/log-chain/proof.ts':
-        'proves blocks where the store writes them, which may not import src/crypto',
+      'src/store/log-chain/entries.ts':
+        'hashes log entries for the store, which may not import src/keys',
+      'src/store/log-chain/proof.ts':
+        'proves blocks where the store writes them, which may not import src/keys',
     },
   },
 ];
@@ -67,7 +66,7 @@ const shortcuts: readonly Ban[] = [
   {
     in: 'code',
     pattern: /\bprocess\s*\.\s*env\b/,
-    allowed: /^src\/(?:config|cli\/main)\.ts$/,
+    allowed: /^src\/(?:runtime\/config\/config|cli\/main)\.ts$/,
     instead: 'take it from the configuration',
   },
   { in: 'code', pattern: /\bas\s+any\b/, instead: 'parse it' },
@@ -162,40 +161,22 @@ const tests = /^tests\/.*\.ts$/;
 
 const rules: readonly Rule[] = [
   {
-    guarantee: 'an import goes to a lower rank or stays in its folder',
+    guarantee: 'an import goes to a lower room or stays in its room',
     covers: source,
     breaches: (files) => rankBreaches(files, ranks),
     breaking: [
-      { 'src/lib/a.ts': "import { b } from '../vault/b.ts';" },
-      { 'src/store/a.ts': "import type { B } from '../crypto/b.ts';" },
-      { 'src/crypto/a.ts': "export { b } from '../store/b.ts';" },
-      { 'src/http/proxy/a.ts': "const b = await import('../../jobs/b.ts');" },
-      { 'src/vault/a.ts': "import { config } from '../config.ts';" },
-      { 'src/config.ts': "import { process } from './process.ts';" },
+      { 'src/base/a.ts': "import { b } from '../tokens/b.ts';" },
+      { 'src/store/a.ts': "import type { B } from '../keys/b.ts';" },
+      { 'src/keys/a.ts': "export { b } from '../store/b.ts';" },
+      { 'src/http/proxy/a.ts': "const b = await import('../../runtime/b.ts');" },
+      { 'src/tokens/a.ts': "import { b } from '../proxies/b.ts';" },
       { 'src/surprise/a.ts': '' },
     ],
     keeping: {
-      'src/http/proxy/a.ts': "import { b } from '../problem.ts'; import '../../vault/c.ts';",
-      'src/process.ts': "import { config } from './config.ts'; import { readFile } from 'node:fs';",
-      'src/cli/a.ts':
-        "import { config } from '../config.ts';\nimport { process } from '../process.ts';",
-      'src/lib/a.ts':
-        '/* import b from "../vault/b.ts" */ const a = `import c from "../cli/c.ts"`;',
-    },
-  },
-  {
-    guarantee: 'an import between folders of one rank is in the table',
-    covers: source,
-    breaches: (files) => doorBreaches(files, doors),
-    breaking: [
-      { 'src/vault/tokens/a.ts': "import { b } from '../tenants/b.ts';" },
-      { 'src/vault/token-intents/a.ts': "import type { B } from '../tokens/b.ts';" },
-      { 'src/vault/tokens/a.ts': "import { b } from '../b.ts';" },
-      { 'src/store/a.ts': "import { b } from './sqlite/b.ts';" },
-    ],
-    keeping: {
-      'src/vault/tokens/a.ts': "import { b } from '../token-intents/b.ts'; import './c.ts';",
-      'src/http/proxy/a.ts': "import { b } from '../protocol/b.ts';",
+      'src/http/proxy/a.ts': "import { b } from '../problem.ts'; import '../../tokens/c.ts';",
+      'src/runtime/process.ts': "import { readFile } from 'node:fs'; import '../http/server.ts';",
+      'src/base/a.ts':
+        '/* import b from "../tokens/b.ts" */ const a = `import c from "../cli/c.ts"`;',
     },
   },
   {
@@ -204,8 +185,8 @@ const rules: readonly Rule[] = [
     breaches: folderCycles,
     breaking: [
       {
-        'src/vault/tokens/a.ts': "import { b } from '../logs/b.ts';",
-        'src/vault/logs/c.ts': "import type { D } from '../tokens/d.ts';",
+        'src/tokens/a.ts': "import { b } from '../audit/b.ts';",
+        'src/audit/c.ts': "import type { D } from '../tokens/d.ts';",
       },
       {
         'src/store/a.ts': "import { b } from './sqlite/b.ts';",
@@ -214,8 +195,8 @@ const rules: readonly Rule[] = [
       },
     ],
     keeping: {
-      'src/vault/tokens/a.ts': "import { b } from '../logs/b.ts'; import { c } from './c.ts';",
-      'src/vault/tokens/c.ts': "import { a } from './a.ts';",
+      'src/tokens/a.ts': "import { b } from '../audit/b.ts'; import { c } from './c.ts';",
+      'src/tokens/c.ts': "import { a } from './a.ts';",
     },
   },
   {
@@ -223,25 +204,25 @@ const rules: readonly Rule[] = [
     covers: source,
     breaches: importCycles,
     breaking: [
-      { 'src/lib/a.ts': "import { a } from './a.ts';" },
+      { 'src/base/a.ts': "import { a } from './a.ts';" },
       {
-        'src/lib/a.ts': "import { b } from './b.ts';",
-        'src/lib/b.ts': "import type { C } from './c.ts';",
-        'src/lib/c.ts': "import { b } from './b.ts';",
+        'src/base/a.ts': "import { b } from './b.ts';",
+        'src/base/b.ts': "import type { C } from './c.ts';",
+        'src/base/c.ts': "import { b } from './b.ts';",
       },
     ],
     keeping: {
-      'src/lib/a.ts': "import { b } from './b.ts'; import { c } from './c.ts';",
-      'src/lib/b.ts': "import { c } from './c.ts';",
-      'src/lib/c.ts': '',
+      'src/base/a.ts': "import { b } from './b.ts'; import { c } from './c.ts';",
+      'src/base/b.ts': "import { c } from './c.ts';",
+      'src/base/c.ts': '',
     },
   },
   {
     guarantee: 'no line is too long',
     covers: sourceAndTests,
     breaches: (files) => columnBreaches(files, columnsMax),
-    breaking: [{ 'src/lib/a.ts': `// ${'a'.repeat(118)}` }],
-    keeping: { 'src/lib/b.ts': 'b'.repeat(120) },
+    breaking: [{ 'src/base/a.ts': `// ${'a'.repeat(118)}` }],
+    keeping: { 'src/base/b.ts': 'b'.repeat(120) },
   },
   {
     guarantee: 'names say what a thing is, not what role it plays',
@@ -249,14 +230,14 @@ const rules: readonly Rule[] = [
     breaches: (files) => bannedWords(files, names),
     breaking: [
       { 'src/utils/a.ts': '' },
-      { 'src/vault/helpers.ts': '' },
-      { 'src/vault/index.ts': '' },
-      { 'src/vault/a.ts': 'class TokenManager {}' },
-      { 'src/vault/a.ts': "export * from './b.ts';" },
+      { 'src/tokens/helpers.ts': '' },
+      { 'src/tokens/index.ts': '' },
+      { 'src/tokens/a.ts': 'class TokenManager {}' },
+      { 'src/tokens/a.ts': "export * from './b.ts';" },
     ],
     keeping: {
-      'src/vault/search-index.ts': 'const managers = 1; // a Manager',
-      'src/vault/indexes.ts': "const title = 'Service';",
+      'src/tokens/search-index.ts': 'const managers = 1; // a Manager',
+      'src/tokens/indexes.ts': "const title = 'Service';",
     },
   },
   {
@@ -264,21 +245,21 @@ const rules: readonly Rule[] = [
     covers: source,
     breaches: (files) => bannedWords(files, shortcuts),
     breaking: [
-      { 'src/process.ts': "const port = process.env['PORT'];" },
-      { 'src/lib/a.ts': 'const a = b as any;' },
-      { 'src/lib/a.ts': '// @ts-expect-error' },
-      { 'src/lib/a.ts': 'console.log(1);' },
-      { 'src/lib/a.ts': '// TODO: later' },
-      { 'src/vault/logs/a.ts': "db.selectFrom('logs')" },
+      { 'src/runtime/process.ts': "const port = process.env['PORT'];" },
+      { 'src/base/a.ts': 'const a = b as any;' },
+      { 'src/base/a.ts': '// @ts-expect-error' },
+      { 'src/base/a.ts': 'console.log(1);' },
+      { 'src/base/a.ts': '// TODO: later' },
+      { 'src/audit/a.ts': "db.selectFrom('logs')" },
       { 'src/api/a.ts': 'const a = Type.Object({});' },
-      { 'src/lib/a.ts': '/** Keep these in sync with b.ts. */' },
+      { 'src/base/a.ts': '/** Keep these in sync with b.ts. */' },
     ],
     keeping: {
-      'src/config.ts': 'const { env } = process; const port = process.env.PORT;',
+      'src/runtime/config/config.ts': 'const { env } = process; const port = process.env.PORT;',
       'src/cli/a.ts': 'console.log(1);',
       'src/store/queries/a.ts': "db.selectFrom('logs')",
       'src/http/limits/a.ts': 'const a = Type.Object({});',
-      'src/lib/a.ts': "// process.env is read elsewhere\nconst mask = 'XXXX';",
+      'src/base/a.ts': "// process.env is read elsewhere\nconst mask = 'XXXX';",
     },
   },
   {
@@ -286,18 +267,18 @@ const rules: readonly Rule[] = [
     covers: /^(?:src|bin|docs)\/.*\.(?:ts|js|md)$|^(?:README|SECURITY|ARCHITECTURE|CHANGELOG)\.md$/,
     breaches: (files) => bannedWords(files, privateWords),
     breaking: [
-      { 'src/lib/a.ts': '/** Told of a commit. */' },
-      { 'src/lib/a.ts': 'const untold = 0;' },
+      { 'src/base/a.ts': '/** Told of a commit. */' },
+      { 'src/base/a.ts': 'const untold = 0;' },
       { 'README.md': 'Give a key, none that is public.' },
       { 'docs/a.md': 'It stands beside the token.' },
       { 'docs/a.md': 'A key that was used of late.' },
-      { 'src/lib/a.ts': '// It is sealed anew.' },
-      { 'src/lib/a.ts': "throw invalid('id', 'must not stand beside type');" },
-      { 'src/lib/a.ts': 'const authoriser = 1;' },
+      { 'src/base/a.ts': '// It is sealed anew.' },
+      { 'src/base/a.ts': "throw invalid('id', 'must not stand beside type');" },
+      { 'src/base/a.ts': 'const authoriser = 1;' },
       { 'docs/a.md': 'Serialising a response.' },
     ],
     keeping: {
-      'src/lib/a.ts': "bestow('authorized'); // of later, renewed, serialized, stood beside",
+      'src/base/a.ts': "bestow('authorized'); // of later, renewed, serialized, stood beside",
       'docs/a.md': 'The date of lateness.',
     },
   },
@@ -307,27 +288,28 @@ const rules: readonly Rule[] = [
     breaches: (files) => castBreaches(files, proofs),
     breaking: [
       {
-        'src/lib/a.ts': "export type TokenId = Brand<string, 'TokenId'>;",
-        'src/lib/b.ts': 'const id = text as TokenId;',
+        'src/base/a.ts': "export type TokenId = Brand<string, 'TokenId'>;",
+        'src/base/b.ts': 'const id = text as TokenId;',
       },
       {
-        'src/lib/a.ts': 'export class Secret<T> {}',
-        'src/lib/b.ts': 'f(x as unknown as Secret<string>);',
+        'src/base/a.ts': 'export class Secret<T> {}',
+        'src/base/b.ts': 'f(x as unknown as Secret<string>);',
       },
       {
-        'src/lib/a.ts': 'export type Id<T> =\n  Brand<T, "Id">;',
-        'src/lib/b.ts': 'const ids = rows.map(f) as readonly Id[];',
+        'src/base/a.ts': 'export type Id<T> =\n  Brand<T, "Id">;',
+        'src/base/b.ts': 'const ids = rows.map(f) as readonly Id[];',
       },
       {
-        'src/lib/a.ts': 'export type Grant = Brand<object, 1>;',
-        'src/lib/b.ts': 'g(new Map() as Map<Grant, 1>);',
+        'src/base/a.ts': 'export type Grant = Brand<object, 1>;',
+        'src/base/b.ts': 'g(new Map() as Map<Grant, 1>);',
       },
     ],
     keeping: {
-      'src/lib/a.ts': "export type TokenId = Brand<string, 'TokenId'>; const id = text as TokenId;",
-      'src/lib/b.ts': "import { x as TokenId } from './c.ts'; const a = b as const; // as TokenId",
-      'src/lib/c.ts': 'import { type Secret } from "./d.ts"; const row = read() as TokenIdentity;',
-      'src/lib/d.ts': 'export class Secret {} const secret = new Secret() as Secret;',
+      'src/base/a.ts':
+        "export type TokenId = Brand<string, 'TokenId'>; const id = text as TokenId;",
+      'src/base/b.ts': "import { x as TokenId } from './c.ts'; const a = b as const; // as TokenId",
+      'src/base/c.ts': 'import { type Secret } from "./d.ts"; const row = read() as TokenIdentity;',
+      'src/base/d.ts': 'export class Secret {} const secret = new Secret() as Secret;',
     },
   },
   {
@@ -335,14 +317,14 @@ const rules: readonly Rule[] = [
     covers: /^(?:src\/.*|tests\/.*\.test)\.ts$/,
     breaches: headless,
     breaking: [
-      { 'src/lib/a.ts': 'const a = 1;' },
-      { 'src/lib/a.ts': '/* Not documentation. */' },
-      { 'src/lib/a.ts': '/** */\nconst a = 1;' },
-      { 'src/lib/a.ts': '\n/** Too late. */' },
+      { 'src/base/a.ts': 'const a = 1;' },
+      { 'src/base/a.ts': '/* Not documentation. */' },
+      { 'src/base/a.ts': '/** */\nconst a = 1;' },
+      { 'src/base/a.ts': '\n/** Too late. */' },
     ],
     keeping: {
-      'src/lib/a.ts': '/** Time as a parameter. */',
-      'src/lib/b.ts': '/**\n * Time as a parameter.\n */',
+      'src/base/a.ts': '/** Time as a parameter. */',
+      'src/base/b.ts': '/**\n * Time as a parameter.\n */',
       'src/cli/c.ts': '#!/usr/bin/env node\n/** The command line. */',
       'src/cli/d.ts': '/** `strongroom serve`: runs the server. */',
     },
@@ -352,16 +334,16 @@ const rules: readonly Rule[] = [
     covers: source,
     breaches: (files) => strayImports(files, places),
     breaking: [
-      { 'src/vault/a.ts': "import findMyWay from 'find-my-way';" },
-      { 'src/vault/a.ts': "import { sql } from 'kysely';" },
-      { 'src/process.ts': "import pg from 'pg';" },
-      { 'src/process.ts': "const { DatabaseSync } = await import('node:sqlite');" },
-      { 'src/vault/a.ts': "import {\n  Liquid,\n} from 'liquidjs';" },
-      { 'src/vault/a.ts': "import { hash } from 'node:crypto';" },
+      { 'src/tokens/a.ts': "import findMyWay from 'find-my-way';" },
+      { 'src/tokens/a.ts': "import { sql } from 'kysely';" },
+      { 'src/runtime/process.ts': "import pg from 'pg';" },
+      { 'src/runtime/process.ts': "const { DatabaseSync } = await import('node:sqlite');" },
+      { 'src/tokens/a.ts': "import {\n  Liquid,\n} from 'liquidjs';" },
+      { 'src/tokens/a.ts': "import { hash } from 'node:crypto';" },
     ],
     keeping: {
       'src/http/proxy/a.ts': "import findMyWay from 'find-my-way';",
-      'src/lib/random.ts': "import { randomFillSync } from 'node:crypto';",
+      'src/base/random.ts': "import { randomFillSync } from 'node:crypto';",
       'src/store/migrations/a.ts': "import { sql } from 'kysely';",
     },
   },
@@ -370,21 +352,21 @@ const rules: readonly Rule[] = [
     covers: /^(?:src|tests|bench|bin|scripts)\/.*\.[jt]s$/,
     breaches: unusedExports,
     breaking: [
-      { 'src/lib/a.ts': 'export const b = 1; f(b);' },
-      { 'src/lib/a.ts': 'export function b() {}', 'src/lib/c.ts': '// b' },
+      { 'src/base/a.ts': 'export const b = 1; f(b);' },
+      { 'src/base/a.ts': 'export function b() {}', 'src/base/c.ts': '// b' },
     ],
     keeping: {
-      'src/lib/a.ts': 'export async function b() {} export interface D {}',
-      'src/lib/c.ts': "import { b } from './a.ts';",
+      'src/base/a.ts': 'export async function b() {} export interface D {}',
+      'src/base/c.ts': "import { b } from './a.ts';",
     },
   },
   {
     guarantee: 'nothing in src exists only for tests',
     covers: /^(?:src|bin)\/.*\.[jt]s$/,
     breaches: usedByTestsAlone,
-    breaking: [{ 'src/lib/a.ts': 'export const b = 1;', 'src/lib/c.ts': '// b' }],
+    breaking: [{ 'src/base/a.ts': 'export const b = 1;', 'src/base/c.ts': '// b' }],
     keeping: {
-      'src/lib/a.ts': 'export const b = 1; export function c() { return b; }',
+      'src/base/a.ts': 'export const b = 1; export function c() { return b; }',
       'bin/d.js': 'const { c } = await import(e);',
     },
   },
@@ -446,12 +428,6 @@ for (const rule of rules) {
     }
   });
 }
-
-test('every edge of the table is needed', () => {
-  const files = committedPaths().filter((path) => source.test(path));
-  assert.deepEqual(unusedDoors(files.map(readSource), doors), []);
-  assert.equal(unusedDoors([], { 'vault/tokens': ['vault/logs'] }).length, 1);
-});
 
 test('every runtime dependency has its decision record and an exact version', () => {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));

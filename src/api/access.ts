@@ -1,6 +1,7 @@
 /** Access: permissions and rules as requests and responses have them, and the operations that explain them. */
 import Type, { type TSchema } from 'typebox';
-import { type Explaining, explainAccess } from '../gate/explain.ts';
+import { listPermissions } from '../access/applications/list-permissions.ts';
+import { listTemplates, readTemplate } from '../access/applications/templates.ts';
 import {
   conditionsMax,
   conditionValueLengthMax,
@@ -8,8 +9,7 @@ import {
   rulesMax,
 } from '../rules/access-rules.ts';
 import { type PermissionRow, permissions } from '../rules/permissions.ts';
-import { listPermissions } from '../vault/applications/list-permissions.ts';
-import { listTemplates, readTemplate } from '../vault/applications/templates.ts';
+import { type Explaining, explainAccess } from '../tokens/explain-access.ts';
 import { type Operation, operation } from './declaration/operation.ts';
 import { attribute, documented, object } from './declaration/shape.ts';
 import { byId, nullable, shared, strict, text } from './shapes.ts';

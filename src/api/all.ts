@@ -1,20 +1,21 @@
 /** Every operation of the service: those that ask for a key, by resource, and those that do not. */
+
+import type { OpenEncrypted } from '../access/client-keys/open-encrypted.ts';
+import type { SessionListing } from '../access/sessions/live.ts';
+import type { PageEnds } from '../audit/list.ts';
+import type { Random } from '../base/random.ts';
 import type { ImportTools } from '../http/bulk/import-stream.ts';
-import type { Random } from '../lib/random.ts';
 import type { AllowList } from '../outbound/allow-list.ts';
 import type { Forward } from '../outbound/forward.ts';
+import type { ProxyFinder } from '../proxies/find.ts';
+import type { ReactorCalling } from '../reactors/calls/react.ts';
+import type { StoredBytes } from '../reactors/calls/stored-bytes.ts';
+import type { AdmitLog } from '../reactors/calls/stored-logs.ts';
+import type { CodeEngine } from '../reactors/code/engine.ts';
 import type { VaultNames } from '../rules/host-names.ts';
 import type { Tenants } from '../rules/tenant.ts';
-import type { OpenEncrypted } from '../vault/client-keys/open-encrypted.ts';
-import type { CodeEngine } from '../vault/code/engine.ts';
-import type { Enrichments } from '../vault/enrichments/enrichments.ts';
-import type { PageEnds } from '../vault/logs/list.ts';
-import type { ProxyFinder } from '../vault/proxies/find.ts';
-import type { ReactorCalling } from '../vault/reactor-calls/react.ts';
-import type { StoredBytes } from '../vault/reactor-calls/stored-bytes.ts';
-import type { AdmitLog } from '../vault/reactor-calls/stored-logs.ts';
-import type { SessionListing } from '../vault/sessions/live.ts';
-import type { TokenReading } from '../vault/tokens/read.ts';
+import type { Enrichments } from '../tokens/enrichments/enrichments.ts';
+import type { TokenReading } from '../tokens/read.ts';
 import { applications } from './applications.ts';
 import { clientKeys } from './client-keys.ts';
 import type { OpenOperation, Resource, Section } from './declaration/operation.ts';

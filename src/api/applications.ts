@@ -1,7 +1,5 @@
 /** Applications and their keys. */
 import Type from 'typebox';
-import type { Explaining } from '../gate/explain.ts';
-import { create, read, remove } from '../rules/stored-resource.ts';
 import {
   createKey,
   deleteKey,
@@ -9,13 +7,15 @@ import {
   listKeys,
   readKey,
   regenerateKey,
-} from '../vault/applications/keys.ts';
+} from '../access/applications/keys.ts';
 import {
   type ApplicationWriting,
   applicationResource,
   listApplications,
   updateApplication,
-} from '../vault/applications/resource.ts';
+} from '../access/applications/resource.ts';
+import { create, read, remove } from '../rules/stored-resource.ts';
+import type { Explaining } from '../tokens/explain-access.ts';
 import {
   access,
   accessRequest,

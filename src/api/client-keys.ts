@@ -1,12 +1,12 @@
 /** The keys by which clients encrypt. */
 import Type from 'typebox';
-import { clientKeyAlgorithms } from '../crypto/client-key.ts';
-import { create, read, remove } from '../rules/stored-resource.ts';
 import {
   type ClientKeyWriting,
   clientKeyResource,
   listClientKeys,
-} from '../vault/client-keys/resource.ts';
+} from '../access/client-keys/resource.ts';
+import { clientKeyAlgorithms } from '../keys/client-key.ts';
+import { create, read, remove } from '../rules/stored-resource.ts';
 import { idOf, operation, type Resource } from './declaration/operation.ts';
 import { attribute, object } from './declaration/shape.ts';
 import { byId, nullable, shared, strict, text, uuid } from './shapes.ts';

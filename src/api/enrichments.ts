@@ -1,7 +1,10 @@
 /** Enrichments: what is known about a bank account or a card. */
 import Type from 'typebox';
-import { type CardReading, readCardDetails } from '../vault/enrichments/card-details.ts';
-import { type BankVerifying, verifyBankAccount } from '../vault/enrichments/verify-bank-account.ts';
+import { type CardReading, readCardDetails } from '../tokens/enrichments/card-details.ts';
+import {
+  type BankVerifying,
+  verifyBankAccount,
+} from '../tokens/enrichments/verify-bank-account.ts';
 import { operation, type Resource } from './declaration/operation.ts';
 import { attribute, documented, object } from './declaration/shape.ts';
 import { line, nullable, strict, text } from './shapes.ts';

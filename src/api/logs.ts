@@ -1,8 +1,8 @@
 /** The audit log. */
 import Type from 'typebox';
-import { shownWords, throughWords } from '../lib/log-chain/disclosure.ts';
-import { type Checkpointing, readCheckpoint } from '../vault/logs/checkpoints.ts';
-import { type LogReading, listEntityTypes, listLogs } from '../vault/logs/list.ts';
+import { type Checkpointing, readCheckpoint } from '../audit/checkpoints.ts';
+import { type LogReading, listEntityTypes, listLogs } from '../audit/list.ts';
+import { shownWords, throughWords } from '../store/log-chain/disclosure.ts';
 import { operation, type Resource } from './declaration/operation.ts';
 import { attribute, object } from './declaration/shape.ts';
 import { cursorPage, line, pageQuery, shared, strict, text, uuid } from './shapes.ts';

@@ -1,9 +1,9 @@
 /** Metadata filters in a query string, in the three ways in which clients write a map. */
 import Type from 'typebox';
-import { invalid } from '../lib/errors.ts';
-import { isObject } from '../lib/json.ts';
+import { invalid } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import type { MetadataPair } from '../store/queries/token-conditions.ts';
-import { metadataKeysMax } from '../values/contents.ts';
+import { metadataKeysMax } from '../tokens/contents/contents.ts';
 import { attribute, shownAs } from './declaration/shape.ts';
 
 const value = Type.Union([Type.String(), Type.Array(Type.String())]);

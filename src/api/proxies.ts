@@ -1,10 +1,10 @@
 /** Proxies: where requests go, and what is done to them; and the calls of proxies. */
 import Type, { type TSchema } from 'typebox';
 import type { CallMethod } from '../http/proxy/methods.ts';
+import { pathLengthMax, pathsMax } from '../proxies/addresses.ts';
+import { proxyMethods, timeoutSecondsMax, timeoutSecondsMin } from '../proxies/definition.ts';
+import { type ProxyWriting, proxyResource } from '../proxies/resource.ts';
 import { create, list, patch, read, remove, replace } from '../rules/stored-resource.ts';
-import { pathLengthMax, pathsMax } from '../vault/proxies/addresses.ts';
-import { proxyMethods, timeoutSecondsMax, timeoutSecondsMin } from '../vault/proxies/definition.ts';
-import { type ProxyWriting, proxyResource } from '../vault/proxies/resource.ts';
 import { idOf, operation, type Resource } from './declaration/operation.ts';
 import { attribute, documented, object, shownAs } from './declaration/shape.ts';
 import {

@@ -1,14 +1,10 @@
 /** Reactors: code of tenants, calls of it, and what came of them. */
 import Type from 'typebox';
+import { callReactor, type ReactorCalling } from '../reactors/calls/react.ts';
+import { readReactorLogs, readResult } from '../reactors/calls/read-result.ts';
+import { formulasRemoved, type ReactorWriting, reactorResource } from '../reactors/resource.ts';
+import { codeLengthMax } from '../reactors/sandbox/limits.ts';
 import { create, list, patch, read, remove, replace } from '../rules/stored-resource.ts';
-import { codeLengthMax } from '../sandbox/limits.ts';
-import { callReactor, type ReactorCalling } from '../vault/reactor-calls/react.ts';
-import { readReactorLogs, readResult } from '../vault/reactor-calls/read-result.ts';
-import {
-  formulasRemoved,
-  type ReactorWriting,
-  reactorResource,
-} from '../vault/reactors/resource.ts';
 import { idOf, operation, type Resource } from './declaration/operation.ts';
 import { attribute, documented, object, shownAs } from './declaration/shape.ts';
 import {
@@ -53,7 +49,7 @@ const optional = {
     ),
     'With whose rights `bt` in the code acts.',
   ),
-  /** What it may hold depends on its image; `src/transforms/code-runtime.ts` reads it. */
+  /** What it may hold depends on its image; `src/reactors/code/code-runtime.ts` reads it. */
   runtime: attribute(anyObject, 'How the code is called, and what it can use.'),
   allowed_hosts: attribute(
     nullable(Type.Array(text)),

@@ -1,10 +1,11 @@
 /** The service itself, for those who have no key: probes, the description of the interface, metrics, one public key. */
-import { sha256 } from '../crypto/digest.ts';
-import type { WebhookKey } from '../crypto/webhook-signatures.ts';
-import { jsonMediaType } from '../http/protocol/exchange.ts';
-import { type Clock, second } from '../lib/clock.ts';
-import { ExpiringMap } from '../lib/expiring-map.ts';
-import type { Exposition, Metrics } from '../lib/telemetry/metrics.ts';
+
+import { type Clock, second } from '../base/clock.ts';
+import { ExpiringMap } from '../base/expiring-map.ts';
+import type { Exposition, Metrics } from '../base/telemetry/metrics.ts';
+import { jsonMediaType } from '../http/protocol/request-context.ts';
+import { sha256 } from '../keys/digest.ts';
+import type { WebhookKey } from '../keys/webhook-signatures.ts';
 import type { Store } from '../store/store.ts';
 import type { OpenOperation, Section } from './declaration/operation.ts';
 

@@ -1,9 +1,9 @@
 /** Sessions: keys for some minutes, which a page creates and a server authorizes. */
 import Type from 'typebox';
-import type { KeyWriting } from '../vault/applications/keys.ts';
-import { authorizeSession } from '../vault/sessions/authorize.ts';
-import { createSession } from '../vault/sessions/create.ts';
-import { deleteSession, listSessions, type SessionListing } from '../vault/sessions/live.ts';
+import type { KeyWriting } from '../access/applications/keys.ts';
+import { authorizeSession } from '../access/sessions/authorize.ts';
+import { createSession } from '../access/sessions/create.ts';
+import { deleteSession, listSessions, type SessionListing } from '../access/sessions/live.ts';
 import { access, accessRequest } from './access.ts';
 import { idOf, operation, type Resource } from './declaration/operation.ts';
 import { attribute, object } from './declaration/shape.ts';

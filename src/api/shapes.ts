@@ -1,8 +1,8 @@
 /** Shapes and attributes that several resources share. */
 import Type, { type Static, type TSchema } from 'typebox';
-import { cursorLengthMax } from '../crypto/cursor.ts';
+import type { Json } from '../base/json.ts';
 import { lineForm } from '../http/protocol/validation.ts';
-import type { Json } from '../lib/json.ts';
+import { cursorLengthMax } from '../keys/cursor.ts';
 import { attribute, object, titleOf } from './declaration/shape.ts';
 
 export const text = Type.String();

@@ -1,10 +1,10 @@
 /** The caller's own tenant. */
 import Type from 'typebox';
+import { deleteTenant } from '../access/tenants/delete.ts';
+import { readTenant, type TenantReading } from '../access/tenants/read.ts';
+import { updateTenant } from '../access/tenants/update.ts';
+import { reportUsage } from '../access/tenants/usage-report.ts';
 import type { Store } from '../store/store.ts';
-import { deleteTenant } from '../vault/tenants/delete.ts';
-import { readTenant, type TenantReading } from '../vault/tenants/read.ts';
-import { updateTenant } from '../vault/tenants/update.ts';
-import { reportUsage } from '../vault/tenants/usage-report.ts';
 import { operation, type Resource } from './declaration/operation.ts';
 import { attribute, object } from './declaration/shape.ts';
 import { mapOf, name, nullable, shared, strict, text, textMap, timestamp } from './shapes.ts';

@@ -4,7 +4,7 @@ import {
   deleteTokenIntent,
   readTokenIntent,
   type TokenIntentWriting,
-} from '../vault/token-intents/token-intents.ts';
+} from '../tokens/intents/token-intents.ts';
 import { idOf, operation, type Resource } from './declaration/operation.ts';
 import { attribute, object } from './declaration/shape.ts';
 import { byId, shared, text, timestamp } from './shapes.ts';

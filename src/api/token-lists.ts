@@ -1,16 +1,16 @@
 /** Finding many tokens: lists and searches, the first version by page, the second by cursor, and the export. */
 import Type, { type Static } from 'typebox';
+import { containerForm, parseContainer } from '../base/container.ts';
+import { invalid } from '../base/errors.ts';
+import { parseTokenId } from '../base/ids.ts';
+import { createKeyedMutex } from '../base/keyed-mutex.ts';
 import { linesMediaType } from '../http/protocol/route.ts';
-import { containerForm, parseContainer } from '../lib/container.ts';
-import { invalid } from '../lib/errors.ts';
-import { parseTokenId } from '../lib/ids.ts';
-import { createSerial } from '../lib/serial.ts';
-import { type TokenTypeName, tokenTypes } from '../values/token-types.ts';
-import type { TokenFilter } from '../vault/token-search/filter.ts';
-import { parseSearch, queryLengthMax } from '../vault/token-search/search-query.ts';
-import { exportTokens } from '../vault/tokens/export.ts';
-import { listByCursor, listByPage } from '../vault/tokens/list.ts';
-import type { TokenReading } from '../vault/tokens/read.ts';
+import { type TokenTypeName, tokenTypes } from '../tokens/contents/token-types.ts';
+import { exportTokens } from '../tokens/export.ts';
+import { listByCursor, listByPage } from '../tokens/list.ts';
+import type { TokenReading } from '../tokens/read.ts';
+import type { TokenFilter } from '../tokens/search/filter.ts';
+import { parseSearch, queryLengthMax } from '../tokens/search/search-query.ts';
 import { type Operation, operation, streamOperation } from './declaration/operation.ts';
 import { attribute, object } from './declaration/shape.ts';
 import { metadataOf, metadataPatterns, metadataProperties } from './metadata-query.ts';
@@ -90,7 +90,7 @@ const id = 'order-4711-card';
 
 /** Lists and searches, with the version that clients should use before the one with numbered pages. */
 export function tokenLists(reading: TokenReading): Operation[] {
-  const tools = { ...reading, inTurn: createSerial() };
+  const tools = { ...reading, inTurn: createKeyedMutex() };
   return [
     operation({
       id: 'listTokens',

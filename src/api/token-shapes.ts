@@ -1,16 +1,16 @@
-/** Shapes of tokens and of the requests that create and update them. `values/token-types.ts` checks their data. */
+/** Shapes of tokens and of requests that create and update them; `tokens/contents/token-types.ts` checks their data. */
 import Type, { type TSchema } from 'typebox';
+import { containerLengthMax, containerPattern } from '../base/container.ts';
 import { compileValidator, type ValidationResult } from '../http/protocol/validation.ts';
-import { containerLengthMax, containerPattern } from '../lib/container.ts';
 import {
   metadataKeyLengthMax,
   metadataKeysMax,
   searchIndexesMax,
   type TokenPatch,
   type TokenRequest,
-} from '../values/contents.ts';
-import { type TokenTypeName, tokenTypes } from '../values/token-types.ts';
-import { typeWithoutIntents } from '../vault/token-intents/token-intents.ts';
+} from '../tokens/contents/contents.ts';
+import { type TokenTypeName, tokenTypes } from '../tokens/contents/token-types.ts';
+import { typeWithoutIntents } from '../tokens/intents/token-intents.ts';
 import {
   type Attributes,
   attribute,

@@ -1,8 +1,8 @@
 /** Turning any JSON into tokens, and references to tokens back into their data. */
-import type { Json } from '../lib/json.ts';
-import { detokenize } from '../vault/tokenization/detokenize.ts';
-import { tokenize, tokensIn } from '../vault/tokenization/tokenize.ts';
-import type { TokenWriting } from '../vault/tokens/create.ts';
+import type { Json } from '../base/json.ts';
+import type { TokenWriting } from '../tokens/create.ts';
+import { detokenize } from '../tokens/tokenization/detokenize.ts';
+import { tokenize, tokensIn } from '../tokens/tokenization/tokenize.ts';
 import { idOf, operation, type Resource } from './declaration/operation.ts';
 import { anyJson } from './shapes.ts';
 import { cardExample, tokenReaders } from './token-shapes.ts';

@@ -1,16 +1,16 @@
 /** Webhooks and their deliveries. */
 import Type from 'typebox';
 import { create, read, remove, replace } from '../rules/stored-resource.ts';
-import { eventTypeNames } from '../vault/events/types.ts';
-import { listDeliveries } from '../vault/webhooks/deliveries.ts';
+import { listDeliveries } from '../webhooks/deliveries.ts';
+import { eventTypeNames } from '../webhooks/events/types.ts';
 import {
   listEventTypes,
   listWebhooks,
   rotateSecret,
   type WebhookWriting,
   webhookResource,
-} from '../vault/webhooks/resource.ts';
-import { redeliver, replay, testWebhook } from '../vault/webhooks/send-again.ts';
+} from '../webhooks/resource.ts';
+import { redeliver, replay, testWebhook } from '../webhooks/send-again.ts';
 import { idOf, operation, type Resource } from './declaration/operation.ts';
 import { attribute, documented, object } from './declaration/shape.ts';
 import {

@@ -1,6 +1,6 @@
 /** `strongroom backup`: a copy of the embedded database, also while a server runs. */
 import { existsSync } from 'node:fs';
-import { type Config, readConfig } from '../config.ts';
+import { type Config, readConfig } from '../runtime/config/config.ts';
 import { backUpSqlite } from '../store/sqlite/backup.ts';
 import { type Command, jsonFlag, print, UsageError } from './terminal/command.ts';
 import { grouped, startProgress } from './terminal/progress.ts';

@@ -1,5 +1,5 @@
 /** `strongroom database …`: how the tables lie, where the database has several servers. */
-import { readConfig } from '../config.ts';
+import { readConfig } from '../runtime/config/config.ts';
 import { distribute, distributionStatements } from '../store/postgres/distribution.ts';
 import { type Command, jsonFlag, print, UsageError } from './terminal/command.ts';
 

@@ -5,7 +5,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { newAuthority } from '../crypto/temporary-authority.ts';
+import { newAuthority } from '../keys/temporary-authority.ts';
 
 export interface DemoDestination {
   readonly url: string;

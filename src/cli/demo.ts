@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readConfig } from '../config.ts';
-import { pooledRandom } from '../lib/random.ts';
-import { type Running, serve } from '../serve/serve.ts';
+import { pooledRandom } from '../base/random.ts';
+import { readConfig } from '../runtime/config/config.ts';
+import { type Running, serve } from '../runtime/serve.ts';
 import { type DemoDestination, startDemoDestination } from './demo-destination.ts';
 import type { Command } from './terminal/command.ts';
 

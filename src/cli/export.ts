@@ -6,9 +6,9 @@ import { type Command, type Flags, printSummary, summaryFlag } from './terminal/
 import { createPrivateFile } from './terminal/private-file.ts';
 import { grouped, startProgress } from './terminal/progress.ts';
 import {
-  AnswerError,
   clientFlags,
   createVaultClient,
+  ResponseError,
   textOf,
   type VaultClient,
 } from './vault-client.ts';
@@ -82,11 +82,11 @@ async function countTokens(client: VaultClient): Promise<number> {
   return page.pagination.total_items;
 }
 
-/** @throws AnswerError when the last line is not the count of all before it. */
+/** @throws ResponseError when the last line is not the count of all before it. */
 function requireWhole(last: string, count: number): void {
   if (last === JSON.stringify({ exported: count })) return;
   const problem =
     /^\{"problem":/.test(last) && (JSON.parse(last) as { problem: { detail: string } });
   const reason = problem ? problem.problem.detail : 'the response was cut off';
-  throw new AnswerError(`the export is not complete: ${reason}`);
+  throw new ResponseError(`the export is not complete: ${reason}`);
 }

@@ -5,7 +5,7 @@ import { finished } from 'node:stream/promises';
 import { createPrivateFile } from './terminal/private-file.ts';
 
 /** A line of the vault's answer. */
-export interface LineAnswer {
+export interface LineResponse {
   /** Absent from the line that ends a response early. */
   readonly line?: number;
   readonly status?: number;
@@ -18,7 +18,10 @@ export interface FailedLines {
   readonly file: string;
   /** One line for each of the other file, with its number in the import and the problem; no values. */
   readonly reasonsFile: string;
-  add(line: { readonly number: number; readonly text: string }, answer: LineAnswer): Promise<void>;
+  add(
+    line: { readonly number: number; readonly text: string },
+    answer: LineResponse,
+  ): Promise<void>;
   close(): Promise<void>;
 }
 

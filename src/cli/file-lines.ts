@@ -1,7 +1,7 @@
 /** Lines of files and answers, however long those are. */
 import { createReadStream } from 'node:fs';
 import { linesOf } from '../http/protocol/lines.ts';
-import { AnswerError } from './vault-client.ts';
+import { ResponseError } from './vault-client.ts';
 
 /** Longer than any line a vault takes or gives, a token of 1 MiB with its mask and its expressions. */
 const lineBytesMax = 16 * 1024 * 1024;
@@ -9,7 +9,7 @@ const lineBytesMax = 16 * 1024 * 1024;
 export async function* textLines(source: AsyncIterable<unknown>): AsyncGenerator<string> {
   for await (const lines of linesOf(source as AsyncIterable<Buffer>, lineBytesMax)) {
     for (const line of lines) {
-      if (line === undefined) throw new AnswerError(`a line has more than ${lineBytesMax} bytes`);
+      if (line === undefined) throw new ResponseError(`a line has more than ${lineBytesMax} bytes`);
       yield line.toString('utf8');
     }
   }

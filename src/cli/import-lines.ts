@@ -1,7 +1,7 @@
 /** Lines of a file as requests to create tokens; those of an export become what they were made from. */
 import { isDeepStrictEqual } from 'node:util';
-import { isObject, type Json, type JsonObject } from '../lib/json.ts';
-import { parseTokenType, tokenTypes } from '../values/token-types.ts';
+import { isObject, type Json, type JsonObject } from '../base/json.ts';
+import { parseTokenType, tokenTypes } from '../tokens/contents/token-types.ts';
 
 /** Of what a token shows, what a request to create it again may say. */
 const requested = [

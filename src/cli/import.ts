@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import type { ClientRequest } from 'node:http';
 import { linesMediaType } from '../http/protocol/route.ts';
-import { createFailedLines, type FailedLines, type LineAnswer } from './failed-lines.ts';
+import { createFailedLines, type FailedLines, type LineResponse } from './failed-lines.ts';
 import { countLines, textLines } from './file-lines.ts';
 import { requestLine } from './import-lines.ts';
 import {
@@ -14,7 +14,7 @@ import {
   UsageError,
 } from './terminal/command.ts';
 import { grouped, type Progress, startProgress } from './terminal/progress.ts';
-import { AnswerError, clientFlags, createVaultClient } from './vault-client.ts';
+import { clientFlags, createVaultClient, ResponseError } from './vault-client.ts';
 
 /** Written at once, so that a line does not cost a system call. */
 const writeCharacters = 65_536;
@@ -151,14 +151,14 @@ async function hear({ answer, waiting, failed, progress }: Hearing): Promise<Imp
   const response = await answer;
   try {
     for await (const text of textLines(response)) {
-      const result = JSON.parse(text) as LineAnswer;
+      const result = JSON.parse(text) as LineResponse;
       if (result.line === undefined) {
         counts.ended = result.problem?.detail ?? 'it gave no reason';
         break;
       }
       const line = waiting.shift();
       if (line === undefined)
-        throw new AnswerError('the vault sent a result for a line that was not sent');
+        throw new ResponseError('the vault sent a result for a line that was not sent');
       counts.answered += 1;
       counts.last = line.number;
       if (result.problem) await failed.add(line, result);

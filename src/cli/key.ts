@@ -1,13 +1,13 @@
 /** `strongroom key …`: keys, for the operator of a vault whose own keys are lost or leaked. */
 
-import { formatTimestamp } from '../lib/dates.ts';
-import type { Vault } from '../open-vault.ts';
+import { viewKey } from '../access/applications/api-key-row.ts';
+import { createKey, deleteKey } from '../access/applications/keys.ts';
+import { keyOfTenant, provenKeysOfAll } from '../access/applications/queries.ts';
+import { createManagement } from '../access/tenants/bootstrap.ts';
+import { formatTimestamp } from '../base/dates.ts';
 import type { Operator } from '../rules/caller.ts';
 import { perform } from '../rules/operation.ts';
-import { viewKey } from '../vault/applications/api-key-row.ts';
-import { createKey, deleteKey } from '../vault/applications/keys.ts';
-import { keyOfTenant, provenKeysOfAll } from '../vault/applications/queries.ts';
-import { createManagement } from '../vault/tenants/bootstrap.ts';
+import type { Vault } from '../runtime/open-vault.ts';
 import { type Command, type Flags, jsonFlag, print, required } from './terminal/command.ts';
 import { operatorOf, tenantFlag, withVault } from './terminal/operator.ts';
 import { printList } from './terminal/table.ts';

@@ -1,6 +1,6 @@
 /** Until when a server runs, and when it reads its files again: signals, and the end of what started it. */
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { readVariable } from '../config.ts';
+import { readVariable } from '../runtime/config/config.ts';
 
 export interface Lifetime {
   /** Resolves when the server shall stop, with the reason where no signal says it. */

@@ -1,18 +1,22 @@
 /** `strongroom reactor run`: the code of a reactor on the machine of whoever writes it, in the same sandbox. */
 import { readFile } from 'node:fs/promises';
-import { VaultError } from '../lib/errors.ts';
-import { isObject, type JsonObject } from '../lib/json.ts';
-import type { Isolation } from '../sandbox/isolation.ts';
-import { argumentsBytesMax, timeoutMsDefault, timeoutMsMaxAsync } from '../sandbox/limits.ts';
-import { openSandbox } from '../sandbox/open.ts';
-import { findIsolation } from '../sandbox/probe.ts';
+import { VaultError } from '../base/errors.ts';
+import { isObject, type JsonObject } from '../base/json.ts';
+import type { Isolation } from '../reactors/sandbox/isolation.ts';
+import {
+  argumentsBytesMax,
+  timeoutMsDefault,
+  timeoutMsMaxAsync,
+} from '../reactors/sandbox/limits.ts';
+import { openSandbox } from '../reactors/sandbox/open.ts';
+import { findIsolation } from '../reactors/sandbox/probe.ts';
 import type {
   CodeContract,
   CodeError,
   Sandbox,
   SandboxCall,
   SandboxResult,
-} from '../sandbox/sandbox.ts';
+} from '../reactors/sandbox/sandbox.ts';
 import { type Command, type Flags, UsageError } from './terminal/command.ts';
 
 export const reactorRun: Command = {

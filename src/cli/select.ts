@@ -1,6 +1,6 @@
 /** The words of a command line, read and explained by commander. */
 import { CommanderError, Option, Command as Parser } from 'commander';
-import { version } from '../lib/installation/manifest.ts';
+import { version } from '../base/installation/manifest.ts';
 import { type CommandTable, groups, nameIn, type Selected } from './program.ts';
 import { type Command, type Flags, UsageError } from './terminal/command.ts';
 

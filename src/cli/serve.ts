@@ -1,12 +1,12 @@
 /** `strongroom serve`: runs the vault until it is asked to stop. */
 import { flushCompileCache } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
-import { type Config, readConfig, readReloadable } from '../config.ts';
-import { second } from '../lib/clock.ts';
-import { createLog } from '../lib/telemetry/log.ts';
-import type { Process } from '../process.ts';
-import type { Isolation } from '../sandbox/isolation.ts';
-import { findIsolation } from '../sandbox/probe.ts';
+import { second } from '../base/clock.ts';
+import { createLog } from '../base/telemetry/log.ts';
+import type { Isolation } from '../reactors/sandbox/isolation.ts';
+import { findIsolation } from '../reactors/sandbox/probe.ts';
+import { type Config, readConfig, readReloadable } from '../runtime/config/config.ts';
+import type { Process } from '../runtime/process.ts';
 import { followSignals } from './lifetime.ts';
 import type { Command } from './terminal/command.ts';
 import { say } from './terminal/say.ts';
@@ -26,7 +26,7 @@ export const serveCommand: Command = {
     const lifetime = followSignals();
     const unlock = await lockData(config);
     const isolating = beginIsolation(config);
-    const { serve } = await import('../serve/serve.ts');
+    const { serve } = await import('../runtime/serve.ts');
     const running = await serve(config, {
       onOpened: showFirstStart,
       findIsolation: () => isolating,

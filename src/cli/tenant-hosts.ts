@@ -1,8 +1,8 @@
 /** `strongroom tenant hosts …`: which names a tenant may give to its proxies. */
-import { formatTimestamp } from '../lib/dates.ts';
+import { formatTimestamp } from '../base/dates.ts';
+import { giveHost, hostsOf, takeHost } from '../proxies/tenant-hosts.ts';
 import { comparedName } from '../rules/host-names.ts';
 import { perform } from '../rules/operation.ts';
-import { giveHost, hostsOf, takeHost } from '../vault/proxies/tenant-hosts.ts';
 import { type Command, jsonFlag, print, required } from './terminal/command.ts';
 import { operatorOf, tenantFlag, withVault } from './terminal/operator.ts';
 import { printList } from './terminal/table.ts';

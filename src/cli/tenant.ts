@@ -1,11 +1,12 @@
 /** `strongroom tenant …`: tenants, from the operator's side. */
+
+import { createTenantWithKey } from '../access/tenants/bootstrap.ts';
+import { deleteTenant, purgeDeletedTenants } from '../access/tenants/delete.ts';
+import { parseHandle } from '../access/tenants/handle.ts';
+import { nameOf } from '../access/tenants/tenants.ts';
+import { setQuotas } from '../access/tenants/update.ts';
 import { perform } from '../rules/operation.ts';
 import { formatQuota, parseQuota, type QuotaName, quotaRows, quotasOf } from '../rules/settings.ts';
-import { createTenantWithKey } from '../vault/tenants/bootstrap.ts';
-import { deleteTenant, purgeDeletedTenants } from '../vault/tenants/delete.ts';
-import { parseHandle } from '../vault/tenants/handle.ts';
-import { nameOf } from '../vault/tenants/tenants.ts';
-import { setQuotas } from '../vault/tenants/update.ts';
 import {
   type Command,
   jsonFlag,

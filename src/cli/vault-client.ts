@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
-import { readVariable } from '../config.ts';
+import { readVariable } from '../runtime/config/config.ts';
 import { type Flag, type Flags, UsageError } from './terminal/command.ts';
 
 const urlDefault = 'http://127.0.0.1:8080';
@@ -29,14 +29,14 @@ export const clientFlags: Readonly<Record<string, Flag>> = {
 };
 
 /** What a vault said to a request that it refused, or that it did not say it to the end. */
-export class AnswerError extends Error {
-  override readonly name = 'AnswerError';
+export class ResponseError extends Error {
+  override readonly name = 'ResponseError';
 }
 
 export interface VaultExchange {
   /** Write its body and end it. */
   readonly request: ClientRequest;
-  /** Rejects with `AnswerError` unless the status is 200. It may come before the request has ended. */
+  /** Rejects with `ResponseError` unless the status is 200. It may come before the request has ended. */
   readonly answer: Promise<IncomingMessage>;
 }
 
@@ -62,7 +62,7 @@ export function createVaultClient(flags: Flags): VaultClient {
           ...(mediaType !== undefined && { 'content-type': mediaType }),
         },
       });
-      return { request, answer: answerTo(request) };
+      return { request, answer: responseTo(request) };
     },
   };
 }
@@ -76,7 +76,7 @@ function readKey(flags: Flags): string {
   throw new UsageError(`there is no key: set the variable ${variable}, or use --key-file`);
 }
 
-function answerTo(request: ClientRequest): Promise<IncomingMessage> {
+function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.on('error', (error) => reject(unreachable(request, error)));
     request.once('response', (response) => {
@@ -87,12 +87,12 @@ function answerTo(request: ClientRequest): Promise<IncomingMessage> {
 }
 
 /** The address without what a URL may hold besides: a user, a query. */
-function unreachable(request: ClientRequest, error: NodeJS.ErrnoException): AnswerError {
+function unreachable(request: ClientRequest, error: NodeJS.ErrnoException): ResponseError {
   const address = `${request.protocol}//${request.getHeader('host')}`;
   const advice = /^(?:ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ETIMEDOUT)$/.test(error.code ?? '')
     ? '; start the vault there, or give its address with --url'
     : '';
-  return new AnswerError(`cannot reach ${address}: ${error.code ?? error.message}${advice}`);
+  return new ResponseError(`cannot reach ${address}: ${error.code ?? error.message}${advice}`);
 }
 
 /** The whole of a response that is short. */
@@ -103,12 +103,12 @@ export async function textOf(response: IncomingMessage): Promise<string> {
   return text;
 }
 
-function refusalOf({ statusCode }: IncomingMessage, text: string): AnswerError {
+function refusalOf({ statusCode }: IncomingMessage, text: string): ResponseError {
   let detail = '';
   try {
     ({ detail = '' } = JSON.parse(text) as { detail?: string });
   } catch {
     // This is not a response of a vault; its text may hold anything, so it is not repeated.
   }
-  return new AnswerError(`the vault returned ${statusCode}. ${detail}`.trim());
+  return new ResponseError(`the vault returned ${statusCode}. ${detail}`.trim());
 }

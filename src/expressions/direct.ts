@@ -3,7 +3,7 @@
  * liquidjs parsed, without its context and its generators. What it does not know it leaves to them.
  */
 import { Output, Tag, type Template, TypeGuards } from 'liquidjs';
-import type { Json } from '../lib/json.ts';
+import type { Json } from '../base/json.ts';
 import { Bytes } from './evaluation/bytes.ts';
 import type { Evaluate } from './evaluation/evaluation.ts';
 import { textOf } from './evaluation/result.ts';

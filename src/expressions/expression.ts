@@ -1,8 +1,8 @@
 /** One string of the expression language: compiled once, evaluated on many data. */
 import { LiquidError, Output, type Template, toValueSync } from 'liquidjs';
-import { invalid, VaultError } from '../lib/errors.ts';
-import type { Json } from '../lib/json.ts';
-import { Recent } from '../lib/recent.ts';
+import { invalid, VaultError } from '../base/errors.ts';
+import type { Json } from '../base/json.ts';
+import { LruCache } from '../base/lru-cache.ts';
 import { directOf, directTextOf } from './direct.ts';
 import { engine, expressionLengthMax } from './engine.ts';
 import { EvaluationContext } from './evaluation/context.ts';
@@ -24,10 +24,10 @@ export interface Expression {
   readonly run: Evaluate;
 }
 
-/** How many compiled expressions are cached, see {@link Recent}. */
+/** How many compiled expressions are cached, see {@link LruCache}. */
 const expressionsKeptMax = 1_000_000;
 
-const compiled = new Recent<Expression>(expressionsKeptMax);
+const compiled = new LruCache<Expression>(expressionsKeptMax);
 
 /**
  * Compiles the value of the attribute at `path`. A text without `{{` and `{%` is an expression that

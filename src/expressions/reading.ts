@@ -1,6 +1,6 @@
 /** How expressions are found in a text, and what one begins with: the same for every place that names tokens. */
 import { Tokenizer } from 'liquidjs';
-import { parseUuid, tokenIdLengthMax } from '../lib/ids.ts';
+import { parseUuid, tokenIdLengthMax } from '../base/ids.ts';
 import { expressionLengthMax } from './engine.ts';
 
 /** What an expression begins with: the data of a token, the token itself, or a token intent. */

@@ -1,7 +1,7 @@
 /** Any JSON whose strings name tokens, `{{ <id> | filters }}`: the body of detokenize. */
 import assert from 'node:assert/strict';
-import { invalid, type VaultError } from '../lib/errors.ts';
-import { isObject, type Json, nestingMax } from '../lib/json.ts';
+import { invalid, type VaultError } from '../base/errors.ts';
+import { isObject, type Json, nestingMax } from '../base/json.ts';
 import { memberPath } from './attribute-path.ts';
 import { ExpressionError } from './evaluation/error.ts';
 import { type Evaluate, type Evaluation, newEvaluation } from './evaluation/evaluation.ts';

@@ -1,6 +1,6 @@
 /** Any JSON whose strings are expressions: masks. */
-import { invalid } from '../lib/errors.ts';
-import { isObject, type Json, type JsonObject, nestingMax } from '../lib/json.ts';
+import { invalid } from '../base/errors.ts';
+import { isObject, type Json, type JsonObject, nestingMax } from '../base/json.ts';
 import { memberPath } from './attribute-path.ts';
 import {
   type Evaluate,

@@ -1,12 +1,12 @@
 /** What the operator learns of every request once it is over: never its path, its query or its body. */
-import { second } from '../lib/clock.ts';
-import type { Log } from '../lib/telemetry/log.ts';
-import type { Metrics } from '../lib/telemetry/metrics.ts';
-import type { Tracing } from '../lib/telemetry/tracing.ts';
-import type { Exchange } from './protocol/exchange.ts';
+import { second } from '../base/clock.ts';
+import type { Log } from '../base/telemetry/log.ts';
+import type { Metrics } from '../base/telemetry/metrics.ts';
+import type { Tracing } from '../base/telemetry/tracing.ts';
+import type { RequestContext } from './protocol/request-context.ts';
 
 /** Called once for each request, when its response has ended or its connection is gone. */
-export type OnExchangeEnd = (exchange: Exchange, tookMs: number) => void;
+export type OnExchangeEnd = (context: RequestContext, tookMs: number) => void;
 
 export interface ObservingOptions {
   readonly metrics: Pick<Metrics, 'request'>;
@@ -27,21 +27,21 @@ export function observingRequests({
   accessLog,
   tracing,
 }: ObservingOptions): OnExchangeEnd {
-  return (exchange, tookMs) => {
-    const { method, route = noRoute, response } = exchange;
+  return (context, tookMs) => {
+    const { method, route = noRoute, response } = context;
     const status = statusOf(response);
     metrics.request({ method, route, status, seconds: tookMs / second });
-    if (tracing.underWay) recordSpan(exchange, tracing, tookMs);
-    if (accessLog) log.info('request', { ...fieldsOf(exchange), duration_ms: Math.round(tookMs) });
+    if (tracing.underWay) recordSpan(context, tracing, tookMs);
+    if (accessLog) log.info('request', { ...fieldsOf(context), duration_ms: Math.round(tookMs) });
   };
 }
 
-function statusOf({ headersSent, statusCode }: Exchange['response']): number {
+function statusOf({ headersSent, statusCode }: RequestContext['response']): number {
   return headersSent ? statusCode : statusOfDeparted;
 }
 
-function recordSpan(exchange: Exchange, tracing: Tracing, tookMs: number): void {
-  const { method, route, response, origin, caller } = exchange;
+function recordSpan(context: RequestContext, tracing: Tracing, tookMs: number): void {
+  const { method, route, response, origin, caller } = context;
   if (origin?.trace === undefined) return;
   const { trace, traceId } = origin;
   if (tracing.underWay?.get(traceId) === trace) tracing.underWay.delete(traceId);
@@ -61,7 +61,7 @@ function recordSpan(exchange: Exchange, tracing: Tracing, tookMs: number): void 
   });
 }
 
-function fieldsOf({ method, route = noRoute, response, origin, caller }: Exchange) {
+function fieldsOf({ method, route = noRoute, response, origin, caller }: RequestContext) {
   return {
     method,
     route,

@@ -5,30 +5,30 @@ import type { Server as HttpsServer } from 'node:https';
 import { isIP, type ListenOptions } from 'node:net';
 import proxyAddress from '@fastify/proxy-addr';
 import findMyWay, { type HTTPMethod } from 'find-my-way';
-import type { PemPair } from '../crypto/tls-pair.ts';
-import type { AdmittedEntrant } from '../lib/admission.ts';
-import { loopHeader, namesVault } from '../lib/cdn-loop.ts';
-import { second } from '../lib/clock.ts';
-import { VaultError } from '../lib/errors.ts';
-import { nodeHttp } from '../lib/node-http.ts';
-import type { ProcessorTime } from '../lib/processor-time.ts';
-import type { Log } from '../lib/telemetry/log.ts';
-import type { Metrics } from '../lib/telemetry/metrics.ts';
+import type { AdmittedEntrant } from '../base/admission.ts';
+import { loopHeader, namesVault } from '../base/cdn-loop.ts';
+import { second } from '../base/clock.ts';
+import { VaultError } from '../base/errors.ts';
+import { nodeHttp } from '../base/node-http.ts';
+import type { ProcessorTime } from '../base/processor-time.ts';
+import type { Log } from '../base/telemetry/log.ts';
+import type { Metrics } from '../base/telemetry/metrics.ts';
+import type { PemPair } from '../keys/tls-pair.ts';
 import type { BeginResponse } from './begin-response.ts';
 import type { Handle } from './handle-request.ts';
 import { connectionLimitsOf, descriptorsMax, guardConnections } from './limits/connections.ts';
 import type { RequestClient, Shares } from './limits/shares.ts';
 import type { OnExchangeEnd } from './observe-requests.ts';
 import { createEarlyResponses, createRefuseConnection } from './protocol/connection.ts';
-import { answerPreflight, type Cors } from './protocol/cors.ts';
-import { Exchange } from './protocol/exchange.ts';
+import { type Cors, respondToPreflight } from './protocol/cors.ts';
 import { createFailures } from './protocol/failures.ts';
 import { anyOtherMethod } from './protocol/methods.ts';
+import { createPipelining } from './protocol/pipelining.ts';
 import { watchProgress } from './protocol/progress.ts';
+import { RequestContext } from './protocol/request-context.ts';
 import type { RequestShare } from './protocol/request-share.ts';
 import { settleTarget } from './protocol/request-target.ts';
 import { createStreaming, type Streaming } from './protocol/streaming.ts';
-import { createTurns } from './protocol/turns.ts';
 
 /** A token id of 400 characters, each percent-encoded as four bytes of UTF-8. */
 const pathParamLengthMax = 4800;
@@ -88,7 +88,7 @@ export interface Transport extends HttpServer {
 
 /** `undefined` for what the routes are for; at once wherever it can be known. */
 export type HandlerBeforeRoutes = (
-  exchange: Exchange,
+  context: RequestContext,
 ) => Handle | Promise<Handle | undefined> | undefined;
 
 /** Where a request leads. */
@@ -111,27 +111,27 @@ export function createTransport(options: TransportOptions): Transport {
   const early = createEarlyResponses();
   const toEnd = { stopping: stopping.signal, onEarlyResponse: early.note };
   let handlerBeforeRoutes: HandlerBeforeRoutes = () => undefined;
-  const turns = createTurns();
+  const turns = createPipelining();
   /** Waits for its turn before anything is done for it. */
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     const address = addressOf(request);
-    const exchange = new Exchange({ request, response, address, ...toEnd });
+    const context = new RequestContext({ request, response, address, ...toEnd });
     const begun = performance.now();
-    begin(exchange);
+    begin(context);
     let release = nothing;
     let isWaiting = true;
     const withdraw = shares.enter(
-      new ClientOfExchange(exchange, keyOf(request.headers)),
+      new ClientOfExchange(context, keyOf(request.headers)),
       (share) => {
         isWaiting = false;
         release();
-        exchange.share = share;
-        processorTime.run(share, () => respond(exchange, share));
+        context.share = share;
+        processorTime.run(share, () => respond(context, share));
       },
       (refusal) => {
         isWaiting = false;
         release();
-        fail(refusal, exchange);
+        fail(refusal, context);
       },
     );
     if (isWaiting && hasBody(request)) {
@@ -143,14 +143,14 @@ export function createTransport(options: TransportOptions): Transport {
     response.once('close', () => {
       withdraw();
       if (!request.complete) early.note(request);
-      onEnd(exchange, performance.now() - begun);
-      exchange.share?.leave();
+      onEnd(context, performance.now() - begun);
+      context.share?.leave();
     });
   };
   /** Never throws. */
-  const respond = (exchange: Exchange, share: RequestShare) => {
+  const respond = (context: RequestContext, share: RequestShare) => {
     const failed = (error: unknown) => {
-      fail(error, exchange);
+      fail(error, context);
       share.done();
     };
     const done = () => {
@@ -159,17 +159,17 @@ export function createTransport(options: TransportOptions): Transport {
       share.done();
     };
     try {
-      settleTarget(exchange.request);
-      refuseLoop(exchange, vaultName);
-      if (answerPreflight(cors, exchange)) {
+      settleTarget(context.request);
+      refuseLoop(context, vaultName);
+      if (respondToPreflight(cors, context)) {
         share.done();
         return;
       }
-      const diverted = handlerBeforeRoutes(exchange);
+      const diverted = handlerBeforeRoutes(context);
       const handled =
         diverted instanceof Promise
-          ? diverted.then((handle) => (handle ?? routes.find(exchange))(exchange))
-          : (diverted ?? routes.find(exchange))(exchange);
+          ? diverted.then((handle) => (handle ?? routes.find(context))(context))
+          : (diverted ?? routes.find(context))(context);
       handled.then(done, failed);
     } catch (error) {
       failed(error);
@@ -302,17 +302,17 @@ function createRoutes() {
     /** Why a method that nobody knows is refused; `undefined` where there is no such path. */
     refusalOf: (url: string): VaultError | undefined =>
       (router.find(anyOtherMethod, url)?.store as RouteTarget | null | undefined)?.refusal,
-    find: (exchange: Exchange): Handle => {
-      const { method, request } = exchange;
+    find: (context: RequestContext): Handle => {
+      const { method, request } = context;
       const url = request.url ?? '';
       const found = router.find(method as HTTPMethod, url) ?? router.find(anyOtherMethod, url);
       if (found === null) throw new VaultError('not_found', { public: 'There is no such route.' });
       const target = found.store as RouteTarget | null;
       // Only what refuses a path has no target.
-      if (target === null) return found.handler(request, exchange.response, {}, null, {});
-      exchange.route = target.path;
-      exchange.params = found.params;
-      exchange.query = found.searchParams;
+      if (target === null) return found.handler(request, context.response, {}, null, {});
+      context.route = target.path;
+      context.params = found.params;
+      context.query = found.searchParams;
       return target.handle;
     },
   };
@@ -323,37 +323,37 @@ const nothing = () => undefined;
 /** The client of a request, for which the request waits while its body arrives and while its response leaves. */
 class ClientOfExchange implements RequestClient {
   readonly key: string | undefined;
-  readonly #exchange: Exchange;
+  readonly #context: RequestContext;
   /** That its connection had read by then; of a request without a body nothing more is read. */
   readonly #bytesReadBefore: number;
 
-  constructor(exchange: Exchange, key: string | undefined) {
+  constructor(context: RequestContext, key: string | undefined) {
     this.key = key;
-    this.#exchange = exchange;
-    this.#bytesReadBefore = hasBody(exchange.request) ? exchange.request.socket.bytesRead : 0;
+    this.#context = context;
+    this.#bytesReadBefore = hasBody(context.request) ? context.request.socket.bytesRead : 0;
   }
 
   get address(): string {
-    return this.#exchange.address;
+    return this.#context.address;
   }
 
   get url(): string | undefined {
-    return this.#exchange.request.url;
+    return this.#context.request.url;
   }
 
   isWaitedFor(): boolean {
-    const { request, response } = this.#exchange;
+    const { request, response } = this.#context;
     return !request.complete || response.headersSent;
   }
 
   bytesMoved({ held }: AdmittedEntrant): number {
-    const { socket } = this.#exchange.request;
+    const { socket } = this.#context.request;
     const received = this.#bytesReadBefore === 0 ? 0 : socket.bytesRead - this.#bytesReadBefore;
     return Math.max(received, held - socket.writableLength);
   }
 
   cut(): void {
-    this.#exchange.request.socket.destroy();
+    this.#context.request.socket.destroy();
   }
 }
 
@@ -362,7 +362,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /** Before any of its body is read: a webhook or a proxy that leads to this vault would feed itself for ever. */
-function refuseLoop({ headers }: Exchange, vaultName: string): void {
+function refuseLoop({ headers }: RequestContext, vaultName: string): void {
   const list = headers[loopHeader];
   if (!namesVault(typeof list === 'string' ? list : undefined, vaultName)) return;
   throw new VaultError('loop_detected', {

@@ -1,5 +1,5 @@
 /** The operator's own hosts, which the guard lets pass: exactly these names, at exactly these ports. */
-import { invalid } from '../lib/errors.ts';
+import { invalid } from '../base/errors.ts';
 
 /** Hosts such as `bank.internal:8443` or `[fd00::1]:80`, as {@link hostAndPort} gives them. */
 export type AllowList = ReadonlySet<string>;

@@ -1,5 +1,5 @@
 /** A circuit breaker: a host that failed several times in a row is not called for a while. */
-import { type Clock, second } from '../lib/clock.ts';
+import { type Clock, second } from '../base/clock.ts';
 
 export const failuresMax = 5;
 export const pauseMs = 30 * second;

@@ -1,9 +1,9 @@
 /** Calls whose whole response the vault reads itself: bounded in time and size, through redirects. */
-import type { TraceContext } from '../lib/telemetry/trace-context.ts';
-import type { ForwardAnswer } from './answer.ts';
+import type { TraceContext } from '../base/telemetry/trace-context.ts';
 import { valuesOf } from './end-to-end.ts';
 import { failureOf, OutboundError } from './error.ts';
 import type { Forward } from './forward.ts';
+import type { ForwardResponse } from './response.ts';
 
 export interface OutboundRequest {
   readonly method: string;
@@ -14,14 +14,14 @@ export interface OutboundRequest {
   readonly body?: string | Uint8Array;
   /** From the first look-up of the name to the last byte of the last answer. */
   readonly timeoutMs: number;
-  readonly answerBytesMax: number;
+  readonly responseBytesMax: number;
   /** How many redirects are followed; with 0 a redirect is a response like any other. */
   readonly redirectsMax: number;
   /** Of the request for which it is made; see `traced.ts`. */
   readonly trace?: TraceContext | undefined;
 }
 
-export interface OutboundAnswer {
+export interface OutboundResponse {
   readonly status: number;
   /** As sent, names and values in turn. */
   readonly headers: readonly string[];
@@ -30,7 +30,7 @@ export interface OutboundAnswer {
 }
 
 /** @throws OutboundError whose reason says what went wrong, and nothing else. */
-export type Outbound = (request: OutboundRequest) => Promise<OutboundAnswer>;
+export type Outbound = (request: OutboundRequest) => Promise<OutboundResponse>;
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** 303 always becomes a GET. 301 and 302 do so for POST alone, by what browsers made of them. */
@@ -60,7 +60,7 @@ export function createOutbound(forward: Forward): Outbound {
           signal,
         });
         if (request.redirectsMax === 0 || !redirects.has(answer.status)) {
-          return await read(answer, request.answerBytesMax);
+          return await read(answer, request.responseBytesMax);
         }
         answer.body.destroy();
         if (followed === request.redirectsMax) throw new OutboundError('too_many_redirects');
@@ -80,7 +80,7 @@ function listed(headers: OutboundRequest['headers'] = {}): string[] {
 }
 
 /** Another origin gets neither the headers, in which keys are sent, nor the body. */
-function redirected(request: OutboundRequest, answer: ForwardAnswer): OutboundRequest {
+function redirected(request: OutboundRequest, answer: ForwardResponse): OutboundRequest {
   const [location] = valuesOf(answer.headers, 'location');
   const url = location === undefined ? null : URL.parse(location, request.url);
   if (url === null) throw new OutboundError('bad_redirect');
@@ -96,7 +96,7 @@ function redirected(request: OutboundRequest, answer: ForwardAnswer): OutboundRe
   return { ...rest, url, method };
 }
 
-async function read(answer: ForwardAnswer, bytesMax: number): Promise<OutboundAnswer> {
+async function read(answer: ForwardResponse, bytesMax: number): Promise<OutboundResponse> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of answer.body as AsyncIterable<Buffer>) {

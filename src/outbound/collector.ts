@@ -4,7 +4,7 @@ import { createOutbound } from './call.ts';
 import { createForward, type ForwardOptions } from './forward.ts';
 
 const timeoutMs = 5_000;
-const answerBytesMax = 65_536;
+const responseBytesMax = 65_536;
 
 /** @param endpoint without `/v1/traces`. The operator named the host, so it may be one of our own network. */
 export function createCollector(
@@ -22,7 +22,7 @@ export function createCollector(
       headers: { 'content-type': 'application/json' },
       body: batch,
       timeoutMs,
-      answerBytesMax,
+      responseBytesMax,
       redirectsMax: 0,
     });
     if (status < 200 || status > 299) throw new Error('the collector did not accept the spans');

@@ -3,14 +3,14 @@ import assert from 'node:assert/strict';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
-import { extendedLoop, loopHeader } from '../lib/cdn-loop.ts';
-import type { TraceContext } from '../lib/telemetry/trace-context.ts';
+import { extendedLoop, loopHeader } from '../base/cdn-loop.ts';
+import type { TraceContext } from '../base/telemetry/trace-context.ts';
 import { type Admission, type AdmissionOptions, createAdmission, nameOf } from './admission.ts';
-import { type ForwardAnswer, type Received, receive } from './answer.ts';
 import { Connections, type PlacedOptions } from './connections.ts';
 import { endToEnd, valuesOf } from './end-to-end.ts';
 import { failureOf, OutboundError } from './error.ts';
 import { announcedLength, firstPart, framingOf, sendStream } from './request-body.ts';
+import { type ForwardResponse, type Received, receive } from './response.ts';
 import { type SlotLimits, Slots } from './slots.ts';
 import { TimeLimit } from './time-limit.ts';
 import {
@@ -55,7 +55,7 @@ export interface ForwardRequest {
 }
 
 /** Follows no redirect. @throws OutboundError whose reason says what went wrong, and nothing else. */
-export type Forward = (request: ForwardRequest) => Promise<ForwardAnswer>;
+export type Forward = (request: ForwardRequest) => Promise<ForwardResponse>;
 
 export interface OutboundOptions extends AdmissionOptions, TrustOptions {}
 
@@ -119,7 +119,7 @@ export function createForward(
   // An agent of our own takes no proxy from the environment.
   const plainConnections = new http.Agent();
 
-  async function send(passage: Passage): Promise<ForwardAnswer> {
+  async function send(passage: Passage): Promise<ForwardResponse> {
     const { request, options, limit } = passage;
     const { place } = options;
     const waiting = firstPart(request.body, limit);
@@ -132,7 +132,7 @@ export function createForward(
     const release = taken instanceof Promise ? await taken : taken;
     const client = open(options, limit, release);
     const watched = watch(client, options.protocol === 'http:');
-    const { promise, resolve, reject } = Promise.withResolvers<ForwardAnswer>();
+    const { promise, resolve, reject } = Promise.withResolvers<ForwardResponse>();
     let received: Received | undefined;
     let isRepeated = false;
     const stop = (failure: OutboundError) => {

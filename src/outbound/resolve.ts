@@ -12,7 +12,7 @@ export type Resolve = (
 ) => void;
 
 /** Of one question to one server; the next one is asked with a longer one. */
-const answerMsMax = 2_000;
+const responseMsMax = 2_000;
 const triesMax = 2;
 
 /** RFC 6761, section 6.3: no server is asked for these. */
@@ -21,20 +21,20 @@ const ownName = /(?:^|\.)localhost\.?$/i;
 export interface NameServers {
   /** Addresses with ports, in place of the servers of the system as they are now. */
   readonly servers?: readonly string[];
-  readonly answerMs?: number;
+  readonly responseMs?: number;
 }
 
 /** Without the system's file of hosts, which is about its own network. */
 export function resolvingPublicNames({
   servers,
-  answerMs = answerMsMax,
+  responseMs = responseMsMax,
 }: NameServers = {}): Resolve {
   return (name, give) => {
     if (ownName.test(name)) {
       give(null, [{ address: '127.0.0.1', family: 4 }]);
       return;
     }
-    const resolver = new Resolver({ timeout: answerMs, tries: triesMax });
+    const resolver = new Resolver({ timeout: responseMs, tries: triesMax });
     if (servers) resolver.setServers(servers);
     const found: LookupAddress[] = [];
     let failure: NodeJS.ErrnoException | null = null;

@@ -1,6 +1,6 @@
 /** Calls to other hosts as spans of the request that makes them, whose trace the other host may continue. */
-import { traceparentOf } from '../lib/telemetry/trace-context.ts';
-import type { Tracing } from '../lib/telemetry/tracing.ts';
+import { traceparentOf } from '../base/telemetry/trace-context.ts';
+import type { Tracing } from '../base/telemetry/tracing.ts';
 import type { Forward } from './forward.ts';
 
 /**

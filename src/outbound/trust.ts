@@ -1,6 +1,6 @@
 /** Which TLS connections to other hosts are trusted, and what the vault shows of itself in them. */
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
-import { Recent } from '../lib/recent.ts';
+import { LruCache } from '../base/lru-cache.ts';
 import { OutboundError } from './error.ts';
 
 /** PEM. */
@@ -31,7 +31,7 @@ const rememberedCharactersMax = 1_000_000;
  * takes milliseconds to read all the authorities.
  */
 export function createTrust({ authorities = [] }: TrustOptions): Trust {
-  const remembered = new Recent<Credentials>(rememberedCharactersMax);
+  const remembered = new LruCache<Credentials>(rememberedCharactersMax);
   let last = 0;
   return (clientCertificate) => {
     const name = clientCertificate ? `${clientCertificate.cert}\n${clientCertificate.key}` : '';

@@ -1,8 +1,8 @@
 /** Access as a request words it: permissions and rules, parsed. */
-import { containerForm, parseContainer } from '../lib/container.ts';
-import { invalid } from '../lib/errors.ts';
-import { createFindings } from '../lib/findings.ts';
-import { mayBeginTokenId, parseTokenId } from '../lib/ids.ts';
+import { containerForm, parseContainer } from '../base/container.ts';
+import { invalid } from '../base/errors.ts';
+import { mayBeginTokenId, parseTokenId } from '../base/ids.ts';
+import { createValidationErrors } from '../base/validation-errors.ts';
 import {
   type HolderKind,
   type Permission,
@@ -39,9 +39,9 @@ export function parsePermissions(
   texts: readonly string[],
   kind: HolderKind,
 ): readonly Permission[] {
-  const findings = createFindings();
-  const held = readPermissions(texts, (one) => permissionAllowed(one, kind), findings.add);
-  findings.settle();
+  const errors = createValidationErrors();
+  const held = readPermissions(texts, (one) => permissionAllowed(one, kind), errors.add);
+  errors.settle();
   return held;
 }
 
@@ -51,16 +51,16 @@ export function parseRules(
   holder: { readonly kind: HolderKind },
 ): readonly AccessRule[] {
   if (rules.length > rulesMax) throw invalid('rules', `must contain at most ${rulesMax} rules`);
-  const findings = createFindings();
+  const errors = createValidationErrors();
   const priorities = new Set<number>();
   const parsed = rules.map((rule, index) => {
     const refuse: Refuse = (attribute, message) =>
-      findings.add(`rules[${index}].${attribute}`, message);
+      errors.add(`rules[${index}].${attribute}`, message);
     if (priorities.has(rule.priority)) refuse('priority', 'must be unique among the rules');
     priorities.add(rule.priority);
     return readRule(rule, holder.kind, refuse);
   });
-  findings.settle();
+  errors.settle();
   return parsed;
 }
 

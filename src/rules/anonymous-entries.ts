@@ -1,6 +1,6 @@
 /** What the audit log says of requests that are refused before anybody knows who the caller is. */
-import type { Instant } from '../lib/clock.ts';
-import type { LogEntry } from '../lib/log-chain/entries.ts';
+import type { Instant } from '../base/clock.ts';
+import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { Row } from '../store/tables.ts';
 import type { Origin } from './caller.ts';
 import { alteredBeside } from './log-entries.ts';

@@ -1,14 +1,15 @@
 /** Rows whose sealed data opens only as long as every other column is as the vault wrote it. */
+
+import { type AlteredRow, isIntegrityError, VaultError } from '../base/errors.ts';
+import type { Random } from '../base/random.ts';
+import type { Secret } from '../base/secret.ts';
 import {
   type Binding,
   openText,
   requireAuthentic,
   type Sealed,
   sealText,
-} from '../crypto/envelope.ts';
-import { type AlteredRow, isIntegrityError, VaultError } from '../lib/errors.ts';
-import type { Random } from '../lib/random.ts';
-import type { Secret } from '../lib/secret.ts';
+} from '../keys/envelope.ts';
 import { type ExplainedName, explainedTables } from '../store/row-states.ts';
 import type { AnyRow, Row } from '../store/tables.ts';
 import type { Opener } from './openings.ts';

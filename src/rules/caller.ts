@@ -1,7 +1,7 @@
 /** The caller: proof that a request was authenticated, and all that its rules may ask about it. */
-import type { Brand } from '../lib/brand.ts';
-import type { ApplicationId, KeyId, ProxyId, SessionId } from '../lib/ids.ts';
-import type { TraceContext } from '../lib/telemetry/trace-context.ts';
+import type { Brand } from '../base/brand.ts';
+import type { ApplicationId, KeyId, ProxyId, SessionId } from '../base/ids.ts';
+import type { TraceContext } from '../base/telemetry/trace-context.ts';
 import { Openings } from './opened.ts';
 import type { HolderKind } from './permissions.ts';
 import type { Policy } from './policy.ts';

@@ -1,5 +1,5 @@
 /** The names by which proxies are called: which of them the operator can give, and which are the vault's own. */
-import type { Findings } from '../lib/findings.ts';
+import type { ValidationErrors } from '../base/validation-errors.ts';
 
 export const hostLengthMax = 253;
 
@@ -61,12 +61,12 @@ export function keyInHost(host: string, { proxyDomain }: VaultNames): string | u
  */
 export function readHost(
   given: string | null,
-  { names, findings }: { readonly names: VaultNames; readonly findings: Findings },
+  { names, errors }: { readonly names: VaultNames; readonly errors: ValidationErrors },
 ): string | null {
   if (given === null) return null;
   const host = given.toLowerCase();
   // A client may send back what it was shown.
   const flaw = keyInHost(host, names) === undefined ? flawOfHost(host, names) : undefined;
-  if (flaw !== undefined) findings.add('proxy_host', flaw);
+  if (flaw !== undefined) errors.add('proxy_host', flaw);
   return host;
 }

@@ -1,19 +1,19 @@
 /** The application with whose rights a proxy or a reactor acts where its caller has none. */
-import { invalid } from '../lib/errors.ts';
-import type { Findings } from '../lib/findings.ts';
-import { type ApplicationId, parseUuid } from '../lib/ids.ts';
+import { invalid } from '../base/errors.ts';
+import { type ApplicationId, parseUuid } from '../base/ids.ts';
+import type { ValidationErrors } from '../base/validation-errors.ts';
 import type { Store } from '../store/store.ts';
 import { requireProven } from './proven-row.ts';
 import type { Tenant } from './tenant.ts';
 
-/** What is wrong with it is in the findings. */
+/** What is wrong with it is in the errors. */
 export function readLinkedApplication(
   application: { readonly id: string } | null,
-  findings: Findings,
+  errors: ValidationErrors,
 ): ApplicationId | null {
   if (application === null) return null;
   const id = parseUuid<ApplicationId>(application.id);
-  if (id === undefined) findings.add('application.id', unknownApplication);
+  if (id === undefined) errors.add('application.id', unknownApplication);
   return id ?? null;
 }
 

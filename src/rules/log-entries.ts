@@ -1,9 +1,9 @@
 /** What the audit log says: one message per entity and operation, one entry per fact. */
-import type { Instant } from '../lib/clock.ts';
-import type { TenantId } from '../lib/ids.ts';
-import type { JsonObject } from '../lib/json.ts';
-import { codeOf, type Disclosure } from '../lib/log-chain/disclosure.ts';
-import type { LogEntry } from '../lib/log-chain/entries.ts';
+import type { Instant } from '../base/clock.ts';
+import type { TenantId } from '../base/ids.ts';
+import type { JsonObject } from '../base/json.ts';
+import { codeOf, type Disclosure } from '../store/log-chain/disclosure.ts';
+import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { Actor, Caller } from './caller.ts';
 import { messages } from './log-messages.ts';
 

@@ -1,8 +1,9 @@
 /** Pages of lists that are counted: by number, or from the cursor of an earlier page on. */
-import { openCursor, sealCursor } from '../crypto/cursor.ts';
-import type { Instant } from '../lib/clock.ts';
-import { invalid } from '../lib/errors.ts';
-import type { TenantId } from '../lib/ids.ts';
+
+import type { Instant } from '../base/clock.ts';
+import { invalid } from '../base/errors.ts';
+import type { TenantId } from '../base/ids.ts';
+import { openCursor, sealCursor } from '../keys/cursor.ts';
 import type { Query, Store } from '../store/store.ts';
 import type { Keys } from './proven-row.ts';
 

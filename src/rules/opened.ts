@@ -1,7 +1,7 @@
 /** What a caller has opened and no entry of the log speaks of yet. */
 import assert from 'node:assert/strict';
-import { type OpenedBinding, type OpeningGrant, openingGrant } from '../crypto/envelope.ts';
-import type { LogEntry } from '../lib/log-chain/entries.ts';
+import { type OpenedBinding, type OpeningGrant, openingGrant } from '../keys/envelope.ts';
+import type { LogEntry } from '../store/log-chain/entries.ts';
 
 /** What a caller opened in a decision, as far as no change speaks of it yet. */
 export class Openings {

@@ -4,9 +4,9 @@
  * vault is named here.
  */
 import assert from 'node:assert/strict';
-import { type OpeningGrant, openingGrant } from '../crypto/envelope.ts';
-import type { Instant } from '../lib/clock.ts';
-import type { LogEntry } from '../lib/log-chain/entries.ts';
+import type { Instant } from '../base/clock.ts';
+import { type OpeningGrant, openingGrant } from '../keys/envelope.ts';
+import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { Caller } from './caller.ts';
 import { failureOf } from './log-entries.ts';
 import { accountOf } from './opened.ts';

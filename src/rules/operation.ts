@@ -1,11 +1,11 @@
 /** Performing: a request decides, the store commits what it decided, and only then is the response sent. */
 import assert from 'node:assert/strict';
 import { setTimeout as timeout } from 'node:timers/promises';
-import type { OpenedBinding } from '../crypto/envelope.ts';
-import type { Clock } from '../lib/clock.ts';
-import { VaultError } from '../lib/errors.ts';
-import type { LogEntry } from '../lib/log-chain/entries.ts';
+import type { Clock } from '../base/clock.ts';
+import { VaultError } from '../base/errors.ts';
+import type { OpenedBinding } from '../keys/envelope.ts';
 import type { Change, CommitOutcome, Precondition } from '../store/change.ts';
+import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { type AttemptedRoute, attemptOf } from './attempted-route.ts';

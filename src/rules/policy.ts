@@ -1,7 +1,7 @@
 /** Access: the one place that decides who may do what to which token, and what they may see. */
-import type { Brand } from '../lib/brand.ts';
-import { type Container, rootContainer } from '../lib/container.ts';
-import type { TokenId } from '../lib/ids.ts';
+import type { Brand } from '../base/brand.ts';
+import { type Container, rootContainer } from '../base/container.ts';
+import type { TokenId } from '../base/ids.ts';
 import { type Permission, permissions, type Transform } from './permissions.ts';
 
 export type { Transform } from './permissions.ts';

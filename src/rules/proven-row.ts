@@ -1,7 +1,8 @@
 /** Rows as the vault made them: signed or sealed where they are written, checked where they decide something. */
-import type { Keyring } from '../crypto/keyring.ts';
-import { proveRow, rowProven } from '../crypto/row-proof.ts';
-import { integrityError, isIntegrityError } from '../lib/errors.ts';
+
+import { integrityError, isIntegrityError } from '../base/errors.ts';
+import type { Keyring } from '../keys/keyring.ts';
+import { proveRow, rowProven } from '../keys/row-proof.ts';
 import type { ExplainedName, explainedTables } from '../store/row-states.ts';
 import { type AnyRow, type Row, shapes } from '../store/tables.ts';
 import { nameOf, requireBound } from './bound-row.ts';

@@ -1,5 +1,5 @@
 /** What was altered outside the vault is set aside in one way: reported once it is met, and in nobody's way. */
-import { isIntegrityError, type VaultError } from '../lib/errors.ts';
+import { isIntegrityError, type VaultError } from '../base/errors.ts';
 
 export interface Quarantine {
   /** What `open` gives; `undefined` for what was altered, which is reported. @throws any other failure. */

@@ -1,6 +1,6 @@
 /** Refusals: the effect of a request that may not do what it asks, or names what does not exist. */
-import type { Clock, Instant } from '../lib/clock.ts';
-import { VaultError } from '../lib/errors.ts';
+import type { Clock, Instant } from '../base/clock.ts';
+import { VaultError } from '../base/errors.ts';
 import { type AttemptedRoute, attemptOf } from './attempted-route.ts';
 import type { Caller } from './caller.ts';
 import {

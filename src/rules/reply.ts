@@ -1,5 +1,5 @@
 /** What a caller receives, and what a stored copy of it may show later. */
-import type { Instant } from '../lib/clock.ts';
+import type { Instant } from '../base/clock.ts';
 import type { Row } from '../store/tables.ts';
 import type { Caller } from './caller.ts';
 import type { Permission } from './permissions.ts';

@@ -1,8 +1,9 @@
 /** The settings of stored resources, sealed in one column of rows that carry a proof. */
-import { type Binding, openText, type Sealed, sealText } from '../crypto/envelope.ts';
-import type { TenantId } from '../lib/ids.ts';
-import type { Random } from '../lib/random.ts';
-import { Secret } from '../lib/secret.ts';
+
+import type { TenantId } from '../base/ids.ts';
+import type { Random } from '../base/random.ts';
+import { Secret } from '../base/secret.ts';
+import { type Binding, openText, type Sealed, sealText } from '../keys/envelope.ts';
 import { namingRow } from './bound-row.ts';
 import type { Opener } from './openings.ts';
 import type { Keys } from './proven-row.ts';

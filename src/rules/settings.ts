@@ -1,7 +1,7 @@
 /** What a tenant and its operator can set: settings through the API, quotas on the command line. */
-import { day, hour, minute, second } from '../lib/clock.ts';
-import { invalid, VaultError } from '../lib/errors.ts';
-import { createFindings } from '../lib/findings.ts';
+import { day, hour, minute, second } from '../base/clock.ts';
+import { invalid, VaultError } from '../base/errors.ts';
+import { createValidationErrors } from '../base/validation-errors.ts';
 import { flawOfDestinations } from './destinations.ts';
 
 interface Setting {
@@ -150,16 +150,16 @@ export type Quotas = Readonly<Record<QuotaName, number>>;
 
 /** @throws VaultError `validation_failed` naming every setting that is unknown or has another value. */
 export function parseSettings(given: Readonly<Record<string, string>>): Partial<Settings> {
-  const findings = createFindings();
+  const errors = createValidationErrors();
   for (const [name, value] of Object.entries(given)) {
     if (!Object.hasOwn(settingRows, name)) {
-      findings.add(`settings.${name}`, 'is not a known setting');
+      errors.add(`settings.${name}`, 'is not a known setting');
       continue;
     }
     const flaw = settingRows[name as SettingName].flawOf(value);
-    if (flaw !== undefined) findings.add(`settings.${name}`, flaw);
+    if (flaw !== undefined) errors.add(`settings.${name}`, flaw);
   }
-  findings.settle();
+  errors.settle();
   return given;
 }
 

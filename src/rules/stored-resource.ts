@@ -2,20 +2,20 @@
  * Resources that callers create, read, list, replace, patch and remove. The operations are the same for all of them. A
  * resource is a value that says only what is special about it.
  */
-import type { Clock, Instant } from '../lib/clock.ts';
-import { formatTimestamp } from '../lib/dates.ts';
-import { VaultError } from '../lib/errors.ts';
+import type { Clock, Instant } from '../base/clock.ts';
+import { formatTimestamp } from '../base/dates.ts';
+import { VaultError } from '../base/errors.ts';
 import {
   type ApplicationId,
   type ProxyId,
   parseUuid,
   type ReactorId,
   type TenantId,
-} from '../lib/ids.ts';
-import type { Json, JsonObject } from '../lib/json.ts';
-import type { LogEntry } from '../lib/log-chain/entries.ts';
-import { mergePatch } from '../lib/merge-patch.ts';
+} from '../base/ids.ts';
+import type { Json, JsonObject } from '../base/json.ts';
+import { mergePatch } from '../base/merge-patch.ts';
 import type { Change } from '../store/change.ts';
+import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { Query, Store } from '../store/store.ts';
 import type { Caller } from './caller.ts';
 import { entryOf } from './log-entries.ts';

@@ -1,6 +1,7 @@
 /** The tenant that a request belongs to, with its settings and keys, and how it is found. */
-import type { Keyring } from '../crypto/keyring.ts';
-import type { TenantId } from '../lib/ids.ts';
+
+import type { TenantId } from '../base/ids.ts';
+import type { Keyring } from '../keys/keyring.ts';
 import type { Row } from '../store/tables.ts';
 import type { Quotas, Settings } from './settings.ts';
 

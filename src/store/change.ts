@@ -1,10 +1,10 @@
 /** A change: everything one request alters, as data. All of it is committed, or nothing. */
-import type { KeyId } from '../lib/ids.ts';
-import type { WrittenEntry } from '../lib/log-chain/block.ts';
-import type { LogEntry } from '../lib/log-chain/entries.ts';
-import type { Prover } from '../lib/log-chain/proof.ts';
+import type { KeyId } from '../base/ids.ts';
 import { type AmendedTable, type Amendment, amendedColumns } from './amendments.ts';
 import { growsStorage, type StorageCeiling } from './growth.ts';
+import type { WrittenEntry } from './log-chain/block.ts';
+import type { LogEntry } from './log-chain/entries.ts';
+import type { Prover } from './log-chain/proof.ts';
 import { statedEntries } from './row-states.ts';
 import {
   type AnyRow,
@@ -32,7 +32,7 @@ export interface Change {
   readonly provers?: readonly Prover[];
   /** The `CDN-Loop` of the request that makes the change, which goes out with what its events send. */
   readonly loop?: string;
-  /** What must not be exceeded once it is done; see `vault/tenants/storage-quotas.ts`. */
+  /** What must not be exceeded once it is done; see `access/tenants/storage-quotas.ts`. */
   readonly ceilings?: readonly StorageCeiling[];
 }
 

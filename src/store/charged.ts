@@ -1,5 +1,5 @@
 /** A store at whose calls the work of a request stops, and its processor time is charged. */
-import type { ProcessorTime } from '../lib/processor-time.ts';
+import type { ProcessorTime } from '../base/processor-time.ts';
 import type { Store } from './store.ts';
 
 export function chargedStore(store: Store, { lap }: Pick<ProcessorTime, 'lap'>): Store {

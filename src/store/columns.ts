@@ -1,5 +1,5 @@
 /** The columns that tables are made of, and what a table says of itself. */
-import type { TenantId } from '../lib/ids.ts';
+import type { TenantId } from '../base/ids.ts';
 
 /**
  * Of the last three the vault sees texts and the database fewer bytes: a tenant's number, a UUID or any

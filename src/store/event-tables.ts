@@ -1,6 +1,6 @@
 /** The tables of webhooks: what happened, and what is sent of it to whom. */
-import type { Instant } from '../lib/clock.ts';
-import type { ApplicationId, DeliveryId, EventId, TenantId, WebhookId } from '../lib/ids.ts';
+import type { Instant } from '../base/clock.ts';
+import type { ApplicationId, DeliveryId, EventId, TenantId, WebhookId } from '../base/ids.ts';
 import { bytes, id, integer, optional, proof, type TableSpec, tenant, text } from './columns.ts';
 
 export const eventTables = {

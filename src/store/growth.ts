@@ -1,6 +1,6 @@
 /** Which changes make what is stored grow, and how much they may leave stored. */
-import type { ApplicationId, TenantId } from '../lib/ids.ts';
-import type { LogEntry } from '../lib/log-chain/entries.ts';
+import type { ApplicationId, TenantId } from '../base/ids.ts';
+import type { LogEntry } from './log-chain/entries.ts';
 import type { Table, VersionedTable } from './tables.ts';
 
 /** The quotas of bytes, by which a change that would exceed them is refused as a whole. */

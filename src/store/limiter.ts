@@ -1,12 +1,12 @@
 /** Counting requests against a limit: in memory, or in the database that several servers share. */
 import assert from 'node:assert/strict';
-import { hour } from '../lib/clock.ts';
+import { hour } from '../base/clock.ts';
 import {
   stateOf,
   WindowCounter,
   type WindowLimit,
   type WindowState,
-} from '../lib/window-counter.ts';
+} from '../base/window-counter.ts';
 
 export interface Limit extends Pick<WindowLimit, 'requests' | 'windowMs' | 'blockMs'> {
   /** Separates the counters of the limit from those of others. */

@@ -1,10 +1,10 @@
 /** The tables of the log: its blocks, what was signed of them, and what was removed. */
-import type { Instant } from '../lib/clock.ts';
-import type { TenantId } from '../lib/ids.ts';
+import type { Instant } from '../base/clock.ts';
+import type { TenantId } from '../base/ids.ts';
 import { integer, optional, type TableSpec, text } from './columns.ts';
 
 export const logTables = {
-  /** Blocks of log entries: see `lib/log-chain/block.ts`. */
+  /** Blocks of log entries: see `store/log-chain/block.ts`. */
   logs: {
     key: ['tenant_id', 'stream_id', 'first_seq'],
     unique: {},

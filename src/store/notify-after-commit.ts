@@ -1,5 +1,5 @@
 /** A store that notifies of what it has committed, for those who keep what they once read. */
-import type { Epochs } from '../lib/epochs.ts';
+import type { Epochs } from '../base/epochs.ts';
 import type { Change } from './change.ts';
 import type { CommitListener, Store, StoreEngine } from './store.ts';
 

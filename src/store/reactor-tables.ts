@@ -1,6 +1,6 @@
 /** The tables of reactors and of calls of them. */
-import type { Instant } from '../lib/clock.ts';
-import type { ApplicationId, ReactorId, ReactorRunId, TenantId } from '../lib/ids.ts';
+import type { Instant } from '../base/clock.ts';
+import type { ApplicationId, ReactorId, ReactorRunId, TenantId } from '../base/ids.ts';
 import { bytes, integer, optional, proof, type TableSpec, text } from './columns.ts';
 
 export const reactorTables = {

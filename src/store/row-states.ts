@@ -1,6 +1,6 @@
 /** What entries of the log say of the rows that their change wrote, so that the log explains the database. */
-import { type WrittenEntry, writtenEntry } from '../lib/log-chain/block.ts';
-import type { LogEntry, StatedEntry } from '../lib/log-chain/entries.ts';
+import { type WrittenEntry, writtenEntry } from './log-chain/block.ts';
+import type { LogEntry, StatedEntry } from './log-chain/entries.ts';
 import { type AnyRow, shapes } from './tables.ts';
 
 interface ExplainedTable {

@@ -1,5 +1,5 @@
 /** The table of how many bytes applications have stored. It is written with the rows: see `byte-count.ts`. */
-import type { ApplicationId } from '../lib/ids.ts';
+import type { ApplicationId } from '../base/ids.ts';
 import { id, integer, type TableSpec, tenant } from './columns.ts';
 
 export const storageTables = {

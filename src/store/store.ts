@@ -1,11 +1,11 @@
 /** The store: rows by key, queries, and changes that are committed whole or not at all. */
 import type { MessagePort } from 'node:worker_threads';
 import type { CompiledQuery, Kysely } from 'kysely';
-import type { Epochs } from '../lib/epochs.ts';
-import type { ChainedEntry } from '../lib/log-chain/entries.ts';
-import type { HostHealth, OnGroup, StoreState } from '../lib/telemetry/store-work.ts';
+import type { Epochs } from '../base/epochs.ts';
+import type { HostHealth, OnGroup, StoreState } from '../base/telemetry/store-work.ts';
 import type { Bookkeeping, Change, CommitOutcome } from './change.ts';
 import type { Limit, Limiter } from './limiter.ts';
+import type { ChainedEntry } from './log-chain/entries.ts';
 import type { DatabaseSchema, Key, Row, Table } from './tables.ts';
 
 /** Builds a query without running it; the store compiles it for its engine. */

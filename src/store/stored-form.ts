@@ -1,6 +1,6 @@
 /** How identifiers and digests are stored: texts to the vault, fewer bytes on the disk. */
 
-import { formatUuid } from '../lib/ids.ts';
+import { formatUuid } from '../base/ids.ts';
 import { columnOfValue } from './amendments.ts';
 import { columnsOf, type RowOperation } from './change.ts';
 import type { ColumnKind } from './columns.ts';

@@ -1,5 +1,5 @@
 /** The tables: one row each says its columns, its key and what must be unique. Both engines read it. */
-import type { Instant } from '../lib/clock.ts';
+import type { Instant } from '../base/clock.ts';
 import type {
   ApplicationId,
   ClientKeyId,
@@ -7,7 +7,7 @@ import type {
   ProxyId,
   SessionId,
   TenantId,
-} from '../lib/ids.ts';
+} from '../base/ids.ts';
 import {
   bytes,
   type Column,

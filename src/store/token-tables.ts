@@ -1,7 +1,7 @@
 /** The tables of tokens, of the terms by which they are found, and of token intents. */
-import type { Instant } from '../lib/clock.ts';
-import type { Container } from '../lib/container.ts';
-import type { ApplicationId, ClientKeyId, TokenId, TokenIntentId } from '../lib/ids.ts';
+import type { Instant } from '../base/clock.ts';
+import type { Container } from '../base/container.ts';
+import type { ApplicationId, ClientKeyId, TokenId, TokenIntentId } from '../base/ids.ts';
 import { bytes, digest, id, integer, optional, type TableSpec, tenant, text } from './columns.ts';
 
 export const tokenTables = {

@@ -1,5 +1,5 @@
 /** A store whose commits are spans of the requests that their entries are about. */
-import type { Tracing } from '../lib/telemetry/tracing.ts';
+import type { Tracing } from '../base/telemetry/tracing.ts';
 import type { Store } from './store.ts';
 
 const systems = { sqlite: 'sqlite', postgres: 'postgresql' } as const;

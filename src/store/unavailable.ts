@@ -1,5 +1,5 @@
 /** The failures of an engine: it cannot be reached, cannot write, cannot keep up, or cannot take a value. */
-import { integrityError, VaultError } from '../lib/errors.ts';
+import { integrityError, VaultError } from '../base/errors.ts';
 
 const retryAfter = { 'retry-after': '1' } as const;
 

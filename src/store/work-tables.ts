@@ -1,6 +1,6 @@
 /** The table of what is due of a tenant, where no row of its data says so by itself. */
-import type { Instant } from '../lib/clock.ts';
-import type { TenantId } from '../lib/ids.ts';
+import type { Instant } from '../base/clock.ts';
+import type { TenantId } from '../base/ids.ts';
 import { integer, type TableSpec, text } from './columns.ts';
 
 /** What a job does once it is due. */

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { luhnValid } from '../../src/base/checks.ts';
+import { pooledRandom, type Random } from '../../src/base/random.ts';
 import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
 import { newEvaluation } from '../../src/expressions/evaluation/evaluation.ts';
 import { compileExpression, evaluateExpression } from '../../src/expressions/expression.ts';
-import { luhnValid } from '../../src/lib/checks.ts';
-import { pooledRandom, type Random } from '../../src/lib/random.ts';
 
 const random = pooledRandom();
 

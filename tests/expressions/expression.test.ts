@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { Output, toValueSync } from 'liquidjs';
+import { VaultError } from '../../src/base/errors.ts';
+import type { Json } from '../../src/base/json.ts';
 import { engine, expressionLengthMax } from '../../src/expressions/engine.ts';
 import { stepsMax, workMax } from '../../src/expressions/evaluation/budget.ts';
 import { EvaluationContext } from '../../src/expressions/evaluation/context.ts';
@@ -15,8 +17,6 @@ import {
   guarded,
 } from '../../src/expressions/expression.ts';
 import { rangeMax } from '../../src/expressions/tags.ts';
-import { VaultError } from '../../src/lib/errors.ts';
-import type { Json } from '../../src/lib/json.ts';
 import * as generate from './generate.ts';
 
 const card = {

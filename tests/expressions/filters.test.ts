@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
+import { VaultError } from '../../src/base/errors.ts';
+import type { Json } from '../../src/base/json.ts';
 import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
 import { compileExpression, evaluateExpression } from '../../src/expressions/expression.ts';
 import { filters } from '../../src/expressions/filters/filters.ts';
-import { VaultError } from '../../src/lib/errors.ts';
-import type { Json } from '../../src/lib/json.ts';
 
 /** One row of the vector files: what the expression gives on the data, or how it fails. */
 interface Vector {

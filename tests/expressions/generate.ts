@@ -1,8 +1,8 @@
 /** Random expressions and data for the properties; fast-check prints the seed of a failure. */
 import fc from 'fast-check';
+import type { Json } from '../../src/base/json.ts';
 import { filters } from '../../src/expressions/filters/filters.ts';
 import { boundedFilters } from '../../src/expressions/filters/standard-filters.ts';
-import type { Json } from '../../src/lib/json.ts';
 
 /** Stands for what no message may repeat, in data as in the literals of an expression. */
 export const sentinel = 'S3NT1NEL';

@@ -1,11 +1,11 @@
 /** Expressions that would hold the process: each is refused by what it may cost, before it is run. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { Json } from '../../src/base/json.ts';
 import { Budget, requestWorkMax, workMax } from '../../src/expressions/evaluation/budget.ts';
 import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
 import { newEvaluation, newWriteEvaluation } from '../../src/expressions/evaluation/evaluation.ts';
 import { compileExpression, evaluateExpression } from '../../src/expressions/expression.ts';
-import type { Json } from '../../src/lib/json.ts';
 
 const work = `needs more than ${workMax} units of work`;
 const text = 'a'.repeat(300_000);

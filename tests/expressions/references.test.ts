@@ -2,6 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { VaultError } from '../../src/base/errors.ts';
+import { tokenIdLengthMax } from '../../src/base/ids.ts';
+import type { Json } from '../../src/base/json.ts';
 import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
 import {
   evaluateReferences,
@@ -9,9 +12,6 @@ import {
   type ReferenceTemplate,
   readReferences,
 } from '../../src/expressions/references.ts';
-import { VaultError } from '../../src/lib/errors.ts';
-import { tokenIdLengthMax } from '../../src/lib/ids.ts';
-import type { Json } from '../../src/lib/json.ts';
 import { mutated } from './generate.ts';
 
 const card = { number: '4242424242424242', expiration_month: 12 };

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import type { Json } from '../../src/base/json.ts';
 import { workMax } from '../../src/expressions/evaluation/budget.ts';
 import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
 import {
@@ -15,7 +16,6 @@ import {
   type TextForm,
 } from '../../src/expressions/request-texts/forms.ts';
 import type { RequestScope } from '../../src/expressions/request-texts/scope.ts';
-import type { Json } from '../../src/lib/json.ts';
 import { mutated, sentinel } from './generate.ts';
 
 /** Of a text alone: the value at its only expression, whatever it is. */

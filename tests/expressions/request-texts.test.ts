@@ -1,6 +1,7 @@
 /** Expressions in requests: each value is written so that it is one value where it stands. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { Json } from '../../src/base/json.ts';
 import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
 import {
   compileText,
@@ -14,7 +15,6 @@ import {
   type TextForm,
 } from '../../src/expressions/request-texts/forms.ts';
 import type { RequestScope } from '../../src/expressions/request-texts/scope.ts';
-import type { Json } from '../../src/lib/json.ts';
 
 const card = { number: '4242424242424242', expiration_month: 12, flags: [true, null] };
 const values: Readonly<Record<string, Json>> = {

@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { VaultError } from '../../src/base/errors.ts';
+import { type Json, nestingMax } from '../../src/base/json.ts';
 import { ExpressionError } from '../../src/expressions/evaluation/error.ts';
 import {
   compileTemplate,
   evaluateTemplate,
   expressionsMax,
 } from '../../src/expressions/template.ts';
-import { VaultError } from '../../src/lib/errors.ts';
-import { type Json, nestingMax } from '../../src/lib/json.ts';
 import * as generate from './generate.ts';
 
 const card = { number: '4242424242424242', expiration_month: 12, expiration_year: 2030 };

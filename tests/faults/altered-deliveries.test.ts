@@ -1,8 +1,8 @@
 /** Integers beyond 2^53, which only somebody else writes: what they stand for is not sent, and all else is. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { minute } from '../../src/lib/clock.ts';
-import { attemptsOf } from '../../src/vault/events/delivery-row.ts';
+import { minute } from '../../src/base/clock.ts';
+import { attemptsOf } from '../../src/webhooks/events/delivery-row.ts';
 import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { addWebhook, allowing, type Receiver, startReceiver } from '../support/receivers.ts';

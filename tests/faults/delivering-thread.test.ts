@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { renameSync } from 'node:fs';
 import { test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
-import { attemptsOf } from '../../src/vault/events/delivery-row.ts';
+import { attemptsOf } from '../../src/webhooks/events/delivery-row.ts';
 import { writeCertificate } from '../support/certificate.ts';
 import { answer, hang } from '../support/destination.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';

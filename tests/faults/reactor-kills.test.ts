@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { second } from '../../src/lib/clock.ts';
+import { second } from '../../src/base/clock.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { type Environment, environmentOf, spawnVault, withCode } from '../support/process.ts';
 import { startCalled } from '../support/proxy-calls.ts';

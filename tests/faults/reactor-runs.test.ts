@@ -2,21 +2,21 @@
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { createOpenEncrypted } from '../../src/access/client-keys/open-encrypted.ts';
 import { tokenReaders } from '../../src/api/token-shapes.ts';
-import type { TenantId } from '../../src/lib/ids.ts';
+import type { TenantId } from '../../src/base/ids.ts';
 import { createForward } from '../../src/outbound/forward.ts';
-import { createBudgetMemory, processBudget } from '../../src/sandbox/process-budget.ts';
-import { sqliteBuilder } from '../../src/store/query-builder.ts';
-import type { Store } from '../../src/store/store.ts';
-import { createOpenEncrypted } from '../../src/vault/client-keys/open-encrypted.ts';
-import { memoryOfVault, openCode } from '../../src/vault/code/engine.ts';
-import { createStoredBytes } from '../../src/vault/reactor-calls/stored-bytes.ts';
-import { createAdmitLog } from '../../src/vault/reactor-calls/stored-logs.ts';
+import { createStoredBytes } from '../../src/reactors/calls/stored-bytes.ts';
+import { createAdmitLog } from '../../src/reactors/calls/stored-logs.ts';
 import {
   createWaitingRuns,
   retryMs,
   type WaitingRuns,
-} from '../../src/vault/reactor-calls/waiting-runs.ts';
+} from '../../src/reactors/calls/waiting-runs.ts';
+import { memoryOfVault, openCode } from '../../src/reactors/code/engine.ts';
+import { createBudgetMemory, processBudget } from '../../src/reactors/sandbox/process-budget.ts';
+import { sqliteBuilder } from '../../src/store/query-builder.ts';
+import type { Store } from '../../src/store/store.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { createReactor, invoker, takeDue } from '../support/reactors.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';

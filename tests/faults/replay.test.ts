@@ -84,7 +84,7 @@ onBothEngines('A crash between commit and answer', (engine) => {
       await vault.kill();
       vault = await spawnVault(t, environmentOf(place));
     };
-    const answerOf = async (idempotencyKey: string): Promise<Received> => {
+    const responseOf = async (idempotencyKey: string): Promise<Received> => {
       const sent = {
         key,
         body: { type: 'token', data: idempotencyKey },
@@ -106,7 +106,7 @@ onBothEngines('A crash between commit and answer', (engine) => {
         for (let turn = 0; turn < keysPerClient; turn += 1) {
           // Every other key is used by two clients at the same time.
           const name = turn % 2 === 0 ? `${client}-${turn}` : `${client % 3}-${turn}`;
-          const answer = await answerOf(name);
+          const answer = await responseOf(name);
           assert.equal(answer.body.data, name);
           own.push(`${name} ${answer.body.id}`);
         }

@@ -1,7 +1,7 @@
 /** Receivers that are out for an hour: every committed change has its event delivered, and nothing else is. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hour, minute } from '../../src/lib/clock.ts';
+import { hour, minute } from '../../src/base/clock.ts';
 import { checkArrivals, tokenEvents } from '../support/committed-events.ts';
 import { answer, type Behavior, type Exchange } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
+import { refusalWindowMs } from '../../src/audit/refusals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Answer, json, redirect, startHost } from '../support/host.ts';
 import { temporaryDirectory } from '../support/temporary.ts';

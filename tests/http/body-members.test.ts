@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, describe, it, test } from 'node:test';
 import fc from 'fast-check';
+import { exceededLimit } from '../../src/base/json.ts';
 import { bodyMembersMax } from '../../src/http/protocol/body.ts';
-import { exceededLimit } from '../../src/lib/json.ts';
-import { publicExpressionsMax } from '../../src/vault/proxy-calls/call-texts.ts';
+import { publicExpressionsMax } from '../../src/proxies/calls/call-texts.ts';
 import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { bulk } from '../support/lines.ts';

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { publishedIn } from '../../src/api/openapi/published-operation.ts';
 import recorded from '../../src/api/openapi/response-examples.json' with { type: 'json' };
 import { tokenData, tokenTypeNames } from '../../src/api/token-shapes.ts';
-import { type TokenType, tokenTypes } from '../../src/values/token-types.ts';
+import { type TokenType, tokenTypes } from '../../src/tokens/contents/token-types.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runExamples } from '../support/example-story.ts';
 import { responseExamples } from '../support/response-examples.ts';

@@ -1,8 +1,8 @@
 /** How much one POST /detokenize may refer to, and write. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { dataLengthMax } from '../../src/values/contents.ts';
-import { referencedBytesMax } from '../../src/vault/tokenization/reference-rows.ts';
+import { dataLengthMax } from '../../src/tokens/contents/contents.ts';
+import { referencedBytesMax } from '../../src/tokens/tokenization/reference-rows.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { tenantsOf } from '../support/tenant.ts';
 

@@ -1,7 +1,7 @@
 /** POST /detokenize. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hour } from '../../src/lib/clock.ts';
+import { hour } from '../../src/base/clock.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { bulk } from '../support/lines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { batchBytesMax, batchTokensMax } from '../../src/vault/tokens/export.ts';
+import { batchBytesMax, batchTokensMax } from '../../src/tokens/export.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Lines, linesOfAnswer, linesSent } from '../support/lines.ts';
 import { beginRequest } from '../support/raw-request.ts';

@@ -1,7 +1,7 @@
 /** No caller without a key of a server finds the digits that a mask hides, by whatever operation it tries them. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { equalDigitsMax } from '../../src/vault/guesses/guesses.ts';
+import { equalDigitsMax } from '../../src/tokens/guesses/guesses.ts';
 import { encrypted } from '../support/client-encryption.ts';
 import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';

@@ -1,8 +1,8 @@
 /** Requests whose expressions want more than a request may have: bounded, named, and never a 500. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { messagesMax } from '../../src/lib/findings.ts';
-import { dataLengthMax, searchIndexesLengthMax } from '../../src/values/contents.ts';
+import { messagesMax } from '../../src/base/validation-errors.ts';
+import { dataLengthMax, searchIndexesLengthMax } from '../../src/tokens/contents/contents.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { tenantsOf } from '../support/tenant.ts';
 

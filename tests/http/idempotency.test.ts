@@ -1,7 +1,7 @@
 /** Idempotency keys: one effect for each, whoever retries, however often, on whichever server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { publicKeyLengthMin } from '../../src/gate/idempotency.ts';
+import { publicKeyLengthMin } from '../../src/http/idempotency/idempotency.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { newTenant, tenantsOf } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';

@@ -3,18 +3,18 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
+import { createAuthentication } from '../../src/access/authenticate.ts';
+import { createOpenEncrypted } from '../../src/access/client-keys/open-encrypted.ts';
 import { tokenReaders } from '../../src/api/token-shapes.ts';
 import { serializeLine } from '../../src/api/tokens.ts';
-import { createAuthentication } from '../../src/gate/authenticate.ts';
 import { heldBytesMax } from '../../src/http/bulk/held-bytes.ts';
 import { createImportShared } from '../../src/http/bulk/import-shared.ts';
 import { importStream } from '../../src/http/bulk/import-stream.ts';
 import type { ImportShared } from '../../src/http/bulk/siblings.ts';
 import type { StreamPart } from '../../src/http/protocol/route.ts';
-import { createSiblingThreads } from '../../src/serve/siblings.ts';
+import { createSiblingThreads } from '../../src/runtime/siblings.ts';
 import { unavailable } from '../../src/store/unavailable.ts';
-import { createOpenEncrypted } from '../../src/vault/client-keys/open-encrypted.ts';
-import { beginImport, importLines } from '../../src/vault/tokens/import.ts';
+import { beginImport, importLines } from '../../src/tokens/import.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
 import { newTenant, type TestTenant, tenantsOf } from '../support/tenant.ts';
@@ -92,7 +92,7 @@ function answersIn(part: StreamPart): readonly { line: number; status: number }[
     .map((line) => JSON.parse(line));
 }
 
-async function answersOf(parts: AsyncIterable<StreamPart>) {
+async function responsesOf(parts: AsyncIterable<StreamPart>) {
   const answers: { line: number; status: number }[] = [];
   for await (const part of parts) answers.push(...answersIn(part));
   return answers;
@@ -116,7 +116,7 @@ onBothEngines('a part of an import that another thread has', (engine) => {
       return new Promise(() => undefined);
     };
     const { stream } = await importing(t, tenant, [ends]);
-    const answers = await answersOf(stream(chunksOf(tokens(10))));
+    const answers = await responsesOf(stream(chunksOf(tokens(10))));
     assert.deepEqual(
       answers.map(({ line, status }) => [line, status]),
       tokens(10).map((_, at) => [at + 1, 201]),
@@ -135,7 +135,7 @@ onBothEngines('a part of an import that another thread has', (engine) => {
       return new Promise(() => undefined);
     };
     const { stream } = await importing(t, tenant, [ends]);
-    const answers = await answersOf(stream(chunksOf(tokens(10))));
+    const answers = await responsesOf(stream(chunksOf(tokens(10))));
     assert.equal(done.length, 1);
     assert.deepEqual(
       answers.map(({ line, status }) => [line, status]),
@@ -198,12 +198,12 @@ onBothEngines('a part of an import that another thread has', (engine) => {
       return result;
     };
     const { stream, others } = await importing(t, tenant, [stops]);
-    const answers = await answersOf(stream(chunksOf(tokens(10))));
+    const answers = await responsesOf(stream(chunksOf(tokens(10))));
     assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201]));
     await stopped;
     await assertCreatedOnce(tenant, 10);
     const before = given.length;
-    const again = await answersOf(stream(chunksOf(tokens(4))));
+    const again = await responsesOf(stream(chunksOf(tokens(4))));
     assert.deepEqual(new Set(again.map(({ status }) => status)), new Set([200]));
     assert.equal(given.length, before);
   });
@@ -253,7 +253,7 @@ onBothEngines('a part of an import that another thread has', (engine) => {
     while (answered < heldBytesMax / 2) await aTurn();
     for (let turns = 0; turns < 3_000; turns += 1) await aTurn();
     assert.ok(answered < heldBytesMax + 1_000_000, `${answered} bytes wait`);
-    assert.equal((await answersOf(parts)).length, 19);
+    assert.equal((await responsesOf(parts)).length, 19);
     assert.ok(answered > 2 * heldBytesMax);
   });
 });

@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createAuthentication } from '../../src/access/authenticate.ts';
+import { createOpenEncrypted } from '../../src/access/client-keys/open-encrypted.ts';
 import { tokenReaders } from '../../src/api/token-shapes.ts';
 import { serializeLine } from '../../src/api/tokens.ts';
-import { createAuthentication } from '../../src/gate/authenticate.ts';
 import { importStream } from '../../src/http/bulk/import-stream.ts';
 import type { StreamPart } from '../../src/http/protocol/route.ts';
 import type { Store } from '../../src/store/store.ts';
-import { createOpenEncrypted } from '../../src/vault/client-keys/open-encrypted.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
@@ -82,7 +82,7 @@ onBothEngines('an import whose turn has come', (engine) => {
     yield Buffer.from(String(linesSent(lines).body));
   }
 
-  async function answersOf(parts: AsyncIterable<StreamPart>): Promise<readonly unknown[]> {
+  async function responsesOf(parts: AsyncIterable<StreamPart>): Promise<readonly unknown[]> {
     const answers: unknown[] = [];
     for await (const part of parts) answers.push(...(part as readonly object[]));
     return answers;
@@ -99,7 +99,7 @@ onBothEngines('an import whose turn has come', (engine) => {
     const meanwhile: Import['meanwhile'] = async ({ id }) =>
       assert.equal((await application(tenant, 'DELETE', id)).status, 204);
     const parts = await begin(tenant, { meanwhile, body: ended([line('one'), line('two')]) });
-    await assert.rejects(answersOf(parts), { code: 'unauthenticated' });
+    await assert.rejects(responsesOf(parts), { code: 'unauthenticated' });
     assert.equal((await tenant.counts())['tokens'], 0);
   });
 
@@ -110,7 +110,7 @@ onBothEngines('an import whose turn has come', (engine) => {
       assert.equal((await application(tenant, 'PUT', id, { name, rules })).status, 200);
     };
     const parts = await begin(tenant, { meanwhile, body: ended([line('one'), line('two')]) });
-    const answers = (await answersOf(parts)) as { line: number; status: number }[];
+    const answers = (await responsesOf(parts)) as { line: number; status: number }[];
     assert.deepEqual(
       answers.map(({ line, status }) => [line, status]),
       [
@@ -125,7 +125,7 @@ onBothEngines('an import whose turn has come', (engine) => {
     const tenant = await tenants();
     const meanwhile = () => Promise.reject(new Error('a mistake of ours'));
     const parts = await begin(tenant, { meanwhile, body: waiting([line('one')]) });
-    await assert.rejects(answersOf(parts), /a mistake of ours/);
+    await assert.rejects(responsesOf(parts), /a mistake of ours/);
     assert.equal((await tenant.counts())['tokens'], 0);
   });
 });

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clientKeyAlgorithms } from '../../src/crypto/client-key.ts';
-import { day, hour } from '../../src/lib/clock.ts';
-import { VaultError } from '../../src/lib/errors.ts';
-import { createOpenEncrypted } from '../../src/vault/client-keys/open-encrypted.ts';
-import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
+import { createOpenEncrypted } from '../../src/access/client-keys/open-encrypted.ts';
+import { refusalWindowMs } from '../../src/audit/refusals.ts';
+import { day, hour } from '../../src/base/clock.ts';
+import { VaultError } from '../../src/base/errors.ts';
+import { clientKeyAlgorithms } from '../../src/keys/client-key.ts';
 import { encrypted, publicKeyOf } from '../support/client-encryption.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';

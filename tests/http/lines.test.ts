@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { createAuthentication } from '../../src/access/authenticate.ts';
+import { createOpenEncrypted } from '../../src/access/client-keys/open-encrypted.ts';
 import { tokenReaders } from '../../src/api/token-shapes.ts';
 import { serializeLine, tokens } from '../../src/api/tokens.ts';
-import { createAuthentication } from '../../src/gate/authenticate.ts';
 import { type BodyLine, linesAtOnceMax, linesOf } from '../../src/http/protocol/lines.ts';
 import { linesMediaType, type StreamRoute } from '../../src/http/protocol/route.ts';
-import { createOpenEncrypted } from '../../src/vault/client-keys/open-encrypted.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
 import { newTenant } from '../support/tenant.ts';

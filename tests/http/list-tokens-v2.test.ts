@@ -1,8 +1,8 @@
 /** GET /v2/tokens: pages by cursor, filters in any combination. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
-import { tokenGroupsMax } from '../../src/vault/token-search/choose-index.ts';
+import { refusalWindowMs } from '../../src/audit/refusals.ts';
+import { tokenGroupsMax } from '../../src/tokens/search/choose-index.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 

@@ -1,7 +1,7 @@
 /** Where a created resource is: said by the operator or not at all, never by who asks. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/runtime/config/config.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { connectTo } from '../support/raw-request.ts';
 import { managementKey, startVault } from '../support/vault.ts';

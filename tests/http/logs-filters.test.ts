@@ -1,7 +1,7 @@
 /** GET /logs while the log grows: cursors, pages by number, and searches over many entries. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { instantAfter } from '../../src/lib/clock.ts';
+import { instantAfter } from '../../src/base/clock.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { newTenant, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import type { Received } from '../support/vault.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import fc from 'fast-check';
+import { isNestedDeeper, nestingMax } from '../../src/base/json.ts';
 import { bodyNestingMax } from '../../src/http/protocol/nesting.ts';
-import { isNestedDeeper, nestingMax } from '../../src/lib/json.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { bulk } from '../support/lines.ts';
 import { tenantsOf } from '../support/tenant.ts';

@@ -1,7 +1,7 @@
 /** What was opened for a request that fails has an entry in the log, and a failure that opened nothing has none. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
+import { refusalWindowMs } from '../../src/audit/refusals.ts';
 import { encrypted } from '../support/client-encryption.ts';
 import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';

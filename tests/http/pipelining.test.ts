@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { test } from 'node:test';
-import { createTurns } from '../../src/http/protocol/turns.ts';
+import { createPipelining } from '../../src/http/protocol/pipelining.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { connectTo } from '../support/raw-request.ts';
 import { startVault } from '../support/vault.ts';
@@ -42,7 +42,7 @@ onBothEngines('several requests in one packet', (engine) => {
 });
 
 test('what follows a response that ends its connection is not begun, as it could never end', async (t) => {
-  const turns = createTurns();
+  const turns = createPipelining();
   const begun: string[] = [];
   const server = createServer((request, response) => {
     turns.take(request, response, () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
+import { refusalWindowMs } from '../../src/audit/refusals.ts';
 import { writeCertificate } from '../support/certificate.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { createProxy, destination, leastProxy, sendProxy } from '../support/proxies.ts';

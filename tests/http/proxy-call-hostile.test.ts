@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, test } from 'node:test';
-import { heldBytesMax } from '../../src/vault/proxy-calls/held-bytes.ts';
+import { heldBytesMax } from '../../src/proxies/calls/held-bytes.ts';
 import { answer, raw } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { createProxy } from '../support/proxies.ts';

@@ -1,7 +1,7 @@
 /** Large responses of destinations, whose masks run in threads: what is appended changes nothing else. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { jsonValuesMax } from '../../src/vault/proxy-calls/json-body.ts';
+import { jsonValuesMax } from '../../src/proxies/calls/json-body.ts';
 import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { proxyOf, startCalled } from '../support/proxy-calls.ts';

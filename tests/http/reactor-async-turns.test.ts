@@ -1,8 +1,8 @@
 /** Which asynchronous calls of reactors are run, when, and with whose rights. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { runReactors } from '../../src/jobs/run-reactors.ts';
-import { hour } from '../../src/lib/clock.ts';
+import { hour } from '../../src/base/clock.ts';
+import { runReactors } from '../../src/runtime/jobs/run-reactors.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { startCalled } from '../support/proxy-calls.ts';
 import { createReactor, invoker, takeDue } from '../support/reactors.ts';

@@ -1,7 +1,7 @@
 /** POST /reactors/{id}/react-async, and GET /reactors/{id}/results/{requestId} and /reactors/{id}/logs. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hour, minute } from '../../src/lib/clock.ts';
+import { hour, minute } from '../../src/base/clock.ts';
 import { encrypted } from '../support/client-encryption.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';

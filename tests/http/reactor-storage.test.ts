@@ -1,7 +1,7 @@
 /** How much of the database calls of reactors may take. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hour } from '../../src/lib/clock.ts';
+import { hour } from '../../src/base/clock.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { createReactor, invoker } from '../support/reactors.ts';

@@ -1,7 +1,7 @@
 /** GET /applications, /applications/{id} and /applications/key. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
+import { refusalWindowMs } from '../../src/audit/refusals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, verify } from 'node:crypto';
 import { test } from 'node:test';
+import { signedEveryMs, tracesMax } from '../../src/audit/checkpoints.ts';
 import { systemEntry } from '../../src/rules/log-entries.ts';
-import { signedEveryMs, tracesMax } from '../../src/vault/logs/checkpoints.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { signCheckpoints, verifyPlace } from '../support/logs.ts';
 import { newTenant, type TestTenant, tenantsOf, untilUsed } from '../support/tenant.ts';

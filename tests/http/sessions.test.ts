@@ -1,10 +1,10 @@
 /** POST, GET and DELETE /sessions, POST /sessions/authorize, and what the key of a session may do. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hashApiKey } from '../../src/crypto/api-key.ts';
+import { refusalWindowMs } from '../../src/audit/refusals.ts';
+import { hashApiKey } from '../../src/keys/api-key.ts';
 import { isProven, proven } from '../../src/rules/proven-row.ts';
 import type { Row } from '../../src/store/tables.ts';
-import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Given, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { createStillClock, startVault } from '../support/vault.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { day } from '../../src/lib/clock.ts';
+import { day } from '../../src/base/clock.ts';
 import { tenantNumber } from '../../src/store/stored-form.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';

@@ -1,7 +1,7 @@
 /** GET, PUT and DELETE /tenants/self, and the usage report. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { purgeDeletedTenants } from '../../src/vault/tenants/delete.ts';
+import { purgeDeletedTenants } from '../../src/access/tenants/delete.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Given, type TestTenant, tenantsOf } from '../support/tenant.ts';
 

@@ -1,7 +1,7 @@
 /** Token intents: created, read, deleted, converted, referred to, and gone after a day. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
+import { refusalWindowMs } from '../../src/audit/refusals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';

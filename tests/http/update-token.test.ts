@@ -1,7 +1,7 @@
 /** PATCH /tokens/{id}: what changes, what stays, and who may. Merging is in update-token-merge. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
+import { refusalWindowMs } from '../../src/audit/refusals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { newTenant, tenantsOf } from '../support/tenant.ts';
 import { mastercard, visa } from '../support/values.ts';

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Type from 'typebox';
+import { messagesMax } from '../../src/base/validation-errors.ts';
 import { membersMax } from '../../src/http/protocol/shortened-body.ts';
 import { compileValidator } from '../../src/http/protocol/validation.ts';
-import { messagesMax } from '../../src/lib/findings.ts';
 
 const validate = compileValidator(
   Type.Object(

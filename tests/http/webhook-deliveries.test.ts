@@ -1,19 +1,19 @@
 /** What is sent to a webhook because somebody asks: tests, redeliveries and replays; and the list of its deliveries. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Instant, instantAfter, minute, parseInstant } from '../../src/lib/clock.ts';
+import { type Instant, instantAfter, minute, parseInstant } from '../../src/base/clock.ts';
 import {
   createTimedUuids,
   type DeliveryId,
   type EventId,
   type WebhookId,
-} from '../../src/lib/ids.ts';
-import { pooledRandom } from '../../src/lib/random.ts';
+} from '../../src/base/ids.ts';
+import { pooledRandom } from '../../src/base/random.ts';
 import type { Row } from '../../src/store/tables.ts';
-import { deliveryRow } from '../../src/vault/events/delivery-row.ts';
-import { envelopeOf } from '../../src/vault/events/envelope.ts';
-import { eventRow, sequenceProof } from '../../src/vault/events/event-row.ts';
-import { replayedMax, waitingMax } from '../../src/vault/webhooks/send-again.ts';
+import { deliveryRow } from '../../src/webhooks/events/delivery-row.ts';
+import { envelopeOf } from '../../src/webhooks/events/envelope.ts';
+import { eventRow, sequenceProof } from '../../src/webhooks/events/event-row.ts';
+import { replayedMax, waitingMax } from '../../src/webhooks/send-again.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { createWebhook, leastWebhook, sendWebhook } from '../support/webhooks.ts';

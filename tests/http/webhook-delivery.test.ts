@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { constants, createVerify } from 'node:crypto';
 import { test } from 'node:test';
-import { day, hour, minute, second } from '../../src/lib/clock.ts';
-import type { WebhookId } from '../../src/lib/ids.ts';
-import { attemptsMax } from '../../src/vault/deliveries/receiver.ts';
-import { attemptsOf } from '../../src/vault/events/delivery-row.ts';
+import { day, hour, minute, second } from '../../src/base/clock.ts';
+import type { WebhookId } from '../../src/base/ids.ts';
+import { attemptsMax } from '../../src/webhooks/deliveries/receiver.ts';
+import { attemptsOf } from '../../src/webhooks/events/delivery-row.ts';
 import { answer, hang } from '../support/destination.ts';
 import { type Engine, type EngineName, onBothEngines } from '../support/engines.ts';
 import { nextLook } from '../support/poll.ts';

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { newUuid, type WebhookId } from '../../src/lib/ids.ts';
-import { pooledRandom } from '../../src/lib/random.ts';
-import { eventTypeNames } from '../../src/vault/events/types.ts';
-import { refusalWindowMs } from '../../src/vault/logs/refusals.ts';
-import { openWebhook, secretOverlapMs } from '../../src/vault/webhooks/resource.ts';
+import { refusalWindowMs } from '../../src/audit/refusals.ts';
+import { newUuid, type WebhookId } from '../../src/base/ids.ts';
+import { pooledRandom } from '../../src/base/random.ts';
+import { eventTypeNames } from '../../src/webhooks/events/types.ts';
+import { openWebhook, secretOverlapMs } from '../../src/webhooks/resource.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { testOpener } from '../support/openings.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';

@@ -1,19 +1,19 @@
 /** Whatever is done to any block of the log in the database is found and located, given the last checkpoint kept. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type LogBlock, textsOf } from '../../src/lib/log-chain/block.ts';
+import { readLogs, tenantsWithLogs } from '../../src/audit/read.ts';
+import type { LogRecord } from '../../src/audit/records.ts';
+import { openCheckpoint, type Signed } from '../../src/audit/statements.ts';
+import { LogVerifier, type Verification } from '../../src/audit/verify.ts';
+import { type LogBlock, textsOf } from '../../src/store/log-chain/block.ts';
 import {
   type EntryFacts,
   entryHash,
   factsOf,
   seedHead,
   textOf,
-} from '../../src/lib/log-chain/entries.ts';
+} from '../../src/store/log-chain/entries.ts';
 import { openReadOnly } from '../../src/store/open/read-only.ts';
-import { readLogs, tenantsWithLogs } from '../../src/vault/logs/read.ts';
-import type { LogRecord } from '../../src/vault/logs/records.ts';
-import { openCheckpoint, type Signed } from '../../src/vault/logs/statements.ts';
-import { LogVerifier, type Verification } from '../../src/vault/logs/verify.ts';
 import { bodyOf } from '../support/blocks.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { mixedTraffic, signCheckpoints } from '../support/logs.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
-import { jobsOf } from '../../src/jobs/jobs.ts';
+import { jobsOf } from '../../src/runtime/jobs/jobs.ts';
 import type { Store } from '../../src/store/store.ts';
 import { type Engine, engineOf, onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';

@@ -1,9 +1,14 @@
 /** Whatever is done to any entry of the log is found and located, given the last checkpoint kept. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type ChainedEntry, entryHash, seedHead, textOf } from '../../src/lib/log-chain/entries.ts';
-import type { Signed } from '../../src/vault/logs/statements.ts';
-import { openCheckpoint } from '../../src/vault/logs/statements.ts';
+import type { Signed } from '../../src/audit/statements.ts';
+import { openCheckpoint } from '../../src/audit/statements.ts';
+import {
+  type ChainedEntry,
+  entryHash,
+  seedHead,
+  textOf,
+} from '../../src/store/log-chain/entries.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import {
   type LogParts,

@@ -147,7 +147,7 @@ interface Begun extends Node {
   readonly token?: string;
 }
 
-/** Holders that may call reactors and create tokens. */
+/** TakenIds that may call reactors and create tokens. */
 const able = ({ holders }: World): Holder[] =>
   holders.filter(({ name }) => name === 'private key' || name === 'session');
 

@@ -1,11 +1,11 @@
 /** The log explains the database: whatever was written outside the vault is named, and nothing else is. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { day, hour, minute } from '../../src/lib/clock.ts';
-import type { ChainedEntry } from '../../src/lib/log-chain/entries.ts';
+import { setQuotas } from '../../src/access/tenants/update.ts';
+import { day, hour, minute } from '../../src/base/clock.ts';
 import { perform } from '../../src/rules/operation.ts';
+import type { ChainedEntry } from '../../src/store/log-chain/entries.ts';
 import type { Row } from '../../src/store/tables.ts';
-import { setQuotas } from '../../src/vault/tenants/update.ts';
 import { type EncryptionKey, encrypted } from '../support/client-encryption.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';

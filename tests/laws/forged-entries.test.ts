@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { openBlock } from '../../src/lib/log-chain/block.ts';
+import type { StateFinding } from '../../src/audit/state-walk.ts';
+import { openBlock } from '../../src/store/log-chain/block.ts';
 import {
   type ChainedEntry,
   entryHash,
   type StatedEntry,
   textOf,
-} from '../../src/lib/log-chain/entries.ts';
+} from '../../src/store/log-chain/entries.ts';
 import type { Row } from '../../src/store/tables.ts';
-import type { StateFinding } from '../../src/vault/logs/state-walk.ts';
 import { editEntry, forgedBlocks, keyOf } from '../support/blocks.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';

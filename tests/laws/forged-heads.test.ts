@@ -1,7 +1,7 @@
 /** Who writes to the database, and puts a block where a stream of the log goes on, stops nobody. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openBlock } from '../../src/lib/log-chain/block.ts';
+import { openBlock } from '../../src/store/log-chain/block.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { verifyPlace } from '../support/logs.ts';
 import { environmentOf, runCommand } from '../support/process.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { committedPaths, readSource } from '../support/source.ts';
 
-const place = 'src/vault/guesses/guesses.ts';
+const place = 'src/tokens/guesses/guesses.ts';
 
 test('no other file of the source takes the key of fingerprints', () => {
   const taking = committedPaths()

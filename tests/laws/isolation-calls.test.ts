@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, test } from 'node:test';
-import { newProxyKey } from '../../src/crypto/proxy-key.ts';
-import { pooledRandom } from '../../src/lib/random.ts';
+import { pooledRandom } from '../../src/base/random.ts';
+import { newProxyKey } from '../../src/keys/proxy-key.ts';
 import { echo } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { createProxy } from '../support/proxies.ts';

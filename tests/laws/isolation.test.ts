@@ -6,9 +6,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { newApiKey } from '../../src/crypto/api-key.ts';
+import { pooledRandom } from '../../src/base/random.ts';
 import { linesMediaType, type Route } from '../../src/http/protocol/route.ts';
-import { pooledRandom } from '../../src/lib/random.ts';
+import { newApiKey } from '../../src/keys/api-key.ts';
 import { shapes, type Table } from '../../src/store/tables.ts';
 import { encrypted } from '../support/client-encryption.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';

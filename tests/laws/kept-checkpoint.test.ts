@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { day } from '../../src/lib/clock.ts';
+import { day } from '../../src/base/clock.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
 import { newTenant } from '../support/tenant.ts';

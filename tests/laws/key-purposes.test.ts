@@ -2,16 +2,16 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openCursor } from '../../src/crypto/cursor.ts';
-import { fingerprintOf, searchTermOf } from '../../src/crypto/digest.ts';
-import { createKeyring, Keyring, type Purpose, purposes } from '../../src/crypto/keyring.ts';
-import { signingKeyOf } from '../../src/crypto/signing.ts';
-import { replyOf } from '../../src/gate/stored-reply.ts';
-import { VaultError } from '../../src/lib/errors.ts';
-import { pooledRandom } from '../../src/lib/random.ts';
+import { VaultError } from '../../src/base/errors.ts';
+import { pooledRandom } from '../../src/base/random.ts';
+import { replyOf } from '../../src/http/idempotency/stored-reply.ts';
+import { openCursor } from '../../src/keys/cursor.ts';
+import { fingerprintOf, searchTermOf } from '../../src/keys/digest.ts';
+import { createKeyring, Keyring, type Purpose, purposes } from '../../src/keys/keyring.ts';
+import { signingKeyOf } from '../../src/keys/signing.ts';
 import { isProven } from '../../src/rules/proven-row.ts';
 import type { Tenant } from '../../src/rules/tenant.ts';
-import { openData } from '../../src/values/sealed-row.ts';
+import { openData } from '../../src/tokens/contents/sealed-row.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { testOpener } from '../support/openings.ts';
 import { createProxy } from '../support/proxies.ts';

@@ -2,16 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Instant } from '../../src/lib/clock.ts';
-import type { Container } from '../../src/lib/container.ts';
-import type { ApplicationId, TenantId, TokenId } from '../../src/lib/ids.ts';
-import type { LogEntry } from '../../src/lib/log-chain/entries.ts';
+import type { Instant } from '../../src/base/clock.ts';
+import type { Container } from '../../src/base/container.ts';
+import type { ApplicationId, TenantId, TokenId } from '../../src/base/ids.ts';
 import { type AccessRule, decide, policyOf, scopesOf } from '../../src/rules/policy.ts';
+import type { LogEntry } from '../../src/store/log-chain/entries.ts';
 import { afterPrefix } from '../../src/store/queries/text-patterns.ts';
 import type { TokenConditions } from '../../src/store/queries/token-conditions.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Row } from '../../src/store/tables.ts';
-import { findTokens, findTokensAt } from '../../src/vault/token-search/choose-index.ts';
+import { findTokens, findTokensAt } from '../../src/tokens/search/choose-index.ts';
 import { onBothEngines } from '../support/engines.ts';
 
 const tenant = '00000000-0000-4000-8000-000000000001' as TenantId;

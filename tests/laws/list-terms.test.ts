@@ -2,18 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Instant } from '../../src/lib/clock.ts';
-import type { Container } from '../../src/lib/container.ts';
-import type { TokenId } from '../../src/lib/ids.ts';
+import type { Instant } from '../../src/base/clock.ts';
+import type { Container } from '../../src/base/container.ts';
+import type { TokenId } from '../../src/base/ids.ts';
 import type { TextPattern } from '../../src/store/queries/text-patterns.ts';
 import type { TokenConditions } from '../../src/store/queries/token-conditions.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Row } from '../../src/store/tables.ts';
-import {
-  findTokens,
-  findTokensAt,
-  occurrencesMax,
-} from '../../src/vault/token-search/choose-index.ts';
+import { findTokens, findTokensAt, occurrencesMax } from '../../src/tokens/search/choose-index.ts';
 import { entry, now, tenant, termOf, token } from '../support/changes.ts';
 import { onBothEngines } from '../support/engines.ts';
 

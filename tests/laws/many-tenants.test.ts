@@ -1,14 +1,14 @@
 /** With many tenants: what a start, an idle job and a cache cost goes by what is used, not by how many there are. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { jobsOf } from '../../src/jobs/jobs.ts';
-import { day, hour, minute } from '../../src/lib/clock.ts';
+import { bootstrap } from '../../src/access/tenants/bootstrap.ts';
+import { checkRootKey, hasNoRootKey } from '../../src/access/tenants/root-key-check.ts';
+import { createTenants } from '../../src/access/tenants/tenants.ts';
+import { setQuotas } from '../../src/access/tenants/update.ts';
+import { day, hour, minute } from '../../src/base/clock.ts';
 import { perform } from '../../src/rules/operation.ts';
+import { jobsOf } from '../../src/runtime/jobs/jobs.ts';
 import type { Store } from '../../src/store/store.ts';
-import { bootstrap } from '../../src/vault/tenants/bootstrap.ts';
-import { checkRootKey, hasNoRootKey } from '../../src/vault/tenants/root-key-check.ts';
-import { createTenants } from '../../src/vault/tenants/tenants.ts';
-import { setQuotas } from '../../src/vault/tenants/update.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { signCheckpoints } from '../support/logs.ts';

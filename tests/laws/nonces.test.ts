@@ -1,7 +1,7 @@
 /** No two values that are sealed share a nonce, whatever was sealed, by whom and under which key. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { keyVersionOf } from '../../src/crypto/envelope.ts';
+import { keyVersionOf } from '../../src/keys/envelope.ts';
 import { type SqlValue, shapes } from '../../src/store/tables.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';

@@ -1,11 +1,11 @@
 /** Who can write to the database makes no code run that has run, whichever row of its call is put back. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { minute, parseInstant } from '../../src/lib/clock.ts';
+import { minute, parseInstant } from '../../src/base/clock.ts';
+import { leaseMsMax } from '../../src/reactors/calls/called-reactor.ts';
+import { blocksPerQuery, isWrittenBack } from '../../src/reactors/calls/written-back.ts';
 import type { Query } from '../../src/store/store.ts';
 import type { Row } from '../../src/store/tables.ts';
-import { leaseMsMax } from '../../src/vault/reactor-calls/called-reactor.ts';
-import { blocksPerQuery, isWrittenBack } from '../../src/vault/reactor-calls/written-back.ts';
 import { forgedBlocks } from '../support/blocks.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';

@@ -1,7 +1,7 @@
 /** What is taken away stops working within a second, on every server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hashApiKey } from '../../src/crypto/api-key.ts';
+import { hashApiKey } from '../../src/keys/api-key.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { beginRequest } from '../support/raw-request.ts';
 import { newTenant, untilUsed } from '../support/tenant.ts';

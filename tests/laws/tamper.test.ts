@@ -1,7 +1,7 @@
 /** A stored value that was altered or moved answers as an integrity problem, never with anything else. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { createTenantWithKey } from '../../src/vault/tenants/bootstrap.ts';
+import { createTenantWithKey } from '../../src/access/tenants/bootstrap.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { rowsOf, verifyLog } from '../support/rows.ts';
 import { having, literal } from '../support/sql.ts';

@@ -93,11 +93,11 @@ test('every key begins with the tenant, except key hashes, proxy addresses, host
     committedPaths()
       .filter((path) => /^src\/.*\.ts$/.test(path))
       .filter((path) => new RegExp(`\\.get\\(\\s*'${table}'`).test(readSource(path).text));
-  assert.deepEqual(users('api_keys'), ['src/gate/authenticate.ts']);
+  assert.deepEqual(users('api_keys'), ['src/access/authenticate.ts']);
   assert.deepEqual(users('proxy_addresses'), [
-    'src/vault/proxies/find.ts',
-    'src/vault/proxies/resource.ts',
-    'src/vault/proxies/tenant-hosts.ts',
+    'src/proxies/find.ts',
+    'src/proxies/resource.ts',
+    'src/proxies/tenant-hosts.ts',
   ]);
-  assert.deepEqual(users('tenant_hosts'), ['src/vault/proxies/tenant-hosts.ts']);
+  assert.deepEqual(users('tenant_hosts'), ['src/proxies/tenant-hosts.ts']);
 });

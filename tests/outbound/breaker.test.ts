@@ -1,7 +1,7 @@
 /** The circuit breaker, by a clock that the test moves. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Instant } from '../../src/lib/clock.ts';
+import type { Instant } from '../../src/base/clock.ts';
 import { createBreaker, failuresMax, pauseMs } from '../../src/outbound/breaker.ts';
 
 function fallen() {

@@ -11,7 +11,7 @@ import { startDestination } from '../support/destination.ts';
 import { type Host, redirect, startHost } from '../support/host.ts';
 import { freePort } from '../support/temporary.ts';
 
-const limits = { method: 'GET', timeoutMs: 5000, answerBytesMax: 1000, redirectsMax: 3 };
+const limits = { method: 'GET', timeoutMs: 5000, responseBytesMax: 1000, redirectsMax: 3 };
 
 type Given = Partial<Omit<OutboundRequest, 'url'>>;
 

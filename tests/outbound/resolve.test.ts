@@ -11,7 +11,7 @@ test('names whose server is silent hold up no other name, and no thread of the p
   t.after(() => silent.close());
   await once(silent, 'listening');
   const servers = [`127.0.0.1:${silent.address().port}`];
-  const resolve = resolvingPublicNames({ servers, answerMs: 500 });
+  const resolve = resolvingPublicNames({ servers, responseMs: 500 });
   const ended: string[] = [];
   const waiting = Array.from(
     { length: 50 },

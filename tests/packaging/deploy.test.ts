@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { refuseUnknown } from '../../src/config/variables.ts';
 import { bodyBytesMax } from '../../src/http/protocol/body.ts';
 import { requestTimeoutMs } from '../../src/http/transport.ts';
+import { refuseUnknown } from '../../src/runtime/config/variables.ts';
 import { committedPaths, root } from '../support/source.ts';
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8');

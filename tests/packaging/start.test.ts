@@ -5,7 +5,7 @@ import { bundle } from '../../scripts/bundle.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
 /** Modules that a start of the embedded vault imports one after the other, each with all that it imports. */
-const startOf = ['cli/commands', 'cli/serve', 'answering', 'store/sqlite/engine'];
+const startOf = ['cli/commands', 'cli/serve', 'runtime/request-worker', 'store/sqlite/engine'];
 
 const neededLater = [/\/commander\//, /^src\/api\/(?:openapi|page)\//, /^src\/cli\/select\.ts$/];
 

@@ -1,7 +1,7 @@
 /** Reading access rules: what is refused, by the attribute that is wrong. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { VaultError } from '../../src/lib/errors.ts';
+import { VaultError } from '../../src/base/errors.ts';
 import { parsePermissions, parseRules, type WireRule } from '../../src/rules/access-rules.ts';
 import type { HolderKind } from '../../src/rules/permissions.ts';
 import type { Condition } from '../../src/rules/policy.ts';

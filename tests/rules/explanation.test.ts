@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Container } from '../../src/lib/container.ts';
-import type { TokenId } from '../../src/lib/ids.ts';
+import type { Container } from '../../src/base/container.ts';
+import type { TokenId } from '../../src/base/ids.ts';
 import { parseRules, type WireRule } from '../../src/rules/access-rules.ts';
 import { explainDecision } from '../../src/rules/explanation.ts';
 import { type AccessSubject, decide, policyOf } from '../../src/rules/policy.ts';

@@ -1,13 +1,13 @@
 /** Nothing is opened without a grant and an entry: the compiler, the commit and the sources say so. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { openJwe, readClientKey } from '../../src/crypto/client-key.ts';
-import { openingKeys, openText, sealText } from '../../src/crypto/envelope.ts';
-import { createKeyring } from '../../src/crypto/keyring.ts';
-import { parseInstant } from '../../src/lib/clock.ts';
-import { VaultError } from '../../src/lib/errors.ts';
-import { type ApplicationId, newUuid, type TenantId } from '../../src/lib/ids.ts';
-import { pooledRandom } from '../../src/lib/random.ts';
+import { parseInstant } from '../../src/base/clock.ts';
+import { VaultError } from '../../src/base/errors.ts';
+import { type ApplicationId, newUuid, type TenantId } from '../../src/base/ids.ts';
+import { pooledRandom } from '../../src/base/random.ts';
+import { openJwe, readClientKey } from '../../src/keys/client-key.ts';
+import { openingKeys, openText, sealText } from '../../src/keys/envelope.ts';
+import { createKeyring } from '../../src/keys/keyring.ts';
 import { authenticated, type Caller } from '../../src/rules/caller.ts';
 import { entryOf } from '../../src/rules/log-entries.ts';
 import { openerFor, openerOf } from '../../src/rules/openings.ts';
@@ -179,26 +179,26 @@ suite('what opens', () => {
     const naming = (pattern: RegExp) =>
       sources.filter((path) => pattern.test(readSource(path).text)).toSorted();
     assert.deepEqual(naming(/\bopeningGrant\(/), [
-      'src/crypto/envelope.ts',
+      'src/keys/envelope.ts',
       'src/rules/opened.ts',
       'src/rules/openings.ts',
     ]);
     const made = /\bas (?:unknown as )?Opening(?:Grant|Keys)\b/;
-    assert.deepEqual(naming(made), ['src/crypto/envelope.ts']);
+    assert.deepEqual(naming(made), ['src/keys/envelope.ts']);
     assert.deepEqual(naming(/\.asGrant\b/), ['src/rules/openings.ts']);
-    assert.deepEqual(naming(/\bcreateDecipheriv\b/), ['src/crypto/aead.ts']);
+    assert.deepEqual(naming(/\bcreateDecipheriv\b/), ['src/keys/aead.ts']);
     const importing = (target: string) =>
       sources.filter((path) => importsOf(readSource(path)).some((one) => one.target === target));
     // The keyring only makes keys.
-    const aead = ['src/crypto/envelope.ts', 'src/crypto/keyring.ts'];
-    assert.deepEqual(importing('src/crypto/aead.ts'), aead);
+    const aead = ['src/keys/envelope.ts', 'src/keys/keyring.ts'];
+    assert.deepEqual(importing('src/keys/aead.ts'), aead);
     assert.deepEqual(naming(/import (?!type)[^;]*\b(?:open|decrypt|\* as \w+)\b[^;]*aead\.ts'/), [
-      'src/crypto/envelope.ts',
+      'src/keys/envelope.ts',
     ]);
-    assert.deepEqual(importing('jose'), ['src/crypto/client-key.ts']);
+    assert.deepEqual(importing('jose'), ['src/keys/client-key.ts']);
     const asymmetric =
       /\b(?:compactDecrypt|(?:private|public)Decrypt|diffieHellman|decapsulate|jwtDecrypt|webcrypto|subtle)\b/;
-    assert.deepEqual(naming(asymmetric), ['src/crypto/client-key.ts']);
+    assert.deepEqual(naming(asymmetric), ['src/keys/client-key.ts']);
   });
 
   test('is opened for the vault itself only where its job is done', () => {
@@ -212,23 +212,23 @@ suite('what opens', () => {
       assert.doesNotMatch(text, /\b(?:openerOf|grantOf)\b(?!\()(?! ?[,}])/, path);
     }
     assert.deepEqual([...jobs].toSorted(), [
-      'deliver events: src/vault/deliveries/disable.ts',
-      'deliver events: src/vault/deliveries/webhooks-of.ts',
-      'deliver events: src/vault/events/envelope.ts',
-      'describe proxies: src/vault/events/data.ts',
-      'expire card codes: src/values/sealed-row.ts',
-      'expire card codes: src/vault/token-intents/row.ts',
-      'expire responses: src/gate/stored-reply.ts',
-      'load encryption keys: src/vault/client-keys/open-encrypted.ts',
+      'deliver events: src/webhooks/deliveries/disable.ts',
+      'deliver events: src/webhooks/deliveries/webhooks-of.ts',
+      'deliver events: src/webhooks/events/envelope.ts',
+      'describe proxies: src/webhooks/events/data.ts',
+      'expire card codes: src/tokens/contents/sealed-row.ts',
+      'expire card codes: src/tokens/intents/row.ts',
+      'expire responses: src/http/idempotency/stored-reply.ts',
+      'load encryption keys: src/access/client-keys/open-encrypted.ts',
       'load keyrings: src/cli/logs/state.ts',
-      'load keyrings: src/vault/tenants/tenants.ts',
-      'load proxies: src/vault/proxies/find.ts',
-      'load proxies: src/vault/proxy-calls/holder.ts',
-      'load reactors: src/vault/reactor-calls/called-reactor.ts',
-      'load reactors: src/vault/reactor-calls/holder.ts',
-      'match webhooks: src/vault/webhooks/subscriptions.ts',
-      'run reactor calls: src/vault/reactor-calls/take-run.ts',
-      'sign deliveries: src/vault/deliveries/signing-key.ts',
+      'load keyrings: src/access/tenants/tenants.ts',
+      'load proxies: src/proxies/find.ts',
+      'load proxies: src/proxies/calls/holder.ts',
+      'load reactors: src/reactors/calls/called-reactor.ts',
+      'load reactors: src/reactors/calls/holder.ts',
+      'match webhooks: src/webhooks/subscriptions.ts',
+      'run reactor calls: src/reactors/calls/take-run.ts',
+      'sign deliveries: src/webhooks/deliveries/signing-key.ts',
     ]);
   });
 });

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { parseContainer } from '../../src/lib/container.ts';
-import { parseTokenId } from '../../src/lib/ids.ts';
+import { parseContainer } from '../../src/base/container.ts';
+import { parseTokenId } from '../../src/base/ids.ts';
 import { parseRules, type WireRule } from '../../src/rules/access-rules.ts';
 import { type Permission, parsePermission } from '../../src/rules/permissions.ts';
 import * as access from '../../src/rules/policy.ts';

@@ -1,7 +1,7 @@
 /** Quotas as an operator writes them, and settings as a tenant does. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { VaultError } from '../../src/lib/errors.ts';
+import { VaultError } from '../../src/base/errors.ts';
 import {
   parseQuota,
   parseSettings,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
-import type { TokenId } from '../../src/lib/ids.ts';
+import type { TokenId } from '../../src/base/ids.ts';
 import { flatten } from '../../src/store/change.ts';
 import { monotonicMs } from '../../src/store/commit/queue.ts';
 import { attachStore } from '../../src/store/open/open.ts';

@@ -1,7 +1,7 @@
 /** What the vault records for its own work: whole or not at all, by both engines alike, and without log entries. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { TenantId } from '../../src/lib/ids.ts';
+import type { TenantId } from '../../src/base/ids.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { entriesIn } from '../support/blocks.ts';
 import { creation, now, tenant, token } from '../support/changes.ts';

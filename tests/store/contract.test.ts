@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { TokenId } from '../../src/lib/ids.ts';
-import { entryHash, streamSeed, textOf } from '../../src/lib/log-chain/entries.ts';
+import type { TokenId } from '../../src/base/ids.ts';
 import type { Change } from '../../src/store/change.ts';
+import { entryHash, streamSeed, textOf } from '../../src/store/log-chain/entries.ts';
 import { schemaVersion } from '../../src/store/migrations/migrate.ts';
 import type { Store } from '../../src/store/store.ts';
 import { entriesIn } from '../support/blocks.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import type { TenantId } from '../../src/lib/ids.ts';
+import type { TenantId } from '../../src/base/ids.ts';
 import { type Change, type CommitOutcome, flatten } from '../../src/store/change.ts';
 import { createLane } from '../../src/store/commit/lane.ts';
 import { monotonicMs } from '../../src/store/commit/queue.ts';

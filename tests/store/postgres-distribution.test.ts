@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
-import type { TenantId } from '../../src/lib/ids.ts';
+import type { TenantId } from '../../src/base/ids.ts';
 import type { Change } from '../../src/store/change.ts';
 import { openStore } from '../../src/store/open/open.ts';
 import {

@@ -1,7 +1,7 @@
 /** Queries whose text is made once: each engine gets its limits in the form in which it prepares a statement once. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Instant, parseInstant } from '../../src/lib/clock.ts';
+import { type Instant, parseInstant } from '../../src/base/clock.ts';
 import { prepared } from '../../src/store/prepared.ts';
 import { postgresBuilder, sqliteBuilder } from '../../src/store/query-builder.ts';
 

@@ -1,7 +1,7 @@
 /** The queue before a commit: it takes exactly as much as its bounds say, and again once there is room. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { VaultError } from '../../src/lib/errors.ts';
+import { VaultError } from '../../src/base/errors.ts';
 import {
   groupMax,
   monotonicMs,

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createEpochs } from '../../src/lib/epochs.ts';
+import { createEpochs } from '../../src/base/epochs.ts';
 import { openStore } from '../../src/store/open/open.ts';
 import { Primary } from '../../src/store/postgres/primary.ts';
 import { Servers } from '../../src/store/postgres/servers.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { referencedRows, wholeRows } from '../../src/vault/tokenization/reference-rows.ts';
+import { referencedRows, wholeRows } from '../../src/tokens/tokenization/reference-rows.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { newTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';

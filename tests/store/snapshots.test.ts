@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import type { TokenId } from '../../src/lib/ids.ts';
+import type { TokenId } from '../../src/base/ids.ts';
 import { creation, tenant, token } from '../support/changes.ts';
 import { engineOf } from '../support/engines.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { day, hour } from '../../src/lib/clock.ts';
+import { day, hour } from '../../src/base/clock.ts';
 import {
   type CountedName,
   countedTables,

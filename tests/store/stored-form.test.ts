@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parseTokenId } from '../../src/lib/ids.ts';
+import { parseTokenId } from '../../src/base/ids.ts';
 import { afterPrefix } from '../../src/store/queries/text-patterns.ts';
 import { idBytes, idRanges, storedForm, valueOfStored } from '../../src/store/stored-form.ts';
 

@@ -1,7 +1,7 @@
 /** Runs hostile programs one after another in one sandbox, and a good one of another tenant after each. */
 import assert from 'node:assert/strict';
 import test, { after } from 'node:test';
-import type { FetchOutput } from '../../src/sandbox/sandbox.ts';
+import type { FetchOutput } from '../../src/reactors/sandbox/sandbox.ts';
 import { callOf, endOf, moduleOf, returnedBy } from './code-calls.ts';
 import type { HostileProgram } from './hostile-programs.ts';
 import { descendants } from './running.ts';

@@ -1,12 +1,17 @@
 /** Blocks of the log as tests see them: as their entries, and as made by one who can write to the database. */
-import { chainBlock, type LogBlock, textsOf, writtenEntry } from '../../src/lib/log-chain/block.ts';
-import { LogChain } from '../../src/lib/log-chain/chain.ts';
+import {
+  chainBlock,
+  type LogBlock,
+  textsOf,
+  writtenEntry,
+} from '../../src/store/log-chain/block.ts';
+import { LogChain } from '../../src/store/log-chain/chain.ts';
 import {
   type ChainedEntry,
   factsOf,
   type StatedEntry,
   streamSeed,
-} from '../../src/lib/log-chain/entries.ts';
+} from '../../src/store/log-chain/entries.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Row, Table } from '../../src/store/tables.ts';
 import type { Engine, Place } from './engines.ts';

@@ -1,7 +1,7 @@
 /** Certificates for 127.0.0.1 and localhost, self-signed, made by nothing outside Node. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { newAuthority } from '../../src/crypto/temporary-authority.ts';
+import { newAuthority } from '../../src/keys/temporary-authority.ts';
 
 export interface CertificateFiles {
   readonly certFile: string;

@@ -1,5 +1,5 @@
 /** Calls of code in a sandbox, as tests make them. */
-import type { Sandbox, SandboxCall, SandboxResult } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox, SandboxCall, SandboxResult } from '../../src/reactors/sandbox/sandbox.ts';
 
 export function callOf(code: string, more: Partial<SandboxCall> = {}): SandboxCall {
   return {

@@ -1,6 +1,6 @@
 /** Events of tokens that arrived, compared with the log: all that was committed, nothing else, and in order. */
 import assert from 'node:assert/strict';
-import { type EventType, eventTypeNames, eventTypes } from '../../src/vault/events/types.ts';
+import { type EventType, eventTypeNames, eventTypes } from '../../src/webhooks/events/types.ts';
 import type { Engine, Place } from './engines.ts';
 import type { Receiver } from './receivers.ts';
 import { rowsOf } from './rows.ts';

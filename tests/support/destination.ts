@@ -8,7 +8,7 @@ import {
   type Authority,
   type IssuedCertificate,
   newAuthority,
-} from '../../src/crypto/temporary-authority.ts';
+} from '../../src/keys/temporary-authority.ts';
 import type { Lender } from './temporary.ts';
 
 export interface DestinationRequest {

@@ -17,7 +17,8 @@ export const engineVariable = 'TEST_ENGINE';
 export const drawVariable = 'TEST_DRAW_ENGINES';
 
 /** Suites of what lies above the store, which is itself tested on both engines. */
-const drawnFiles = /tests\/(?:http|jobs|vault)\/[^/]+\.test\.ts$/;
+const drawnFiles =
+  /tests\/(?:access|audit|http|proxies|reactors|tokens|webhooks|runtime\/jobs)\/[^/]+\.test\.ts$/;
 
 const engineNames = ['sqlite', 'postgres'] as const;
 export type EngineName = (typeof engineNames)[number];

@@ -1,14 +1,14 @@
 /** Requests forwarded to a destination of the tests, which the operator allows. */
 import assert from 'node:assert/strict';
-import type { ForwardAnswer } from '../../src/outbound/answer.ts';
 import type { Connections } from '../../src/outbound/connections.ts';
 import { OutboundError, type OutboundFailure } from '../../src/outbound/error.ts';
 import { createForward, type ForwardRequest, slotLimits } from '../../src/outbound/forward.ts';
+import type { ForwardResponse } from '../../src/outbound/response.ts';
 import { type Destination, type DestinationOptions, startDestination } from './destination.ts';
 import type { Lender } from './temporary.ts';
 
 export type Given = Partial<Omit<ForwardRequest, 'url'>>;
-export type Forwarding = (url: string, given?: Given) => Promise<ForwardAnswer>;
+export type Forwarding = (url: string, given?: Given) => Promise<ForwardResponse>;
 
 const usual = { method: 'GET', headers: [], body: undefined, timeoutMs: 20_000, partition: 'one' };
 

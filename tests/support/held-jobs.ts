@@ -1,6 +1,6 @@
 /** Jobs that run once, as a vault starts, and then wait until it stops: no test meets their next run. */
 import { once } from 'node:events';
-import type { JobPause } from '../../src/jobs/runner.ts';
+import type { JobPause } from '../../src/runtime/jobs/runner.ts';
 
 export interface HeldJobs {
   readonly pause: JobPause;

@@ -1,6 +1,6 @@
 /** Holds a vault to what a client was promised: nothing lost, nothing invented, each effect logged once. */
 import assert from 'node:assert/strict';
-import { disclosureOf } from '../../src/lib/log-chain/disclosure.ts';
+import { disclosureOf } from '../../src/store/log-chain/disclosure.ts';
 import type { Row } from '../../src/store/tables.ts';
 import type { Engine, Place } from './engines.ts';
 import { dataOf, type History, type Remembered } from './history.ts';

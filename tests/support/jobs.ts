@@ -1,6 +1,6 @@
 /** Jobs run by hand, at the time of a vault's own clock. */
-import { jobsOf } from '../../src/jobs/jobs.ts';
-import type { Timer } from '../../src/jobs/pace.ts';
+import { jobsOf } from '../../src/runtime/jobs/jobs.ts';
+import type { Timer } from '../../src/runtime/jobs/pace.ts';
 import type { TestVault } from './vault.ts';
 
 interface RunOptions {

@@ -1,8 +1,8 @@
 /** Keyrings with older and destroyed versions of keys, which the vault reads and does not make yet. */
 import { createSecretKey } from 'node:crypto';
-import { aeadKeyBytes } from '../../src/crypto/aead.ts';
-import { Keyring, type Purpose } from '../../src/crypto/keyring.ts';
-import type { Random } from '../../src/lib/random.ts';
+import type { Random } from '../../src/base/random.ts';
+import { aeadKeyBytes } from '../../src/keys/aead.ts';
+import { Keyring, type Purpose } from '../../src/keys/keyring.ts';
 
 /** The keyring with a new active version of a purpose; the version before it only opens. */
 export function rotate(keyring: Keyring, purpose: Purpose, random: Random): Keyring {

@@ -1,10 +1,11 @@
 /** Whole logs for tests: written by a vault, read back as records, altered, and verified. */
-import type { ChainedEntry } from '../../src/lib/log-chain/entries.ts';
+
+import { readLogs, tenantsWithLogs } from '../../src/audit/read.ts';
+import { asLines, type LogRecord } from '../../src/audit/records.ts';
+import type { Signed } from '../../src/audit/statements.ts';
+import { LogVerifier, type Verification } from '../../src/audit/verify.ts';
+import type { ChainedEntry } from '../../src/store/log-chain/entries.ts';
 import { openReadOnly } from '../../src/store/open/read-only.ts';
-import { readLogs, tenantsWithLogs } from '../../src/vault/logs/read.ts';
-import { asLines, type LogRecord } from '../../src/vault/logs/records.ts';
-import type { Signed } from '../../src/vault/logs/statements.ts';
-import { LogVerifier, type Verification } from '../../src/vault/logs/verify.ts';
 import type { Place } from './engines.ts';
 import { runJob } from './jobs.ts';
 import type { TestVault } from './vault.ts';

@@ -1,6 +1,7 @@
 /** Openings in tests, which account to no log. */
-import type { Keyring } from '../../src/crypto/keyring.ts';
-import type { TenantId } from '../../src/lib/ids.ts';
+
+import type { TenantId } from '../../src/base/ids.ts';
+import type { Keyring } from '../../src/keys/keyring.ts';
 import { grantOf, type Opener, openerOf } from '../../src/rules/openings.ts';
 
 export const testGrant = grantOf('load keyrings');

@@ -1,6 +1,6 @@
 /** Reactors for tests: the least that a request gives, and requests of the tenant's management key. */
 import assert from 'node:assert/strict';
-import type { WaitingRuns } from '../../src/vault/reactor-calls/waiting-runs.ts';
+import type { WaitingRuns } from '../../src/reactors/calls/waiting-runs.ts';
 import type { Given, TestTenant } from './tenant.ts';
 import type { Received, Sent } from './vault.ts';
 

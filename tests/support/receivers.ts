@@ -2,12 +2,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
-import { type ApplicationId, newUuid, type TenantId, type WebhookId } from '../../src/lib/ids.ts';
-import type { Vault } from '../../src/open-vault.ts';
+import { type ApplicationId, newUuid, type TenantId, type WebhookId } from '../../src/base/ids.ts';
 import { systemEntry } from '../../src/rules/log-entries.ts';
-import { eventTypeNames } from '../../src/vault/events/types.ts';
-import type { WebhookBody } from '../../src/vault/webhooks/definition.ts';
-import { webhookRow } from '../../src/vault/webhooks/resource.ts';
+import type { Vault } from '../../src/runtime/open-vault.ts';
+import type { WebhookBody } from '../../src/webhooks/definition.ts';
+import { eventTypeNames } from '../../src/webhooks/events/types.ts';
+import { webhookRow } from '../../src/webhooks/resource.ts';
 import { answer, type Behavior, type Destination, startDestination } from './destination.ts';
 import { type Lender, temporaryDirectory } from './temporary.ts';
 

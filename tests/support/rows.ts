@@ -1,8 +1,8 @@
 /** All that a store holds, read outside the vault, and the proof that its log is whole. */
 import assert from 'node:assert/strict';
-import type { LogBlock } from '../../src/lib/log-chain/block.ts';
-import { type ChainedEntry, type ChainHead, seedHead } from '../../src/lib/log-chain/entries.ts';
-import { follows, headOf, linkOfBlock } from '../../src/lib/log-chain/links.ts';
+import type { LogBlock } from '../../src/store/log-chain/block.ts';
+import { type ChainedEntry, type ChainHead, seedHead } from '../../src/store/log-chain/entries.ts';
+import { follows, headOf, linkOfBlock } from '../../src/store/log-chain/links.ts';
 import { readRows, tenantNumber } from '../../src/store/stored-form.ts';
 import { type Row, shapes, type Table } from '../../src/store/tables.ts';
 import { type Content, entriesOf } from './blocks.ts';

@@ -44,7 +44,7 @@ const onTwoThreads = [
   'tests/laws/nonces.test.ts',
   'tests/laws/revocation.test.ts',
   'tests/laws/stop.test.ts',
-  'tests/vault/refusals.test.ts',
+  'tests/audit/refusals.test.ts',
 ];
 
 const files = globSync('tests/**/*.test.ts', { cwd: root }).filter(isWanted).sort();

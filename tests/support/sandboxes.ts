@@ -1,9 +1,9 @@
 /** Sandboxes as the vault opens them on this machine. */
 import assert from 'node:assert/strict';
-import { openSandbox } from '../../src/sandbox/open.ts';
-import type { PoolLimits } from '../../src/sandbox/pool.ts';
-import { findIsolation } from '../../src/sandbox/probe.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { openSandbox } from '../../src/reactors/sandbox/open.ts';
+import type { PoolLimits } from '../../src/reactors/sandbox/pool.ts';
+import { findIsolation } from '../../src/reactors/sandbox/probe.ts';
+import type { Sandbox } from '../../src/reactors/sandbox/sandbox.ts';
 
 const found = await findIsolation();
 assert(found, 'this machine permits some isolation');

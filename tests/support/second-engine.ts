@@ -11,7 +11,7 @@ import {
   type EngineOptions,
   type HostFunction,
   type OpenEngine,
-} from '../../src/sandbox/child/engine.ts';
+} from '../../src/reactors/sandbox/child/engine.ts';
 
 /** Without snapshots: each engine has a module, and so a memory, of its own, and evaluates the prelude. */
 export const openQuickJsEmscripten: OpenEngine = async (options) => ({

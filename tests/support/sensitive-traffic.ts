@@ -1,7 +1,7 @@
 /** Traffic that brings a value of its own into every place where a request can carry one. */
 import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
-import { newAuthority } from '../../src/crypto/temporary-authority.ts';
+import { newAuthority } from '../../src/keys/temporary-authority.ts';
 import { linesSent } from './lines.ts';
 import { createApplication, managementKey, type Received, request, type Sent } from './vault.ts';
 

@@ -6,7 +6,7 @@ import { join, posix } from 'node:path';
 export const root = join(import.meta.dirname, '..', '..');
 
 export interface SourceFile {
-  /** From the root of the repository, such as `src/lib/clock.ts`. */
+  /** From the root of the repository, such as `src/base/clock.ts`. */
   readonly path: string;
   readonly text: string;
   /** {@link text} with every comment, string and regular expression blanked; offsets are the same. */

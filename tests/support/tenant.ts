@@ -1,18 +1,18 @@
 /** Tenants for tests of the HTTP interface: the tests of a suite share a vault, each has its own tenant. */
 import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
-import { hashApiKey } from '../../src/crypto/api-key.ts';
-import type { TenantId } from '../../src/lib/ids.ts';
-import type { LogBlock } from '../../src/lib/log-chain/block.ts';
+import { createTenantWithKey } from '../../src/access/tenants/bootstrap.ts';
+import type { TenantId } from '../../src/base/ids.ts';
+import { hashApiKey } from '../../src/keys/api-key.ts';
+import { giveHost, takeHost } from '../../src/proxies/tenant-hosts.ts';
 import { systemEntry } from '../../src/rules/log-entries.ts';
 import { perform } from '../../src/rules/operation.ts';
 import { proven } from '../../src/rules/proven-row.ts';
 import type { Quotas, SettingName } from '../../src/rules/settings.ts';
 import type { TenantType } from '../../src/rules/tenant.ts';
+import type { LogBlock } from '../../src/store/log-chain/block.ts';
 import { storedIn } from '../../src/store/queries/stored.ts';
 import { type Row, shapes, type Table } from '../../src/store/tables.ts';
-import { giveHost, takeHost } from '../../src/vault/proxies/tenant-hosts.ts';
-import { createTenantWithKey } from '../../src/vault/tenants/bootstrap.ts';
 import { type Content, entriesOf } from './blocks.ts';
 import type { Engine } from './engines.ts';
 import {

@@ -1,7 +1,7 @@
 /** The checkers behind `tests/tidy.test.ts`. Each gives one sentence per breach, with its place. */
 import { importsOf, lineAt, type SourceFile } from './source.ts';
 
-/** By folder of `src`, or by file directly in it. */
+/** By room: a folder of `src`. */
 export type Ranks = Readonly<Record<string, number>>;
 
 export function rankBreaches(files: readonly SourceFile[], ranks: Ranks): string[] {
@@ -18,52 +18,14 @@ export function rankBreaches(files: readonly SourceFile[], ranks: Ranks): string
   });
 }
 
-/** `src/http/protocol/body.ts` belongs to `http`, `src/process.ts` to `process.ts`. */
+/** The room of a file. */
 function unitOf(path: string): string {
   return path.split('/')[1] ?? path;
 }
 
-/** By folder below a folder of `src`: the folders beside it that it may import from. */
-export type Doors = Readonly<Record<string, readonly string[]>>;
-
-/** `src/vault/tokens/create.ts` lies in `vault/tokens`. */
+/** `src/tokens/search/filter.ts` lies in `tokens/search`. */
 function folderOf(path: string): string {
   return path.slice('src/'.length, Math.max(path.lastIndexOf('/'), 'src/'.length));
-}
-
-interface Edge {
-  readonly from: string;
-  readonly to: string;
-  readonly where: string;
-}
-
-/** Imports between two folders of one unit. */
-function edgesWithin(files: readonly SourceFile[]): Edge[] {
-  return files.flatMap((file) =>
-    importsOf(file)
-      .filter(({ target }) => target.startsWith('src/') && unitOf(target) === unitOf(file.path))
-      .map(({ line, target }) => ({
-        from: folderOf(file.path),
-        to: folderOf(target),
-        where: `${file.path}:${line}`,
-      }))
-      .filter(({ from, to }) => from !== to),
-  );
-}
-
-export function doorBreaches(files: readonly SourceFile[], doors: Doors): string[] {
-  return edgesWithin(files)
-    .filter(({ from, to }) => !doors[from]?.includes(to))
-    .map(({ from, to, where }) => `${where} goes from ${from} to ${to}, which is not in the table`);
-}
-
-/** Rows of the table that no import needs. */
-export function unusedDoors(files: readonly SourceFile[], doors: Doors): string[] {
-  const used = new Set(edgesWithin(files).map(({ from, to }) => `${from} → ${to}`));
-  return Object.entries(doors)
-    .flatMap(([from, targets]) => targets.map((to) => `${from} → ${to}`))
-    .filter((edge) => !used.has(edge))
-    .map((edge) => `${edge} is in the table, and nothing imports along it`);
 }
 
 /** One cycle per folder of `src` that can reach itself, over imports of whatever file in it. */

@@ -1,14 +1,14 @@
 /** A running vault for tests of the HTTP interface, on either engine, with a clock that tests move. */
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { createAnswering } from '../../src/answering.ts';
 import type { Section } from '../../src/api/declaration/operation.ts';
-import { type Config, readConfig } from '../../src/config.ts';
+import { SharedClock } from '../../src/base/shared-clock.ts';
+import type { Log, LogFields } from '../../src/base/telemetry/log.ts';
 import type { Route } from '../../src/http/protocol/route.ts';
-import { jobsOf } from '../../src/jobs/jobs.ts';
-import { SharedClock } from '../../src/lib/shared-clock.ts';
-import type { Log, LogFields } from '../../src/lib/telemetry/log.ts';
-import { findIsolation } from '../../src/sandbox/probe.ts';
-import { type Running, serve } from '../../src/serve/serve.ts';
+import { findIsolation } from '../../src/reactors/sandbox/probe.ts';
+import { type Config, readConfig } from '../../src/runtime/config/config.ts';
+import { jobsOf } from '../../src/runtime/jobs/jobs.ts';
+import { createRequestWorker } from '../../src/runtime/request-worker.ts';
+import { type Running, serve } from '../../src/runtime/serve.ts';
 import { type Engine, openTested, type Place } from './engines.ts';
 import { holdJobs } from './held-jobs.ts';
 import type { Lender } from './temporary.ts';
@@ -165,7 +165,7 @@ export async function startVault(
 
 /** Every operation that asks for a key, as declared, by section. */
 export async function sectionsOf({ running, place }: TestVault): Promise<readonly Section[]> {
-  return (await createAnswering(running.vault, configFor(place))).sections;
+  return (await createRequestWorker(running.vault, configFor(place))).sections;
 }
 
 /** The same as routes. */

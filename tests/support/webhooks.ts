@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { sql } from 'kysely';
-import type { TenantId } from '../../src/lib/ids.ts';
-import type { JsonObject } from '../../src/lib/json.ts';
+import type { TenantId } from '../../src/base/ids.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import { storedIn } from '../../src/store/queries/stored.ts';
 import type { Row } from '../../src/store/tables.ts';
-import { type EventBody, openEvent } from '../../src/vault/events/event-row.ts';
-import { eventTypeNames } from '../../src/vault/events/types.ts';
+import { type EventBody, openEvent } from '../../src/webhooks/events/event-row.ts';
+import { eventTypeNames } from '../../src/webhooks/events/types.ts';
 import { testOpener } from './openings.ts';
 import type { Given, TestTenant } from './tenant.ts';
 import type { Received, Sent } from './vault.ts';

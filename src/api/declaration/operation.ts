@@ -1,13 +1,13 @@
 /** What an operation declares: all that the server, the document and the reference make of it. */
 import Type, { type TSchema } from 'typebox';
+import type { ErrorCode } from '../../base/errors.ts';
+import type { Json } from '../../base/json.ts';
 import type {
   OpenRoute,
   Route,
   RouteDeclaration,
   StreamDeclaration,
 } from '../../http/protocol/route.ts';
-import type { ErrorCode } from '../../lib/errors.ts';
-import type { Json } from '../../lib/json.ts';
 
 /**
  * One request, as the document and the reference show it. A test sends the examples of all

@@ -1,5 +1,5 @@
 /** The headers of requests and responses, as components. */
-import { idempotencyKeyLengthMax } from '../../gate/idempotency.ts';
+import { idempotencyKeyLengthMax } from '../../http/idempotency/idempotency.ts';
 import type { Schema } from './components.ts';
 
 export interface HeaderComponents {

@@ -1,10 +1,10 @@
 /** The OpenAPI 3.1 document, made from the declared operations so that it cannot say anything else. */
 import type { TSchema } from 'typebox';
+import { type ErrorCode, errorKinds } from '../../base/errors.ts';
+import type { Json } from '../../base/json.ts';
 import { bodyBytesMax } from '../../http/protocol/body.ts';
 import { linesMediaType } from '../../http/protocol/route.ts';
 import { callPath } from '../../http/proxy/methods.ts';
-import { type ErrorCode, errorKinds } from '../../lib/errors.ts';
-import type { Json } from '../../lib/json.ts';
 import type { OpenOperation } from '../declaration/operation.ts';
 import { proxyCalls } from '../proxies.ts';
 import type { DescribedApi } from '../service.ts';

@@ -1,6 +1,6 @@
 /** An operation as the document and the reference show it: what it declares, and what follows from that. */
 import type { TSchema } from 'typebox';
-import { type ErrorCode, errorKinds } from '../../lib/errors.ts';
+import { type ErrorCode, errorKinds } from '../../base/errors.ts';
 import { type HolderKind, permissions } from '../../rules/permissions.ts';
 import type { Operation, Section } from '../declaration/operation.ts';
 

@@ -1,5 +1,5 @@
 /** One operation on the page: what it does, what it takes, what it returns, and an example. */
-import { errorKinds } from '../../lib/errors.ts';
+import { errorKinds } from '../../base/errors.ts';
 import type { Schema } from '../openapi/components.ts';
 import { exampleText } from '../openapi/example-text.ts';
 import type { PublishedOperation } from '../openapi/published-operation.ts';

@@ -1,13 +1,18 @@
 /** What all operations have in common: keys, headers, pages, problems, limits, quotas and settings. */
-import { cursorLengthMax } from '../../crypto/cursor.ts';
+
+import { errorKinds } from '../../base/errors.ts';
 import { expressionLengthMax } from '../../expressions/engine.ts';
 import { bodyBytesMax } from '../../http/protocol/body.ts';
 import { bodyNestingMax } from '../../http/protocol/nesting.ts';
-import { errorKinds } from '../../lib/errors.ts';
+import { cursorLengthMax } from '../../keys/cursor.ts';
 import { permissions } from '../../rules/permissions.ts';
 import { formatQuota, type QuotaName, quotaRows, settingRows } from '../../rules/settings.ts';
-import { dataLengthMax, metadataKeysMax, searchIndexesLengthMax } from '../../values/contents.ts';
-import { queryLengthMax } from '../../vault/token-search/search-query.ts';
+import {
+  dataLengthMax,
+  metadataKeysMax,
+  searchIndexesLengthMax,
+} from '../../tokens/contents/contents.ts';
+import { queryLengthMax } from '../../tokens/search/search-query.ts';
 import type { Document } from './document.ts';
 import { block, code, type Html, heading, html, inline, prose, table } from './html.ts';
 import { preludesOf } from './samples.ts';

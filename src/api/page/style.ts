@@ -1,6 +1,6 @@
 /** The style of the reference: two columns where there is room, light or dark as the reader's system is. */
 
-import { sha256 } from '../../crypto/digest.ts';
+import { sha256 } from '../../keys/digest.ts';
 
 export const style = `
 :root {

@@ -1,5 +1,5 @@
 /** The types of tokens on the page, from the table that checks them. */
-import { type TokenType, tokenTypes } from '../../values/token-types.ts';
+import { type TokenType, tokenTypes } from '../../tokens/contents/token-types.ts';
 import type { Schema } from '../openapi/components.ts';
 import { createComponents } from '../openapi/components.ts';
 import { exampleText } from '../openapi/example-text.ts';

@@ -1,10 +1,11 @@
 /** How code of tenants is kept apart on this machine, as a vault finds out when it starts. */
-import type { Config } from '../../config.ts';
-import type { Isolation } from '../../sandbox/isolation.ts';
-import { openSandbox } from '../../sandbox/open.ts';
-import { canLowerPriority } from '../../sandbox/priority.ts';
-import { findIsolation, IsolationError } from '../../sandbox/probe.ts';
-import type { IsolationName } from '../../sandbox/sandbox.ts';
+
+import type { Isolation } from '../../reactors/sandbox/isolation.ts';
+import { openSandbox } from '../../reactors/sandbox/open.ts';
+import { canLowerPriority } from '../../reactors/sandbox/priority.ts';
+import { findIsolation, IsolationError } from '../../reactors/sandbox/probe.ts';
+import type { IsolationName } from '../../reactors/sandbox/sandbox.ts';
+import type { Config } from '../../runtime/config/config.ts';
 import { type Finding, reporter } from './finding.ts';
 
 /** What each way keeps code in with, besides the engine in WebAssembly and Node's permission model. */

@@ -1,17 +1,17 @@
 /** The database: reached, of this release, keeping what it acknowledges, and with the root key that opens it. */
 import { existsSync, statSync } from 'node:fs';
-import type { Config } from '../../config.ts';
-import { requireKeyring } from '../../crypto/keyring.ts';
-import { loadRootKey, type RootKey } from '../../crypto/root-key.ts';
-import { minute, second } from '../../lib/clock.ts';
-import { isIntegrityError } from '../../lib/errors.ts';
-import { pooledRandom } from '../../lib/random.ts';
+import { isRootKeyBesideProduction } from '../../access/tenants/root-key-place.ts';
+import { minute, second } from '../../base/clock.ts';
+import { isIntegrityError } from '../../base/errors.ts';
+import { pooledRandom } from '../../base/random.ts';
+import { requireKeyring } from '../../keys/keyring.ts';
+import { loadRootKey, type RootKey } from '../../keys/root-key.ts';
+import type { Config } from '../../runtime/config/config.ts';
 import { type EngineFacts, inspectPostgres, inspectSqlite } from '../../store/open/inspect.ts';
 import { NoDatabaseError, openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts';
 import { allTenants } from '../../store/queries/tenants.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
 import type { Row } from '../../store/tables.ts';
-import { isRootKeyBesideProduction } from '../../vault/tenants/root-key-place.ts';
 import { explain } from '../terminal/failure.ts';
 import { type Finding, reporter } from './finding.ts';
 

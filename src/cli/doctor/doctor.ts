@@ -1,7 +1,7 @@
 /** `strongroom doctor`: what is wrong before, or while, a vault runs, and how to mend it. It changes nothing. */
 
-import { ConfigError } from '../../config/problems.ts';
-import { type Config, readConfig } from '../../config.ts';
+import { type Config, readConfig } from '../../runtime/config/config.ts';
+import { ConfigError } from '../../runtime/config/problems.ts';
 import { type Command, jsonFlag } from '../terminal/command.ts';
 import { explain } from '../terminal/failure.ts';
 import { checkCode } from './code.ts';

@@ -1,10 +1,10 @@
 /** The machine: the space on its disk, the modes of files, its certificate and the address to listen on. */
 import { accessSync, constants, existsSync, type Stats, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type Config, readVariable } from '../../config.ts';
-import { certificateEnd } from '../../crypto/tls-pair.ts';
-import { day } from '../../lib/clock.ts';
-import { holdAddress } from '../../serve/address.ts';
+import { day } from '../../base/clock.ts';
+import { certificateEnd } from '../../keys/tls-pair.ts';
+import { holdAddress } from '../../runtime/address.ts';
+import { type Config, readVariable } from '../../runtime/config/config.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
 import { freeBytesFloor } from '../../store/sqlite/free-space.ts';
 import { explain } from '../terminal/failure.ts';

@@ -1,12 +1,12 @@
 /** `strongroom logs export`: the audit log as newline-delimited JSON that can be verified alone. */
 import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
-import type { TenantId } from '../../lib/ids.ts';
-import { shownWords, throughWords } from '../../lib/log-chain/disclosure.ts';
+import { isDisclosure } from '../../audit/find.ts';
+import { countEntries, readLogs } from '../../audit/read.ts';
+import { asLines, formatRecord, type LineRecord } from '../../audit/records.ts';
+import type { TenantId } from '../../base/ids.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
-import { isDisclosure } from '../../vault/logs/find.ts';
-import { countEntries, readLogs } from '../../vault/logs/read.ts';
-import { asLines, formatRecord, type LineRecord } from '../../vault/logs/records.ts';
+import { shownWords, throughWords } from '../../store/log-chain/disclosure.ts';
 import {
   type Command,
   type Flags,

@@ -1,7 +1,7 @@
 /** Reading an exported log: a file, or standard input. */
 import { createReadStream } from 'node:fs';
-import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
-import { type LogRecord, parseLine } from '../../vault/logs/records.ts';
+import { type LogRecord, parseLine } from '../../audit/records.ts';
+import type { ChainedEntry } from '../../store/log-chain/entries.ts';
 
 const chunkBytes = 262_144;
 

@@ -1,7 +1,7 @@
 /** Checkpoints that an auditor kept: responses of GET /logs/checkpoint, or the lines of a sink's file. */
 import { readFileSync } from 'node:fs';
-import { isObject } from '../../lib/json.ts';
-import { type Checkpoint, openCheckpoint, type Signed } from '../../vault/logs/statements.ts';
+import { type Checkpoint, openCheckpoint, type Signed } from '../../audit/statements.ts';
+import { isObject } from '../../base/json.ts';
 import { UsageError } from '../terminal/command.ts';
 
 export interface KeptCheckpoint {

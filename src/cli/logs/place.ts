@@ -1,10 +1,11 @@
 /** Which log a command is about: the configured database or a copy of it, and which tenants. */
-import { databasePlace, readConfig } from '../../config.ts';
-import type { TenantId } from '../../lib/ids.ts';
+
+import { tenantMeant } from '../../access/tenants/handle.ts';
+import { tenantsWithLogs } from '../../audit/read.ts';
+import type { TenantId } from '../../base/ids.ts';
+import { databasePlace, readConfig } from '../../runtime/config/config.ts';
 import { openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts';
 import { tenantNamed } from '../../store/queries/tenants.ts';
-import { tenantsWithLogs } from '../../vault/logs/read.ts';
-import { tenantMeant } from '../../vault/tenants/handle.ts';
 import type { Flag, Flags } from '../terminal/command.ts';
 import { requireOne } from '../terminal/operator.ts';
 

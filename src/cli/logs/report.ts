@@ -1,6 +1,6 @@
 /** What `strongroom logs verify` prints for people. */
-import type { LogFinding } from '../../vault/logs/finding.ts';
-import type { Verification } from '../../vault/logs/verify.ts';
+import type { LogFinding } from '../../audit/finding.ts';
+import type { Verification } from '../../audit/verify.ts';
 import { grouped } from '../terminal/progress.ts';
 
 const findingsShownMax = 20;

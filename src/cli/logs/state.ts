@@ -1,20 +1,20 @@
 /** `strongroom logs verify --state`: the log as it is verified anyway, and the tables that it must explain. */
 
-import { readConfig } from '../../config.ts';
-import { type Keyring, openKeyring } from '../../crypto/keyring.ts';
-import { loadRootKey, type RootKey } from '../../crypto/root-key.ts';
-import { isTombstone } from '../../crypto/tombstone.ts';
-import { isIntegrityError } from '../../lib/errors.ts';
-import type { TenantId } from '../../lib/ids.ts';
-import { pooledRandom } from '../../lib/random.ts';
+import { tombstoneOf } from '../../access/tenants/tenants.ts';
+import { readLogs, tenantsWithLogsOrRows } from '../../audit/read.ts';
+import type { LogRecord } from '../../audit/records.ts';
+import { type StateFinding, StateWalk } from '../../audit/state-walk.ts';
+import { isIntegrityError } from '../../base/errors.ts';
+import type { TenantId } from '../../base/ids.ts';
+import { pooledRandom } from '../../base/random.ts';
+import { type Keyring, openKeyring } from '../../keys/keyring.ts';
+import { loadRootKey, type RootKey } from '../../keys/root-key.ts';
+import { isTombstone } from '../../keys/tombstone.ts';
 import { grantOf } from '../../rules/openings.ts';
+import { readConfig } from '../../runtime/config/config.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { tenantWithId } from '../../store/queries/tenants.ts';
 import type { Row } from '../../store/tables.ts';
-import { readLogs, tenantsWithLogsOrRows } from '../../vault/logs/read.ts';
-import type { LogRecord } from '../../vault/logs/records.ts';
-import { type StateFinding, StateWalk } from '../../vault/logs/state-walk.ts';
-import { tombstoneOf } from '../../vault/tenants/tenants.ts';
 import { type Flags, UsageError } from '../terminal/command.ts';
 import { grouped } from '../terminal/progress.ts';
 

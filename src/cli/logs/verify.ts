@@ -1,10 +1,10 @@
 /** `strongroom logs verify`: proves, offline, that the audit log is as it was written. */
 import { readFileSync } from 'node:fs';
-import { readPublicKey } from '../../crypto/signing.ts';
-import { parseUuid, type TenantId } from '../../lib/ids.ts';
-import { countEntries, readLogs } from '../../vault/logs/read.ts';
-import type { LogRecord } from '../../vault/logs/records.ts';
-import { LogVerifier, type Verification } from '../../vault/logs/verify.ts';
+import { countEntries, readLogs } from '../../audit/read.ts';
+import type { LogRecord } from '../../audit/records.ts';
+import { LogVerifier, type Verification } from '../../audit/verify.ts';
+import { parseUuid, type TenantId } from '../../base/ids.ts';
+import { readPublicKey } from '../../keys/signing.ts';
 import { type Command, type Flags, jsonFlag, repeated, UsageError } from '../terminal/command.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { readLogFile } from './file.ts';

@@ -1,9 +1,9 @@
 /** What the operator reads of a failure: one line that never holds a value, and never a stack. */
-import { reasonOf, VaultError } from '../../lib/errors.ts';
+import { reasonOf, VaultError } from '../../base/errors.ts';
 
 /** Failures whose message is written for the operator. That of another may hold a value. */
 const operatorErrors = new Set([
-  'AnswerError',
+  'ResponseError',
   'BackupError',
   'ConfigError',
   'DamagedFileError',

@@ -1,11 +1,11 @@
 /** How the operator's commands open a vault, also while a server runs on the same data. */
 
-import { type Config, readConfig } from '../../config.ts';
-import type { TenantId } from '../../lib/ids.ts';
-import { openVault, type Vault } from '../../open-vault.ts';
+import { type Ambiguous, tenantMeant } from '../../access/tenants/handle.ts';
+import type { TenantId } from '../../base/ids.ts';
 import type { Operator } from '../../rules/caller.ts';
+import { type Config, readConfig } from '../../runtime/config/config.ts';
+import { openVault, type Vault } from '../../runtime/open-vault.ts';
 import { tenantNamed } from '../../store/queries/tenants.ts';
-import { type Ambiguous, tenantMeant } from '../../vault/tenants/handle.ts';
 import { type Flag, type Flags, required, UsageError } from './command.ts';
 
 /** Opens the configured vault for one command. */

@@ -1,6 +1,6 @@
 /** What an expression is evaluated with. */
-import type { Json } from '../../lib/json.ts';
-import { pooledRandom, type Random } from '../../lib/random.ts';
+import type { Json } from '../../base/json.ts';
+import { pooledRandom, type Random } from '../../base/random.ts';
 import { Budget, workMax } from './budget.ts';
 
 /** The variables an expression may name, for example `data` and `metadata`. */

@@ -1,6 +1,6 @@
 /** What leaves an evaluation: JSON, or nothing. */
 import { toValue } from 'liquidjs';
-import type { Json } from '../../lib/json.ts';
+import type { Json } from '../../base/json.ts';
 import { Bytes } from './bytes.ts';
 import { ExpressionError } from './error.ts';
 

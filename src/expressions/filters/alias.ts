@@ -1,6 +1,6 @@
 /** Random look-alikes: the filters alias_card, alias_preserve_format and alias_preserve_length. */
-import { cardBin, luhnValid } from '../../lib/checks.ts';
-import { type Random, randomBelow } from '../../lib/random.ts';
+import { cardBin, luhnValid } from '../../base/checks.ts';
+import { type Random, randomBelow } from '../../base/random.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 import {
   indexFromEnd,

@@ -1,5 +1,5 @@
 /** From one kind of value to another: the filters to_*, json_stringify, pad_* and card_exp. */
-import { isObject, type Json } from '../../lib/json.ts';
+import { isObject, type Json } from '../../base/json.ts';
 import { Bytes } from '../evaluation/bytes.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 import { characterCount } from './mask.ts';

@@ -1,6 +1,6 @@
 /** The filters of the language that are ours: one row each. The standard ones are Liquid's. */
-import { cardBin } from '../../lib/checks.ts';
-import type { Json } from '../../lib/json.ts';
+import { cardBin } from '../../base/checks.ts';
+import type { Json } from '../../base/json.ts';
 import { filterWork } from '../evaluation/budget.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 import type { Evaluation } from '../evaluation/evaluation.ts';

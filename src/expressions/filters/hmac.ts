@@ -1,6 +1,6 @@
 /**
  * The filter hmac: a digest under a key that the caller writes into the expression. It protects
- * nothing of the vault's own, which is why it is not in src/crypto.
+ * nothing of the vault's own, which is why it is not in src/keys.
  */
 import { createHmac } from 'node:crypto';
 import { Bytes } from '../evaluation/bytes.ts';

@@ -7,8 +7,8 @@ import {
   type JSONValue,
   jsonpath,
 } from 'json-p3';
-import { type Json, nestingMax } from '../../lib/json.ts';
-import { Recent } from '../../lib/recent.ts';
+import { type Json, nestingMax } from '../../base/json.ts';
+import { LruCache } from '../../base/lru-cache.ts';
 import type { Budget } from '../evaluation/budget.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 
@@ -24,7 +24,7 @@ const nodeWork = 64;
 const levelWork = 2;
 /** For a member of an object, of which the names are listed first, so many times as much. */
 const namedFactor = 3;
-/** How many compiled paths are cached, see {@link Recent}. */
+/** How many compiled paths are cached, see {@link LruCache}. */
 const pathsKeptMax = 200_000;
 
 interface Selection {
@@ -45,7 +45,7 @@ const environment = new JSONPathEnvironment();
 environment.functionRegister.delete('match');
 environment.functionRegister.delete('search');
 
-const paths = new Recent<JsonPath>(pathsKeptMax);
+const paths = new LruCache<JsonPath>(pathsKeptMax);
 
 /** @throws ExpressionError saying what a path must be. */
 export function compilePath(text: string): JsonPath {

@@ -1,5 +1,5 @@
 /** Hiding most of a text: the filters reveal, reveal_last, card_mask and last4. */
-import { cardBin } from '../../lib/checks.ts';
+import { cardBin } from '../../base/checks.ts';
 
 /** What separates the digits of a card number. */
 const cardSeparators = ' -';

@@ -1,5 +1,5 @@
 /** The text of a request with expressions in it: compiled once, written with the values it refers to. */
-import type { Json } from '../../lib/json.ts';
+import type { Json } from '../../base/json.ts';
 import type { Evaluation } from '../evaluation/evaluation.ts';
 import { newEvaluation } from '../evaluation/evaluation.ts';
 import { guarded } from '../expression.ts';

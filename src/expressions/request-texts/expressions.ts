@@ -1,7 +1,7 @@
 /** One expression of a request's text: found, compiled, and evaluated where it stands. */
 import assert from 'node:assert/strict';
-import { VaultError } from '../../lib/errors.ts';
-import type { Json } from '../../lib/json.ts';
+import { VaultError } from '../../base/errors.ts';
+import type { Json } from '../../base/json.ts';
 import { expressionLengthMax } from '../engine.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 import type { Evaluate, Evaluation } from '../evaluation/evaluation.ts';

@@ -2,7 +2,7 @@
  * JSON as it was written: only strings that hold expressions are replaced, so that large numbers,
  * formatting and members that are named twice stay as the caller sent them.
  */
-import type { Json } from '../../lib/json.ts';
+import type { Json } from '../../base/json.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 import { textOf } from '../evaluation/result.ts';
 import { jsonEscapes, plain } from './encodings.ts';

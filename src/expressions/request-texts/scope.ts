@@ -1,6 +1,6 @@
 /** What expressions of a request may name besides tokens, and what those names give. */
 import { Tokenizer, TypeGuards } from 'liquidjs';
-import { isObject, type Json } from '../../lib/json.ts';
+import { isObject, type Json } from '../../base/json.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 import type { ExpressionScope } from '../evaluation/evaluation.ts';
 import type { Reference } from '../reading.ts';

@@ -1,10 +1,10 @@
 /** The lines of an import that another thread has begun: decided and committed here, and answered as bytes. */
-import type { Authenticate } from '../../gate/authenticate.ts';
-import { createPause } from '../../lib/pauses.ts';
-import type { TokenWriting } from '../../vault/tokens/create.ts';
-import { type ImportLine, importLines } from '../../vault/tokens/import.ts';
+import type { Authenticate } from '../../access/authenticate.ts';
+import { createPause } from '../../base/pauses.ts';
+import type { TokenWriting } from '../../tokens/create.ts';
+import { type ImportLine, importLines } from '../../tokens/import.ts';
 import { linesIn } from '../protocol/lines.ts';
-import { answerOf, bytesOfAnswers, type LineFormat, numbered, readLine } from './part.ts';
+import { bytesOfResponses, type LineFormat, numbered, readLine, responseOf } from './part.ts';
 import type { ImportShared } from './siblings.ts';
 
 export interface ImportSharedTools extends TokenWriting, LineFormat {
@@ -28,7 +28,7 @@ export function createImportShared(tools: ImportSharedTools): ImportShared {
       return tools.authenticate(key, origin);
     };
     const results = await importLines(tools, own, { caller, lines, turn });
-    const answers = results.map((result, at) => answerOf(parts[at]?.number, result));
-    return { bytes: await bytesOfAnswers(tools, answers), idsAreTaken: own.idsAreTaken };
+    const answers = results.map((result, at) => responseOf(parts[at]?.number, result));
+    return { bytes: await bytesOfResponses(tools, answers), idsAreTaken: own.idsAreTaken };
   };
 }

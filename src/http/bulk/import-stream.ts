@@ -2,21 +2,21 @@
  * The stream of an import: parts of its lines are worked on at the same time, on this thread and its
  * siblings, committed in the order of the lines and answered in it.
  */
-import { VaultError } from '../../lib/errors.ts';
+import { VaultError } from '../../base/errors.ts';
 import type { Caller } from '../../rules/caller.ts';
-import type { TokenWriting } from '../../vault/tokens/create.ts';
-import { beginImport, type ImportRun, importLines } from '../../vault/tokens/import.ts';
+import type { TokenWriting } from '../../tokens/create.ts';
+import { beginImport, type ImportRun, importLines } from '../../tokens/import.ts';
 import { bodyBytesMax, connectionEnded } from '../protocol/body.ts';
 import { type BodyLine, bytesOf, joined, linesOf } from '../protocol/lines.ts';
 import type { Allowance, StreamPart, StreamRequest } from '../protocol/route.ts';
 import { HeldBytes } from './held-bytes.ts';
 import {
-  answerOf,
-  bytesOfAnswers,
+  bytesOfResponses,
   type LineFormat,
   type NumberedLine,
   numbered,
   readLine,
+  responseOf,
 } from './part.ts';
 import { type Sibling, SiblingEnded, type Siblings } from './siblings.ts';
 import { createWorkers, type Workers } from './workers.ts';
@@ -46,7 +46,7 @@ export async function* importStream(
   const begin = () => {
     const next = work.next();
     // A failure is reported in the order of the lines.
-    answerOfNext(next).catch(nothing);
+    responseOfNext(next).catch(nothing);
     return next;
   };
   const ahead = Array.from({ length: workers.partsMax() - 1 }, begin);
@@ -61,12 +61,12 @@ export async function* importStream(
     }
   } finally {
     held.close();
-    await Promise.all(ahead.map((next) => answerOfNext(next).catch(nothing)));
+    await Promise.all(ahead.map((next) => responseOfNext(next).catch(nothing)));
     await work.return(undefined);
   }
 }
 
-async function answerOfNext(next: Promise<IteratorResult<PartWork>>): Promise<void> {
+async function responseOfNext(next: Promise<IteratorResult<PartWork>>): Promise<void> {
   await (await next).value?.answer;
 }
 
@@ -175,13 +175,13 @@ function mayBeShared({ lines, refusal }: Part): boolean {
 async function importHere(tools: ImportTools, part: Part): Promise<StreamPart> {
   const { run, caller, granted, refusal, sent, turn } = part;
   // Lines that are only over the limit cost neither a decision nor a commit.
-  if (refusal && granted === 0) return answersOf(part, refusal);
+  if (refusal && granted === 0) return responsesOf(part, refusal);
   const lines = sent.map((line, at) =>
     refusal && at >= granted ? refusal : readLine(tools, line, caller),
   );
   const results = await importLines(tools, run, { caller, lines, turn });
-  const answers = results.map((result, at) => answerOf(sent[at]?.number, result));
-  return tools.siblings ? bytesOfAnswers(tools, answers) : answers;
+  const answers = results.map((result, at) => responseOf(sent[at]?.number, result));
+  return tools.siblings ? bytesOfResponses(tools, answers) : answers;
 }
 
 /** What a thread had not begun to commit when it ended is done here. */
@@ -199,13 +199,13 @@ async function importThere(sibling: Sibling, tools: ImportTools, part: Part): Pr
     return bytes;
   } catch (error) {
     if (!(error instanceof SiblingEnded)) throw error;
-    return mayBeDone ? answersOf(part, outcomeUnknown()) : importHere(tools, part);
+    return mayBeDone ? responsesOf(part, outcomeUnknown()) : importHere(tools, part);
   }
 }
 
 /** The same for every line. */
-function answersOf({ sent }: Part, failure: VaultError): readonly object[] {
-  return sent.map(({ number }) => answerOf(number, { failure }));
+function responsesOf({ sent }: Part, failure: VaultError): readonly object[] {
+  return sent.map(({ number }) => responseOf(number, { failure }));
 }
 
 function outcomeUnknown(): VaultError {

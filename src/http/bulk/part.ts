@@ -1,9 +1,9 @@
 /** Some lines of an import, on whichever thread: what each of them asks for, and what it is answered. */
-import { errorKinds, VaultError } from '../../lib/errors.ts';
-import { createPause } from '../../lib/pauses.ts';
+import { errorKinds, VaultError } from '../../base/errors.ts';
+import { createPause } from '../../base/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
-import type { TokenRequest } from '../../values/contents.ts';
-import type { ImportLine, ImportResult } from '../../vault/tokens/import.ts';
+import type { TokenRequest } from '../../tokens/contents/contents.ts';
+import type { ImportLine, ImportResult } from '../../tokens/import.ts';
 import { bodyBytesMax, membersMaxOf, parseJson } from '../protocol/body.ts';
 import type { BodyLine } from '../protocol/lines.ts';
 import { problemOf } from '../protocol/problem.ts';
@@ -53,7 +53,7 @@ export function readLine(
 }
 
 /** A line of the response. */
-export function answerOf(line: number | undefined, result: ImportResult): object {
+export function responseOf(line: number | undefined, result: ImportResult): object {
   if ('token' in result) return { line, status: result.repeated ? 200 : 201, token: result.token };
   const { failure } = result;
   return { line, status: errorKinds[failure.code].status, problem: problemOf(failure) };
@@ -62,7 +62,7 @@ export function answerOf(line: number | undefined, result: ImportResult): object
 const utf8 = new TextEncoder();
 
 /** Lines of the response as they are sent, in memory of their own. */
-export async function bytesOfAnswers(
+export async function bytesOfResponses(
   { serializeLine }: LineFormat,
   answers: readonly object[],
 ): Promise<Uint8Array> {

@@ -1,6 +1,6 @@
-/** The other answering threads, as an import sees them: each can do some of its lines. */
+/** The other request threads, as an import sees them: each can do some of its lines. */
 import type { Origin } from '../../rules/caller.ts';
-import type { ImportRun } from '../../vault/tokens/import.ts';
+import type { ImportRun } from '../../tokens/import.ts';
 
 /** Lines as they cross to another thread, which authenticates their caller itself. */
 export interface SharedPart {

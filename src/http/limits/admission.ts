@@ -1,14 +1,14 @@
 /** Admission: who sends a request, and whether the key holds the route's permission at all. */
-import type { Authenticate } from '../../gate/authenticate.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Authenticate } from '../../access/authenticate.ts';
+import type { Clock } from '../../base/clock.ts';
 import { attemptOf } from '../../rules/attempted-route.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { type Effect, perform } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
 import { forbid, refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
-import { type Exchange, originOf } from '../protocol/exchange.ts';
 import type { ServiceHeaders } from '../protocol/headers.ts';
+import { originOf, type RequestContext } from '../protocol/request-context.ts';
 import type { Route } from '../protocol/route.ts';
 import type { Holder, Sender } from './rate-limit.ts';
 
@@ -26,18 +26,18 @@ type CountRequest = (holder: Holder) => Promise<void> | undefined;
 
 export interface RequestAdmission {
   /** Whom limits count, by the headers alone and by the caller once there is one. */
-  senderOf(exchange: Exchange): Sender;
+  senderOf(context: RequestContext): Sender;
   /**
    * The caller as of now, however often this is asked; at once wherever the key is known. Rejects with
    * `unauthenticated`, with what `count` throws once the key is known to be valid or, logged, with `forbidden`.
    */
-  admit(route: Admitted, exchange: Exchange, count?: CountRequest): Caller | Promise<Caller>;
+  admit(route: Admitted, context: RequestContext, count?: CountRequest): Caller | Promise<Caller>;
 }
 
 export function createAdmission(options: RequestAdmissionOptions): RequestAdmission {
   const { headers, authenticate, store, clock } = options;
 
-  const keyOf = (exchange: Exchange) => headers.read(exchange.headers, 'api-key');
+  const keyOf = (context: RequestContext) => headers.read(context.headers, 'api-key');
 
   function refusalOf(route: Admitted, caller: Caller): Effect | undefined {
     const { permission, alternative, kinds } = route;
@@ -71,25 +71,25 @@ export function createAdmission(options: RequestAdmissionOptions): RequestAdmiss
   }
 
   return {
-    senderOf: (exchange) => ({
-      address: exchange.address,
-      key: keyOf(exchange),
-      holder: exchange.caller,
+    senderOf: (context) => ({
+      address: context.address,
+      key: keyOf(context),
+      holder: context.caller,
     }),
-    admit: (route, exchange, count) => {
-      const caller = authenticate(keyOf(exchange), originOf(exchange));
+    admit: (route, context, count) => {
+      const caller = authenticate(keyOf(context), originOf(context));
       if (!(caller instanceof Promise)) {
-        exchange.share?.settle(caller);
+        context.share?.settle(caller);
         return permitted(route, caller, count);
       }
       return caller.then(
         (read) => {
-          exchange.share?.settle(read);
+          context.share?.settle(read);
           return permitted(route, read, count);
         },
         (error) => {
           // Whoever had it does not pay for what is sent with it from now on.
-          exchange.share?.settle(undefined);
+          context.share?.settle(undefined);
           throw error;
         },
       );

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { Heap } from '../../lib/heap.ts';
-import { networksOf } from '../../lib/network.ts';
-import type { Log } from '../../lib/telemetry/log.ts';
+import { Heap } from '../../base/heap.ts';
+import { networksOf } from '../../base/network.ts';
+import type { Log } from '../../base/telemetry/log.ts';
 import type { Shares } from './shares.ts';
 
 /** Descriptors kept back at least: for the database, calls to other hosts and processes of code. */

@@ -1,7 +1,7 @@
 /** How often one address may read what describes the service, which needs no key and is large. */
-import { second } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
-import { networkOf } from '../../lib/network.ts';
+import { second } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
+import { networkOf } from '../../base/network.ts';
 import { memoryLimiter } from '../../store/limiter.ts';
 import type { AddressLimit } from './rate-limit-rules.ts';
 

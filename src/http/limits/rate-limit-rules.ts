@@ -1,7 +1,7 @@
 /** Rules of rate limits: what one says, the file that holds them, and the ready presets. */
 import Type, { type Static } from 'typebox';
-import type { FailureLimit } from '../../gate/failure-limit.ts';
-import { second } from '../../lib/clock.ts';
+import type { FailureLimit } from '../../access/failure-limit.ts';
+import { second } from '../../base/clock.ts';
 import type { HolderKind } from '../../rules/permissions.ts';
 import { compileValidator } from '../protocol/validation.ts';
 

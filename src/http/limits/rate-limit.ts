@@ -1,14 +1,15 @@
 /** Rate limits: each request is counted before it costs anything, first by address, then by key. */
-import { hashApiKey } from '../../crypto/api-key.ts';
-import { sha256 } from '../../crypto/digest.ts';
-import { type Clock, second } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
-import { networkOf } from '../../lib/network.ts';
-import type { WindowState } from '../../lib/window-counter.ts';
+
+import { type Clock, second } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
+import { networkOf } from '../../base/network.ts';
+import type { WindowState } from '../../base/window-counter.ts';
+import { hashApiKey } from '../../keys/api-key.ts';
+import { sha256 } from '../../keys/digest.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Limiter } from '../../store/limiter.ts';
 import type { Store } from '../../store/store.ts';
-import type { Exchange } from '../protocol/exchange.ts';
+import type { RequestContext } from '../protocol/request-context.ts';
 import type { CountParts, WholeRoute } from '../protocol/route.ts';
 import type { RateLimitRule } from './rate-limit-rules.ts';
 
@@ -28,7 +29,7 @@ export type Holder = Pick<Caller, 'kind' | 'application'>;
  * `undefined` where no rule applies.
  * @throws VaultError `too_many_requests`; the reply then says, as it always does, what is left.
  */
-type Check = (sender: Sender, exchange: Exchange) => Promise<void> | undefined;
+type Check = (sender: Sender, context: RequestContext) => Promise<void> | undefined;
 
 export interface RouteLimits {
   /** Before authentication, which costs a look-up, also for texts that are not keys. */
@@ -70,8 +71,8 @@ export function createRateLimits({ rules, store, clock }: RateLimitOptions) {
     const meant = (among: readonly RuleWithLimiter[], sender: Sender) =>
       among.filter(({ rule }) => isMeant(rule, sender));
     return {
-      byAddress: (sender, exchange) => check(early, sender, { exchange, clock }),
-      byKey: (sender, exchange) => check(meant(late, sender), sender, { exchange, clock }),
+      byAddress: (sender, context) => check(early, sender, { context, clock }),
+      byKey: (sender, context) => check(meant(late, sender), sender, { context, clock }),
       ofBody: (sender) =>
         sender.holder?.kind === 'public'
           ? partsCounter(meant(own, sender), sender, clock)
@@ -104,7 +105,7 @@ function partsCounter(
  */
 export function countParts(
   { parts }: WholeRoute,
-  { body, caller }: Exchange,
+  { body, caller }: RequestContext,
   count: CountParts,
 ): Promise<void> | undefined {
   if (parts === undefined || caller?.kind !== 'public') return undefined;
@@ -147,7 +148,7 @@ function nameOf(rule: RateLimitRule): string {
 function check(
   counted: readonly RuleWithLimiter[],
   sender: Sender,
-  answer: { exchange: Exchange; clock: Clock },
+  answer: { context: RequestContext; clock: Clock },
 ): Promise<void> | undefined {
   return counted.length === 0 ? undefined : checkAll(counted, sender, answer);
 }
@@ -155,16 +156,14 @@ function check(
 async function checkAll(
   counted: readonly RuleWithLimiter[],
   sender: Sender,
-  { exchange, clock }: { exchange: Exchange; clock: Clock },
+  { context, clock }: { context: RequestContext; clock: Clock },
 ): Promise<void> {
   const tightest = await countAll(counted, sender, 1);
   if (tightest === undefined) return;
   const { rule, standing } = tightest;
   if (!standing.allowed) throw tooMany(tightest, clock);
-  const announced = Number(
-    exchange.headerToSend('ratelimit-remaining') ?? Number.POSITIVE_INFINITY,
-  );
-  if (roomOf(standing) < announced) exchange.setHeaders(headersOf(rule, standing, clock));
+  const announced = Number(context.headerToSend('ratelimit-remaining') ?? Number.POSITIVE_INFINITY);
+  if (roomOf(standing) < announced) context.setHeaders(headersOf(rule, standing, clock));
 }
 
 interface Result {

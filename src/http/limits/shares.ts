@@ -5,12 +5,12 @@ import {
   type AdmittedEntrant,
   FairAdmission,
   type Party,
-} from '../../lib/admission.ts';
-import { second } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
-import { networkOf, networksOf } from '../../lib/network.ts';
-import { Recent } from '../../lib/recent.ts';
-import { type SlowClient, SlowClients, type Watched } from '../../lib/slow-clients.ts';
+} from '../../base/admission.ts';
+import { second } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
+import { LruCache } from '../../base/lru-cache.ts';
+import { networkOf, networksOf } from '../../base/network.ts';
+import { type SlowClient, SlowClients, type Watched } from '../../base/slow-clients.ts';
 import { type Caller, isOfServer } from '../../rules/caller.ts';
 import { connectionEnded } from '../protocol/body.ts';
 import type { RequestShare } from '../protocol/request-share.ts';
@@ -109,9 +109,9 @@ export function createShares(now = () => performance.now()): Shares {
   const visitors = admission.part(root, 'visitors', shareLimits.visitors);
   const healthChecks = admission.part(root, 'health checks', shareLimits.healthChecks);
   /** By the text of keys that were valid. Their holders pay for what is sent with them until they are refused. */
-  const holders = new Recent<ShareHolder>(keysSizeMax);
+  const holders = new LruCache<ShareHolder>(keysSizeMax);
   /** Networks from which private and management keys have come. */
-  const known = new Recent<true>(networksSizeMax);
+  const known = new LruCache<true>(networksSizeMax);
 
   /** The party of an address below another one, with its site between them where it is not the address itself. */
   function partOf(above: Party, { address, prefix = '' }: { address: string; prefix?: string }) {

@@ -1,11 +1,11 @@
 /** Reading request bodies: bytes that must be UTF-8, and then JSON, or nothing. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { invalid, VaultError } from '../../lib/errors.ts';
-import { exceededLimit } from '../../lib/json.ts';
+import { invalid, VaultError } from '../../base/errors.ts';
+import { exceededLimit } from '../../base/json.ts';
 import { type Caller, isOfServer } from '../../rules/caller.ts';
-import type { Exchange } from './exchange.ts';
 import { bodyNestingMax, deepAttributeOf } from './nesting.ts';
+import type { RequestContext } from './request-context.ts';
 import { linesMediaType, type Route } from './route.ts';
 
 export const bodyBytesMax = 1_048_576;
@@ -22,26 +22,26 @@ const jsonMediaTypes: readonly string[] = [
  * `undefined` where none comes.
  * @throws VaultError `unsupported_media_type`, `body_too_large`, and as {@link parseJson} does.
  */
-export function readBody(route: Route, exchange: Exchange): Promise<void> | undefined {
-  const { headers, method } = exchange;
+export function readBody(route: Route, context: RequestContext): Promise<void> | undefined {
+  const { headers, method } = context;
   const hasNone = method === 'GET' || method === 'HEAD' || isEmpty(headers);
-  return hasNone ? undefined : readSent(route, exchange);
+  return hasNone ? undefined : readSent(route, context);
 }
 
-async function readSent(route: Route, exchange: Exchange): Promise<void> {
-  const { headers } = exchange;
+async function readSent(route: Route, context: RequestContext): Promise<void> {
+  const { headers } = context;
   const mediaType = mediaTypeOf(headers['content-type']);
   refuseEncoded(headers);
   if ('stream' in route && mediaType === linesMediaType) return;
   const isJson = mediaType !== undefined && jsonMediaTypes.includes(mediaType);
   // In chunks it may turn out to be empty, and then it has no media type.
   if (!isJson && route.body) throw unsupported();
-  const bytes = await bytesOf(exchange, bodyBytesMax);
+  const bytes = await bytesOf(context, bodyBytesMax);
   if (!isJson && bytes.length > 0) throw unsupported();
   // What is parsed and done with it now is most of what the request costs.
-  const turn = exchange.share?.turn();
+  const turn = context.share?.turn();
   if (turn) await turn;
-  exchange.body = parseBody(bytes, membersMaxOf(exchange.caller));
+  context.body = parseBody(bytes, membersMaxOf(context.caller));
 }
 
 /** Where no body comes. Clients send a media type all the same. */
@@ -68,7 +68,7 @@ function refuseEncoded({ 'content-encoding': encoding }: IncomingMessage['header
  * ends before the body does.
  */
 export function bytesOf(
-  { request, share }: Pick<Exchange, 'request' | 'share'>,
+  { request, share }: Pick<RequestContext, 'request' | 'share'>,
   bytesMax: number,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -163,7 +163,7 @@ function mediaTypeOf(contentType: string | undefined): string | undefined {
 /** @throws VaultError `unsupported_media_type` when the body is not sent as the route takes it. */
 export function checkMediaType(
   { body, mediaType = 'application/json', otherMediaType, bodyMayBeEmpty = false }: Route,
-  { headers, method }: Exchange,
+  { headers, method }: RequestContext,
 ): void {
   const given = mediaTypeOf(headers['content-type']);
   if (!body || given === mediaType || (bodyMayBeEmpty && isEmpty(headers))) return;

@@ -4,16 +4,16 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { second } from '../../lib/clock.ts';
-import type { VaultError } from '../../lib/errors.ts';
-import { nodeHttp } from '../../lib/node-http.ts';
-import type { Log } from '../../lib/telemetry/log.ts';
+import { second } from '../../base/clock.ts';
+import type { VaultError } from '../../base/errors.ts';
+import { nodeHttp } from '../../base/node-http.ts';
+import type { Log } from '../../base/telemetry/log.ts';
 import { connectionErrorOf, problemMediaType, problemOf } from './problem.ts';
 
 export interface ConnectionStates {
   readonly isStreaming: (socket: Duplex) => boolean;
   /** True where the request that is still arriving has its response. */
-  readonly isAnswered: (socket: Duplex) => boolean;
+  readonly hasResponse: (socket: Duplex) => boolean;
   /** Why any other method than those of the path is refused. */
   readonly refusalOf: (url: string) => VaultError | undefined;
 }
@@ -31,14 +31,14 @@ export function createEarlyResponses() {
     note: (request: IncomingMessage): void => {
       requests.set(request.socket, request);
     },
-    isAnswered: (socket: Duplex): boolean => requests.get(socket)?.complete === false,
+    hasResponse: (socket: Duplex): boolean => requests.get(socket)?.complete === false,
   };
 }
 
 /** Sends the client what was wrong as the last bytes of the connection, if it still reads. */
 export function createRefuseConnection(
   log: Log,
-  { isStreaming, isAnswered, refusalOf }: ConnectionStates,
+  { isStreaming, hasResponse, refusalOf }: ConnectionStates,
 ): (error: ParserError, socket: Duplex) => void {
   return (error, socket) => {
     // A stream takes as long as it takes; it is cut off when nothing moves any more.
@@ -46,7 +46,7 @@ export function createRefuseConnection(
     // What is written into a response that has begun would be taken for a part of it.
     const mayRead = error.code !== 'ECONNRESET' && socket.writable;
     // A second response would be taken for that of the client's next request, or of somebody else's.
-    if (!mayRead || isStreaming(socket) || isAnswered(socket)) {
+    if (!mayRead || isStreaming(socket) || hasResponse(socket)) {
       socket.destroy();
       return;
     }

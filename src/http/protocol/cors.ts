@@ -1,6 +1,7 @@
 /** Browsers of any origin may call: a key in a header is the only authority, and there are no cookies. */
-import type { Exchange } from './exchange.ts';
+
 import type { ServiceHeader } from './headers.ts';
+import type { RequestContext } from './request-context.ts';
 
 /** How long a browser may remember the response to a preflight; browsers cut it to their own limits. */
 const preflightSeconds = 86_400;
@@ -44,10 +45,10 @@ export function createCors(prefixes: readonly string[]): Cors {
 }
 
 /** True when it was a preflight, which is answered then, whatever the path. */
-export function answerPreflight({ preflightHeaders }: Cors, exchange: Exchange): boolean {
-  if (exchange.method !== 'OPTIONS') return false;
-  if (exchange.headers['access-control-request-method'] === undefined) return false;
-  exchange.setHeaders(preflightHeaders);
-  exchange.send(204);
+export function respondToPreflight({ preflightHeaders }: Cors, context: RequestContext): boolean {
+  if (context.method !== 'OPTIONS') return false;
+  if (context.headers['access-control-request-method'] === undefined) return false;
+  context.setHeaders(preflightHeaders);
+  context.send(204);
   return true;
 }

@@ -1,16 +1,16 @@
 /** Failures of requests: logged for the operator, and sent as problem documents. */
-import { type ErrorCode, errorKinds, type VaultError } from '../../lib/errors.ts';
-import type { Log } from '../../lib/telemetry/log.ts';
-import type { Metrics } from '../../lib/telemetry/metrics.ts';
-import type { CounterName } from '../../lib/telemetry/thread-metrics.ts';
-import { type Exchange, jsonMediaType } from './exchange.ts';
+import { type ErrorCode, errorKinds, type VaultError } from '../../base/errors.ts';
+import type { Log } from '../../base/telemetry/log.ts';
+import type { Metrics } from '../../base/telemetry/metrics.ts';
+import type { CounterName } from '../../base/telemetry/thread-metrics.ts';
 import { problemMediaType, problemOf, vaultErrorOf } from './problem.ts';
+import { jsonMediaType, type RequestContext } from './request-context.ts';
 
 export interface Failures {
   /** Logs the failure for the operator, and gives it as the caller may see it. */
-  logFailure(error: unknown, exchange: Exchange): VaultError;
+  logFailure(error: unknown, context: RequestContext): VaultError;
   /** Logs the failure and responds with it, or cuts the connection where a response has begun. */
-  fail(error: unknown, exchange: Exchange): void;
+  fail(error: unknown, context: RequestContext): void;
 }
 
 const countedAs: Partial<Record<ErrorCode, CounterName>> = {
@@ -21,17 +21,17 @@ const countedAs: Partial<Record<ErrorCode, CounterName>> = {
 };
 
 export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failures {
-  function logFailure(error: unknown, exchange: Exchange): VaultError {
+  function logFailure(error: unknown, context: RequestContext): VaultError {
     const failure = vaultErrorOf(error);
     const { status } = errorKinds[failure.code];
     const fields = {
-      method: exchange.method,
+      method: context.method,
       status,
       code: failure.code,
       reason: failure.message,
-      ...(exchange.route !== undefined && { route: exchange.route }),
-      ...(exchange.origin && { trace_id: exchange.origin.traceId }),
-      ...(exchange.caller && { tenant_id: exchange.caller.tenant.id }),
+      ...(context.route !== undefined && { route: context.route }),
+      ...(context.origin && { trace_id: context.origin.traceId }),
+      ...(context.caller && { tenant_id: context.caller.tenant.id }),
     };
     const counter = countedAs[failure.code];
     if (counter) metrics.count(counter);
@@ -42,24 +42,24 @@ export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failu
 
   return {
     logFailure,
-    fail: (error, exchange) => {
-      const failure = logFailure(error, exchange);
-      if (exchange.response.headersSent) {
-        exchange.response.destroy();
+    fail: (error, context) => {
+      const failure = logFailure(error, context);
+      if (context.response.headersSent) {
+        context.response.destroy();
         return;
       }
       const { status } = errorKinds[failure.code];
       try {
-        exchange.setHeaders(failure.headers ?? {});
+        context.setHeaders(failure.headers ?? {});
         const problem = problemOf(failure);
-        if (!exchange.isProxyCall) {
-          exchange.send(status, JSON.stringify(problem), problemMediaType);
+        if (!context.isProxyCall) {
+          context.send(status, JSON.stringify(problem), problemMediaType);
         } else {
-          exchange.send(status, JSON.stringify({ proxy_error: problem }), jsonMediaType);
+          context.send(status, JSON.stringify({ proxy_error: problem }), jsonMediaType);
         }
       } catch {
         // Nobody is left who would catch it, and an uncaught error ends the process.
-        exchange.response.destroy();
+        context.response.destroy();
       }
     },
   };

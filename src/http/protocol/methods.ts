@@ -1,5 +1,5 @@
 /** A known path with a method it does not have is a 405 that says which it has. */
-import { VaultError } from '../../lib/errors.ts';
+import { VaultError } from '../../base/errors.ts';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 

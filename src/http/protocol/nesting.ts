@@ -1,6 +1,7 @@
 /** How deep the JSON of a request may be nested, and which attribute goes beyond it. */
+
+import { isObject, nestingMax } from '../../base/json.ts';
 import { isPropertyName } from '../../expressions/attribute-path.ts';
-import { isObject, nestingMax } from '../../lib/json.ts';
 
 /** A body of tokenize may be nested itself, and so may the data of a token request within it. */
 export const bodyNestingMax = 2 * nestingMax;

@@ -5,7 +5,7 @@ import {
   errorKinds,
   reasonOf,
   VaultError,
-} from '../../lib/errors.ts';
+} from '../../base/errors.ts';
 
 export const problemMediaType = 'application/problem+json; charset=utf-8';
 

@@ -1,7 +1,7 @@
 /** Clients that make no progress: cut off, whether they read or send too slowly, byte by byte or not at all. */
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Log } from '../../lib/telemetry/log.ts';
+import type { Log } from '../../base/telemetry/log.ts';
 
 /** Who reads or sends less than that, and less than a line, in the time that it has makes no progress. */
 export const progressBytesMin = 1_024;

@@ -1,6 +1,6 @@
 /** For which host a request is, and at which path: what HTTP/1.1 lets a client say twice has to say the same. */
 import type { IncomingMessage } from 'node:http';
-import { VaultError } from '../../lib/errors.ts';
+import { VaultError } from '../../base/errors.ts';
 
 /** RFC 9110, section 7.2: a name or an address, with a port or without. No name holds another character. */
 const hostForm = /^(?:[a-z0-9._-]*|\[[0-9a-f:.]+\])(?::[0-9]{0,5})?$/i;

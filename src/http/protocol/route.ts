@@ -1,6 +1,6 @@
 /** What the server must know of an operation: everything a request must pass before its handler runs. */
 import type { Static, TSchema } from 'typebox';
-import type { VaultError } from '../../lib/errors.ts';
+import type { VaultError } from '../../base/errors.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { HolderKind, Permission } from '../../rules/permissions.ts';

@@ -1,7 +1,7 @@
 /** Sending what a request came to: its status, where a created resource is, and a body or a list. */
 import type { Caller } from '../../rules/caller.ts';
 import type { MadeReply, Reply, ReplyBody } from '../../rules/reply.ts';
-import { type Exchange, jsonMediaType } from './exchange.ts';
+import { jsonMediaType, type RequestContext } from './request-context.ts';
 import type { WholeRoute } from './route.ts';
 import type { Serialize } from './serialization.ts';
 import type { Streaming } from './streaming.ts';
@@ -13,7 +13,7 @@ export interface SendingOptions {
 }
 
 export interface Sending {
-  readonly exchange: Exchange;
+  readonly context: RequestContext;
   readonly route: WholeRoute;
   /** By the schema of the route. */
   readonly serialize: Serialize;
@@ -26,12 +26,12 @@ export type Send = (result: Reply, sending: Sending) => Promise<void> | undefine
 
 export function createSend({ publicUrl = '', streaming }: SendingOptions): Send {
   return ({ status, location, body, list, made }, sending) => {
-    const { exchange } = sending;
-    if (list) return streaming.answerList({ ...sending, list });
-    if (location !== undefined) exchange.setHeader('location', `${publicUrl}${location}`);
-    if (made) sendMade(exchange, made);
-    else if (body === undefined) exchange.send(status);
-    else exchange.send(status, textOf(status, body, sending), jsonMediaType);
+    const { context } = sending;
+    if (list) return streaming.responseList({ ...sending, list });
+    if (location !== undefined) context.setHeader('location', `${publicUrl}${location}`);
+    if (made) sendMade(context, made);
+    else if (body === undefined) context.send(status);
+    else context.send(status, textOf(status, body, sending), jsonMediaType);
     return undefined;
   };
 }
@@ -56,19 +56,19 @@ const unsent: ReadonlySet<string> = new Set([
 ]);
 
 /** A page that code makes runs in an origin of its own, like those of destinations. */
-function sendMade(exchange: Exchange, { status, headers, body }: MadeReply): void {
-  const own = new Set(exchange.headersToSend.filter((_, at) => at % 2 === 0));
+function sendMade(context: RequestContext, { status, headers, body }: MadeReply): void {
+  const own = new Set(context.headersToSend.filter((_, at) => at % 2 === 0));
   let mediaType = typeof body === 'string' ? 'text/plain; charset=utf-8' : jsonMediaType;
   for (const [name, value] of Object.entries(headers)) {
     const lower = name.toLowerCase();
     if (lower === 'content-type') mediaType = value;
     else if (isCodes(lower) && !own.has(lower)) {
-      exchange.setHeader(lower, value);
+      context.setHeader(lower, value);
     }
   }
-  exchange.setHeader('content-security-policy', 'sandbox');
-  if (body === undefined || status === 204 || status === 304) exchange.send(status);
-  else exchange.send(status, typeof body === 'string' ? body : JSON.stringify(body), mediaType);
+  context.setHeader('content-security-policy', 'sandbox');
+  if (body === undefined || status === 204 || status === 304) context.send(status);
+  else context.send(status, typeof body === 'string' ? body : JSON.stringify(body), mediaType);
 }
 
 function isCodes(name: string): boolean {

@@ -1,14 +1,14 @@
 /** Streams: responses that leave in parts, those of lines while their request may still be arriving. */
 import type { IncomingMessage } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
-import { VaultError } from '../../lib/errors.ts';
+import { VaultError } from '../../base/errors.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { WrittenList } from '../../rules/reply.ts';
 import { connectionEnded } from './body.ts';
-import { type Exchange, jsonMediaType } from './exchange.ts';
 import { textOfList } from './list-text.ts';
 import { type Problem, problemOf } from './problem.ts';
 import type { ClientProgress } from './progress.ts';
+import { jsonMediaType, type RequestContext } from './request-context.ts';
 import type { CountParts, StreamPart, StreamRoute } from './route.ts';
 import type { Serialize } from './serialization.ts';
 
@@ -20,23 +20,23 @@ export interface StreamingOptions {
   /** How long a client may go on sending after its response has ended. */
   readonly patienceMs: number;
   /** Reports a failure to the operator, and gives the part of it that the caller may see. */
-  readonly logFailure: (error: unknown, exchange: Exchange) => VaultError;
+  readonly logFailure: (error: unknown, context: RequestContext) => VaultError;
 }
 
 interface StreamExchange {
-  readonly exchange: Exchange;
+  readonly context: RequestContext;
   /** Of a line, or of a whole page of the list. */
   readonly serialize: Serialize;
   readonly caller: () => Promise<Caller>;
 }
 
-export interface StreamAnswer extends StreamExchange {
+export interface StreamResponse extends StreamExchange {
   readonly route: StreamRoute;
   readonly key: string | undefined;
   readonly count: CountParts;
 }
 
-export interface ListAnswer extends StreamExchange {
+export interface ListResponse extends StreamExchange {
   readonly list: WrittenList;
 }
 
@@ -46,16 +46,16 @@ export interface Streaming {
   /** Resolves when nothing is being done any more for streams that have begun. */
   ended(): Promise<void>;
   /** Fails like any other request while nothing of the response has left. */
-  answer(answer: StreamAnswer): Promise<void>;
+  answer(answer: StreamResponse): Promise<void>;
   /**
    * The response of another host is going to be passed on, and perhaps the request to it. `end` is called
    * when the response has ended or its client has gone.
    */
-  passOn(exchange: Exchange, end: () => void): void;
+  passOn(context: RequestContext, end: () => void): void;
   /** The body as it arrives, from a client that is cut off when it sends too slowly. */
-  received(exchange: Exchange): AsyncGenerator<Buffer>;
+  received(context: RequestContext): AsyncGenerator<Buffer>;
   /** The same for a list that is written item by item. What fails later cuts the connection. */
-  answerList(answer: ListAnswer): Promise<void>;
+  responseList(answer: ListResponse): Promise<void>;
 }
 
 export function createStreaming(options: StreamingOptions): Streaming {
@@ -63,7 +63,7 @@ export function createStreaming(options: StreamingOptions): Streaming {
   const sockets = new WeakSet<Duplex>();
   const underWay = new Set<Promise<unknown>>();
 
-  function begin({ request, response }: Exchange, end: () => unknown): void {
+  function begin({ request, response }: RequestContext, end: () => unknown): void {
     const { socket } = request;
     // Its end, by which the work for it ends, has passed already, and does not come again.
     if (response.destroyed) throw connectionEnded();
@@ -84,22 +84,22 @@ export function createStreaming(options: StreamingOptions): Streaming {
 
   function linesOf({
     route,
-    exchange,
+    context,
     caller,
     key,
     count,
-  }: StreamAnswer): AsyncIterator<StreamPart> {
+  }: StreamResponse): AsyncIterator<StreamPart> {
     const asked = {
       caller: async () => {
         // A stream asks for each of its parts, which give way to requests of others as a request does.
-        await exchange.share?.turnOfPart();
+        await context.share?.turnOfPart();
         if (stopping.aborted) throw serverStops();
         return caller();
       },
       key,
       count,
-      query: exchange.query as never,
-      body: progress.sentBy(exchange.request.socket, bodyOf(exchange)),
+      query: context.query as never,
+      body: progress.sentBy(context.request.socket, bodyOf(context)),
     };
     return route.stream(asked)[Symbol.asyncIterator]();
   }
@@ -109,41 +109,37 @@ export function createStreaming(options: StreamingOptions): Streaming {
     ended: async () => {
       await Promise.all(underWay);
     },
-    passOn: (exchange, end) => {
-      if (exchange.response.destroyed) end();
-      begin(exchange, end);
+    passOn: (context, end) => {
+      if (context.response.destroyed) end();
+      begin(context, end);
     },
-    received: (exchange) =>
-      progress.sentBy(
-        exchange.request.socket,
-        exchange.request.iterator({ destroyOnReturn: false }),
-      ),
+    received: (context) =>
+      progress.sentBy(context.request.socket, context.request.iterator({ destroyOnReturn: false })),
     answer: async (answer) => {
-      const { route, exchange, serialize } = answer;
+      const { route, context, serialize } = answer;
       const lines = linesOf(answer);
-      begin(exchange, () => lines.return?.(undefined));
+      begin(context, () => lines.return?.(undefined));
       const first = await lines.next().catch((error) => {
-        throw failureOf(error, exchange);
+        throw failureOf(error, context);
       });
-      const report = (error: unknown) =>
-        problemOf(logFailure(failureOf(error, exchange), exchange));
+      const report = (error: unknown) => problemOf(logFailure(failureOf(error, context), context));
       const text = readableOf(textOf({ begun: [first], lines, serialize, report }));
-      exchange.stream(route.reply.status, route.reply.mediaType, text);
+      context.stream(route.reply.status, route.reply.mediaType, text);
     },
-    answerList: async (answer) => {
-      const { exchange } = answer;
+    responseList: async (answer) => {
+      const { context } = answer;
       // Every token would be decrypted, and nothing shown.
-      if (exchange.method === 'HEAD') {
-        exchange.stream(200, jsonMediaType, Readable.from([]));
+      if (context.method === 'HEAD') {
+        context.stream(200, jsonMediaType, Readable.from([]));
         return;
       }
       const parts = textOfList(answer);
-      begin(exchange, () => parts.return?.(undefined));
+      begin(context, () => parts.return?.(undefined));
       const first = await parts.next().catch((error) => {
-        throw failureOf(error, exchange);
+        throw failureOf(error, context);
       });
-      const report = (error: unknown) => logFailure(failureOf(error, exchange), exchange);
-      exchange.stream(200, jsonMediaType, readableOf(listFrom({ begun: [first], parts, report })));
+      const report = (error: unknown) => logFailure(failureOf(error, context), context);
+      context.stream(200, jsonMediaType, readableOf(listFrom({ begun: [first], parts, report })));
     },
   };
 }
@@ -197,12 +193,12 @@ async function* textOf({ begun, lines, serialize, report }: Answered): AsyncGene
   }
 }
 
-function failureOf(error: unknown, { request }: Exchange): unknown {
+function failureOf(error: unknown, { request }: RequestContext): unknown {
   return request.socket.destroyed ? connectionEnded() : error;
 }
 
 /** Whoever stops reading it midway still has a connection to answer on. */
-function bodyOf({ request, method }: Exchange): AsyncIterable<Buffer> {
+function bodyOf({ request, method }: RequestContext): AsyncIterable<Buffer> {
   return method === 'GET' ? Readable.from([]) : request.iterator({ destroyOnReturn: false });
 }
 

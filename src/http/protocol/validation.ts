@@ -2,9 +2,9 @@
 import type { TSchema } from 'typebox';
 import { Compile, type Validator } from 'typebox/schema';
 import { Settings } from 'typebox/system';
-import { type AttributeErrors, invalid, type VaultError } from '../../lib/errors.ts';
-import { messagesMax } from '../../lib/findings.ts';
-import type { Exchange } from './exchange.ts';
+import { type AttributeErrors, invalid, type VaultError } from '../../base/errors.ts';
+import { messagesMax } from '../../base/validation-errors.ts';
+import type { RequestContext } from './request-context.ts';
 import type { Route } from './route.ts';
 import { shortened } from './shortened-body.ts';
 
@@ -20,20 +20,20 @@ export function createValidation({
   query,
   body,
   ...route
-}: Route): (exchange: Exchange) => void {
+}: Route): (context: RequestContext) => void {
   const validateParams = params && compileValidator(params, 'params');
   const validateQuery = query && compileValidator(query, 'querystring');
   const validateBody = body && !('stream' in route) && compileValidator(body, 'body');
   const takesAny = body !== undefined && Object.keys(body).length === 0;
   const absent = route.bodyMayBeEmpty ? {} : null;
-  return (exchange) => {
-    if (validateParams) exchange.params = valid(validateParams(exchange.params));
+  return (context) => {
+    if (validateParams) context.params = valid(validateParams(context.params));
     if (validateBody) {
       // Any JSON is more than nothing.
-      if (takesAny && exchange.body === undefined) throw invalid('body', 'is required');
-      exchange.body = valid(validateBody(exchange.body === undefined ? absent : exchange.body));
+      if (takesAny && context.body === undefined) throw invalid('body', 'is required');
+      context.body = valid(validateBody(context.body === undefined ? absent : context.body));
     }
-    if (validateQuery) exchange.query = valid(validateQuery(exchange.query));
+    if (validateQuery) context.query = valid(validateQuery(context.query));
   };
 }
 

@@ -1,14 +1,14 @@
 /** The body of a call: read whole where it is small or holds expressions, else sent on as it arrives. */
 import { Readable } from 'node:stream';
+import { invalid, VaultError } from '../../base/errors.ts';
 import {
   bodyWithExpressionsBytesMax,
   formOf,
   hasExpressions,
 } from '../../expressions/request-texts/forms.ts';
-import { invalid, VaultError } from '../../lib/errors.ts';
-import type { CallBody } from '../../vault/proxy-calls/proxy-call.ts';
+import type { CallBody } from '../../proxies/calls/proxy-call.ts';
 import { bytesOf, connectionEnded } from '../protocol/body.ts';
-import type { Exchange } from '../protocol/exchange.ts';
+import type { RequestContext } from '../protocol/request-context.ts';
 import type { Streaming } from '../protocol/streaming.ts';
 
 /** So little is read whole: the request can then be sent again where a kept connection has been closed. */
@@ -30,18 +30,18 @@ export interface CallBodyOptions {
  * {@link bodyWithExpressionsBytesMax} bytes, the stream fails with that.
  */
 export async function readCallBody(
-  exchange: Exchange,
+  context: RequestContext,
   { streaming, literal, hold }: CallBodyOptions,
 ): Promise<CallBody> {
-  const { headers } = exchange;
+  const { headers } = context;
   requireChunkedAlone(headers);
   if (!hasBody(headers)) return { content: undefined, form: undefined, ...whole };
   const form = literal || isEncoded(headers) ? undefined : formOf(headers['content-type']);
   const length = Number(headers['content-length']);
   if (length <= heldBytesMax) {
-    return { content: await bytesOf(exchange, heldBytesMax), form, ...whole };
+    return { content: await bytesOf(context, heldBytesMax), form, ...whole };
   }
-  const source = streaming.received(exchange);
+  const source = streaming.received(context);
   if (form === undefined) return { ...streamOf(source), form };
   try {
     const heldMax =
@@ -49,24 +49,26 @@ export async function readCallBody(
     return await readText(source, { heldMax, form, hold });
   } catch (error) {
     await source.return(undefined);
-    exchange.setHeader('connection', 'close');
+    context.setHeader('connection', 'close');
     throw error instanceof VaultError ? error : connectionEnded();
   }
 }
 
 /** A coding below the chunks would be lost on the way: it is the connection's, and bodies are sent on as they are. */
-function requireChunkedAlone({ 'transfer-encoding': codings }: Exchange['headers']): void {
+function requireChunkedAlone({ 'transfer-encoding': codings }: RequestContext['headers']): void {
   if (codings === undefined || codings.trim().toLowerCase() === 'chunked') return;
   const message = 'must be chunked alone; a compressed body has a Content-Encoding';
   throw invalid('transfer-encoding', message);
 }
 
-function hasBody(headers: Exchange['headers']): boolean {
+function hasBody(headers: RequestContext['headers']): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
 }
 
 /** A compressed text is no text. */
-function isEncoded({ 'content-encoding': encoding = 'identity' }: Exchange['headers']): boolean {
+function isEncoded({
+  'content-encoding': encoding = 'identity',
+}: RequestContext['headers']): boolean {
   return encoding.trim().toLowerCase() !== 'identity';
 }
 

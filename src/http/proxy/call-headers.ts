@@ -1,7 +1,7 @@
 /** Which headers of a request are sent on: all but those that are for the vault. */
-import { invalidCall } from '../../vault/proxy-calls/called-proxy.ts';
-import type { Exchange } from '../protocol/exchange.ts';
+import { invalidCall } from '../../proxies/calls/called-proxy.ts';
 import type { ServiceHeaders } from '../protocol/headers.ts';
+import type { RequestContext } from '../protocol/request-context.ts';
 
 export interface CallHeaders {
   /** Names and values in turn, as they were sent. */
@@ -12,7 +12,10 @@ export interface CallHeaders {
   readonly encrypted: { readonly text: string; readonly header: string } | undefined;
 }
 
-export function headersOfCall({ request, headers }: Exchange, own: ServiceHeaders): CallHeaders {
+export function headersOfCall(
+  { request, headers }: RequestContext,
+  own: ServiceHeaders,
+): CallHeaders {
   const { rawHeaders } = request;
   const sent: string[] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
@@ -39,8 +42,8 @@ const forms = {
 } as const;
 
 function hopHeadersOf(
-  headers: Exchange['headers'],
-  { request, own }: Pick<Exchange, 'request'> & { readonly own: ServiceHeaders },
+  headers: RequestContext['headers'],
+  { request, own }: Pick<RequestContext, 'request'> & { readonly own: ServiceHeaders },
 ): string[] {
   return (['proxy-connection', 'proxy-keep-alive'] as const).flatMap((control) => {
     const value = own.read(headers, control);

@@ -1,7 +1,7 @@
 /** What a request says of the proxy that it calls: by the address, byte for byte, and by headers. */
-import type { CallPath } from '../../vault/proxy-calls/destination.ts';
-import type { Exchange } from '../protocol/exchange.ts';
+import type { CallPath } from '../../proxies/calls/destination.ts';
 import type { ServiceHeaders } from '../protocol/headers.ts';
+import type { RequestContext } from '../protocol/request-context.ts';
 import { callPath } from './methods.ts';
 
 export interface CallTarget extends CallPath {
@@ -18,20 +18,20 @@ export function isCallAddress(url: string): boolean {
   return next === undefined || next === '/' || next === '?';
 }
 
-export function targetBelowProxy(exchange: Exchange, headers: ServiceHeaders): CallTarget {
-  const { path, query } = splitAddress((exchange.request.url ?? '').slice(callPath.length));
+export function targetBelowProxy(context: RequestContext, headers: ServiceHeaders): CallTarget {
+  const { path, query } = splitAddress((context.request.url ?? '').slice(callPath.length));
   const { key, rest } = takeKey(query, headers);
   return {
     path,
     query: rest,
-    key: headers.read(exchange.headers, 'proxy-key') ?? key,
-    url: headers.read(exchange.headers, 'proxy-url'),
+    key: headers.read(context.headers, 'proxy-key') ?? key,
+    url: headers.read(context.headers, 'proxy-url'),
   };
 }
 
 /** Where the Host names the proxy, the whole path is the destination's. */
-export function targetOfHost(exchange: Exchange, headers: ServiceHeaders): CallPath {
-  const { path, query } = splitAddress(exchange.request.url ?? '');
+export function targetOfHost(context: RequestContext, headers: ServiceHeaders): CallPath {
+  const { path, query } = splitAddress(context.request.url ?? '');
   return { path: path === '/' ? '' : path, query: takeKey(query, headers).rest };
 }
 

@@ -1,21 +1,17 @@
 /** Whose call it is, and of which proxy: as of now, however often this is asked. */
-import type { CallerOfProxy } from '../../gate/proxy-caller.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import type { CallerOfProxy } from '../../access/proxy-caller.ts';
+import type { Clock } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
+import { type CalledProxy, ephemeralProxy } from '../../proxies/calls/called-proxy.ts';
+import type { Proxy as ConfiguredProxy, FoundProxy, ProxyFinder } from '../../proxies/find.ts';
 import type { Caller, Origin } from '../../rules/caller.ts';
 import { perform } from '../../rules/operation.ts';
 import { loggingFailures } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
-import type {
-  Proxy as ConfiguredProxy,
-  FoundProxy,
-  ProxyFinder,
-} from '../../vault/proxies/find.ts';
-import { type CalledProxy, ephemeralProxy } from '../../vault/proxy-calls/called-proxy.ts';
 import type { Admitted, RequestAdmission } from '../limits/admission.ts';
 import type { Holder, RouteLimits } from '../limits/rate-limit.ts';
-import { type Exchange, originOf } from '../protocol/exchange.ts';
 import type { ServiceHeaders } from '../protocol/headers.ts';
+import { originOf, type RequestContext } from '../protocol/request-context.ts';
 import type { CallTarget } from './call-target.ts';
 import { callPath } from './methods.ts';
 
@@ -34,7 +30,7 @@ export interface CallParties {
 }
 
 export interface CallSought {
-  readonly exchange: Exchange;
+  readonly context: RequestContext;
   /** How the proxy is found, where the call is not for one that it describes itself. */
   readonly find: (() => Promise<FoundProxy | undefined>) | undefined;
   readonly url: CallTarget['url'];
@@ -52,11 +48,11 @@ export function createFindCall(
 ): (sought: CallSought) => Promise<CallParties> {
   const { store, clock, headers, admission, callerOfProxy } = options;
 
-  function admit(route: Admitted, { exchange, limits }: CallSought): Caller | Promise<Caller> {
-    if (!limits) return admission.admit(route, exchange);
+  function admit(route: Admitted, { context, limits }: CallSought): Caller | Promise<Caller> {
+    if (!limits) return admission.admit(route, context);
     const count = (holder: Holder) =>
-      limits.byKey({ ...admission.senderOf(exchange), holder }, exchange);
-    return admission.admit(route, exchange, count);
+      limits.byKey({ ...admission.senderOf(context), holder }, context);
+    return admission.admit(route, context, count);
   }
 
   /** Fails with this, which the log says: whoever tries keys of proxies with a key of its own is seen there. */
@@ -85,33 +81,33 @@ export function createFindCall(
    */
   async function anonymous(
     proxy: ConfiguredProxy,
-    { exchange, limits }: CallSought,
+    { context, limits }: CallSought,
   ): Promise<CallParties> {
-    await limits?.byKey({ address: exchange.address, proxy: proxy.id }, exchange);
-    const caller = await actorOf(proxy, originOf(exchange));
-    exchange.share?.settle(caller);
+    await limits?.byKey({ address: context.address, proxy: proxy.id }, context);
+    const caller = await actorOf(proxy, originOf(context));
+    context.share?.settle(caller);
     return { proxy, caller };
   }
 
   async function described(sought: CallSought): Promise<CallParties> {
-    const { exchange, url } = sought;
+    const { context, url } = sought;
     const caller = await admit(ephemeral, sought);
     if (url === undefined)
       throw nothingNamed(
-        headers.nameAsSent(exchange.request, 'proxy-key'),
-        headers.nameAsSent(exchange.request, 'proxy-url'),
+        headers.nameAsSent(context.request, 'proxy-key'),
+        headers.nameAsSent(context.request, 'proxy-url'),
       );
-    const header = headers.nameAsSent(exchange.request, 'proxy-url');
+    const header = headers.nameAsSent(context.request, 'proxy-url');
     return { caller, proxy: ephemeralProxy(caller.tenant, { url, header }) };
   }
 
   return async (sought) => {
-    const { exchange, find } = sought;
+    const { context, find } = sought;
     if (!find) return described(sought);
     const found = await find();
     const proxy = found && 'proxy' in found ? found.proxy : undefined;
     if (proxy && !proxy.requireAuth) return anonymous(proxy, sought);
-    const hasKey = headers.read(exchange.headers, 'api-key') !== undefined;
+    const hasKey = headers.read(context.headers, 'api-key') !== undefined;
     if (!proxy && !hasKey) throw unknownProxy();
     const admitted = admit(configured, sought);
     const caller = admitted instanceof Promise ? await admitted : admitted;

@@ -1,22 +1,22 @@
 /** The order in which every call of a proxy is handled. */
 import { Readable } from 'node:stream';
-import type { CallerOfProxy } from '../../gate/proxy-caller.ts';
-import { second } from '../../lib/clock.ts';
-import { VaultError } from '../../lib/errors.ts';
+import type { CallerOfProxy } from '../../access/proxy-caller.ts';
+import { second } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
+import { callProxy, type ProxyCalling } from '../../proxies/calls/call.ts';
+import { invalidCall } from '../../proxies/calls/called-proxy.ts';
+import { type CallPath, checkPath } from '../../proxies/calls/destination.ts';
+import { createHeldBytes } from '../../proxies/calls/held-bytes.ts';
+import { refusalOfCall } from '../../proxies/calls/permitted.ts';
+import type { ProxyFinder } from '../../proxies/find.ts';
 import type { VaultNames } from '../../rules/host-names.ts';
 import { perform } from '../../rules/operation.ts';
 import { isEnded, loggingFailures, whileStanding } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
-import type { ProxyFinder } from '../../vault/proxies/find.ts';
-import { callProxy, type ProxyCalling } from '../../vault/proxy-calls/call.ts';
-import { invalidCall } from '../../vault/proxy-calls/called-proxy.ts';
-import { type CallPath, checkPath } from '../../vault/proxy-calls/destination.ts';
-import { createHeldBytes } from '../../vault/proxy-calls/held-bytes.ts';
-import { refusalOfCall } from '../../vault/proxy-calls/permitted.ts';
 import type { RequestAdmission } from '../limits/admission.ts';
 import type { RouteLimits, RouteName } from '../limits/rate-limit.ts';
-import { type Exchange, originOf } from '../protocol/exchange.ts';
 import type { ServiceHeaders } from '../protocol/headers.ts';
+import { originOf, type RequestContext } from '../protocol/request-context.ts';
 import type { Streaming } from '../protocol/streaming.ts';
 import { readCallBody } from './call-body.ts';
 import { headersOfCall } from './call-headers.ts';
@@ -47,11 +47,11 @@ export interface CallingOptions extends ProxyCalling {
 
 const calling = { permission: 'proxy:invoke', path: callPath };
 
-type HandleCall = (exchange: Exchange) => Promise<void>;
+type HandleCall = (context: RequestContext) => Promise<void>;
 
 /** `undefined` at once where a request surely calls no proxy. Where that depends on its Host, it is found out. */
 export type HandlerOfCall = (
-  exchange: Exchange,
+  context: RequestContext,
 ) => HandleCall | Promise<HandleCall | undefined> | undefined;
 
 interface AddressedCall extends CallPath, Pick<CallSought, 'find' | 'url'> {
@@ -68,31 +68,31 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     callMethods.map((method) => [method, options.rateLimits({ method, path: callPath })]),
   );
 
-  async function handle(exchange: Exchange, addressed: AddressedCall): Promise<void> {
-    exchange.isProxyCall = true;
-    exchange.route = callPath;
-    const { method } = exchange;
+  async function handle(context: RequestContext, addressed: AddressedCall): Promise<void> {
+    context.isProxyCall = true;
+    context.route = callPath;
+    const { method } = context;
     requireCallMethod(method);
-    const sender = admission.senderOf(exchange);
-    const counting = limits.get(method)?.byAddress(sender, exchange);
+    const sender = admission.senderOf(context);
+    const counting = limits.get(method)?.byAddress(sender, context);
     if (counting) await counting;
     const admittedAt = clock.now();
-    const sought = { ...addressed, exchange };
+    const sought = { ...addressed, context };
     let parties = await findCall({ ...sought, limits: limits.get(method) });
-    exchange.caller = parties.caller;
-    refuseIdempotencyKey(exchange, headers);
+    context.caller = parties.caller;
+    refuseIdempotencyKey(context, headers);
     const { path, query } = addressed;
     checkPath(path);
     const refused = refusedCall(parties, { method, path });
     if (refused) await refused;
-    const sent = headersOfCall(exchange, headers);
+    const sent = headersOfCall(context, headers);
     const literal = parties.proxy.disableDetokenization;
     const { hold, release } = shareOf(parties.proxy.tenant.id);
-    const body = await readCallBody(exchange, { streaming, literal, hold }).catch((error) => {
+    const body = await readCallBody(context, { streaming, literal, hold }).catch((error) => {
       release();
       throw error;
     });
-    const turn = exchange.share?.turn();
+    const turn = context.share?.turn();
     if (turn) await turn;
     const gone = new AbortController();
     const stands = async () => {
@@ -104,17 +104,17 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
         if (isEnded(error)) gone.abort();
       });
     }, admissionMs).unref();
-    streaming.passOn(exchange, () => {
+    streaming.passOn(context, () => {
       clearInterval(watch);
       // What has come to its end needs no error with all that leads to it.
-      if (!exchange.response.writableFinished) gone.abort();
+      if (!context.response.writableFinished) gone.abort();
       release();
       if (body.content instanceof Readable) body.content.destroy();
     });
     // While a body arrives slowly, a key may be revoked, and a proxy or its tenant changed.
     if (clock.now() - admittedAt >= admissionMs) {
       parties = await findCall({ ...sought, limits: undefined });
-      exchange.caller = parties.caller;
+      context.caller = parties.caller;
       await refusedCall(parties, { method, path });
     }
     const call = {
@@ -139,7 +139,7 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       gone.abort();
       throw error;
     });
-    passOn(exchange, answer, addressed.isOnOwnHost);
+    passOn(context, answer, addressed.isOnOwnHost);
   }
 
   /** Where it is not allowed, which is logged. */
@@ -153,23 +153,23 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     return refused && perform(performing, async () => refused);
   }
 
-  async function byHost(host: string, exchange: Exchange): Promise<HandleCall | undefined> {
-    const find = () => hosts.find(host, exchange);
+  async function byHost(host: string, context: RequestContext): Promise<HandleCall | undefined> {
+    const find = () => hosts.find(host, context);
     if ((await find()) === undefined) return undefined;
-    const target = { ...targetOfHost(exchange, headers), url: undefined, isOnOwnHost: false };
-    return () => handle(exchange, { ...target, find });
+    const target = { ...targetOfHost(context, headers), url: undefined, isOnOwnHost: false };
+    return () => handle(context, { ...target, find });
   }
 
-  return (exchange) => {
-    const host = hosts.candidateOf(exchange);
+  return (context) => {
+    const host = hosts.candidateOf(context);
     const below = () => {
-      if (!isCallAddress(exchange.request.url ?? '')) return undefined;
-      const { key, ...target } = targetBelowProxy(exchange, headers);
-      const find = key === undefined ? undefined : () => proxies.byKey(key, originOf(exchange));
-      return () => handle(exchange, { ...target, find, isOnOwnHost: true });
+      if (!isCallAddress(context.request.url ?? '')) return undefined;
+      const { key, ...target } = targetBelowProxy(context, headers);
+      const find = key === undefined ? undefined : () => proxies.byKey(key, originOf(context));
+      return () => handle(context, { ...target, find, isOnOwnHost: true });
     };
     if (host === undefined) return below();
-    return byHost(host, exchange).then((handler) => handler ?? below());
+    return byHost(host, context).then((handler) => handler ?? below());
   };
 }
 
@@ -189,7 +189,10 @@ const repeatableMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'
  * When a call breaks off, the vault cannot know whether the destination acted, so it stores no response. A caller that
  * relies on a stored response is refused, unless the call can be repeated safely.
  */
-function refuseIdempotencyKey({ headers, request, method }: Exchange, own: ServiceHeaders): void {
+function refuseIdempotencyKey(
+  { headers, request, method }: RequestContext,
+  own: ServiceHeaders,
+): void {
   if (repeatableMethods.has(method)) return;
   if (own.read(headers, 'idempotency-key') === undefined) return;
   throw invalidCall(own.nameAsSent(request, 'idempotency-key'), 'is not supported for proxies');

@@ -1,18 +1,18 @@
 /** Which requests are for a proxy by their Host alone. */
-import { type Clock, second } from '../../lib/clock.ts';
-import { ExpiringMap } from '../../lib/expiring-map.ts';
+import { type Clock, second } from '../../base/clock.ts';
+import { ExpiringMap } from '../../base/expiring-map.ts';
+import type { FoundProxy, ProxyFinder } from '../../proxies/find.ts';
 import type { VaultNames } from '../../rules/host-names.ts';
 import type { Store } from '../../store/store.ts';
-import type { FoundProxy, ProxyFinder } from '../../vault/proxies/find.ts';
-import { type Exchange, originOf } from '../protocol/exchange.ts';
+import { originOf, type RequestContext } from '../protocol/request-context.ts';
 
 export interface ProxyHosts {
   /**
    * The name, as it was sent; `undefined` where the Host cannot be a proxy's, is the vault's own, or was not a
    * proxy's a moment ago.
    */
-  candidateOf(exchange: Exchange): string | undefined;
-  find(host: string, exchange: Exchange): Promise<FoundProxy | undefined>;
+  candidateOf(context: RequestContext): string | undefined;
+  find(host: string, context: RequestContext): Promise<FoundProxy | undefined>;
 }
 
 export interface ProxyHostsOptions {
@@ -53,10 +53,10 @@ export function createProxyHosts(options: ProxyHostsOptions): ProxyHosts {
       const { name } = last;
       return name === undefined || others.get(host) ? undefined : name;
     },
-    find: async (name, exchange) => {
+    find: async (name, context) => {
       const reading = others.reading();
-      const found = await proxies.byHost(name, originOf(exchange));
-      const { host } = exchange.headers;
+      const found = await proxies.byHost(name, originOf(context));
+      const { host } = context.headers;
       if (found === undefined && host !== undefined) others.set(host, true, reading);
       return found;
     },

@@ -1,16 +1,16 @@
 /** The response to a call: the destination's, with what the vault adds to it. */
-import type { ProxyAnswer } from '../../vault/proxy-calls/proxy-call.ts';
-import { type Exchange, originOf } from '../protocol/exchange.ts';
+import type { ProxyResponse } from '../../proxies/calls/proxy-call.ts';
+import { originOf, type RequestContext } from '../protocol/request-context.ts';
 import { headersOfHost } from '../protocol/sending.ts';
 
 /** Nothing of the destination's is lost: what the vault says beside it goes under names that are free. */
-export function passOn(exchange: Exchange, answer: ProxyAnswer, isOnOwnHost: boolean): void {
-  const passed = isOnOwnHost ? forOwnHost(exchange, answer.headers) : answer.headers;
-  exchange.pass({ ...answer, headers: headersOf(exchange, { ...answer, headers: passed }) });
+export function passOn(context: RequestContext, answer: ProxyResponse, isOnOwnHost: boolean): void {
+  const passed = isOnOwnHost ? forOwnHost(context, answer.headers) : answer.headers;
+  context.pass({ ...answer, headers: headersOf(context, { ...answer, headers: passed }) });
 }
 
 /** Pages of a destination run in an origin of their own, and browsers store no cookies for the vault. */
-function forOwnHost({ headers: sent }: Exchange, headers: readonly string[]): string[] {
+function forOwnHost({ headers: sent }: RequestContext, headers: readonly string[]): string[] {
   const isBrowser = sent['sec-fetch-site'] !== undefined;
   const passed = headers.filter((_, at) => {
     const name = headers[at - (at % 2)]?.toLowerCase() ?? '';
@@ -19,9 +19,9 @@ function forOwnHost({ headers: sent }: Exchange, headers: readonly string[]): st
   return [...passed, 'content-security-policy', 'sandbox'];
 }
 
-function headersOf(exchange: Exchange, answer: ProxyAnswer): string[] {
+function headersOf(context: RequestContext, answer: ProxyResponse): string[] {
   const { headers, destinationStatus = answer.status } = answer;
-  const { dialect, traceId } = originOf(exchange);
+  const { dialect, traceId } = originOf(context);
   const prefix = dialect.toLowerCase();
   const statusName = `${prefix}-proxy-destination-status`;
   const passed = without(headers, statusName);
@@ -33,7 +33,7 @@ function headersOf(exchange: Exchange, answer: ProxyAnswer): string[] {
     ...(destinationStatus === null ? [] : [statusName, String(destinationStatus)]),
   ];
   const crossesOrigins = names.values().some((name) => name.startsWith('access-control-'));
-  const own = exchange.headersToSend;
+  const own = context.headersToSend;
   for (let at = 0; at + 1 < own.length; at += 2) {
     const name = own[at] ?? '';
     if (name === traceName || names.has(name)) continue;

@@ -1,6 +1,6 @@
 /** A lane: turns the changes of concurrent requests into groups, one commit each. */
 
-import type { Backlog, OnGroup } from '../../lib/telemetry/store-work.ts';
+import type { Backlog, OnGroup } from '../../base/telemetry/store-work.ts';
 import {
   type Bookkeeping,
   type Change,

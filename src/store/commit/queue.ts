@@ -1,6 +1,6 @@
 /** Changes that wait to be committed: bounded in number, in bytes and in time, and handed out in groups. */
 
-import type { Backlog } from '../../lib/telemetry/store-work.ts';
+import type { Backlog } from '../../base/telemetry/store-work.ts';
 import type { CommitOutcome, FlatChange } from '../change.ts';
 import type { SqlValue } from '../tables.ts';
 import { overloaded, unavailable } from '../unavailable.ts';

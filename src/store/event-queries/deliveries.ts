@@ -1,7 +1,7 @@
 /** Queries about what is to be delivered: which tenants and webhooks something waits for, and what is due. */
 import { sql } from 'kysely';
-import type { Instant } from '../../lib/clock.ts';
-import type { DeliveryId, EventId, TenantId, WebhookId } from '../../lib/ids.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { DeliveryId, EventId, TenantId, WebhookId } from '../../base/ids.ts';
 import type { TenantOrNumber } from '../queries/due.ts';
 import { storedId, storedIn, storedTenant } from '../queries/stored.ts';
 import { hasTenant, safeInteger } from '../safe-integers.ts';

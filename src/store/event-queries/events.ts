@@ -1,6 +1,6 @@
 /** Queries about events and their deliveries. */
 import { sql } from 'kysely';
-import type { EventId, TenantId } from '../../lib/ids.ts';
+import type { EventId, TenantId } from '../../base/ids.ts';
 import { storedId, storedTenant } from '../queries/stored.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';

@@ -1,6 +1,6 @@
 /** Queries about webhooks and their deliveries. */
 import { sql } from 'kysely';
-import type { DeliveryId, TenantId, WebhookId } from '../../lib/ids.ts';
+import type { DeliveryId, TenantId, WebhookId } from '../../base/ids.ts';
 import { storedId, storedTenant } from '../queries/stored.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';

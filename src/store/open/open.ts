@@ -1,5 +1,5 @@
 /** Opens the store on the engine that the configuration names. The other engine is not even read. */
-import { createEpochs } from '../../lib/epochs.ts';
+import { createEpochs } from '../../base/epochs.ts';
 import { notifyAfterCommit } from '../notify-after-commit.ts';
 import type { AttachOptions, Store, StoreOptions } from '../store.ts';
 

@@ -1,5 +1,5 @@
 /** Work for many tenants: what goes wrong with one is reported at the end, and stops none of the others. */
-import { VaultError } from '../../lib/errors.ts';
+import { VaultError } from '../../base/errors.ts';
 import type { Store } from '../store.ts';
 
 export interface TenantFailures {

@@ -1,5 +1,5 @@
 /** Bookkeeping for several tenants, which does not have to be done together. */
-import type { TenantId } from '../../lib/ids.ts';
+import type { TenantId } from '../../base/ids.ts';
 
 /**
  * One call for the rows of each tenant, all at once, because a statement on a distributed database stays within one

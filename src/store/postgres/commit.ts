@@ -1,12 +1,12 @@
 /** A commit lane on PostgreSQL: one connection, one statement per group, one log stream. */
 import pg from 'pg';
-import { VaultError } from '../../lib/errors.ts';
-import type { TenantId } from '../../lib/ids.ts';
-import { chainBlock } from '../../lib/log-chain/block.ts';
-import { LogChain } from '../../lib/log-chain/chain.ts';
+import { VaultError } from '../../base/errors.ts';
+import type { TenantId } from '../../base/ids.ts';
 import type { CommitOutcome, FlatChange } from '../change.ts';
 import type { CommitGroup } from '../commit/lane.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
+import { chainBlock } from '../log-chain/block.ts';
+import { LogChain } from '../log-chain/chain.ts';
 import type { StoreOptions } from '../store.ts';
 import { insufficientStorage, unavailable, uncertain } from '../unavailable.ts';
 import { createDiskState, type DiskState } from './disk-state.ts';

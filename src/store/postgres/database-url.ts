@@ -1,5 +1,5 @@
 /** The address of PostgreSQL: what crosses a network to it must be encrypted for a server that proves itself. */
-import { invalid } from '../../lib/errors.ts';
+import { invalid } from '../../base/errors.ts';
 import { hostsOf } from './hosts.ts';
 
 /** What would be less than verification, or none. */

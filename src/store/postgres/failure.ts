@@ -1,6 +1,6 @@
 /** What an error of PostgreSQL means: which change it is about, and what the caller gets. */
 import pg from 'pg';
-import { VaultError } from '../../lib/errors.ts';
+import { VaultError } from '../../base/errors.ts';
 import type { FlatChange, Precondition } from '../change.ts';
 import { shapes } from '../tables.ts';
 import { unavailable, unstorable } from '../unavailable.ts';

@@ -1,5 +1,5 @@
 /** The servers that a URL names, in the form of libpq: one host, or several that replace each other. */
-import { invalid } from '../../lib/errors.ts';
+import { invalid } from '../../base/errors.ts';
 
 export interface DatabaseHost {
   /** `host:port`, as in messages. */

@@ -1,7 +1,7 @@
 /** Sessions that queries share: bounded in number, and so is what waits for one of them. */
 
 import type { QueryConfig, QueryResult } from 'pg';
-import type { PoolState } from '../../lib/telemetry/store-work.ts';
+import type { PoolState } from '../../base/telemetry/store-work.ts';
 import { overloaded, unavailable } from '../unavailable.ts';
 import type { Session } from './session.ts';
 

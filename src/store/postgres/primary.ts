@@ -1,5 +1,5 @@
 /** Which server has the writes of this process, since which promotion, and with which data: known to all threads. */
-import type { Epochs } from '../../lib/epochs.ts';
+import type { Epochs } from '../../base/epochs.ts';
 import { hostsMax } from './hosts.ts';
 
 /** A place for each host, and one for "none". */

@@ -2,7 +2,7 @@
  * Reads by key on PostgreSQL: those that arrive in one turn of the event loop share one query, or, where tenants are
  * spread over machines, one for each tenant.
  */
-import { isIntegrityError } from '../../lib/errors.ts';
+import { isIntegrityError } from '../../base/errors.ts';
 import { readRows, storedKey } from '../stored-form.ts';
 import { type Key, kindOf, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
 import { arrayTypes } from './array-types.ts';

@@ -1,7 +1,7 @@
 /** The servers of a database: which of them takes the writes now, and the sessions with it. */
 import pg from 'pg';
-import { createEpochs } from '../../lib/epochs.ts';
-import type { HostHealth } from '../../lib/telemetry/store-work.ts';
+import { createEpochs } from '../../base/epochs.ts';
+import type { HostHealth } from '../../base/telemetry/store-work.ts';
 import { type Facts, factsOf, markerOption } from './facts.ts';
 import { firstOf, NoPrimaryError } from './first-of.ts';
 import { type DatabaseHost, hostsOf } from './hosts.ts';

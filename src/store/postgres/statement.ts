@@ -1,9 +1,10 @@
 /** The one statement that commits a group on PostgreSQL: the rows of all its changes by table and action. */
-import type { Continuation } from '../../lib/log-chain/chain.ts';
+
 import { amendedParts } from '../amendments.ts';
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
 import type { ColumnKind } from '../columns.ts';
 import type { StorageCeiling } from '../growth.ts';
+import type { Continuation } from '../log-chain/chain.ts';
 import { idBytes, kindsOf, storedForm, tenantNumber } from '../stored-form.ts';
 import { type AnyRow, type SqlValue, shapes, type Table } from '../tables.ts';
 import { arrayTypes } from './array-types.ts';

@@ -1,6 +1,6 @@
 /** Queries about applications and their keys. */
-import type { Instant } from '../../lib/clock.ts';
-import type { ApplicationId, KeyId, TenantId } from '../../lib/ids.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { ApplicationId, KeyId, TenantId } from '../../base/ids.ts';
 import { isSafe } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';

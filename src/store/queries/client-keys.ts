@@ -1,6 +1,6 @@
 /** Queries about the keys by which clients encrypt. */
-import type { Instant } from '../../lib/clock.ts';
-import type { TenantId } from '../../lib/ids.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 

@@ -1,6 +1,6 @@
 /** The tenants that have something due: jobs ask for them, and for no others. */
-import type { Instant } from '../../lib/clock.ts';
-import { parseUuid, type TenantId } from '../../lib/ids.ts';
+import type { Instant } from '../../base/clock.ts';
+import { parseUuid, type TenantId } from '../../base/ids.ts';
 import type { Store } from '../store.ts';
 import { tenantNumber, tenantOfNumber } from '../stored-form.ts';
 import type { Row } from '../tables.ts';

@@ -1,7 +1,7 @@
 /** Queries of jobs: whose rows are due, whatever the tenant, and what is due of a tenant by itself. */
 import { sql } from 'kysely';
-import type { Instant } from '../../lib/clock.ts';
-import type { TenantId } from '../../lib/ids.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { TenantId } from '../../base/ids.ts';
 import { earliest, hasTenantIn, isSafe } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import type { Key, Row, Table } from '../tables.ts';

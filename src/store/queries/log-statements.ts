@@ -1,5 +1,5 @@
 /** Queries about what proves a log: its checkpoints, and the statements of what was removed from it. */
-import type { TenantId } from '../../lib/ids.ts';
+import type { TenantId } from '../../base/ids.ts';
 import { prepared } from '../prepared.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';

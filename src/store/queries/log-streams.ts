@@ -1,8 +1,8 @@
 /** The streams of a tenant's log and where each begins and ends, without reading the entries between. */
 import { sql } from 'kysely';
-import type { Instant } from '../../lib/clock.ts';
-import type { TenantId } from '../../lib/ids.ts';
-import { blockMax } from '../../lib/log-chain/block.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { TenantId } from '../../base/ids.ts';
+import { blockMax } from '../log-chain/block.ts';
 import { prepared } from '../prepared.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';

@@ -1,7 +1,7 @@
 /** Queries about blocks of the log: by time and what they are about, and by their stream. */
 import { sql } from 'kysely';
-import type { Instant } from '../../lib/clock.ts';
-import type { TenantId } from '../../lib/ids.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { TenantId } from '../../base/ids.ts';
 import { isSafeRow, safeInteger } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';

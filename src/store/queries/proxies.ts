@@ -1,6 +1,6 @@
 /** Queries about proxies. */
-import type { Instant } from '../../lib/clock.ts';
-import type { ProxyId, TenantId } from '../../lib/ids.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { ProxyId, TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 import { named } from './text-patterns.ts';

@@ -1,7 +1,7 @@
 /** Queries about reactors and calls of them. */
 import { sql } from 'kysely';
-import type { Instant } from '../../lib/clock.ts';
-import type { ReactorId, ReactorRunId, TenantId } from '../../lib/ids.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { ReactorId, ReactorRunId, TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 import { named } from './text-patterns.ts';

@@ -1,7 +1,7 @@
 /** Queries about sessions. */
 import { type ExpressionBuilder, sql } from 'kysely';
-import type { Instant } from '../../lib/clock.ts';
-import type { SessionId, TenantId } from '../../lib/ids.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { SessionId, TenantId } from '../../base/ids.ts';
 import { isSafe, readableColumns } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import type { DatabaseSchema, Row } from '../tables.ts';

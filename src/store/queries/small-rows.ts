@@ -1,6 +1,6 @@
 /** Many rows by their ids in one query, of which what is large is not read. */
 import { sql } from 'kysely';
-import type { TenantId } from '../../lib/ids.ts';
+import type { TenantId } from '../../base/ids.ts';
 import { prepared } from '../prepared.ts';
 import type { Query } from '../store.ts';
 import { storedForm, tenantNumber } from '../stored-form.ts';

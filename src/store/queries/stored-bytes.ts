@@ -1,5 +1,5 @@
 /** How many bytes applications have stored, as the database counts them. */
-import type { ApplicationId, TenantId } from '../../lib/ids.ts';
+import type { ApplicationId, TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
 import { storedTenant } from './stored.ts';
 

@@ -1,6 +1,6 @@
 /** Values that queries compare with columns that hold them in another form; see `stored-form.ts`. */
 import { type RawBuilder, sql } from 'kysely';
-import type { TenantId } from '../../lib/ids.ts';
+import type { TenantId } from '../../base/ids.ts';
 import { storedForm, tenantNumber } from '../stored-form.ts';
 import { kindOf, type SqlValue, type Table } from '../tables.ts';
 

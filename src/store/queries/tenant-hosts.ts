@@ -1,5 +1,5 @@
 /** Queries about the names that the operator gave to a tenant. */
-import type { TenantId } from '../../lib/ids.ts';
+import type { TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 

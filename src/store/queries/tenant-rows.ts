@@ -1,7 +1,7 @@
 /** Rows of a tenant, whatever the table: those that are due, and all that a deleted tenant leaves behind. */
 import { type Kysely, sql } from 'kysely';
-import type { Instant } from '../../lib/clock.ts';
-import type { TenantId } from '../../lib/ids.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { TenantId } from '../../base/ids.ts';
 import { columnsOf } from '../change.ts';
 import { isSafeRow } from '../safe-integers.ts';
 import type { Query } from '../store.ts';

@@ -1,5 +1,5 @@
 /** Queries about tenants: the only ones that name no tenant. None of them answers a request of one. */
-import type { TenantId } from '../../lib/ids.ts';
+import type { TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
 

@@ -1,7 +1,7 @@
 /** Which tokens a list is about, as data and as SQL: what does not meet the conditions stays in the database. */
 import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
-import type { Instant } from '../../lib/clock.ts';
-import type { TenantId, TokenId } from '../../lib/ids.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { TenantId, TokenId } from '../../base/ids.ts';
 import type { DatabaseSchema, Row } from '../tables.ts';
 import { storedId, storedTenant, storedTerm } from './stored.ts';
 import { matches, matchesId, type TextPattern } from './text-patterns.ts';

@@ -1,6 +1,6 @@
 /** Which groups of tokens there are, and how common a search term is: what a list asks before it chooses its path. */
 import { sql } from 'kysely';
-import type { TenantId } from '../../lib/ids.ts';
+import type { TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
 import { storedTenant, storedTerm } from './stored.ts';
 import { afterPrefix, matches, type TextPattern } from './text-patterns.ts';

@@ -1,6 +1,6 @@
 /** Queries for lists of tokens, newest first: a page after a place or at an offset, and a count. */
 import { type Kysely, sql } from 'kysely';
-import type { TenantId } from '../../lib/ids.ts';
+import type { TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
 import { type DatabaseSchema, type Row, shapes } from '../tables.ts';
 import { storedId, storedTenant } from './stored.ts';

@@ -1,7 +1,7 @@
 /** Where the tokens of a list come from: the indexes that keep their places in the order of lists. */
 import { type Kysely, type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
-import type { Instant } from '../../lib/clock.ts';
-import type { TokenId } from '../../lib/ids.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { TokenId } from '../../base/ids.ts';
 import type { DatabaseSchema } from '../tables.ts';
 import { storedTenant, storedTerm } from './stored.ts';
 import {

@@ -1,8 +1,8 @@
 /** Queries about tokens by what they hold: their fingerprints, their search terms, their number. */
 import assert from 'node:assert/strict';
 import { type Kysely, type SqlBool, sql } from 'kysely';
-import type { Instant } from '../../lib/clock.ts';
-import type { TenantId, TokenId } from '../../lib/ids.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { TenantId, TokenId } from '../../base/ids.ts';
 import { type PlaceOf, prepared } from '../prepared.ts';
 import type { Query } from '../store.ts';
 import { storedForm, tenantNumber } from '../stored-form.ts';

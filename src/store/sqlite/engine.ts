@@ -1,7 +1,7 @@
 /** The embedded engine: short reads on this thread, long ones and writes on threads of their own. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Epochs } from '../../lib/epochs.ts';
-import type { OnGroup } from '../../lib/telemetry/store-work.ts';
+import type { Epochs } from '../../base/epochs.ts';
+import type { OnGroup } from '../../base/telemetry/store-work.ts';
 import type { CommitOutcome } from '../change.ts';
 import { type CommitGroup, createLane } from '../commit/lane.ts';
 import { memoryLimiter } from '../limiter.ts';

@@ -1,5 +1,5 @@
 /** How much of the disk growing writes leave free, for reading and deleting. */
-import type { DiskSpace } from '../../lib/telemetry/disk.ts';
+import type { DiskSpace } from '../../base/telemetry/disk.ts';
 
 const gibibyte = 2 ** 30;
 

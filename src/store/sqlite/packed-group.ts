@@ -3,11 +3,11 @@
  * what the same changes cost as objects.
  */
 import assert from 'node:assert/strict';
-import type { Instant } from '../../lib/clock.ts';
-import type { TenantId } from '../../lib/ids.ts';
-import type { WrittenEntry } from '../../lib/log-chain/block.ts';
-import type { Prover } from '../../lib/log-chain/proof.ts';
+import type { Instant } from '../../base/clock.ts';
+import type { TenantId } from '../../base/ids.ts';
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
+import type { WrittenEntry } from '../log-chain/block.ts';
+import type { Prover } from '../log-chain/proof.ts';
 import type { SqlValue, Table } from '../tables.ts';
 
 /** Changes that become one commit, unless it is later than `giveUpAt` by then. */

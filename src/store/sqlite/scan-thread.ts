@@ -1,7 +1,7 @@
 /** The thread of long reads: a connection that can only read, one query after another. */
 import assert from 'node:assert/strict';
 import { parentPort, workerData } from 'node:worker_threads';
-import { createThreadRpc } from '../../lib/thread-rpc.ts';
+import { createThreadRpc } from '../../base/thread-rpc.ts';
 import { openReader } from './database.ts';
 import { prepareLists } from './lists.ts';
 import type { ScanCalls } from './scanner.ts';

@@ -1,7 +1,7 @@
 /** Reads that go through many rows, on a thread of their own: the requests of others do not wait for them. */
 import { Worker } from 'node:worker_threads';
-import { entryPointUrl } from '../../lib/installation/entry-points.ts';
-import { createThreadRpc, type ThreadRpc } from '../../lib/thread-rpc.ts';
+import { entryPointUrl } from '../../base/installation/entry-points.ts';
+import { createThreadRpc, type ThreadRpc } from '../../base/thread-rpc.ts';
 import type { SqlValue } from '../tables.ts';
 import { overloaded, unavailable } from '../unavailable.ts';
 

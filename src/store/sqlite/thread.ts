@@ -1,9 +1,9 @@
 /** This side of the writer thread: its start, the ways to it, and its restart should it ever die. */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
-import type { Epochs } from '../../lib/epochs.ts';
-import { entryPointUrl } from '../../lib/installation/entry-points.ts';
-import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
-import { createThreadRpc, type ThreadRpc } from '../../lib/thread-rpc.ts';
+import type { Epochs } from '../../base/epochs.ts';
+import { entryPointUrl } from '../../base/installation/entry-points.ts';
+import { createThreadRpc, type ThreadRpc } from '../../base/thread-rpc.ts';
+import type { ChainedEntry } from '../log-chain/entries.ts';
 import type { StoreHealth } from '../store.ts';
 import { unavailable, uncertain } from '../unavailable.ts';
 import { type WriterLine, writerLine } from './wire.ts';

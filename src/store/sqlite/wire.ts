@@ -1,7 +1,7 @@
 /** What crosses between the writer thread and those that commit through it, and one end of such a line. */
 import type { MessagePort } from 'node:worker_threads';
-import type { Prover } from '../../lib/log-chain/proof.ts';
 import type { FlatChange, Precondition } from '../change.ts';
+import type { Prover } from '../log-chain/proof.ts';
 import { uncertain } from '../unavailable.ts';
 import { packGroup, type WireGroup } from './packed-group.ts';
 

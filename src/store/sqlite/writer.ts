@@ -1,16 +1,16 @@
 /** The writer thread: owns the writing connection and commits one group per transaction. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import { createEpochs } from '../../lib/epochs.ts';
-import { newUuid, type TenantId } from '../../lib/ids.ts';
-import { chainBlock, type LogBlock } from '../../lib/log-chain/block.ts';
-import { type Continuation, LogChain } from '../../lib/log-chain/chain.ts';
-import type { ChainedEntry } from '../../lib/log-chain/entries.ts';
-import { pooledRandom } from '../../lib/random.ts';
-import { createThreadRpc, type ThreadRpc } from '../../lib/thread-rpc.ts';
+import { createEpochs } from '../../base/epochs.ts';
+import { newUuid, type TenantId } from '../../base/ids.ts';
+import { pooledRandom } from '../../base/random.ts';
+import { createThreadRpc, type ThreadRpc } from '../../base/thread-rpc.ts';
 import { amendedParts } from '../amendments.ts';
 import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
+import { chainBlock, type LogBlock } from '../log-chain/block.ts';
+import { type Continuation, LogChain } from '../log-chain/chain.ts';
+import type { ChainedEntry } from '../log-chain/entries.ts';
 import { isCounted } from '../migrations/stored-sizes.ts';
 import type { StoreHealth } from '../store.ts';
 import { storedValues } from '../stored-form.ts';

@@ -1,0 +1,112 @@
+/** What is asked of stored applications and their keys, always within one tenant. */
+import { VaultError } from '../../base/errors.ts';
+import { type ApplicationId, type KeyId, parseUuid, type TenantId } from '../../base/ids.ts';
+import { requireProven } from '../../rules/proven-row.ts';
+import { requireFound } from '../../rules/stored-resource.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import { applicationKeys, applicationsOf, keyWithId } from '../../store/queries/applications.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { keyIdsOf } from './row.ts';
+
+/** @throws VaultError `not_found`, alike for one that is missing and for another tenant's. */
+export async function applicationOf(
+  store: Store,
+  tenant: TenantId,
+  id: string,
+): Promise<Row<'applications'>> {
+  const application_id = parseUuid<ApplicationId>(id);
+  const row =
+    application_id && (await store.get('applications', { tenant_id: tenant, application_id }));
+  return requireFound('application', row);
+}
+
+/**
+ * The application as the vault wrote it, for code that shows it, decides by it or writes it again: writing would
+ * make an altered row valid.
+ * @throws VaultError `not_found`; `integrity` when it was altered.
+ */
+export async function provenApplicationOf(
+  store: Store,
+  tenant: Tenant,
+  id: string,
+): Promise<Row<'applications'>> {
+  return requireProven(tenant, 'applications', await applicationOf(store, tenant.id, id));
+}
+
+/**
+ * The applications' own keys, oldest first; those of all applications when none are named. Keys of
+ * sessions are not among them.
+ */
+export async function keysOf(
+  store: Store,
+  tenant: TenantId,
+  applications?: readonly ApplicationId[],
+): Promise<Row<'api_keys'>[]> {
+  if (applications?.length === 0) return [];
+  return store.select(applicationKeys(tenant, applications));
+}
+
+/**
+ * The applications' own keys as the vault wrote them, for code that shows them. One that its application does
+ * not name was put back after it was deleted: it opens nothing and is left out.
+ * @throws VaultError `integrity` when one was altered.
+ */
+export async function provenKeysOf(
+  store: Store,
+  tenant: Tenant,
+  applications: readonly Row<'applications'>[],
+): Promise<Row<'api_keys'>[]> {
+  const ids = applications.map(({ application_id }) => application_id);
+  return namedKeys(tenant, applications, await keysOf(store, tenant.id, ids));
+}
+
+/** The same of all applications. A key of an application that does not exist is left out as well. */
+export async function provenKeysOfAll(store: Store, tenant: Tenant): Promise<Row<'api_keys'>[]> {
+  const rows = await keysOf(store, tenant.id);
+  const applications = await store.select(applicationsOf(tenant.id));
+  const proven = applications.map((row) => requireProven(tenant, 'applications', row));
+  return namedKeys(tenant, proven, rows);
+}
+
+function namedKeys(
+  tenant: Tenant,
+  applications: readonly Row<'applications'>[],
+  keys: readonly Row<'api_keys'>[],
+): Row<'api_keys'>[] {
+  const named = new Set(applications.flatMap(keyIdsOf));
+  return keys
+    .map((row) => requireProven(tenant, 'api_keys', row))
+    .filter(({ key_id }) => named.has(key_id));
+}
+
+/** @throws VaultError `not_found`, also for the key of another application. */
+export async function keyOf(
+  store: Store,
+  application: Row<'applications'>,
+  id: string,
+): Promise<Row<'api_keys'>> {
+  const row = await keyOfTenant(store, application.tenant_id, id);
+  if (row.application_id === application.application_id && row.session_id === null) return row;
+  throw noKey();
+}
+
+/**
+ * A key of any application, or of a session.
+ * @throws VaultError `not_found`, alike for one that is missing and for another tenant's.
+ */
+export async function keyOfTenant(
+  store: Store,
+  tenant: TenantId,
+  id: string,
+): Promise<Row<'api_keys'>> {
+  const keyId = parseUuid<KeyId>(id);
+  if (keyId === undefined) throw noKey();
+  const [row] = await store.select(keyWithId(tenant, keyId));
+  if (row) return row;
+  throw noKey();
+}
+
+export function noKey(): VaultError {
+  return new VaultError('not_found', { public: 'There is no key with this id.' });
+}

@@ -1,0 +1,205 @@
+/** Applications as a stored resource. Each is created with its first key unless the request says otherwise. */
+import type { Clock } from '../../base/clock.ts';
+import { type ApplicationId, newUuid, parseUuid } from '../../base/ids.ts';
+import type { Random } from '../../base/random.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import { offsetPage, type PageQuery } from '../../rules/offset-page.ts';
+import type { Decide } from '../../rules/operation.ts';
+import type { ApplicationKind } from '../../rules/permissions.ts';
+import type { Access } from '../../rules/policy.ts';
+import { proven, requireProven } from '../../rules/proven-row.ts';
+import { type CreatedResource, nextVersion, viewHistory } from '../../rules/stored-resource.ts';
+import {
+  applicationCount,
+  applicationPage,
+  removableKeys,
+} from '../../store/queries/applications.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { type NewKey, newKey, viewKey } from './api-key-row.ts';
+import { applicationOf, provenApplicationOf, provenKeysOf } from './queries.ts';
+import { type AccessRequest, accessOf, applicationRow, readAccess, storedAccess } from './row.ts';
+
+export interface ApplicationReading {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+export interface ApplicationWriting extends ApplicationReading {
+  readonly random: Random;
+}
+
+export interface ApplicationRequest extends AccessRequest {
+  readonly name: string;
+  readonly type: ApplicationKind;
+  readonly create_key?: boolean | null;
+}
+
+interface ApplicationSettings {
+  readonly name: string;
+  readonly kind: ApplicationKind;
+  readonly access: Access;
+  readonly hasKey: boolean;
+}
+
+type ApplicationResource = CreatedResource<
+  Row<'applications'>,
+  ApplicationRequest,
+  ApplicationSettings
+>;
+
+export function applicationResource({
+  store,
+  clock,
+  random,
+}: ApplicationWriting): ApplicationResource {
+  return {
+    store,
+    clock,
+    noun: 'application',
+    path: '/applications',
+    find: (tenant, id) => applicationOf(store, tenant.id, id),
+    idOf: (row) => row.application_id,
+    rows: (row) => ({ applications: [row] }),
+    parse: ({ name, type: kind, create_key, ...access }) => ({
+      name,
+      kind,
+      access: readAccess(access, kind),
+      hasKey: create_key !== false,
+    }),
+
+    async show({ tenant }, row) {
+      requireProven(tenant, 'applications', row);
+      return viewApplication(row, await provenKeysOf(store, tenant, [row]));
+    },
+
+    async make(caller, { created_at: now }, { name, kind, access, hasKey }) {
+      const { tenant, application: by } = caller;
+      const id = newUuid<ApplicationId>(random);
+      const key = hasKey ? newKey({ tenant, application: id, kind, by, now, random }) : undefined;
+      const key_id = key?.row.key_id;
+      const row = applicationRow({ tenant, id, name, kind, access, key: key_id, by, now });
+      const reply = { body: viewNewApplication(row, key) };
+      if (key === undefined) return { row, reply };
+      const fact = { entity: 'application_key', id: key.row.key_id, operation: 'create' } as const;
+      return {
+        row,
+        reply,
+        insert: { api_keys: [key.row] },
+        entries: [entryOf(caller, now, fact)],
+      };
+    },
+
+    /**
+     * A key that is created meanwhile raises the application's version, so none can be left behind. A row that somebody
+     * made unreadable is: without its application it gives no access, and it must not keep the other keys in use.
+     */
+    async removal(caller, { tenant_id, application_id }, now) {
+      const keys = await store.select(removableKeys(tenant_id, application_id));
+      const event = { application_key: { application_id } };
+      const fact = { entity: 'application_key', operation: 'delete', event } as const;
+      return {
+        remove: { api_keys: keys },
+        entries: keys.map(({ key_id: id }) => entryOf(caller, now, { ...fact, id })),
+      };
+    },
+  };
+}
+
+export interface ApplicationUpdate extends AccessRequest {
+  readonly name: string;
+}
+
+/**
+ * Replaces name, permissions and rules. From the decision `not_found`, `validation_failed` by the kind of the
+ * application, or `integrity` when it or one of its keys was altered.
+ */
+export function updateApplication(
+  { store, clock }: ApplicationReading,
+  caller: Caller,
+  { id, update }: { readonly id: string; readonly update: ApplicationUpdate },
+): Decide {
+  return async () => {
+    const now = clock.now();
+    const found = await provenApplicationOf(store, caller.tenant, id);
+    const keys = await provenKeysOf(store, caller.tenant, [found]);
+    const row = proven(caller.tenant, 'applications', {
+      ...nextVersion(caller, found, now),
+      name: update.name,
+      ...storedAccess(readAccess(update, found.type)),
+    });
+    const fact = { entity: 'application', id: row.application_id, operation: 'update' } as const;
+    return {
+      change: { replace: { applications: [row] }, entries: [entryOf(caller, now, fact)] },
+      reply: { status: 200, body: viewApplication(row, keys) },
+    };
+  };
+}
+
+export interface ApplicationQuery extends PageQuery {
+  readonly id?: readonly string[];
+  readonly type?: readonly ApplicationKind[];
+}
+
+const newestFirst = {
+  route: 'GET /applications',
+  count: applicationCount,
+  page: applicationPage,
+  idOf: (row: Row<'applications'>) => row.application_id,
+};
+
+/**
+ * Newest first. From the decision `integrity` when an application or key of the page was altered.
+ * @throws VaultError `validation_failed` for an invalid cursor.
+ */
+export function listApplications(
+  { store, clock }: ApplicationReading,
+  caller: Caller,
+  query: ApplicationQuery,
+): Decide {
+  const { tenant } = caller;
+  const ids = query.id?.flatMap((id) => parseUuid<ApplicationId>(id) ?? []);
+  const filter = { tenant: tenant.id, ids, kinds: query.type };
+  const readPage = offsetPage(newestFirst, tenant, { filter, query });
+  return async () => {
+    const { rows, pagination } = await readPage(store);
+    for (const row of rows) requireProven(tenant, 'applications', row);
+    const keys = await provenKeysOf(store, tenant, rows);
+    const fact = { entity: 'application', id: tenant.id, operation: 'list' } as const;
+    return {
+      change: { entries: [entryOf(caller, clock.now(), fact)] },
+      reply: {
+        status: 200,
+        body: { pagination, data: rows.map((row) => viewApplication(row, keys)) },
+      },
+    };
+  };
+}
+
+/** Without the text of any key. */
+function viewApplication(row: Row<'applications'>, keys: readonly Row<'api_keys'>[]): object {
+  const own = keys.filter((key) => key.application_id === row.application_id);
+  return withKeys(
+    row,
+    own.map((key) => viewKey(key)),
+  );
+}
+
+/** The response to its creation: the one time that the text of its first key is shown. */
+function viewNewApplication(row: Row<'applications'>, key: NewKey | undefined): object {
+  if (key === undefined) return withKeys(row, []);
+  return { ...withKeys(row, [viewKey(key.row, key.text)]), key: key.text };
+}
+
+function withKeys(row: Row<'applications'>, keys: readonly object[]): object {
+  return {
+    id: row.application_id,
+    tenant_id: row.tenant_id,
+    name: row.name,
+    type: row.type,
+    keys,
+    ...accessOf(row),
+    ...viewHistory(row),
+  };
+}

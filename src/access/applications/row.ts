@@ -1,0 +1,89 @@
+/** An application as it is stored, and the permissions and rules a request asks for. */
+import type { Instant } from '../../base/clock.ts';
+import { invalid } from '../../base/errors.ts';
+import type { ApplicationId, KeyId } from '../../base/ids.ts';
+import { createValidationErrors } from '../../base/validation-errors.ts';
+import { parsePermissions, parseRules, type WireRule } from '../../rules/access-rules.ts';
+import type { ApplicationKind, HolderKind } from '../../rules/permissions.ts';
+import type { Access } from '../../rules/policy.ts';
+import { proven } from '../../rules/proven-row.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import type { Row } from '../../store/tables.ts';
+
+/** Permissions and rules as the wire schema lets them through; null means absent. */
+export interface AccessRequest {
+  readonly permissions?: readonly string[] | null;
+  readonly rules?: readonly WireRule[] | null;
+}
+
+/** @throws VaultError `validation_failed` naming every attribute that is wrong, or that both are empty. */
+export function readAccess({ permissions, rules }: AccessRequest, kind: HolderKind): Access {
+  const errors = createValidationErrors();
+  const held = errors.attempt(() => parsePermissions(permissions ?? [], kind)) ?? [];
+  const ruled = errors.attempt(() => parseRules(rules ?? [], { kind })) ?? [];
+  errors.settle();
+  if (held.length + ruled.length === 0) {
+    throw invalid('permissions', 'must not be empty unless rules are given');
+  }
+  return { permissions: held, rules: ruled };
+}
+
+type StoredAccess = Pick<Row<'applications'>, 'permissions' | 'rules'>;
+
+/** Of an application or a session. What is stored was checked when it was stored. */
+export function accessOf(row: StoredAccess): Access {
+  return {
+    permissions: JSON.parse(row.permissions) as Access['permissions'],
+    rules: JSON.parse(row.rules) as Access['rules'],
+  };
+}
+
+export function storedAccess({ permissions, rules }: Access): StoredAccess {
+  return { permissions: JSON.stringify(permissions), rules: JSON.stringify(rules) };
+}
+
+export interface NewApplication {
+  readonly tenant: Tenant;
+  readonly id: ApplicationId;
+  readonly name: string;
+  readonly kind: ApplicationKind;
+  readonly access: Access;
+  /** Its first key, if it gets one. */
+  readonly key: KeyId | undefined;
+  /** The application that asked for it; none when the operator did. */
+  readonly by: ApplicationId | null;
+  readonly now: Instant;
+}
+
+export function applicationRow(application: NewApplication): Row<'applications'> {
+  const { tenant, key } = application;
+  return proven(tenant, 'applications', {
+    tenant_id: tenant.id,
+    application_id: application.id,
+    version: 1,
+    name: application.name,
+    type: application.kind,
+    ...storedAccess(application.access),
+    key_ids: JSON.stringify(key === undefined ? [] : [key]),
+    created_by: application.by,
+    created_at: application.now,
+    modified_by: null,
+    modified_at: null,
+  });
+}
+
+/** The keys that the application has. A row of the key directory that is not among them gives no access. */
+export function keyIdsOf({ key_ids }: Pick<Row<'applications'>, 'key_ids'>): readonly KeyId[] {
+  const ids: readonly KeyId[] = JSON.parse(key_ids);
+  return ids;
+}
+
+/** The application with other keys; its version is raised, so that concurrent changes of them collide. */
+export function withKeyIds(
+  tenant: Tenant,
+  row: Row<'applications'>,
+  ids: readonly KeyId[],
+): Row<'applications'> {
+  const key_ids = JSON.stringify(ids);
+  return proven(tenant, 'applications', { ...row, version: row.version + 1, key_ids });
+}

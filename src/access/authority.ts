@@ -1,0 +1,156 @@
+/** Authority: from which rows the right to act derives, and what is left of it. It ends with any of them. */
+import assert from 'node:assert/strict';
+import type { Instant } from '../base/clock.ts';
+import type { ApplicationId, KeyId } from '../base/ids.ts';
+import { type Caller, type Credential, withRights } from '../rules/caller.ts';
+import type { HolderKind } from '../rules/permissions.ts';
+import { covers, type Policy, policyOf } from '../rules/policy.ts';
+import { requireProven } from '../rules/proven-row.ts';
+import type { Tenant } from '../rules/tenant.ts';
+import type { Store } from '../store/store.ts';
+import type { Row } from '../store/tables.ts';
+import { accessOf, keyIdsOf } from './applications/row.ts';
+
+/** What a credential may do at this moment. */
+export interface StandingAuthority {
+  readonly kind: HolderKind;
+  /** Empty for a session that is not authorized, or whose authorization has ended. */
+  readonly policy: Policy;
+  /** For a session, what the application holds that authorized it. */
+  readonly authorizer?: Policy;
+  /** For a session, when it ends by itself. */
+  readonly expiresAt: Instant | undefined;
+}
+
+/** What is gone, so that nothing may be done any more by what derived from it. */
+export interface EndedAuthority {
+  readonly ended: 'application' | 'key' | 'proxy' | 'session';
+}
+
+/** False also for a session that may do nothing, because it is not authorized or no longer is. */
+export function mayAct(
+  authority: StandingAuthority | EndedAuthority,
+): authority is StandingAuthority {
+  return !('ended' in authority) && authority.policy.size > 0;
+}
+
+const nothing = policyOf({ permissions: [], rules: [] });
+
+/**
+ * The one place that says from which rows authority derives, for requests, for calls that wait and for everything
+ * that is under way for longer than a moment. What a proxy lends to callers without a key, and what code is lent, is
+ * the business of their holder.
+ *
+ * - a key from its application, which must still name the key;
+ * - a session from its own row, until it expires, and from the key and the application that created it;
+ * - what a session may do, from the key and the application that authorized it, as long as that application could
+ *   grant it still.
+ *
+ * An application names its keys in a row that proves itself, so a deleted key that was put back gives no authority.
+ * The tenant is the caller's to check: whoever has it has looked for it already.
+ *
+ * @throws VaultError `integrity` when one of the rows was altered outside the vault.
+ */
+export async function authorityOf(
+  store: Pick<Store, 'get'>,
+  tenant: Tenant,
+  { credential, now }: { readonly credential: Credential; readonly now: Instant },
+): Promise<StandingAuthority | EndedAuthority> {
+  const { session: session_id, anonymous } = credential;
+  assert(anonymous === undefined, 'the authority of a caller without a key is that of its proxy');
+  if (session_id === undefined) {
+    const application = await provenApplication(store, tenant, credential.application);
+    if (application === undefined) return { ended: 'application' };
+    if (!hasKey(application, credential.key)) return { ended: 'key' };
+    const policy = policyOf(accessOf(application));
+    return { kind: application.type, policy, expiresAt: undefined };
+  }
+  const session = await store.get('sessions', { tenant_id: tenant.id, session_id });
+  if (session === undefined || session.expires_at <= now) return { ended: 'session' };
+  requireProven(tenant, 'sessions', session);
+  const creator = await provenApplication(store, tenant, session.application_id);
+  if (creator === undefined) return { ended: 'application' };
+  if (!namesKey(creator, session.created_by_key)) return { ended: 'key' };
+  const granted = await grantedTo(store, tenant, session);
+  return { kind: 'session', ...granted, expiresAt: session.expires_at };
+}
+
+export interface CallerLookup {
+  readonly store: Pick<Store, 'get'>;
+  readonly now: Instant;
+  /** What a caller may do that sent no key. Without it there are no such callers. */
+  readonly withoutKey?:
+    | ((caller: Caller) => Promise<StandingAuthority | EndedAuthority>)
+    | undefined;
+}
+
+/**
+ * The caller with the rights of this moment; `undefined` once what it acts by has ended, or may do nothing any more.
+ * What was opened for it stays accounted to it.
+ * @throws VaultError `integrity` when one of the rows was altered outside the vault.
+ */
+export async function callerNow(
+  { store, now, withoutKey }: CallerLookup,
+  caller: Caller,
+): Promise<Caller | undefined> {
+  const authority =
+    caller.anonymous !== undefined && withoutKey
+      ? await withoutKey(caller)
+      : await authorityOf(store, caller.tenant, { credential: caller, now });
+  if ('ended' in authority) return undefined;
+  // A proxy that asks for no key may have no application, and then its callers could do nothing from the beginning.
+  if (authority.policy.size === 0 && caller.policy.size > 0) return undefined;
+  return withRights(caller, authority);
+}
+
+/**
+ * What an application lends to a proxy or to code by being linked to it; `undefined` once it is deleted. Management
+ * applications lend nothing.
+ * @throws VaultError `integrity` when it was altered outside the vault.
+ */
+export async function authorityLentBy(
+  store: Pick<Store, 'get'>,
+  tenant: Tenant,
+  application: ApplicationId,
+): Promise<StandingAuthority | undefined> {
+  const row = await provenApplication(store, tenant, application);
+  if (row === undefined || row.type === 'management') return undefined;
+  return { kind: row.type, policy: policyOf(accessOf(row)), expiresAt: undefined };
+}
+
+/** What the session was granted, for as long as whoever granted it stands and could grant it still. */
+async function grantedTo(
+  store: Pick<Store, 'get'>,
+  tenant: Tenant,
+  session: Row<'sessions'>,
+): Promise<{ readonly policy: Policy; readonly authorizer: Policy }> {
+  const unauthorized = { policy: nothing, authorizer: nothing };
+  if (session.authorized_by === null) return unauthorized;
+  const application = await provenApplication(store, tenant, session.authorized_by);
+  if (!application || !namesKey(application, session.authorized_by_key)) return unauthorized;
+  const authorizer = policyOf(accessOf(application));
+  const policy = policyOf(accessOf(session));
+  return covers(authorizer, policy) ? { policy, authorizer } : unauthorized;
+}
+
+async function provenApplication(
+  store: Pick<Store, 'get'>,
+  tenant: Tenant,
+  application_id: Row<'applications'>['application_id'],
+): Promise<Row<'applications'> | undefined> {
+  const row = await store.get('applications', { tenant_id: tenant.id, application_id });
+  return row && requireProven(tenant, 'applications', row);
+}
+
+/** Where no key was sent, or a call of an earlier release does not say which, the application decides alone. */
+function hasKey(application: Row<'applications'>, key: KeyId | undefined): boolean {
+  return key === undefined || keyIdsOf(application).includes(key);
+}
+
+/**
+ * A session of an earlier release does not say from which keys it came. Its key may be one that was
+ * deleted because it leaked, so it has ended.
+ */
+function namesKey(application: Row<'applications'>, key: KeyId | null): boolean {
+  return key !== null && keyIdsOf(application).includes(key);
+}

@@ -1,0 +1,160 @@
+/** Opening what a browser or an app encrypted with a key of the tenant. */
+
+import { isUtf8 } from 'node:buffer';
+import { type Clock, type Instant, second } from '../../base/clock.ts';
+import { invalid, type VaultError } from '../../base/errors.ts';
+import { ExpiringMap } from '../../base/expiring-map.ts';
+import { type ClientKeyId, parseUuid } from '../../base/ids.ts';
+import type { Json } from '../../base/json.ts';
+import { Secret } from '../../base/secret.ts';
+import { type ClientKey, keyIdOfJwe, openJwe } from '../../keys/client-key.ts';
+import { sha256 } from '../../keys/digest.ts';
+import type { OpeningGrant } from '../../keys/envelope.ts';
+import { openerOf } from '../../rules/openings.ts';
+import { proven, requireProven } from '../../rules/proven-row.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { findClientKey, openClientKey } from './row.ts';
+
+/** An RSA decryption takes a millisecond, so nobody may ask for it with more than can be used. */
+const jweLengthMax = 1_000_000;
+
+/** A UUID has 36; what identifies a JWE needs no more than a URL. */
+const jtiLengthMax = 256;
+
+/** Something encrypted, and how errors call it. */
+export interface EncryptedValue {
+  readonly jwe: string;
+  readonly path: string;
+}
+
+export interface OpenedValue {
+  readonly key: ClientKeyId;
+  readonly data: Secret<Json>;
+  /** To be inserted with what comes of the value, where it can be used once. */
+  readonly use: Row<'client_key_uses'> | undefined;
+}
+
+/**
+ * The JSON in a JWE.
+ * @throws VaultError `validation_failed` naming the path when it is not a JWE by one of the algorithms for
+ * a key of the tenant that is still valid, does not hold JSON, has expired, or has been used; `integrity`
+ * when the key, or the row of an earlier use, was altered.
+ */
+export type OpenEncrypted = (opener: TenantOpener, value: EncryptedValue) => Promise<OpenedValue>;
+
+/** For whom it is opened, and whose key may open it. */
+export interface TenantOpener {
+  readonly tenant: Tenant;
+  readonly grant: OpeningGrant;
+}
+
+export interface EncryptedReading {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+interface OpenedKey {
+  readonly id: ClientKeyId;
+  readonly key: ClientKey;
+  readonly expiresAt: Instant;
+}
+
+/** What another server deleted is not used for longer than a second: half of it is for the reading itself. */
+const staleMsMax = second / 2;
+const keysCached = 1_000;
+
+/**
+ * The id of the key that a JWE names, as the log may say it; `undefined` for anything that is not an id,
+ * because it may be a value in the wrong place.
+ */
+export function keyNamedBy(jwe: string): ClientKeyId | undefined {
+  const kid = jwe.length > jweLengthMax ? undefined : keyIdOfJwe(jwe);
+  return kid === undefined ? undefined : parseUuid<ClientKeyId>(kid);
+}
+
+export function createOpenEncrypted({ store, clock }: EncryptedReading): OpenEncrypted {
+  const recent = new ExpiringMap<string, OpenedKey>({
+    clock,
+    ageMsMax: staleMsMax,
+    entriesMax: keysCached,
+    epoch: () => store.epochs.now('client_keys'),
+  });
+
+  async function keyOf(tenant: Tenant, id: ClientKeyId): Promise<OpenedKey | undefined> {
+    const name = `${tenant.id} ${id}`;
+    const known = recent.get(name);
+    if (known) return known.expiresAt > clock.now() ? known : undefined;
+    const reading = recent.reading();
+    const row = await findClientKey(store, tenant, { id, now: clock.now() });
+    if (row === undefined) return undefined;
+    const opened = {
+      id,
+      key: openClientKey(openerOf('load encryption keys', tenant), row),
+      expiresAt: row.expires_at,
+    };
+    recent.set(name, opened, reading);
+    return opened;
+  }
+
+  /**
+   * The row of a JWE that can be used once, and was not.
+   * @throws VaultError `integrity` where a row says that it was used and the vault did not write it.
+   */
+  async function useOf(tenant: Tenant, key: ClientKeyId, jti: string, path: string) {
+    const jti_digest = sha256(jti).toString('base64url');
+    const named = { tenant_id: tenant.id, client_key_id: key, jti_digest };
+    const earlier = await store.get('client_key_uses', named);
+    if (earlier) {
+      // Earlier releases wrote rows without a proof.
+      if (earlier.proof !== null) requireProven(tenant, 'client_key_uses', earlier);
+      throw usedTwice(path);
+    }
+    const use_id = sha256(`${key} ${jti_digest}`).toString('base64url');
+    return proven(tenant, 'client_key_uses', { ...named, used_at: clock.now(), use_id });
+  }
+
+  return async ({ tenant, grant }, { jwe, path }) => {
+    const id = keyNamedBy(jwe);
+    if (id === undefined) {
+      const algorithms = 'ECDH-ES or RSA-OAEP-256 and A256GCM';
+      throw invalid(path, `must be a compact JWE by ${algorithms} that names its key`);
+    }
+    const key = await keyOf(tenant, id);
+    const opened = key && (await openJwe(jwe, key, grant));
+    if (opened === undefined) throw invalid(path, 'must be encrypted for a key of the tenant');
+    requireUnexpired(opened.exp, clock.now(), path);
+    const jti = jtiOf(opened.jti, path);
+    const use = jti === undefined ? undefined : await useOf(tenant, id, jti, path);
+    const problem = () => invalid(path, 'must hold JSON when it is opened');
+    return { key: id, data: new Secret(jsonOf(opened.plaintext, problem)), use };
+  };
+}
+
+/** What was encrypted with a `jti` is opened once while its key lives. */
+export function usedTwice(path: string): VaultError {
+  return invalid(path, 'must not have been used before: it has a jti');
+}
+
+/** A NumericDate of RFC 7519: seconds, with or without a fraction. */
+function requireUnexpired(exp: unknown, now: Instant, path: string): void {
+  if (exp === undefined) return;
+  if (typeof exp !== 'number') throw invalid(path, 'must have a number of seconds as exp');
+  if (exp * second <= now) throw invalid(path, 'must not be over: its exp has passed');
+}
+
+function jtiOf(jti: unknown, path: string): string | undefined {
+  if (jti === undefined) return undefined;
+  if (typeof jti === 'string' && jti !== '' && jti.length <= jtiLengthMax) return jti;
+  throw invalid(path, `must have 1 to ${jtiLengthMax} characters as jti`);
+}
+
+function jsonOf(bytes: Buffer, problem: () => VaultError): Json {
+  try {
+    if (isUtf8(bytes)) return JSON.parse(bytes.toString('utf8')) as Json;
+  } catch {
+    // What JSON.parse says quotes the text.
+  }
+  throw problem();
+}

@@ -1,0 +1,52 @@
+/** A client's encryption key as it is stored: its private half sealed, the whole row proven. */
+
+import type { Instant } from '../../base/clock.ts';
+import { type ClientKeyId, parseUuid } from '../../base/ids.ts';
+import type { Random } from '../../base/random.ts';
+import { type ClientKey, readClientKey } from '../../keys/client-key.ts';
+import { type Binding, openText, sealText } from '../../keys/envelope.ts';
+import type { Opener } from '../../rules/openings.ts';
+import { proven, requireProven } from '../../rules/proven-row.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+
+export interface ClientKeySealing {
+  readonly tenant: Tenant;
+  /** PEM. */
+  readonly privateKey: string;
+  readonly random: Random;
+}
+
+type UnsealedClientKey = Omit<Row<'client_keys'>, 'private_key' | 'proof'>;
+
+export function clientKeyRow(
+  { tenant, privateKey, random }: ClientKeySealing,
+  row: UnsealedClientKey,
+): Row<'client_keys'> {
+  const keys = tenant.keyring.sealing('data');
+  const private_key = sealText(keys, bindingOf(row), privateKey, random);
+  return proven(tenant, 'client_keys', { ...row, private_key });
+}
+
+/** @throws VaultError `integrity` when the row was altered. */
+export function openClientKey({ keyring, grant }: Opener, row: Row<'client_keys'>): ClientKey {
+  const { private_key } = requireProven({ keyring }, 'client_keys', row);
+  const text = openText(keyring.opening('data', grant), bindingOf(row), private_key);
+  return readClientKey(text.reveal());
+}
+
+function bindingOf({ tenant_id, client_key_id }: UnsealedClientKey): Binding {
+  return { tenant: tenant_id, id: client_key_id, field: 'client_key.private_key' };
+}
+
+/** The key, unless it has expired; `undefined` also for a text that is no id. */
+export async function findClientKey(
+  store: Store,
+  { id: tenant_id }: Tenant,
+  { id, now }: { readonly id: string; readonly now: Instant },
+): Promise<Row<'client_keys'> | undefined> {
+  const client_key_id = parseUuid<ClientKeyId>(id);
+  const row = client_key_id && (await store.get('client_keys', { tenant_id, client_key_id }));
+  return row && row.expires_at > now ? row : undefined;
+}

@@ -1,0 +1,56 @@
+/** Using what a client encrypted: opened for a caller, with what the log says of it either way. */
+
+import type { Clock, Instant } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { denialOf, entryOf, failureOf } from '../../rules/log-entries.ts';
+import { type OpeningBasis, openerFor } from '../../rules/openings.ts';
+import type { Refused } from '../../rules/operation.ts';
+import type { LogEntry } from '../../store/log-chain/entries.ts';
+import {
+  type EncryptedValue,
+  keyNamedBy,
+  type OpenEncrypted,
+  type OpenedValue,
+} from './open-encrypted.ts';
+
+export interface EncryptedTools {
+  readonly clock: Clock;
+  readonly openEncrypted: OpenEncrypted;
+}
+
+/** What is to be opened, and why the caller may. */
+export interface EncryptedUse extends EncryptedValue {
+  readonly basis: OpeningBasis;
+}
+
+/** The value, or the refusal with the entry that names the key. What was altered in the database is thrown. */
+export async function useEncrypted(
+  { clock, openEncrypted }: EncryptedTools,
+  caller: Caller,
+  { basis, ...value }: EncryptedUse,
+): Promise<OpenedValue | Refused> {
+  const { grant } = openerFor(caller, basis);
+  try {
+    return await openEncrypted({ tenant: caller.tenant, grant }, value);
+  } catch (error) {
+    if (!(error instanceof VaultError) || error.code !== 'validation_failed') throw error;
+    const attempt = { entity: 'key', id: keyNamedBy(value.jwe) ?? '*', operation: 'use' };
+    return { change: { entries: [failureOf(caller, clock.now(), attempt)] }, refusal: error };
+  }
+}
+
+/** The refusal of a caller that may not use it, before it is opened. */
+export function denyEncrypted(
+  { clock }: Pick<EncryptedTools, 'clock'>,
+  caller: Caller,
+  { jwe, refusal }: { readonly jwe: string; readonly refusal: VaultError },
+): Refused {
+  const denial = { entity: 'key', id: keyNamedBy(jwe) ?? '*', operation: 'use' };
+  return { change: { entries: [denialOf(caller, clock.now(), denial)] }, refusal };
+}
+
+/** That a token or a token intent was made of what a client encrypted. */
+export function creationEntry(caller: Caller, now: Instant, { key: id }: OpenedValue): LogEntry {
+  return entryOf(caller, now, { entity: 'key', id, operation: 'use create' });
+}

@@ -1,0 +1,112 @@
+/** The sessions of a tenant that are alive, for administrators: who created and authorized them, and ending one. */
+import type { Clock } from '../../base/clock.ts';
+import { formatTimestamp } from '../../base/dates.ts';
+import { VaultError } from '../../base/errors.ts';
+import { parseUuid, type SessionId } from '../../base/ids.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { alteredEntry, entryOf } from '../../rules/log-entries.ts';
+import { offsetPage, type PageQuery } from '../../rules/offset-page.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { isProven, requireProven } from '../../rules/proven-row.ts';
+import type { Quarantine } from '../../rules/quarantine.ts';
+import { keysWithHashes } from '../../store/queries/applications.ts';
+import { liveSessionCount, liveSessionPage } from '../../store/queries/sessions.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { accessOf } from '../applications/row.ts';
+
+export interface SessionReading {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+export interface SessionListing extends SessionReading {
+  /** For each session that was altered outside the vault. */
+  readonly quarantine: Quarantine;
+}
+
+const newestFirst = {
+  route: 'GET /sessions',
+  count: liveSessionCount,
+  page: liveSessionPage,
+  idOf: (row: Row<'sessions'>) => row.session_id,
+};
+
+/**
+ * Newest first: those that have not expired and whose keys, of their creation and of their authorization, exist.
+ * One that was altered outside the vault is put aside: it is not shown, and an entry says that it was altered.
+ * @throws VaultError `validation_failed` for an invalid cursor.
+ */
+export function listSessions(
+  { store, clock, quarantine }: SessionListing,
+  caller: Caller,
+  query: PageQuery,
+): Decide {
+  const { tenant } = caller;
+  const now = clock.now();
+  const filter = { tenant: tenant.id, now };
+  const readPage = offsetPage(newestFirst, tenant, { filter, query });
+  return async () => {
+    const { rows, pagination } = await readPage(store);
+    const shown = rows.flatMap(
+      (row) => quarantine.read(() => requireProven(tenant, 'sessions', row)) ?? [],
+    );
+    const alerts = rows
+      .filter((row) => !shown.includes(row))
+      .map(({ session_id: id }) =>
+        alteredEntry(caller, now, { entity: 'session', id, operation: 'list' }),
+      );
+    const fact = { entity: 'session', id: tenant.id, operation: 'list' } as const;
+    return {
+      change: { entries: [entryOf(caller, now, fact), ...alerts] },
+      reply: { status: 200, body: { pagination, data: shown.map(viewSession) } },
+    };
+  };
+}
+
+/** Without its key and its nonce, and without what they could be recognized by. */
+function viewSession(row: Row<'sessions'>): object {
+  return {
+    id: row.session_id,
+    tenant_id: row.tenant_id,
+    application_id: row.application_id,
+    ...(row.created_by_key !== null && { created_by_key: row.created_by_key }),
+    ...(row.authorized_by !== null && { authorized_by: row.authorized_by }),
+    ...(row.authorized_by_key !== null && { authorized_by_key: row.authorized_by_key }),
+    ...accessOf(row),
+    created_at: formatTimestamp(row.created_at),
+    ...(row.authorized_at !== null && { authorized_at: formatTimestamp(row.authorized_at) }),
+    expires_at: formatTimestamp(row.expires_at),
+  };
+}
+
+/**
+ * From the decision `not_found`, also for a session that has expired. A row that was altered outside the vault is
+ * removed alone: it might name the key of another caller as its own, and without it its own key gives no access.
+ */
+export function deleteSession(
+  { store, clock }: SessionReading,
+  caller: Caller,
+  id: string,
+): Decide {
+  const { tenant } = caller;
+  return async () => {
+    const now = clock.now();
+    const session_id = parseUuid<SessionId>(id);
+    const row = session_id && (await store.get('sessions', { tenant_id: tenant.id, session_id }));
+    if (!row || row.expires_at <= now) {
+      throw new VaultError('not_found', { public: 'There is no session with this id.' });
+    }
+    const { tenant_id, version, key_hash } = row;
+    const isOwn = isProven(tenant, 'sessions', row);
+    const api_keys = isOwn ? await store.select(keysWithHashes(tenant.id, [key_hash])) : [];
+    const fact = { entity: 'session', id: row.session_id, operation: 'delete' } as const;
+    return {
+      change: {
+        remove: { sessions: [{ tenant_id, session_id: row.session_id, version }], api_keys },
+        entries: [entryOf(caller, now, fact)],
+      },
+      reply: { status: 204 },
+    };
+  };
+}

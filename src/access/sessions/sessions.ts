@@ -1,0 +1,21 @@
+/** Sessions: short-lived keys that hold what an application granted them, and nothing before. */
+
+import { day, minute } from '../../base/clock.ts';
+import type { TenantId } from '../../base/ids.ts';
+import { hashSessionNonce } from '../../keys/session-nonce.ts';
+import { sessionWithNonce } from '../../store/queries/sessions.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+
+export const sessionLifeMs = 3 * minute;
+export const sessionLifeMsMax = day;
+
+/** The session that the nonce was given for, whether or not it has expired. */
+export async function sessionOfNonce(
+  store: Store,
+  tenant: TenantId,
+  nonce: string,
+): Promise<Row<'sessions'> | undefined> {
+  const [row] = await store.select(sessionWithNonce(tenant, hashSessionNonce(nonce)));
+  return row;
+}

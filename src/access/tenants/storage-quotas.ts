@@ -1,0 +1,127 @@
+/** Quotas of stored bytes: whatever commits a growing change, it commits it under the ceilings of its tenant. */
+import { type Clock, hour } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
+import { ExpiringMap } from '../../base/expiring-map.ts';
+import type { ApplicationId, TenantId } from '../../base/ids.ts';
+import { type Quotas, quotaRows } from '../../rules/settings.ts';
+import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import type { Change } from '../../store/change.ts';
+import { growsStorage, type StorageCeiling, type StorageQuota } from '../../store/growth.ts';
+import type { Store } from '../../store/store.ts';
+
+export interface StorageQuotaTools {
+  readonly store: Store;
+  readonly tenants: Tenants;
+  readonly clock: Clock;
+}
+
+/** Applications whose kind a thread remembers. It never changes. */
+const kindsMax = 10_000;
+
+/**
+ * The store, whose `commit` throws `unprocessable` where the change would leave more bytes than a quota permits.
+ * The quotas are those of at most a second ago; what is stored is what the database has counted at the commit.
+ */
+export function underStorageQuotas({ store, tenants, clock }: StorageQuotaTools): Store {
+  const kinds = new ExpiringMap<string, boolean>({ clock, ageMsMax: hour, entriesMax: kindsMax });
+
+  function isPublic(tenant: TenantId, application: ApplicationId): MaybeRead<boolean> {
+    const name = `${tenant} ${application}`;
+    const known = kinds.get(name);
+    if (known !== undefined) return known;
+    const key = { tenant_id: tenant, application_id: application };
+    return store.get('applications', key).then((row) => {
+      kinds.set(name, row?.type === 'public');
+      return row?.type === 'public';
+    });
+  }
+
+  function ceilingsOf(change: Change): MaybeRead<readonly StorageCeiling[]> {
+    const [{ tenant_id }] = change.entries;
+    const known = tenants.known(tenant_id);
+    if (known) return ceilingsIn(known, change);
+    return tenants.find(tenant_id).then((found) => (found ? ceilingsIn(found, change) : []));
+  }
+
+  function ceilingsIn(
+    { id, quotas }: Tenant,
+    change: Change,
+  ): MaybeRead<readonly StorageCeiling[]> {
+    const ceiling = (quota: StorageQuota, of: Pick<StorageCeiling, 'application_id'> = {}) =>
+      isUnlimited(quotas, quota) ? [] : [{ quota, tenant_id: id, ...of, bytes: quotas[quota] }];
+    const ofTenant = ceiling('token_storage');
+    if (isUnlimited(quotas, 'public_application_storage')) return ofTenant;
+    const charged = [...chargedBy(change)];
+    const arePublic = charged.map((application) => isPublic(id, application));
+    const withApplications = (known: readonly boolean[]) => [
+      ...ofTenant,
+      ...charged.flatMap((application_id, at) =>
+        known[at] ? ceiling('public_application_storage', { application_id }) : [],
+      ),
+    ];
+    return areRead(arePublic)
+      ? withApplications(arePublic)
+      : Promise.all(arePublic).then(withApplications);
+  }
+
+  function commitUnder(
+    ceilings: readonly StorageCeiling[],
+    change: Change,
+  ): ReturnType<Store['commit']> {
+    if (ceilings.length === 0) return store.commit(change);
+    return store.commit({ ...change, ceilings }).then((outcome) => {
+      const exceeded = ceilings.find(({ quota }) => outcome.conflict === `stored_bytes.${quota}`);
+      if (exceeded) throw storageExceeded(exceeded);
+      return outcome;
+    });
+  }
+
+  return {
+    ...store,
+    // Every commit passes here, also that of a read: what is known is not waited for.
+    commit: (change) => {
+      if (!growsStorage(change)) return store.commit(change);
+      const ceilings = ceilingsOf(change);
+      return ceilings instanceof Promise
+        ? ceilings.then((read) => commitUnder(read, change))
+        : commitUnder(ceilings, change);
+    },
+  };
+}
+
+/** Itself where it is remembered. */
+type MaybeRead<T> = T | Promise<T>;
+
+function areRead<T>(all: readonly MaybeRead<T>[]): all is readonly T[] {
+  return all.every((one) => !(one instanceof Promise));
+}
+
+/** The largest value of a quota is no limit, and nothing is compared for it. */
+function isUnlimited(quotas: Quotas, quota: StorageQuota): boolean {
+  return quotas[quota] >= quotaRows[quota].max;
+}
+
+/**
+ * The applications whose stored bytes the change makes more by their own doing: what another application does
+ * to a token counts as well, but is not refused for the sake of the one that made the token.
+ */
+function chargedBy({ insert = {}, replace = {} }: Change): ReadonlySet<ApplicationId> {
+  const charged = new Set<ApplicationId>();
+  for (const { created_by } of insert.tokens ?? []) charged.add(created_by);
+  for (const { created_by } of insert.token_intents ?? []) charged.add(created_by);
+  for (const { application_id } of insert.sessions ?? []) charged.add(application_id);
+  for (const { charged_to } of insert.replies ?? []) if (charged_to) charged.add(charged_to);
+  for (const { created_by, modified_by } of replace.tokens ?? []) {
+    if (modified_by === created_by) charged.add(created_by);
+  }
+  return charged;
+}
+
+function storageExceeded({ quota, bytes }: StorageCeiling): VaultError {
+  const whose = quota === 'token_storage' ? 'A tenant' : 'A public application';
+  return new VaultError('unprocessable', {
+    public:
+      `${whose} stores at most ${bytes} bytes (quota ${quota}), and this request would exceed that. ` +
+      'Nothing was done. Delete tokens, or let stored responses and sessions expire.',
+  });
+}

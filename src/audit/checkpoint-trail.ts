@@ -1,0 +1,94 @@
+/** The checkpoints of one tenant: each names the one before it, and together they cover every stream. */
+import type { Instant } from '../base/clock.ts';
+import type { TenantId } from '../base/ids.ts';
+import type { ChainHead } from '../store/log-chain/entries.ts';
+import { type LogFinding, rangeOf } from './finding.ts';
+import { type Checkpoint, type Signed, statementHash } from './statements.ts';
+
+const nouns: [string, string] = ['checkpoint', 'checkpoints'];
+
+/** A checkpoint whose signature was checked. */
+export interface OpenedCheckpoint {
+  readonly signed: Signed;
+  readonly checkpoint: Checkpoint;
+}
+
+export class CheckpointTrail {
+  readonly #tenant: TenantId;
+  /** By number; a log that was set back and signed again has several of one number. */
+  readonly #kept: ReadonlyMap<number, readonly OpenedCheckpoint[]>;
+  readonly #heads = new Map<string, ChainHead[]>();
+  #last = { seq: 0, hash: null as string | null };
+  #newestAt: Instant | undefined;
+  #holdsAll = false;
+  #finding: LogFinding | undefined;
+
+  /** @param kept the tenant's checkpoints that the auditor has stored. */
+  constructor(tenant: TenantId, kept: readonly OpenedCheckpoint[]) {
+    this.#tenant = tenant;
+    this.#kept = Map.groupBy(kept, ({ checkpoint }) => checkpoint.seq);
+    for (const { checkpoint } of kept) this.#learn(checkpoint);
+  }
+
+  /** When the newest of them was signed. */
+  get newestAt(): Instant | undefined {
+    return this.#newestAt;
+  }
+
+  get streams(): Iterable<string> {
+    return this.#heads.keys();
+  }
+
+  /** What they say of a stream, in the order of its entries. */
+  headsOf(stream: string): readonly ChainHead[] {
+    return (this.#heads.get(stream) ?? []).sort((one, two) => one.seq - two.seq);
+  }
+
+  /** What is read has the log's own checkpoints, so none may be missing; lines that were collected have none. */
+  expectAll(): void {
+    this.#holdsAll = true;
+  }
+
+  take({ signed, checkpoint }: OpenedCheckpoint): void {
+    const { seq, previous } = checkpoint;
+    const next = this.#last.seq + 1;
+    const kept = this.#kept.get(seq) ?? [];
+    if (seq > next) {
+      this.#report('deleted', next, `${rangeOf(nouns, next, seq - 1)} deleted`);
+    } else if (seq < next) {
+      this.#report('inserted', seq, `checkpoint ${seq} occurs twice`);
+    } else if (previous !== this.#last.hash) {
+      this.#report('edited', seq, `checkpoint ${seq} does not continue the one before it`);
+    } else if (kept.some((one) => one.signed.statement !== signed.statement)) {
+      this.#report('edited', seq, `checkpoint ${seq} is not the one that was kept`);
+    }
+    this.#last = { seq, hash: statementHash(signed) };
+    this.#learn(checkpoint);
+  }
+
+  /** The first thing that is wrong with them. */
+  finish(): LogFinding | undefined {
+    let newest = 0;
+    for (const seq of this.#kept.keys()) newest = Math.max(newest, seq);
+    const first = this.#last.seq + 1;
+    if ((this.#holdsAll || first > 1) && newest >= first) {
+      const missing = rangeOf(nouns, first, newest);
+      this.#report('truncated', first, `${missing} missing; the newest was kept`);
+    }
+    return this.#finding;
+  }
+
+  #learn({ created_at, heads }: Checkpoint): void {
+    if (this.#newestAt === undefined || this.#newestAt < created_at) this.#newestAt = created_at;
+    for (const [stream, seq, hash] of heads) {
+      const known = this.#heads.get(stream) ?? [];
+      const last = known.at(-1);
+      if (last?.seq !== seq || last.hash !== hash) known.push({ seq, hash });
+      this.#heads.set(stream, known);
+    }
+  }
+
+  #report(kind: LogFinding['kind'], seq: number, message: string): void {
+    this.#finding ??= { kind, tenant_id: this.#tenant, seq, message };
+  }
+}

@@ -1,0 +1,160 @@
+/** Finding entries of the log by what they are about, newest first. */
+import { type Instant, latestInstant, parseInstant } from '../base/clock.ts';
+import { VaultError } from '../base/errors.ts';
+import type { TenantId } from '../base/ids.ts';
+import { createPause } from '../base/pauses.ts';
+import {
+  blockMax,
+  type LogBlock,
+  openBlock,
+  termOfId,
+  termOfShown,
+  termOfThrough,
+  termOfType,
+} from '../store/log-chain/block.ts';
+import { disclosureOf, type Shown, type Through } from '../store/log-chain/disclosure.ts';
+import type { PlacedEntry } from '../store/log-chain/entries.ts';
+import { type BlockPosition, type BlockSearch, blocksMatching } from '../store/queries/logs.ts';
+import type { Store } from '../store/store.ts';
+
+/** The place of an entry in the list: newest first, ties by stream and position. */
+export type LogPosition = readonly [at: Instant, stream: string, seq: number];
+
+export interface LogFilter {
+  readonly tenant: TenantId;
+  readonly entity_type: string | undefined;
+  readonly entity_id: string | undefined;
+  readonly shown?: Shown | undefined;
+  readonly through?: Through | undefined;
+  /** Inclusive. */
+  readonly oldest: Instant;
+  /** Exclusive. */
+  readonly until: Instant | undefined;
+}
+
+export interface LogSearch extends LogFilter {
+  /** Continues after this entry. */
+  readonly after: LogPosition | undefined;
+  readonly skip: number;
+  readonly limit: number;
+  /** Other blocks are passed over; without it none is. */
+  readonly isOwn?: (block: LogBlock) => boolean;
+}
+
+/** Blocks of the first page, which is nearly always the only one. */
+const blocksFirst = 8;
+const blocksMax = 64;
+/** Roughly what a page has. One block of it is decoded at a time, and none is longer than a block may be. */
+const entriesPerPage = 2_000;
+
+export function logPositionOf({ created_at, stream_id, seq }: PlacedEntry): LogPosition {
+  return [created_at, stream_id, seq];
+}
+
+/**
+ * Blocks come in the order in which they end, so an entry's turn has come once it is newer than the end of every block
+ * that was not read. A search by entity reads only blocks that have its terms, and goes through those of
+ * all others where no other request waits for it.
+ * @throws VaultError `integrity` for a block that is not as the vault writes it.
+ */
+export async function findLogs(
+  store: Pick<Store, 'select' | 'scan'>,
+  search: LogSearch,
+): Promise<PlacedEntry[]> {
+  const range = rangeOf(search);
+  const read = range.terms.length === 0 ? store.select : store.scan;
+  const pause = createPause();
+  let found: PlacedEntry[] = [];
+  /** Newest first, and no more of them than the list can still have. */
+  let pending: PlacedEntry[] = [];
+  const { isOwn = () => true } = search;
+  let { skip } = search;
+  let after: BlockPosition | undefined;
+  for (let limit = blocksFirst; ; ) {
+    const blocks = await read(blocksMatching({ ...range, after, limit }));
+    after = blocks.at(-1);
+    const isEnd = after === undefined || blocks.length < limit;
+    const settledAfter = isEnd || after === undefined ? -1 : after.last_at;
+    let decoded = 0;
+    for (const block of blocks) {
+      const entries = isOwn(block) ? entriesOf(block) : [];
+      decoded += entries.length;
+      pending.push(...entries.filter((entry) => matches(entry, search)));
+      await pause();
+    }
+    pending.sort(newestFirst);
+    const waiting = pending.findIndex((entry) => entry.created_at <= settledAfter);
+    const settled = pending.splice(0, waiting === -1 ? pending.length : waiting);
+    found = found.concat(settled.slice(skip));
+    skip = Math.max(0, skip - settled.length);
+    if (isEnd || found.length >= search.limit) return found.slice(0, search.limit);
+    pending = pending.slice(0, skip + search.limit - found.length);
+    limit = Math.floor((entriesPerPage * blocks.length) / decoded);
+    limit = Math.min(Math.max(limit, 1), blocksMax);
+  }
+}
+
+type BlockRange = Omit<BlockSearch, 'after' | 'limit'>;
+
+/** The blocks that may hold what is searched for. */
+function rangeOf(search: LogSearch): BlockRange {
+  const { tenant, entity_type, entity_id, shown, through, oldest, until, after } = search;
+  const terms = [
+    ...(entity_id === undefined ? [] : [termOfId(entity_id)]),
+    ...(entity_type === undefined ? [] : [termOfType(entity_type)]),
+    ...(shown === undefined ? [] : [termOfShown(shown)]),
+    ...(through === undefined ? [] : [termOfThrough(through)]),
+  ];
+  const newest = Math.min(after?.[0] ?? latestInstant, (until ?? latestInstant) - 1);
+  if (newest >= latestInstant - 1) {
+    return { tenant, terms, from: oldest, to: undefined, endBy: undefined };
+  }
+  const to = parseInstant(Math.max(0, newest));
+  const endBy = parseInstant(Math.min(to + blockMax.spanMs, latestInstant));
+  return { tenant, terms, from: oldest, to, endBy };
+}
+
+function entriesOf(block: LogBlock): readonly PlacedEntry[] {
+  const entries = openBlock(block);
+  if (entries) return entries;
+  throw new VaultError('integrity', {
+    public: 'A part of the audit log failed its integrity check.',
+    internal: `block ${block.first_seq} of log stream ${block.stream_id} was altered outside the vault`,
+  });
+}
+
+function matches(entry: PlacedEntry, search: LogSearch): boolean {
+  const { entity_type, entity_id, oldest, until, after } = search;
+  return (
+    entry.created_at >= oldest &&
+    (until === undefined || entry.created_at < until) &&
+    (entity_type === undefined || entry.entity_type === entity_type) &&
+    (entity_id === undefined || entry.entity_id === entity_id) &&
+    isDisclosure(entry, search) &&
+    (after === undefined || compare(logPositionOf(entry), after) < 0)
+  );
+}
+
+/** True for an entry that was shown so and through that; of what is not asked for anything will do. */
+export function isDisclosure(
+  { disclosure }: Pick<PlacedEntry, 'disclosure'>,
+  { shown, through }: Pick<LogFilter, 'shown' | 'through'>,
+): boolean {
+  if (shown === undefined && through === undefined) return true;
+  const found = disclosure === null ? undefined : disclosureOf(disclosure);
+  return (
+    found !== undefined &&
+    (shown === undefined || found.shown === shown) &&
+    (through === undefined || found.through === through)
+  );
+}
+
+function newestFirst(one: PlacedEntry, two: PlacedEntry): number {
+  return compare(logPositionOf(two), logPositionOf(one));
+}
+
+function compare(one: LogPosition, two: LogPosition): number {
+  if (one[0] !== two[0]) return one[0] - two[0];
+  if (one[1] !== two[1]) return one[1] < two[1] ? -1 : 1;
+  return one[2] - two[2];
+}

@@ -1,0 +1,102 @@
+/** A store whose log is proven, block by block, to be what the vault wrote, under the keys of the tenants. */
+
+import type { Clock } from '../base/clock.ts';
+import { VaultError } from '../base/errors.ts';
+import type { TenantId } from '../base/ids.ts';
+import type { Keyring } from '../keys/keyring.ts';
+import type { Keys } from '../rules/proven-row.ts';
+import type { Tenant, Tenants } from '../rules/tenant.ts';
+import type { Change } from '../store/change.ts';
+import type { LogBlock } from '../store/log-chain/block.ts';
+import { isProven, type Prover } from '../store/log-chain/proof.ts';
+import { changesExplainedRows } from '../store/row-states.ts';
+import type { Store } from '../store/store.ts';
+import { createGrowth, type GrowthTools } from './growth.ts';
+
+export interface ProvingTools extends Pick<GrowthTools, 'onNoted'> {
+  readonly store: Store;
+  readonly tenants: Pick<Tenants, 'find' | 'known' | 'keyringOf'>;
+  readonly clock: Clock;
+}
+
+/**
+ * The chain of hashes needs no key, so whoever can write to the database can add a block that explains
+ * what they did to a row. Without the tenant's key they cannot prove it.
+ */
+export function proving({ store, tenants, clock, onNoted }: ProvingTools): Store {
+  const growth = createGrowth({ store, clock, onNoted });
+  const provers = new WeakMap<Keyring, Prover>();
+
+  async function proverOf(tenant: TenantId, change: Change): Promise<Prover | undefined> {
+    const made = change.insert?.tenants?.find(({ tenant_id }) => tenant_id === tenant);
+    if (made) return proverIn(tenant, tenants.keyringOf(made));
+    const found = await tenants.find(tenant);
+    return found && proverWith(found);
+  }
+
+  function proverWith({ id, keyring }: Tenant): Prover {
+    const prover = provers.get(keyring) ?? proverIn(id, keyring);
+    provers.set(keyring, prover);
+    return prover;
+  }
+
+  /** `undefined` where something has to be read or noted first. */
+  function knownProvers(change: Change): readonly Prover[] | undefined {
+    if (change.insert?.tenants) return undefined;
+    const known: Prover[] = [];
+    for (const id of tenantsOf(change)) {
+      const tenant = tenants.known(id);
+      if (tenant === undefined || !growth.isNoted(id)) return undefined;
+      known.push(proverWith(tenant));
+    }
+    return known;
+  }
+
+  async function proversOf(change: Change): Promise<readonly Prover[]> {
+    const found: Prover[] = [];
+    for (const tenant of tenantsOf(change)) {
+      const prover = await proverOf(tenant, change);
+      if (prover) {
+        found.push(prover);
+        if (!growth.isNoted(tenant)) await growth.note(tenant);
+      } else if (changesExplainedRows(change)) {
+        throw tenantGone();
+      }
+    }
+    return found;
+  }
+
+  return {
+    ...store,
+    // Nearly every commit passes here, also that of a read: what is known is not waited for.
+    commit: (change) => {
+      const provers = knownProvers(change);
+      return provers
+        ? store.commit({ ...change, provers })
+        : proversOf(change).then((read) => store.commit({ ...change, provers: read }));
+    },
+  };
+}
+
+/** Whether the vault wrote the block, whole and in that place; what it says of rows is then so. */
+export function isOwnBlock({ keyring }: Keys, block: LogBlock): boolean {
+  return isProven(block, (version) => keyring.secret('row', version));
+}
+
+function tenantsOf({ entries }: Change): Iterable<TenantId> {
+  const [{ tenant_id: first }] = entries;
+  return entries.every(({ tenant_id }) => tenant_id === first)
+    ? [first]
+    : new Set(entries.map(({ tenant_id }) => tenant_id));
+}
+
+function proverIn(tenant_id: TenantId, keyring: Keyring): Prover {
+  return { tenant_id, version: keyring.activeVersion('row'), key: keyring.secret('row') };
+}
+
+function tenantGone(): VaultError {
+  return new VaultError('unauthenticated', {
+    public: 'A valid API key is required.',
+    internal: 'the tenant was deleted or altered before its change was committed',
+  });
+}

@@ -1,0 +1,238 @@
+/** Refusals are logged, and a caller who repeats one adds to the log no more than once a second. */
+import { type Clock, second } from '../base/clock.ts';
+import { reasonOf as errorReasonOf } from '../base/errors.ts';
+import type { Log } from '../base/telemetry/log.ts';
+import type { Change } from '../store/change.ts';
+import type { LogEntry } from '../store/log-chain/entries.ts';
+import type { Store } from '../store/store.ts';
+
+export const refusalWindowMs = second;
+/** Of one caller in one second; what it is refused besides is counted under the id `*`. */
+export const refusalReasonsMax = 1000;
+/** Of all callers. Refusals for which there is no room are logged one by one. */
+export const refusalWindowsMax = 10_000;
+/** Entries that are committed together when their seconds are over. */
+const entriesPerCommit = 500;
+
+export interface Refusals {
+  /** Commits as the store does, except for what is only refused again. */
+  readonly store: Store;
+  /** Logs what was counted and is not logged yet. */
+  close(): Promise<void>;
+}
+
+export interface RefusalsOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** The refusals of one caller for one reason. */
+interface RefusalWindow {
+  /** Until then they are counted. */
+  endsAt: number;
+  /** Those that are not in the log yet. */
+  count: number;
+  /** The latest of them. */
+  last: LogEntry;
+  /** While an entry of the window is being committed. */
+  logging: Promise<void> | undefined;
+}
+
+/** Refusals of one request that were counted in a window. */
+interface CountedRefusals {
+  readonly window: RefusalWindow;
+  readonly times: number;
+}
+
+type Windows = Map<string, RefusalWindow>;
+type Entries = Change['entries'];
+
+/**
+ * The first refusal of a caller for a reason is in the log before it is answered. Those that follow
+ * within the second are counted, and become one entry that says how many when the second is over. Only
+ * a process that is killed loses a count.
+ */
+export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals {
+  const callers = new Map<string, Windows>();
+  let size = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let flushing: Promise<void> = Promise.resolve();
+
+  function placeOf(entry: LogEntry): { windows: Windows; key: string; entry: LogEntry } {
+    const caller = `${entry.tenant_id} ${entry.actor_id}`;
+    const windows = callers.get(caller) ?? new Map<string, RefusalWindow>();
+    callers.set(caller, windows);
+    const key = reasonOf(entry);
+    if (windows.has(key) || windows.size < refusalReasonsMax) return { windows, key, entry };
+    const any = { ...entry, entity_id: '*' };
+    return { windows, key: reasonOf(any), entry: any };
+  }
+
+  function count(refused: LogEntry, times: number): CountedRefusals {
+    const { windows, key, entry } = placeOf(refused);
+    const known = windows.get(key);
+    const window = known ?? { endsAt: clock.now(), count: 0, last: entry, logging: undefined };
+    window.last = latestOf(window, entry);
+    window.count += times;
+    if (known === undefined && size < refusalWindowsMax) {
+      windows.set(key, window);
+      size++;
+      timer ??= setTimeout(tick, refusalWindowMs).unref();
+    }
+    return { window, times };
+  }
+
+  /** Fails with what is not yet in the log, which is still counted then. */
+  async function logAll(windows: readonly RefusalWindow[]): Promise<void> {
+    const counts = windows.map((window) => window.count);
+    const entries = windows.map((window) => counting(window.last, window.count));
+    if (entries.length === 0) return;
+    const logging = store.commit({ entries: entries as unknown as Entries }).then(() => undefined);
+    const endsAt = clock.now() + refusalWindowMs;
+    for (const window of windows) Object.assign(window, { count: 0, endsAt, logging });
+    try {
+      await logging;
+    } catch (error) {
+      for (const [at, window] of windows.entries()) {
+        window.count += counts[at] ?? 0;
+        window.endsAt = clock.now();
+      }
+      throw error;
+    } finally {
+      for (const window of windows) window.logging = undefined;
+    }
+  }
+
+  /** No refusal is sent before the first of its second is in the log. */
+  async function logRefusals(refused: Entries): Promise<void> {
+    const counted = tally(refused).map(({ entry, times }) => count(entry, times));
+    const windows = [...new Set(counted.map(({ window }) => window))];
+    const now = clock.now();
+    const others = windows.map(({ logging }) => logging);
+    const own = logAll(windows.filter((window) => isDue(window, now)));
+    const failed = (await Promise.allSettled([own, ...others])).find(isRejected);
+    if (failed === undefined) return;
+    // A request that fails was not refused, and leaves nothing behind.
+    for (const { window, times } of counted) window.count = Math.max(0, window.count - times);
+    throw failed.reason;
+  }
+
+  /** Windows that are over and hold refusals; of the others those that are over are forgotten. */
+  function dueWindows(all: boolean): RefusalWindow[] {
+    const now = clock.now();
+    const due: RefusalWindow[] = [];
+    for (const [caller, windows] of callers) {
+      for (const [key, window] of windows) {
+        if (!all && !isDue(window, now)) continue;
+        if (window.count > 0) due.push(window);
+        else if (window.logging === undefined && windows.delete(key)) size--;
+      }
+      if (windows.size === 0) callers.delete(caller);
+    }
+    return due;
+  }
+
+  /** Fails with the first commit that does. */
+  async function flush(all: boolean): Promise<void> {
+    const due = dueWindows(all);
+    for (let from = 0; from < due.length; from += entriesPerCommit) {
+      const some = due.slice(from, from + entriesPerCommit);
+      // One of them may have been logged with a refusal that came meanwhile.
+      await logAll(some.filter((window) => window.count > 0 && window.logging === undefined));
+    }
+  }
+
+  /** Counts that could not be written are still due a second later. */
+  function tick(): void {
+    flushing = flush(false)
+      .catch(() => undefined)
+      .then(() => {
+        timer = size > 0 ? setTimeout(tick, refusalWindowMs).unref() : undefined;
+      });
+  }
+
+  return {
+    store: countingRefusals(store, logRefusals),
+    close: async () => {
+      await flushing;
+      clearTimeout(timer);
+      await flush(true).catch((error) => {
+        const left = dueWindows(true).reduce((sum, window) => sum + window.count, 0);
+        const fields = { count: left, reason: errorReasonOf(error) };
+        log.error('refusals that were counted are not in the log', fields);
+      });
+    },
+  };
+}
+
+/**
+ * A store that hands what is only refused to `count`, which resolves once the first refusal of its second
+ * is in the log, and commits all else as the store does.
+ */
+export function countingRefusals(
+  store: Store,
+  count: (refused: Change['entries']) => Promise<void>,
+): Store {
+  return {
+    ...store,
+    commit: (change) =>
+      isRefusal(change)
+        ? count(change.entries).then(() => ({}))
+        : store.commit(withoutRepeats(change)),
+  };
+}
+
+/** An entry for several refusals names an address only where all of them came from it. */
+function latestOf({ count, last }: RefusalWindow, entry: LogEntry): LogEntry {
+  return count === 0 || last.origin === entry.origin ? entry : { ...entry, origin: null };
+}
+
+/** Also for a clock that was set back: nothing waits for longer than a second. */
+function isDue({ endsAt, logging }: RefusalWindow, now: number): boolean {
+  return logging === undefined && (now >= endsAt || now < endsAt - refusalWindowMs);
+}
+
+function isRejected(result: PromiseSettledResult<void>): result is PromiseRejectedResult {
+  return result.status === 'rejected';
+}
+
+/** True for a change that only says what was not done. */
+function isRefusal({ insert, replace, remove, entries }: Change): boolean {
+  if (insert ?? replace ?? remove) return false;
+  return entries.every(({ result }) => result !== 'success');
+}
+
+/** Lines of one body that are refused for one reason are one entry, also beside lines that are not. */
+function withoutRepeats(change: Change): Change {
+  const { entries } = change;
+  if (entries.length === 1 || entries.every(({ result }) => result === 'success')) return change;
+  const counted = tally(entries).map(({ entry, times }) => counting(entry, times));
+  return { ...change, entries: counted as unknown as Change['entries'] };
+}
+
+interface RefusalTally {
+  readonly entry: LogEntry;
+  readonly times: number;
+}
+
+/** Equal refusals together, in the order in which each first occurs; what succeeded stays by itself. */
+function tally(entries: Change['entries']): RefusalTally[] {
+  if (entries.length === 1) return [{ entry: entries[0], times: 1 }];
+  const tallies = new Map<string | number, RefusalTally>();
+  for (const [at, entry] of entries.entries()) {
+    const key = entry.result === 'success' ? at : `${entry.actor_id} ${reasonOf(entry)}`;
+    tallies.set(key, { entry, times: (tallies.get(key)?.times ?? 0) + 1 });
+  }
+  return [...tallies.values()];
+}
+
+/** The same caller, refused again in the same way for the same thing. */
+function reasonOf({ entity_type, entity_id, operation, message, result }: LogEntry): string {
+  return JSON.stringify([entity_type, entity_id, operation, message, result]);
+}
+
+/** One entry for so many refusals. */
+function counting(entry: LogEntry, times: number): LogEntry {
+  return times === 1 ? entry : { ...entry, message: `${entry.message} (${times} times)` };
+}

@@ -1,0 +1,150 @@
+/** What the log says became of one row: which versions it had, which of them ended, and who spoke last. */
+import { hour, type Instant } from '../base/clock.ts';
+import type { Mark } from '../store/row-states.ts';
+
+/** An entry, as far as it is named to people. */
+export interface EntryPlace {
+  readonly at: Instant;
+  readonly stream: string;
+  readonly seq: number;
+}
+
+/** A version of the row, and the entry that made it. */
+export interface StatedVersion extends Pick<Mark, 'version' | 'authenticator'> {
+  readonly place: EntryPlace;
+}
+
+interface EndedVersion {
+  readonly version: number;
+  readonly place: EntryPlace;
+}
+
+/** By which the clocks of servers may differ. */
+const skewMsMax = hour;
+
+/**
+ * Streams are read one after the other, so entries about one row arrive in any order, and clocks of
+ * servers differ. Versions do not: each that is followed by another, or by the end of the row, is over,
+ * and what is left is the row as it must be. Times decide only between lives of one id, which all begin
+ * with version 1.
+ */
+export class RowHistory {
+  /** Versions whose end was not seen yet. */
+  readonly #open: StatedVersion[] = [];
+  /** Ends of versions that were not seen yet. */
+  readonly #ended: EndedVersion[] = [];
+  /** When versions began and ended, as numbers in turn, which take least: the version, and the time. */
+  readonly #begins: number[] = [];
+  readonly #ends: number[] = [];
+  #last: EntryPlace;
+  #lastIsOwn = false;
+
+  constructor(first: EntryPlace) {
+    this.#last = first;
+  }
+
+  /** The entry that last spoke of the row; one about the row itself, where there is one. */
+  get last(): EntryPlace {
+    return this.#last;
+  }
+
+  take({ sign, version, authenticator, isOwn }: Mark, place: EntryPlace): void {
+    if (isOwn === this.#lastIsOwn ? place.at >= this.#last.at : isOwn) this.#last = place;
+    this.#lastIsOwn ||= isOwn;
+    if (sign !== '+') this.#end({ version: sign === '-' ? version : version - 1, place });
+    if (sign !== '-') this.#begin({ version, authenticator, place });
+  }
+
+  /** The row as it must be; none when it must be gone. More than one only where times do not decide. */
+  standing(): readonly StatedVersion[] {
+    return [...new Set(this.#open.map(({ version }) => version))].flatMap((version) => {
+      const begun = this.#open
+        .filter((one) => one.version === version)
+        .toSorted((one, two) => two.place.at - one.place.at);
+      const over = this.#ended.filter((one) => one.version === version).length;
+      const oldest = begun[begun.length - over - 1];
+      return oldest ? begun.filter(({ place }) => place.at >= oldest.place.at) : [];
+    });
+  }
+
+  /**
+   * What was done to the row outside the vault before the vault wrote it again, whatever it is now. The vault ends a
+   * version that is there, so one that ended without having begun was put back; it begins a row that is not
+   * there, so one that began beside another had been taken away.
+   *
+   * @param horizon entries before it may be gone; 0 where none is.
+   */
+  overwritten(horizon: Instant): 'restored' | 'missing' | undefined {
+    const from = horizon === 0 ? 0 : horizon + skewMsMax;
+    const [begins, ends] = [timesByVersion(this.#begins, from), timesByVersion(this.#ends, from)];
+    let oldest = never;
+    for (const [first = never] of [...begins.values(), ...ends.values()]) {
+      oldest = Math.min(oldest, first);
+    }
+    /** The first to end may have begun before the horizon. */
+    let isBeyond = horizon > 0;
+    let open = 0;
+    for (const version of new Set([...begins.keys(), ...ends.keys()])) {
+      const begun = begins.get(version) ?? [];
+      let ended = ends.get(version) ?? [];
+      const [first = never] = ended;
+      if (isBeyond && first <= oldest + skewMsMax && disorderOf(begun, ended)) {
+        ended = ended.slice(1);
+        isBeyond = false;
+      }
+      const disorder = disorderOf(begun, ended);
+      if (disorder) return disorder;
+      open += begun.length - ended.length;
+    }
+    return open > 1 ? 'missing' : undefined;
+  }
+
+  /** A version and an end that surely came after it are forgotten together. */
+  #begin(begun: StatedVersion): void {
+    this.#begins.push(begun.version, begun.place.at);
+    const end = this.#ended.findIndex((ended) => belong(begun, ended));
+    if (end === -1) this.#open.push(begun);
+    else this.#ended.splice(end, 1);
+  }
+
+  #end(ended: EndedVersion): void {
+    this.#ends.push(ended.version, ended.place.at);
+    const begun = this.#open.findLastIndex((one) => belong(one, ended));
+    if (begun === -1) this.#ended.push(ended);
+    else this.#open.splice(begun, 1);
+  }
+}
+
+function belong(
+  { version, place: begun }: StatedVersion,
+  { version: ended, place: end }: EndedVersion,
+): boolean {
+  if (version !== ended) return false;
+  return begun.at < end.at || (begun.stream === end.stream && begun.seq <= end.seq);
+}
+
+/** In ascending order, those after an instant. */
+function timesByVersion(recorded: readonly number[], from: number): Map<number, number[]> {
+  const times = new Map<number, number[]>();
+  for (let at = 0; at < recorded.length; at += 2) {
+    const [version = 0, time = 0] = recorded.slice(at, at + 2);
+    if (time <= from) continue;
+    const known = times.get(version);
+    if (known) known.push(time);
+    else times.set(version, [time]);
+  }
+  for (const one of times.values()) one.sort((a, b) => a - b);
+  return times;
+}
+
+const never = Number.POSITIVE_INFINITY;
+
+/** What keeps these from being the times of lives of which each began after the one before had ended. */
+function disorderOf(begun: readonly number[], ended: readonly number[]) {
+  for (const [life, end] of ended.entries()) {
+    const [begin = never, next = never] = begun.slice(life, life + 2);
+    if (begin > end + skewMsMax) return 'restored';
+    if (end > next + skewMsMax) return 'missing';
+  }
+  return undefined;
+}

@@ -1,0 +1,118 @@
+/** What the vault signs about its log: how far each stream had grown, and what retention removed. */
+
+import type { Instant } from '../base/clock.ts';
+import type { TenantId } from '../base/ids.ts';
+import { isObject, type Json, type JsonObject } from '../base/json.ts';
+import { sha256 } from '../keys/digest.ts';
+import { type SigningKey, signingKeyOf, verifySignature } from '../keys/signing.ts';
+import type { Keys } from '../rules/proven-row.ts';
+import type { Tenant } from '../rules/tenant.ts';
+import type { Row } from '../store/tables.ts';
+
+/** A stream had this many entries, and the last of them this hash. */
+export type StreamHead = readonly [stream_id: string, seq: number, hash: string];
+
+export interface Checkpoint {
+  readonly type: typeof checkpointType;
+  readonly tenant_id: TenantId;
+  /** From 1 without a gap. */
+  readonly seq: number;
+  readonly created_at: Instant;
+  /** Lower-case hex of SHA-256 of the statement before; null in the first. */
+  readonly previous: string | null;
+  /** Every stream that had grown since the statement before; it may name others too. */
+  readonly heads: readonly StreamHead[];
+}
+
+export interface LogRemoval {
+  readonly type: typeof removalType;
+  readonly tenant_id: TenantId;
+  readonly stream_id: string;
+  /** Entries 1 to `to_seq` are gone, that is `to_seq` of them. */
+  readonly to_seq: number;
+  /** The hash of the last one that is gone; the next entry continues from it. */
+  readonly last_hash: string;
+  /** All of them were created before this instant. */
+  readonly before: Instant;
+  readonly removed_at: Instant;
+}
+
+export const checkpointType = 'strongroom log checkpoint 1';
+export const removalType = 'strongroom log removal 1';
+
+/** Signed text; the text itself is stored, so that a verifier need not rebuild it. */
+export type Signed = Pick<Row<'checkpoints'>, 'statement' | 'public_key' | 'signature'>;
+
+export function logSigningKey(tenant: Tenant): SigningKey {
+  return signingKeyOf(tenant.keyring.secret('audit'));
+}
+
+/** The keys that signed, or sign, statements about this tenant's log; the newest last. */
+export function publicKeysOf({ keyring }: Keys): string[] {
+  return keyring.versions.audit.flatMap(({ key }) => (key ? [signingKeyOf(key).publicKey] : []));
+}
+
+/** Whoever can write to the database can put a statement of their own there. It must not guide us. */
+export function isOwn(tenant: Keys, signed: Signed): boolean {
+  return publicKeysOf(tenant).includes(signed.public_key);
+}
+
+export function signStatement(key: SigningKey, statement: Checkpoint | LogRemoval): Signed {
+  const text = JSON.stringify(statement);
+  return { statement: text, public_key: key.publicKey, signature: key.sign(text) };
+}
+
+export function statementHash(signed: Signed): string {
+  return sha256(signed.statement).toString('hex');
+}
+
+/** The statement; `undefined` unless its own key signed it and it is a checkpoint. */
+export function openCheckpoint(signed: Signed): Checkpoint | undefined {
+  return open<Checkpoint>(signed, checkpointType, isCheckpoint);
+}
+
+/** The statement; `undefined` unless its own key signed it and it is about a removal. */
+export function openRemoval(signed: Signed): LogRemoval | undefined {
+  return open<LogRemoval>(signed, removalType, isRemoval);
+}
+
+/**
+ * Whose key it is, is not asked here, so the shape is not to be trusted either. Nothing is parsed
+ * that was not signed as what it says it is.
+ */
+function open<S extends Checkpoint | LogRemoval>(
+  signed: Signed,
+  type: S['type'],
+  hasShape: (statement: JsonObject) => boolean,
+): S | undefined {
+  const { statement: text, public_key: publicKey, signature } = signed;
+  if (!text.startsWith(`{"type":"${type}"`)) return undefined;
+  if (!verifySignature({ text, signature, publicKey })) return undefined;
+  const parsed: unknown = JSON.parse(text);
+  return isObject(parsed) && hasShape(parsed) ? (parsed as unknown as S) : undefined;
+}
+
+function isCheckpoint({ tenant_id, seq, created_at, previous, heads }: JsonObject): boolean {
+  return (
+    typeof tenant_id === 'string' &&
+    Number.isSafeInteger(seq) &&
+    Number.isSafeInteger(created_at) &&
+    (previous === null || typeof previous === 'string') &&
+    Array.isArray(heads) &&
+    heads.every(isHead)
+  );
+}
+
+function isHead(head: Json): boolean {
+  if (!Array.isArray(head)) return false;
+  const [stream, seq, hash] = head;
+  return typeof stream === 'string' && Number.isSafeInteger(seq) && typeof hash === 'string';
+}
+
+function isRemoval(statement: JsonObject): boolean {
+  const { tenant_id, stream_id, to_seq, last_hash, before, removed_at } = statement;
+  return (
+    [tenant_id, stream_id, last_hash].every((text) => typeof text === 'string') &&
+    [to_seq, before, removed_at].every(Number.isSafeInteger)
+  );
+}

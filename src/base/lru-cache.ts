@@ -1,0 +1,43 @@
+/** A bounded memory for what is costly to make again. */
+
+/** Counted for an entry besides the characters of its key. */
+const entrySize = 100;
+
+/**
+ * Keeps what was used last, up to a size counted in characters of the keys, because what is compiled
+ * from a text grows with it. There are two generations, of which the older is dropped whole when the
+ * younger is full, so that neither use nor eviction needs a list.
+ */
+export class LruCache<T> {
+  readonly #generationMax: number;
+  #younger = new Map<string, T>();
+  #older = new Map<string, T>();
+  #size = 0;
+
+  constructor(sizeMax: number) {
+    this.#generationMax = sizeMax / 2;
+  }
+
+  get(key: string): T | undefined {
+    const value = this.#younger.get(key);
+    if (value !== undefined) return value;
+    const older = this.#older.get(key);
+    if (older !== undefined) this.set(key, older);
+    return older;
+  }
+
+  delete(key: string): void {
+    this.#younger.delete(key);
+    this.#older.delete(key);
+  }
+
+  set(key: string, value: T): void {
+    this.#size += key.length + entrySize;
+    if (this.#size > this.#generationMax) {
+      this.#older = this.#younger;
+      this.#younger = new Map();
+      this.#size = key.length + entrySize;
+    }
+    this.#younger.set(key, value);
+  }
+}

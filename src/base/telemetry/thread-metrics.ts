@@ -1,0 +1,233 @@
+/** What one thread counts for the operator. Labels are ours, never a caller's. */
+import {
+  AggregatorRegistry,
+  Counter,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client';
+import { second } from '../clock.ts';
+import type { ObservedGroup, StoreState } from './store-work.ts';
+
+/** Things that went wrong without failing a request, and refusals of requests: one row each. */
+const counters = {
+  authentication_failures: 'Requests refused because their key is unknown, expired or altered',
+  rate_limited: 'Requests refused because of a rate limit',
+  overloaded: 'Requests refused because too much waited already',
+  storage_refused: 'Requests refused because they store more and the disk is nearly full',
+  mask_failures: 'Stored masks that could not be evaluated, so that data was left out',
+  log_export_failures: 'Log entries that could not be written to the export',
+  bank_provider_failures: 'Bank verifications without a status because the provider failed',
+  checkpoint_sink_failures:
+    'Attempts to push a log checkpoint that failed, or found the queue full',
+  integrity_failures: 'Refusals because of stored rows that are not as the vault wrote them',
+  job_failures: 'Runs of background jobs that failed and will be tried again',
+  thread_restarts: 'RequestWorker threads that ended unasked and were replaced',
+  delivery_failures: 'Times that work on deliveries to webhooks failed in the vault itself',
+  trace_spans_lost: 'Spans that were not delivered to the trace collector',
+} as const;
+
+export type CounterName = keyof typeof counters;
+
+export interface RequestFacts {
+  readonly method: string;
+  /** The pattern, such as `/tokens/:id`; `none` where no route matched. */
+  readonly route: string;
+  readonly status: number;
+  readonly seconds: number;
+}
+
+export interface ProxyCallFacts {
+  /** Its id; `ephemeral` for calls that name their destination themselves. */
+  readonly proxy: string;
+  /** Of the destination; `undefined` where it did not respond. */
+  readonly status: number | undefined;
+  readonly seconds: number;
+}
+
+export interface DeliveryFacts {
+  /** Its id. */
+  readonly webhook: string;
+  /** `retried`: the attempt failed, and another one follows. */
+  readonly outcome: 'delivered' | 'retried' | 'failed';
+}
+
+export interface ReactorCallFacts {
+  readonly reactor: string;
+  readonly outcome: 'completed' | 'failed';
+  readonly seconds: number;
+}
+
+/** All that was counted, as data that can cross to another thread. */
+export type Counts = readonly MetricObjectWithValues<MetricValue<string>>[];
+
+export interface ThreadMetrics {
+  count(name: CounterName, times?: number): void;
+  request(facts: RequestFacts): void;
+  proxyCall(facts: ProxyCallFacts): void;
+  /** An attempt to deliver an event is over. */
+  delivery(facts: DeliveryFacts): void;
+  reactorCall(facts: ReactorCallFacts): void;
+  /** A group of changes was committed. */
+  group(group: ObservedGroup): void;
+  /** From now on also shows what waits in this store; none does once it is closed. */
+  watchStore(state: () => StoreState): void;
+  counts(): Promise<Counts>;
+}
+
+/** Bounds in seconds, from a read out of memory to a client that gives up. */
+const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+/** Bounds in seconds for other hosts, up to the longest timeout of a proxy. */
+const callBuckets = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60];
+/** Bounds in seconds for code, up to the longest time that an asynchronous call may take. */
+const runBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 300, 900];
+const groupBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+export function createThreadMetrics(): ThreadMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const durations = new Histogram({
+    name: 'strongroom_request_duration_seconds',
+    help: 'Time from the first byte of a request to the end of its response',
+    labelNames: ['method', 'route', 'status'],
+    buckets: durationBuckets,
+    registers,
+  });
+  const calls = new Histogram({
+    name: 'strongroom_proxy_call_duration_seconds',
+    help: 'Time from sending the request of a proxy to the head of the response of its destination',
+    labelNames: ['proxy', 'status'],
+    buckets: callBuckets,
+    registers,
+  });
+  const deliveries = new Counter({
+    name: 'strongroom_webhook_attempts_total',
+    help: 'Attempts to deliver an event to a webhook, by what came of them',
+    labelNames: ['webhook', 'outcome'],
+    registers,
+  });
+  const runs = new Histogram({
+    name: 'strongroom_reactor_call_duration_seconds',
+    help: 'Time that the code of a reactor took, with its wait for a process',
+    labelNames: ['reactor', 'outcome'],
+    buckets: runBuckets,
+    registers,
+  });
+  const proxyLabel = createLabel();
+  const reactorLabel = createLabel();
+  const webhookLabel = createLabel();
+  const byName = new Map<CounterName, Counter>();
+  for (const [name, help] of Object.entries(counters)) {
+    byName.set(
+      name as CounterName,
+      new Counter({ name: `strongroom_${name}_total`, help, registers }),
+    );
+  }
+  return {
+    count: (name, times) => byName.get(name)?.inc(times),
+    request: ({ method, route, status, seconds }) =>
+      durations.observe({ method, route, status }, seconds),
+    proxyCall: ({ proxy, status, seconds }) =>
+      calls.observe({ proxy: proxyLabel(proxy), status: classOf(status) }, seconds),
+    delivery: ({ webhook, outcome }) => deliveries.inc({ webhook: webhookLabel(webhook), outcome }),
+    reactorCall: ({ reactor, outcome, seconds }) =>
+      runs.observe({ reactor: reactorLabel(reactor), outcome }, seconds),
+    group: groupObserver(registers),
+    watchStore: (state) => watchStore(registers, state),
+    counts: () => registry.getMetricsAsJSON(),
+  };
+}
+
+/** What a tenant creates, calls and deletes again and again must not fill the memory with its ids. */
+const labelsMax = 2_000;
+
+/** The label itself, or `other` for what comes after too many of them. */
+function createLabel(): (label: string) => string {
+  const known = new Set<string>();
+  return (label) => {
+    if (known.size < labelsMax) known.add(label);
+    return known.has(label) ? label : 'other';
+  };
+}
+
+/** Such as `2xx`; `none` where nobody responded. */
+function classOf(status: number | undefined): string {
+  return status === undefined ? 'none' : `${Math.floor(status / 100)}xx`;
+}
+
+function groupObserver(registers: Registry[]): ThreadMetrics['group'] {
+  const changes = new Counter({
+    name: 'strongroom_commits_total',
+    help: 'Changes that were handed to the engine, by what came of them',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const sizes = new Histogram({
+    name: 'strongroom_commit_group_changes',
+    help: 'Changes that were committed together',
+    buckets: groupBuckets,
+    registers,
+  });
+  const times = { buckets: durationBuckets, registers };
+  const waits = new Histogram({
+    name: 'strongroom_commit_wait_seconds',
+    help: 'How long the first change of a group waited for its commit to begin',
+    ...times,
+  });
+  const commits = new Histogram({
+    name: 'strongroom_commit_duration_seconds',
+    help: 'How long the commit of a group took',
+    ...times,
+  });
+  return ({ changes: all, conflicts, failures, waitedMs, tookMs }) => {
+    sizes.observe(all);
+    waits.observe(waitedMs / second);
+    commits.observe(tookMs / second);
+    const committed = all - conflicts - failures;
+    if (committed > 0) changes.inc({ outcome: 'committed' }, committed);
+    if (conflicts > 0) changes.inc({ outcome: 'conflict' }, conflicts);
+    if (failures > 0) changes.inc({ outcome: 'failed' }, failures);
+  };
+}
+
+function watchStore(registers: Registry[], state: () => StoreState): void {
+  const gauge = (name: string, help: string, read: (state: StoreState) => number) =>
+    new Gauge({
+      name: `strongroom_${name}`,
+      help,
+      registers,
+      collect() {
+        this.set(read(state()));
+      },
+    });
+  gauge('queue_changes', 'Changes that wait for their commit', ({ backlog }) => backlog.changes);
+  new Gauge({
+    name: 'strongroom_queue_oldest_seconds',
+    help: 'How long the oldest change has waited for its commit',
+    aggregator: 'max',
+    registers,
+    collect() {
+      this.set(state().backlog.oldestMs / second);
+    },
+  });
+  if (state().pool === undefined) return;
+  gauge('pool_busy', 'Connections of the pool in use', ({ pool }) => pool?.busy ?? 0);
+  gauge('pool_idle', 'Connections of the pool at rest', ({ pool }) => pool?.idle ?? 0);
+  gauge('pool_waiting', 'Queries that wait for a connection', ({ pool }) => pool?.waiting ?? 0);
+}
+
+/**
+ * Prometheus takes a count that has become smaller for a restart, so what threads that ended counted
+ * stays in it. What waited in them does not.
+ */
+export async function addCounts(all: readonly Counts[]): Promise<Counts> {
+  const counted = await sumOf(all).getMetricsAsJSON();
+  // The type says an enumeration, and the value is a word.
+  return counted.filter(({ type }) => String(type) !== 'gauge');
+}
+
+export function sumOf(all: readonly Counts[]): Registry {
+  return AggregatorRegistry.aggregate([...all]);
+}

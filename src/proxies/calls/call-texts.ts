@@ -1,0 +1,148 @@
+/** The texts of a call that hold expressions: read once, and written with values. */
+import { isUtf8 } from 'node:buffer';
+import { createPause } from '../../base/pauses.ts';
+import { ExpressionError } from '../../expressions/evaluation/error.ts';
+import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
+import type { Reference } from '../../expressions/reading.ts';
+import {
+  type CompiledText,
+  evaluateText,
+  readText,
+} from '../../expressions/request-texts/compile.ts';
+import { expressionsMax } from '../../expressions/request-texts/expressions.ts';
+import { hasExpressions, type TextForm } from '../../expressions/request-texts/forms.ts';
+import type { RequestScope } from '../../expressions/request-texts/scope.ts';
+import { isOfServer } from '../../rules/caller.ts';
+import { invalidCall } from './called-proxy.ts';
+import { checkSegments } from './destination.ts';
+import type { ProxyCall } from './proxy-call.ts';
+
+/** What of a call is text. */
+export type Writable = Pick<ProxyCall, 'path' | 'query' | 'headers' | 'body'>;
+
+/**
+ * Expressions that a call may have in all its parts together where it comes without a key, or with one that lies in
+ * browsers: they are compiled before it is known whether they come to anything.
+ */
+export const publicExpressionsMax = 500;
+
+export interface CallTexts {
+  readonly references: readonly Reference[];
+  /**
+   * @param scope without the body, which headers, path and query may name as it is sent on.
+   * @throws VaultError `invalid_proxy_request` naming the part and nothing of a value.
+   */
+  write(scope: RequestScope, evaluation: Evaluation): Writable;
+}
+
+/** A text at its place. */
+interface PlacedText {
+  readonly part: string;
+  readonly text: CompiledText;
+  readonly put: (writable: Writable, written: string) => Writable;
+}
+
+/**
+ * `undefined` where nothing of a call holds an expression.
+ * @throws VaultError `invalid_proxy_request` naming the part that is not an expression.
+ */
+export async function readCallTexts(call: ProxyCall): Promise<CallTexts | undefined> {
+  const { path, query = '', headers, body } = call;
+  const read = createReader(isOfServer(call.caller) ? expressionsMax : publicExpressionsMax);
+  const bodyText = textOf(call);
+  if (bodyText !== undefined && body.form && hasExpressions(bodyText)) {
+    requireUtf8(call);
+    await read('body', { text: bodyText, form: body.form }, withBody);
+  }
+  if (hasExpressions(path)) await read('path', { text: path, form: 'path' }, withPath);
+  if (hasExpressions(query)) await read('query', { text: query, form: 'query' }, withQuery);
+  for (let at = 1; at < headers.length; at += 2) {
+    const text = headers[at] ?? '';
+    if (!text.includes('{{')) continue;
+    await read(`header ${headers[at - 1]}`, { text, form: 'header' }, withHeader(at));
+  }
+  const { placed } = read;
+  if (placed.length === 0) return undefined;
+  return {
+    references: placed.flatMap(({ text }) => text.references),
+    write: (scope, evaluation) => {
+      let written: Writable = call;
+      let seen: RequestScope | undefined;
+      for (const { part, text, put } of placed) {
+        // The body comes first, if it has expressions at all.
+        if (part !== 'body') seen ??= withRequestBody(scope, textOf(written));
+        written = put(
+          written,
+          at(part, () => evaluateText(text, seen ?? scope, evaluation)),
+        );
+      }
+      // Neither a value nor what `raw` takes literally was in the path when it was first looked at.
+      if (written.path !== path) checkSegments(written.path);
+      return written;
+    },
+  };
+}
+
+type PutText = PlacedText['put'];
+
+/** @param max of expressions: of each part or, where it is less than a part may always have, of all together. */
+function createReader(max: number) {
+  const isOfAll = max < expressionsMax;
+  let before = 0;
+  const placed: PlacedText[] = [];
+  const pause = createPause();
+  const read = async (part: string, given: { text: string; form: TextForm }, put: PutText) => {
+    const { text, uncompiled } = at(part, () => {
+      const reading = readText(given.text, given.form, { before, max });
+      if (isOfAll) before = reading.text.expressionCount;
+      return reading;
+    });
+    for (const compile of uncompiled) {
+      await pause();
+      at(part, compile);
+    }
+    placed.push({ part, text, put });
+  };
+  return Object.assign(read, { placed });
+}
+
+const withPath: PutText = (writable, path) => ({ ...writable, path });
+const withQuery: PutText = (writable, query) => ({ ...writable, query });
+const withHeader =
+  (at: number): PutText =>
+  (writable, value) => ({ ...writable, headers: writable.headers.with(at, value) });
+const withBody: PutText = (writable, text) => ({
+  ...writable,
+  body: { ...writable.body, content: Buffer.from(text) },
+});
+
+/** Only of a body that was read whole. */
+export function textOf({ body: { content, form } }: Pick<ProxyCall, 'body'>): string | undefined {
+  if (form === undefined || !(content instanceof Uint8Array)) return undefined;
+  return Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString('utf8');
+}
+
+function withRequestBody(scope: RequestScope, body: string | undefined): RequestScope {
+  if (scope.request === undefined || body === undefined) return scope;
+  return { ...scope, request: { ...scope.request, body } };
+}
+
+/** A value is written as UTF-8, and bytes that are not would be replaced. */
+function requireUtf8({ body, headers }: ProxyCall): void {
+  const type = headers.findIndex((name, at) => at % 2 === 0 && /^content-type$/i.test(name));
+  const [, charset = 'utf-8'] = /charset="?([^";\s]+)/i.exec(headers[type + 1] ?? '') ?? [];
+  const isText = body.content instanceof Uint8Array && isUtf8(body.content);
+  if (isText && /^(?:utf-?8|us-ascii)$/i.test(charset)) return;
+  throw invalidCall('body', 'must be UTF-8 to hold expressions');
+}
+
+/** @throws VaultError naming the part, in place of an error of its expressions. */
+export function at<T>(part: string, evaluate: () => T): T {
+  try {
+    return evaluate();
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    const place = error.path ? ` (${error.path})` : '';
+    throw invalidCall(part, `has an expression that fails: ${error.public}${place}`);
+  }
+}

@@ -1,0 +1,101 @@
+/** What the log says of a call: which tokens were sent where, before it, and what came of it, after it. */
+import type { Instant } from '../../base/clock.ts';
+import type { JsonObject } from '../../base/json.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { detailed, entryOf, failureOf } from '../../rules/log-entries.ts';
+import type { Shown } from '../../store/log-chain/disclosure.ts';
+import type { LogEntry } from '../../store/log-chain/entries.ts';
+import type { CalledProxy } from './called-proxy.ts';
+
+export interface LoggedProxyCall {
+  readonly caller: Caller;
+  readonly proxy: Pick<CalledProxy, 'id' | 'name' | 'destinationUrl'>;
+  readonly method: string;
+}
+
+export interface UsedTarget {
+  readonly entity: 'token' | 'token_intent';
+  readonly id: string;
+  /** How the destination sees it. */
+  readonly shown: Shown | undefined;
+}
+
+/** A host has up to 253 characters, and a message up to 250. */
+const hostLengthMax = 120;
+
+/** That a token is going to be sent: never more of the address than its host. */
+export function useEntry(
+  { caller, proxy, method }: LoggedProxyCall,
+  now: Instant,
+  { entity, id, shown }: UsedTarget,
+): LogEntry {
+  const disclosure = shown && ({ shown, through: 'proxy' } as const);
+  const entry = entryOf(caller, now, { entity, id, operation: 'use proxy', disclosure });
+  return detailed(entry, `${method} to ${hostOf(proxy)}, proxy ${proxy.id}`);
+}
+
+/** That what a client encrypted is going to be used in the call. */
+export function encryptedEntry(
+  { caller, proxy, method }: LoggedProxyCall,
+  now: Instant,
+  key: string,
+): LogEntry {
+  const disclosure = { shown: 'revealed', through: 'proxy' } as const;
+  const fact = { entity: 'key', id: key, operation: 'use proxy', disclosure } as const;
+  return detailed(entryOf(caller, now, fact), `${method} to ${hostOf(proxy)}, proxy ${proxy.id}`);
+}
+
+function hostOf({ destinationUrl }: Pick<CalledProxy, 'destinationUrl'>): string {
+  const { host } = new URL(destinationUrl);
+  return host.length > hostLengthMax ? `${host.slice(0, hostLengthMax)}…` : host;
+}
+
+export interface CallOutcome {
+  readonly now: Instant;
+  readonly milliseconds: number;
+}
+
+export function respondedEntry(
+  call: LoggedProxyCall,
+  { now, milliseconds }: CallOutcome,
+  status: number,
+): LogEntry {
+  const { caller, proxy, method } = call;
+  const event = invokedEvent(call, { status, elapsed_ms: milliseconds });
+  const fact = { entity: 'proxy', id: proxy.id, operation: 'invoke', event } as const;
+  const entry = entryOf(caller, now, fact);
+  const what = `${method}, the destination responded with ${status}`;
+  return detailed(entry, `${what} after ${milliseconds} ms`);
+}
+
+/** The code of the proxy answered, and nothing was sent. */
+export function madeEntry(
+  { caller, proxy, method }: LoggedProxyCall,
+  { now, milliseconds }: CallOutcome,
+  status: number,
+): LogEntry {
+  const entry = entryOf(caller, now, { entity: 'proxy', id: proxy.id, operation: 'invoke' });
+  return detailed(entry, `${method}, its code responded with ${status} after ${milliseconds} ms`);
+}
+
+/** @param reason holds nothing of the request or the response. */
+export function failedEntry(
+  call: LoggedProxyCall,
+  { now, milliseconds }: CallOutcome,
+  reason: string,
+): LogEntry {
+  const { caller, proxy, method } = call;
+  const attempt = { entity: 'proxy', id: proxy.id, operation: 'invoke' };
+  const entry = failureOf(caller, now, attempt);
+  const event = invokedEvent(call, { error: reason, elapsed_ms: milliseconds });
+  return detailed({ ...entry, event }, `${method}, ${reason}, after ${milliseconds} ms`);
+}
+
+/** What receivers of events learn of a call: no body, no header, and of the address no more than its host. */
+function invokedEvent({ proxy, method }: LoggedProxyCall, response: JsonObject): JsonObject {
+  const { name } = proxy;
+  return {
+    proxy: { ...(name !== undefined && { name }), response },
+    destination: { request: { method, host: hostOf(proxy) }, response },
+  };
+}

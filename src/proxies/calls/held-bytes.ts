@@ -1,0 +1,51 @@
+/** How much of the bodies of calls is in memory at once: of those that expressions and transforms read. */
+import { VaultError } from '../../base/errors.ts';
+
+/** Bytes as they came: what is made of a text may take six times as much. */
+export const heldBytesMax = { ofAll: 128 * 1024 * 1024, ofPartition: 32 * 1024 * 1024 };
+
+export interface HeldShare {
+  /** @throws VaultError `overloaded` when there is no room for so many more bytes. */
+  hold(bytes: number): void;
+  /** Of all of them, once; none can be held after that. */
+  release(): void;
+}
+
+/** @param limits in bytes; `ofPartition` is for one tenant. */
+export function createHeldBytes(limits = heldBytesMax): (partition: string) => HeldShare {
+  const held = new Map<string, number>();
+  let total = 0;
+
+  function count(partition: string, change: number): void {
+    total += change;
+    const left = (held.get(partition) ?? 0) + change;
+    if (left > 0) held.set(partition, left);
+    else held.delete(partition);
+  }
+
+  return (partition) => {
+    let own = 0;
+    let isOver = false;
+    return {
+      hold: (bytes) => {
+        const ofPartition = (held.get(partition) ?? 0) + bytes;
+        if (isOver || total + bytes > limits.ofAll || ofPartition > limits.ofPartition) {
+          throw noRoom();
+        }
+        own += bytes;
+        count(partition, bytes);
+      },
+      release: () => {
+        if (!isOver) count(partition, -own);
+        isOver = true;
+      },
+    };
+  };
+}
+
+function noRoom(): VaultError {
+  return new VaultError('overloaded', {
+    public: 'Too many calls of proxies with large texts are under way.',
+    internal: 'the memory for bodies of proxy calls is full',
+  });
+}

@@ -1,0 +1,48 @@
+/** What a proxy and its tenant let through: methods, paths and destinations. */
+import type { Clock } from '../../base/clock.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { allowsDestination, matchesWildcard } from '../../rules/destinations.ts';
+import type { Refused } from '../../rules/operation.ts';
+import { forbid } from '../../rules/refusal.ts';
+import { type CalledProxy, ephemeralId } from './called-proxy.ts';
+
+export interface AttemptedCall {
+  readonly caller: Caller;
+  readonly proxy: CalledProxy;
+  readonly method: string;
+  /** As the caller sent it. */
+  readonly path: string;
+}
+
+/** The refusal of a call that is not let through, which the log says. */
+export function refusalOfCall(
+  { clock }: { readonly clock: Clock },
+  { caller, proxy, method, path }: AttemptedCall,
+): Refused | undefined {
+  const message = flawOf(proxy, { method, path });
+  if (message === undefined) return undefined;
+  const denial = { entity: 'proxy', id: proxy.id, operation: 'invoke', message };
+  return forbid(caller, clock.now(), denial);
+}
+
+function flawOf(
+  proxy: CalledProxy,
+  { method, path }: Pick<AttemptedCall, 'method' | 'path'>,
+): string | undefined {
+  const { tenant, allowedMethods, allowedPaths, destinationUrl } = proxy;
+  const { disable_ephemeral_proxy: disabled, proxy_destinations: destinations } = tenant.settings;
+  if (proxy.id === ephemeralId && disabled === 'true') {
+    return 'The tenant does not allow ephemeral proxies (setting disable_ephemeral_proxy).';
+  }
+  if (!allowsDestination(destinations, new URL(destinationUrl).hostname)) {
+    return 'The tenant does not allow this destination (setting proxy_destinations).';
+  }
+  if (allowedMethods && !allowedMethods.includes(method)) {
+    return 'The proxy does not allow this method (allowed_methods).';
+  }
+  const sent = path === '' ? '/' : path;
+  if (allowedPaths && !allowedPaths.some((pattern) => matchesWildcard(pattern, sent))) {
+    return 'The proxy does not allow this path (allowed_paths).';
+  }
+  return undefined;
+}

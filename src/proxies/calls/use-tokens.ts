@@ -1,0 +1,56 @@
+/** The tokens that a call refers to: each permitted and logged, or none. */
+import { VaultError } from '../../base/errors.ts';
+import type { Refused } from '../../rules/operation.ts';
+import type { TokenReading } from '../../tokens/read.ts';
+import { sending, type TargetAccess, using } from '../../tokens/tokenization/reference-targets.ts';
+import { listIds } from '../../tokens/tokenization/resolve-references.ts';
+import {
+  type ReferenceUse,
+  type UsedReferences,
+  useReferences,
+} from '../../tokens/tokenization/use-references.ts';
+import { type CalledProxy, ephemeralId, invalidCall } from './called-proxy.ts';
+import { useEntry } from './entries.ts';
+import type { ProxyCall } from './proxy-call.ts';
+
+/**
+ * Where not all can be used, the refusal: for ids that are unknown first, then for a permission.
+ * @throws VaultError `invalid_proxy_request` for more tokens than the tenant's quota.
+ */
+export function useTokens(
+  tools: TokenReading,
+  call: ProxyCall,
+  wanted: ReferenceUse,
+): Promise<UsedReferences | Refused> {
+  const { caller, proxy } = call;
+  const { access, permission } = accessOf(proxy);
+  return useReferences(tools, caller, {
+    ...wanted,
+    access,
+    permission,
+    max: caller.tenant.quotas.proxy_token_limit,
+    quota: 'proxy_token_limit',
+    invalid: (message) => invalidCall('the request', message),
+    unknown: unknownTokens,
+    entryFor: (target) => useEntry(call, wanted.now, target),
+  });
+}
+
+/** A host that the caller names itself may be its own. */
+export function accessOf({ id }: Pick<CalledProxy, 'id'>): {
+  readonly access: TargetAccess;
+  /** How refusals call what it takes. */
+  readonly permission: string;
+} {
+  return id === ephemeralId
+    ? { access: sending, permission: 'proxy:invoke' }
+    : { access: using, permission: 'proxy:invoke or token:use' };
+}
+
+function unknownTokens(ids: readonly string[]): VaultError {
+  return new VaultError('invalid_proxy_request', {
+    public: `Failed to detokenize some tokens: ${listIds(ids)}. They were not found.`,
+    internal: `${ids.length} ids to detokenize were not found`,
+    errors: {},
+  });
+}

@@ -1,0 +1,183 @@
+/** Finding the proxy of a call: by its key or its host, of whatever tenant. */
+
+import { type Clock, second } from '../base/clock.ts';
+import { integrityError } from '../base/errors.ts';
+import { ExpiringMap } from '../base/expiring-map.ts';
+import type { ApplicationId, ProxyId } from '../base/ids.ts';
+import type { Json } from '../base/json.ts';
+import { Secret } from '../base/secret.ts';
+import { hashProxyKey, proxyKeyPlausible } from '../keys/proxy-key.ts';
+import { alteredProxyEntry } from '../rules/anonymous-entries.ts';
+import type { Origin } from '../rules/caller.ts';
+import { hostLengthMax, keyInHost, type VaultNames } from '../rules/host-names.ts';
+import { openerOf } from '../rules/openings.ts';
+import type { Quarantine } from '../rules/quarantine.ts';
+import type { Tenant, Tenants } from '../rules/tenant.ts';
+import type { Store } from '../store/store.ts';
+import type { Row } from '../store/tables.ts';
+import type { ProxyDefinition } from './definition.ts';
+import { addressesOf, hostAddress, keyAddress, openProxy } from './row.ts';
+import { isGiven } from './tenant-hosts.ts';
+
+/** A proxy as a call needs it. */
+export interface Proxy {
+  readonly id: ProxyId;
+  readonly tenant: Tenant;
+  readonly name: string;
+  /** Without a slash at its end, so that a path can follow. */
+  readonly destinationUrl: string;
+  readonly requestTransforms: readonly Json[];
+  readonly responseTransforms: readonly Json[];
+  /** Whose rules a call without a key acts with. It may have been deleted since. */
+  readonly applicationId: ApplicationId | undefined;
+  readonly configuration: Secret<ReadonlyMap<string, string>>;
+  readonly requireAuth: boolean;
+  readonly disableDetokenization: boolean;
+  /** Whether a call without a key may send data that a client encrypted. */
+  readonly allowEncrypted: boolean;
+  /** After `/proxy`, exact or with `*`; undefined allows all. */
+  readonly allowedPaths: readonly string[] | undefined;
+  /** In upper case; undefined allows all. */
+  readonly allowedMethods: readonly string[] | undefined;
+  readonly timeoutMs: number;
+  readonly clientCertificate: Secret<{ readonly cert: string; readonly key: string }> | undefined;
+}
+
+/** `altered`: somebody changed the proxy outside the vault. To the caller it is like one that is not there. */
+export type FoundProxy =
+  | { readonly proxy: Proxy }
+  | { readonly altered: ProxyId; readonly tenant: Tenant };
+
+export interface ProxyFinder {
+  /** `undefined` for the key of no proxy, or of one that is deleted. */
+  byKey(key: string, origin: Origin): Promise<FoundProxy | undefined>;
+  /** @param host of the request, without a port, as it was sent. `undefined` also for a name that was not given. */
+  byHost(host: string, origin: Origin): Promise<FoundProxy | undefined>;
+}
+
+export interface ProxyFinding {
+  readonly store: Store;
+  readonly tenants: Tenants;
+  readonly clock: Clock;
+  readonly names: VaultNames;
+  /** For proxies that were altered outside the vault. The tenant's log says so as well when one is called. */
+  readonly quarantine: Quarantine;
+}
+
+/** What another server changed takes effect within a second: half of it is for the reading itself. */
+const staleMsMax = second / 2;
+/** A proxy may have some hundred kilobytes. */
+const proxiesCached = 1_000;
+
+/** Between two reads a host may go from one proxy to another. */
+const readsMax = 2;
+
+/**
+ * Only proxies that exist are remembered, so nobody who makes up keys or hosts fills the memory. Keys are
+ * found by their SHA-256: how long a look-up takes says nothing about how much of a guess was right.
+ */
+export function createProxyFinder(options: ProxyFinding): ProxyFinder {
+  const { store, tenants, clock, names, quarantine } = options;
+  const recent = new ExpiringMap<string, Proxy>({
+    clock,
+    ageMsMax: staleMsMax,
+    entriesMax: proxiesCached,
+    // What this process commits takes effect at once here, on all of its threads.
+    epoch: () => store.epochs.now('proxies'),
+  });
+
+  /** The row that the directory points to; not yet known to be as the vault wrote it. */
+  async function rowAt(address: string): Promise<Row<'proxies'> | undefined> {
+    let row: Row<'proxies'> | undefined;
+    for (let reads = 0; reads < readsMax; reads++) {
+      const pointer = await store.get('proxy_addresses', { address });
+      if (pointer === undefined) return undefined;
+      const { tenant_id, proxy_id } = pointer;
+      row = await store.get('proxies', { tenant_id, proxy_id });
+      if (row && addressesOf(row).includes(address)) return row;
+    }
+    return row;
+  }
+
+  async function load(address: string, origin: Origin): Promise<FoundProxy | undefined> {
+    const reading = recent.reading();
+    const row = await rowAt(address);
+    const tenant = row && (await tenants.find(row.tenant_id));
+    if (row === undefined || tenant === undefined) return undefined;
+    // The operator may have taken the name from the tenant, or an older release may have asked nobody.
+    if (row.host !== null && address === hostAddress(row.host)) {
+      if (!(await isGiven(store, tenant, row.host))) return undefined;
+    }
+    const proxy = quarantine.read(() => openedProxy(tenant, row, address));
+    if (proxy) {
+      recent.set(address, proxy, reading);
+      return { proxy };
+    }
+    const altered = { tenant_id: tenant.id, proxy_id: row.proxy_id };
+    await store.commit({ entries: [alteredProxyEntry(origin, clock.now(), altered)] });
+    return { altered: row.proxy_id, tenant };
+  }
+
+  async function find(address: string, origin: Origin): Promise<FoundProxy | undefined> {
+    const known = recent.get(address);
+    if (known === undefined) return load(address, origin);
+    // Its settings and quotas may have changed, and it may be deleted.
+    const { id } = known.tenant;
+    const tenant = tenants.known(id) ?? (await tenants.find(id));
+    return tenant && { proxy: tenant === known.tenant ? known : { ...known, tenant } };
+  }
+
+  const byKey: ProxyFinder['byKey'] = (key, origin) =>
+    proxyKeyPlausible(key) ? find(keyAddress(hashProxyKey(key)), origin) : nobody;
+
+  /** Clients change capital letters in a host to small ones, which keys of older releases have. */
+  async function byLabel(label: string, origin: Origin): Promise<FoundProxy | undefined> {
+    return (await byKey(label.toLowerCase(), origin)) ?? byKey(label, origin);
+  }
+
+  return {
+    byKey,
+    byHost: (host, origin) => {
+      if (host.length > hostLengthMax) return nobody;
+      const label = keyInHost(host, names);
+      if (label !== undefined) return byLabel(label, origin);
+      return find(hostAddress(host.toLowerCase()), origin);
+    },
+  };
+}
+
+const nobody: Promise<undefined> = Promise.resolve(undefined);
+
+/** @throws VaultError `integrity` when the row is not as the vault wrote it, or does not have that address. */
+function openedProxy(tenant: Tenant, row: Row<'proxies'>, address: string): Proxy {
+  if (!addressesOf(row).includes(address)) {
+    throw integrityError(`an address of the proxy ${row.proxy_id} was altered outside the vault`);
+  }
+  const { definition } = openProxy(openerOf('load proxies', tenant), row).reveal();
+  return proxyOfDefinition(tenant, row, definition);
+}
+
+function proxyOfDefinition(
+  tenant: Tenant,
+  row: Row<'proxies'>,
+  definition: ProxyDefinition,
+): Proxy {
+  const { client_certificate: cert, client_key: key } = definition;
+  return {
+    id: row.proxy_id,
+    tenant,
+    name: row.name,
+    destinationUrl: definition.destination_url.replace(/\/+$/, ''),
+    requestTransforms: definition.request_transforms,
+    responseTransforms: definition.response_transforms,
+    applicationId: definition.application_id ?? undefined,
+    configuration: new Secret(new Map(Object.entries(definition.configuration))),
+    requireAuth: definition.require_auth,
+    disableDetokenization: definition.disable_detokenization,
+    allowEncrypted: definition.allow_encrypted,
+    allowedPaths: definition.allowed_paths ?? undefined,
+    allowedMethods: definition.allowed_methods ?? undefined,
+    timeoutMs: definition.timeout * second,
+    clientCertificate: cert !== null && key !== null ? new Secret({ cert, key }) : undefined,
+  };
+}

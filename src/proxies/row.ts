@@ -1,0 +1,68 @@
+/** A proxy as it is stored: its settings sealed, the whole row proven, and the addresses that point to it. */
+
+import type { Random } from '../base/random.ts';
+import { Secret } from '../base/secret.ts';
+import type { Opener } from '../rules/openings.ts';
+import { type Keys, proven, requireProven } from '../rules/proven-row.ts';
+import { openSettings, sealSettings } from '../rules/sealed-settings.ts';
+import type { Row } from '../store/tables.ts';
+import type { ProxyDefinition } from './definition.ts';
+
+/** What is sealed: the definition, and the key by which calls name the proxy. */
+export interface ProxyBody {
+  readonly key: string;
+  readonly definition: ProxyDefinition;
+}
+
+type UnsealedProxy = Omit<Row<'proxies'>, 'body' | 'proof'>;
+
+export function proxyRow(
+  { keyring }: Keys,
+  { body, random }: { readonly body: ProxyBody; readonly random: Random },
+  row: UnsealedProxy,
+): Row<'proxies'> {
+  const sealed = sealSettings({ keyring, random }, sealedAs(row), body);
+  return proven({ keyring }, 'proxies', { ...row, body: sealed });
+}
+
+/**
+ * The settings of a proxy, from a row that is as the vault wrote it.
+ * @throws VaultError `integrity`, which names the row, when anything of it was altered.
+ */
+export function openProxy(opener: Opener, row: Row<'proxies'>): Secret<ProxyBody> {
+  const { body } = requireProven(opener, 'proxies', row);
+  return new Secret(bodyOf(openSettings<StoredBody>(opener, sealedAs(row), body).reveal()));
+}
+
+type StoredBody = Omit<ProxyBody, 'definition'> & {
+  readonly definition: Omit<ProxyDefinition, 'allow_encrypted'> & Partial<ProxyDefinition>;
+};
+
+/** Proxies that an earlier release stored do not say whether they allow encrypted data. */
+function bodyOf({ key, definition }: StoredBody): ProxyBody {
+  return {
+    key,
+    definition: { ...definition, allow_encrypted: definition.allow_encrypted ?? false },
+  };
+}
+
+function sealedAs({ tenant_id, proxy_id: id, version }: UnsealedProxy) {
+  return { entity: 'proxy', tenant_id, id, version } as const;
+}
+
+type AddressColumns = Pick<Row<'proxies'>, 'tenant_id' | 'proxy_id' | 'key_hash' | 'host'>;
+
+export const keyAddress = (hash: string): string => `key:${hash}`;
+export const hostAddress = (host: string): string => `host:${host}`;
+
+/** Where the directory has to point to the proxy. */
+export function addressesOf(row: AddressColumns): readonly string[] {
+  return [keyAddress(row.key_hash), ...(row.host === null ? [] : [hostAddress(row.host)])];
+}
+
+export function addressRow(
+  { tenant_id, proxy_id }: AddressColumns,
+  address: string,
+): Row<'proxy_addresses'> {
+  return { address, tenant_id, proxy_id };
+}

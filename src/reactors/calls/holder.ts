@@ -1,0 +1,16 @@
+/** A reactor as the holder of the code that runs. */
+import type { ReactorId } from '../../base/ids.ts';
+import { openerOf } from '../../rules/openings.ts';
+import { openReactor, reactorOf } from '../resource.ts';
+import { type HolderOfCode, rightsIn } from '../runs/holder.ts';
+
+export function reactorHolder(id: ReactorId): HolderOfCode {
+  return {
+    entity: 'reactor',
+    id,
+    lentNow: async (store, tenant) => {
+      const row = await reactorOf(store, tenant.id, id);
+      return rightsIn(openReactor(openerOf('load reactors', tenant), row).reveal());
+    },
+  };
+}

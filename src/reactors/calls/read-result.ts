@@ -1,0 +1,151 @@
+/** The result of an asynchronous call, for whoever made it, and the logs of calls. */
+
+import { parseInstant } from '../../base/clock.ts';
+import { formatTimestamp } from '../../base/dates.ts';
+import { invalid, VaultError } from '../../base/errors.ts';
+import { parseUuid, type ReactorRunId } from '../../base/ids.ts';
+import { openCursor, sealCursor } from '../../keys/cursor.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { detailed, entryOf } from '../../rules/log-entries.ts';
+import { openerFor } from '../../rules/openings.ts';
+import type { Decide } from '../../rules/operation.ts';
+import { type RunPage, type RunPosition, runPage } from '../../store/queries/reactors.ts';
+import type { Row } from '../../store/tables.ts';
+import type { ReactorReading } from '../resource.ts';
+import { reactorOf } from '../resource.ts';
+import { errorOfProblem, openRun } from './run-row.ts';
+
+export interface ResultPath {
+  readonly id: string;
+  readonly requestId: string;
+}
+
+/**
+ * From the decision `not_found` until the result is there, and for everybody but the application or session
+ * that made the call; what the code failed with.
+ */
+export function readResult(tools: ReactorReading, caller: Caller, path: ResultPath): Decide {
+  const { store, clock } = tools;
+  const { tenant } = caller;
+  return async () => {
+    const { reactor_id } = await reactorOf(store, tenant.id, path.id);
+    const run_id = parseUuid<ReactorRunId>(path.requestId);
+    const row = run_id && (await store.get('reactor_runs', { tenant_id: tenant.id, run_id }));
+    const now = clock.now();
+    if (!row || row.reactor_id !== reactor_id || row.due_at !== null || row.expires_at <= now) {
+      throw noResult();
+    }
+    const { caller: by, result } = openRun(openerFor(caller, 'own response'), row).reveal();
+    const isOwn = by.application === caller.application && by.session === (caller.session ?? null);
+    if (!isOwn || result === undefined) throw noResult();
+    const fact = { entity: 'reactor', id: reactor_id, operation: 'read result' } as const;
+    const change = { entries: [detailed(entryOf(caller, now, fact), row.run_id)] } as const;
+    if ('problem' in result) return { change, refusal: errorOfProblem(result.problem) };
+    return { change, reply: result.reply };
+  };
+}
+
+function noResult(): VaultError {
+  return new VaultError('not_found', {
+    public: 'There is no result of such a request, or not yet.',
+  });
+}
+
+export interface CallLogQuery {
+  readonly size?: number;
+  /** Cursor of an earlier response. */
+  readonly start?: string;
+}
+
+const sizeDefault = 20;
+const route = 'GET /reactors/:id/logs';
+
+/** From the decision `not_found`, or `integrity` when a call of the page was altered. */
+export function readReactorLogs(
+  tools: ReactorReading,
+  caller: Caller,
+  { id, query }: { readonly id: string; readonly query: CallLogQuery },
+): Decide {
+  const { store, clock } = tools;
+  const { tenant } = caller;
+  const cursorKey = tenant.keyring.secret('cursor');
+  const { size = sizeDefault, start } = query;
+  const after = start === undefined ? undefined : openCursor(cursorKey, route, start);
+  if (start !== undefined && after === undefined) {
+    throw invalid('start', 'must be the cursor of an earlier response');
+  }
+  return async () => {
+    const { reactor_id: reactor } = await reactorOf(store, tenant.id, id);
+    const now = clock.now();
+    const position = after as unknown as RunPosition | undefined;
+    const page = { tenant: tenant.id, reactor, now, after: position };
+    const { shown, hasMore } = await pageOf(store, page, size);
+    const last = shown.at(-1);
+    const next = hasMore && last && sealCursor(cursorKey, route, positionOf(last));
+    const fact = { entity: 'reactor', id: reactor, operation: 'read logs' } as const;
+    return {
+      change: { entries: [entryOf(caller, now, fact)] },
+      reply: {
+        status: 200,
+        body: {
+          pagination: { page_size: size, ...(next && { next }) },
+          data: shown.map((row) => viewLog(caller, row)),
+        },
+      },
+    };
+  };
+}
+
+/** A page ends before it has more: a call is stored with its result, which may have a megabyte. */
+const pageBytesMax = 4 * 1024 * 1024;
+const rowsAtOnce = 4;
+
+interface PageOfRuns {
+  readonly shown: readonly Row<'reactor_runs'>[];
+  /** Whether another page follows. */
+  readonly hasMore: boolean;
+}
+
+async function pageOf(
+  store: ReactorReading['store'],
+  page: Omit<RunPage, 'limit'>,
+  size: number,
+): Promise<PageOfRuns> {
+  const shown: Row<'reactor_runs'>[] = [];
+  let { after } = page;
+  let bytes = 0;
+  while (size > 0) {
+    const limit = Math.min(rowsAtOnce, size + 1 - shown.length);
+    const rows = await store.select(runPage({ ...page, after, limit }));
+    for (const row of rows) {
+      bytes += row.body.length;
+      const isFull = shown.length === size || (shown.length > 0 && bytes > pageBytesMax);
+      if (isFull) return { shown, hasMore: true };
+      shown.push(row);
+      after = positionOf(row);
+    }
+    if (rows.length < limit) break;
+  }
+  return { shown, hasMore: false };
+}
+
+const positionOf = ({ created_at, run_id }: Row<'reactor_runs'>): RunPosition => [
+  created_at,
+  run_id,
+];
+
+function viewLog(reader: Caller, row: Row<'reactor_runs'>): object {
+  const { kind, isFailed, log, caller } = openRun(openerFor(reader, 'reactor:read'), row).reveal();
+  return {
+    request_id: row.run_id,
+    invocation_type: kind,
+    outcome: isFailed ? 'failed' : 'completed',
+    trace_id: caller.traceId,
+    created_at: formatTimestamp(row.created_at),
+    lines: log.map(({ level, at, text }) => ({
+      level,
+      at: formatTimestamp(parseInstant(at)),
+      text,
+    })),
+  };
+}

@@ -1,0 +1,27 @@
+/** How much of what code logs is stored: every line is sealed and kept for a day. */
+import { type Clock, type Instant, minute } from '../../base/clock.ts';
+import type { TenantId } from '../../base/ids.ts';
+import type { CodeLogLine } from '../sandbox/sandbox.ts';
+
+/** Of one tenant, by each thread. What is more is dropped, so that no code fills the disk. */
+const loggedBytesPerMinuteMax = 1_048_576;
+
+/** The lines that are stored: all of a call, or none. */
+export type AdmitLog = (tenant: TenantId, log: readonly CodeLogLine[]) => readonly CodeLogLine[];
+
+export function createAdmitLog(clock: Clock, bytesMax = loggedBytesPerMinuteMax): AdmitLog {
+  let begun: Instant | undefined;
+  let bytes = new Map<TenantId, number>();
+  return (tenant, log) => {
+    const now = clock.now();
+    if (begun === undefined || now - begun >= minute) {
+      begun = now;
+      bytes = new Map();
+    }
+    const size = log.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+    const total = (bytes.get(tenant) ?? 0) + size;
+    if (total > bytesMax) return [];
+    bytes.set(tenant, total);
+    return log;
+  };
+}

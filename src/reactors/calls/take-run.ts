@@ -1,0 +1,104 @@
+/** Taking a call that waits, so that this server runs it and no other does. */
+
+import { type Instant, instantAfter } from '../../base/clock.ts';
+import { integrityError, VaultError } from '../../base/errors.ts';
+import { alteredBeside, detailed, systemEntry } from '../../rules/log-entries.ts';
+import { openerOf } from '../../rules/openings.ts';
+import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import type { LogEntry } from '../../store/log-chain/entries.ts';
+import type { Row } from '../../store/tables.ts';
+import { type CalledReactor, calledReactor, leaseMsOf } from './called-reactor.ts';
+import type { ReactorCalling } from './react.ts';
+import { openRun, type RunBody, runRow } from './run-row.ts';
+import { isWrittenBack } from './written-back.ts';
+
+export interface WaitingRunTools extends ReactorCalling {
+  readonly tenants: Tenants;
+  /** Unless it can be done all the same, the call is tried again: in a while, or once its lease has ended. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+export interface TakenRun {
+  readonly tenant: Tenant;
+  /** In the version in which it is under way. */
+  readonly row: Row<'reactor_runs'>;
+  readonly body: RunBody;
+  readonly reactor: CalledReactor;
+}
+
+/** `undefined` where another server was faster, or the call cannot be run and is done with. */
+export async function take(
+  tools: WaitingRunTools,
+  tenant: Tenant,
+  row: Row<'reactor_runs'>,
+): Promise<TakenRun | undefined> {
+  const { store, clock, random } = tools;
+  const opened = await openedRun(tools, tenant, row);
+  if (opened === undefined) return undefined;
+  const { reactor } = opened;
+  const now = clock.now();
+  const body = { ...opened.body, attempts: opened.body.attempts + 1 };
+  const columns = {
+    ...row,
+    version: row.version + 1,
+    due_at: instantAfter(now, leaseMsOf(reactor)),
+  };
+  const taken = runRow({ tenant, random }, columns, body);
+  const entry = entryOfRun(now, { row, operation: 'start' });
+  const { conflict } = await store.commit({
+    replace: { reactor_runs: [taken] },
+    entries: [entry],
+  });
+  return conflict === undefined ? { tenant, row: taken, body, reactor } : undefined;
+}
+
+/**
+ * What was altered in the database or written back to it, or has waited for a day, is removed, so that it stops no
+ * other call; the log says so.
+ */
+async function openedRun(
+  { store, clock, onFailure }: WaitingRunTools,
+  tenant: Tenant,
+  row: Row<'reactor_runs'>,
+): Promise<Pick<TakenRun, 'body' | 'reactor'> | undefined> {
+  try {
+    const body = openRun(openerOf('run reactor calls', tenant), row).reveal();
+    if (row.expires_at <= clock.now()) throw new VaultError('not_found', { public: expired });
+    const reactor = await calledReactor(store, tenant, row.reactor_id);
+    if (await isWrittenBack(store, tenant, row)) throw writtenBack(row);
+    return { body, reactor };
+  } catch (error) {
+    const isGone = error instanceof VaultError && /^(?:integrity|not_found)$/.test(error.code);
+    if (!isGone) throw error;
+    const isAltered = error.code === 'integrity';
+    if (isAltered) onFailure(error);
+    const entry = entryOfRun(clock.now(), { row, operation: 'fail' });
+    const failed = { ...entry, result: 'failed' } as const;
+    await store.commit({
+      remove: { reactor_runs: [row] },
+      entries: [isAltered ? detailed(failed, `it was ${alteredBeside}`) : failed],
+    });
+    return undefined;
+  }
+}
+
+function writtenBack({ run_id: id }: Row<'reactor_runs'>): VaultError {
+  return integrityError(
+    `an older version of the reactor_run ${id} was written back outside the vault`,
+    { altered: { entity: 'reactor_run', id } },
+  );
+}
+
+const expired = 'The call has waited for too long.';
+
+interface RunFact {
+  readonly row: Row<'reactor_runs'>;
+  readonly operation: 'start' | 'interrupt' | 'end' | 'fail';
+}
+
+/** About the row itself, whose version it records: see `written-back.ts`. */
+export function entryOfRun(at: Instant, { row, operation }: RunFact): LogEntry {
+  const { tenant_id: tenant, run_id: id, reactor_id } = row;
+  const entry = systemEntry({ tenant, at, entity: 'reactor_run', id, operation });
+  return detailed(entry, `reactor ${reactor_id}`);
+}

@@ -1,0 +1,175 @@
+/** Reactors as they are stored: what is special about creating, reading, listing, changing and removing them. */
+import { isDeepStrictEqual } from 'node:util';
+import { VaultError } from '../base/errors.ts';
+import { newUuid, parseUuid, type ReactorId, type TenantId } from '../base/ids.ts';
+import type { Random } from '../base/random.ts';
+import type { Secret } from '../base/secret.ts';
+import type { Caller } from '../rules/caller.ts';
+import { withoutValues } from '../rules/configuration.ts';
+import { requireLinkedApplication } from '../rules/linked-application.ts';
+import { type Opener, openerFor } from '../rules/openings.ts';
+import type { Decide } from '../rules/operation.ts';
+import { holds } from '../rules/policy.ts';
+import { type Keys, proven, requireProven } from '../rules/proven-row.ts';
+import { openSettings, sealSettings } from '../rules/sealed-settings.ts';
+import { requireRoom } from '../rules/settings.ts';
+import {
+  merged,
+  type NamedResource,
+  type PatchedResource,
+  requireFound,
+  viewHistory,
+} from '../rules/stored-resource.ts';
+import { reactorCount, reactorPage } from '../store/queries/reactors.ts';
+import type { Store } from '../store/store.ts';
+import type { Row } from '../store/tables.ts';
+import { type CodeTools, refusalOfRights, refusalWhereOff, requireRunnable } from './code/check.ts';
+import {
+  parseReactor,
+  type ReactorDefinition,
+  type ReactorRequest,
+  type ReactorSettings,
+  requestOf,
+  shownRuntime,
+} from './definition.ts';
+
+export interface ReactorReading extends Pick<CodeTools, 'clock'> {
+  readonly store: Store;
+}
+
+export interface ReactorWriting extends ReactorReading, CodeTools {
+  readonly random: Random;
+}
+
+type ReactorRow = Row<'reactors'>;
+type ReactorResource = NamedResource<ReactorRow, ReactorId> &
+  PatchedResource<ReactorRow, ReactorRequest, ReactorSettings, ReactorDefinition>;
+
+/**
+ * Creating and changing are `forbidden` where code is switched off, or is lent rights that the key cannot lend;
+ * `unprocessable` for code that cannot be run; `validation_failed` for an application that cannot be used.
+ */
+export function reactorResource(tools: ReactorWriting): ReactorResource {
+  const { store, clock, random } = tools;
+
+  const requireUsable = ({ tenant }: Caller, { code, runtime }: ReactorDefinition) =>
+    requireRunnable(tools.code, tenant, { code, runtime, path: 'code', runtimePath: 'runtime' });
+
+  return {
+    store,
+    clock,
+    noun: 'reactor',
+    path: '/reactors',
+    find: (tenant, id) => reactorOf(store, tenant.id, id),
+    idOf: (row) => row.reactor_id,
+    rows: (row) => ({ reactors: [row] }),
+    open: (caller, row) => openReactor(openerFor(caller, 'reactor:update'), row).reveal(),
+    count: reactorCount,
+    page: reactorPage,
+    parse: parseReactor,
+    patched: ({ name }, definition, patch) =>
+      parseReactor(merged(requestOf({ name, definition }), patch)),
+
+    async check(caller, attempt, { settings: { definition }, before }) {
+      const coded = { entity: 'reactor', ...attempt } as const;
+      const isOff = refusalWhereOff(tools, caller, coded);
+      if (isOff || isDeepStrictEqual(before, definition)) return isOff;
+      // A caller that takes the rights away needs none.
+      const refused = refusalOfRights(tools, caller, { ...coded, ...definition });
+      if (refused) return refused;
+      await requireLinkedApplication(store, caller.tenant, definition.application_id);
+      return undefined;
+    },
+
+    requireRoom: async ({ id: tenant, quotas }) =>
+      requireRoom(quotas, 'reactor_limit', await store.select(reactorCount({ tenant }))),
+
+    async make(caller, columns, { name, definition }) {
+      await requireUsable(caller, definition);
+      const unsealed = { ...columns, reactor_id: newUuid<ReactorId>(random), name };
+      const row = reactorRow(caller.tenant, { definition, random }, unsealed);
+      const body = viewReactor(row, definition, withoutValues(definition.configuration));
+      const narrower = { permission: configurationPermission, body } as const;
+      return { row, reply: { body: viewFor(caller, row, definition), narrower } };
+    },
+
+    async revise(caller, next, { settings: { name, definition }, before }) {
+      if (!isDeepStrictEqual(before, definition)) await requireUsable(caller, definition);
+      return { row: reactorRow(caller.tenant, { definition, random }, { ...next, name }) };
+    },
+
+    show: (caller, row, operation) =>
+      viewFor(caller, row, openReactor(openerFor(caller, `reactor:${operation}`), row).reveal()),
+  };
+}
+
+/** @throws VaultError `not_found`, also for a reactor of another tenant. */
+export async function reactorOf(store: Store, tenant: TenantId, id: string): Promise<ReactorRow> {
+  const reactor_id = parseUuid<ReactorId>(id);
+  const row = reactor_id && (await store.get('reactors', { tenant_id: tenant, reactor_id }));
+  return requireFound('reactor', row);
+}
+
+type UnsealedReactor = Omit<ReactorRow, 'body' | 'proof'>;
+
+function reactorRow(
+  { keyring }: Keys,
+  { definition, random }: { readonly definition: ReactorDefinition; readonly random: Random },
+  row: UnsealedReactor,
+): ReactorRow {
+  const body = sealSettings({ keyring, random }, sealedAs(row), definition);
+  return proven({ keyring }, 'reactors', { ...row, body });
+}
+
+/**
+ * The settings of a reactor, from a row that is as the vault wrote it.
+ * @throws VaultError `integrity`, which names the row, when anything of it was altered.
+ */
+export function openReactor(opener: Opener, row: ReactorRow): Secret<ReactorDefinition> {
+  const { body } = requireProven(opener, 'reactors', row);
+  return openSettings<ReactorDefinition>(opener, sealedAs(row), body);
+}
+
+function sealedAs({ tenant_id, reactor_id: id, version }: UnsealedReactor) {
+  return { entity: 'reactor', tenant_id, id, version } as const;
+}
+
+/** The values of a configuration are for those who may change them. Others see the names. */
+const configurationPermission = 'reactor:update';
+
+function viewFor(caller: Caller, row: ReactorRow, definition: ReactorDefinition): object {
+  const { configuration } = definition;
+  const isWhole = holds(caller.policy, configurationPermission);
+  return viewReactor(row, definition, isWhole ? configuration : withoutValues(configuration));
+}
+
+function viewReactor(
+  row: ReactorRow,
+  { code, application_id, runtime, allowed_hosts }: ReactorDefinition,
+  configuration: Readonly<Record<string, string | null>>,
+): object {
+  return {
+    id: row.reactor_id,
+    tenant_id: row.tenant_id,
+    name: row.name,
+    code,
+    configuration,
+    ...(application_id && { application: { id: application_id } }),
+    runtime: shownRuntime(runtime),
+    ...(allowed_hosts && { allowed_hosts }),
+    state: 'active',
+    ...viewHistory(row),
+  };
+}
+
+/**
+ * Formulas held the code of reactors until February 2024.
+ * @throws VaultError `gone`, which says what takes their place.
+ */
+export function formulasRemoved(): Decide {
+  throw new VaultError('gone', {
+    public:
+      'Reactor formulas are removed. Set the code of the formula as the attribute code of each reactor ' +
+      'that used it, with PATCH /reactors/{id}.',
+  });
+}

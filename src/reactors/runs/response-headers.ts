@@ -1,0 +1,24 @@
+/** Headers that code gives to a message, as far as HTTP can send them. */
+import { isObject, type Json } from '../../base/json.ts';
+
+const nameForm = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
+/** Visible ASCII and spaces; what else there is parsers read differently. */
+const valueForm = /^[\t\x20-\x7e]{0,8000}$/;
+
+/** `undefined` unless all of them can be sent. Numbers and lists of texts are written as texts. */
+export function headersOfCode(given: Json): Readonly<Record<string, string>> | undefined {
+  if (given === null) return {};
+  if (!isObject(given)) return undefined;
+  const entries = Object.entries(given).map(([name, value]) => [name, textOf(value)] as const);
+  const isSendable = entries.every(
+    ([name, value]) => nameForm.test(name) && value !== undefined && valueForm.test(value),
+  );
+  return isSendable ? (Object.fromEntries(entries) as Record<string, string>) : undefined;
+}
+
+function textOf(value: Json): string | undefined {
+  if (Array.isArray(value)) return value.every(isText) ? value.join(', ') : undefined;
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
+}
+
+const isText = (value: Json): boolean => typeof value === 'string';

@@ -1,0 +1,35 @@
+/** The log of one call, which the tenant reads; it never reaches the vault's own. */
+import { isObject } from '../../base/json.ts';
+import { frameHeaderBytes } from './frames.ts';
+import { parseHostile } from './hostile-json.ts';
+import * as limits from './limits.ts';
+import type { CodeLogLevel, CodeLogLine } from './sandbox.ts';
+
+const levels = new Set<string>(['debug', 'info', 'warn', 'error'] satisfies CodeLogLevel[]);
+
+export class CodeLog {
+  readonly lines: CodeLogLine[] = [];
+  #bytes = 0;
+  #bytesRead = 0;
+  #isFull = false;
+
+  /** False once a process sent much more than is kept. */
+  add(payload: Buffer): boolean {
+    this.#bytesRead += frameHeaderBytes + payload.length;
+    if (!this.#isFull) this.#keep(payload);
+    return this.#bytesRead <= limits.logBytesReadMax;
+  }
+
+  #keep(payload: Buffer): void {
+    const line = parseHostile(payload)?.value;
+    if (!isObject(line)) return;
+    const { level, text } = line;
+    if (typeof level !== 'string' || !levels.has(level) || typeof text !== 'string') return;
+    this.#bytes += Buffer.byteLength(text);
+    this.#isFull = this.#bytes > limits.logBytesMax || this.lines.length >= limits.logLinesMax - 1;
+    const kept = this.#isFull ? { level: 'warn', text: fullText } : { level, text };
+    this.lines.push({ ...kept, at: Date.now() } as CodeLogLine);
+  }
+}
+
+const fullText = `The log is full: a call has at most ${limits.logBytesMax} bytes and ${limits.logLinesMax} lines.`;

@@ -1,0 +1,109 @@
+/** What a result's bytes mean: of the guest, of the child, or of an attacker who is both. */
+import { isObject } from '../../base/json.ts';
+import { parseHostile } from './hostile-json.ts';
+import type { CodeError, CodeErrorName, CustomResponse, EndReason } from './sandbox.ts';
+
+export type RunOutcome =
+  | { readonly kind: 'returned'; readonly value: unknown }
+  | { readonly kind: 'threw'; readonly error: CodeError }
+  | { readonly kind: 'ended'; readonly reason: EndReason };
+
+export function outcomeOf(bytes: Buffer): RunOutcome {
+  const message = parseHostile(bytes)?.value;
+  if (!isObject(message)) return { kind: 'ended', reason: 'result not JSON' };
+  if ('value' in message) return { kind: 'returned', value: message['value'] };
+  if (isObject(message['error'])) return { kind: 'threw', error: errorOf(message['error']) };
+  return endOf(message['ended']);
+}
+
+const endings: ReadonlySet<unknown> = new Set<EndReason>([
+  'memory',
+  'crashed',
+  'result too large',
+  'result not JSON',
+]);
+
+function endOf(reason: unknown): RunOutcome {
+  if (endings.has(reason)) return { kind: 'ended', reason: reason as EndReason };
+  if (reason !== 'never settles') return { kind: 'ended', reason: 'crashed' };
+  const text = 'the function returned a promise that nothing can settle';
+  return { kind: 'threw', error: other({ error: [text] }) };
+}
+
+type ErrorStatus = readonly [status: number, detail: string];
+
+/** Those of the public package, and their texts. */
+const kinds: Readonly<
+  Record<Exclude<CodeErrorName, 'CustomHttpResponseError' | 'other'>, ErrorStatus>
+> = {
+  BadRequestError: [400, 'Bad Request'],
+  InvalidReactorConfigurationError: [400, 'Invalid Reactor Configuration'],
+  AuthenticationError: [401, 'Authentication Failed'],
+  InvalidPaymentMethodError: [402, 'Invalid Payment Method'],
+  AuthorizationError: [403, 'Forbidden'],
+  InvalidReactorFormulaError: [422, 'Invalid Reactor Formula'],
+  RateLimitError: [429, 'Rate Limit Exceeded'],
+  ReactorRuntimeError: [500, 'Reactor Runtime Error'],
+  ServiceUnavailableError: [503, 'Service Unavailable'],
+};
+
+const runtimeError: ErrorStatus = kinds.ReactorRuntimeError;
+
+function errorOf(error: Readonly<Record<string, unknown>>): CodeError {
+  const { name, response } = error;
+  const errors = messagesOf(error['errors']);
+  if (name === 'CustomHttpResponseError') return custom(response) ?? other(invalidResponse);
+  if (typeof name !== 'string' || !Object.hasOwn(kinds, name)) return other(errors);
+  const known = name as keyof typeof kinds;
+  const [status, detail] = kinds[known];
+  return { name: known, status, detail, errors };
+}
+
+function other(errors: CodeError['errors']): CodeError {
+  const [status, detail] = runtimeError;
+  return { name: 'other', status, detail, errors };
+}
+
+function messagesOf(errors: unknown): CodeError['errors'] {
+  const entries = isObject(errors) ? Object.entries(errors) : [];
+  return Object.fromEntries(
+    entries.map(([name, list]) => {
+      const texts = Array.isArray(list) ? list : [];
+      return [name, texts.filter((text) => typeof text === 'string')];
+    }),
+  );
+}
+
+const invalidResponse = {
+  error: ['CustomHttpResponseError takes a status from 100 to 599, and headers that are strings'],
+};
+
+function custom(response: unknown): CodeError | undefined {
+  if (!isObject(response)) return undefined;
+  const { status, headers, body } = response;
+  if (!Number.isInteger(status) || (status as number) < 100 || (status as number) > 599) {
+    return undefined;
+  }
+  const named = Object.entries(isObject(headers) ? headers : {});
+  if (!named.every(([name, value]) => isHeader(name, value))) return undefined;
+  const answer: CustomResponse = {
+    status: status as number,
+    headers: Object.fromEntries(named.map(([name, value]) => [name, String(value)])),
+    body: body ?? null,
+  };
+  return {
+    name: 'CustomHttpResponseError',
+    status: answer.status,
+    detail: 'Custom HTTP Response',
+    errors: {},
+    response: answer,
+  };
+}
+
+/** RFC 9110 section 5: a line break in a value would begin another header. */
+function isHeader(name: string, value: unknown): boolean {
+  if (typeof value !== 'string' && typeof value !== 'number') return false;
+  return (
+    /^[!#$%&'*+.^_`|~\w-]{1,200}$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(String(value))
+  );
+}

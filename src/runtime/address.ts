@@ -1,0 +1,32 @@
+/** Holding the address before anything is made: a start that cannot listen must leave nothing behind. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { Config } from './config/config.ts';
+
+export interface HeldAddress {
+  /** For whoever listens there now. Nobody is served until then. */
+  release(): Promise<void>;
+}
+
+/**
+ * Rejects with the system's error when the address is not this machine's or is taken, also by a server
+ * whose threads share it: their sockets would not be refused one another.
+ */
+export async function holdAddress({
+  host,
+  port,
+}: Pick<Config, 'host' | 'port'>): Promise<HeldAddress> {
+  const server = createServer((socket) => socket.destroy());
+  server.listen({ host, port, exclusive: true });
+  await once(server, 'listening');
+  let closed: Promise<unknown> | undefined;
+  return {
+    release: async () => {
+      if (!closed) {
+        closed = once(server, 'close');
+        server.close();
+      }
+      await closed;
+    },
+  };
+}

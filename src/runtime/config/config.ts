@@ -1,0 +1,337 @@
+/** Configuration: the only reader of the environment. */
+import { availableParallelism, hostname } from 'node:os';
+import { join } from 'node:path';
+import { parseHandle } from '../../access/tenants/handle.ts';
+import { parseSink, type SinkPlace } from '../../audit/checkpoint-sink.ts';
+import { second } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
+import { isNetwork } from '../../base/network.ts';
+import type { LogLevel } from '../../base/telemetry/log.ts';
+import {
+  parseRateLimits,
+  type RateLimits,
+  rateLimitPresets,
+  rateLimitsDefault,
+} from '../../http/limits/rate-limit-rules.ts';
+import { isOperatorKey, operatorKeyForm } from '../../keys/api-key.ts';
+import { parseAuthorities } from '../../keys/authorities.ts';
+import { type AllowList, parseAllowList } from '../../outbound/allow-list.ts';
+import type { OutboundOptions } from '../../outbound/forward.ts';
+import { comparedName, hostLengthMax, isDnsName, type VaultNames } from '../../rules/host-names.ts';
+import { authorityFileOf, verifiedUrl } from '../../store/postgres/database-url.ts';
+import { hostsOf, portDefault } from '../../store/postgres/hosts.ts';
+import {
+  type BankHostConfig,
+  parseHeaders,
+  parseRequest,
+  parseResponse,
+  parseUrl,
+  requestDefault,
+  responseDefault,
+} from '../../tokens/enrichments/bank-host-config.ts';
+import type { EnrichmentConfig } from '../../tokens/enrichments/enrichments.ts';
+import { readDistribution } from './database.ts';
+import { readAll, wrongVariable } from './problems.ts';
+import { type ReactorConfig, readReactors } from './reactors.ts';
+import { readTls, type TlsPair } from './tls.ts';
+import {
+  type Address,
+  oneOf,
+  parsed,
+  readAddress,
+  readFlag,
+  readNumber,
+  readPort,
+  readText,
+} from './values.ts';
+import { type Environment, type ReadVariable, readerOf, refuseUnknown } from './variables.ts';
+
+export interface Config {
+  readonly host: string;
+  readonly port: number;
+  /** So many threads answer requests. */
+  readonly threads: number;
+  readonly dataDir: string;
+  readonly databaseUrl: string | undefined;
+  /** Whether a start distributes tables over the servers of Citus. */
+  readonly isDistributed: boolean;
+  /** So many bytes of the disk stay free for reading and deleting; `undefined` for a part of the disk. */
+  readonly freeBytesMin: number | undefined;
+  readonly rootKey: string | undefined;
+  readonly rootKeyFile: string;
+  readonly headerPrefixes: readonly string[];
+  readonly tls: TlsPair | undefined;
+  readonly bootstrap: {
+    readonly tenant: string;
+    readonly type: 'test' | 'production';
+    readonly key: string | undefined;
+  };
+  readonly logLevel: LogLevel;
+  /** Whether each request is a line of the operator's log. */
+  readonly accessLog: boolean;
+  /** Where metrics are shown, and then nowhere else. */
+  readonly metricsAddress: Address | undefined;
+  /** The URL of a collector of OpenTelemetry traces, without a slash at its end. */
+  readonly otlpEndpoint: string | undefined;
+  /** Where log entries are written as they commit: `stdout` or a file. */
+  readonly logExport: string | undefined;
+  /** Where checkpoints of the log are pushed as they are signed. */
+  readonly checkpointSink: SinkPlace | undefined;
+  readonly rateLimits: RateLimits;
+  /** Addresses and networks of proxies whose `X-Forwarded-For` is trusted. */
+  readonly trustedProxies: readonly string[];
+  /** Under which clients reach the vault, without a slash at its end. */
+  readonly publicUrl: string | undefined;
+  /** Which hosts are the vault's, and below which every proxy has one. */
+  readonly names: VaultNames;
+  /** Which other hosts may be called, and who vouches for them. */
+  readonly outbound: OutboundOptions;
+  readonly enrichments: EnrichmentConfig;
+  readonly reactors: ReactorConfig;
+}
+
+/** What a running server can take up without a restart. */
+export type Reloadable = Pick<Config, 'tls'>;
+
+/** A variable that the operator names, such as the one that holds a key; `undefined` when it is empty. */
+export function readVariable(name: string): string | undefined {
+  return process.env[name] || undefined;
+}
+
+const prefixForm = /^[A-Za-z][A-Za-z0-9]{0,19}$/;
+export const threadsMax = 64;
+/** The key of a proxy and a dot come before it. */
+const proxyDomainLengthMax = hostLengthMax - 39;
+const loopback = new Set(['127.0.0.1', '::1', 'localhost']);
+const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
+
+/**
+ * Reads the configuration; variables that are empty count as absent.
+ * @throws ConfigError naming every variable that is wrong or unknown.
+ */
+export function readConfig(environment: Environment = process.env): Config {
+  const read = readerOf(environment);
+  const dataDir = read('DATA_DIR') ?? './data';
+  const outboundAllow = () => parsed(read, 'OUTBOUND_ALLOW', parseAllowList) ?? new Set<string>();
+  const { unknown: _none, ...config } = readAll<Config & { readonly unknown: undefined }>({
+    unknown: () => void refuseUnknown(environment),
+    host: () => readHost(read),
+    port: () => readPort(read('PORT')),
+    threads: () =>
+      readNumber(read, 'THREADS', { given: threadsDefault(), min: 1, max: threadsMax }),
+    dataDir: () => dataDir,
+    databaseUrl: () => databasePlace(read('DATABASE_URL'), environment),
+    isDistributed: () => readDistribution(read),
+    freeBytesMin: () => readFreeSpace(read),
+    rootKey: () => read('ROOT_KEY'),
+    rootKeyFile: () => read('ROOT_KEY_FILE') ?? join(dataDir, 'root.key'),
+    headerPrefixes: () => readPrefixes(read('HEADER_PREFIXES') ?? 'SVC'),
+    tls: () => readTls(read),
+    bootstrap: () => readBootstrap(read),
+    logExport: () => read('LOG_EXPORT'),
+    checkpointSink: () =>
+      parsed(read, 'CHECKPOINT_SINK', (text) => parseSink(text, outboundAllow())),
+    accessLog: () =>
+      oneOf('STRONGROOM_ACCESS_LOG', read('ACCESS_LOG') ?? 'off', ['on', 'off']) === 'on',
+    metricsAddress: () => readAddress(read, 'METRICS_ADDRESS'),
+    otlpEndpoint: () => readOtlpEndpoint(read('OTLP_ENDPOINT')),
+    logLevel: () => oneOf('STRONGROOM_LOG_LEVEL', read('LOG_LEVEL') ?? 'info', logLevels),
+    rateLimits: () => readRateLimits(read('RATE_LIMITS')),
+    trustedProxies: () => readProxies(read('TRUSTED_PROXIES')),
+    publicUrl: () => readPublicUrl(read('PUBLIC_URL')),
+    names: () => readNames(read),
+    outbound: () => readOutbound(read, outboundAllow),
+    enrichments: () => readEnrichments(read, outboundAllow),
+    reactors: () => readReactors(read),
+  });
+  return config;
+}
+
+/**
+ * Reads again the files that variables name.
+ * @throws ConfigError as {@link readConfig} does.
+ */
+export function readReloadable(environment: Environment = process.env): Reloadable {
+  const read = readerOf(environment);
+  return readAll<Reloadable>({ tls: () => readTls(read) });
+}
+
+const mebibyte = 2 ** 20;
+
+function readFreeSpace(read: ReadVariable): number | undefined {
+  if (read('FREE_SPACE_MIN') === undefined) return undefined;
+  return mebibyte * readNumber(read, 'FREE_SPACE_MIN', { given: 0, min: 0, max: 999_999_999 });
+}
+
+function readHost(read: ReadVariable): string {
+  const host = read('HOST') ?? '127.0.0.1';
+  const isEncrypted = read('TLS_CERT') !== undefined || read('TLS_KEY') !== undefined;
+  if (loopback.has(host) || isEncrypted || read('TLS') === 'off') return host;
+  throw wrongVariable(
+    'STRONGROOM_HOST',
+    'is not a loopback address, so card numbers would cross the network in plaintext. Set ' +
+      'STRONGROOM_TLS_CERT and STRONGROOM_TLS_KEY, or STRONGROOM_TLS=off if a proxy in front terminates TLS',
+  );
+}
+
+function readBootstrap(read: ReadVariable): Config['bootstrap'] {
+  const type = read('BOOTSTRAP_TENANT_TYPE') ?? 'test';
+  return readAll<Config['bootstrap']>({
+    tenant: () => parsed(read, 'BOOTSTRAP_TENANT', parseHandle) ?? 'default',
+    type: () => oneOf('STRONGROOM_BOOTSTRAP_TENANT_TYPE', type, ['test', 'production']),
+    key: () => readBootstrapKey(read('BOOTSTRAP_KEY')),
+  });
+}
+
+function readEnrichments(read: ReadVariable, allow: () => AllowList): EnrichmentConfig {
+  const cache = { given: 0, min: 0, max: 86_400 };
+  return readAll<EnrichmentConfig>({
+    routingDirectory: () => read('ROUTING_DIRECTORY'),
+    binTable: () => read('BIN_TABLE'),
+    bankHost: () => readBankHost(read, allow),
+    strict: () => readFlag(read, 'BANK_PROVIDER_STRICT'),
+    cacheMs: () => second * readNumber(read, 'BANK_PROVIDER_CACHE_SECONDS', cache),
+  });
+}
+
+/** Two cores are left to the writer, the jobs and the system. Only Linux deals connections out to threads. */
+function threadsDefault(): number {
+  if (process.platform !== 'linux') return 1;
+  return Math.min(threadsMax, Math.max(1, availableParallelism() - 2));
+}
+
+function readOutbound(read: ReadVariable, allow: () => AllowList): OutboundOptions {
+  const pem = (file: string) => parseAuthorities(readText('STRONGROOM_OUTBOUND_CA', file));
+  return readAll<OutboundOptions>({
+    allow,
+    databasePorts: () => databasePortsOf(read('DATABASE_URL')),
+    authorities: () => parsed(read, 'OUTBOUND_CA', pem) ?? [],
+  });
+}
+
+/** None of a URL that cannot be used, which its own variable says. */
+function databasePortsOf(text: string | undefined): readonly number[] {
+  if (text === undefined) return [];
+  try {
+    return hostsOf(text).map(({ port }) => port ?? portDefault);
+  } catch (error) {
+    if (error instanceof VaultError) return [];
+    throw error;
+  }
+}
+
+function readBankHost(read: ReadVariable, allow: () => AllowList): BankHostConfig | undefined {
+  if (read('BANK_PROVIDER_URL') === undefined) return undefined;
+  const timeout = { given: 5000, min: 100, max: 30_000 };
+  const attempts = { given: 3, min: 1, max: 5 };
+  return readAll<BankHostConfig>({
+    url: () => parsed(read, 'BANK_PROVIDER_URL', (text) => parseUrl(text, allow())) ?? '',
+    headers: () => parsed(read, 'BANK_PROVIDER_HEADERS', parseHeaders) ?? {},
+    request: () => parsed(read, 'BANK_PROVIDER_REQUEST', parseRequest) ?? requestDefault,
+    answer: () => parsed(read, 'BANK_PROVIDER_ANSWER', parseResponse) ?? responseDefault,
+    timeoutMs: () => readNumber(read, 'BANK_PROVIDER_TIMEOUT_MS', timeout),
+    attemptsMax: () => readNumber(read, 'BANK_PROVIDER_ATTEMPTS', attempts),
+  });
+}
+
+/** The name of a preset, or that of a file. */
+function readRateLimits(text: string | undefined): RateLimits {
+  if (text === undefined) return rateLimitsDefault;
+  const preset = Object.hasOwn(rateLimitPresets, text) ? rateLimitPresets[text] : undefined;
+  if (preset) return preset;
+  const variable = 'STRONGROOM_RATE_LIMITS';
+  const json = readText(variable, text);
+  try {
+    return parseRateLimits(JSON.parse(json));
+  } catch (error) {
+    const errors = error instanceof VaultError ? Object.entries(error.errors ?? {}) : [];
+    const problems = errors.map(([path, messages]) => `${path} ${messages.join(', ')}`);
+    throw wrongVariable(variable, `names a file that ${problems.join('; ') || 'is not JSON'}`);
+  }
+}
+
+function readProxies(text: string | undefined): readonly string[] {
+  const proxies = text?.split(',').map((proxy) => proxy.trim()) ?? [];
+  if (proxies.every(isNetwork)) return proxies;
+  throw wrongVariable(
+    'STRONGROOM_TRUSTED_PROXIES',
+    'must be a list of addresses and networks such as 10.0.0.7,192.168.0.0/16',
+  );
+}
+
+/** In plaintext too: spans hold no values, and collectors are mostly on the same machine. */
+function readOtlpEndpoint(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const url = URL.parse(text);
+  const isPlain = url && !url.username && !url.password && !/[?#]/.test(text);
+  if (isPlain && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '');
+  throw wrongVariable(
+    'STRONGROOM_OTLP_ENDPOINT',
+    'must be a URL such as http://127.0.0.1:4318, without user, query or fragment',
+  );
+}
+
+function readPublicUrl(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const url = URL.parse(text);
+  const isPlain = url && !url.username && !url.password && !/[?#]/.test(text);
+  if (isPlain && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '');
+  throw wrongVariable(
+    'STRONGROOM_PUBLIC_URL',
+    'must be a URL such as https://vault.example.com, without user, query or fragment',
+  );
+}
+
+/** Requests with these names are the vault's, whichever of them clients use. */
+function readNames(read: ReadVariable): VaultNames {
+  const proxyDomain = readProxyDomain(read('PROXY_DOMAIN'));
+  const publicName = URL.parse(read('PUBLIC_URL') ?? '')?.hostname;
+  const own = [publicName, read('HOST'), hostname(), proxyDomain];
+  return { own: own.flatMap((name) => (name ? [comparedName(name)] : [])), proxyDomain };
+}
+
+function readProxyDomain(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const domain = comparedName(text);
+  if (isDnsName(domain) && domain.length <= proxyDomainLengthMax) return domain;
+  throw wrongVariable(
+    'STRONGROOM_PROXY_DOMAIN',
+    `must be a DNS name such as proxy.example.com, of at most ${proxyDomainLengthMax} characters`,
+  );
+}
+
+/**
+ * The URL of a PostgreSQL, which demands verified TLS beyond loopback unless the operator says otherwise.
+ * @throws ConfigError when it is not such a URL, or has a weaker sslmode.
+ */
+export function databasePlace<T extends string | undefined>(
+  text: T,
+  environment: Environment = process.env,
+): T | string {
+  if (text === undefined) return text;
+  const variable = 'STRONGROOM_DATABASE_URL';
+  if (!/^postgres(?:ql)?:\/\//.test(text)) {
+    throw wrongVariable(variable, 'must begin with postgres://');
+  }
+  const tls = environment['STRONGROOM_DATABASE_TLS'] || 'on';
+  const isVerified = oneOf('STRONGROOM_DATABASE_TLS', tls, ['on', 'off']) === 'on';
+  const verify = (url: string) => {
+    hostsOf(url);
+    return isVerified ? verifiedUrl(url, environment['PGHOST'] || undefined) : url;
+  };
+  const url = parsed(() => text, 'DATABASE_URL', verify) ?? text;
+  const authority = authorityFileOf(url);
+  if (isVerified && authority !== undefined) readText(`${variable} sslrootcert`, authority);
+  return url;
+}
+
+function readPrefixes(text: string): string[] {
+  const prefixes = text.split(',').map((prefix) => prefix.trim().toUpperCase());
+  if (prefixes.every((prefix) => prefixForm.test(prefix))) return [...new Set(prefixes)];
+  throw wrongVariable('STRONGROOM_HEADER_PREFIXES', 'must be a list such as SVC,BT');
+}
+
+function readBootstrapKey(text: string | undefined): string | undefined {
+  if (text === undefined || isOperatorKey(text)) return text;
+  throw wrongVariable('STRONGROOM_BOOTSTRAP_KEY', operatorKeyForm);
+}

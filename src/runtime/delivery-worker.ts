@@ -1,0 +1,89 @@
+/** What the thread that delivers events to webhooks has of its own: its connections, and what it remembers. */
+
+import { setTimeout as timeout } from 'node:timers/promises';
+import { reasonOf } from '../base/errors.ts';
+import { createTimedUuids } from '../base/ids.ts';
+import type { Metrics } from '../base/telemetry/metrics.ts';
+import { createRareWarning } from '../base/telemetry/rare-warning.ts';
+import { vaultName } from '../keys/vault-name.ts';
+import { createForward } from '../outbound/forward.ts';
+import { createQuarantine } from '../rules/quarantine.ts';
+import { createAttemptSlots } from '../webhooks/deliveries/attempt-slots.ts';
+import { type Deliverer, startDeliverer } from '../webhooks/deliveries/deliverer.ts';
+import { createLeases } from '../webhooks/deliveries/leases.ts';
+import { createMessages } from '../webhooks/deliveries/message.ts';
+import { createNames } from '../webhooks/deliveries/names.ts';
+import { createRecentEnvelopes } from '../webhooks/deliveries/prepare.ts';
+import { createSettlements } from '../webhooks/deliveries/settlements.ts';
+import { createSigningKey } from '../webhooks/deliveries/signing-key.ts';
+import { createWebhooks } from '../webhooks/deliveries/webhooks-of.ts';
+import type { Config } from './config/config.ts';
+import type { Process } from './process.ts';
+
+/** Attempts under way at once, to all receivers together: as many as a thousand that hang for 15 seconds each. */
+const attemptsOfAllMax = 1_024;
+
+/** More than 20 webhooks have, a share for tenants that were given a larger quota. */
+const attemptsOfTenantMax = 256;
+
+/**
+ * The attempts themselves are limited before they come here. One that is over frees its place here a moment later
+ * than there, so as many may wait for that moment.
+ */
+const limits = {
+  placeMax: attemptsOfAllMax,
+  partitionMax: attemptsOfAllMax,
+  totalMax: attemptsOfAllMax,
+  waitingMax: attemptsOfAllMax,
+  waitingOfPartitionMax: attemptsOfAllMax,
+};
+
+export interface DeliveringTools
+  extends Pick<Process, 'store' | 'tenants' | 'rootKey' | 'clock' | 'random' | 'log'> {
+  readonly metrics: Pick<Metrics, 'count' | 'delivery'>;
+  /** The name of this server in leases, made at its start. */
+  readonly holder: string;
+  /** The release. */
+  readonly version: string;
+}
+
+export function createDelivering(
+  tools: DeliveringTools,
+  config: Pick<Config, 'outbound' | 'headerPrefixes'>,
+): Deliverer {
+  const { store, clock, random, metrics, log, version, holder } = tools;
+  const { headerPrefixes } = config;
+  const warnOfAltered = createRareWarning(
+    'rows of events or deliveries were altered outside the vault; what they stand for is not sent',
+    { log, clock },
+  );
+  const quarantine = createQuarantine(() => {
+    metrics.count('integrity_failures');
+    warnOfAltered(1);
+  });
+  const warn = createRareWarning('events were not delivered yet; they are tried again', {
+    log,
+    clock,
+  });
+  const signingKey = createSigningKey(tools);
+  return startDeliverer({
+    ...tools,
+    leases: createLeases({ store, clock, holder, quarantine }),
+    newDeliveryId: createTimedUuids(random),
+    webhooks: createWebhooks({ store, clock, quarantine }),
+    withNames: createNames({ store, clock }),
+    forward: createForward({ ...config.outbound, vaultName: vaultName(tools.rootKey.key) }, limits),
+    messages: createMessages({ key: signingKey, clock, headerPrefixes, version }),
+    recordDelivery: createSettlements({ store, pause: timeout }),
+    recent: createRecentEnvelopes(clock),
+    slots: createAttemptSlots({ allMax: attemptsOfAllMax, tenantMax: attemptsOfTenantMax }),
+    onAttempt: (webhook, outcome) => metrics.delivery({ webhook, outcome }),
+    quarantine,
+    onFailure: (error) => {
+      metrics.count('delivery_failures');
+      log.debug('events were not delivered', { reason: reasonOf(error) });
+      warn(1);
+    },
+    pause: (ms, signal) => timeout(ms, undefined, { signal }).catch(() => undefined),
+  });
+}

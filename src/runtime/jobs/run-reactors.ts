@@ -1,0 +1,30 @@
+/** Asynchronous calls of reactors: begun soon after they were asked for, and those that a server left behind. */
+import { second } from '../../base/clock.ts';
+import type { Epochs } from '../../base/epochs.ts';
+import type { WaitingRuns } from '../../reactors/calls/waiting-runs.ts';
+import type { Job } from './runner.ts';
+
+/** Looks at counters in memory, and at the database where one has changed. */
+const lookEveryMs = second / 4;
+
+/** What other servers accepted, or left behind, is looked for as often. */
+const sweepEveryMs = 10 * second;
+
+export function runReactors(runs: WaitingRuns, epochs: Pick<Epochs, 'now'>): Job {
+  let seen = '';
+  let sweptAt = Number.NEGATIVE_INFINITY;
+  return {
+    name: 'run reactors',
+    everyMs: lookEveryMs,
+    run: async () => {
+      const state = `${epochs.now('reactor_runs')} ${runs.ended()}`;
+      const now = performance.now();
+      // A look asks for the calls of every tenant, so none is for a call that merely takes its time.
+      if (state === seen && now - sweptAt < sweepEveryMs) return 0;
+      seen = state;
+      sweptAt = now;
+      await runs.begin();
+      return 0;
+    },
+  };
+}

@@ -1,0 +1,83 @@
+/** Running jobs: each again and again, one run at a time, until the vault stops. */
+import { setTimeout as timeout } from 'node:timers/promises';
+import { reasonOf } from '../../base/errors.ts';
+import type { Log } from '../../base/telemetry/log.ts';
+
+/** Work that is due at some time, without a request. Several servers may run it at once. */
+export interface Job {
+  readonly name: string;
+  /** From the end of one run to the beginning of the next. */
+  readonly everyMs: number;
+  /** Gives how many things were done. Asked to stop, it ends after the step under way. */
+  readonly run: (stopping: AbortSignal) => Promise<number>;
+  /** Takes off the disk what is gone for readers. */
+  readonly removesExpired?: true;
+}
+
+export interface RunningJobs {
+  /** Resolves once no job is under way any more. */
+  stop(): Promise<void>;
+}
+
+/** Resolves after the time, or as soon as the vault stops. */
+export type JobPause = (milliseconds: number, stopping: AbortSignal) => Promise<void>;
+
+export interface RunnerOptions {
+  /** Passes the time between two runs, by the machine's timers unless given. */
+  readonly pause?: JobPause | undefined;
+  /** Called for each run that failed. */
+  readonly onFailure?: (error: unknown) => void;
+  /** Called for each run that did not fail, with the name of the job. */
+  readonly onSuccess?: (job: string) => void;
+}
+
+/** Each job runs at once, for what became due while no server was up, and from then on by its time. */
+export function startJobs(
+  jobs: readonly Job[],
+  log: Log,
+  { pause = pauseByTimer, onFailure = ignore, onSuccess = ignore }: RunnerOptions = {},
+): RunningJobs {
+  const stopping = new AbortController();
+  const reporting = { log, onFailure, onSuccess };
+  const loops = jobs.map(async (job) => {
+    await runOnce(job, reporting, stopping.signal);
+    for (;;) {
+      await pause(job.everyMs, stopping.signal);
+      if (stopping.signal.aborted) return;
+      await runOnce(job, reporting, stopping.signal);
+    }
+  });
+  return {
+    stop: async () => {
+      stopping.abort();
+      await Promise.all(loops);
+    },
+  };
+}
+
+const ignore = () => undefined;
+
+interface Reporting extends Required<Pick<RunnerOptions, 'onFailure' | 'onSuccess'>> {
+  readonly log: Log;
+}
+
+async function pauseByTimer(milliseconds: number, stopping: AbortSignal): Promise<void> {
+  // Ends early, with an error, when the vault stops.
+  await timeout(milliseconds, undefined, { ref: false, signal: stopping }).catch(() => undefined);
+}
+
+/** A failure is logged for the operator; what was not done is still due at the next run. */
+async function runOnce(
+  job: Job,
+  { log, onFailure, onSuccess }: Reporting,
+  stopping: AbortSignal,
+): Promise<void> {
+  try {
+    const count = await job.run(stopping);
+    onSuccess(job.name);
+    if (count > 0) log.info('a job did its work', { job: job.name, count });
+  } catch (error) {
+    onFailure(error);
+    log.error('a job failed and will be tried again', { job: job.name, reason: reasonOf(error) });
+  }
+}

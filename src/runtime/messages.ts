@@ -1,0 +1,103 @@
+/** All that the process and its request threads ask of each other. */
+import type { MessagePort } from 'node:worker_threads';
+import type { OnFailedAuthentication } from '../access/failed-authentication.ts';
+import type { LogPosition } from '../audit/find.ts';
+import type { Log, LogFields } from '../base/telemetry/log.ts';
+import type { Counts, Metrics } from '../base/telemetry/metrics.ts';
+import type { WindowState } from '../base/window-counter.ts';
+import type { SharedPart, SharedResult } from '../http/bulk/siblings.ts';
+import type { RootKey } from '../keys/root-key.ts';
+import type { PemPair } from '../keys/tls-pair.ts';
+import type { Isolation } from '../reactors/sandbox/isolation.ts';
+import type { Change } from '../store/change.ts';
+import type { Limit } from '../store/limiter.ts';
+import type { ChainedEntry } from '../store/log-chain/entries.ts';
+import type { StoreHealth } from '../store/store.ts';
+import type { Row } from '../store/tables.ts';
+import type { Config } from './config/config.ts';
+import type { RequestWorkerConfig } from './request-worker.ts';
+
+/** What a thread is made of: plain data, and memory that all threads share. */
+export interface ThreadData {
+  readonly config: RequestWorkerConfig &
+    Pick<Config, 'databaseUrl' | 'dataDir' | 'host' | 'logExport' | 'threads'>;
+  readonly rootKey: RootKey;
+  readonly epochs: SharedArrayBuffer;
+  /** Found once, by the process. */
+  readonly isolation: Isolation | undefined;
+  /** Where it counts its processes with code, and as which thread. */
+  readonly budget: { readonly memory: SharedArrayBuffer; readonly thread: number };
+  /** Of a clock that is not the machine's. */
+  readonly clock: SharedArrayBuffer | undefined;
+  readonly requestTimeoutMs: number | undefined;
+  /** The name of this server in leases, where the thread takes any. */
+  readonly leaseHolder?: string;
+}
+
+/** What the process asks of a thread. */
+export interface ThreadCalls {
+  /** Builds all that answers; fails as a start does. */
+  prepare(data: ThreadData): Promise<void>;
+  /** @returns the port, which the system chooses for port 0. */
+  listen(port: number): Promise<number>;
+  /** What its new connections get from now on. */
+  setTls(pair: PemPair): Promise<void>;
+  counts(): Promise<Counts>;
+  /** The way to another request thread, which has its other end. */
+  addSibling(port: MessagePort): Promise<void>;
+  /** Resolves when every request that has begun is answered and nothing waits to be committed. */
+  stop(): Promise<void>;
+}
+
+/** What a thread asks of the process, which has it once. */
+export interface ProcessCalls {
+  /** Of the embedded engine. */
+  writerPort(): Promise<MessagePort>;
+  ping(): Promise<StoreHealth>;
+  /** Of the embedded engine; servers on PostgreSQL count in the database. */
+  countRequests(counted: CountedRequests): Promise<WindowState>;
+  logRefusals(refused: Change['entries']): Promise<void>;
+  logFailedAuthentication(failed: Parameters<OnFailedAuthentication>): Promise<void>;
+  countFailedAttempt(address: string): Promise<void>;
+  /** Resolves when it is the turn of a key from this address, until `endLookUp`. */
+  beginLookUp(address: string): Promise<LookUp>;
+  endLookUp(lookUp: LookUp): void;
+  pageEnd(page: string): Promise<LogPosition | undefined>;
+  setPageEnd(end: { readonly page: string; readonly position: LogPosition }): Promise<void>;
+  exposeMetrics(): ReturnType<Metrics['expose']>;
+  log(line: LogLine): void;
+  /** On PostgreSQL, where threads write log streams of their own. */
+  takeEntries(entries: readonly ChainedEntry[]): void;
+  takeCheckpoints(checkpoints: readonly Row<'checkpoints'>[]): void;
+  /** That a log has grown, as it was stored. */
+  takeNote(note: Row<'due_work'>): void;
+}
+
+/** What request threads ask of each other. */
+export interface SiblingCalls {
+  importShared(part: PartInTurn): Promise<SharedResult>;
+  /** Memory in which it says how many parts it works on. */
+  load(): SharedArrayBuffer;
+  /** Of a part that was given to the other side: resolves when it may be committed. */
+  turn(id: PartInTurn['turn']): Promise<void>;
+}
+
+export interface PartInTurn extends SharedPart {
+  /** Names its turn. */
+  readonly turn: number;
+}
+
+/** Names a look-up of a thread. */
+export type LookUp = number;
+
+export interface CountedRequests {
+  readonly limit: Limit;
+  readonly key: string;
+  readonly times: number | undefined;
+}
+
+export interface LogLine {
+  readonly level: keyof Log;
+  readonly message: string;
+  readonly fields: LogFields | undefined;
+}

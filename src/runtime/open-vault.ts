@@ -1,0 +1,135 @@
+/** Opening a vault, for the server and for commands: the store, the root key and the tenants. */
+import { dirname, resolve } from 'node:path';
+import { checkRootKey, hasNoRootKey } from '../access/tenants/root-key-check.ts';
+import { underStorageQuotas } from '../access/tenants/storage-quotas.ts';
+import { createTenants } from '../access/tenants/tenants.ts';
+import { createOwnNotes, type OwnNotes } from '../audit/own-notes.ts';
+import { type ProvingTools, proving } from '../audit/proving.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { newUuid } from '../base/ids.ts';
+import { pooledRandom, type Random } from '../base/random.ts';
+import { loadRootKey, type RootKey } from '../keys/root-key.ts';
+import type { Tenants } from '../rules/tenant.ts';
+import { attachStore, openStore } from '../store/open/open.ts';
+import { makePrivateDirectory } from '../store/private-directory.ts';
+import type { AttachOptions, Store, StoreOptions } from '../store/store.ts';
+import { derivingEvents } from '../webhooks/events/derive.ts';
+import { createSubscriptions } from '../webhooks/subscriptions.ts';
+import type { Config } from './config/config.ts';
+
+/** The parts that the server and the command line share, over one store. */
+export interface Vault {
+  readonly store: Store;
+  readonly tenants: Tenants;
+  readonly rootKey: RootKey;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Of all threads of the process, where this one opened the vault. */
+  readonly ownNotes: OwnNotes;
+  close(): Promise<void>;
+}
+
+/** The start is refused: the root key is not the one that sealed what is stored. */
+export class ForeignRootKeyError extends Error {
+  constructor(origin: string) {
+    super(
+      `The root key (${origin}) does not open the keys stored in this database: it is another ` +
+        'root key than the one they were sealed with, or the database was altered. Restore the right ' +
+        'root key from its backup. Nothing was changed.',
+    );
+    this.name = 'ForeignRootKeyError';
+  }
+}
+
+export interface VaultOptions extends Pick<StoreOptions, 'onCommitted' | 'onGroup'> {
+  readonly clock?: Clock;
+  /** Opens the store, a parameter like the clock; {@link openStore} unless given. */
+  readonly openStore?: typeof openStore;
+  /** The row that proves the root key was altered outside the vault; a tenant has proven it. */
+  readonly onAlteredCheck?: () => void;
+}
+
+export interface AttachedVaultOptions
+  extends Pick<AttachOptions, 'epochs' | 'threads' | 'owner' | 'onCommitted' | 'onGroup'> {
+  readonly rootKey: RootKey;
+  readonly clock: Clock;
+  /** Called with each note of a grown log that the thread has stored. */
+  readonly onNoted: ProvingTools['onNoted'];
+}
+
+/** The vault on another thread of the process that opened it, and has proved its root key. */
+export async function attachVault(
+  { databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>,
+  { rootKey, clock, onNoted, ...attaching }: AttachedVaultOptions,
+): Promise<Omit<Vault, 'ownNotes'>> {
+  const random = pooledRandom();
+  const newStreamId = () => newUuid(random);
+  const store = await attachStore({ ...attaching, databaseUrl, dataDir, newStreamId });
+  const tenants = createTenants({ store, rootKey, clock, random });
+  return vaultOf({ store, tenants, rootKey, clock, random, onNoted });
+}
+
+/** Opens the store and proves that the root key belongs to it, before anything is changed. */
+export async function openVault(
+  config: Config,
+  { clock = systemClock, onCommitted, onGroup, onAlteredCheck, ...opening }: VaultOptions = {},
+): Promise<Vault> {
+  const random = pooledRandom();
+  // Here, where what the system refuses is still known as that.
+  if (config.databaseUrl === undefined) makePrivateDirectory(config.dataDir);
+  const open = opening.openStore ?? openStore;
+  const store = await open({
+    databaseUrl: config.databaseUrl,
+    isDistributed: config.isDistributed,
+    dataDir: config.dataDir,
+    freeBytesMin: config.freeBytesMin,
+    newStreamId: () => newUuid(random),
+    onCommitted,
+    onGroup,
+  });
+  try {
+    const isEmpty = await hasNoRootKey(store);
+    if (isEmpty) makePlaceOfRootKey(config);
+    const rootKey = loadRootKey({
+      text: config.rootKey,
+      file: config.rootKeyFile,
+      createIfMissing: isEmpty,
+      random,
+    });
+    const proof = await checkRootKey({ store, rootKey, clock, random });
+    if (proof === 'foreign') throw new ForeignRootKeyError(rootKey.origin);
+    if (proof === 'altered') onAlteredCheck?.();
+    const tenants = createTenants({ store, rootKey, clock, random });
+    const ownNotes = createOwnNotes();
+    const onNoted = ownNotes.add;
+    return { ...vaultOf({ store, tenants, rootKey, clock, random, onNoted }), ownNotes };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+/** Whatever commits, its events are derived first, and then its log is proven. */
+function vaultOf({
+  store,
+  tenants,
+  clock,
+  random,
+  onNoted,
+  ...parts
+}: Omit<Vault, 'close' | 'ownNotes'> & Pick<ProvingTools, 'onNoted'>): Omit<Vault, 'ownNotes'> {
+  const subscriptions = createSubscriptions({ store, tenants, clock });
+  const limited = underStorageQuotas({ store, tenants, clock });
+  const proven = proving({ store: limited, tenants, clock, onNoted });
+  const deriving = derivingEvents({ store: proven, tenants, subscriptions, random });
+  return { ...parts, store: deriving, tenants, clock, random, close: () => store.close() };
+}
+
+/**
+ * The embedded engine has its data directory by now. With PostgreSQL nothing else is stored there, and a
+ * directory that an operator named for the key is not made: its name may be misspelled.
+ */
+function makePlaceOfRootKey({ dataDir, rootKey, rootKeyFile }: Config): void {
+  if (rootKey !== undefined || resolve(dirname(rootKeyFile)) !== resolve(dataDir)) return;
+  makePrivateDirectory(dataDir);
+}

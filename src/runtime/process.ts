@@ -1,0 +1,296 @@
+/** What a process has once, however many threads answer requests: the vault, its exports and its jobs. */
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { createOpenEncrypted } from '../access/client-keys/open-encrypted.ts';
+import {
+  createFailedAuthentication,
+  type OnFailedAuthentication,
+} from '../access/failed-authentication.ts';
+import { createFailedAttempts, type FailedAttempts } from '../access/failure-limit.ts';
+import { type Bootstrapped, bootstrap } from '../access/tenants/bootstrap.ts';
+import { isRootKeyBesideProduction } from '../access/tenants/root-key-place.ts';
+import { tokenReaders } from '../api/token-shapes.ts';
+import { type CheckpointSink, openCheckpointSink } from '../audit/checkpoint-sink.ts';
+import { createLogExport, type LogExport, toFile, toStandardOutput } from '../audit/export.ts';
+import { createPageEnds, type PageEnds } from '../audit/list.ts';
+import { createRefusals } from '../audit/refusals.ts';
+import { minute, second, systemClock } from '../base/clock.ts';
+import { isIntegrityError, reasonOf } from '../base/errors.ts';
+import { diskSpaceOf } from '../base/telemetry/disk.ts';
+import { createLog, type Log } from '../base/telemetry/log.ts';
+import { createMetrics, type ProcessMetrics } from '../base/telemetry/metrics.ts';
+import { createRareWarning } from '../base/telemetry/rare-warning.ts';
+import type { HostHealth } from '../base/telemetry/store-work.ts';
+import { endOfCertificate } from '../keys/tls-pair.ts';
+import { vaultName } from '../keys/vault-name.ts';
+import { createOutbound } from '../outbound/call.ts';
+import { createForward } from '../outbound/forward.ts';
+import { createStoredBytes } from '../reactors/calls/stored-bytes.ts';
+import { createAdmitLog } from '../reactors/calls/stored-logs.ts';
+import { createWaitingRuns, type WaitingRuns } from '../reactors/calls/waiting-runs.ts';
+import {
+  findCodeIsolation,
+  memoryOfVault,
+  openCode,
+  sayCodeIsolation,
+} from '../reactors/code/engine.ts';
+import type { Isolation } from '../reactors/sandbox/isolation.ts';
+import type { findIsolation } from '../reactors/sandbox/probe.ts';
+import {
+  createBudgetMemory,
+  type ProcessBudget,
+  processBudget,
+} from '../reactors/sandbox/process-budget.ts';
+import { freeBytesFloor } from '../store/sqlite/free-space.ts';
+import type { Store } from '../store/store.ts';
+import { createBacklog, type WaitingDeliveries } from '../webhooks/deliveries/backlog.ts';
+import type { Config } from './config/config.ts';
+import { watchJobs } from './jobs/job-times.ts';
+import { jobsOf } from './jobs/jobs.ts';
+import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
+import { openVault, type Vault, type VaultOptions } from './open-vault.ts';
+
+/**
+ * Jobs commit through its store, and so do requests where one thread answers: it notifies the checkpoint sink
+ * and counts repeated refusals. Threads have stores of their own and send both here.
+ */
+export interface Process extends Vault {
+  readonly log: Log;
+  readonly metrics: ProcessMetrics;
+  readonly shared: Shared;
+  /** How code of tenants is kept apart, for all threads; `undefined` where it is not run. */
+  readonly isolation: Isolation | undefined;
+  /** What this thread may have of all processes with code. */
+  readonly processes: ProcessBudget;
+  /** Where all threads count them; see `reactors/sandbox/process-budget.ts`. */
+  readonly budgetMemory: SharedArrayBuffer;
+  /** Asynchronous calls of reactors; `undefined` where code is switched off. */
+  readonly reactorRuns: WaitingRuns | undefined;
+  /** What the first start made, in an empty store; `undefined` on every later start. */
+  readonly bootstrapped: Bootstrapped | undefined;
+  /** The certificate of which metrics show the end, when another one is in use. */
+  showCertificate(pem: string): void;
+  /** @param pause passes the time between two runs of a job. */
+  startJobs(pause: JobPause | undefined): RunningJobs;
+  /** For when nothing commits any more: counted refusals are logged, exports finished, the store closed. */
+  close(): Promise<void>;
+}
+
+/** What is counted and remembered for all requests together, whichever thread answers them. */
+export interface Shared {
+  readonly attempts: FailedAttempts;
+  readonly onFailedAuthentication: OnFailedAuthentication;
+  readonly pageEnds: PageEnds;
+  /** Takes what another thread committed, as if this one had: entries on PostgreSQL, checkpoints on both. */
+  readonly takeEntries: LogExport['take'] | undefined;
+  readonly takeCheckpoints: CheckpointSink['take'] | undefined;
+}
+
+export interface ProcessOptions extends Pick<VaultOptions, 'clock' | 'openStore'> {
+  readonly log?: Log;
+  /** Finds out how code can be kept apart here. */
+  readonly findIsolation?: typeof findIsolation;
+}
+
+interface Telemetry {
+  readonly log: Log;
+  readonly metrics: ProcessMetrics;
+}
+
+export async function openProcess(config: Config, options: ProcessOptions = {}): Promise<Process> {
+  const { clock = systemClock, log = createLog(config.logLevel) } = options;
+  const telemetry = { log, metrics: createMetrics() };
+  const logExport = openLogExport(config, { ...telemetry, clock });
+  const { metrics } = telemetry;
+  const onCommitted = logExport?.take;
+  // Most of both is waiting for other processes.
+  const isolating = findCodeIsolation(config.reactors, options.findIsolation);
+  isolating.catch(() => undefined);
+  const opened = await openVault(config, {
+    ...options,
+    onCommitted,
+    onGroup: metrics.group,
+    onAlteredCheck: () => alertOfAlteredCheck(telemetry),
+  });
+  const sink = openSink(config, { ...opened, ...telemetry });
+  const refusals = createRefusals({ store: opened.store, clock, log });
+  let certificate = config.tls?.cert;
+  watchPlaces(metrics, config, () => certificate);
+  metrics.watchStore(opened.store.state);
+  metrics.watch('log_export_waiting_characters', () => logExport?.waiting());
+  metrics.watch('checkpoint_sink_waiting', () => sink?.waiting());
+  watchDeliveries(metrics, { store: opened.store, clock });
+  watchHosts(metrics, opened.store);
+  let reactors: ReactorRuns | undefined;
+  const close = async () => {
+    await reactors?.close();
+    await refusals.close();
+    await sink?.close();
+    await opened.close();
+    await logExport?.close();
+  };
+  const vault: Vault = { ...opened, store: refusals.store, close };
+  try {
+    const isolation = await isolating;
+    sayCodeIsolation(config.reactors, isolation, log);
+    const budgetMemory = createBudgetMemory(memoryOfVault());
+    const processes = processBudget(budgetMemory, 0);
+    reactors = openReactorRuns(config, { ...vault, ...telemetry, isolation, processes });
+    const bootstrapped = await bootstrap(vault, config.bootstrap);
+    await warnOfExposedRootKey(vault, config, log);
+    const jobs = jobsOf(vault, sink && minute, reactors?.runs);
+    const onFailure = (error: unknown) => {
+      telemetry.metrics.count('job_failures');
+      const altered = isIntegrityError(error);
+      if (altered) telemetry.metrics.count('integrity_failures');
+    };
+    return {
+      ...vault,
+      ...telemetry,
+      shared: {
+        attempts: createFailedAttempts(config.rateLimits.failedAuthentication, clock),
+        onFailedAuthentication: createFailedAuthentication({ ...vault, log }),
+        pageEnds: createPageEnds(clock),
+        takeEntries: logExport?.take,
+        takeCheckpoints: sink?.take,
+      },
+      isolation,
+      processes,
+      budgetMemory,
+      reactorRuns: reactors?.runs,
+      bootstrapped,
+      showCertificate: (pem) => {
+        certificate = pem;
+      },
+      startJobs: (pause) =>
+        startJobs(jobs, log, { pause, onFailure, onSuccess: watchJobs(jobs, { metrics, clock }) }),
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+interface ReactorRuns {
+  readonly runs: WaitingRuns;
+  close(): Promise<void>;
+}
+
+/** Code that nobody waits for runs in processes of its own, so that it takes none from requests. */
+function openReactorRuns(
+  { reactors, outbound }: Config,
+  tools: Vault & Telemetry & Pick<Process, 'isolation' | 'processes'>,
+): ReactorRuns | undefined {
+  const { metrics, log, clock, isolation, processes } = tools;
+  if (isolation === undefined) return undefined;
+  const code = openCode({ ...reactors, isolation, log, processes, isBackground: true });
+  const runs = createWaitingRuns({
+    ...tools,
+    code,
+    forward: createForward({ ...outbound, vaultName: vaultName(tools.rootKey.key) }),
+    admitLog: createAdmitLog(clock),
+    storedBytes: createStoredBytes(tools),
+    openEncrypted: createOpenEncrypted(tools),
+    ...tokenReaders,
+    onMaskFailure: () => metrics.count('mask_failures'),
+    onFailure: (error) => {
+      metrics.count('job_failures');
+      const altered = isIntegrityError(error);
+      if (altered) metrics.count('integrity_failures');
+      log.error('an asynchronous call of a reactor met a failure', {
+        reason: reasonOf(error),
+      });
+    },
+  });
+  const close = async () => {
+    await code.sandbox?.close();
+    await runs.settled();
+  };
+  return { runs, close };
+}
+
+/** What fills up and what ends. */
+function watchPlaces(
+  metrics: ProcessMetrics,
+  { dataDir, databaseUrl, freeBytesMin }: Config,
+  certificate: () => string | undefined,
+): void {
+  metrics.watch('disk_free_bytes', async () => (await diskSpaceOf(dataDir))?.freeBytes);
+  metrics.watch('disk_size_bytes', async () => (await diskSpaceOf(dataDir))?.sizeBytes);
+  metrics.watch('disk_free_min_bytes', async () => {
+    const space = databaseUrl === undefined ? await diskSpaceOf(dataDir) : undefined;
+    return space && freeBytesFloor(space, freeBytesMin);
+  });
+  metrics.watch('certificate_end_timestamp_seconds', () => {
+    const pem = certificate();
+    return pem === undefined ? undefined : endOfCertificate(pem) / second;
+  });
+}
+
+/** Both are asked for together, and come out of the database, which all servers share. */
+function watchDeliveries(
+  metrics: ProcessMetrics,
+  { store, clock }: Pick<Vault, 'store' | 'clock'>,
+): void {
+  const backlog = createBacklog({ store, clock });
+  const byWebhook = async (of: (waiting: WaitingDeliveries) => number) =>
+    [...((await backlog())?.byWebhook ?? [])].map(
+      ([webhook, waiting]) => [webhook, of(waiting)] as const,
+    );
+  metrics.watch('webhook_deliveries_waiting', async () => (await backlog())?.count);
+  metrics.watch('webhook_deliveries_oldest_seconds', async () => (await backlog())?.oldestSeconds);
+  metrics.watchEach('webhook_waiting', () => byWebhook(({ count }) => count));
+  metrics.watchEach('webhook_oldest_seconds', () => byWebhook((one) => one.oldestSeconds));
+}
+
+/** Of PostgreSQL; the embedded engine has none. */
+function watchHosts(metrics: ProcessMetrics, { hosts }: Pick<Store, 'hosts'>): void {
+  if (hosts === undefined) return;
+  const byHost = async (is: (host: HostHealth) => boolean) =>
+    (await hosts()).map((one) => [one.host, Number(is(one))] as const);
+  metrics.watchEach('database_host_up', () => byHost(({ isUp }) => isUp));
+  metrics.watchEach('database_host_writable', () => byHost(({ isWritable }) => isWritable));
+}
+
+/** Whoever can write to one row of the database does not stop the start. */
+function alertOfAlteredCheck({ log, metrics }: Telemetry): void {
+  metrics.count('integrity_failures');
+  log.error(
+    'the row that proves the root key was altered outside the vault; the keys of a tenant prove it instead. ' +
+      'Remove the row root_key.check from vault_keys, and start again',
+  );
+}
+
+async function warnOfExposedRootKey({ store }: Vault, config: Config, log: Log): Promise<void> {
+  if (!(await isRootKeyBesideProduction(store, config))) return;
+  log.warn(
+    'the root key is in the data directory, next to the database of a production tenant: anyone who ' +
+      'copies the directory can read all values. Set STRONGROOM_ROOT_KEY_FILE or STRONGROOM_ROOT_KEY',
+  );
+}
+
+/** Takes the checkpoints of every commit, also that of the first start. */
+function openSink(config: Config, vault: Vault & Telemetry): CheckpointSink | undefined {
+  const { checkpointSink } = config;
+  if (checkpointSink === undefined) return undefined;
+  const name = vaultName(vault.rootKey.key);
+  const outbound = createOutbound(createForward({ ...config.outbound, vaultName: name }));
+  const sink = openCheckpointSink(checkpointSink, { ...vault, outbound });
+  vault.store.subscribe(sink.take);
+  return sink;
+}
+
+function openLogExport(
+  { logExport }: Config,
+  { metrics, log, clock }: Telemetry & Pick<Vault, 'clock'>,
+): LogExport | undefined {
+  if (logExport === undefined) return undefined;
+  const message = 'log entries were not exported; they are in the log itself';
+  const warn = createRareWarning(message, { log, clock });
+  const onLost = (count: number) => {
+    for (let lost = 0; lost < count; lost++) metrics.count('log_export_failures');
+    warn(count);
+  };
+  const write = logExport === 'stdout' ? toStandardOutput : toFile(logExport);
+  return createLogExport({ write, onLost, pause: (ms) => pause(ms, undefined, { ref: false }) });
+}

@@ -1,0 +1,89 @@
+/** The process as a request thread sees it: a store of its own, and the rest by remote calls. */
+
+import { type FailedAttempts, unlimitedAttempts } from '../access/failure-limit.ts';
+import { countingRefusals } from '../audit/refusals.ts';
+import { systemClock } from '../base/clock.ts';
+import { createEpochs } from '../base/epochs.ts';
+import { SharedClock } from '../base/shared-clock.ts';
+import type { Log, LogFields } from '../base/telemetry/log.ts';
+import { createThreadMetrics, type ThreadMetrics } from '../base/telemetry/thread-metrics.ts';
+import type { ThreadRpc } from '../base/thread-rpc.ts';
+import { processBudget } from '../reactors/sandbox/process-budget.ts';
+import type { ChainedEntry } from '../store/log-chain/entries.ts';
+import type { ProcessCalls, ThreadData } from './messages.ts';
+import { attachVault } from './open-vault.ts';
+import type { RequestWorkerTools } from './request-worker.ts';
+
+type ProcessRpc = ThreadRpc<ProcessCalls>;
+
+export interface Remote extends RequestWorkerTools {
+  readonly counts: ThreadMetrics['counts'];
+  /** Finishes what was accepted to be committed. */
+  close(): Promise<void>;
+}
+
+export async function openRemote(rpc: ProcessRpc, data: ThreadData): Promise<Remote> {
+  const { config, rootKey } = data;
+  const { counts, ...counted } = createThreadMetrics();
+  const vault = await attachVault(config, {
+    rootKey,
+    clock: data.clock ? new SharedClock(data.clock) : systemClock,
+    epochs: createEpochs(data.epochs),
+    threads: config.threads,
+    onGroup: counted.group,
+    onNoted: (note) => rpc.notify('takeNote', note),
+    // Without an export nobody takes them, and they cost as much as a tenth of what makes them.
+    ...(config.logExport !== undefined && {
+      onCommitted: (entries: readonly ChainedEntry[]) => rpc.notify('takeEntries', entries),
+    }),
+    owner: {
+      writerPort: () => rpc.call('writerPort', undefined),
+      ping: () => rpc.call('ping', undefined),
+      limiter: (limit) => ({
+        count: (key, times) => rpc.call('countRequests', { limit, key, times }),
+      }),
+    },
+  });
+  vault.store.subscribe(({ insert }) => {
+    if (insert?.checkpoints) rpc.notify('takeCheckpoints', insert.checkpoints);
+  });
+  counted.watchStore(vault.store.state);
+  const isLimited = config.rateLimits.failedAuthentication !== undefined;
+  return {
+    ...vault,
+    isolation: data.isolation,
+    processes: processBudget(data.budget.memory, data.budget.thread),
+    store: countingRefusals(vault.store, (refused) => rpc.call('logRefusals', refused)),
+    log: remoteLog(rpc),
+    metrics: { ...counted, expose: () => rpc.call('exposeMetrics', undefined) },
+    counts,
+    shared: {
+      attempts: isLimited ? remoteAttempts(rpc) : unlimitedAttempts,
+      onFailedAuthentication: (...failed) => rpc.call('logFailedAuthentication', failed),
+      pageEnds: {
+        get: (page) => rpc.call('pageEnd', page),
+        set: (page, position) => rpc.call('setPageEnd', { page, position }),
+      },
+    },
+  };
+}
+
+function remoteLog(rpc: ProcessRpc): Log {
+  const at = (level: keyof Log) => (message: string, fields?: LogFields) =>
+    rpc.notify('log', { level, message, fields });
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+function remoteAttempts(rpc: ProcessRpc): FailedAttempts {
+  return {
+    count: (address) => rpc.call('countFailedAttempt', address),
+    lookUp: async (address, task) => {
+      const lookUp = await rpc.call('beginLookUp', address);
+      try {
+        return await task();
+      } finally {
+        rpc.notify('endLookUp', lookUp);
+      }
+    },
+  };
+}

@@ -1,0 +1,246 @@
+/** What each thread that answers requests has of its own: outbound calls, enrichments, the gate, the server. */
+
+import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Authenticate, createAuthentication } from '../access/authenticate.ts';
+import { createOpenEncrypted } from '../access/client-keys/open-encrypted.ts';
+import { createCallerOfProxy } from '../access/proxy-caller.ts';
+import { createApi } from '../api/all.ts';
+import type { Section } from '../api/declaration/operation.ts';
+import { tokenReaders } from '../api/token-shapes.ts';
+import { serializeLine } from '../api/tokens.ts';
+import { newUuid } from '../base/ids.ts';
+import { version } from '../base/installation/manifest.ts';
+import { createProcessorTime } from '../base/processor-time.ts';
+import type { Metrics } from '../base/telemetry/metrics.ts';
+import { createRareWarning } from '../base/telemetry/rare-warning.ts';
+import { createSpans, type Spans } from '../base/telemetry/spans.ts';
+import { createTracing } from '../base/telemetry/tracing.ts';
+import { createImportShared } from '../http/bulk/import-shared.ts';
+import type { ImportShared, Siblings } from '../http/bulk/siblings.ts';
+import { createIdempotency, type Idempotency } from '../http/idempotency/idempotency.ts';
+import { createOpenLimit } from '../http/limits/open-limit.ts';
+import { createRateLimits, unknownRoutes } from '../http/limits/rate-limit.ts';
+import type { Route } from '../http/protocol/route.ts';
+import { calls } from '../http/proxy/methods.ts';
+import { createServer } from '../http/server.ts';
+import type { PemPair } from '../keys/tls-pair.ts';
+import { vaultName } from '../keys/vault-name.ts';
+import { createOutbound } from '../outbound/call.ts';
+import { createCollector } from '../outbound/collector.ts';
+import { createForward, type ForwardOptions } from '../outbound/forward.ts';
+import { tracedForward } from '../outbound/traced.ts';
+import { createProxyFinder } from '../proxies/find.ts';
+import { createMasking } from '../proxies/transforms/masking.ts';
+import { createStoredBytes } from '../reactors/calls/stored-bytes.ts';
+import { createAdmitLog } from '../reactors/calls/stored-logs.ts';
+import { openCode } from '../reactors/code/engine.ts';
+import { createQuarantine } from '../rules/quarantine.ts';
+import { chargedStore } from '../store/charged.ts';
+import { tracedStore } from '../store/traced.ts';
+import { openEnrichments } from '../tokens/enrichments/enrichments.ts';
+import { createSigningKey } from '../webhooks/deliveries/signing-key.ts';
+import type { Config } from './config/config.ts';
+import { wrongVariable } from './config/problems.ts';
+import type { Process, Shared } from './process.ts';
+
+/** Connections that wait to be accepted; more than a system keeps are reset. */
+const backlog = 4_096;
+
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+  /** Whether other threads listen there as well; the system deals connections out among them. */
+  readonly isShared?: boolean;
+}
+
+export interface RequestWorker {
+  /** @returns the port, which the system chooses for port 0. */
+  listen(place: ListenAddress): Promise<number>;
+  /** What new connections get from now on. */
+  setTls(pair: PemPair): void;
+  /** Every operation that asks for a key, as declared. */
+  readonly sections: readonly Section[];
+  /** Lines of an import that another thread has begun. */
+  readonly importShared: ImportShared;
+  /** Resolves when every request that has begun is answered. */
+  close(): Promise<void>;
+}
+
+/** What it needs of the process, or of a thread's side of it. */
+export interface RequestWorkerTools
+  extends Pick<
+    Process,
+    'store' | 'tenants' | 'rootKey' | 'clock' | 'random' | 'log' | 'isolation' | 'processes'
+  > {
+  readonly metrics: Metrics;
+  readonly shared: Pick<Shared, 'attempts' | 'onFailedAuthentication' | 'pageEnds'>;
+  /** Absent where one thread answers. */
+  readonly siblings?: Siblings;
+}
+
+/** Plain data, which can cross to a thread. */
+export type RequestWorkerConfig = Pick<
+  Config,
+  | 'outbound'
+  | 'enrichments'
+  | 'reactors'
+  | 'threads'
+  | 'headerPrefixes'
+  | 'rateLimits'
+  | 'tls'
+  | 'trustedProxies'
+  | 'publicUrl'
+  | 'names'
+  | 'accessLog'
+  | 'metricsAddress'
+  | 'otlpEndpoint'
+>;
+
+export interface RequestWorkerOptions {
+  /** How long a client may take to send a request. */
+  readonly requestTimeoutMs?: number | undefined;
+}
+
+/**
+ * @throws OperatorFileError when a configured file cannot be used, ConfigError for a limit on a route
+ * that does not exist.
+ */
+export async function createRequestWorker(
+  { shared, ...untraced }: RequestWorkerTools,
+  config: RequestWorkerConfig,
+  { requestTimeoutMs }: RequestWorkerOptions = {},
+): Promise<RequestWorker> {
+  const { random, metrics, log } = untraced;
+  const outboundOptions = { ...config.outbound, vaultName: vaultName(untraced.rootKey.key) };
+  const spans = openSpans(untraced, config, outboundOptions);
+  const tracing = createTracing(random, spans);
+  const processorTime = createProcessorTime();
+  const store = chargedStore(tracedStore(untraced.store, tracing), processorTime);
+  const process = { ...untraced, store };
+  const openForward = () => tracedForward(createForward(outboundOptions), tracing);
+  const masking = createMasking();
+  const code = openCode({ ...config.reactors, ...untraced, threads: config.threads });
+  const tools = {
+    ...process,
+    ...shared,
+    outbound: createOutbound(openForward()),
+    forward: openForward(),
+    maskText: masking.maskText,
+    code,
+    admitLog: createAdmitLog(untraced.clock),
+    storedBytes: createStoredBytes(untraced),
+    openEncrypted: createOpenEncrypted(process),
+    signingKey: createSigningKey(process),
+    ...tokenReaders,
+    serializeLine,
+    pause,
+    onMaskFailure: () => {
+      metrics.count('mask_failures');
+      log.warn('a stored mask could not be evaluated; its data was left out');
+    },
+  };
+  const enrichments = await openEnrichments(tools, config.enrichments);
+  const [headerPrefix = 'SVC'] = config.headerPrefixes;
+  const { names } = config;
+  const quarantine = createQuarantine(() => metrics.count('integrity_failures'));
+  const proxies = createProxyFinder({ ...process, names, quarantine });
+  const { sections, open } = createApi({
+    ...tools,
+    enrichments,
+    proxies,
+    names,
+    quarantine,
+    allowedHosts: config.outbound.allow,
+    showsMetrics: config.metricsAddress === undefined,
+    headerPrefix,
+    version,
+    describe: async (api) => (await import('../api/page/description.ts')).createDescription(api),
+  });
+  const routes = sections.flatMap(({ operations }) => operations);
+  requireKnownRoutes(config, routes);
+  const gate = createGate(tools);
+  const server = createServer({
+    ...tools,
+    ...gate,
+    routes,
+    openRoutes: open,
+    newTraceId: () => newUuid(random),
+    headerPrefixes: config.headerPrefixes,
+    tls: config.tls,
+    accessLog: config.accessLog,
+    processorTime,
+    tracing,
+    openLimit: createOpenLimit(config.rateLimits.description),
+    rateLimits: createRateLimits({ ...tools, rules: config.rateLimits.rules }),
+    trustedProxies: config.trustedProxies,
+    threads: config.threads,
+    proxies,
+    callerOfProxy: createCallerOfProxy(tools),
+    names,
+    vaultName: outboundOptions.vaultName,
+    publicUrl: config.publicUrl,
+    requestTimeoutMs,
+  });
+  return {
+    sections,
+    importShared: createImportShared({ ...tools, ...gate }),
+    listen: async ({ host, port, isShared = false }) => {
+      const place = { host, port, backlog, ...(isShared && { reusePort: true }) };
+      await server.listen(place);
+      return (server.server.address() as AddressInfo).port;
+    },
+    setTls: server.setTls,
+    close: async () => {
+      await server.close();
+      await masking.close();
+      await code.sandbox?.close();
+      await spans?.close();
+    },
+  };
+}
+
+/** Where a collector is configured. It is never waited for, except a little at the end. */
+function openSpans(
+  { metrics, log, clock }: Pick<RequestWorkerTools, 'metrics' | 'log' | 'clock'>,
+  { otlpEndpoint }: RequestWorkerConfig,
+  outbound: ForwardOptions,
+): Spans | undefined {
+  if (otlpEndpoint === undefined) return undefined;
+  const warn = createRareWarning('spans were not delivered to the collector', { log, clock });
+  return createSpans({
+    version,
+    send: createCollector(otlpEndpoint, outbound),
+    onLost: (count) => {
+      metrics.count('trace_spans_lost', count);
+      warn(count);
+    },
+  });
+}
+
+interface Gate {
+  readonly authenticate: Authenticate;
+  readonly idempotency: Idempotency;
+}
+
+function createGate(
+  tools: Omit<RequestWorkerTools, 'shared'> &
+    RequestWorkerTools['shared'] & { readonly onMaskFailure: () => void },
+): Gate {
+  const authenticate = createAuthentication({
+    ...tools,
+    onFailure: (origin, key, flaw) => {
+      tools.metrics.count('authentication_failures');
+      if (flaw) tools.metrics.count('integrity_failures');
+      return tools.onFailedAuthentication(origin, key, flaw);
+    },
+  });
+  return { authenticate, idempotency: createIdempotency(tools) };
+}
+
+function requireKnownRoutes({ rateLimits }: RequestWorkerConfig, routes: readonly Route[]): void {
+  const unknown = unknownRoutes(rateLimits.rules, [...routes, ...calls]);
+  if (unknown.length === 0) return;
+  const problem = `names routes that do not exist: ${unknown.join(', ')}`;
+  throw wrongVariable('STRONGROOM_RATE_LIMITS', problem);
+}

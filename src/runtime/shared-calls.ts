@@ -1,0 +1,57 @@
+/** What request threads ask of the process, answered by what it has once. */
+import assert from 'node:assert/strict';
+import type { Limiter } from '../store/limiter.ts';
+import type { LookUp, ProcessCalls } from './messages.ts';
+import type { Process } from './process.ts';
+
+/** Makes the calls of one thread. What it holds, such as its turn to look a key up, it loses with its end. */
+export function createSharedCalls(process: Process): (ended: Promise<unknown>) => ProcessCalls {
+  const { store, log, metrics, shared, ownNotes } = process;
+  const limiters = new Map<string, Limiter>();
+
+  return (ended) => {
+    const lookUps = new Map<LookUp, () => void>();
+    let latest: LookUp = 0;
+    void ended.then(() => {
+      for (const finish of lookUps.values()) finish();
+    });
+    return {
+      writerPort: () => {
+        assert(store.writerPort, 'only the embedded engine has a writer');
+        return store.writerPort();
+      },
+      ping: () => store.ping(),
+      countRequests: ({ limit, key, times }) => {
+        const limiter = limiters.get(limit.name) ?? store.limiter(limit);
+        limiters.set(limit.name, limiter);
+        return limiter.count(key, times);
+      },
+      logRefusals: async (entries) => {
+        await store.commit({ entries });
+      },
+      logFailedAuthentication: (failed) => shared.onFailedAuthentication(...failed),
+      countFailedAttempt: (address) => shared.attempts.count(address),
+      beginLookUp: (address) =>
+        new Promise((resolve, reject) => {
+          const id = ++latest;
+          const lookUp = () =>
+            new Promise<void>((finish) => {
+              lookUps.set(id, finish);
+              resolve(id);
+            });
+          shared.attempts.lookUp(address, lookUp).catch(reject);
+        }),
+      endLookUp: (id) => {
+        lookUps.get(id)?.();
+        lookUps.delete(id);
+      },
+      pageEnd: (page) => shared.pageEnds.get(page),
+      setPageEnd: ({ page, position }) => shared.pageEnds.set(page, position),
+      exposeMetrics: () => metrics.expose(),
+      log: ({ level, message, fields }) => log[level](message, fields),
+      takeEntries: (entries) => shared.takeEntries?.(entries),
+      takeCheckpoints: (checkpoints) => shared.takeCheckpoints?.({ insert: { checkpoints } }),
+      takeNote: ownNotes.add,
+    };
+  };
+}

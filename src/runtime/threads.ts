@@ -1,0 +1,149 @@
+/** The request threads of a process: their start, what they ask for, their replacement and their stop. */
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import { MessageChannel } from 'node:worker_threads';
+import { second } from '../base/clock.ts';
+import { reasonOf } from '../base/errors.ts';
+import { addCounts, type Counts } from '../base/telemetry/thread-metrics.ts';
+import { finishMsMax } from '../http/transport.ts';
+import type { PemPair } from '../keys/tls-pair.ts';
+import { endBudgetOf } from '../reactors/sandbox/process-budget.ts';
+import type { HeldAddress } from './address.ts';
+import { countsOf, startThread, type Thread } from './child-thread.ts';
+import type { Config } from './config/config.ts';
+import type { Process } from './process.ts';
+import { createSharedCalls } from './shared-calls.ts';
+import { threadDataOf } from './thread-data.ts';
+
+export interface Threads {
+  /** On which all of them listen. */
+  readonly port: number;
+  /** What new connections get from now on, on threads that are started later as well. */
+  setTls(pair: PemPair): Promise<void>;
+  /** Resolves when every request that has begun is answered. */
+  close(): Promise<void>;
+}
+
+/** Between attempts to replace a thread. */
+const retryMs = second;
+
+/** How long a thread may take to stop: besides what its requests may take, for what waits to be committed. */
+const stopMsMax = finishMsMax + 2 * second;
+
+interface Options {
+  readonly address: HeldAddress;
+  readonly requestTimeoutMs?: number | undefined;
+}
+
+/** Rejects with what the first thread that could not start failed with; none is left then. */
+export async function startThreads(
+  process: Process,
+  config: Config,
+  { address, requestTimeoutMs }: Options,
+): Promise<Threads> {
+  const { log, metrics } = process;
+  let data = threadDataOf(process, config, requestTimeoutMs);
+  const shared = createSharedCalls(process);
+  const running = new Set<Thread>();
+  /** Of those that run, those that know each other. */
+  const met = new Set<Thread>();
+  /** Numbers of threads that run; the process itself has 0. */
+  const numbers = new Set<number>();
+  const stopping = new AbortController();
+  /** What threads that ended had counted. */
+  let ended: Counts = [];
+
+  /** Prepared, not yet listening. */
+  async function start(): Promise<Thread> {
+    const thread = startThread('request', shared);
+    running.add(thread);
+    const number = firstFree(numbers);
+    numbers.add(number);
+    const { memory } = data.budget;
+    void thread.ended.then(() => {
+      running.delete(thread);
+      met.delete(thread);
+      endBudgetOf(memory, number);
+      numbers.delete(number);
+    });
+    await thread.rpc.call('prepare', { ...data, budget: { memory, thread: number } });
+    for (const other of met) introduce(thread, other);
+    met.add(thread);
+    return thread;
+  }
+
+  /** Until the process stops there is a thread in its place. */
+  async function keep(first: Thread, port: number): Promise<void> {
+    for (let thread: Thread | undefined = first; thread; ) {
+      const reason = reasonOf(await thread.ended);
+      ended = await addCounts([ended, thread.counts]);
+      if (stopping.signal.aborted) return;
+      metrics.count('thread_restarts');
+      log.error('a request thread ended and is replaced', { reason });
+      thread = await replacement(port);
+    }
+  }
+
+  async function replacement(port: number): Promise<Thread | undefined> {
+    while (!stopping.signal.aborted) {
+      let thread: Thread | undefined;
+      try {
+        thread = await start();
+        await thread.rpc.call('listen', port);
+        return thread;
+      } catch (error) {
+        await thread?.terminate();
+        if (stopping.signal.aborted) return undefined;
+        log.error('a request thread cannot be replaced yet', { reason: reasonOf(error) });
+        await pause(retryMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      }
+    }
+    return undefined;
+  }
+
+  async function setTls(tls: PemPair): Promise<void> {
+    data = { ...data, config: { ...data.config, tls } };
+    // One that ends meanwhile is replaced by one that is made of it.
+    await Promise.allSettled([...running].map(({ rpc }) => rpc.call('setTls', tls)));
+  }
+
+  async function close(): Promise<void> {
+    stopping.abort();
+    await Promise.all(
+      [...running].map(async (thread) => {
+        const stopped = thread.rpc.call('stop', undefined).catch(() => undefined);
+        await Promise.race([stopped, thread.ended, pause(stopMsMax, undefined, { ref: false })]);
+        await thread.terminate();
+      }),
+    );
+  }
+
+  try {
+    const threads = await Promise.all(Array.from({ length: config.threads }, start));
+    const [first, ...others] = threads;
+    assert(first, 'there is a thread at least');
+    await address.release();
+    const port = await first.rpc.call('listen', config.port);
+    await Promise.all(others.map(({ rpc }) => rpc.call('listen', port)));
+    metrics.add(async () => [ended, ...(await Promise.all([...running].map(countsOf)))]);
+    for (const thread of threads) void keep(thread, port);
+    return { port, setTls, close };
+  } catch (error) {
+    stopping.abort();
+    await Promise.all([...running].map((thread) => thread.terminate()));
+    throw error;
+  }
+}
+
+function firstFree(taken: ReadonlySet<number>): number {
+  let number = 1;
+  while (taken.has(number)) number += 1;
+  return number;
+}
+
+/** Gives each a way to the other. */
+function introduce(one: Thread, other: Thread): void {
+  const { port1, port2 } = new MessageChannel();
+  one.rpc.notify('addSibling', port1);
+  other.rpc.notify('addSibling', port2);
+}

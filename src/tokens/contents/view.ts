@@ -1,0 +1,220 @@
+/** What may leave: the one place that turns a stored token into what a caller is shown. */
+
+import type { Instant } from '../../base/clock.ts';
+import { formatInstant, formatTimestamp } from '../../base/dates.ts';
+import type { Json, JsonObject } from '../../base/json.ts';
+import { ExpressionError } from '../../expressions/evaluation/error.ts';
+import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
+import { compileTemplate, evaluateTemplate } from '../../expressions/template.ts';
+import type { Grant } from '../../rules/policy.ts';
+import type { TokenBody } from '../../rules/reply.ts';
+import type { Shown } from '../../store/log-chain/disclosure.ts';
+import type { Row } from '../../store/tables.ts';
+import type { SealedData } from './sealed-row.ts';
+import { summaryOf, type TokenTypeName, tokenTypes } from './token-types.ts';
+
+/** Called when a stored mask cannot be evaluated and the data is therefore left out. */
+export type OnMaskFailure = () => void;
+
+/** What decides how data is shown. */
+export interface DisclosureBasis {
+  readonly row: Pick<Row<'tokens'>, 'type' | 'mask'>;
+  /** Opened where something of it is shown; otherwise it is still required to be unaltered. */
+  readonly sealed: SealedData;
+  readonly grant: Grant;
+  /** Of the request that shows it, with all else that it shows. */
+  readonly evaluation: Evaluation;
+  readonly onMaskFailure: OnMaskFailure;
+}
+
+export interface View extends DisclosureBasis {
+  readonly row: Row<'tokens'>;
+  readonly extras?: Deduplication;
+}
+
+export interface Deduplication {
+  readonly deduplicated: boolean;
+  readonly deduplication_behavior?: string;
+}
+
+/** The token as the grant lets the caller see it. Absent attributes are left out, never null. */
+export function viewToken(view: View): TokenBody {
+  const { row, extras } = view;
+  const shown = shownData(view);
+  return {
+    id: row.token_id,
+    tenant_id: row.tenant_id,
+    type: row.type,
+    ...shown,
+    ...definitionOf(row),
+    ...(row.fingerprint !== null && { fingerprint: row.fingerprint }),
+    containers: [row.container],
+    ...(row.metadata !== null && { metadata: JSON.parse(row.metadata) }),
+    ...historyOf(row),
+    ...(extras && { _extras: extras }),
+  };
+}
+
+/** What a caller who may not read the token learns of it after making or changing it. */
+export function viewUnread(row: Row<'tokens'>, extras?: Deduplication): TokenBody {
+  return {
+    id: row.token_id,
+    tenant_id: row.tenant_id,
+    type: row.type,
+    ...expiryOf(row),
+    containers: [row.container],
+    ...historyOf(row),
+    ...(extras && { _extras: extras }),
+  };
+}
+
+/** What an event says of a token that was made or changed: never its data, nor how that is masked. */
+export function viewInEvent(row: Row<'tokens'>): JsonObject {
+  const { mask: _mask, ...definition } = definitionOf(row);
+  return {
+    id: row.token_id,
+    type: row.type,
+    ...(row.metadata !== null && { metadata: JSON.parse(row.metadata) }),
+    containers: [row.container],
+    ...(row.fingerprint !== null && { fingerprint: row.fingerprint }),
+    ...definition,
+    ...historyOf(row),
+  };
+}
+
+/**
+ * {@link viewToken} over time. Only data can go while nothing changes the token, so all else is made once:
+ * of two such views the parts that are equal are mostly the same objects.
+ */
+export function viewOverTime(
+  view: Omit<View, 'sealed'>,
+  sealedAt: (instant: Instant) => SealedData,
+): (instant: Instant) => TokenBody {
+  let first: { readonly instant: Instant; readonly body: TokenBody } | undefined;
+  return (instant) => {
+    if (first?.instant === instant) return first.body;
+    const sealed = sealedAt(instant);
+    if (first) return shownAgain(first.body, { ...view, sealed });
+    const body = viewToken({ ...view, sealed });
+    first = { instant, body };
+    return body;
+  };
+}
+
+/**
+ * What a caller without `token:read` learns of the token its own values were deduplicated to: where it
+ * lies only when the caller holds some permission there.
+ */
+export function viewDeduplicated(
+  row: Row<'tokens'>,
+  { extras, reachable }: { readonly extras: Deduplication; readonly reachable: boolean },
+): TokenBody {
+  return {
+    id: row.token_id,
+    ...(reachable && { tenant_id: row.tenant_id }),
+    type: row.type,
+    fingerprint: row.fingerprint,
+    ...(reachable && { containers: [row.container] }),
+    _extras: extras,
+  };
+}
+
+/** The five attributes that an update leaves out when it made the token equal to an unreadable one. */
+export function withoutContents(body: TokenBody): TokenBody {
+  const { data, mask, metadata, fingerprint_expression, search_indexes, ...others } = body;
+  const { card, bank, network_token, ...rest } = others;
+  return rest as TokenBody;
+}
+
+/** A token as an earlier response had it, its data as the grant shows it now. */
+export function shownAgain(body: TokenBody, sight: DisclosureBasis): TokenBody {
+  const { data, card, bank, network_token, ...others } = body;
+  return { ...others, ...shownData(sight) } as TokenBody;
+}
+
+/**
+ * What the log says of data that was shown by {@link shownData}. The mask is not read: it may be asked before
+ * it is known whether the row is as the vault wrote it.
+ */
+export function shownAs({ row, grant }: Pick<DisclosureBasis, 'row' | 'grant'>): Shown {
+  if (grant.transform === 'reveal') return 'revealed';
+  return grant.transform === 'mask' && hasMask(row) ? 'masked' : 'redacted';
+}
+
+function hasMask({ type, mask }: Pick<Row<'tokens'>, 'type' | 'mask'>): boolean {
+  if (mask !== null) return mask !== 'null';
+  return tokenTypes[type as TokenTypeName]?.mask !== undefined;
+}
+
+/** The mask in force: the token's own, else that of its type; `undefined` when it has none. */
+export function maskOf(row: Pick<Row<'tokens'>, 'type' | 'mask'>): Json | undefined {
+  if (row.mask === null) return tokenTypes[row.type as TokenTypeName].mask;
+  return (JSON.parse(row.mask) as Json) ?? undefined;
+}
+
+function definitionOf(row: Row<'tokens'>): JsonObject {
+  const mask = maskOf(row);
+  const type = tokenTypes[row.type as TokenTypeName];
+  return {
+    ...(mask !== undefined && { mask }),
+    ...(row.fingerprint !== null && {
+      fingerprint_expression: row.fingerprint_expression ?? type.fingerprint,
+    }),
+    ...(row.search_indexes !== null && {
+      search_indexes: JSON.parse(row.search_indexes) as string[],
+    }),
+    ...expiryOf(row),
+  };
+}
+
+function expiryOf({ expires_at, expires_offset }: Row<'tokens'>): JsonObject {
+  return expires_at === null ? {} : { expires_at: formatInstant(expires_at, expires_offset ?? 0) };
+}
+
+function historyOf(row: Row<'tokens'>): JsonObject {
+  return {
+    created_by: row.created_by,
+    created_at: formatTimestamp(row.created_at),
+    ...(row.modified_at !== null && {
+      modified_by: row.modified_by,
+      modified_at: formatTimestamp(row.modified_at),
+    }),
+  };
+}
+
+/**
+ * Data and summary by transform. The summary of a card shows its BIN and last four, so it goes with
+ * revealed data and with the type's own mask, never with a mask by which a caller chose to show less.
+ */
+export function shownData({
+  row,
+  sealed,
+  grant,
+  evaluation,
+  onMaskFailure,
+}: DisclosureBasis): JsonObject {
+  const type = row.type as TokenTypeName;
+  if (grant.transform === 'reveal') {
+    const data = sealed.open().reveal();
+    return { data, ...summaryOf(type, data) };
+  }
+  if (grant.transform === 'redact' || !hasMask(row)) {
+    // Nothing of it is shown, and still it is shown only where nothing of the row was altered.
+    sealed.require();
+    return {};
+  }
+  const data = sealed.open().reveal();
+  const mask = maskOf(row);
+  if (mask === undefined) return {};
+  try {
+    const masked = evaluateTemplate(compileTemplate(mask, 'mask'), { data }, evaluation);
+    return {
+      ...(masked !== undefined && masked !== null && { data: masked }),
+      ...(row.mask === null && summaryOf(type, data)),
+    };
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    onMaskFailure();
+    return {};
+  }
+}

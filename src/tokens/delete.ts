@@ -1,0 +1,33 @@
+/** Deleting a token, for good. */
+import type { Clock } from '../base/clock.ts';
+import type { Caller } from '../rules/caller.ts';
+import { entryOf } from '../rules/log-entries.ts';
+import type { Decide } from '../rules/operation.ts';
+import { decide } from '../rules/policy.ts';
+import { refuse } from '../rules/refusal.ts';
+import type { Store } from '../store/store.ts';
+import { liveToken } from './queries.ts';
+
+export interface TokenDeleting {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+/** From the decision `not_found`. */
+export function deleteToken({ store, clock }: TokenDeleting, caller: Caller, id: string): Decide {
+  return async () => {
+    const now = clock.now();
+    const row = await liveToken(store, { tenant: caller.tenant.id, id, now });
+    const subject = { id: row.token_id, container: row.container };
+    if (!decide(caller.policy, 'token:delete', subject)) {
+      return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:delete' });
+    }
+    return {
+      change: {
+        remove: { tokens: [row] },
+        entries: [entryOf(caller, now, { entity: 'token', id: row.token_id, operation: 'delete' })],
+      },
+      reply: { status: 204 },
+    };
+  };
+}

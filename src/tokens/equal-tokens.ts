@@ -1,0 +1,174 @@
+/** Stored tokens that hold what a request wants created, read whole only where one of them is taken. */
+import type { Instant } from '../base/clock.ts';
+import type { TenantId } from '../base/ids.ts';
+import type { Caller } from '../rules/caller.ts';
+import type { Policy } from '../rules/policy.ts';
+import { requireProven } from '../rules/proven-row.ts';
+import type { Tenant } from '../rules/tenant.ts';
+import { type EqualToken, equalTokens, type FingerprintQuery } from '../store/queries/tokens.ts';
+import type { Store } from '../store/store.ts';
+import { hasExpired } from './contents/contents.ts';
+import { type DefinedToken, mayTakeIntent } from './contents/disclosure.ts';
+import { tokenTypes } from './contents/token-types.ts';
+import { PendingTokens } from './pending-tokens.ts';
+import type { PreparedToken } from './prepare.ts';
+import { equalityOf, equalityWanted, isForeign } from './prepare.ts';
+
+/** Fingerprints in one query. */
+const fingerprintsAtOnce = 50;
+
+/** Bytes that all existing tokens of one request may have, as they are stored. */
+export const equalBytesMax = 4_194_304;
+
+/** What is foreign to its request takes an equal only where the new token would be, and nowhere else. */
+export function takenOf<T extends { readonly token: DefinedToken }>(
+  equals: readonly T[],
+  prepared: PreparedToken,
+  policy: Policy,
+): T | undefined {
+  if (!isForeign(prepared)) return equals[0];
+  const { contents } = prepared;
+  return equals.find(
+    ({ token }) => token.container === contents.container && mayTakeIntent(policy, token),
+  );
+}
+
+/** What is stored of the tokens that are equal to some that a request wants created. */
+export interface StoredEquals {
+  /** With those that are taken. */
+  readonly pending: PendingTokens;
+  /** For which a stored token answers already. */
+  readonly answered: ReadonlySet<string>;
+  /** Those whose tokens are too large to be read for this request. */
+  readonly tooLarge: ReadonlySet<string>;
+  /** Expired tokens that still answer. */
+  readonly expired: ReadonlyMap<string, readonly EqualToken[]>;
+}
+
+const noEquals: Omit<StoredEquals, 'pending'> = {
+  answered: new Set(),
+  tooLarge: new Set(),
+  expired: new Map(),
+};
+
+/** Of very many equal tokens some are looked at, and of those only the ones that are taken are read. */
+export function storedEquals(
+  store: Store,
+  caller: Caller,
+  all: readonly PreparedToken[],
+  now: Instant,
+): StoredEquals | Promise<StoredEquals> {
+  return all.some(({ deduplicates }) => deduplicates)
+    ? readEquals(store, caller, all, now)
+    : { pending: new PendingTokens(), ...noEquals };
+}
+
+async function readEquals(
+  store: Store,
+  { tenant, policy }: Caller,
+  all: readonly PreparedToken[],
+  now: Instant,
+): Promise<StoredEquals> {
+  const found = await equalsOf(store, tenant.id, all);
+  if (found.length === 0) return { pending: new PendingTokens(), ...noEquals };
+  const live = found.filter((row) => !hasExpired(row, now));
+  const answering = ({ deduplicated }: EqualToken) => deduplicated === 1;
+  const expired = await unaltered(
+    store,
+    tenant,
+    found.filter((row) => hasExpired(row, now) && answering(row)),
+  );
+  const { readable, tooLarge } = withinBytes(takenAmong(live, all, policy));
+  const rows = await Promise.all(
+    readable.map(async (equal) => {
+      const { tenant_id, token_id } = equal;
+      const row = await store.get('tokens', { tenant_id, token_id });
+      // One that was changed or removed since is not equal any more.
+      const still = row && !hasExpired(row, now) && equalityOf(row) === equalityOf(equal);
+      return still ? [row] : [];
+    }),
+  );
+  const pending = new PendingTokens();
+  for (const row of rows.flat()) pending.put({ stored: row, row, terms: undefined });
+  return {
+    pending,
+    answered: new Set(live.filter(answering).flatMap((row) => equalityOf(row) ?? [])),
+    tooLarge,
+    expired: Map.groupBy(expired, (row) => equalityOf(row) ?? ''),
+  };
+}
+
+/**
+ * Those that may make way, of which there are few: one at a time, however large they are.
+ * @throws VaultError `integrity` for one that was altered: with another expiry it is not removed.
+ */
+async function unaltered(
+  store: Store,
+  tenant: Tenant,
+  expired: readonly EqualToken[],
+): Promise<readonly EqualToken[]> {
+  for (const { tenant_id, token_id } of expired) {
+    const row = await store.get('tokens', { tenant_id, token_id });
+    if (row) requireProven(tenant, 'tokens', row);
+  }
+  return expired;
+}
+
+/** In the order in which they were found. */
+function takenAmong(
+  live: readonly EqualToken[],
+  all: readonly PreparedToken[],
+  policy: Policy,
+): readonly EqualToken[] {
+  const byEquality = Map.groupBy(live, equalityOf);
+  const taken = new Set<EqualToken>();
+  for (const one of all) {
+    const equality = equalityWanted(one);
+    if (equality === undefined) continue;
+    const equals = (byEquality.get(equality) ?? []).map((row) => ({ token: definedAs(row), row }));
+    const found = takenOf(equals, one, policy);
+    if (found) taken.add(found.row);
+  }
+  return live.filter((row) => taken.has(row));
+}
+
+function withinBytes(taken: readonly EqualToken[]) {
+  const tooLarge = new Set<string>();
+  let bytes = 0;
+  const readable = taken.filter((row) => {
+    bytes += Number(row.bytes);
+    if (bytes > equalBytesMax) tooLarge.add(equalityOf(row) ?? '');
+    return bytes <= equalBytesMax;
+  });
+  return { readable, tooLarge };
+}
+
+function definedAs({ token_id, container, ...row }: EqualToken): DefinedToken {
+  return {
+    token_id,
+    container,
+    defined: row.defined !== 0 || row.fingerprint_expression !== null,
+  };
+}
+
+async function equalsOf(
+  store: Store,
+  tenant: TenantId,
+  all: readonly PreparedToken[],
+): Promise<readonly EqualToken[]> {
+  const wanted = new Map<string, FingerprintQuery>();
+  for (const one of all) {
+    const equality = equalityWanted(one);
+    const { contents, fingerprint } = one;
+    if (equality === undefined || fingerprint === null) continue;
+    const ofType = tokenTypes[contents.type].fingerprint;
+    const expression = contents.fingerprintExpression ?? ofType;
+    wanted.set(equality, { fingerprint, expression, ofType: expression === ofType });
+  }
+  const queries: Promise<EqualToken[]>[] = [];
+  const each = [...wanted.values()];
+  for (let at = 0; at < each.length; at += fingerprintsAtOnce) {
+    queries.push(store.select(equalTokens(tenant, each.slice(at, at + fingerprintsAtOnce))));
+  }
+  return (await Promise.all(queries)).flat();
+}

@@ -1,0 +1,150 @@
+/** Explaining access: which rule decides about a token or a container for a key, why, and what is shown. */
+
+import { keyOfTenant, noKey, provenApplicationOf } from '../access/applications/queries.ts';
+import { accessOf } from '../access/applications/row.ts';
+import { authorityOf } from '../access/authority.ts';
+import type { Clock, Instant } from '../base/clock.ts';
+import { type Container, containerForm, parseContainer } from '../base/container.ts';
+import { invalid } from '../base/errors.ts';
+import type { Caller } from '../rules/caller.ts';
+import { explainDecision } from '../rules/explanation.ts';
+import { entryOf } from '../rules/log-entries.ts';
+import type { Decide } from '../rules/operation.ts';
+import { type Permission, parsePermission, permissions } from '../rules/permissions.ts';
+import { type Access, type AccessSubject, type Policy, policyOf } from '../rules/policy.ts';
+import type { Tenant } from '../rules/tenant.ts';
+import type { Store } from '../store/store.ts';
+import type { Row } from '../store/tables.ts';
+import { maskOf } from './contents/view.ts';
+import { liveToken } from './queries.ts';
+
+/** One of the first two, and for a permission on tokens one of the last two. */
+export interface AccessQuestion {
+  readonly application_id?: string | null;
+  readonly key_id?: string | null;
+  readonly permission: string;
+  readonly token_id?: string | null;
+  readonly container?: string | null;
+}
+
+export interface Explaining {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+/**
+ * From the decision `not_found` for an application, a key or a token that is not there.
+ * @throws VaultError `validation_failed` when the question names too little or too much.
+ */
+export function explainAccess(
+  { store, clock }: Explaining,
+  caller: Caller,
+  question: AccessQuestion,
+): Decide {
+  const permission = readPermission(question);
+  const container = readContainer(question);
+  checkHolder(question);
+  return async () => {
+    const now = clock.now();
+    const tenant = caller.tenant.id;
+    const holder = await holderOf(store, { tenant: caller.tenant, question, now });
+    const token =
+      question.token_id && (await liveToken(store, { tenant, id: question.token_id, now }));
+    const subject = token ? { id: token.token_id, container: token.container } : container;
+    const { application, session } = holder;
+    const fact = {
+      entity: 'application',
+      id: application.application_id,
+      operation: 'explain',
+    } as const;
+    return {
+      change: { entries: [entryOf(caller, now, fact)] },
+      reply: {
+        status: 200,
+        body: {
+          application: {
+            id: application.application_id,
+            name: application.name,
+            type: application.type,
+          },
+          ...(session && { session: { id: session.session_id } }),
+          permission,
+          ...(token && { token: { id: token.token_id, type: token.type } }),
+          ...(subject && { container: subject.container }),
+          ...explainDecision({
+            ...holder,
+            permission,
+            subject,
+            masked: !token || maskOf(token) !== undefined,
+          }),
+        },
+      },
+    };
+  };
+}
+
+function readPermission({ permission: text, token_id, container }: AccessQuestion): Permission {
+  const permission = parsePermission(text);
+  if (permission === undefined) throw invalid('permission', 'is not a known permission');
+  const named = [token_id, container].filter((one) => typeof one === 'string').length;
+  if (permissions[permission].token && named !== 1) {
+    throw invalid('token_id', 'give either token_id or container');
+  }
+  if (!permissions[permission].token && named > 0) {
+    throw invalid(
+      'permission',
+      'is not about tokens, so it cannot be combined with token_id or container',
+    );
+  }
+  return permission;
+}
+
+function readContainer({ container: text }: AccessQuestion): AccessSubject | undefined {
+  if (typeof text !== 'string') return undefined;
+  const container: Container | undefined = parseContainer(text);
+  if (container === undefined) throw invalid('container', containerForm);
+  return { id: undefined, container };
+}
+
+function checkHolder({ application_id, key_id }: AccessQuestion): void {
+  if ((typeof application_id === 'string') === (typeof key_id === 'string')) {
+    throw invalid('application_id', 'give either application_id or key_id');
+  }
+}
+
+interface ExplainedHolder {
+  readonly application: Row<'applications'>;
+  readonly session: Row<'sessions'> | undefined;
+  readonly access: Access;
+  readonly policy: Policy;
+}
+
+interface HolderQuery {
+  readonly tenant: Tenant;
+  readonly question: AccessQuestion;
+  readonly now: Instant;
+}
+
+async function holderOf(
+  store: Store,
+  { tenant, question, now }: HolderQuery,
+): Promise<ExplainedHolder> {
+  const { key_id } = question;
+  const key = typeof key_id === 'string' ? await keyOfTenant(store, tenant.id, key_id) : undefined;
+  const id = key?.application_id ?? question.application_id ?? '';
+  const application = await provenApplicationOf(store, tenant, id);
+  if (!key || key.session_id === null) {
+    const access = accessOf(application);
+    return { application, session: undefined, access, policy: policyOf(access) };
+  }
+  const session = await store.get('sessions', { tenant_id: tenant.id, session_id: key.session_id });
+  if (!session) throw noKey();
+  const credential = {
+    application: application.application_id,
+    key: key.key_id,
+    session: key.session_id,
+  };
+  const authority = await authorityOf(store, tenant, { credential, now });
+  if ('ended' in authority) throw noKey();
+  return { application, session, access: accessOf(session), policy: authority.policy };
+}

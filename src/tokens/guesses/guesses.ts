@@ -1,0 +1,193 @@
+/**
+ * Guessing a masked value: a masked card shows its BIN and its last four digits, and a fingerprint, a deduplicated
+ * create or a search would tell which of the remaining digits are right. What callers try who hold no key of a
+ * server is therefore counted by what a mask shows. Fingerprints are computed nowhere else.
+ */
+
+import { hour, type Instant } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
+import { fingerprintOf } from '../../keys/digest.ts';
+import { type Caller, isForVisitor } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Limiter } from '../../store/limiter.ts';
+import type { Store } from '../../store/store.ts';
+import { type Evaluated, fingerprintedText } from '../contents/sealed-row.ts';
+import { visibleDigits, visibleInSearch } from './visible-digits.ts';
+
+/** Tries in an hour whose visible digits are the same and that still say what they found. */
+export const equalDigitsMax = 20;
+
+/** About 128 bits in base58, so that no two values share a count by accident. */
+const nameLength = 22;
+
+/** Bounds the memory: about 12 MB. A busy shop has 20,000 different cards an hour, of which each has two names. */
+const keysMax = 100_000;
+
+const limit = {
+  name: 'equal digits',
+  requests: equalDigitsMax,
+  windowMs: hour,
+  blockMs: 0,
+  keysMax,
+};
+
+const limiters = new WeakMap<Store['limiter'], Limiter>();
+
+function limiterOf({ limiter }: Pick<Store, 'limiter'>): Limiter {
+  const known = limiters.get(limiter);
+  if (known) return known;
+  const made = limiter(limit);
+  limiters.set(limiter, made);
+  return made;
+}
+
+/** A fingerprint that was computed and that no caller learns of before it is counted. */
+export class Guess {
+  readonly #fingerprint: string;
+  /** What is counted; empty where nothing is. */
+  readonly names: readonly string[];
+  #isCounted = false;
+  #isWithheld = false;
+
+  constructor(fingerprint: string, names: readonly string[]) {
+    this.#fingerprint = fingerprint;
+    this.names = names;
+  }
+
+  /** True once it was counted, after which it is not counted again. */
+  get isCounted(): boolean {
+    return this.#isCounted;
+  }
+
+  equals(fingerprint: string): boolean {
+    return this.#fingerprint === fingerprint;
+  }
+
+  /** Called with what the count came to. */
+  settle(isWithheld: boolean): void {
+    this.#isCounted = true;
+    this.#isWithheld = isWithheld;
+  }
+
+  /** The fingerprint; null where it is withheld, or was not counted. */
+  get learned(): string | null {
+    return this.#isCounted && !this.#isWithheld ? this.#fingerprint : null;
+  }
+}
+
+/** By the request that tries: it is decided again after a conflict, and is one guess all the same. */
+const guessesByRequest = new WeakMap<object, Guess>();
+
+export interface GuessSource {
+  /** The request, one object however often it is decided. */
+  readonly request: object;
+  /** The fingerprint that an earlier request disclosed, which is no guess another time. */
+  readonly disclosed?: string | undefined;
+}
+
+/** @throws VaultError `validation_failed` when the expression gives nothing to fingerprint. */
+export function guessOf(
+  caller: Caller,
+  evaluated: Evaluated,
+  { request, disclosed }: GuessSource,
+): Guess {
+  const { tenant } = caller;
+  const { contents } = evaluated;
+  const text = fingerprintedText(evaluated);
+  const fingerprint = fingerprintOf(tenant.keyring.secret('fingerprint'), contents.type, text);
+  if (!isForVisitor(caller)) return new Guess(fingerprint, []);
+  const known = guessesByRequest.get(request);
+  if (known?.equals(fingerprint)) return known;
+  const visible = fingerprint === disclosed ? [] : visibleDigits(contents, text);
+  const guess = new Guess(
+    fingerprint,
+    visible.map((one) => nameOf(caller, one)),
+  );
+  guessesByRequest.set(request, guess);
+  return guess;
+}
+
+/** The same in every thread and on every server of the tenant, and says nothing without its keys. */
+function nameOf({ tenant }: Caller, visible: string): string {
+  // No type of tokens has this name, so no fingerprint is ever the same.
+  const key = tenant.keyring.secret('fingerprint');
+  return fingerprintOf(key, 'visible digits', visible).slice(0, nameLength);
+}
+
+export interface Guessing {
+  readonly store: Store;
+  readonly now: Instant;
+}
+
+/**
+ * Counts guesses, in their order, and settles which of them their caller learns: at once where none has to be counted.
+ * The first that goes over the limit in an hour has its entry in the log at once, whatever becomes of the request.
+ */
+export function countGuesses(
+  guessing: Guessing,
+  caller: Caller,
+  guesses: readonly Guess[],
+): Promise<void> | undefined {
+  const isToCount = guesses.some(({ isCounted, names }) => !isCounted && names.length > 0);
+  if (isToCount) return countNamed(guessing, caller, guesses);
+  for (const guess of guesses) if (!guess.isCounted) guess.settle(false);
+  return undefined;
+}
+
+async function countNamed(
+  guessing: Guessing,
+  caller: Caller,
+  guesses: readonly Guess[],
+): Promise<void> {
+  const fresh = [...new Set(guesses)].filter(({ isCounted }) => !isCounted);
+  const named = fresh.flatMap((guess) => guess.names.map((name) => ({ guess, name })));
+  const withheld = new Set<Guess>();
+  const alerts = new Set<string | undefined>();
+  const counts = [...Map.groupBy(named, ({ name }) => name)].map(async ([name, equal]) => {
+    const { granted, isFirstRefusal } = await limiterOf(guessing.store).count(name, equal.length);
+    for (const { guess } of equal.slice(granted)) withheld.add(guess);
+    // Values that are equal go over the limit under all of their names at once.
+    if (isFirstRefusal) alerts.add(equal[granted]?.guess.names[0]);
+  });
+  await Promise.all(counts);
+  for (const _ of alerts) await alert(guessing, caller);
+  for (const guess of fresh) guess.settle(withheld.has(guess));
+}
+
+/** The fingerprint where its caller may learn it; otherwise null. */
+export async function learned(
+  guessing: Guessing,
+  caller: Caller,
+  guess: Guess,
+): Promise<string | null> {
+  await countGuesses(guessing, caller, [guess]);
+  return guess.learned;
+}
+
+/** @throws VaultError `too_many_requests` for a search that compares one guess too many with what is stored. */
+export async function countSearch(
+  guessing: Guessing,
+  caller: Caller,
+  values: readonly string[],
+): Promise<void> {
+  if (!isForVisitor(caller)) return;
+  for (const value of new Set(values)) {
+    const names = visibleInSearch(value).map((visible) => nameOf(caller, visible));
+    const limiter = limiterOf(guessing.store);
+    const counts = await Promise.all(names.map((name) => limiter.count(name, 1)));
+    if (counts.some(({ isFirstRefusal }) => isFirstRefusal)) await alert(guessing, caller);
+    if (counts.some(({ granted }) => granted === 0)) throw tooManyGuesses('searched for');
+  }
+}
+
+async function alert({ store, now }: Guessing, caller: Caller): Promise<void> {
+  const fact = { entity: 'token', id: '*', operation: 'guess' } as const;
+  await store.commit({ entries: [entryOf(caller, now, fact)] });
+}
+
+export function tooManyGuesses(what: 'created with an id that is made of them' | 'searched for') {
+  return new VaultError('too_many_requests', {
+    public: `At most ${equalDigitsMax} values that look alike when masked may be ${what} in an hour.`,
+    headers: { 'retry-after': '3600' },
+  });
+}

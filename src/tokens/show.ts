@@ -1,0 +1,58 @@
+/** Showing stored tokens: what a caller sees of each, and the entries in the log for what it sees. */
+
+import type { Instant } from '../base/clock.ts';
+import { createPause } from '../base/pauses.ts';
+import type { Evaluation } from '../expressions/evaluation/evaluation.ts';
+import type { Caller } from '../rules/caller.ts';
+import { openerFor } from '../rules/openings.ts';
+import { decide } from '../rules/policy.ts';
+import type { ShownToken, TokenBody } from '../rules/reply.ts';
+import type { Through } from '../store/log-chain/disclosure.ts';
+import type { LogEntry } from '../store/log-chain/entries.ts';
+import type { Row } from '../store/tables.ts';
+import { readEntry } from './contents/read-entry.ts';
+import { sealedData } from './contents/sealed-row.ts';
+import { shownAs, viewToken } from './contents/view.ts';
+import type { TokenReading } from './read.ts';
+
+export interface TokensToShow {
+  readonly rows: readonly Row<'tokens'>[];
+  readonly permission: 'token:read' | 'token:search';
+  readonly now: Instant;
+  readonly through: Through;
+  /** For each token: one for them all, unless there is no end to them. */
+  readonly evaluationFor: () => Evaluation;
+}
+
+export interface DisclosedTokens {
+  readonly bodies: readonly TokenBody[];
+  readonly shown: readonly ShownToken[];
+  /** One for each token whose data is shown, masked or not: an auditor asks who has seen a token. */
+  readonly reads: readonly LogEntry[];
+}
+
+/** Tokens as the caller may see them. One on which it does not hold the permission is left out. */
+export async function showTokens(
+  { onMaskFailure }: TokenReading,
+  caller: Caller,
+  { rows, permission, through, now, evaluationFor }: TokensToShow,
+): Promise<DisclosedTokens> {
+  const shown = rows.flatMap((row) => {
+    const subject = { id: row.token_id, container: row.container };
+    const grant = decide(caller.policy, permission, subject);
+    return grant ? { row, grant } : [];
+  });
+  const pause = createPause();
+  const bodies: TokenBody[] = [];
+  const reads: LogEntry[] = [];
+  for (const one of shown) {
+    await pause();
+    const sealed = sealedData(openerFor(caller, one.grant), one.row, now);
+    const body = viewToken({ ...one, sealed, evaluation: evaluationFor(), onMaskFailure });
+    bodies.push(body);
+    const disclosure = { shown: shownAs(one), through };
+    if (disclosure.shown === 'redacted') continue;
+    reads.push(readEntry(caller, now, { row: one.row, disclosure }));
+  }
+  return { bodies, reads, shown };
+}

@@ -1,0 +1,99 @@
+/** Using the tokens that a call refers to: each permitted and logged, or none. */
+
+import type { Instant } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
+import type { Json } from '../../base/json.ts';
+import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
+import type { Reference } from '../../expressions/reading.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { denialOf, failureOf } from '../../rules/log-entries.ts';
+import type { Refused } from '../../rules/operation.ts';
+import type { LogEntry } from '../../store/log-chain/entries.ts';
+import type { TokenReading } from '../read.ts';
+import { referencedBytesMax } from './reference-rows.ts';
+import type { ReferenceTarget, TargetAccess } from './reference-targets.ts';
+import { findTargets, listIds, targetCount } from './resolve-references.ts';
+
+export interface UsedReferences {
+  readonly valueOf: (reference: Reference) => Json;
+  /** One for each token and each token intent. */
+  readonly entries: readonly LogEntry[];
+  /** The same where nothing is used after all. */
+  readonly failures: readonly LogEntry[];
+}
+
+export interface ReferenceUse {
+  readonly references: readonly Reference[];
+  readonly now: Instant;
+  readonly evaluation: Evaluation;
+}
+
+/** What the tokens are used for. */
+export interface ReferencePurpose {
+  readonly access: TargetAccess;
+  /** How refusals call what it takes. */
+  readonly permission: string;
+  readonly max: number;
+  readonly quota: string;
+  /** @param message about the request as a whole. */
+  readonly invalid: (message: string) => VaultError;
+  readonly unknown: (ids: readonly string[]) => VaultError;
+  readonly entryFor: (target: ReferenceTarget) => LogEntry;
+}
+
+/**
+ * Where not all can be used, the refusal: for ids that are unknown first, then for a permission.
+ * @throws VaultError what `invalid` gives for more tokens than the quota.
+ */
+export async function useReferences(
+  tools: TokenReading,
+  caller: Caller,
+  { references, now, evaluation, ...purpose }: ReferenceUse & ReferencePurpose,
+): Promise<UsedReferences | Refused> {
+  const { access, permission, max, quota } = purpose;
+  if (targetCount(references) > max) {
+    throw purpose.invalid(`must refer to at most ${max} tokens (quota ${quota})`);
+  }
+  const targets = await findTargets(tools, caller, { references, now, evaluation, access });
+  const failure = failureOf(caller, now, { entity: 'token', operation: 'use' });
+  if (targets === undefined) {
+    const size = `must refer to tokens with at most ${referencedBytesMax} stored bytes in total`;
+    return { change: { entries: [failure] }, refusal: purpose.invalid(size) };
+  }
+  const { found, unknown } = targets;
+  const lacking = found.filter(({ lacks }) => lacks !== undefined);
+  const denials = lacking.map(({ entity, id }) =>
+    denialOf(caller, now, { entity, id, operation: 'use' }),
+  );
+  if (unknown.length > 0) {
+    const others = unknown.slice(1).map(() => failure);
+    const change = { entries: [failure, ...others, ...denials] } as const;
+    return { change, refusal: purpose.unknown(unknown) };
+  }
+  const [first, ...others] = denials;
+  if (first) {
+    return { change: { entries: [first, ...others] }, refusal: forbidden(lacking, permission) };
+  }
+  const values = new Map<string, Json>();
+  return {
+    valueOf: (reference) => {
+      const name = `${reference.kind}:${reference.id}`;
+      const value = values.get(name) ?? targets.valueFor(reference);
+      values.set(name, value);
+      return value;
+    },
+    entries: found.map((target) => purpose.entryFor(target)),
+    failures: found.map(({ entity, id }) =>
+      failureOf(caller, now, { entity, id, operation: 'use' }),
+    ),
+  };
+}
+
+/** The ids are those that the caller sent, and of tokens that exist. */
+function forbidden(targets: readonly ReferenceTarget[], permission: string): VaultError {
+  const ids = listIds(targets.map(({ id }) => id));
+  return new VaultError('forbidden', {
+    public: `The caller lacks the permission ${permission} for these tokens: ${ids}.`,
+    internal: `the caller may not use ${targets.length} tokens`,
+  });
+}

@@ -1,0 +1,144 @@
+/** Updating a token by JSON merge patch. */
+
+import type { Instant } from '../base/clock.ts';
+import { createPause } from '../base/pauses.ts';
+import { newWriteEvaluation } from '../expressions/evaluation/evaluation.ts';
+import type { Caller } from '../rules/caller.ts';
+import { entryOf } from '../rules/log-entries.ts';
+import { openerFor } from '../rules/openings.ts';
+import type { Decide } from '../rules/operation.ts';
+import { decide } from '../rules/policy.ts';
+import { deny, refuse } from '../rules/refusal.ts';
+import type { Store } from '../store/store.ts';
+import type { Row } from '../store/tables.ts';
+import { contentsOfRow, hasExpired, patchContents, type TokenPatch } from './contents/contents.ts';
+import { readGrant, undisclosedMove, undisclosedPatch } from './contents/disclosure.ts';
+import {
+  broughtData,
+  deriveRow,
+  type Evaluated,
+  openData,
+  sealRow,
+} from './contents/sealed-row.ts';
+import { searchTerms } from './contents/search-terms.ts';
+import { shownAs, viewOverTime, viewUnread, withoutContents } from './contents/view.ts';
+import type { TokenWriting } from './create.ts';
+import { guessOf, learned } from './guesses/guesses.ts';
+import { deduplicatesTokens, fingerprintsTokens } from './prepare.ts';
+import { liveToken, placesWithFingerprint, replacementOf } from './queries.ts';
+import { changedToken } from './reply-expiry.ts';
+
+export interface TokenUpdate {
+  readonly id: string;
+  readonly patch: TokenPatch;
+}
+
+/** From the decision `validation_failed` or `not_found`. */
+export function updateToken(
+  tools: TokenWriting,
+  caller: Caller,
+  { id, patch }: TokenUpdate,
+): Decide {
+  const { store, clock, random, onMaskFailure } = tools;
+  const { tenant } = caller;
+  return async () => {
+    const now = clock.now();
+    const evaluation = newWriteEvaluation();
+    const pause = createPause();
+    const row = await liveToken(store, { tenant: tenant.id, id, now });
+    const denial = { entity: 'token', id: row.token_id, permission: 'token:update' } as const;
+    const attempt = { entity: 'token', id: row.token_id, operation: 'update' } as const;
+    const subject = { id: row.token_id, container: row.container };
+    const updating = decide(caller.policy, 'token:update', subject);
+    if (!updating) return refuse(caller, now, denial);
+    const undisclosed = undisclosedPatch(caller.policy, subject, { patch, type: row.type });
+    if (undisclosed) return deny(caller, now, attempt, undisclosed);
+    const before = openData(openerFor(caller, updating), row, now).reveal();
+    const contents = patchContents(contentsOfRow(row, before), patch, clock);
+    // Moving a token needs the permission where it is and where it goes.
+    const moved = { ...subject, container: contents.container };
+    if (!decide(caller.policy, 'token:update', moved)) return refuse(caller, now, denial);
+    const exposed = undisclosedMove(caller, subject, moved);
+    if (exposed) return deny(caller, now, attempt, exposed);
+    await pause();
+    const after = { row, patch, contents, evaluation, now };
+    const fingerprint = await fingerprintAfter(store, caller, after);
+    const { data } = contents;
+    const updated = sealRow(
+      { tenant, data, random },
+      {
+        ...row,
+        ...deriveRow({ tenant, contents, fingerprint, now }),
+        version: row.version + 1,
+        deduplicated: fingerprint === row.fingerprint ? row.deduplicated : 0,
+        modified_by: caller.application,
+        modified_at: now,
+      },
+    );
+    const terms = searchTerms(tenant, updated, { contents, evaluation });
+    const grant = readGrant(caller.policy, moved);
+    const viewOf = grant
+      ? viewOverTime({ row: updated, grant, evaluation, onMaskFailure }, (at) =>
+          broughtData(updated, data, at),
+        )
+      : () => viewUnread(updated);
+    const became =
+      deduplicatesTokens(caller, patch.deduplicate_token) && fingerprint !== row.fingerprint;
+    const hidden = became && (await equalsUnreadable(store, caller, updated, now));
+    await pause();
+    const seen = grant && !hidden ? shownAs({ row: updated, grant }) : undefined;
+    const disclosure = seen && ({ shown: seen, through: 'update' } as const);
+    const viewAt = (at: Instant) => (hidden ? withoutContents(viewOf(at)) : viewOf(at));
+    return {
+      change: {
+        ...(await replacementOf(store, { row, updated, terms })),
+        entries: [entryOf(caller, now, { ...attempt, disclosure })],
+      },
+      reply: {
+        status: 200,
+        body: viewAt(now),
+        ...changedToken({ row: updated, grant: hidden ? undefined : grant, viewAt }),
+      },
+    };
+  };
+}
+
+interface PatchedToken extends Evaluated {
+  readonly row: Row<'tokens'>;
+  readonly patch: TokenPatch;
+  readonly now: Instant;
+}
+
+/** The fingerprint stays unless the patch touches its source; null also where the new one is withheld. */
+async function fingerprintAfter(
+  store: Store,
+  caller: Caller,
+  patched: PatchedToken,
+): Promise<string | null> {
+  const { row, patch, contents, now } = patched;
+  const { data, metadata, fingerprint_expression: expression } = patch;
+  const own = contents.fingerprintExpression?.includes('metadata') === true;
+  const touched = data !== undefined || expression !== undefined || (own && metadata !== undefined);
+  if (row.fingerprint !== null && !touched) return row.fingerprint;
+  const asked = expression ?? contents.fingerprintExpression;
+  if (row.fingerprint === null && !fingerprintsTokens(caller, asked)) return null;
+  const guess = guessOf(caller, patched, { request: patch });
+  return learned({ store, now }, caller, guess);
+}
+
+/** True when another token holds the same value and the caller may not read it. */
+async function equalsUnreadable(
+  store: Store,
+  caller: Caller,
+  updated: Row<'tokens'>,
+  now: Instant,
+): Promise<boolean> {
+  if (updated.fingerprint === null) return false;
+  const equals = await placesWithFingerprint(store, updated.tenant_id, updated.fingerprint);
+  return equals.some(
+    (row) =>
+      row.token_id !== updated.token_id &&
+      !hasExpired(row, now) &&
+      !decide(caller.policy, 'token:read', { id: row.token_id, container: row.container }),
+  );
+}

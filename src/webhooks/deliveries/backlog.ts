@@ -1,0 +1,83 @@
+/** What waits to be delivered, for the operator: in the whole database, and by webhook. */
+import { type Clock, type Instant, second } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
+import {
+  deliveriesWaiting,
+  type EventBacklog,
+  eventsWaiting,
+} from '../../store/event-queries/deliveries.ts';
+import type { Store } from '../../store/store.ts';
+
+/** Those for which most waits have a label of their own. */
+export const webhooksLabeledMax = 500;
+const otherLabel = 'other';
+
+export interface WaitingDeliveries {
+  readonly count: number;
+  /** How long the oldest has waited. */
+  readonly oldestSeconds: number;
+}
+
+export interface WaitingOfAll extends WaitingDeliveries {
+  /** By their ids, and of those beyond {@link webhooksLabeledMax} together. */
+  readonly byWebhook: ReadonlyMap<string, WaitingDeliveries>;
+}
+
+/** The codes of a store that cannot say now. */
+const inTrouble: ReadonlySet<string> = new Set(['unavailable', 'overloaded']);
+
+/**
+ * Who asks while it is being read gets the same; `undefined` while the store is not available, because then the
+ * operator needs all the other metrics, and at once.
+ */
+export function createBacklog({
+  store,
+  clock,
+}: {
+  readonly store: Pick<Store, 'scan' | 'hosts'>;
+  readonly clock: Clock;
+}): () => Promise<WaitingOfAll | undefined> {
+  let reading: Promise<WaitingOfAll | undefined> | undefined;
+
+  async function readIfAvailable(): Promise<WaitingOfAll | undefined> {
+    const hosts = await store.hosts?.();
+    if (hosts?.every(({ isWritable }) => !isWritable)) return undefined;
+    try {
+      return await read();
+    } catch (error) {
+      if (error instanceof VaultError && inTrouble.has(error.code)) return undefined;
+      throw error;
+    }
+  }
+
+  async function read(): Promise<WaitingOfAll> {
+    const [events, deliveries] = await Promise.all([
+      store.scan(eventsWaiting),
+      store.scan(deliveriesWaiting),
+    ]);
+    const now = clock.now();
+    const byCount = deliveries.toSorted((one, other) => other.waiting - one.waiting);
+    const labeled = byCount.slice(0, webhooksLabeledMax);
+    const others = byCount.slice(webhooksLabeledMax);
+    const byWebhook = new Map(labeled.map((one) => [one.webhook_id as string, sumOf([one], now)]));
+    if (others.length > 0) byWebhook.set(otherLabel, sumOf(others, now));
+    return { ...sumOf([...events, ...deliveries], now), byWebhook };
+  }
+
+  return () => {
+    reading ??= readIfAvailable().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  };
+}
+
+function sumOf(parts: readonly EventBacklog[], now: Instant): WaitingDeliveries {
+  let count = 0;
+  let since: number = now;
+  for (const { waiting, oldest } of parts) {
+    count += waiting;
+    since = Math.min(since, oldest ?? now);
+  }
+  return { count, oldestSeconds: (now - since) / second };
+}

@@ -1,0 +1,155 @@
+/** Dispatching: an event gets its place among those of its entity, and a delivery to each webhook that wants it. */
+import type { Clock, Instant } from '../../base/clock.ts';
+import { integrityError } from '../../base/errors.ts';
+import type { DeliveryId, WebhookId } from '../../base/ids.ts';
+import type { Quarantine } from '../../rules/quarantine.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import type { Amendment } from '../../store/amendments.ts';
+import {
+  type UndispatchedEvent as Event,
+  undispatchedEvents,
+} from '../../store/event-queries/events.ts';
+import type { Store } from '../../store/store.ts';
+import type { Key, Row } from '../../store/tables.ts';
+import { deliveryRow } from '../events/delivery-row.ts';
+import { sequenceProof } from '../events/event-row.ts';
+import { eventTypes, parseEventType } from '../events/types.ts';
+import type { Webhooks } from './webhooks-of.ts';
+
+/** Events that are dispatched in one transaction. */
+const dispatchMax = 500;
+
+/** Far more events than an entity can have. */
+const sequenceMax = 2 ** 52;
+
+/** Deliveries that are made in one transaction, unless a single event has more: other commits wait for it. */
+export const deliveriesMax = 2_000;
+
+export interface DispatchTools {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly webhooks: Webhooks;
+  readonly newDeliveryId: (at: Instant) => DeliveryId;
+  /** For rows that were altered outside the vault. */
+  readonly quarantine: Quarantine;
+}
+
+export interface Dispatched {
+  readonly events: number;
+  /** Besides these, others may wait. */
+  readonly hasMore: boolean;
+  /** For which there is something to deliver now. */
+  readonly webhooks: ReadonlySet<WebhookId>;
+}
+
+/**
+ * Dispatches the events of a tenant that were committed first, all of them or, where another server was faster,
+ * none. An event follows whatever was known when it came about, so sequences are given in that order.
+ */
+export async function dispatch(
+  { store, clock, webhooks: { now: webhooksNow }, newDeliveryId, quarantine }: DispatchTools,
+  tenant: Tenant,
+): Promise<Dispatched> {
+  const found = await store.select(undispatchedEvents({ tenant: tenant.id, limit: dispatchMax }));
+  if (found.length === 0) return nothing;
+  // Read after the events, or one that another server made before them would not get them.
+  const webhooks = await webhooksNow(tenant);
+  const eventsMax = Math.max(1, Math.floor(deliveriesMax / Math.max(1, webhooks.length)));
+  const events = found.slice(0, eventsMax);
+  const now = clock.now();
+  const sequences = await openSequences({ store, quarantine }, { events, now });
+  const deliveries: Row<'deliveries'>[] = [];
+  const numbered = events.map((event) => {
+    const sequence = sequences.next(event);
+    for (const webhook of webhooks) {
+      if (!webhook.wants(event.type)) continue;
+      deliveries.push(
+        deliveryRow(event, { id: newDeliveryId(now), webhook: webhook.id, sequence, now }),
+      );
+    }
+    const { tenant_id, event_id } = event;
+    const proof = sequenceProof(tenant, { event_id, sequence });
+    return { tenant_id, event_id, sequence, proof, was_sequence: null };
+  });
+  const { conflict } = await store.record({
+    insert: { deliveries, event_sequences: sequences.inserted() },
+    amend: { events: numbered, event_sequences: sequences.amended() },
+    remove: { event_sequences: sequences.removed() },
+  });
+  if (conflict !== undefined) return nothing;
+  return {
+    events: events.length,
+    hasMore: events.length < found.length || found.length === dispatchMax,
+    webhooks: new Set(deliveries.map((row) => row.webhook_id)),
+  };
+}
+
+const nothing: Dispatched = { events: 0, hasMore: false, webhooks: new Set() };
+
+type Sequence = Row<'event_sequences'>;
+
+interface Sequences {
+  next(event: Event): number;
+  inserted(): readonly Sequence[];
+  amended(): readonly Amendment<'event_sequences'>[];
+  /** Those that cannot be read, whose entities are numbered from 1 again. */
+  removed(): readonly Key<'event_sequences'>[];
+}
+
+/** As they are stored for the entities of the events, and as they will be. */
+async function openSequences(
+  { store, quarantine }: Pick<DispatchTools, 'store' | 'quarantine'>,
+  { events, now }: { readonly events: readonly Event[]; readonly now: Instant },
+): Promise<Sequences> {
+  const keys = new Map(events.map((event) => [textOf(event), keyOf(event)]));
+  const stored = new Map<string, Sequence | undefined>();
+  const removed: Key<'event_sequences'>[] = [];
+  await Promise.all(
+    [...keys].map(async ([text, key]) => {
+      const read = await quarantine.fetch(async () => ({ row: await readSequence(store, key) }));
+      if (read) stored.set(text, read.row);
+      else removed.push(key);
+    }),
+  );
+  const latest = new Map<string, Sequence>();
+  return {
+    next: (event) => {
+      const text = textOf(event);
+      const last = ((latest.get(text) ?? stored.get(text))?.last ?? 0) + 1;
+      const ends = typeOf(event)?.ends === true;
+      latest.set(text, { ...keyOf(event), last, ended_at: ends ? now : null });
+      return last;
+    },
+    removed: () => removed,
+    inserted: () => [...latest].flatMap(([text, row]) => (stored.get(text) ? [] : [row])),
+    amended: () =>
+      [...latest].flatMap(([text, row]) => {
+        const before = stored.get(text);
+        return before ? [{ ...row, was_last: before.last }] : [];
+      }),
+  };
+}
+
+/** @throws VaultError `integrity` also for one that no number can follow. */
+async function readSequence(
+  store: Store,
+  key: Key<'event_sequences'>,
+): Promise<Sequence | undefined> {
+  const row = await store.get('event_sequences', key);
+  if (row && row.last > sequenceMax) throw integrityError('a sequence of events is too high');
+  return row;
+}
+
+function keyOf(event: Event): Pick<Sequence, 'tenant_id' | 'entity' | 'entity_id'> {
+  const { tenant_id, entity_id, type } = event;
+  return { tenant_id, entity: typeOf(event)?.entity ?? type, entity_id };
+}
+
+function textOf(event: Event): string {
+  return `${typeOf(event)?.entity ?? event.type} ${event.entity_id}`;
+}
+
+function typeOf({ type }: Event) {
+  const known = parseEventType(type);
+  return known && eventTypes[known];
+}

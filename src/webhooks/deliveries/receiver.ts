@@ -1,0 +1,282 @@
+/** One webhook while something waits for it: a few deliveries in memory, and fewer at once on their way. */
+import type { Clock, Instant } from '../../base/clock.ts';
+import type { DeliveryId, TenantId, WebhookId } from '../../base/ids.ts';
+import type { Forward } from '../../outbound/forward.ts';
+import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import { dueDeliveries } from '../../store/event-queries/deliveries.ts';
+import type { Row } from '../../store/tables.ts';
+import { attempt, type Outcome } from './attempt.ts';
+import type { AttemptSlots } from './attempt-slots.ts';
+import { type DisableTools, disable, failingMsMax } from './disable.ts';
+import { createHealth } from './health.ts';
+import type { Messages } from './message.ts';
+import { type Flaw, type PrepareTools, prepare, preparedBefore } from './prepare.ts';
+import { type SettleTools, settle } from './settle.ts';
+import { failUnreadable, isWhole } from './unreadable.ts';
+import type { Webhook, Webhooks } from './webhooks-of.ts';
+
+/** Under way at once to one webhook. One that fails gets a single attempt at a time. */
+export const attemptsMax = 4;
+
+/** Deliveries of one webhook in memory. What waits besides is in the database alone. */
+const loadedMax = 100;
+
+export interface ReceiverTools extends PrepareTools, SettleTools, DisableTools {
+  readonly clock: Clock;
+  readonly tenants: Tenants;
+  readonly webhooks: Webhooks;
+  readonly forward: Forward;
+  readonly messages: Messages;
+  /** Bounds what all webhooks have under way together, and those of one tenant. */
+  readonly slots: AttemptSlots;
+  /** Whether the tenant is still this server's. */
+  readonly isHeld: (tenant: TenantId) => boolean;
+  /** Called with what became of each attempt. */
+  readonly onAttempt: (webhook: WebhookId, outcome: AttemptResult) => void;
+  /** A failed delivery is due again then. */
+  readonly onRetry: (at: Instant) => void;
+  readonly onFailure: (error: unknown) => void;
+  /** Aborted when the process has no more time. */
+  readonly aborted: AbortSignal;
+}
+
+export type AttemptResult = 'delivered' | 'retried' | 'failed';
+
+export interface Receiver {
+  /** Something may be due. */
+  nudge(): void;
+  /** Starts no more attempts. Resolves once those under way are settled. */
+  stop(): Promise<void>;
+}
+
+type AttemptOutcome = Outcome & { readonly flaw?: Flaw | undefined };
+
+interface CurrentWebhook {
+  readonly tenant: Tenant;
+  readonly webhook: Webhook;
+}
+
+interface TenantWebhook {
+  readonly tenant: TenantId;
+  readonly webhook: WebhookId;
+}
+
+/** @param onIdle called when nothing is due any more. */
+export function createReceiver(
+  tools: ReceiverTools,
+  { tenant: tenantId, webhook: webhookId }: TenantWebhook,
+  onIdle: () => void,
+): Receiver {
+  const health = createHealth(tools.store, { tenant_id: tenantId, webhook_id: webhookId });
+  /** Loaded and not yet settled. */
+  const loaded = new Set<DeliveryId>();
+  /** Those with which the vault itself failed. They are still due, and loaded again after the next nudge. */
+  const stuck = new Set<DeliveryId>();
+  /** No longer loaded since the query under way began, which may still have seen them as due. */
+  const overMeanwhile = new Set<DeliveryId>();
+  let ready: Row<'deliveries'>[] = [];
+  let underWay = 0;
+  /** Attempts that were answered with 410, and after which the webhook is not disabled yet. None begins meanwhile. */
+  let disabling = 0;
+  let mayHaveMore = false;
+  let isLoading = false;
+  let isStopped = false;
+  let onStopped = () => {};
+
+  async function current(): Promise<CurrentWebhook | undefined> {
+    const tenant = await tools.tenants.find(tenantId);
+    const webhooks = tenant ? await tools.webhooks.of(tenant) : [];
+    const webhook = webhooks.find(({ id }) => id === webhookId);
+    return tenant && webhook?.row.status === 'enabled' ? { tenant, webhook } : undefined;
+  }
+
+  /** Those that are due first, which are not loaded yet. */
+  async function load(): Promise<void> {
+    mayHaveMore = false;
+    if (stuck.size >= loadedMax) return;
+    const found = await current();
+    if (found === undefined || !tools.isHeld(tenantId)) return drop();
+    const { tenant, webhook } = found;
+    const limit = loadedMax + loaded.size + stuck.size;
+    const { ordered } = webhook;
+    const now = tools.clock.now();
+    overMeanwhile.clear();
+    const query = dueDeliveries({ tenant: tenantId, webhook: webhookId, now, ordered, limit });
+    // In order it may go through all that wait for one entity before it finds another.
+    const due = await (ordered ? tools.store.scan(query) : tools.store.select(query));
+    if (due.length === limit) mayHaveMore = true;
+    const passedOver = [loaded, stuck, overMeanwhile];
+    await failUnreadable(
+      tools,
+      due.filter((row) => !isWhole(row)),
+    );
+    const fresh = due
+      .filter(isWhole)
+      .filter(({ delivery_id: id }) => !passedOver.some((ids) => ids.has(id)));
+    for (const { delivery_id } of fresh) loaded.add(delivery_id);
+    // Together, and only so that they are remembered: what they say is large, and one that fails fails alone.
+    await Promise.allSettled(fresh.map((row) => prepare(tools, tenant, row)));
+    ready.push(...fresh);
+    if (!health.isFailing) for (const row of ready.slice(0, attemptsMax)) signAhead(row);
+  }
+
+  /** What was loaded stays in the database. */
+  function drop(): void {
+    for (const { delivery_id } of ready) loaded.delete(delivery_id);
+    ready = [];
+  }
+
+  async function refill(): Promise<void> {
+    if (isLoading || isStopped) return;
+    isLoading = true;
+    try {
+      while (mayHaveMore && hasRoom() && !isStopped) {
+        await load();
+        pump();
+      }
+    } catch (error) {
+      drop();
+      tools.onFailure(error);
+    } finally {
+      isLoading = false;
+      rest();
+    }
+  }
+
+  /** Little is ready, and of what was sent most is settled. */
+  function hasRoom(): boolean {
+    return ready.length < attemptsMax && loaded.size < loadedMax;
+  }
+
+  function rest(): void {
+    if (loaded.size > 0 || isLoading) return;
+    if (isStopped) onStopped();
+    else if (!mayHaveMore) onIdle();
+  }
+
+  /** Also called when there is nothing to do. */
+  function pump(): void {
+    if (isStopped) drop();
+    while (ready.length > 0 && disabling === 0 && underWay < attemptsAtOnce()) {
+      if (!tools.slots.take(tenantId, pump)) return;
+      const next = ready.shift();
+      underWay++;
+      if (next) void deliver(next);
+      const soon = health.isFailing ? undefined : ready[attemptsMax - 1];
+      if (soon) signAhead(soon);
+    }
+    if (mayHaveMore && hasRoom()) void refill();
+    rest();
+  }
+
+  function attemptsAtOnce(): number {
+    return health.isFailing ? 1 : attemptsMax;
+  }
+
+  /** So that the attempts under way, of which there are few, are mostly requests alone. */
+  function signAhead({ tenant_id, event_id: event }: Row<'deliveries'>): void {
+    const prepared = preparedBefore(tools, { tenant_id, event_id: event });
+    if (prepared) tools.messages.signAhead({ event, envelope: prepared.envelope });
+  }
+
+  /** The next attempt need not wait until this one is settled, unless the receiver wants none. */
+  async function send(delivery: Row<'deliveries'>): Promise<void> {
+    let outcome: AttemptOutcome | undefined;
+    let found: CurrentWebhook | undefined;
+    try {
+      found = await current();
+      if (found && tools.isHeld(tenantId)) outcome = await tryOnce(delivery, found);
+      if (isGone(outcome)) disabling++;
+    } finally {
+      underWay--;
+      tools.slots.free(tenantId);
+      pump();
+    }
+    try {
+      if (found && outcome && outcome.error !== 'aborted') await conclude(delivery, outcome, found);
+    } finally {
+      if (isGone(outcome)) disabling--;
+    }
+  }
+
+  async function deliver(delivery: Row<'deliveries'>): Promise<void> {
+    try {
+      await send(delivery);
+    } catch (error) {
+      stuck.add(delivery.delivery_id);
+      tools.onFailure(error);
+    } finally {
+      loaded.delete(delivery.delivery_id);
+      if (isLoading) overMeanwhile.add(delivery.delivery_id);
+      pump();
+    }
+  }
+
+  async function tryOnce(
+    delivery: Row<'deliveries'>,
+    { tenant, webhook }: CurrentWebhook,
+  ): Promise<AttemptOutcome | undefined> {
+    const { sent, flaw } = await prepare(tools, tenant, delivery);
+    if (sent === undefined) return { ...nothingSent, error: flaw, flaw };
+    const now = tools.clock.now();
+    const message = await tools.messages.sign({
+      event: delivery.event_id,
+      envelope: sent.envelope,
+      keys: webhook.keys.filter(({ ends_at }) => (ends_at ?? now + 1) > now).map(({ key }) => key),
+    });
+    if (disabling > 0) {
+      // It is still due, also where the webhook was changed meanwhile and stays enabled.
+      mayHaveMore = true;
+      return undefined;
+    }
+    const { forward, aborted: signal } = tools;
+    const { loop } = sent;
+    return attempt(forward, { url: webhook.url.reveal(), message, loop, tenant: tenantId, signal });
+  }
+
+  async function conclude(
+    delivery: Row<'deliveries'>,
+    outcome: AttemptOutcome,
+    { tenant, webhook }: CurrentWebhook,
+  ): Promise<void> {
+    const { flaw, error } = outcome;
+    const hopeless = isGone(outcome) || flaw !== undefined;
+    // First, so that a failure in days to come does not follow one that ended when the process was killed in between.
+    if (error === undefined) await health.succeeded();
+    const { state, dueAt } = await settle(tools, delivery, { ...outcome, hopeless });
+    tools.onAttempt(webhookId, state === 'waiting' ? 'retried' : state);
+    if (dueAt !== undefined) tools.onRetry(dueAt);
+    if (state === 'delivered') {
+      if (webhook.ordered) mayHaveMore = true;
+      return;
+    }
+    if (flaw !== undefined) return;
+    const failingMs = await health.failed(tools.clock.now());
+    if (isGone(outcome) || failingMs > failingMsMax) await disable(tools, tenant, webhook);
+  }
+
+  return {
+    nudge: () => {
+      mayHaveMore = true;
+      stuck.clear();
+      void refill();
+    },
+    stop: () => {
+      isStopped = true;
+      drop();
+      if (loaded.size === 0 && !isLoading) return Promise.resolve();
+      return new Promise((resolve) => {
+        onStopped = resolve;
+      });
+    },
+  };
+}
+
+const nothingSent = { status: undefined, milliseconds: 0, retryAfter: undefined };
+
+/** The receiver wants no more. */
+const goneStatus = 410;
+
+function isGone(outcome: AttemptOutcome | undefined): boolean {
+  return outcome?.status === goneStatus;
+}

@@ -1,0 +1,219 @@
+/** Events follow from changes: the row of each event is committed with the change that caused it, or not at all. */
+import { createTimedUuids, type EventId, type TenantId } from '../../base/ids.ts';
+import type { JsonObject } from '../../base/json.ts';
+import { createPause } from '../../base/pauses.ts';
+import type { Random } from '../../base/random.ts';
+import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import type { Change, ChangedRows } from '../../store/change.ts';
+import type { LogEntry } from '../../store/log-chain/entries.ts';
+import { type ExplainedName, explainedNames, explainedTables } from '../../store/row-states.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { viewOfRow } from './data.ts';
+import { type EventActor, eventRow } from './event-row.ts';
+import { type EventType, eventTypeNames, eventTypes } from './types.ts';
+
+/** The types of which a tenant's enabled webhooks ask for some. */
+export type SubscribedTypes = ReadonlySet<EventType>;
+
+export interface Subscriptions {
+  /** As they were a moment ago; `undefined` where they have to be read. */
+  known(tenant: TenantId): SubscribedTypes | undefined;
+  read(tenant: TenantId): Promise<SubscribedTypes>;
+}
+
+export interface EventTools {
+  readonly store: Store;
+  readonly tenants: Pick<Tenants, 'find'>;
+  readonly subscriptions: Subscriptions;
+  readonly random: Random;
+}
+
+/** For a tenant without webhooks a commit costs one look-up more. */
+export function derivingEvents({ store, tenants, subscriptions, random }: EventTools): Store {
+  const newEventId = createTimedUuids(random);
+
+  function hasNoSubscriber({ entries }: Change): boolean {
+    let before: TenantId | undefined;
+    for (const { tenant_id: id } of entries) {
+      if (id !== before && subscriptions.known(id)?.size !== 0) return false;
+      before = id;
+    }
+    return true;
+  }
+
+  async function withEvents(change: Change): Promise<Change> {
+    const events: Row<'events'>[] = [];
+    for (const id of tenantsOf(change)) {
+      const types = subscriptions.known(id) ?? (await subscriptions.read(id));
+      if (types.size === 0) continue;
+      const tenant = await tenants.find(id);
+      if (tenant) events.push(...(await eventsOf(tenant, { change, types })));
+    }
+    return events.length === 0 ? change : { ...change, insert: { ...change.insert, events } };
+  }
+
+  async function eventsOf(
+    tenant: Tenant,
+    { change, types }: SubscribedChange,
+  ): Promise<Row<'events'>[]> {
+    const written = rowsOf(change);
+    const derived = change.entries.flatMap((entry) => {
+      if (entry.tenant_id !== tenant.id) return [];
+      const type = typeOf(entry, written);
+      return type !== undefined && types.has(type) ? [{ type, entry }] : [];
+    });
+    // An expired token makes way for another with its id.
+    const inOrder = derived.toSorted((one, other) => rankOf(one.type) - rankOf(other.type));
+    // An import makes as many as it has lines.
+    const pause = createPause();
+    const rows: Row<'events'>[] = [];
+    for (const { type, entry } of inOrder) {
+      await pause();
+      rows.push(rowOf(tenant, type, { entry, written, loop: change.loop }));
+    }
+    return rows;
+  }
+
+  function rowOf(
+    tenant: Tenant,
+    type: EventType,
+    {
+      entry,
+      written,
+      loop,
+    }: Omit<EventCause, 'tenant'> & { readonly loop: Change['loop'] | undefined },
+  ): Row<'events'> {
+    const { entity_id, created_at } = entry;
+    const event_id = newEventId<EventId>(created_at);
+    const actor = actorOf(entry);
+    const data = dataOf(type, { entry, written, tenant });
+    const body = {
+      data,
+      ...(actor && { actor }),
+      trace_id: traceOf(entry),
+      ...(loop !== undefined && { loop }),
+    };
+    return eventRow(tenant, { event_id, type, entity_id, created_at, body }, random);
+  }
+
+  return {
+    ...store,
+    // Nearly every commit passes here, also that of a read: without webhooks it makes nothing of its own.
+    commit: (change) =>
+      hasNoSubscriber(change) ? store.commit(change) : withEvents(change).then(store.commit),
+  };
+}
+
+interface SubscribedChange {
+  readonly change: Change;
+  readonly types: SubscribedTypes;
+}
+
+function tenantsOf({ entries }: Change): ReadonlySet<TenantId> {
+  return new Set(entries.map(({ tenant_id }) => tenant_id));
+}
+
+const typesByEntry: ReadonlyMap<string, EventType> = new Map(
+  eventTypeNames.map((name) => [`${eventTypes[name].entity} ${eventTypes[name].operation}`, name]),
+);
+
+/** With the keys of a deleted tenant nothing can be signed, so nobody ever learns of its end by an event. */
+const unsendable: ReadonlySet<EventType> = new Set(['tenant.deleted']);
+
+/** The type of the event that an entry means; `undefined` where none follows from it. */
+function typeOf(entry: LogEntry, written: WrittenRows): EventType | undefined {
+  const { entity_type, operation, result, event } = entry;
+  // What failed is an event only where somebody said what of it may be known.
+  if (result !== 'success' && event === undefined) return undefined;
+  const isOfPart = operation === 'expire' && written.replaced(entry) !== undefined;
+  const type = typesByEntry.get(`${entity_type} ${operation}${isOfPart ? ' property' : ''}`);
+  return type === undefined || unsendable.has(type) ? undefined : type;
+}
+
+function rankOf(type: EventType): number {
+  return type === 'token.expired' ? 0 : 1;
+}
+
+interface EventCause {
+  readonly entry: LogEntry;
+  readonly written: WrittenRows;
+  readonly tenant: Tenant;
+}
+
+function dataOf(type: EventType, { entry, written, tenant }: EventCause): JsonObject {
+  const { entity } = eventTypes[type];
+  const { [entity]: said, ...others } = entry.event ?? {};
+  const row = showsRow.has(type) ? written.find(entry) : undefined;
+  const own = {
+    id: entry.entity_id,
+    ...(row && viewOfRow(row.table, row.row, tenant)),
+    ...(said as JsonObject | undefined),
+    ...(type === 'token.property.expired' && { property_name: 'cvc' }),
+  };
+  return { [entity]: own, ...others };
+}
+
+/** Those by which a receiver can know the entity as it is then. */
+const showsRow: ReadonlySet<EventType> = new Set(
+  eventTypeNames.filter((name) => /\.(?:created|updated|authorized)$/.test(name)),
+);
+
+const actorTypes: Readonly<Record<string, string>> = {
+  application: 'application',
+  session: 'session',
+  operator: 'admin',
+  system: 'system',
+};
+
+function actorOf({ actor_id, actor_type }: LogEntry): EventActor | undefined {
+  const type = actorTypes[actor_type];
+  return type === undefined ? undefined : { ...(actor_id !== null && { id: actor_id }), type };
+}
+
+/** Without the mark of an import, which follows a space. */
+function traceOf({ trace_id }: LogEntry): string | null {
+  return trace_id?.split(' ', 1)[0] ?? null;
+}
+
+interface WrittenRow {
+  readonly table: ExplainedName;
+  readonly row: never;
+}
+
+/** The rows of a change by the entries about them. */
+interface WrittenRows {
+  find(entry: LogEntry): WrittenRow | undefined;
+  replaced(entry: LogEntry): WrittenRow | undefined;
+}
+
+const tableOfEntity: ReadonlyMap<string, ExplainedName> = new Map(
+  explainedNames.map((table) => [explainedTables[table].entity, table]),
+);
+
+function rowsOf({ insert, replace }: Change): WrittenRows {
+  const inserted = finderIn(insert);
+  const replaced = finderIn(replace);
+  return { replaced, find: (entry) => replaced(entry) ?? inserted(entry) };
+}
+
+/** Looks rows up by their ids, which are gathered when the first is asked for. */
+function finderIn(rowsByTable: object | undefined): (entry: LogEntry) => WrittenRow | undefined {
+  const byId = new Map<ExplainedName, ReadonlyMap<unknown, unknown>>();
+  return ({ entity_type, entity_id }) => {
+    const table = tableOfEntity.get(entity_type);
+    const rows = table && (rowsByTable as ChangedRows | undefined)?.[table];
+    if (table === undefined || rows === undefined) return undefined;
+    const [only] = rows;
+    if (only && rows.length === 1) {
+      return only[explainedTables[table].id] === entity_id
+        ? { table, row: only as never }
+        : undefined;
+    }
+    const known =
+      byId.get(table) ?? new Map(rows.map((row) => [row[explainedTables[table].id], row]));
+    byId.set(table, known);
+    const row = known.get(entity_id);
+    return row === undefined ? undefined : { table, row: row as never };
+  };
+}

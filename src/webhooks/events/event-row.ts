@@ -1,0 +1,102 @@
+/** An event as it is stored: sealed, bound to its columns, and numbered when it is dispatched. */
+
+import { integrityError } from '../../base/errors.ts';
+import type { EventId } from '../../base/ids.ts';
+import type { JsonObject } from '../../base/json.ts';
+import type { Random } from '../../base/random.ts';
+import { type Binding, openText, sealText } from '../../keys/envelope.ts';
+import { proveRow, rowProven } from '../../keys/row-proof.ts';
+import type { Opener } from '../../rules/openings.ts';
+import type { Keys } from '../../rules/proven-row.ts';
+import type { TenantKeys } from '../../rules/tenant.ts';
+import type { Row } from '../../store/tables.ts';
+
+/** What is sealed. It never holds the data of a token. */
+export interface EventBody {
+  /** Objects by their names, such as `token`. */
+  readonly data: JsonObject;
+  /** Without its name, which is looked up when the event is sent; absent where nobody is known. */
+  readonly actor?: EventActor;
+  /** Of the request; null for what the vault did by itself. */
+  readonly trace_id: string | null;
+  /** The `CDN-Loop` of the request, where it had one. Receivers get it as the header, not in the event. */
+  readonly loop?: string;
+}
+
+export interface EventActor {
+  /** Of an application or session. */
+  readonly id?: string;
+  readonly type: string;
+}
+
+type BoundColumns = Pick<Row<'events'>, 'event_id' | 'type' | 'entity_id' | 'created_at'>;
+
+export interface NewEvent extends BoundColumns {
+  readonly body: EventBody;
+}
+
+/** Yet to be dispatched. */
+export function eventRow(
+  { id: tenant_id, keyring }: TenantKeys,
+  { body, ...columns }: NewEvent,
+  random: Random,
+): Row<'events'> {
+  const binding = bindingOf(tenant_id, columns);
+  return {
+    tenant_id,
+    ...columns,
+    sequence: null,
+    proof: null,
+    body: sealText(keyring.sealing('data'), binding, JSON.stringify(body), random),
+  };
+}
+
+/** @throws VaultError `integrity` unless the vault wrote this event, for this tenant. */
+export function openEvent(
+  { id, keyring, grant }: Opener,
+  row: BoundColumns & Pick<Row<'events'>, 'body'>,
+): EventBody {
+  const text = openText(keyring.opening('data', grant), bindingOf(id, row), row.body);
+  const body: EventBody = JSON.parse(text.reveal());
+  return body;
+}
+
+/** A field of its own: what is sealed of an event is never taken for the data of a token with the same id. */
+function bindingOf(
+  tenant: string,
+  { event_id, type, entity_id, created_at }: BoundColumns,
+): Binding {
+  const row = JSON.stringify([type, entity_id, created_at]);
+  return { tenant, id: event_id, field: 'event.body', row };
+}
+
+interface NumberedEvent {
+  readonly event_id: EventId;
+  readonly sequence: number;
+}
+
+/** For the column `proof`, when an event gets its sequence. */
+export function sequenceProof({ keyring }: Keys, numbered: NumberedEvent): string {
+  return proveRow(keyring, 'events', textOf(numbered));
+}
+
+/**
+ * The sequence of an event that was dispatched.
+ * @throws VaultError `integrity` when it is another than it was given.
+ */
+export function sequenceOf(
+  { id, keyring }: TenantKeys,
+  { event_id, sequence, proof }: Pick<Row<'events'>, 'event_id' | 'sequence' | 'proof'>,
+): number {
+  const text = sequence === null ? '' : textOf({ event_id, sequence });
+  if (sequence !== null && rowProven(keyring, { table: 'events', row: text, proof: proof ?? '' })) {
+    return sequence;
+  }
+  throw integrityError(
+    `the sequence of event ${event_id}, tenant ${id}, was altered outside the vault`,
+  );
+}
+
+function textOf({ event_id, sequence }: NumberedEvent): string {
+  return JSON.stringify([event_id, sequence]);
+}

@@ -1,0 +1,198 @@
+/** Webhooks as a stored resource, their secrets, and the types of events that they can ask for. */
+
+import { type Clock, day } from '../base/clock.ts';
+import { newUuid, parseUuid, type TenantId, type WebhookId } from '../base/ids.ts';
+import type { Random } from '../base/random.ts';
+import type { Secret } from '../base/secret.ts';
+import { newWebhookSecret } from '../keys/webhook-signatures.ts';
+import type { AllowList } from '../outbound/allow-list.ts';
+import type { Caller } from '../rules/caller.ts';
+import { entryOf } from '../rules/log-entries.ts';
+import { type Opener, openerFor } from '../rules/openings.ts';
+import type { Decide } from '../rules/operation.ts';
+import { type Keys, proven, requireProven } from '../rules/proven-row.ts';
+import { openSettings, sealSettings } from '../rules/sealed-settings.ts';
+import { requireRoom } from '../rules/settings.ts';
+import {
+  nextVersion,
+  type ReplacedResource,
+  requireFound,
+  viewHistory,
+} from '../rules/stored-resource.ts';
+import { allWebhooks, webhookCount } from '../store/event-queries/webhooks.ts';
+import type { Store } from '../store/store.ts';
+import type { Row } from '../store/tables.ts';
+import {
+  parseWebhook,
+  type WebhookBody,
+  type WebhookRequest,
+  type WebhookSettings,
+} from './definition.ts';
+import { eventTypeNames } from './events/types.ts';
+
+export interface WebhookReading {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+export interface WebhookWriting extends WebhookReading {
+  readonly random: Random;
+  /** The operator's own hosts, to which events may be sent as well. */
+  readonly allowedHosts: AllowList;
+}
+
+type WebhookRow = Row<'webhooks'>;
+type WebhookResource = ReplacedResource<WebhookRow, WebhookRequest, WebhookSettings, WebhookBody>;
+
+/** Where a request that replaces a webhook does not give `status` or `ordered`, they stay as they are. */
+export function webhookResource(tools: WebhookWriting): WebhookResource {
+  const { store, clock, random, allowedHosts } = tools;
+  return {
+    store,
+    clock,
+    noun: 'webhook',
+    path: '/webhooks',
+    find: (tenant, id) => webhookOf(store, tenant.id, id),
+    idOf: (row) => row.webhook_id,
+    rows: (row) => ({ webhooks: [row] }),
+    open: (caller, row) => openWebhook(openerFor(caller, 'webhook:update'), row).reveal(),
+    show: (caller, row, operation) =>
+      viewWebhook(row, openWebhook(openerFor(caller, `webhook:${operation}`), row).reveal()),
+    parse: (request) => parseWebhook(request, allowedHosts),
+
+    requireRoom: async ({ id, quotas }) =>
+      requireRoom(quotas, 'webhook_limit', await store.select(webhookCount(id))),
+
+    async make({ tenant }, columns, { name, status: _status, ordered = false, ...settings }) {
+      const secrets = [{ text: newWebhookSecret(random), ends_at: null }];
+      const body = { ...settings, ordered, secrets };
+      const webhook_id = newUuid<WebhookId>(random);
+      const unsealed = { ...columns, webhook_id, name, status: 'enabled' } as const;
+      const row = webhookRow(tenant, { body, random }, unsealed);
+      return { row, reply: { body: viewWithSecret(row, body) } };
+    },
+
+    async revise({ tenant }, next, { settings: { name, ...settings }, before }) {
+      const { status = next.status, ordered = before.ordered, ...rest } = settings;
+      const body = { ...rest, ordered, secrets: before.secrets };
+      const row = webhookRow(tenant, { body, random }, { ...next, name, status });
+      const isEnabledAgain = next.status === 'disabled' && status === 'enabled';
+      return { row, ...(isEnabledAgain && { remove: await failuresOf(store, row) }) };
+    },
+
+    removal: (_caller, { tenant_id }, now) => ({
+      insert: { due_work: [{ tenant_id, work: 'deliveries', due_at: now }] },
+    }),
+  };
+}
+
+/** @throws VaultError `not_found`, also for a webhook of another tenant. */
+export async function webhookOf(store: Store, tenant: TenantId, id: string): Promise<WebhookRow> {
+  const webhook_id = parseUuid<WebhookId>(id);
+  const row = webhook_id && (await store.get('webhooks', { tenant_id: tenant, webhook_id }));
+  return requireFound('webhook', row);
+}
+
+type UnsealedWebhook = Omit<WebhookRow, 'body' | 'proof'>;
+
+export function webhookRow(
+  { keyring }: Keys,
+  { body, random }: { readonly body: WebhookBody; readonly random: Random },
+  row: UnsealedWebhook,
+): WebhookRow {
+  const sealed = sealSettings({ keyring, random }, sealedAs(row), body);
+  return proven({ keyring }, 'webhooks', { ...row, body: sealed });
+}
+
+/**
+ * The settings of a webhook, from a row that is as the vault wrote it.
+ * @throws VaultError `integrity`, which names the row, when anything of it was altered.
+ */
+export function openWebhook(opener: Opener, row: WebhookRow): Secret<WebhookBody> {
+  const { body } = requireProven(opener, 'webhooks', row);
+  return openSettings<WebhookBody>(opener, sealedAs(row), body);
+}
+
+function sealedAs({ tenant_id, webhook_id: id, version }: UnsealedWebhook) {
+  return { entity: 'webhook', tenant_id, id, version } as const;
+}
+
+/** The days after which a webhook is disabled begin again. */
+async function failuresOf(store: Store, { tenant_id, webhook_id }: WebhookRow) {
+  const key = { tenant_id, webhook_id };
+  return (await store.get('webhook_failures', key)) ? { webhook_failures: [key] } : {};
+}
+
+/** How long the secret before still signs next to the new one. */
+export const secretOverlapMs = day;
+
+/**
+ * The secret before signs for another day, next to the new one; those before it sign no more. From the
+ * decision `not_found`, or `integrity` when the webhook was altered.
+ */
+export function rotateSecret(
+  { store, clock, random }: WebhookWriting,
+  caller: Caller,
+  id: string,
+): Decide {
+  const { tenant } = caller;
+  return async () => {
+    const now = clock.now();
+    const found = await webhookOf(store, tenant.id, id);
+    const before = openWebhook(openerFor(caller, 'webhook:update'), found).reveal();
+    const [newest] = before.secrets;
+    const made = { text: newWebhookSecret(random), ends_at: null };
+    const ending = newest ? [{ text: newest.text, ends_at: now + secretOverlapMs }] : [];
+    const body = { ...before, secrets: [made, ...ending] };
+    const row = webhookRow(tenant, { body, random }, nextVersion(caller, found, now));
+    const fact = { entity: 'webhook', id: row.webhook_id, operation: 'rotate secret' } as const;
+    return {
+      change: { replace: { webhooks: [row] }, entries: [entryOf(caller, now, fact)] },
+      reply: { status: 200, body: viewWithSecret(row, body) },
+    };
+  };
+}
+
+/** All on one page, newest first: a quota bounds them. From the decision `integrity` when one was altered. */
+export function listWebhooks({ store, clock }: WebhookReading, caller: Caller): Decide {
+  const { tenant } = caller;
+  return async () => {
+    const rows = await store.select(allWebhooks(tenant.id));
+    const fact = { entity: 'webhook', id: tenant.id, operation: 'list' } as const;
+    const opener = openerFor(caller, 'webhook:read');
+    const page_size = Math.max(tenant.quotas.webhook_limit, rows.length);
+    const data = rows.map((row) => viewWebhook(row, openWebhook(opener, row).reveal()));
+    return {
+      change: { entries: [entryOf(caller, clock.now(), fact)] },
+      reply: { status: 200, body: { pagination: { page_size }, data } },
+    };
+  };
+}
+
+export function listEventTypes({ clock }: WebhookReading, caller: Caller): Decide {
+  const fact = { entity: 'webhook', id: caller.tenant.id, operation: 'list event types' } as const;
+  return async () => ({
+    change: { entries: [entryOf(caller, clock.now(), fact)] },
+    reply: { status: 200, body: eventTypeNames },
+  });
+}
+
+/** Without its secrets. */
+function viewWebhook(row: WebhookRow, { url, notify_email, events, ordered }: WebhookBody): object {
+  return {
+    id: row.webhook_id,
+    tenant_id: row.tenant_id,
+    status: row.status,
+    name: row.name,
+    url,
+    ...(notify_email !== null && { notify_email }),
+    events,
+    ordered,
+    ...viewHistory(row),
+  };
+}
+
+/** With the secret that signs from now on: the one time that it is shown. */
+function viewWithSecret(row: WebhookRow, body: WebhookBody): object {
+  return { ...viewWebhook(row, body), secret: body.secrets[0]?.text };
+}

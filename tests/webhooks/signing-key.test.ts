@@ -1,0 +1,78 @@
+/** The key that signs webhooks: one for the vault, made once, sealed by the root key. */
+import assert from 'node:assert/strict';
+import { createSecretKey, randomBytes } from 'node:crypto';
+import { test } from 'node:test';
+import { systemClock } from '../../src/base/clock.ts';
+import { pooledRandom } from '../../src/base/random.ts';
+import type { RootKey } from '../../src/keys/root-key.ts';
+import type { Store } from '../../src/store/store.ts';
+import { createSigningKey } from '../../src/webhooks/deliveries/signing-key.ts';
+import { type Engine, onBothEngines } from '../support/engines.ts';
+import { rowsOf } from '../support/rows.ts';
+import { startVault } from '../support/vault.ts';
+
+const rootKey = (): RootKey => ({
+  key: createSecretKey(randomBytes(32)),
+  origin: 'a test',
+  created: false,
+});
+
+const tools = (store: Store, root: RootKey) => ({
+  store,
+  rootKey: root,
+  clock: systemClock,
+  random: pooledRandom(),
+});
+
+async function twoServers(engine: Engine, t: Parameters<Engine['place']>[0]) {
+  const place = await engine.place(t);
+  const stores = [await engine.open(place), await engine.open(place)] as const;
+  t.after(async () => {
+    for (const store of stores) await store.close();
+  });
+  return { place, stores };
+}
+
+onBothEngines('the key that signs webhooks', (engine) => {
+  test('two servers that make it at the same time have the same one, and so has every later start', async (t) => {
+    const { place, stores } = await twoServers(engine, t);
+    const root = rootKey();
+    const keys = await Promise.all(
+      stores.flatMap((store) => [
+        createSigningKey(tools(store, root))(),
+        createSigningKey(tools(store, root))(),
+      ]),
+    );
+    const later = await createSigningKey(tools(stores[0], root))();
+    assert.equal(new Set([...keys, later].map(({ publicKey }) => publicKey)).size, 1);
+    assert.equal((await rowsOf(engine, place, 'vault_keys')).length, 1);
+  });
+
+  test('it is sealed, and opens under no other root key, nor altered', async (t) => {
+    const { place, stores } = await twoServers(engine, t);
+    const root = rootKey();
+    await createSigningKey(tools(stores[0], root))();
+    const [row] = await rowsOf(engine, place, 'vault_keys');
+    assert.doesNotMatch(Buffer.from(row?.private_key ?? '').toString('latin1'), /PRIVATE KEY/);
+    const integrity = { code: 'integrity' };
+    await assert.rejects(createSigningKey(tools(stores[1], rootKey()))(), integrity);
+    const cut =
+      engine.name === 'sqlite' ? 'substr(private_key, 2)' : 'substring(private_key from 2)';
+    await engine.run(place, `update vault_keys set private_key = ${cut}`);
+    await assert.rejects(createSigningKey(tools(stores[1], root))(), integrity);
+  });
+
+  test('200: anybody reads its public half as text; the next start shows the same', async (t) => {
+    const vault = await startVault(t, engine);
+    const shown = await vault.send('GET', '/keys/webhooks.v1.key');
+    assert.equal(shown.status, 200);
+    assert.match(shown.headers.get('content-type') ?? '', /^text\/plain/);
+    assert.match(
+      shown.text,
+      /^-----BEGIN PUBLIC KEY-----\n[A-Za-z0-9+/=\n]+-----END PUBLIC KEY-----\n$/,
+    );
+    await vault.stop();
+    const next = await startVault(t, engine, { place: vault.place });
+    assert.equal((await next.send('GET', '/keys/webhooks.v1.key')).text, shown.text);
+  });
+});
