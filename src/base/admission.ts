@@ -1,38 +1,40 @@
 /**
- * Fair admission, for what several parties want at the same time: which request is next, how many may be under way,
- * how many may wait and for how long. Parties form a tree, such as all callers, a tenant and its keys. Each level is
- * fair. No operation looks at all parties: attackers choose how many there are.
+ * Fair admission to a resource that several parties share: which request is next, how many may be in progress, how
+ * many may wait, and for how long. Parties form a tree, such as all callers, a tenant, and its keys. Each level is
+ * fair. No operation visits all parties, because attackers choose how many there are.
  */
 import { Heap } from './heap.ts';
 import { LinkedList, type ListLink } from './linked-list.ts';
 
 export interface PartyLimits {
-  /** With 2 it may use twice as much as each of its siblings. */
+  /** A party with weight 2 may use twice as much as each of its siblings. */
   readonly weight?: number;
   readonly underWayMax?: number;
-  /** Of its own or, where it has parts, of all of them together. */
+  /** Requests of the party itself or, if it has parts, of all of them together. */
   readonly waitingMax?: number;
-  /** Units such as bytes, held at the same time. */
+  /** Units such as bytes that the party may hold at the same time. */
   readonly heldMax?: number;
-  /** The part of all time, from 0 to 1, that it may use while one of its siblings is active. For few siblings. */
+  /**
+   * The share of all time, from 0 to 1, that the party may use while one of its siblings is active. For few siblings.
+   */
   readonly partMax?: number;
 }
 
 export interface FairAdmissionOptions {
-  /** Milliseconds that only grow. */
+  /** A monotonic clock in milliseconds. */
   readonly now: () => number;
-  /** Cost that may begin in one turn of the event loop; without it, as much as limits allow. */
+  /** Cost that may begin in one turn of the event loop. Without it, only the other limits apply. */
   readonly turnCostMax?: number;
   readonly waitMsMax: number;
-  /** Of the root. */
+  /** Limits of the root. */
   readonly limits: PartyLimits;
-  /** Parties known by name; the parts that come after them share one party. */
+  /** Parties that have a record of their own. Parts beyond this number share one party. */
   readonly partiesMax?: number;
-  /** Asked where a limit that several parties share keeps one of them from going on. */
+  /** Called when a limit that several parties share blocks one of them. */
   readonly reclaim?: Reclaim;
 }
 
-/** Room that is needed by a party and limited by `full`, which is above it. */
+/** Room that a party needs and that its ancestor `full` lacks. */
 export interface RoomNeeded {
   readonly party: Party;
   readonly full: Party;
@@ -40,7 +42,7 @@ export interface RoomNeeded {
   readonly amount: number;
 }
 
-/** Takes room from parties that have more. @returns false where nothing can be taken. */
+/** Takes room from parties that have more. @returns false if nothing can be taken. */
 export type Reclaim = (needed: RoomNeeded) => boolean;
 
 /** Why a request is not admitted. `ended`: it was withdrawn. */
@@ -51,39 +53,39 @@ export interface Entrant {
   readonly refuse: (refusal: AdmissionRefusal) => void;
 }
 
-/** Usage is forgotten at this rate: two thirds of it in this time. */
+/** Usage decays at this rate: two thirds of it are gone after this time. */
 const forgetMs = 500;
 /** A decay factor is used for this long before it is computed again. */
 const stepMs = 2;
-/** Usage is scaled down before it exceeds what a double represents exactly enough. */
+/** Usage is scaled down before it exceeds the range in which a double is exact enough. */
 const growthMax = 1e30;
-/** A party that did something within this time keeps its part from others. */
+/** A party that was active within this time reserves its share. */
 const activeMs = 1_000;
-/** One delay of the whole process must not count as one party's work. */
+/** A pause of the whole process must not be charged to one party. */
 const costMax = 250;
-/** The least that a request costs: reading it and writing its response are not measured. */
+/** The minimum cost of a request: reading it and writing its response are not measured. */
 const leastCost = 0.1;
-/** How quickly the usual cost of a party follows its real costs. */
+/** How quickly the expected cost of a party follows its real costs. */
 const learning = 0.2;
-/** A request that costs more than expected is charged in steps of this. */
+/** A request that costs more than expected is charged in steps of this size. */
 const chargeStep = 0.25;
 
 const partiesMaxDefault = 20_000;
-/** Where no party can be added, so many are checked for being idle. */
+/** If no party can be added, this many parties are checked for being idle. */
 const idleChecksMax = 8;
 const withoutLimit = Number.POSITIVE_INFINITY;
 
-/** How often room is sought for requests that wait for it. */
+/** How often the admission tries to reclaim room for waiting requests. */
 const reclaimMs = 20;
 const retryMs = 5;
-/** How long two parties count as active at the same time. */
+/** Two parties that were active within this time count as active at the same time. */
 const sharedMs = 500;
-/** A party that is alone is served best many at a time: so much more may begin in one turn. */
+/** A party without competitors is served best in large batches, so this many times more may begin in one turn. */
 const aloneFactor = 3;
 
 interface Waiting {
   readonly party: Party;
-  /** It is under way already: what it holds is freed only when it goes on. */
+  /** Whether the request is in progress already: the room that it holds is freed only when it continues. */
   readonly isUnderWay: boolean;
   readonly until: number;
   readonly begin: (prepaid: number) => void;
@@ -91,12 +93,12 @@ interface Waiting {
   links: readonly [ListLink<Waiting>, ListLink<Waiting>] | undefined;
 }
 
-/** The parts of a party in which requests wait. */
+/** The parts of a party that have waiting requests. */
 class WaitingParts {
-  /** Those with requests that are under way, and those with requests that may begin; the least used first. */
+  /** Parts with requests in progress, and parts with requests that may begin. The least used part is first. */
   readonly resuming = new Heap(usedLess);
   readonly entering = new Heap(usedLess);
-  /** Those with requests that wait to begin; the part with most of them first. */
+  /** Parts with requests that wait to begin. The part with the most of them is first. */
   readonly longest = new Heap<Party>((a, b) => a.entering > b.entering);
 }
 
@@ -110,25 +112,25 @@ export class Party {
   readonly waitingMax: number;
   readonly heldMax: number;
   readonly partMax: number;
-  /** Counts are of itself and all its parts. */
+  /** Counts include all parts. */
   underWay = 0;
   held = 0;
-  /** Waiting to begin, and waiting to go on. */
+  /** Requests that wait to begin, and requests that wait to continue. */
   entering = 0;
   resuming = 0;
-  /** Cost, weighted by its age: the newest weighs most, so that older costs need no change. */
+  /** Cost, weighted by its age: newer costs weigh more, so that older costs need no update. */
   used = 0;
   activeAt = Number.NEGATIVE_INFINITY;
-  /** It is not forgotten before it has done anything. */
+  /** A new party is not removed before it has done anything. */
   readonly createdAt: number;
-  /** What one of its requests has usually cost lately. */
+  /** The recent average cost of one of its requests. */
   usualCost = leastCost;
-  /** False once it was forgotten: its parent has, or will have, another part of this name. */
+  /** False after the party was removed: its parent has, or will have, another part of this name. */
   isKnown = true;
-  /** Its own, in their order. */
+  /** Waiting requests of this party, in their order. */
   readonly queues = { entering: new LinkedList<Waiting>(), resuming: new LinkedList<Waiting>() };
   waitingParts: WaitingParts | undefined;
-  /** Among all parties. */
+  /** The place of this party in the list of all parties. */
   link: ListLink<Party> | undefined;
 
   constructor(
@@ -164,9 +166,9 @@ export class AdmittedEntrant {
   readonly since: number;
   #party: Party;
   #cost = 0;
-  /** The part of it that its party has not been charged. */
+  /** The part of the cost that the party has not been charged. */
   #uncharged = 0;
-  /** What it was expected to cost, which its party was charged at that time. */
+  /** The expected cost, which the party was charged in advance. */
   #prepaid: number;
   #prepaidAt: number;
   #held = 0;
@@ -191,14 +193,14 @@ export class AdmittedEntrant {
     return this.#held;
   }
 
-  /** What it has really cost. It is also charged what it costs after its end. */
+  /** Adds the measured cost. Cost after the end of the request is charged as well. */
   charge(cost: number): void {
     if (cost <= 0) return;
     this.#spend(cost);
     if (this.#isOver || this.#uncharged - this.#prepaidLeft() >= chargeStep) this.#chargeRest();
   }
 
-  /** False where its party would hold too much; then nothing more is held. */
+  /** @returns false if the party would hold too much. In that case nothing more is held. */
   hold(amount: number, isLimited = true): boolean {
     if (this.#isOver) return true;
     if (isLimited && !this.#admission.makeRoom(this.#party, amount)) return false;
@@ -207,7 +209,7 @@ export class AdmittedEntrant {
     return true;
   }
 
-  /** It turns out to be another party's. What it has cost so far is charged to that party too. */
+  /** Moves the request to another party, which is then charged for the cost so far as well. */
   move(party: Party): void {
     if (this.#isOver || party === this.#party) return;
     const admission = this.#admission;
@@ -220,7 +222,7 @@ export class AdmittedEntrant {
     admission.charge(party, this.#cost);
   }
 
-  /** Waits until it may go on, as it did to begin; `undefined` where that is now. */
+  /** Waits until the request may continue, in the same way as it waited to begin. `undefined`: it may continue now. */
   next(): Promise<AdmissionRefusal | undefined> | undefined {
     if (this.#isWithdrawn) return Promise.resolve('ended');
     if (this.#admission.mayGoOn(this.#party)) return undefined;
@@ -238,13 +240,16 @@ export class AdmittedEntrant {
     });
   }
 
-  /** It may not go on any more. Where it waits, that is refused, so that what it holds is freed soon. */
+  /** The request may not continue. If it waits, it is refused, so that the room that it holds is freed soon. */
   withdraw(): void {
     this.#isWithdrawn = true;
     this.#stopWaiting?.();
   }
 
-  /** Withdraws it and gives back what it holds. It stays under way, and is charged, until its work has ended. */
+  /**
+   * Withdraws the request and frees the room that it holds. The request stays in progress and is charged until its
+   * work has ended.
+   */
   giveBack(): void {
     this.withdraw();
     this.#admission.count(this.#party, 'held', -this.#held);
@@ -254,7 +259,7 @@ export class AdmittedEntrant {
   /** May be called more than once. */
   end(): void {
     if (this.#isOver) return;
-    // However little they cost, only a limited number begin in one turn.
+    // Limits how many requests begin in one turn, even if each of them costs almost nothing.
     this.#spend(Math.max(0, leastCost - this.#cost));
     this.#chargeRest();
     this.giveBack();
@@ -276,8 +281,8 @@ export class AdmittedEntrant {
   }
 
   /**
-   * What was prepaid is forgotten like all usage. Were all of it given back later, or did all of it pay for later
-   * work, a request that waits for its client would take the usage of others from what they share.
+   * The prepaid cost decays like all usage. If all of it were refunded later, or if all of it paid for later work, a
+   * request that waits for its client would distort the shares of others.
    */
   #prepaidLeft(): number {
     if (this.#prepaid === 0) return 0;
@@ -295,13 +300,13 @@ export class FairAdmission {
   readonly #options: FairAdmissionOptions;
   readonly #partiesMax: number;
   readonly #turnCostMax: number;
-  /** All parties but the root. Those that are checked for being idle go to its end. */
+  /** All parties except the root. A party that is checked for being idle moves to the end. */
   readonly #parties = new LinkedList<Party>();
-  /** All requests that wait, the longest wait first. */
+  /** All waiting requests, the longest wait first. */
   readonly #waiting = new LinkedList<Waiting>();
-  /** Parties that are full while requests below them wait. */
+  /** Full parties that block requests below them. */
   readonly #blocking = new Set<Party>();
-  /** What a cost weighs that is added to usage now. */
+  /** The current weight of new costs. */
   #growth = 1;
   #grownAt: number;
   #growthSince: number;
@@ -332,8 +337,8 @@ export class FairAdmission {
   }
 
   /**
-   * The part of a party by its name; it is created where there is none. Parts of the root are never forgotten, so
-   * callers never choose how many there are.
+   * Returns the part with this name, and creates it if there is none. Parts of the root are never removed, so callers
+   * must not choose how many there are.
    */
   part(parent: Party, name: string, limits: PartyLimits): Party {
     const known = parent.parts.get(name);
@@ -349,14 +354,16 @@ export class FairAdmission {
     return party;
   }
 
-  /** What the party has used lately: one that always uses a part of the time has that part of {@link forgetMs}. */
+  /**
+   * The recent usage of the party. A party that always uses a share of the time has that share of {@link forgetMs}.
+   */
   usedBy(party: Party): number {
     return party.used / this.#growthAt(this.#options.now());
   }
 
   /**
-   * Calls `begin`, at once or later, or `refuse`. What was admitted must be ended by the caller.
-   * @returns a function that withdraws the entrant for as long as it waits.
+   * Calls `begin`, now or later, or `refuse`. The caller must end each admitted request.
+   * @returns a function that withdraws the entrant while it waits.
    */
   enter(party: Party, { begin, refuse }: Entrant): () => void {
     const now = this.#options.now();
@@ -374,17 +381,17 @@ export class FairAdmission {
     return this.#wait({ party, begin: start, refuse, isUnderWay: false, now });
   }
 
-  /** Whether what is under way may go on at once. */
+  /** Whether a request in progress may continue immediately. */
   mayGoOn(party: Party): boolean {
     return this.#mayStart(party, { now: this.#options.now(), isUnderWay: true });
   }
 
-  /** As {@link enter} for what is under way and may not go on at once. */
+  /** Like {@link enter}, for a request in progress that may not continue immediately. */
   again(party: Party, waiting: Pick<Waiting, 'begin' | 'refuse'>): () => void {
     return this.#wait({ ...waiting, party, isUnderWay: true, now: this.#options.now() });
   }
 
-  /** A negative cost gives back what was charged too much. */
+  /** A negative cost refunds an overcharge. */
   charge(party: Party, cost: number): void {
     this.#use(party, Math.min(cost, costMax), this.#options.now());
   }
@@ -398,13 +405,13 @@ export class FairAdmission {
     if (this.#waiting.size > 0) arrange(party);
   }
 
-  /** A request ended: others that wait may begin. */
+  /** Called when a request has ended: waiting requests may begin. */
   freed(party: Party): void {
     this.#notice(party, this.#options.now());
     if (this.#waiting.size > 0) this.#scheduleTurn();
   }
 
-  /** Whether the party may hold so much more, where need be after it was taken from parties that hold more. */
+  /** Whether the party may hold this much more, if necessary after room was taken from parties that hold more. */
   makeRoom(party: Party, amount: number): boolean {
     for (let one: Party | undefined = party; one; one = one.parent) {
       if (one.held + amount <= one.heldMax) continue;
@@ -415,7 +422,7 @@ export class FairAdmission {
     return true;
   }
 
-  /** Whether the party, or one that it is a part of, has used more than its part while others are active. */
+  /** Whether the party, or one of its ancestors, has used more than its share while others are active. */
   isOver(party: Party): boolean {
     const now = this.#options.now();
     for (let one: Party | undefined = party; one; one = one.parent) {
@@ -424,7 +431,7 @@ export class FairAdmission {
     return false;
   }
 
-  /** At once where no request waits and there is room in this turn of the event loop. */
+  /** A request begins immediately if none waits and this turn of the event loop has room. */
   #mayStart(party: Party, { now, isUnderWay }: { now: number; isUnderWay: boolean }): boolean {
     this.#notice(party, now);
     let isRoom = this.#waiting.size === 0;
@@ -445,7 +452,10 @@ export class FairAdmission {
     this.#sharedUntil = now + sharedMs;
   }
 
-  /** The usage of all parties decays alike, so new costs weigh more instead, and the order of parties stays. */
+  /**
+   * The usage of all parties decays at the same rate. Increasing the weight of new costs instead keeps the order of
+   * parties.
+   */
   #growthAt(now: number): number {
     if (now - this.#grownAt < stepMs) return this.#growth;
     this.#grownAt = now;
@@ -531,7 +541,7 @@ export class FairAdmission {
     arrange(waiting.party);
   }
 
-  /** As many as one turn has room for, each from the party that has used least. */
+  /** Admits as many requests as one turn has room for, each from the party that has used least. */
   #serve(): void {
     const now = this.#options.now();
     const turnCostMax = this.#turnCostMaxAt(now);
@@ -546,7 +556,8 @@ export class FairAdmission {
       this.#leave(next);
       const { usualCost } = next.party;
       this.#spend(usualCost);
-      // Charged now, so that the next one is another party's even where all begin before any has cost anything.
+      // Charged now, so that the next request is another party's even if all of them begin before any has caused
+      // cost.
       this.#use(next.party, usualCost, now);
       next.begin(usualCost);
     }
@@ -584,7 +595,7 @@ export class FairAdmission {
     }
   }
 
-  /** For one of the parties below each full one, another one each time. */
+  /** Reclaims room for one of the parties below each full party, a different one each time. */
   #reclaimRoom(now: number): void {
     const { reclaim } = this.#options;
     if (!reclaim || this.#blocking.size === 0 || now - this.#reclaimedAt < reclaimMs) return;
@@ -602,7 +613,10 @@ export class FairAdmission {
     }
   }
 
-  /** Of the party below the full one of which most requests wait, the longest wait makes room for another party's. */
+  /**
+   * Below the full party, the part with the most waiting requests loses the one that waits longest, to make room for
+   * another party's request.
+   */
   #refuseFor(party: Party, full: Party): boolean {
     let most = full;
     while (most.waitingParts?.longest.first) most = most.waitingParts.longest.first;
@@ -613,7 +627,7 @@ export class FairAdmission {
     return true;
   }
 
-  /** What may not begin yet because of its party's usage begins when that is forgotten. */
+  /** Requests that may not begin because of the usage of their party begin after that usage has decayed. */
   #retryLater(): void {
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
@@ -621,7 +635,10 @@ export class FairAdmission {
     }, retryMs).unref();
   }
 
-  /** Neither parts of the root, which those who created them keep, nor the party that gets another part now. */
+  /**
+   * Removes idle parties, except parts of the root, which their creators hold, and the party that gets a new part
+   * now.
+   */
   #forgetIdle(above: Party, now: number): void {
     for (let checks = 0; checks < idleChecksMax; checks += 1) {
       const party = this.#parties.first;
@@ -647,7 +664,7 @@ function queueOf({ party, isUnderWay }: Waiting): LinkedList<Waiting> {
   return isUnderWay ? party.queues.resuming : party.queues.entering;
 }
 
-/** Brings the order of the party's and its ancestors' siblings up to date. */
+/** Updates the order of the party and its ancestors among their siblings. */
 function arrange(party: Party): void {
   for (let one = party; one.parent; one = one.parent) {
     if (one.waiting === 0 && !one.parent.waitingParts) continue;
@@ -665,7 +682,7 @@ function arrange(party: Party): void {
   }
 }
 
-/** A party below in which requests wait to begin; another one for another number. */
+/** Returns a party below `full` that has requests waiting to begin. Different numbers select different parties. */
 function waitingBelow(full: Party, number: number): Party {
   let party = full;
   for (;;) {

@@ -2,5 +2,5 @@
 
 declare const brand: unique symbol;
 
-/** `T` that passed the check named `Name`; made only by the `parse…` function next to its declaration. */
+/** `T` that passed the check called `Name`. Only the `parse…` function next to its declaration creates it. */
 export type Brand<T, Name extends string> = T & { readonly [brand]: Name };

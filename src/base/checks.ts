@@ -1,8 +1,8 @@
-/** Check digits and card prefixes: what a number says about itself without asking anybody. */
+/** Check digits and card prefixes: what a number shows without a directory. */
 
 const digitsPattern = /^[0-9]+$/;
 
-/** True when the digits satisfy the Luhn formula, ISO/IEC 7812-1 annex B. Their count is not judged. */
+/** True when the digits satisfy the Luhn formula, ISO/IEC 7812-1 annex B. Their number is not checked. */
 export function luhnValid(digits: string): boolean {
   if (!digitsPattern.test(digits)) return false;
   let sum = 0;
@@ -28,9 +28,9 @@ export function abaValid(digits: string): boolean {
 }
 
 /**
- * What the first two digits can be: the twelve Federal Reserve districts after the government's 00,
- * the same districts for thrift institutions (+20) and electronic transactions (+60), and 80 for
- * traveler's checks. No other number was ever handed out.
+ * The valid first two digits: the twelve Federal Reserve districts after the government's 00, the same districts for
+ * thrift institutions (+20) and electronic transactions (+60), and 80 for traveler's checks. No other prefix was ever
+ * assigned.
  */
 const abaPrefixes = [
   [0, 12],
@@ -39,7 +39,7 @@ const abaPrefixes = [
   [80, 80],
 ] as const;
 
-/** True for a routing number that could be a bank's; whether it is one, only a directory knows. */
+/** True for a routing number that could be a bank's. Only a directory can confirm that it is one. */
 export function abaAssignable(digits: string): boolean {
   const prefix = Number(digits.slice(0, 2));
   return abaValid(digits) && abaPrefixes.some(([from, to]) => prefix >= from && prefix <= to);
@@ -114,7 +114,7 @@ for (const [brand, prefixes] of Object.entries(prefixesByBrand)) {
 const prefixLengthMax = 6;
 const zero = 0x30;
 
-/** The brand whose published prefix matches longest; `null`, as on the wire, when none does. */
+/** The brand with the longest matching published prefix; `null`, as on the wire, if there is none. */
 export function cardBrand(number: string): CardBrand | null {
   let brand: CardBrand | null = null;
   let prefix = 1;
@@ -125,7 +125,7 @@ export function cardBrand(number: string): CardBrand | null {
   return brand;
 }
 
-/** The issuer's digits that PCI DSS 3.4.1 lets be shown: 6 of a short number, 8 of 16 or more. */
+/** The issuer digits that PCI DSS 3.4.1 permits to be shown: 6 of a short number, 8 of 16 digits or more. */
 export function cardBin(number: string): string {
   return number.slice(0, number.length < 16 ? 6 : 8);
 }

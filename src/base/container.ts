@@ -9,15 +9,15 @@ const containerDepthMax = 32;
 
 export const rootContainer = '/' as Container;
 
-/** Before lower case is made of it: of the Kelvin sign that would make an ordinary `k`. */
+/** Checked before the path is lowercased: lowercasing would turn the Kelvin sign into an ordinary `k`. */
 export const containerPattern = /^\/(?:[A-Za-z0-9_-]+\/)*$/;
 
-/** What {@link parseContainer} accepts, for messages to callers. */
+/** The form that {@link parseContainer} accepts, for messages to callers. */
 export const containerForm =
   `must begin and end with "/", have segments of letters, digits, "-" and "_", at most ` +
   `${containerDepthMax} of them, and at most ${containerLengthMax} characters`;
 
-/** Reads a container in any case; `undefined` when it is not one. */
+/** Parses a container in any case; `undefined` if the string is not one. */
 export function parseContainer(text: string): Container | undefined {
   if (text.length > containerLengthMax) return undefined;
   if (!containerPattern.test(text)) return undefined;

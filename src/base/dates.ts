@@ -1,14 +1,14 @@
-/** Dates as callers write them and as the vault answers them. */
+/** Dates in the forms that callers send and that the vault returns. */
 import { DateTime, FixedOffsetZone } from 'luxon';
 import { type Instant, latestInstant, parseInstant } from './clock.ts';
 
 export interface Expiry {
   readonly at: Instant;
-  /** The offset the caller wrote, kept so that the response shows the same wall clock; 0 without one. */
+  /** The caller's UTC offset, stored so that the response shows the same local time; 0 without one. */
   readonly offsetMinutes: number;
 }
 
-/** What {@link parseExpiry} accepts, for messages to callers. */
+/** The forms that {@link parseExpiry} accepts, for messages to callers. */
 export const expiryForms =
   'must be a date-time such as 2030-08-26T19:23:57-07:00, 2030-08-26T19:23:57Z or ' +
   '8/26/2030 7:23:57 PM -07:00, where a missing offset means UTC, or a date such as 2030-08-26 or ' +
@@ -16,7 +16,7 @@ export const expiryForms =
 
 const offset = '(?<sign>[+-])(?<offsetHours>[0-9]{2}):(?<offsetMinutes>[0-5][0-9])';
 
-/** One pattern per family; luxon decides which digits make a date of the calendar. */
+/** One pattern per family; luxon validates the calendar date. */
 const forms = [
   new RegExp(
     '^(?<year>[0-9]{4})-(?<month>[0-9]{2})-(?<day>[0-9]{2})' +
@@ -36,10 +36,9 @@ const offsetMinutesMax = 14 * 60;
 type DateParts = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads an expiry in one of {@link expiryForms}, digits of a second beyond the millisecond cut off.
- * `undefined` for any other text, for a day or time that does not exist, for an offset beyond
- * 14 hours, and for a moment outside the years 1970 to 9999 in UTC. The machine's time zone and
- * locale have no effect.
+ * Parses an expiry in one of {@link expiryForms} and truncates fractions of a second to milliseconds. Returns
+ * `undefined` for any other string, for a day or time that does not exist, for an offset beyond 14 hours, and for an
+ * instant outside the years 1970 to 9999 in UTC. The machine's time zone and locale have no effect.
  */
 export function parseExpiry(text: string): Expiry | undefined {
   const parts = forms.map((form) => form.exec(text)?.groups).find((groups) => groups !== undefined);
@@ -73,8 +72,8 @@ function hourOf(parts: DateParts): number {
 }
 
 /**
- * ISO 8601 at the given offset, `2030-08-26T19:23:57-07:00`, with `+00:00` for UTC and with
- * milliseconds only when there are any. The pair must be one that {@link parseExpiry} gave.
+ * ISO 8601 at the given offset, `2030-08-26T19:23:57-07:00`, with `+00:00` for UTC and with milliseconds only if they
+ * are not zero. The pair must come from {@link parseExpiry}.
  */
 export function formatInstant(at: Instant, offsetMinutes = 0): string {
   const local = new Date(at + offsetMinutes * 60_000).toISOString();
@@ -87,14 +86,14 @@ export function formatInstant(at: Instant, offsetMinutes = 0): string {
 /** ISO 8601 in UTC, always with milliseconds: `2030-08-26T19:23:57.120+00:00`. */
 export function formatTimestamp(at: Instant): string {
   const second = Math.floor(at / 1000);
-  // Of what happens now most happens in one second.
+  // Most timestamps that are formatted in a row fall into the same second.
   if (latest.second !== second) {
     latest = { second, text: new Date(second * 1000).toISOString().slice(0, 20) };
   }
   return `${latest.text}${String(at - second * 1000).padStart(3, '0')}+00:00`;
 }
 
-/** The second that was formatted last, as far as its dot. */
+/** The most recently formatted second, up to its decimal point. */
 let latest = { second: Number.NaN, text: '' };
 
 function twoDigits(value: number): string {

@@ -1,46 +1,49 @@
-/** Counters in memory that all threads of a process share: one says that something changed, all see it at once. */
+/**
+ * Counters in memory that all threads of a process share. A counter shows that something changed, and all threads see
+ * it at once.
+ */
 
 const names = [
-  /** Commits of the embedded engine: a snapshot that began before the latest does not show it. */
+  /** Commits of the embedded engine: a snapshot that began before the latest commit does not include it. */
   'commits',
-  /** Commits that took something from a key, an application or a tenant, or changed what it may do. */
+  /** Commits that revoked access of a key, an application, or a tenant, or changed its permissions. */
   'access',
-  /** Commits that changed or ended a tenant. */
+  /** Commits that changed or deleted a tenant. */
   'tenants',
-  /** Commits that made, changed or ended a proxy, or a name of one. */
+  /** Commits that created, changed, or deleted a proxy, or a name of one. */
   'proxies',
-  /** Commits that asked for asynchronous calls of reactors. */
+  /** Commits that queued asynchronous calls of reactors. */
   'reactor_runs',
-  /** Commits that ended an encryption key of a client. */
+  /** Commits that deleted an encryption key of a client. */
   'client_keys',
-  /** Commits that made, changed or ended a webhook. */
+  /** Commits that created, changed, or deleted a webhook. */
   'webhooks',
-  /** Commits that made events. */
+  /** Commits that created events. */
   'events',
-  /** Commits that asked for deliveries of events that were dispatched before. */
+  /** Commits that requested deliveries of events that were dispatched before. */
   'deliveries',
-  /** Which PostgreSQL server takes the writes, as `store/postgres/primary.ts` writes it. */
+  /** Which PostgreSQL server accepts the writes, as `store/postgres/primary.ts` encodes it. */
   'primary',
-  /** Which data that server has, as written there. */
+  /** Which data that server has, in the encoding of the same file. */
   'primary_data',
 ] as const;
 
 export type EpochName = (typeof names)[number];
 
 export interface Epochs {
-  /** What another thread makes the same epochs of. */
+  /** With this memory, another thread creates the same epochs. */
   readonly memory: SharedArrayBuffer;
-  /** A number that is another one whenever the epoch was advanced since. */
+  /** A number that differs after each advance of the epoch. */
   now(name: EpochName): number;
-  /** Before anybody is notified of what changed. */
+  /** Called before any listener is notified of the change. */
   advance(name: EpochName): void;
-  /** False where it is not `seen` any more: then somebody else was faster. */
+  /** Compares and swaps. @returns false if the epoch is no longer `seen`, because another thread changed it first. */
   replace(name: EpochName, seen: number, next: number): boolean;
-  /** Resolves once the epoch is another one than `seen`, and after that time at the latest. */
+  /** Resolves when the epoch differs from `seen`, or after that many milliseconds. */
   change(name: EpochName, seen: number, ms: number): Promise<void>;
 }
 
-/** @param memory of the epochs of another thread; new ones without. */
+/** @param memory of the epochs of another thread. Without it, the epochs are new. */
 export function createEpochs(
   memory = new SharedArrayBuffer(names.length * Int32Array.BYTES_PER_ELEMENT),
 ): Epochs {

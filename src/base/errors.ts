@@ -1,4 +1,4 @@
-/** The one way to fail: a closed table of codes, and the error that has one. */
+/** The one way to fail: a closed table of codes, and the error that carries one. */
 
 interface ErrorKind {
   readonly status: number;
@@ -7,7 +7,7 @@ interface ErrorKind {
 
 const validation = 'One or more validation errors occurred.';
 
-/** Every failure that a caller can get. The code is the last segment of the problem's `type`. */
+/** Every failure that a caller can receive. The code is the last segment of the problem's `type`. */
 export const errorKinds = {
   validation_failed: { status: 400, title: validation },
   malformed_request: { status: 400, title: 'Malformed request' },
@@ -54,12 +54,12 @@ export interface VaultErrorDetails {
   readonly errors?: AttributeErrors;
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
-  /** The row that somebody altered in the database, outside the vault. */
+  /** The row that was altered in the database, outside the vault. */
   readonly altered?: AlteredRow;
 }
 
 export interface AlteredRow {
-  /** As the log calls it. */
+  /** The name that the log uses. */
   readonly entity: string;
   readonly id: string;
 }
@@ -82,13 +82,13 @@ export class VaultError extends Error {
   }
 }
 
-/** What names a stored value that was altered outside the vault, for the operator's log, and what it was. */
+/** Details for the operator's log: the name of a stored value that was altered outside the vault, and what it was. */
 interface IntegrityDetails {
   readonly altered?: AlteredRow;
   readonly cause?: unknown;
 }
 
-/** The failure to read what the vault cannot have written. A caller learns no more than that. */
+/** The failure to read a value that the vault cannot have written. The caller receives no details. */
 export function integrityError(internal: string, details: IntegrityDetails = {}): VaultError {
   const shown = 'A stored value failed its integrity check.';
   return new VaultError('integrity', { public: shown, internal, ...details });
@@ -110,8 +110,8 @@ export function invalid(first: string | AttributeErrors, message = ''): VaultErr
 }
 
 /**
- * What went wrong, for the operator's log. Of an error that is not ours, only its name and place:
- * messages may hold a value, as that of JSON.parse does, which quotes what it was given.
+ * The reason for the operator's log. For an error that is not ours, it includes only the name and the place: messages
+ * may hold a value, such as that of JSON.parse, which quotes its input.
  */
 export function reasonOf(error: unknown): string {
   if (error instanceof VaultError) return error.message;

@@ -5,14 +5,14 @@ export interface ExpiringMapOptions {
   readonly clock: Clock;
   readonly ageMsMax: number;
   readonly entriesMax: number;
-  /** Whenever it gives another number, all entries are forgotten before anything else. */
+  /** If its result differs from the previous one, all entries are dropped first. */
   readonly epoch?: () => number;
 }
 
-/** The moment before the first read of what is going to be set. */
+/** The moment before the first read of the value that is going to be set. */
 export interface ReadMoment {
   readonly at: number;
-  /** How often something had been forgotten by then. */
+  /** How many times entries had been dropped by then. */
   readonly forgotten: number;
 }
 
@@ -46,7 +46,9 @@ export class ExpiringMap<K, V> {
     return { at: this.#options.clock.now(), forgotten: this.#forgotten };
   }
 
-  /** Ages from the reading on, and is not kept when anything was forgotten since: it may be that. */
+  /**
+   * The age counts from the read. The entry is not stored if any entry was dropped since, because it may be outdated.
+   */
   set(key: K, value: V, { at, forgotten } = this.reading()): void {
     this.#enterEpoch();
     if (forgotten !== this.#forgotten) return;
@@ -72,7 +74,7 @@ export class ExpiringMap<K, V> {
     this.clear();
   }
 
-  /** Entries are in the order in which they were set, so the first is the oldest. */
+  /** Entries are in insertion order, so the first is the oldest. */
   #makeRoom(): void {
     for (const [key, entry] of this.#entries) {
       if (this.#entries.size < this.#options.entriesMax && this.#isFresh(entry)) return;
@@ -80,7 +82,7 @@ export class ExpiringMap<K, V> {
     }
   }
 
-  /** A clock that was set back must not give an entry a second life. */
+  /** An entry must not become valid again when the clock is set back. */
   #isFresh({ at }: Entry<V>): boolean {
     const age = this.#options.clock.now() - at;
     return age >= 0 && age < this.#options.ageMsMax;

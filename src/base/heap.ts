@@ -16,12 +16,12 @@ export class Heap<T> {
     return this.#items[0];
   }
 
-  /** In no particular order; the first is at 0. */
+  /** The items in no particular order; the first is at 0. */
   at(place: number): T | undefined {
     return this.#items[place];
   }
 
-  /** Adds the item or, where it is in the heap, gives it the place that its priority now asks for. */
+  /** Adds the item, or moves it to the place of its current priority. */
   put(item: T): void {
     const place = this.#places.get(item);
     if (place === undefined) this.#rise(item, this.#items.length);
@@ -40,7 +40,7 @@ export class Heap<T> {
     if (!this.#rise(item, place)) this.#sink(item, place);
   }
 
-  /** @returns false where it stays at that place. */
+  /** @returns false if it stays at that place. */
   #rise(item: T, from: number): boolean {
     let place = from;
     while (place > 0) {

@@ -1,4 +1,4 @@
-/** Identifiers: what each looks like and how it is read. */
+/** Identifiers: their forms and how they are parsed. */
 import type { Brand } from './brand.ts';
 import type { Instant } from './clock.ts';
 import type { Random } from './random.ts';
@@ -20,7 +20,7 @@ export type DeliveryId = Brand<string, 'DeliveryId'>;
 const tokenIdLengthMin = 3;
 export const tokenIdLengthMax = 400;
 
-/** What {@link parseTokenId} accepts, for messages to callers. */
+/** The form that {@link parseTokenId} accepts, for messages to callers. */
 export const tokenIdForm =
   `must have ${tokenIdLengthMin} to ${tokenIdLengthMax} characters, none of ` +
   '# / \\ + ? [ ] | & = % < > { } ^ and no control characters, and no space at either end';
@@ -28,19 +28,19 @@ export const tokenIdForm =
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const tokenIdForbidden = /[#/\\+?[\]|&=%<>{}^\p{Cc}\p{Zl}\p{Zp}]/u;
 
-/** Reads a token id, own or generated; `undefined` when it breaks {@link tokenIdForm}. */
+/** Parses a token id, chosen or generated; `undefined` if it breaks {@link tokenIdForm}. */
 export function parseTokenId(text: string): TokenId | undefined {
   if (text.length < tokenIdLengthMin || text.length > tokenIdLengthMax) return undefined;
   if (tokenIdForbidden.test(text) || !text.isWellFormed() || text.trim() !== text) return undefined;
   return text as TokenId;
 }
 
-/** True for what a token id can begin with; a database could not even be asked for some other texts. */
+/** True for a possible prefix of a token id. Databases reject queries with some other strings. */
 export function mayBeginTokenId(text: string): boolean {
   return !tokenIdForbidden.test(text) && text.isWellFormed() && text.trimStart() === text;
 }
 
-/** Reads a UUID in either case and gives it in lower case; `undefined` when it is not one. */
+/** Parses a UUID in either case and returns it in lower case; `undefined` if the string is not one. */
 export function parseUuid<
   Id extends
     | TenantId
@@ -84,8 +84,8 @@ export function newUuid<
 }
 
 /**
- * Makes version 7 UUIDs (RFC 9562 section 5.7) of given times. Those of one time ascend: a counter of 32 bits
- * comes after the time, and 42 random bits keep the ids of several makers apart.
+ * Creates version 7 UUIDs (RFC 9562 section 5.7) for given times. UUIDs of the same time ascend: a counter of 32 bits
+ * follows the time, and 42 random bits separate the ids of several generators.
  */
 export function createTimedUuids(
   random: Random,
@@ -102,7 +102,7 @@ export function createTimedUuids(
   };
 }
 
-/** Below the ids of that time and later, as {@link createTimedUuids} makes them. */
+/** The lower bound of the ids that {@link createTimedUuids} creates at that time and later. */
 export function firstTimedUuid<Id extends EventId | DeliveryId>(at: Instant): Id {
   return formatUuid(`${at.toString(16).padStart(12, '0')}${'0'.repeat(20)}`) as Id;
 }

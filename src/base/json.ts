@@ -1,4 +1,4 @@
-/** JSON values as callers send them, and the walks the vault makes over them and their bytes. */
+/** JSON values from callers, and the traversals of these values and their bytes. */
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 
@@ -6,7 +6,7 @@ export interface JsonObject {
   readonly [key: string]: Json;
 }
 
-/** Nesting a request body may have; the root is level 1. */
+/** The maximum nesting of a request body; the root is level 1. */
 export const nestingMax = 64;
 
 export function isObject(value: unknown): value is JsonObject {
@@ -14,11 +14,10 @@ export function isObject(value: unknown): value is JsonObject {
 }
 
 /**
- * Says why a parsed value cannot be kept as it was sent, or `undefined`: it is nested deeper than
- * {@link nestingMax}, or holds a number that a double cannot represent: an integer beyond 2^53 - 1,
- * or 1e400. RFC 8259 section 6 leaves those to the implementation; a vault that rounded one in
- * silence would lose what it was given to keep. The response names no place inside the value: keys of
- * data are data.
+ * Returns the reason why a parsed value cannot be stored unchanged, or `undefined`. It may be nested deeper than
+ * {@link nestingMax}, or hold a number that a double cannot represent: an integer beyond 2^53 - 1, or 1e400. RFC 8259
+ * section 6 leaves those to the implementation. A vault that silently rounded one would lose data. The response names
+ * no place inside the value, because keys of data are data.
  */
 export function flawOf(value: Json, level = 1): string | undefined {
   if (typeof value === 'number') {
@@ -48,24 +47,24 @@ const comma = 0x2c;
 
 export interface JsonLimits {
   readonly levelsMax: number;
-  /** Of lists and objects together, at any depth. */
+  /** Members of lists and objects together, at any depth. */
   readonly membersMax: number;
 }
 
 /**
- * Which limit JSON exceeds, by its bytes alone: to parse what has too many members is what must not happen. Members
- * come first where both are exceeded. Bytes that are not JSON may give anything.
+ * Returns which limit JSON exceeds. It reads only the bytes, because JSON with too many members must not be parsed.
+ * If both limits are exceeded, it returns the one of members. For bytes that are not JSON, the result is undefined.
  */
 export function exceededLimit(
   bytes: Uint8Array,
   { levelsMax, membersMax }: JsonLimits,
 ): keyof JsonLimits | undefined {
-  // Each level is opened and closed, so that most bodies are not looked through at all.
+  // Each level has two brackets, so most bodies need no scan.
   if (bytes.length < 2 * (levelsMax + 1) && bytes.length < 2 * membersMax) return undefined;
   let level = 0;
   let isDeeper = false;
   let members = 0;
-  /** After the bracket that opens a list or an object, until its first member or its end. */
+  /** Whether a bracket has opened a list or an object that has no member yet. */
   let hasOpened = false;
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at] as number;
@@ -89,7 +88,7 @@ export function exceededLimit(
   return isDeeper ? 'levelsMax' : undefined;
 }
 
-/** True of JSON with more levels than `levelsMax`. Bytes that are not JSON may give either. */
+/** True for JSON with more levels than `levelsMax`. For bytes that are not JSON, the result is undefined. */
 export function isNestedDeeper(bytes: Uint8Array, levelsMax: number): boolean {
   const limits = { levelsMax, membersMax: Number.POSITIVE_INFINITY };
   return exceededLimit(bytes, limits) === 'levelsMax';
@@ -102,9 +101,9 @@ function endOfText(bytes: Uint8Array, begin: number): number {
 }
 
 /**
- * JSON of which the same value always has the same text, without white space. Keys are sorted by UTF-16 code units, at
- * every level, as `fast-json-stable-stringify` and others do. To write a copy with sorted keys would not be enough:
- * objects list keys that look like integers first.
+ * Canonical JSON without white space. Keys are sorted by UTF-16 code units at every level, as
+ * `fast-json-stable-stringify` and others do. A copy with sorted keys is not enough, because objects list keys that
+ * look like integers first.
  */
 export function sortedJson(value: Json): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
@@ -115,12 +114,12 @@ export function sortedJson(value: Json): string {
   return `{${members.join(',')}}`;
 }
 
-/** What JSON writes as it is: printable ASCII without quotes and backslashes. */
+/** Characters that JSON does not escape: printable ASCII without quotes and backslashes. */
 const plainForm = /^[ !#-[\]-~]*$/;
 
 /**
- * `JSON.stringify` of a text, of which most need nothing escaped. What is written often is put together out of
- * these: to write a list or an object, V8 allocates 8 KiB each time.
+ * `JSON.stringify` of a string, optimized for strings without escapes. Frequent lists and objects are concatenated
+ * from these, because V8 allocates 8 KiB for each list or object that it serializes.
  */
 export function jsonText(text: string): string {
   return plainForm.test(text) ? `"${text}"` : JSON.stringify(text);

@@ -1,4 +1,4 @@
-/** One at a time by key: the next task of a key starts when the one before it has settled. */
+/** Serializes tasks by key: the next task of a key starts when the previous one has settled. */
 
 export type KeyedMutex = <R>(key: string, task: () => Promise<R>) => Promise<R>;
 

@@ -1,4 +1,4 @@
-/** A list in the order in which items were added, from which each is removed in constant time. */
+/** A list in insertion order with removal in constant time. */
 
 export interface ListLink<T> {
   readonly item: T;
@@ -7,7 +7,7 @@ export interface ListLink<T> {
   isIn: boolean;
 }
 
-/** A `Set` would do, but finding its first item takes longer the more were removed before it. */
+/** In a `Set`, finding the first item takes longer the more items were removed before it. */
 export class LinkedList<T> {
   #first: ListLink<T> | undefined;
   #last: ListLink<T> | undefined;
@@ -30,7 +30,7 @@ export class LinkedList<T> {
     return link;
   }
 
-  /** @returns false where it was removed already. */
+  /** @returns false if it was removed already. */
   remove(link: ListLink<T>): boolean {
     if (!link.isIn) return false;
     const { before, after } = link;

@@ -1,12 +1,12 @@
-/** A bounded memory for what is costly to make again. */
+/** A bounded cache for results that are expensive to compute. */
 
-/** Counted for an entry besides the characters of its key. */
+/** The size of an entry in addition to the characters of its key. */
 const entrySize = 100;
 
 /**
- * Keeps what was used last, up to a size counted in characters of the keys, because what is compiled
- * from a text grows with it. There are two generations, of which the older is dropped whole when the
- * younger is full, so that neither use nor eviction needs a list.
+ * Keeps the most recently used entries. The limit counts the characters of the keys, because what is compiled from a
+ * string grows with it. There are two generations. When the younger one is full, the older one is dropped, so that
+ * neither use nor eviction needs a list.
  */
 export class LruCache<T> {
   readonly #generationMax: number;

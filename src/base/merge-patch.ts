@@ -16,8 +16,8 @@ export function mergePatch(target: Json | undefined, patch: Json): Json {
 }
 
 /**
- * The patch that leads from one value to the other: an empty object when they are equal, else no more
- * than what differs. Null means absence in a patch, so a member that becomes null is removed.
+ * Returns the patch that leads from one value to the other: an empty object if they are equal, otherwise only the
+ * differences. Null means absence in a patch, so a member that becomes null is removed.
  */
 export function patchBetween(before: Json, after: Json): Json {
   if (!isObject(before) || !isObject(after)) return after;
@@ -35,7 +35,7 @@ export function patchBetween(before: Json, after: Json): Json {
   return Object.fromEntries(patch) as JsonObject;
 }
 
-/** True of the patch that leads from a value to its equal. */
+/** True for a patch that changes nothing. */
 function isNothing(value: Json, patch: Json): boolean {
   if (isObject(patch)) return isObject(value) && Object.keys(patch).length === 0;
   return JSON.stringify(value) === JSON.stringify(patch);

@@ -1,4 +1,4 @@
-/** Network addresses: which belong to one customer of a provider, and how networks are written. */
+/** Network addresses: which of them belong to one customer of a provider, and how networks are written. */
 import { isIP } from 'node:net';
 
 const groupsOfAddress = 8;
@@ -6,24 +6,24 @@ const groupsOfNetwork = 4;
 
 const groupsOfSite = 3;
 
-/** What counts as one address, and the site that it is part of. */
+/** The unit that counts as one address, and the site that it belongs to. */
 export interface Networks {
   readonly network: string;
   readonly site: string;
 }
 
 /**
- * What counts as one address. An IPv4 address is itself, in whatever way an IPv6 address contains it. Of an IPv6
- * address it is the first 64 bits: a customer who has one address has all of that network (RFC 6177), and could use
- * each address once. A string that is not an address is returned unchanged.
+ * Returns the unit that counts as one address. For IPv4 it is the address itself, also if an IPv6 address embeds it.
+ * For IPv6 it is the first 64 bits: a customer with one address has all of that network (RFC 6177), and could use
+ * each address once. Returns a string that is not an address unchanged.
  */
 export function networkOf(address: string): string {
   return networksOf(address).network;
 }
 
-/** With the /48 network, of which providers give customers a whole one. An IPv4 address is its own site. */
+/** Adds the /48 network, because providers assign whole /48 networks to customers. An IPv4 address is its own site. */
 export function networksOf(address: string): Networks {
-  // As a server that also takes IPv6 sees every IPv4 client.
+  // A dual-stack server sees every IPv4 client in this form.
   if (address.startsWith('::ffff:') && isIP(address.slice(7)) === 4) return alone(address.slice(7));
   if (!address.includes(':') || isIP(address) === 0) return alone(address);
   const groups = groupsOf(address);
@@ -37,9 +37,9 @@ function alone(address: string): Networks {
   return { network: address, site: address };
 }
 
-/** The first 96 bits of an IPv4 address as an IPv6 one (RFC 4291, 2.5.5.2), and behind a translator (RFC 6052). */
+/** The first 96 bits of an IPv4-mapped address (RFC 4291, 2.5.5.2), and of one behind a translator (RFC 6052). */
 const ipv4Prefixes: ReadonlySet<string> = new Set(['0:0:0:0:0:ffff', '64:ff9b:0:0:0:0']);
-/** Of networks that an IPv4 address has through relays (RFC 3056). */
+/** The prefix of 6to4 networks, which embed an IPv4 address (RFC 3056). */
 const relayed = '2002';
 
 function ipv4In(groups: readonly string[]): string | undefined {
@@ -47,7 +47,7 @@ function ipv4In(groups: readonly string[]): string | undefined {
   return groups[0] === relayed ? ipv4Of(groups.slice(1, 3)) : undefined;
 }
 
-/** The eight groups in lower case without leading zeros, so that equal addresses look alike. */
+/** The eight groups in lower case without leading zeros, so that equal addresses have equal strings. */
 function groupsOf(address: string): string[] {
   const [plain = ''] = address.split('%', 1);
   const [head = '', tail] = plain.split('::', 2);

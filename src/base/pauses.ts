@@ -1,10 +1,12 @@
-/** Pauses between the parts of long work, in which the process serves others, and between failures in a row. */
+/** Pauses between the steps of long work, in which the process serves others, and between repeated failures. */
 import { setImmediate } from 'node:timers/promises';
 
-/** How long others wait for one part after another. */
+/** How long one step may block others. */
 const turnMs = 10;
 
-/** Called between two parts. What it gives is to be awaited: it lets others in once they have waited long enough. */
+/**
+ * Called between two steps. The caller awaits the result, which lets others run after they have waited long enough.
+ */
 export type Pause = () => Promise<void> | undefined;
 
 export function createPause(): Pause {
@@ -17,13 +19,13 @@ export function createPause(): Pause {
 }
 
 export interface GrowingPause {
-  /** Milliseconds. */
+  /** The next pause in milliseconds. */
   next(): number;
-  /** The next one is the first again. */
+  /** Starts again with the shortest pause. */
   reset(): void;
 }
 
-/** Each pause is twice as long as the one before, up to a limit. */
+/** Each pause is twice as long as the previous one, up to a limit. */
 export function createGrowingPause({
   firstMs,
   maxMs,

@@ -1,22 +1,22 @@
-/** Which work uses the processor time of a thread: what one request costs, wherever its parts run. */
+/** Which work uses the processor time of a thread: what one request costs in all of its parts. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** What pays for work, in milliseconds. */
+/** The party that pays for work, in milliseconds. */
 export interface Payer {
   charge(ms: number): void;
 }
 
 export interface ProcessorTime {
-  /** Begins work that is the payer's, with all that it calls and waits for. */
+  /** Runs work for the payer, including everything that it calls and awaits. */
   run(payer: Payer, work: () => void): void;
   /**
-   * Charges whoever's work it is with the time since the last call. It is called where work stops for something that
-   * it waits for, so that hardly any time passes for one payer and is charged to the next.
+   * Charges the time since the last call to the current payer. Call it where work is about to wait, so that hardly
+   * any time of one payer is charged to the next.
    */
   lap(): void;
 }
 
-/** Time in which the thread waits for events is nobody's. */
+/** The time in which the thread waits for events is charged to no payer. */
 export function createProcessorTime(): ProcessorTime {
   const payers = new AsyncLocalStorage<Payer>();
   const { nodeTiming } = performance;
@@ -34,7 +34,7 @@ export function createProcessorTime(): ProcessorTime {
   return {
     lap,
     run: (payer, work) => {
-      // What was done since the last lap was not done for this one.
+      // The time since the last lap belongs to other work.
       passed();
       payers.run(payer, () => {
         work();

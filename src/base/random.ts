@@ -1,15 +1,15 @@
 /** Randomness as a parameter, from the operating system's generator. */
 import { randomFillSync } from 'node:crypto';
 
-/** Gives `length` fresh random bytes, in a buffer that is not shared. */
+/** Returns `length` fresh random bytes, in a buffer that is not shared. */
 export type Random = (length: number) => Buffer;
 
-/** Bytes fetched at a time: one system call serves some hundred nonces and ids. */
+/** Bytes per refill: one system call serves several hundred nonces and ids. */
 const poolBytes = 16_384;
 
 /**
- * Cryptographic random bytes from a refilled pool. Each byte is handed out once; the slice keeps
- * its own pool alive, so a later refill cannot overwrite it.
+ * Cryptographic random bytes from a refilled pool. Each byte is returned once. The slice keeps its own pool alive, so
+ * a later refill cannot overwrite it.
  */
 export function pooledRandom(): Random {
   let pool = Buffer.alloc(0);
@@ -26,7 +26,7 @@ export function pooledRandom(): Random {
   };
 }
 
-/** A whole number from 0 up to, not including, `bound`, without modulo bias. */
+/** A uniform whole number from 0 up to but excluding `bound`, without modulo bias. */
 export function randomBelow(random: Random, bound: number): number {
   const limit = 0x1_0000_0000 - (0x1_0000_0000 % bound);
   for (;;) {

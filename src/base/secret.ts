@@ -4,8 +4,8 @@ import { inspect } from 'node:util';
 const redacted = '[secret]';
 
 /**
- * Holds a value that must not reach a log line, an error text or a reply by accident. Only
- * {@link reveal} gives it back, so every place that touches plaintext can be found by that name.
+ * Holds a value that must not reach a log line, an error text, or a response by accident. Only {@link reveal} returns
+ * it, so a search for that name finds every place that handles plaintext.
  */
 export class Secret<T> {
   readonly #value: T;

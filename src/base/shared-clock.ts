@@ -1,11 +1,11 @@
-/** A clock in memory that threads share: for a process that does not run by the machine's time. */
+/** A clock in memory that threads share, for a process that does not use the machine's time. */
 import { type Clock, type Instant, parseInstant } from './clock.ts';
 
-/** Of the two cells: where the clock stands, 0 when it runs, and how far it is ahead of that. */
+/** The two cells: the time at which the clock stands, or 0 if it runs; and its offset from that. */
 const [standing, ahead] = [0, 1];
 
 export class SharedClock implements Clock {
-  /** What another thread makes the same clock of. */
+  /** With this memory, another thread creates the same clock. */
   readonly memory: SharedArrayBuffer;
   readonly #cells: BigInt64Array;
 
@@ -15,7 +15,7 @@ export class SharedClock implements Clock {
     this.#cells = new BigInt64Array(memory);
   }
 
-  /** Moves only when it is advanced. */
+  /** The clock moves only when it is advanced. */
   static standingAt(milliseconds: number): SharedClock {
     const clock = new SharedClock();
     Atomics.store(clock.#cells, standing, BigInt(milliseconds));
@@ -27,7 +27,7 @@ export class SharedClock implements Clock {
     return parseInstant(from + Number(Atomics.load(this.#cells, ahead)));
   }
 
-  /** On all threads at once. */
+  /** Advances the clock on all threads at once. */
   advance(milliseconds: number): void {
     Atomics.add(this.#cells, ahead, BigInt(milliseconds));
   }

@@ -1,12 +1,13 @@
 /**
- * Requests that wait for slow clients, and who gives room back. A client can be slow for as long as it likes. Where the
- * room that several parties share is used up, the party with most of it loses the requests that progress least.
+ * Requests that wait for slow clients, and which of them give room back. A client can be slow for as long as it
+ * likes. If the room that several parties share is used up, the party with most of it loses the requests with the
+ * least progress.
  */
 import type { AdmittedEntrant, Party, RoomNeeded } from './admission.ts';
 import { LinkedList, type ListLink } from './linked-list.ts';
 
 export interface SlowClient {
-  /** Whether the request waits for nothing but its client. */
+  /** Whether the request waits only for its client. */
   isWaitedFor(): boolean;
   /** Bytes that the client has sent or received of this request. */
   bytesMoved(admitted: AdmittedEntrant): number;
@@ -14,16 +15,18 @@ export interface SlowClient {
   cut(): void;
 }
 
-/** Before a client counts as slow. */
+/** A client counts as slow only after this time. */
 const slowMsMin = 500;
-/** A client that moves so many bytes in a second uses its room. */
+/** A client that transfers this many bytes in a second makes progress. */
 const progressBytesMin = 8_192;
-/** Requests that progress are cut only where their party has so many times what the other party would then have. */
+/**
+ * Requests that make progress are cut only if their party has this many times what the other party would then have.
+ */
 const progressFactor = 4;
-/** Requests that are looked at for one that needs room; the next look begins where this one ended. */
+/** Requests that one search examines. The next search begins where this one ended. */
 const looksMax = 2_048;
 const cutsMax = 16;
-/** A search that found nothing is not repeated for so long, except for parties that have less. */
+/** A search without a result is not repeated for this time, except for parties that have less. */
 const fruitlessMs = 20;
 
 export interface Watched {
@@ -33,12 +36,12 @@ export interface Watched {
   isCut: boolean;
 }
 
-/** A request that may be cut, and what decides between several. */
+/** A request that may be cut, and the criteria for choosing between several. */
 interface Candidate {
   readonly watched: Watched;
-  /** The part of the tree that it is in, beside the part in which room is needed. */
+  /** The request's branch of the tree, a sibling of the branch that needs room. */
   readonly part: Party;
-  /** What that part may keep beside the party that needs room. */
+  /** What that branch may keep when the other party gets room. */
   readonly keeps: number;
   readonly isOfLimitedPart: boolean;
   readonly isProgressing: boolean;
@@ -49,12 +52,12 @@ export class SlowClients {
   readonly #watched = new LinkedList<Watched>();
   readonly #fruitless = new Map<Party, { readonly has: number; readonly until: number }>();
 
-  /** @param now milliseconds that only grow. */
+  /** @param now a monotonic clock in milliseconds. */
   constructor(now: () => number) {
     this.#now = now;
   }
 
-  /** @returns what {@link unwatch} takes when the request ends. */
+  /** @returns a handle that {@link unwatch} takes when the request ends. */
   watch(admitted: AdmittedEntrant, client: SlowClient): Watched {
     const watched: Watched = { admitted, client, link: undefined, isCut: false };
     watched.link = this.#watched.add(watched);
@@ -65,7 +68,7 @@ export class SlowClients {
     if (link) this.#watched.remove(link);
   }
 
-  /** Cuts as many requests as it takes. @returns false where there is none that may be cut. */
+  /** Cuts as many requests as necessary. @returns false if none may be cut. */
   readonly reclaim = ({ party, full, what, amount }: RoomNeeded): boolean => {
     const now = this.#now();
     const fruitless = this.#fruitless.get(full);
@@ -102,11 +105,11 @@ export class SlowClients {
       const watched = this.#watched.first as Watched;
       this.unwatch(watched);
       watched.link = this.#watched.add(watched);
-      const beside = besideOf(watched.admitted.party, towards);
-      if (!beside) continue;
+      const parts = competingParts(watched.admitted.party, towards);
+      if (!parts) continue;
       if (watched.isCut) cutAlready += 1;
       else if (now - watched.admitted.since >= slowMsMin) {
-        const candidate = candidateOf(watched, { ...needed, ...beside, now });
+        const candidate = candidateOf(watched, { ...needed, ...parts, now });
         if (candidate) candidates.push(candidate);
       }
     }
@@ -114,21 +117,24 @@ export class SlowClients {
   }
 }
 
-/** Each party from below the full one down to the one that needs room, by its parent. */
+/** Each party on the path from the full one to the one that needs room, by its parent. */
 function pathTo({ party, full }: RoomNeeded): ReadonlyMap<Party, Party> {
   const path = new Map<Party, Party>();
   for (let one = party; one !== full && one.parent; one = one.parent) path.set(one.parent, one);
   return path;
 }
 
-interface Beside {
-  /** The two parts of one party: of the request, and of the party that needs room. */
+interface CompetingParts {
+  /** Two siblings: the branch of the request, and the branch of the party that needs room. */
   readonly part: Party;
   readonly other: Party;
 }
 
-/** `undefined` where the request is not below the full party, or is of the party that needs room. */
-function besideOf(party: Party, towards: ReadonlyMap<Party, Party>): Beside | undefined {
+/** `undefined` if the request is not below the full party, or belongs to the party that needs room. */
+function competingParts(
+  party: Party,
+  towards: ReadonlyMap<Party, Party>,
+): CompetingParts | undefined {
   for (let one = party; one.parent; one = one.parent) {
     const other = towards.get(one.parent);
     if (other) return other === one ? undefined : { part: one, other };
@@ -138,10 +144,11 @@ function besideOf(party: Party, towards: ReadonlyMap<Party, Party>): Beside | un
 
 function candidateOf(
   watched: Watched,
-  { what, amount, part, other, now }: RoomNeeded & Beside & { readonly now: number },
+  { what, amount, part, other, now }: RoomNeeded & CompetingParts & { readonly now: number },
 ): Candidate | undefined {
   const { admitted, client } = watched;
-  // Parties that are limited to a part of all time never take anything from others, and others come before them.
+  // Parties that are limited to a share of all time never take room from others, and others take precedence over
+  // them.
   if (other.partMax < part.partMax) return undefined;
   if (what === 'held' && admitted.held === 0) return undefined;
   if (!client.isWaitedFor()) return undefined;
@@ -157,7 +164,10 @@ function candidateOf(
   };
 }
 
-/** Of limited parts first, then those without progress, then of the part that has most, of its party that has most. */
+/**
+ * Requests of limited branches come first, then requests without progress, then those of the branch and the party
+ * with the most room.
+ */
 function byPriority(what: RoomNeeded['what']) {
   return (a: Candidate, b: Candidate): number =>
     Number(b.isOfLimitedPart) - Number(a.isOfLimitedPart) ||

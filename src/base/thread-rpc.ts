@@ -1,22 +1,22 @@
-/** How threads call each other: calls with a response, and notifications without one, as data. */
+/** Calls between threads: requests with a response, and notifications without one, as data. */
 import { MessagePort } from 'node:worker_threads';
 import { type ErrorCode, VaultError, type VaultErrorDetails } from './errors.ts';
 
-/** What one side asks of the other: for each name, what goes there and what comes back. */
+/** The calls that one side offers: for each name, its input and its output. */
 type Calls<C> = { readonly [N in keyof C]: (input: never) => unknown };
 type Input<C extends Calls<C>, N extends keyof C> = Parameters<C[N]>[0];
 type Output<C extends Calls<C>, N extends keyof C> = Awaited<ReturnType<C[N]>>;
 
 export interface ThreadRpc<C extends Calls<C>> {
-  /** Rejects with the error of the other side, or with the one with which the thread ended. */
+  /** Rejects with the error of the other side, or with the error that ended the thread. */
   call<N extends keyof C & string>(name: N, input: Input<C, N>): Promise<Output<C, N>>;
-  /** Arrives before whatever is sent later. What becomes of it is not known. */
+  /** Arrives before all later messages. The sender does not learn the outcome. */
   notify<N extends keyof C & string>(name: N, input: Input<C, N>): void;
-  /** Fails all calls that wait, and those to come. */
+  /** Rejects all pending and future calls. */
   end(error: Error): void;
 }
 
-/** A worker, or what a worker has of its parent. */
+/** A worker, or the port of a worker to its parent. */
 interface End {
   postMessage(message: unknown, transfer: MessagePort[]): void;
   on(event: 'message', listener: (message: RpcMessage) => void): unknown;
@@ -25,7 +25,7 @@ interface End {
 interface Question {
   readonly ask: string;
   readonly input: unknown;
-  /** Without one no response is expected. */
+  /** Absent if no response is expected. */
   readonly id?: number;
 }
 
@@ -39,7 +39,7 @@ interface Pending {
   reject(error: Error): void;
 }
 
-/** @param own what the other side may ask for here. */
+/** @param own the calls that this side offers. */
 export function createThreadRpc<Theirs extends Calls<Theirs>, Own extends Calls<Own>>(
   end: End,
   own: Own,
@@ -91,12 +91,12 @@ export function createThreadRpc<Theirs extends Calls<Theirs>, Own extends Calls<
   };
 }
 
-/** A port moves to the other side. */
+/** A port is transferred to the other side. */
 function portsOf(value: unknown): MessagePort[] {
   return value instanceof MessagePort ? [value] : [];
 }
 
-/** An error as data. Copies of errors keep neither their class nor what is our own in them. */
+/** An error as data. Structured clones of errors lose their class and our own properties. */
 type Failure =
   | { readonly code: ErrorCode; readonly details: VaultErrorDetails }
   | { readonly name: string; readonly message: string; readonly stack: string | undefined };

@@ -1,20 +1,20 @@
-/** Collects everything that is wrong with a request, so that one response names all of it. */
+/** Collects all errors of a request, so that one response lists all of them. */
 import { type AttributeErrors, invalid, VaultError } from './errors.ts';
 
-/** The most messages in one response. After that many nothing more is checked. */
+/** The maximum number of messages in one response. After that many, no further checks run. */
 export const messagesMax = 100;
 
 export interface ValidationErrors {
   add(path: string, message: string): void;
-  /** Runs a check and keeps what it finds wrong; `undefined` when it found something. */
+  /** Runs a check and records its errors; returns `undefined` if there are any. */
   attempt<T>(check: () => T): T | undefined;
-  /** @throws VaultError `validation_failed` when anything was found. */
+  /** @throws VaultError `validation_failed` if any error was recorded. */
   settle(): void;
 }
 
 /**
  * Runs a check of attributes below `path`.
- * @throws VaultError what the check threw, naming the attributes by their whole path.
+ * @throws VaultError the error of the check, with the full paths of the attributes.
  */
 export function attemptAt<T>(path: string, check: () => T): T {
   try {
@@ -24,7 +24,7 @@ export function attemptAt<T>(path: string, check: () => T): T {
   }
 }
 
-/** The error with the attributes that it names by their whole path. */
+/** Returns the error with the full paths of its attributes. */
 export function below(path: string, error: VaultError): VaultError {
   if (path === '' || !error.errors) return error;
   const whole = (name: string) => (name.startsWith('[') ? path + name : `${path}.${name}`);

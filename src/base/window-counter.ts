@@ -1,31 +1,31 @@
 /**
- * How often each key was counted in a window of time, in bounded memory, because callers choose most keys: where
- * there is no room, the key that was counted least gives way. To make the vault forget a key that was counted n times,
- * an attacker has to count every other key as often, or half as often from {@link exactMax} on.
+ * Counts each key in a window of time. Memory is bounded, because callers choose most keys: if there is no room, the
+ * least counted key is removed. To remove a key with a count of n, an attacker has to raise the count of every other
+ * key to n, or to half of n from {@link exactMax} on.
  */
 
 export interface WindowLimit {
   readonly requests: number;
-  /** Begins with the first request and is not moved by later ones. */
+  /** The window begins with the first request. Later requests do not move it. */
   readonly windowMs: number;
-  /** How long a key that went over the limit is refused; 0 means until its window ends. */
+  /** How long a key over the limit is refused; 0 means until its window ends. */
   readonly blockMs: number;
-  /** How many keys are counted at once; at least one. */
+  /** The maximum number of keys in memory; at least one. */
   readonly keysMax: number;
-  /** Whether keys for which there is no room are counted together as one, and no key gives way. */
+  /** Whether keys without room share one counter, so that no key is removed. */
   readonly sharesOverflow?: true;
 }
 
-/** The state of a key after the requests just counted. */
+/** The state of a key after the latest requests. */
 export interface WindowState {
   /** Whether all of these requests are within the limit. */
   readonly allowed: boolean;
-  /** How many of these requests are within the limit. They are the first ones. */
+  /** How many of these requests are within the limit, counted from the first. */
   readonly granted: number;
   readonly remaining: number;
-  /** Until the window, or the block, ends. */
+  /** The time until the window, or the block, ends. */
   readonly resetMs: number;
-  /** The limit was exceeded by these requests, and not by earlier ones of the window. */
+  /** Whether these requests are the first of the window to exceed the limit. */
   readonly isFirstRefusal: boolean;
 }
 
@@ -34,16 +34,16 @@ interface KeyWindow {
   readonly endsAt: number;
 }
 
-/** Keys that were counted about equally often, the one first that was counted longest ago. */
+/** Keys with similar counts, in the order of their last count. */
 type Level = Map<string, KeyWindow>;
 
-/** Up to here each count has a level of its own; above it, a level holds all counts up to twice its first. */
+/** Up to this value each count has a level of its own. Above it, a level holds all counts up to twice its first. */
 export const exactMax = 32;
 
-/** No caller's key is empty. */
+/** The shared key of the overflow: no caller's key is empty. */
 const overflow = '';
 
-/** Windows that have ended are looked for at most so often in a window, when there is no room. */
+/** Sweeps in one window, at most, while there is no room. */
 const sweepsInWindow = 60;
 
 export class WindowCounter {
@@ -58,7 +58,7 @@ export class WindowCounter {
     this.#now = now;
   }
 
-  /** How many keys are known. */
+  /** The number of keys in memory. */
   get size(): number {
     return this.#levelOf.size;
   }
@@ -76,14 +76,14 @@ export class WindowCounter {
     return state;
   }
 
-  /** What `count` would return, and nothing is counted. */
+  /** Returns what `count` would return, without counting. */
   peek(key: string, times = 1): WindowState {
     const now = this.#now();
     const { count: before, endsAt } = this.#windowOf(this.countedAs(key), now);
     return stateOf(this.#limit, { before, times, resetMs: endsAt - now });
   }
 
-  /** The key itself, or the one that stands for all keys for which there is no room. */
+  /** The key itself, or the shared key if there is no room for it. */
   countedAs(key: string): string {
     const { sharesOverflow, keysMax } = this.#limit;
     if (!sharesOverflow || this.#levelOf.has(key) || this.size < keysMax) return key;
@@ -91,14 +91,14 @@ export class WindowCounter {
     return this.size < keysMax ? key : overflow;
   }
 
-  /** The window that is under way, or one that begins now. */
+  /** The current window, or one that begins now. */
   #windowOf(key: string, now: number): KeyWindow {
     const known = this.#levels[this.#levelOf.get(key) ?? -1]?.get(key);
     if (known && this.#isUnderWay(known, now)) return known;
     return { count: 0, endsAt: now + this.#limit.windowMs };
   }
 
-  /** A clock that was set back must not give a window a second life. */
+  /** A window must not become valid again when the clock is set back. */
   #isUnderWay({ endsAt }: KeyWindow, now: number): boolean {
     const { windowMs, blockMs } = this.#limit;
     return endsAt > now && endsAt - now <= Math.max(windowMs, blockMs);
@@ -123,7 +123,7 @@ export class WindowCounter {
     if (oldest !== undefined) this.#forget(oldest);
   }
 
-  /** Forgets windows that have ended. */
+  /** Removes windows that have ended. */
   #sweep(now: number): void {
     const elapsedMs = now - this.#sweptAt;
     if (elapsedMs >= 0 && elapsedMs < this.#limit.windowMs / sweepsInWindow) return;
@@ -134,7 +134,7 @@ export class WindowCounter {
   }
 }
 
-/** What is said of requests, wherever the counter is that holds how many came before them. */
+/** The state that follows from a count, wherever the counter is stored. */
 export function stateOf(
   { requests, blockMs }: Pick<WindowLimit, 'requests' | 'blockMs'>,
   counted: { readonly before: number; readonly times: number; readonly resetMs: number },

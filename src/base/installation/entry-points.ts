@@ -1,6 +1,6 @@
 /**
- * The modules that are started and not imported. A clone runs its sources; in the published package each of these is
- * a file, and what they share is bundled into others, two folders deep as this one is.
+ * Modules that are started rather than imported. A clone runs its sources. In the published package each of these
+ * modules is a file, and their shared code is bundled into other files, two folders deep like this one.
  */
 import { dirname } from 'node:path/posix';
 import { fileURLToPath } from 'node:url';
@@ -18,14 +18,14 @@ export const entryPoints = [
 
 export type EntryPoint = (typeof entryPoints)[number];
 
-/** The ending of all modules of this installation. */
+/** The file extension of all modules of this installation. */
 const extension = import.meta.url.slice(-3);
 
 export function entryPointUrl(name: EntryPoint): URL {
   return new URL(`../../${name}${extension}`, import.meta.url);
 }
 
-/** The folders that hold an entry point and all that it imports of ours. */
+/** The folders that contain an entry point and all of our modules that it imports. */
 export function foldersOf(name: EntryPoint): readonly string[] {
   return [dirname(dirname(name)), 'base'].map((folder) =>
     fileURLToPath(new URL(`../../${folder}`, import.meta.url)),

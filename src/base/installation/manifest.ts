@@ -1,10 +1,10 @@
-/** What the package says of itself. */
+/** What the package manifest says. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 export const manifestPath = fileURLToPath(new URL('../../../package.json', import.meta.url));
 
-/** The release; its number is in the package alone. */
+/** The release; only the package manifest has its number. */
 export const { version } = JSON.parse(readFileSync(manifestPath, 'utf8')) as {
   readonly version: string;
 };

@@ -1,13 +1,13 @@
-/** How much room the file system of a directory has. */
+/** The free and total space of a directory's file system. */
 import { statfs } from 'node:fs/promises';
 
 export interface DiskSpace {
   readonly sizeBytes: number;
-  /** What a process without privileges may still use. */
+  /** Bytes that an unprivileged process may still use. */
   readonly freeBytes: number;
 }
 
-/** `undefined` where the system does not say. */
+/** `undefined` if the system does not provide it. */
 export async function diskSpaceOf(directory: string): Promise<DiskSpace | undefined> {
   try {
     const { bsize, blocks, bavail } = await statfs(directory);

@@ -1,7 +1,7 @@
-/** The operator's log: one JSON line per event, holding only fields that are on the list below. */
+/** The operator's log: one JSON line per event, with only the fields of the list below. */
 import { pino } from 'pino';
 
-/** Everything a line may hold. None of it comes out of a body, a query or a path's parameters. */
+/** All fields of a log line. None of them comes from a body, a query, or the parameters of a path. */
 export interface LogFields {
   readonly method?: string;
   /** The pattern, such as `/tokens/:id`: a token's id may be derived from its value. */
@@ -12,10 +12,10 @@ export interface LogFields {
   readonly tenant_id?: string;
   readonly application_id?: string;
   readonly code?: string;
-  /** Words of our own about what failed, with the places in our code that it passed. */
+  /** Our own description of the failure, with the locations in our code that it passed. */
   readonly reason?: string;
   readonly address?: string;
-  /** Name of a job that runs by the clock. */
+  /** The name of a scheduled job. */
   readonly job?: string;
   readonly count?: number;
 }
@@ -44,7 +44,7 @@ const allowed: readonly (keyof LogFields)[] = [
   'count',
 ];
 
-/** Writes to standard output. The list is applied at run time too, for what the types did not stop. */
+/** Writes to standard output. The list is also applied at run time, for what the types cannot exclude. */
 export function createLog(level: LogLevel): Log {
   const sink = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime });
   const only = (fields: LogFields = {}) =>

@@ -1,11 +1,11 @@
-/** What is measured for the operator, in the format of Prometheus: the sum of all threads, and the process. */
+/** The operator's metrics in the Prometheus format: the sum of all threads, and the process. */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { second } from '../clock.ts';
 import { type Counts, createThreadMetrics, sumOf, type ThreadMetrics } from './thread-metrics.ts';
 
 export type { Counts } from './thread-metrics.ts';
 
-/** What the process has once: one row each. */
+/** Gauges with one value for the process: one row each. */
 const gauges = {
   checkpoint_age_seconds:
     'Time since a run ended that signed a checkpoint of every log that had grown',
@@ -24,7 +24,7 @@ const gauges = {
 
 export type GaugeName = keyof typeof gauges;
 
-/** Those with several values, by the id of a webhook or the name of a host. */
+/** Gauges with several values, labeled by the id of a webhook or the name of a host. */
 const labelledGauges = {
   webhook_waiting: {
     label: 'webhook',
@@ -48,7 +48,7 @@ export type LabelledGaugeName = keyof typeof labelledGauges;
 
 export interface Exposition {
   readonly text: string;
-  /** Under which the text is to be sent. */
+  /** The content type of the exposition. */
   readonly mediaType: string;
 }
 
@@ -57,13 +57,13 @@ export interface Metrics
   expose(): Promise<Exposition>;
 }
 
-/** Counts of a process. */
+/** The metrics of a process. */
 export interface ProcessMetrics extends Metrics, ThreadMetrics {
-  /** From now on exposes the sum of what itself and others count. */
+  /** Adds the counts of other threads to each later exposition. */
   add(more: () => Promise<readonly Counts[]>): void;
-  /** Shown from now on where `read` gives a number; it is asked for each exposition. */
+  /** Exposes the gauge whenever `read` returns a number. Each exposition calls `read`. */
   watch(name: GaugeName, read: () => number | undefined | Promise<number | undefined>): void;
-  /** The same by label: those that it gives, and no others. */
+  /** The same for a labeled gauge: exposes only the labels that `read` returns. */
   watchEach(
     name: LabelledGaugeName,
     read: () => Promise<readonly (readonly [label: string, value: number])[]>,

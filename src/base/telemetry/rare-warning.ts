@@ -1,8 +1,8 @@
-/** A warning about what may happen often: one line a minute, with how often it did. */
+/** A rate-limited warning about a frequent event: one line a minute, with the number of occurrences. */
 import { type Clock, minute } from '../clock.ts';
 import type { Log } from './log.ts';
 
-/** Records that it happened again, so many times. */
+/** Records this many further occurrences. */
 export type RareWarning = (count: number) => void;
 
 export function createRareWarning(

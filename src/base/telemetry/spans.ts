@@ -1,13 +1,13 @@
-/** Spans on their way to a collector of OpenTelemetry: in batches, bounded, and never waited for. */
+/** Exports spans to an OpenTelemetry collector: in batches, bounded, and without delaying requests. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { second } from '../clock.ts';
 import type { TraceContext } from './trace-context.ts';
 
-/** Numbers of the protocol. */
+/** Numbers of the OTLP protocol. */
 const kinds = { internal: 1, server: 2, client: 3 } as const;
 const failedStatus = 2;
 
-/** What ended just now. Names and attributes are ours: routes, not paths, and no values. */
+/** An operation that has just ended. Its name and attributes are ours: routes rather than paths, and no values. */
 export interface Span {
   readonly trace: TraceContext;
   readonly name: string;
@@ -18,22 +18,22 @@ export interface Span {
 }
 
 export interface Spans {
-  /** Returns at once, whatever becomes of the span. */
+  /** Returns immediately, even if the span cannot be exported. */
   record(span: Span): void;
-  /** Sends what waits, once; what a slow collector has not accepted after a moment is lost. */
+  /** Sends the queued spans once. Spans that a slow collector does not accept in time are lost. */
   close(): Promise<void>;
 }
 
 export interface SpansOptions {
-  /** Sends the JSON text of a batch; rejects where it was not accepted. */
+  /** Sends the JSON of a batch. Rejects if the collector does not accept it. */
   readonly send: (batch: string) => Promise<void>;
-  /** So many spans will not be delivered. */
+  /** Called with the number of spans that will not be delivered. */
   readonly onLost: (count: number) => void;
-  /** Of the service. */
+  /** The version of the service. */
   readonly version: string;
 }
 
-/** What waits for a collector that is slow or away; what comes on top of it is lost. */
+/** The maximum number of queued spans. While the collector is slow or unavailable, further spans are lost. */
 export const spansWaitingMax = 4_096;
 export const spansPerBatchMax = 512;
 const batchEveryMs = second;
@@ -50,7 +50,7 @@ export function createSpans({ send, onLost, version }: SpansOptions): Spans {
     while (waiting.length > 0) {
       const batch = waiting.slice(0, spansPerBatchMax);
       waiting = waiting.slice(spansPerBatchMax);
-      // What was lost is not worth the room that newer spans need.
+      // A failed batch is not retried, because newer spans need its room.
       await send(textOf(batch, version)).catch(() => onLost(batch.length));
     }
     sending = undefined;
@@ -90,7 +90,7 @@ function encoded({ trace, name, kind, tookMs, attributes, failed }: Span): objec
   };
 }
 
-/** As text: the number is beyond what a double holds. */
+/** As a string: the number exceeds the range of a double. */
 function nanosecondsOf(milliseconds: number): string {
   return String(BigInt(Math.round(milliseconds * 1000)) * 1000n);
 }

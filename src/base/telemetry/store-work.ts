@@ -1,41 +1,41 @@
-/** What a store shows of its work, for the operator's metrics: numbers and times, nothing of what is stored. */
+/** What a store reports of its work for the operator's metrics: numbers and times, and no stored data. */
 
-/** One group of changes that went to the engine together. */
+/** One group of changes that was sent to the engine together. */
 export interface ObservedGroup {
   readonly changes: number;
-  /** Changes that met a conflict, and changes that failed. */
+  /** Changes that ended in a conflict, and changes that failed. */
   readonly conflicts: number;
   readonly failures: number;
-  /** How long the first of them had waited, and how long the commit then took. */
+  /** How long the oldest change had waited, and how long the commit then took. */
   readonly waitedMs: number;
   readonly tookMs: number;
 }
 
-/** Called for each group; it neither throws nor waits. */
+/** Called for each group. It neither throws nor waits. */
 export type OnGroup = (group: ObservedGroup) => void;
 
-/** What waits at this moment. */
+/** The current queue of changes. */
 export interface Backlog {
   /** Changes whose commit has not begun. */
   readonly changes: number;
   readonly oldestMs: number;
 }
 
-/** Connections that queries share; only PostgreSQL has them. */
+/** Connections that queries share. Only PostgreSQL has them. */
 export interface PoolState {
   readonly busy: number;
   readonly idle: number;
-  /** Queries that wait for one. */
+  /** Queries that wait for a connection. */
   readonly waiting: number;
 }
 
-/** A database server as it was found a moment ago. */
+/** The recent state of a database server. */
 export interface HostHealth {
   /** `host:port`, without user or password. */
   readonly host: string;
-  /** A session could be opened. */
+  /** Whether a session could be opened. */
   readonly isUp: boolean;
-  /** It accepts writes. Of a primary and its standbys exactly one does. */
+  /** Whether the server accepts writes. Exactly one of a primary and its standbys does. */
   readonly isWritable: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What one thread counts for the operator. Labels are ours, never a caller's. */
+/** The metrics of one thread. Labels are ours, never a caller's. */
 import {
   AggregatorRegistry,
   Counter,
@@ -11,7 +11,7 @@ import {
 import { second } from '../clock.ts';
 import type { ObservedGroup, StoreState } from './store-work.ts';
 
-/** Things that went wrong without failing a request, and refusals of requests: one row each. */
+/** Failures that did not fail a request, and refusals of requests: one row each. */
 const counters = {
   authentication_failures: 'Requests refused because their key is unknown, expired or altered',
   rate_limited: 'Requests refused because of a rate limit',
@@ -40,15 +40,15 @@ export interface RequestFacts {
 }
 
 export interface ProxyCallFacts {
-  /** Its id; `ephemeral` for calls that name their destination themselves. */
+  /** The id of the proxy; `ephemeral` for calls that name their own destination. */
   readonly proxy: string;
-  /** Of the destination; `undefined` where it did not respond. */
+  /** The status of the destination; `undefined` if it did not respond. */
   readonly status: number | undefined;
   readonly seconds: number;
 }
 
 export interface DeliveryFacts {
-  /** Its id. */
+  /** The id of the webhook. */
   readonly webhook: string;
   /** `retried`: the attempt failed, and another one follows. */
   readonly outcome: 'delivered' | 'retried' | 'failed';
@@ -60,28 +60,28 @@ export interface ReactorCallFacts {
   readonly seconds: number;
 }
 
-/** All that was counted, as data that can cross to another thread. */
+/** All counts, as data that can be posted to another thread. */
 export type Counts = readonly MetricObjectWithValues<MetricValue<string>>[];
 
 export interface ThreadMetrics {
   count(name: CounterName, times?: number): void;
   request(facts: RequestFacts): void;
   proxyCall(facts: ProxyCallFacts): void;
-  /** An attempt to deliver an event is over. */
+  /** Records the end of an attempt to deliver an event. */
   delivery(facts: DeliveryFacts): void;
   reactorCall(facts: ReactorCallFacts): void;
-  /** A group of changes was committed. */
+  /** Records the commit of a group of changes. */
   group(group: ObservedGroup): void;
-  /** From now on also shows what waits in this store; none does once it is closed. */
+  /** Also exposes the queues of this store, until it is closed. */
   watchStore(state: () => StoreState): void;
   counts(): Promise<Counts>;
 }
 
-/** Bounds in seconds, from a read out of memory to a client that gives up. */
+/** Bounds in seconds, from a cached read to the timeout of a client. */
 const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 /** Bounds in seconds for other hosts, up to the longest timeout of a proxy. */
 const callBuckets = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60];
-/** Bounds in seconds for code, up to the longest time that an asynchronous call may take. */
+/** Bounds in seconds for code, up to the time limit of an asynchronous call. */
 const runBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 300, 900];
 const groupBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
@@ -140,10 +140,10 @@ export function createThreadMetrics(): ThreadMetrics {
   };
 }
 
-/** What a tenant creates, calls and deletes again and again must not fill the memory with its ids. */
+/** Limits memory: a tenant can create, call, and delete resources without end, and each has a new id. */
 const labelsMax = 2_000;
 
-/** The label itself, or `other` for what comes after too many of them. */
+/** The label itself, or `other` after the maximum number of labels. */
 function createLabel(): (label: string) => string {
   const known = new Set<string>();
   return (label) => {
@@ -152,7 +152,7 @@ function createLabel(): (label: string) => string {
   };
 }
 
-/** Such as `2xx`; `none` where nobody responded. */
+/** Such as `2xx`; `none` if the host did not respond. */
 function classOf(status: number | undefined): string {
   return status === undefined ? 'none' : `${Math.floor(status / 100)}xx`;
 }
@@ -219,12 +219,12 @@ function watchStore(registers: Registry[], state: () => StoreState): void {
 }
 
 /**
- * Prometheus takes a count that has become smaller for a restart, so what threads that ended counted
- * stays in it. What waited in them does not.
+ * Prometheus treats a decreasing counter as a restart, so the counters of ended threads stay in the sum. Their gauges
+ * do not.
  */
 export async function addCounts(all: readonly Counts[]): Promise<Counts> {
   const counted = await sumOf(all).getMetricsAsJSON();
-  // The type says an enumeration, and the value is a word.
+  // The type declares an enumeration, but the value is a string.
   return counted.filter(({ type }) => String(type) !== 'gauge');
 }
 

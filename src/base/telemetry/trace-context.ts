@@ -1,12 +1,12 @@
-/** The place of a request in a trace that may span many services: W3C Trace Context, without `tracestate`. */
+/** The position of a request in a trace that may span many services: W3C Trace Context, without `tracestate`. */
 import type { Random } from '../random.ts';
 
 export interface TraceContext {
-  /** 32 hexadecimal digits, and 16 for the others. */
+  /** 32 hexadecimal digits. The other ids have 16. */
   readonly traceId: string;
   readonly spanId: string;
   readonly parentId?: string | undefined;
-  /** Whether whoever began the trace records it. */
+  /** Whether the service that began the trace records it. */
   readonly sampled: boolean;
 }
 
@@ -14,7 +14,7 @@ const form = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 const headerLengthMax = 512;
 const sampledFlag = 1;
 
-/** A span of its own below the one that the header names; `undefined` for a header that is not valid. */
+/** A new child span of the span that the header names; `undefined` if the header is not valid. */
 export function traceBelow(header: string, random: Random): TraceContext | undefined {
   if (header.length > headerLengthMax) return undefined;
   const [, version, traceId = '', parentId = '', flags = '', more] = form.exec(header) ?? [];
@@ -24,7 +24,7 @@ export function traceBelow(header: string, random: Random): TraceContext | undef
   return { traceId, spanId: hexadecimal(random, 8), parentId, sampled };
 }
 
-/** The beginning of a trace that is recorded. */
+/** The root of a new recorded trace. */
 export function newTrace(random: Random): TraceContext {
   return { traceId: hexadecimal(random, 16), spanId: hexadecimal(random, 8), sampled: true };
 }
@@ -33,7 +33,7 @@ export function childOf({ traceId, spanId, sampled }: TraceContext, random: Rand
   return { traceId, spanId: hexadecimal(random, 8), parentId: spanId, sampled };
 }
 
-/** As the value of `traceparent`, for whoever continues below this span. */
+/** The value of the `traceparent` header for services that continue the trace. */
 export function traceparentOf({ traceId, spanId, sampled }: TraceContext): string {
   return `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`;
 }

@@ -1,17 +1,17 @@
-/** Traces of requests: which one a request belongs to, and what happens below it. */
+/** Traces of requests: which trace a request belongs to, and which operations it performs. */
 import type { Random } from '../random.ts';
 import type { Span, Spans } from './spans.ts';
 import { childOf, newTrace, type TraceContext, traceBelow } from './trace-context.ts';
 
 export interface Tracing {
-  /** The request's own span; `undefined` where its client sent none and none is recorded. */
+  /** The request's own span; `undefined` if its client sent none and no traces are recorded. */
   begin(traceparent: string | undefined): TraceContext | undefined;
   child(trace: TraceContext): TraceContext;
-  /** Where no collector is configured, nothing. */
+  /** Does nothing if no collector is configured. */
   record(span: Span): void;
   /**
-   * While a request is under way, its span by the trace id of its log entries. Absent without a collector.
-   * Of two requests with one id only one is found.
+   * The spans of current requests by the trace id of their log entries. Absent without a collector. If two requests
+   * have the same id, the map has only one of them.
    */
   readonly underWay: Map<string, TraceContext> | undefined;
 }
