@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { after, describe, it, test } from 'node:test';
 import fc from 'fast-check';
 import { exceededLimit } from '../../src/base/json.ts';
-import { bodyMembersMax } from '../../src/http/protocol/body.ts';
 import { publicExpressionsMax } from '../../src/proxies/calls/call-texts.ts';
+import { membersForm, membersMax } from '../../src/rules/members.ts';
+import { encrypted } from '../support/client-encryption.ts';
 import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { bulk } from '../support/lines.ts';
@@ -13,9 +14,6 @@ import { startCalled } from '../support/proxy-calls.ts';
 import { tenantsOf } from '../support/tenant.ts';
 
 const { destination, url, environment } = await startCalled({ after });
-
-const message = (max: number) =>
-  `must have at most ${max.toLocaleString('en')} members in its lists and objects together`;
 
 describe('the members of JSON', () => {
   const membersOf = (value: unknown): number =>
@@ -36,7 +34,7 @@ describe('the members of JSON', () => {
     const property = fc.property(json, fc.constantFrom(undefined, '\t', 2), (value, space) => {
       const bytes = Buffer.from(JSON.stringify(value, undefined, space));
       const members = membersOf(value);
-      const beyond = (membersMax: number) => exceededLimit(bytes, { levelsMax: 999, membersMax });
+      const beyond = (most: number) => exceededLimit(bytes, { levelsMax: 999, membersMax: most });
       assert.equal(beyond(members), undefined);
       if (members > 0) assert.equal(beyond(members - 1), 'membersMax');
     });
@@ -59,34 +57,54 @@ onBothEngines('Members of bodies', (engine) => {
       private: tenant.key,
     };
     for (const kind of ['public', 'private'] as const) {
-      const max = bodyMembersMax[kind];
+      const max = membersMax[kind];
       const send = (count: number) =>
         tenant.send('POST', '/tokens', { key: keys[kind], body: withMembers(count) });
       const most = await send(max);
       assert.equal(most.status, 201, most.text);
       const refused = await send(max + 1);
       assert.equal(refused.status, 400);
-      assert.deepEqual(refused.body.errors, { body: [message(max)] });
+      assert.deepEqual(refused.body.errors, { body: [membersForm(max)] });
     }
     const counts = await tenant.counts();
     assert.equal(counts['tokens'], 2);
-    const invalidAndWide = `{${'"a":1,'.repeat(bodyMembersMax.public)}`;
+    const invalidAndWide = `{${'"a":1,'.repeat(membersMax.public)}`;
     const unparsed = await tenant.send('POST', '/tokens', {
       key: keys.public,
       body: invalidAndWide,
     });
-    assert.deepEqual(unparsed.body.errors, { body: [message(bodyMembersMax.public)] });
+    assert.deepEqual(unparsed.body.errors, { body: [membersForm(membersMax.public)] });
   });
 
   test('400: of lines only the one with too many members fails', async () => {
     const tenant = await tenants();
-    const max = bodyMembersMax.private;
+    const max = membersMax.private;
     const answered = await bulk(tenant, [withMembers(max), withMembers(max + 1)]);
     assert.deepEqual(
       answered.map(({ status }) => status),
       [201, 400],
     );
-    assert.deepEqual(answered[1]?.problem.errors, { line: [message(max)] });
+    assert.deepEqual(answered[1]?.problem.errors, { line: [membersForm(max)] });
+  });
+
+  test('what a client encrypted has no more of them than a body', async () => {
+    const tenant = await tenants();
+    const permissions = ['token:create', 'token-intent:create'];
+    const key = await tenant.application({ type: 'public', permissions });
+    const made = await tenant.send('POST', '/keys', { key: tenant.managementKey, body: {} });
+    const wide = (count: number) => `[${new Array<string>(count).fill('{}').join()}]`;
+    const most = await encrypted(made.body, wide(membersMax.public));
+    const beyond = await encrypted(made.body, wide(membersMax.public + 1));
+    for (const path of ['/tokens', '/token-intents']) {
+      const send = (jwe: string) =>
+        tenant.send('POST', path, { key, body: { type: 'token', encrypted: jwe } });
+      assert.equal((await send(most)).status, 201);
+      const refused = await send(beyond);
+      assert.equal(refused.status, 400, refused.text);
+      assert.deepEqual(refused.body.errors, { encrypted: [membersForm(membersMax.public)] });
+    }
+    const body = { type: 'token', encrypted: beyond };
+    assert.equal((await tenant.send('POST', '/tokens', { body })).status, 201);
   });
 
   test('400: a call without a key has at most 500 expressions, one with a private key more', async () => {

@@ -31,8 +31,8 @@ async function opening(tenant: TestTenant) {
   const open = createOpenEncrypted(vault);
   const found = await vault.tenants.find(tenant.id);
   assert.ok(found);
-  return async (jwe: string) =>
-    (await open({ tenant: found, grant: testGrant }, { jwe, path: 'encrypted' })).data;
+  const opener = { tenant: found, grant: testGrant, membersMax: 10 };
+  return async (jwe: string) => (await open(opener, { jwe, path: 'encrypted' })).data;
 }
 
 onBothEngines('keys by which clients encrypt', (engine) => {

@@ -5,11 +5,12 @@ import { type Clock, type Instant, second } from '../../base/clock.ts';
 import { invalid, type VaultError } from '../../base/errors.ts';
 import { ExpiringMap } from '../../base/expiring-map.ts';
 import { type ClientKeyId, parseUuid } from '../../base/ids.ts';
-import type { Json } from '../../base/json.ts';
+import { exceededLimit, type Json } from '../../base/json.ts';
 import { Secret } from '../../base/secret.ts';
 import { type ClientKey, keyIdOfJwe, openJwe } from '../../keys/client-key.ts';
 import { sha256 } from '../../keys/digest.ts';
 import type { OpeningGrant } from '../../keys/envelope.ts';
+import { membersForm } from '../../rules/members.ts';
 import { openerOf } from '../../rules/openings.ts';
 import { proven, requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
@@ -39,8 +40,8 @@ export interface OpenedValue {
 /**
  * The JSON in a JWE.
  * @throws VaultError `validation_failed` naming the path when it is not a JWE by one of the algorithms for
- * a key of the tenant that is still valid, does not hold JSON, has expired, or has been used; `integrity`
- * when the key, or the row of an earlier use, was altered.
+ * a key of the tenant that is still valid, does not hold JSON or holds too many members, has expired, or has been
+ * used; `integrity` when the key, or the row of an earlier use, was altered.
  */
 export type OpenEncrypted = (opener: TenantOpener, value: EncryptedValue) => Promise<OpenedValue>;
 
@@ -48,6 +49,8 @@ export type OpenEncrypted = (opener: TenantOpener, value: EncryptedValue) => Pro
 export interface TenantOpener {
   readonly tenant: Tenant;
   readonly grant: OpeningGrant;
+  /** How many members what is opened may have. */
+  readonly membersMax: number;
 }
 
 export interface EncryptedReading {
@@ -115,7 +118,7 @@ export function createOpenEncrypted({ store, clock }: EncryptedReading): OpenEnc
     return proven(tenant, 'client_key_uses', { ...named, used_at: clock.now(), use_id });
   }
 
-  return async ({ tenant, grant }, { jwe, path }) => {
+  return async ({ tenant, grant, membersMax }, { jwe, path }) => {
     const id = keyNamedBy(jwe);
     if (id === undefined) {
       const algorithms = 'ECDH-ES or RSA-OAEP-256 and A256GCM';
@@ -127,8 +130,7 @@ export function createOpenEncrypted({ store, clock }: EncryptedReading): OpenEnc
     requireUnexpired(opened.exp, clock.now(), path);
     const jti = jtiOf(opened.jti, path);
     const use = jti === undefined ? undefined : await useOf(tenant, id, jti, path);
-    const problem = () => invalid(path, 'must hold JSON when it is opened');
-    return { key: id, data: new Secret(jsonOf(opened.plaintext, problem)), use };
+    return { key: id, data: new Secret(jsonOf(opened.plaintext, { path, membersMax })), use };
   };
 }
 
@@ -150,11 +152,19 @@ function jtiOf(jti: unknown, path: string): string | undefined {
   throw invalid(path, `must have 1 to ${jtiLengthMax} characters as jti`);
 }
 
-function jsonOf(bytes: Buffer, problem: () => VaultError): Json {
+interface ExpectedJson {
+  readonly path: string;
+  readonly membersMax: number;
+}
+
+/** Members are counted first, as those of bodies are. */
+function jsonOf(bytes: Buffer, { path, membersMax }: ExpectedJson): Json {
+  const limits = { levelsMax: Number.POSITIVE_INFINITY, membersMax };
+  if (exceededLimit(bytes, limits)) throw invalid(path, membersForm(membersMax));
   try {
     if (isUtf8(bytes)) return JSON.parse(bytes.toString('utf8')) as Json;
   } catch {
     // What JSON.parse says quotes the text.
   }
-  throw problem();
+  throw invalid(path, 'must hold JSON when it is opened');
 }

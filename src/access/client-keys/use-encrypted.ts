@@ -4,6 +4,7 @@ import type { Clock, Instant } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { denialOf, entryOf, failureOf } from '../../rules/log-entries.ts';
+import { membersMaxOf } from '../../rules/members.ts';
 import { type OpeningBasis, openerFor } from '../../rules/openings.ts';
 import type { Refused } from '../../rules/operation.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
@@ -32,7 +33,8 @@ export async function useEncrypted(
 ): Promise<OpenedValue | Refused> {
   const { grant } = openerFor(caller, basis);
   try {
-    return await openEncrypted({ tenant: caller.tenant, grant }, value);
+    const opener = { tenant: caller.tenant, grant, membersMax: membersMaxOf(caller) };
+    return await openEncrypted(opener, value);
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== 'validation_failed') throw error;
     const attempt = { entity: 'key', id: keyNamedBy(value.jwe) ?? '*', operation: 'use' };

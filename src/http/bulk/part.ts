@@ -2,9 +2,10 @@
 import { errorKinds, VaultError } from '../../base/errors.ts';
 import { createPause } from '../../base/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { membersMaxOf } from '../../rules/members.ts';
 import type { TokenRequest } from '../../tokens/contents/contents.ts';
 import type { ImportLine, ImportResult } from '../../tokens/import.ts';
-import { bodyBytesMax, membersMaxOf, parseJson } from '../protocol/body.ts';
+import { bodyBytesMax, parseJson } from '../protocol/body.ts';
 import type { BodyLine } from '../protocol/lines.ts';
 import { problemOf } from '../protocol/problem.ts';
 import type { Serialize } from '../protocol/serialization.ts';

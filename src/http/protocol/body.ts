@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { invalid, VaultError } from '../../base/errors.ts';
 import { exceededLimit } from '../../base/json.ts';
-import { type Caller, isOfServer } from '../../rules/caller.ts';
+import { membersForm, membersMaxOf } from '../../rules/members.ts';
 import { bodyNestingMax, deepAttributeOf } from './nesting.ts';
 import type { RequestContext } from './request-context.ts';
 import { linesMediaType, type Route } from './route.ts';
@@ -105,17 +105,6 @@ function tooLarge(): VaultError {
 }
 
 /**
- * Members that the lists and objects of a body or a line may have together: each costs as much processor time as fifty
- * bytes of text, to parse, to check and to free. What lies in browsers gets less than what lies on servers.
- */
-export const bodyMembersMax = { public: 10_000, private: 200_000 } as const;
-
-/** By the kind of the caller's key; without a caller as for a public one. */
-export function membersMaxOf(caller: Pick<Caller, 'kind' | 'anonymous'> | undefined): number {
-  return caller && isOfServer(caller) ? bodyMembersMax.private : bodyMembersMax.public;
-}
-
-/**
  * @throws VaultError `malformed_request`, without the parser's words, which quote the body, and
  * `validation_failed` for what has so many members, or is nested so deep, that nothing may go through it.
  */
@@ -133,10 +122,7 @@ export function parseJson(bytes: Buffer, { noun, membersMax }: JsonText): unknow
   // Decoding would replace bytes that are not UTF-8, so something else than was sent would be stored.
   if (!isUtf8(bytes)) throw malformed(`The ${noun} is not valid UTF-8.`);
   const exceeded = exceededLimit(bytes, { levelsMax: bodyNestingMax, membersMax });
-  if (exceeded === 'membersMax') {
-    const most = membersMax.toLocaleString('en');
-    throw invalid(noun, `must have at most ${most} members in its lists and objects together`);
-  }
+  if (exceeded === 'membersMax') throw invalid(noun, membersForm(membersMax));
   const json = jsonOf(bytes, noun);
   if (exceeded === undefined) return json;
   const path = deepAttributeOf(json) ?? noun;
