@@ -74,12 +74,19 @@ export function readClientKey(pem: string): ClientKey {
   return createPrivateKey(pem);
 }
 
+/** Characters of an encoded header, of which several readers parse all. What is read in it takes a tenth of that. */
+const headerLengthMax = 8_192;
+
 /** The `kid` of a JWE in its compact form; `undefined` unless it uses one of the algorithms and names a key. */
 export function keyIdOfJwe(jwe: string): string | undefined {
+  const length = jwe.indexOf('.');
+  if (length < 0 || length > headerLengthMax) return undefined;
   try {
-    const { alg = '', enc, kid, zip } = decodeProtectedHeader(jwe);
-    const isOurs = Object.hasOwn(algorithms, alg) && enc === contentAlgorithm && zip === undefined;
-    return isOurs ? kid : undefined;
+    const header: Readonly<Record<string, unknown>> = decodeProtectedHeader(jwe);
+    const { alg, enc, kid, zip } = header;
+    const isKnown = typeof alg === 'string' && Object.hasOwn(algorithms, alg);
+    const isOurs = isKnown && enc === contentAlgorithm && zip === undefined;
+    return isOurs && typeof kid === 'string' ? kid : undefined;
   } catch {
     return undefined;
   }

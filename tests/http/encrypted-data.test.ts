@@ -343,6 +343,25 @@ onBothEngines('What clients encrypted', (engine) => {
     assert.deepEqual(await tenant.rows('token_intents'), []);
   });
 
+  test('400 for headers that no client writes', async () => {
+    const { tenant, encryptionKey, send } = await withProxy();
+    const unnamed = { ...encryptionKey, id: [encryptionKey.id] as never };
+    const padded = { typ: 'x'.repeat(8_192) } as JweHeader;
+    for (const jwe of [
+      await seal(unnamed, 'x'),
+      await seal(encryptionKey, 'x', padded),
+      '['.repeat(500_000),
+    ]) {
+      const refused = await tenant.send('POST', '/tokens', {
+        body: { type: 'token', encrypted: jwe },
+      });
+      assert.equal(refused.status, 400, refused.text);
+      assert.deepEqual(Object.keys(refused.body.errors), ['encrypted']);
+    }
+    const called = await send({ type: 'token', encrypted: await seal(unnamed, 'x') }, tenant.key);
+    assert.equal(called.status, 400, called.text);
+  });
+
   const intents = (tenant: TestTenant) =>
     tenant.application({ permissions: ['token-intent:create'] });
 
