@@ -16,15 +16,31 @@ export interface ProcessorTime {
   lap(): void;
 }
 
-/** The time in which the thread waits for events is charged to no payer. */
+/** A lap this long, in milliseconds, may be one in which the system ran other processes. */
+const doubtfulMs = 2;
+/** After so many milliseconds of laps the thread's processor time is read again, so that small errors do not add up. */
+const checkedMs = 20;
+
+/** The time in which the thread waits for events, or the system runs other processes, is charged to no payer. */
 export function createProcessorTime(): ProcessorTime {
   const payers = new AsyncLocalStorage<Payer>();
   const { nodeTiming } = performance;
   let last = 0;
+  /** Processor time of the thread when it was read last, and laps since then: to read it costs as much as some laps. */
+  let usedAtCheck = threadMs();
+  let sinceCheck = 0;
   const passed = () => {
     const busy = performance.now() - nodeTiming.idleTime;
-    const ms = busy - last;
+    let ms = busy - last;
     last = busy;
+    sinceCheck += ms;
+    if (ms > doubtfulMs || sinceCheck > checkedMs) {
+      const used = threadMs();
+      const others = sinceCheck - ms;
+      ms = Math.min(ms, Math.max(0, used - usedAtCheck - others));
+      usedAtCheck = used;
+      sinceCheck = 0;
+    }
     return ms;
   };
   const lap = () => {
@@ -42,4 +58,9 @@ export function createProcessorTime(): ProcessorTime {
       });
     },
   };
+}
+
+function threadMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
 }
