@@ -15,7 +15,7 @@ export interface BeginResponseOptions {
   readonly tracing: Tracing;
 }
 
-/** Also for a request whose path was not even a path. */
+/** Also runs for a request whose path is malformed. */
 export type BeginResponse = (context: RequestContext) => void;
 
 export function createBeginResponse({

@@ -20,7 +20,7 @@ import { compileSerializer } from './protocol/serialization.ts';
 import type { Streaming } from './protocol/streaming.ts';
 import { createValidation } from './protocol/validation.ts';
 
-/** What was admitted by then is admitted again before it is handled: no key outlives its end by a second. */
+/** A request admitted before that is admitted again when it is handled: no key outlives its end by a second. */
 const admissionMs = second / 2;
 
 export interface HandlingOptions {
@@ -31,7 +31,7 @@ export interface HandlingOptions {
   readonly admission: RequestAdmission;
   readonly idempotency: Idempotency;
   readonly streaming: Streaming;
-  /** What a `Location` begins with; without it, it is a path. */
+  /** The prefix of a `Location`; without it, the `Location` is a path. */
   readonly publicUrl: string | undefined;
 }
 
@@ -107,7 +107,7 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
       const logged = { caller, clock, route };
       const stands = async () => {
         const row = await store.get('tenants', { tenant_id: caller.tenant.id });
-        // Code of a deleted tenant has been refused everything since, and its result says so.
+        // Once its tenant is deleted, all requests of the code are refused, and its result says so.
         if (row?.deleted_at === null) await admission.admit(route, context);
       };
       return whileStanding(loggingFailures(decide, logged), { ...logged, stands });
@@ -125,7 +125,7 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
       const sender = admission.senderOf(context);
       const count = limits.ofBody(sender);
       const caller = async () => admission.admit(route, context);
-      await streaming.answer({ context, route, serialize, caller, key: sender.key, count });
+      await streaming.respond({ context, route, serialize, caller, key: sender.key, count });
     };
   }
 
@@ -154,22 +154,22 @@ export function openHandlerOf(route: OpenRoute, limit: OpenLimit): Handle {
   };
 }
 
-/** RFC 9110, 13.1.2: weak comparison, also with what a proxy that compresses has made weak. */
+/** RFC 9110, 13.1.2: weak comparison, which also matches tags that a compressing proxy has made weak. */
 function namesTag(given: string | undefined, etag: string): boolean {
   if (given === undefined) return false;
   return given.split(',').some((one) => ['*', etag].includes(one.trim().replace(/^W\//, '')));
 }
 
 /**
- * Method and path, the same for every way to write one path: the pattern with its parameters, each encoded in
- * one way. What is encoded holds no line break, and nothing that a database would refuse.
+ * Method and path: the pattern with its parameters, each encoded in one way, so that every spelling of a path gives
+ * the same scope. Encoded parameters hold no line breaks and no characters that a database would refuse.
  */
 function scopeOf({ method, path }: WholeRoute, { params }: RequestContext): string {
   const values = params as Readonly<Record<string, string | undefined>>;
   return `${method} ${path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(values[name] ?? ''))}`;
 }
 
-/** No response is stored of a stream, so its key would promise what is not so. */
+/** The vault stores no response of a stream, so it could not keep the promise of an idempotency key. */
 function refuseIdempotencyKey(context: RequestContext, headers: ServiceHeaders): void {
   if (context.method === 'GET') return;
   if (headers.read(context.headers, 'idempotency-key') === undefined) return;

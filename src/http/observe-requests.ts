@@ -1,4 +1,4 @@
-/** What the operator learns of every request once it is over: never its path, its query or its body. */
+/** What the operator learns about each finished request: never its path, its query, or its body. */
 import { second } from '../base/clock.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { Metrics } from '../base/telemetry/metrics.ts';
@@ -18,7 +18,7 @@ export interface ObservingOptions {
 /** Of a request that no route took. */
 const noRoute = 'none';
 
-/** Of a request whose connection ended before its response began, as nginx writes it. */
+/** The status of a request whose connection ended before its response began, as nginx writes it. */
 const statusOfDeparted = 499;
 
 export function observingRequests({

@@ -59,7 +59,7 @@ export interface ServerOptions
   readonly onMaskFailure: OnMaskFailure;
   readonly names: VaultNames;
   readonly vaultName: string;
-  /** What a `Location` begins with; without it, it is a path. */
+  /** The prefix of a `Location`; without it, the `Location` is a path. */
   readonly publicUrl: string | undefined;
   /** Whether each request is a line of the log. */
   readonly accessLog: boolean;
@@ -106,7 +106,7 @@ export function createServer(options: ServerOptions): HttpServer {
   return transport;
 }
 
-/** To answer HEAD a stream would do all of its work for nothing. */
+/** A stream would do all of its work for a HEAD request, for nothing. */
 function methodsOf(route: Route): Route['method'][] | ['GET', 'HEAD'] {
   return route.method === 'GET' && !('stream' in route) ? ['GET', 'HEAD'] : [route.method];
 }

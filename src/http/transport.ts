@@ -1,4 +1,4 @@
-/** What is below every route: connections and their limits, where requests lead, and the end of all of it. */
+/** What lies below every route: connections and their limits, routing, and shutdown. */
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
@@ -43,7 +43,7 @@ const keepAliveMs = 72 * second;
 
 export interface ConnectionOptions {
   readonly tls: PemPair | undefined;
-  /** Addresses and networks of proxies whose word on the client's address is taken. */
+  /** Addresses and networks of proxies that are trusted to name the client's address. */
   readonly trustedProxies: readonly string[];
   /** So many threads of the process share its descriptors; one unless given. */
   readonly threads?: number;
@@ -57,11 +57,11 @@ export interface TransportOptions extends ConnectionOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly onEnd: OnExchangeEnd;
-  /** By which it knows requests that it sent itself. */
+  /** Marks requests that the vault sent to itself. */
   readonly vaultName: string;
   readonly shares: Shares;
   readonly processorTime: ProcessorTime;
-  /** The text of the key that a request is sent with. */
+  /** The key that a request is sent with. */
   readonly keyOf: (headers: IncomingHttpHeaders) => string | undefined;
 }
 
@@ -82,11 +82,11 @@ export interface Transport extends HttpServer {
   route(methods: readonly HTTPMethod[], path: string, handle: Handle): void;
   /** Methods that the path does not have. */
   refuse(methods: readonly HTTPMethod[], path: string, refusal: VaultError): void;
-  /** Asked before the routes, about every request. */
+  /** Called before the routes, for every request. */
   divert(handlerOf: HandlerBeforeRoutes): void;
 }
 
-/** `undefined` for what the routes are for; at once wherever it can be known. */
+/** `undefined` leaves the request to the routes; without a promise if the result is known. */
 export type HandlerBeforeRoutes = (
   context: RequestContext,
 ) => Handle | Promise<Handle | undefined> | undefined;
@@ -154,7 +154,7 @@ export function createTransport(options: TransportOptions): Transport {
       share.done();
     };
     const done = () => {
-      // What was done since the last call of the store.
+      // The work since the last call of the store.
       processorTime.lap();
       share.done();
     };
@@ -230,10 +230,10 @@ export function createTransport(options: TransportOptions): Transport {
 }
 
 /**
- * Reads no more of a body until the result is called: what waits for its turn holds no more than has arrived by the
- * end of a turn of the event loop. A connection whose request is complete is still watched, so that the request is
- * withdrawn when its client leaves. To pause it would cost much: Node reads a connection that was paused once without
- * the fast path of its parser ever after.
+ * Stops reading a body until the caller calls the result: a waiting request holds no more than has arrived by the end
+ * of a turn of the event loop. A connection whose request is complete is still watched, so that the request is
+ * withdrawn when its client leaves. Pausing such a connection is expensive: Node reads a connection that was paused
+ * once without the fast path of its parser from then on.
  */
 function hold({ socket }: IncomingMessage): typeof nothing {
   socket.pause();
@@ -284,7 +284,7 @@ function createNodeServer(
   return server.prependListener('tlsClientError', (_error, socket) => socket.destroy());
 }
 
-/** Every path leads to a target or throws what is wrong with it; with and without a slash at its end it is the same. */
+/** Every path leads to a target or throws its error. A slash at the end of a path makes no difference. */
 function createRoutes() {
   const router = findMyWay({
     ignoreTrailingSlash: true,
@@ -299,7 +299,7 @@ function createRoutes() {
       const handle = () => Promise.reject(refusal);
       router.on([...methods], path, nothing, { path, handle, refusal } satisfies RouteTarget);
     },
-    /** Why a method that nobody knows is refused; `undefined` where there is no such path. */
+    /** The refusal of an unknown method; `undefined` if the path does not exist. */
     refusalOf: (url: string): VaultError | undefined =>
       (router.find(anyOtherMethod, url)?.store as RouteTarget | null | undefined)?.refusal,
     find: (context: RequestContext): Handle => {
@@ -375,8 +375,8 @@ function refusePath(message: string): never {
 }
 
 /**
- * The address of the peer, or what the proxies that are trusted say of it, if that is an address at all:
- * limits count by it and the log names it. A peer that has left already has none.
+ * The address of the peer, or the valid address that trusted proxies name: limits count by it, and the log names it.
+ * A peer that has already left has no address.
  */
 function createAddressOf({ trustedProxies }: ConnectionOptions) {
   const peerOf = ({ socket }: IncomingMessage) => socket.remoteAddress ?? '';

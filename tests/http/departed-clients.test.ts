@@ -71,7 +71,7 @@ test('a stream for a client that has left does no work, and does not hold a stop
   const count = async (granted: number) => ({ granted, refusal: undefined });
   const serialize = JSON.stringify;
   await assert.rejects(
-    transport.streaming.answer({ context, route, serialize, caller, key: undefined, count }),
+    transport.streaming.respond({ context, route, serialize, caller, key: undefined, count }),
     isConnectionEnded,
   );
   assert.equal(asked, 0);

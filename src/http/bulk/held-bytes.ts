@@ -1,4 +1,4 @@
-/** The bytes that an import holds for lines that are being worked on, and for lines that nobody has read yet. */
+/** The bytes that an import holds: lines in progress, and responses that the client has not read yet. */
 
 /** Of lines that are worked on at once, and of the response as well: a part of each may be added below it. */
 export const heldBytesMax = 4_194_304;
@@ -21,7 +21,7 @@ export class HeldBytes {
     this.#notify();
   }
 
-  /** What is being read, or `undefined` at the end. One is read at a time: a race with the end would keep all. */
+  /** The pending read, or `undefined` once closed. One read at a time: `Promise.race` would retain every one. */
   unlessClosed<T>(reading: Promise<T>): Promise<T | undefined> {
     return new Promise((resolve, reject) => {
       this.#endReading = () => resolve(undefined);
@@ -47,7 +47,7 @@ export class HeldBytes {
     }
   }
 
-  /** Resolves when more lines may be answered, or the end has come. */
+  /** Resolves when the import may respond to more lines, or is closed. */
   async untilRead(): Promise<void> {
     while (!this.#isClosed && this.#unread >= heldBytesMax) await this.#changed.promise;
   }

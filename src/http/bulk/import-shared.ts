@@ -1,4 +1,4 @@
-/** The lines of an import that another thread has begun: decided and committed here, and answered as bytes. */
+/** The lines of an import that a sibling thread decides, commits, and returns as the bytes of a response. */
 import type { Authenticate } from '../../access/authenticate.ts';
 import { createPause } from '../../base/pauses.ts';
 import type { TokenWriting } from '../../tokens/create.ts';
@@ -28,7 +28,7 @@ export function createImportShared(tools: ImportSharedTools): ImportShared {
       return tools.authenticate(key, origin);
     };
     const results = await importLines(tools, own, { caller, lines, turn });
-    const answers = results.map((result, at) => responseOf(parts[at]?.number, result));
-    return { bytes: await bytesOfResponses(tools, answers), idsAreTaken: own.idsAreTaken };
+    const responses = results.map((result, at) => responseOf(parts[at]?.number, result));
+    return { bytes: await bytesOfResponses(tools, responses), idsAreTaken: own.idsAreTaken };
   };
 }

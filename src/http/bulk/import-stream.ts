@@ -1,6 +1,6 @@
 /**
- * The stream of an import: parts of its lines are worked on at the same time, on this thread and its
- * siblings, committed in the order of the lines and answered in it.
+ * The stream of an import. This thread and its siblings work on parts of its lines at the same time. Commits and
+ * responses follow the order of the lines.
  */
 import { VaultError } from '../../base/errors.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -22,18 +22,18 @@ import { type Sibling, SiblingEnded, type Siblings } from './siblings.ts';
 import { createWorkers, type Workers } from './workers.ts';
 
 export interface ImportTools extends TokenWriting, LineFormat {
-  /** Absent where one thread answers. */
+  /** Absent if the vault has one request thread. */
   readonly siblings?: Siblings | undefined;
 }
 
 type ImportRequest = StreamRequest<object>;
 
-/** What is less than that is not worth the way to another thread. */
+/** Smaller parts are not worth sending to another thread. */
 const sharedBytesMin = 4_096;
 
 /** A part that is being worked on; an object, because a generator would wait for a promise. */
 interface PartWork {
-  readonly answer: Promise<StreamPart>;
+  readonly response: Promise<StreamPart>;
 }
 
 export async function* importStream(
@@ -55,9 +55,9 @@ export async function* importStream(
       const some = await next;
       if (some.done === true) return;
       ahead.push(begin());
-      const answer = await some.value.answer;
-      yield answer;
-      held.unread(-bytesHeldBy(answer));
+      const response = await some.value.response;
+      yield response;
+      held.unread(-bytesHeldBy(response));
     }
   } finally {
     held.close();
@@ -67,14 +67,14 @@ export async function* importStream(
 }
 
 async function responseOfNext(next: Promise<IteratorResult<PartWork>>): Promise<void> {
-  await (await next).value?.answer;
+  await (await next).value?.response;
 }
 
 function nothing(): void {}
 
-/** Where one thread answers, at most two parts are held, and not counted. */
-function bytesHeldBy(answer: StreamPart): number {
-  return answer instanceof Uint8Array ? answer.length : 0;
+/** With one request thread at most two parts are held, and they are not counted. */
+function bytesHeldBy(response: StreamPart): number {
+  return response instanceof Uint8Array ? response.length : 0;
 }
 
 interface Sharing {
@@ -105,14 +105,14 @@ async function* workOn(
       await partsBefore;
       await held.untilRead();
       if (held.isClosed) throw connectionEnded();
-      // What was sent under a key is not done once the key has ended.
+      // Lines sent under a key are not imported once the key has expired.
       return request.caller();
     };
     const part = { run, caller, ...counted, key: request.key, lines, first, sent, turn };
-    const answer = holding(held, bytesOf(lines), importPart(tools, workers, part));
-    before = Promise.all([before, answer]);
+    const response = holding(held, bytesOf(lines), importPart(tools, workers, part));
+    before = Promise.all([before, response]);
     before.catch(nothing);
-    yield { answer };
+    yield { response };
   }
 }
 
@@ -140,9 +140,9 @@ async function holding(
 ): Promise<StreamPart> {
   held.working(bytes);
   try {
-    const answer = await working;
-    held.unread(bytesHeldBy(answer));
-    return answer;
+    const response = await working;
+    held.unread(bytesHeldBy(response));
+    return response;
   } finally {
     held.working(-bytes);
   }
@@ -157,7 +157,7 @@ interface Part extends Allowance {
   readonly first: number;
   /** The lines that are not blank. */
   readonly sent: readonly NumberedLine[];
-  /** Resolves when it may be committed; asked again for each commit. */
+  /** Resolves when the part may be committed. Called again for each commit. */
   readonly turn: () => Promise<Caller>;
 }
 
@@ -167,7 +167,7 @@ function importPart(tools: ImportTools, workers: Workers, part: Part): Promise<S
   return workers.has(sibling, working);
 }
 
-/** What is rare stays here: lines that are too long to cross, or that are not to be done. */
+/** Rare parts stay on this thread: lines that are too long to pass on, or that the rate limit refused. */
 function mayBeShared({ lines, refusal }: Part): boolean {
   return refusal === undefined && !lines.includes(undefined) && bytesOf(lines) >= sharedBytesMin;
 }
@@ -180,11 +180,11 @@ async function importHere(tools: ImportTools, part: Part): Promise<StreamPart> {
     refusal && at >= granted ? refusal : readLine(tools, line, caller),
   );
   const results = await importLines(tools, run, { caller, lines, turn });
-  const answers = results.map((result, at) => responseOf(sent[at]?.number, result));
-  return tools.siblings ? bytesOfResponses(tools, answers) : answers;
+  const responses = results.map((result, at) => responseOf(sent[at]?.number, result));
+  return tools.siblings ? bytesOfResponses(tools, responses) : responses;
 }
 
-/** What a thread had not begun to commit when it ended is done here. */
+/** If a thread ends before it begins to commit, this thread does the work. */
 async function importThere(sibling: Sibling, tools: ImportTools, part: Part): Promise<StreamPart> {
   const { run, caller, key, lines, first, turn } = part;
   let mayBeDone = false;

@@ -1,4 +1,4 @@
-/** Some lines of an import, on whichever thread: what each of them asks for, and what it is answered. */
+/** Some lines of an import, on any thread: what each line requests, and its response. */
 import { errorKinds, VaultError } from '../../base/errors.ts';
 import { createPause } from '../../base/pauses.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -34,7 +34,7 @@ function isBlank(line: BodyLine): boolean {
   return line !== undefined && line[0] !== 0x7b && !visible.test(line.toString('latin1'));
 }
 
-/** @param caller whose key says how many members a line may have. */
+/** @param caller whose key decides how many members a line may have. */
 export function readLine(
   { readRequest }: LineFormat,
   { line }: NumberedLine,
@@ -65,13 +65,13 @@ const utf8 = new TextEncoder();
 /** Lines of the response as they are sent, in memory of their own. */
 export async function bytesOfResponses(
   { serializeLine }: LineFormat,
-  answers: readonly object[],
+  responses: readonly object[],
 ): Promise<Uint8Array> {
   const pause = createPause();
   let text = '';
-  for (const answer of answers) {
+  for (const response of responses) {
     await pause();
-    text += `${serializeLine(answer)}\n`;
+    text += `${serializeLine(response)}\n`;
   }
   return utf8.encode(text);
 }

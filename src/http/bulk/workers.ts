@@ -12,7 +12,7 @@ export interface Workers {
   partsMax(): number;
   /** Resolves when one of them may be given a part. */
   untilFree(): Promise<void>;
-  /** Who works on the fewest parts, of all imports; this thread where nobody works on fewer. */
+  /** The thread with the fewest parts, over all imports; on a tie, this thread. */
   leastBusy(): Worker;
   /** Counts the part for as long as it is worked on. */
   has<R>(worker: Worker, part: Promise<R>): Promise<R>;

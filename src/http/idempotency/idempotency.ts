@@ -17,14 +17,14 @@ import { replyKeyText, replyOf, replyRow } from './stored-reply.ts';
 export const idempotencyKeyLengthMax = 255;
 
 /**
- * All who hold a public key share its responses, and one of them may be a key that is shown once. A
- * UUID or 22 characters of base64 are not guessed, and two visitors do not choose the same.
+ * All holders of a public key share its idempotency keys, and a stored response may hold a key that is shown once. An
+ * attacker cannot guess a UUID or 22 characters of base64, and two visitors do not choose the same one.
  */
 export const publicKeyLengthMin = 22;
 
 const keyForm = /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u;
 
-/** What an audit entry says of the route is cut off there: paths are as long as ids are. */
+/** An audit entry cuts the route off at this length: paths are as long as the ids in them. */
 const loggedRouteLengthMax = 200;
 
 export interface IdempotentRequest {
@@ -32,7 +32,7 @@ export interface IdempotentRequest {
   /** Method and path, for example `POST /tokens`. */
   readonly route: string;
   readonly key: string;
-  /** What the caller calls the header in which the key came. */
+  /** The name of the header that held the idempotency key, as the caller sent it. */
   readonly header: () => string;
 }
 
@@ -110,7 +110,7 @@ function createSlot(
   let version = 0;
   return {
     rowOf: (reply, begun) => {
-      // Of a list that is written item by item there is no response to store.
+      // A list that is written item by item has no response to store.
       if (reply?.list) return undefined;
       const chargedTo = caller.application;
       const keeping = { tenant, key, chargedTo, now: clock.now(), random };

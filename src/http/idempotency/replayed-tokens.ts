@@ -1,4 +1,4 @@
-/** The tokens of a stored response: what it may still show of them when it is sent again. */
+/** The tokens of a stored response: what the vault may still show of them when it sends the response again. */
 
 import type { Instant } from '../../base/clock.ts';
 import { createPause } from '../../base/pauses.ts';
@@ -83,7 +83,7 @@ function pathsOf(part: unknown, path: BodyPath): (readonly [unknown, BodyPath])[
 
 export interface Replay {
   readonly reply: Reply;
-  /** What the log says of the tokens in it. */
+  /** The log entries for the tokens in the response. */
   readonly reads: readonly LogEntry[];
 }
 
@@ -94,22 +94,22 @@ export interface ReplyToReplay {
 }
 
 /**
- * The response without what is gone by now, or is not the caller's to see any more. `undefined` for
- * that of a request which only read, when its response would be another one now: it is processed again.
+ * The response without tokens that have been removed or that the caller may no longer see. `undefined` for a request
+ * that only reads, if its response would be different now: it is processed again.
  */
 export async function replyAsSeenNow(
   tools: TokenReading,
   { caller, now, reply }: ReplyToReplay,
 ): Promise<Replay | undefined> {
-  const { tokens = [], narrower, ...answer } = reply;
+  const { tokens = [], narrower, ...response } = reply;
   if (narrower && !holds(caller.policy, narrower.permission)) {
-    return { reply: { ...answer, body: narrower.body }, reads: [] };
+    return { reply: { ...response, body: narrower.body }, reads: [] };
   }
   const evaluation = newEvaluation();
   const rows = await referencedRows(tools.store, caller.tenant.id, tokens.map(referenceTo));
   const pause = createPause();
   const reads: LogEntry[] = [];
-  let { body } = answer;
+  let { body } = response;
   for (const stored of tokens) {
     await pause();
     const token = await tokenSeenNow(tools, { caller, now, stored, rows });
@@ -128,7 +128,7 @@ export async function replyAsSeenNow(
       reads.push(...readAgain({ caller, now }, { stored, type: row.type, transform, isSame }));
     }
   }
-  return { reply: body === undefined ? answer : { ...answer, body }, reads };
+  return { reply: body === undefined ? response : { ...response, body }, reads };
 }
 
 /** An entry for a token that is shown again, unless its data is as the request itself brought it. */
@@ -170,9 +170,9 @@ function referenceTo({ entity, id }: StoredToken): Reference {
 }
 
 /**
- * What remains of a token that still exists and that the caller may still access. What is not small is read for
- * itself, once it may be had: together they may be many times what they were when the response was stored.
- * @throws VaultError `integrity` when the row was altered outside the vault, whatever would be shown of it.
+ * What remains of a token that still exists and that the caller may still access. Large rows are read one at a time,
+ * after the permission check: together they may be many times as large as when the response was stored.
+ * @throws VaultError `integrity` if the row was altered outside the vault, even if nothing of it would be shown.
  */
 async function tokenSeenNow(
   { store }: TokenReading,
@@ -192,7 +192,7 @@ async function tokenSeenNow(
   return { row, grant };
 }
 
-/** Without data where the row that was found is not small. Another token that has taken the id is none. */
+/** Large rows come without data. A different token that has taken the id since is not a match. */
 function tokenAmong(
   rows: ReferencedRows,
   { caller: { policy }, now, stored }: Omit<ReplayedToken, 'rows'>,
@@ -217,7 +217,7 @@ interface FoundToken {
   readonly grant: Grant;
 }
 
-/** A creation shows what its request sent; later changes of the token are shown to callers who may read it. */
+/** A creation shows what its request sent. Later changes of the token are shown to callers who may read it. */
 function isForeign(
   { permission }: StoredToken,
   { modified_at }: Pick<Row<'tokens'>, 'modified_at'>,
@@ -225,7 +225,7 @@ function isForeign(
   return permission === 'token:create' && modified_at !== null;
 }
 
-/** A mask gives the same result only for an unchanged token; who sees everything may see the past too. */
+/** A mask gives the same result only for an unchanged token; a caller who sees everything may see its past too. */
 function isAsBefore(stored: StoredToken, seen: TokenSeenNow): boolean {
   const { row, grant } = seen;
   if (!showsAsMuch(grant.transform, stored.transform)) return false;

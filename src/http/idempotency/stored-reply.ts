@@ -14,10 +14,10 @@ import { type StoredReply, storedTokens } from './replayed-tokens.ts';
 
 const replyRetentionMs = 24 * hour;
 
-/** What is sealed for a request that has reached out and whose outcome is not known. */
+/** Sealed for a request that has called another host and whose outcome is not known yet. */
 const begun = { begun: true } as const;
 
-/** What is sealed. From its instant on each of `later` changes the body; only the latest applies. */
+/** The sealed reply. Each of `later` changes the body from its instant on; only the latest applies. */
 type SealedReply = StoredReply & { readonly later?: readonly LaterPatch[] };
 
 interface LaterPatch {
@@ -26,7 +26,7 @@ interface LaterPatch {
   readonly patch?: Json;
 }
 
-/** One text for the four parts of a key. Neither an id nor a route holds a line break. */
+/** The four parts of a key as one string. Neither an id nor a route holds a line break. */
 export function replyKeyText(key: Key<'replies'>): string {
   return `${key.tenant_id}\n${key.application_id}\n${key.route}\n${key.key_digest}`;
 }
@@ -34,7 +34,7 @@ export function replyKeyText(key: Key<'replies'>): string {
 export interface ReplySealing {
   readonly tenant: Tenant;
   readonly key: Key<'replies'>;
-  /** Whose stored bytes it counts as: of a session, the application that created it. */
+  /** The application whose quota the stored bytes count against: for a session, the application that created it. */
   readonly chargedTo?: ApplicationId;
   readonly now: Instant;
   readonly random: Random;
@@ -136,7 +136,7 @@ function openReply({ keyring, grant }: Opener, row: Row<'replies'>): SealedReply
   return JSON.parse(text.reveal()) as SealedReply | typeof begun;
 }
 
-/** With its creation time, so nobody who can write to the database can prolong its 24 hours. */
+/** Includes the creation time, so an attacker with write access to the database cannot prolong the 24 hours. */
 function bindingOf(key: Key<'replies'>, created: Instant) {
   const { tenant_id: tenant, application_id: alias } = key;
   return { tenant, id: replyKeyText(key), alias, field: 'reply', row: String(created) };

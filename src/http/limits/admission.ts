@@ -1,4 +1,4 @@
-/** Admission: who sends a request, and whether the key holds the route's permission at all. */
+/** Admission: which caller sends a request, and whether its key holds the permission of the route at all. */
 import type { Authenticate } from '../../access/authenticate.ts';
 import type { Clock } from '../../base/clock.ts';
 import { attemptOf } from '../../rules/attempted-route.ts';
@@ -19,17 +19,17 @@ export interface RequestAdmissionOptions {
   readonly clock: Clock;
 }
 
-/** What is admitted: a route, or the call of a proxy. */
+/** The target of the request: a route, or the call of a proxy. */
 export type Admitted = Pick<Route, 'method' | 'path' | 'permission' | 'alternative' | 'kinds'>;
 
 type CountRequest = (holder: Holder) => Promise<void> | undefined;
 
 export interface RequestAdmission {
-  /** Whom limits count, by the headers alone and by the caller once there is one. */
+  /** The sender whom limits count: from the headers alone, and from the caller once it is known. */
   senderOf(context: RequestContext): Sender;
   /**
-   * The caller as of now, however often this is asked; at once wherever the key is known. Rejects with
-   * `unauthenticated`, with what `count` throws once the key is known to be valid or, logged, with `forbidden`.
+   * The caller as of now, on every call; without a promise if the key is cached. Rejects with `unauthenticated`, with
+   * what `count` throws once the key is known to be valid or, logged, with `forbidden`.
    */
   admit(route: Admitted, context: RequestContext, count?: CountRequest): Caller | Promise<Caller>;
 }
@@ -88,7 +88,7 @@ export function createAdmission(options: RequestAdmissionOptions): RequestAdmiss
           return permitted(route, read, count);
         },
         (error) => {
-          // Whoever had it does not pay for what is sent with it from now on.
+          // The former holder of the key does not pay for requests that are sent with it from now on.
           context.share?.settle(undefined);
           throw error;
         },

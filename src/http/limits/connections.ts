@@ -7,7 +7,7 @@ import { networksOf } from '../../base/network.ts';
 import type { Log } from '../../base/telemetry/log.ts';
 import type { Shares } from './shares.ts';
 
-/** Descriptors kept back at least: for the database, calls to other hosts and processes of code. */
+/** Descriptors reserved at least: for the database, calls to other hosts, and processes of code. */
 export const descriptorsKeptBack = 256;
 
 /** Connections of one address. */
@@ -17,7 +17,7 @@ export const addressConnectionsMax = 1_000;
 const knownAddressFactor = 4;
 
 export interface ConnectionLimits {
-  /** `undefined` where the system does not say how many descriptors there are. */
+  /** `undefined` if the system does not report how many descriptors there are. */
   readonly all: number | undefined;
   readonly address: number;
   readonly knownAddress: number;
@@ -76,7 +76,7 @@ export interface ConnectionGuarding {
 const roomMax = 64;
 /** A site may have so many times what an address may have. */
 const siteFactor = 2;
-/** A connection with a request is ended only where its site has so many times what the other site would then have. */
+/** A busy connection is ended only if its site has this many times the connections that the other site would have. */
 const busyFactor = 4;
 /** So many connections of a site are looked at for one that is idle; the next look begins where this one ended. */
 const looksMax = 32;
@@ -195,7 +195,7 @@ export function guardConnections(server: Server, guarding: ConnectionGuarding): 
     return undefined;
   }
 
-  // Below the limit of the system: Node closes what is beyond it without a socket.
+  // Lower than the limit of the system: beyond `maxConnections` Node closes connections without a socket.
   if (limits.all !== undefined) server.maxConnections = limits.all;
   const listeners = server.listeners('connection');
   server.removeAllListeners('connection');

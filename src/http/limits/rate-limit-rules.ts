@@ -1,4 +1,4 @@
-/** Rules of rate limits: what one says, the file that holds them, and the ready presets. */
+/** Rules of rate limits: the form of a rule, the file that holds them, and the presets. */
 import Type, { type Static } from 'typebox';
 import type { FailureLimit } from '../../access/failure-limit.ts';
 import { second } from '../../base/clock.ts';
@@ -7,8 +7,8 @@ import { compileValidator } from '../protocol/validation.ts';
 
 /**
  * What is counted separately: each network address, each key, or each application with all its keys and
- * the sessions that they created; also two of them together, such as each key at each address. A proxy
- * stands for the calls of it that need no key, which no limit of keys or applications counts.
+ * the sessions that they created; also two of them together, such as each key at each address. `proxy` counts
+ * the calls of a proxy that require no key, which no limit of keys or applications counts.
  */
 const subjects = ['address', 'key', 'application', 'proxy'] as const;
 export type LimitSubject = (typeof subjects)[number];
@@ -110,7 +110,7 @@ const perAddress = (requests: number, ...routes: string[]): RateLimitRule => ({
 
 const failedAuthentication: FailureLimit = { requests: 60, windowMs: 10 * second };
 
-/** Prometheus asks every few seconds, and a browser once. */
+/** Prometheus scrapes every few seconds, and a browser loads it once. */
 const description: AddressLimit = { requests: 200, windowMs: 10 * second };
 
 /**
@@ -126,7 +126,7 @@ const perVisitor: RateLimitRule = {
   blockMs: 0,
 };
 
-/** Anybody may call a proxy that asks for no key. */
+/** Any client may call a proxy that requires no key. */
 const perProxyVisitor: RateLimitRule = {
   per: ['proxy', 'address'],
   kinds: undefined,
@@ -136,7 +136,7 @@ const perProxyVisitor: RateLimitRule = {
   blockMs: 0,
 };
 
-/** What is in force unless the operator chooses otherwise. */
+/** In force unless the operator chooses otherwise. */
 export const rateLimitsDefault: RateLimits = {
   rules: [perVisitor, perProxyVisitor],
   failedAuthentication,

@@ -13,7 +13,7 @@ import type { RequestContext } from '../protocol/request-context.ts';
 import type { CountParts, WholeRoute } from '../protocol/route.ts';
 import type { RateLimitRule } from './rate-limit-rules.ts';
 
-/** Who sends a request; of a key that is not known yet only its text. */
+/** The sender of a request; for a key that is not known yet, only its string. */
 export interface Sender {
   readonly address: string;
   readonly key?: string | undefined;
@@ -22,19 +22,19 @@ export interface Sender {
   readonly proxy?: string | undefined;
 }
 
-/** Who holds the key. */
+/** The holder of the key. */
 export type Holder = Pick<Caller, 'kind' | 'application'>;
 
 /**
  * `undefined` where no rule applies.
- * @throws VaultError `too_many_requests`; the reply then says, as it always does, what is left.
+ * @throws VaultError `too_many_requests`; the headers of the response say what is left, as always.
  */
 type Check = (sender: Sender, context: RequestContext) => Promise<void> | undefined;
 
 export interface RouteLimits {
-  /** Before authentication, which costs a look-up, also for texts that are not keys. */
+  /** Before authentication, which costs a look-up, even for strings that are not keys. */
   readonly byAddress: Check;
-  /** After it, or once the proxy is known that needs none, before anything is decided and the body is read. */
+  /** After authentication, or once the proxy is known to require no key; before any decision and the body. */
   readonly byKey: Check;
   /** For one request: it was counted already, and the first part of its body with it. */
   readonly ofBody: (sender: Sender) => CountParts;
@@ -148,9 +148,9 @@ function nameOf(rule: RateLimitRule): string {
 function check(
   counted: readonly RuleWithLimiter[],
   sender: Sender,
-  answer: { context: RequestContext; clock: Clock },
+  request: { context: RequestContext; clock: Clock },
 ): Promise<void> | undefined {
-  return counted.length === 0 ? undefined : checkAll(counted, sender, answer);
+  return counted.length === 0 ? undefined : checkAll(counted, sender, request);
 }
 
 async function checkAll(

@@ -33,7 +33,7 @@ export const shareLimits = {
   serverKeys: { weight: 3 },
   tenant: { heldMax: 96 * mebibyte },
   key: { heldMax: 64 * mebibyte },
-  /** Public keys, sessions, proxies that ask for no key, and addresses without a valid key. */
+  /** Public keys, sessions, proxies that require no key, and addresses without a valid key. */
   visitors: {
     weight: 1,
     partMax: visitorsPartMax,
@@ -55,18 +55,18 @@ export const shareLimits = {
 
 const healthPaths: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/ping']);
 
-/** Of what all visitors use: who uses so much of it is among the reasons why they use too much. */
+/** A visitor that uses this part of what all visitors use counts as a cause of their overuse. */
 const greedyPart = 0.05;
 
-/** Characters of the keys whose holders are known; a flood of others forgets the oldest. */
+/** Characters of the keys whose holders are known; a flood of unknown keys evicts the oldest. */
 const keysSizeMax = 2_000_000;
 /** The same of networks. */
 const networksSizeMax = 1_000_000;
 
-/** Whose share it is, as far as its key says. */
+/** The holder of a share, as far as its key identifies it. */
 interface ShareHolder {
   readonly tenant: string;
-  /** The id of the key, never its text; for visitors that of their application. */
+  /** The id of the key, never the key itself; for visitors the id of their application. */
   readonly name: string;
   readonly isOfServer: boolean;
   /** From which its key came last, and its party there. */
@@ -76,7 +76,7 @@ interface ShareHolder {
 
 export interface RequestClient extends SlowClient {
   readonly address: string;
-  /** The text of its key. */
+  /** The key as it was sent. */
   readonly key: string | undefined;
   /** Its target, as it was sent. */
   readonly url: string | undefined;
@@ -108,7 +108,7 @@ export function createShares(now = () => performance.now()): Shares {
   const serverKeys = admission.part(root, 'server keys', shareLimits.serverKeys);
   const visitors = admission.part(root, 'visitors', shareLimits.visitors);
   const healthChecks = admission.part(root, 'health checks', shareLimits.healthChecks);
-  /** By the text of keys that were valid. Their holders pay for what is sent with them until they are refused. */
+  /** By the strings of keys that were valid. The holder pays for requests with the key until the key is refused. */
   const holders = new LruCache<ShareHolder>(keysSizeMax);
   /** Networks from which private and management keys have come. */
   const known = new LruCache<true>(networksSizeMax);
@@ -155,7 +155,7 @@ export function createShares(now = () => performance.now()): Shares {
   ): void {
     const { key } = client;
     const holder = caller && holderOf(caller);
-    // A proxy that asks for no key does not look at one that is sent.
+    // A proxy that requires no key ignores one that is sent.
     if (key !== undefined && caller?.anonymous === undefined) {
       if (holder) holders.set(key, holder);
       else holders.delete(key);
@@ -180,7 +180,7 @@ export function createShares(now = () => performance.now()): Shares {
     connect: (address, ms) => {
       const network = networkOf(address);
       if (known.get(network)) {
-        // Servers that keep no connection use none of the part that visitors have.
+        // Servers that hold no connection use none of the part that visitors have.
         const name = `connections of ${network}`;
         admission.charge(admission.part(serverKeys, name, shareLimits.tenant), ms);
         return true;

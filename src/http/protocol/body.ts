@@ -10,7 +10,7 @@ import { linesMediaType, type Route } from './route.ts';
 
 export const bodyBytesMax = 1_048_576;
 
-/** The media types under which clients send JSON. Each route says which it accepts. */
+/** The media types that clients use for JSON. Each route declares which it accepts. */
 const jsonMediaTypes: readonly string[] = [
   'application/json',
   'application/merge-patch+json',
@@ -18,8 +18,8 @@ const jsonMediaTypes: readonly string[] = [
 ];
 
 /**
- * Reads the body of the request, JSON whole, lines not at all: a stream takes those as they arrive.
- * `undefined` where none comes.
+ * Reads a JSON body as a whole. A body of lines is not read here: its stream takes the lines as they arrive.
+ * `undefined` if there is no body.
  * @throws VaultError `unsupported_media_type`, `body_too_large`, and as {@link parseJson} does.
  */
 export function readBody(route: Route, context: RequestContext): Promise<void> | undefined {
@@ -38,7 +38,7 @@ async function readSent(route: Route, context: RequestContext): Promise<void> {
   if (!isJson && route.body) throw unsupported();
   const bytes = await bytesOf(context, bodyBytesMax);
   if (!isJson && bytes.length > 0) throw unsupported();
-  // What is parsed and done with it now is most of what the request costs.
+  // Parsing the body and handling it is most of what the request costs.
   const turn = context.share?.turn();
   if (turn) await turn;
   context.body = parseBody(bytes, membersMaxOf(context.caller));
@@ -54,7 +54,7 @@ function unsupported(): VaultError {
   return new VaultError('unsupported_media_type', { public: 'The media type is not supported.' });
 }
 
-/** A body that inflates could be a thousand times what was sent, past every limit on its way. */
+/** A compressed body could inflate to a thousand times its size, past every limit on the way. */
 function refuseEncoded({ 'content-encoding': encoding }: IncomingMessage['headers']): void {
   if (encoding === undefined || encoding.trim().toLowerCase() === 'identity') return;
   throw new VaultError('unsupported_media_type', {
@@ -73,7 +73,7 @@ export function bytesOf(
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     if (Number(request.headers['content-length']) > bytesMax) throw tooLarge();
-    // Then none of the events below comes any more.
+    // A destroyed request emits none of the events below.
     if (request.destroyed) throw connectionEnded();
     const chunks: Buffer[] = [];
     let length = 0;
@@ -106,7 +106,7 @@ function tooLarge(): VaultError {
 
 /**
  * @throws VaultError `malformed_request`, without the parser's words, which quote the body, and
- * `validation_failed` for what has so many members, or is nested so deep, that nothing may go through it.
+ * `validation_failed` for a body with too many members, or one that is nested too deeply.
  */
 function parseBody(bytes: Buffer, membersMax: number): unknown {
   return bytes.length === 0 ? undefined : parseJson(bytes, { noun: 'body', membersMax });

@@ -20,11 +20,11 @@ export interface ConnectionStates {
 
 interface ParserError extends Error {
   readonly code?: string;
-  /** What was read last. */
+  /** The last packet read. */
   readonly rawPacket?: Buffer;
 }
 
-/** Notes requests whose response ended before their body did. */
+/** Records requests whose response ended before their body did. */
 export function createEarlyResponses() {
   const requests = new WeakMap<Duplex, IncomingMessage>();
   return {
@@ -35,7 +35,7 @@ export function createEarlyResponses() {
   };
 }
 
-/** Sends the client what was wrong as the last bytes of the connection, if it still reads. */
+/** Sends the client the error as the last bytes of the connection, if the client still reads. */
 export function createRefuseConnection(
   log: Log,
   { isStreaming, hasResponse, refusalOf }: ConnectionStates,
@@ -43,9 +43,9 @@ export function createRefuseConnection(
   return (error, socket) => {
     // A stream takes as long as it takes; it is cut off when nothing moves any more.
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isStreaming(socket)) return;
-    // What is written into a response that has begun would be taken for a part of it.
+    // Bytes written into a response that has begun would be taken for a part of it.
     const mayRead = error.code !== 'ECONNRESET' && socket.writable;
-    // A second response would be taken for that of the client's next request, or of somebody else's.
+    // The client would take a second response for that of its next request, or of another client's.
     if (!mayRead || isStreaming(socket) || hasResponse(socket)) {
       socket.destroy();
       return;
@@ -74,14 +74,14 @@ const requestLine = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}) (\/[!-~]*) HTTP\/1\.[0
 function urlOfUnknownMethod({ code, rawPacket }: ParserError): string | undefined {
   if (code !== 'HPE_INVALID_METHOD') return undefined;
   const [, method = '', url] = requestLine.exec(rawPacket?.toString('latin1') ?? '') ?? [];
-  // Else it is a request that was read, and what is wrong comes behind it in the same packet.
+  // Otherwise a request was read, and the error follows it in the same packet.
   return nodeHttp.METHODS.includes(method) ? undefined : url;
 }
 
 /**
- * How much of a body is read and discarded before the response, and how long that may take. Nothing else is read
- * from the connection otherwise: a proxy may send the next request on it, behind what it has sent of the body, where
- * it would be taken for the rest of it.
+ * How much of a body is read and discarded before the response, and how long that may take. Beyond it, the connection
+ * is not read any more: a proxy may send the next request after an incomplete body, and the vault would take that
+ * request for the rest of the body.
  */
 export const discarded = { bytesMax: 65_536, msMax: second } as const;
 

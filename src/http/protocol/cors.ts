@@ -19,7 +19,7 @@ const exposed = [
 export interface Cors {
   /** What every response to a page carries, so that it may be read there, refusals included. */
   readonly headers: Readonly<Record<string, string>>;
-  /** What a preflight is answered with. */
+  /** The headers of a preflight response. */
   readonly preflightHeaders: Readonly<Record<string, string>>;
 }
 
@@ -37,14 +37,14 @@ export function createCors(prefixes: readonly string[]): Cors {
     },
     preflightHeaders: {
       'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
-      // Clients in browsers add headers of their own that say which client they are.
+      // Browser clients add headers of their own that identify the client.
       'access-control-allow-headers': ['Content-Type', ...accepted.flatMap(under), '*'].join(', '),
       'access-control-max-age': String(preflightSeconds),
     },
   };
 }
 
-/** True when it was a preflight, which is answered then, whatever the path. */
+/** Responds to a preflight on any path. Returns true if the request was one. */
 export function respondToPreflight({ preflightHeaders }: Cors, context: RequestContext): boolean {
   if (context.method !== 'OPTIONS') return false;
   if (context.headers['access-control-request-method'] === undefined) return false;

@@ -58,7 +58,7 @@ export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failu
           context.send(status, JSON.stringify({ proxy_error: problem }), jsonMediaType);
         }
       } catch {
-        // Nobody is left who would catch it, and an uncaught error ends the process.
+        // Nothing else catches this error, and an uncaught error ends the process.
         context.response.destroy();
       }
     },

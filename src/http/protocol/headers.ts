@@ -14,13 +14,13 @@ const names = [
 
 export type ServiceHeader = (typeof names)[number];
 
-/** Those that say under which prefix a caller speaks; the first that is there decides. */
+/** The headers that reveal which prefix a caller uses; the first one present decides. */
 const spoken = ['api-key', 'proxy-key', 'proxy-url'] as const;
 
 export interface ServiceHeaders {
   /** The header under the first prefix that carries it. */
   read(headers: IncomingHttpHeaders, name: ServiceHeader): string | undefined;
-  /** What the caller calls that header, for messages to the caller. */
+  /** The header as the caller spelled it, for messages to the caller. */
   nameAsSent(message: IncomingMessage, name: ServiceHeader): string;
   /** The prefix under which a request authenticates or, without a key, names a proxy: its dialect. */
   dialectOf(headers: IncomingHttpHeaders): string;
@@ -34,7 +34,7 @@ export interface ServiceHeaders {
 export function createServiceHeaders(prefixes: readonly string[]): ServiceHeaders {
   const own = prefixes[0] ?? 'SVC';
   const lowerPrefixes = prefixes.map((prefix) => `${prefix.toLowerCase()}-`);
-  /** In lower case, as Node gives them; made once, since every request is asked for them. */
+  /** In lower case, as Node gives them; computed once, since every request needs them. */
   const fullNames = new Map(
     names.map((name) => [name, lowerPrefixes.map((prefix) => prefix + name)] as const),
   );

@@ -9,7 +9,7 @@ export type BodyLine = Buffer | undefined;
 const newline = 0x0a;
 const nothing = Buffer.alloc(0);
 
-/** Of even length, so that what is done with one part takes as long as what is done with the next. */
+/** Parts of equal length, so that each takes equally long to process. */
 function* evenParts(lines: readonly BodyLine[]): Generator<readonly BodyLine[]> {
   const parts = Math.ceil(lines.length / linesAtOnceMax);
   const length = Math.ceil(lines.length / parts);
@@ -44,7 +44,7 @@ export function bytesOf(lines: readonly BodyLine[]): number {
   return lines.reduce((bytes, line) => bytes + (line?.length ?? 0), 0);
 }
 
-/** The lines with a newline after each, in memory of their own; what is too long is an empty line. */
+/** The lines with a newline after each, in memory of their own; a line that is too long becomes an empty one. */
 export function joined(lines: readonly BodyLine[]): Uint8Array {
   const bytes = new Uint8Array(bytesOf(lines) + lines.length);
   let end = 0;
@@ -56,7 +56,7 @@ export function joined(lines: readonly BodyLine[]): Uint8Array {
   return bytes;
 }
 
-/** What was {@link joined}. */
+/** The reverse of {@link joined}. */
 export function linesIn(bytes: Buffer): readonly Buffer[] {
   const lines: Buffer[] = [];
   for (let start = 0; start < bytes.length; ) {

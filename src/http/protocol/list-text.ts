@@ -1,4 +1,4 @@
-/** The text of a list that is written item by item. */
+/** The JSON of a list that is written item by item. */
 import type { Caller } from '../../rules/caller.ts';
 import type { WrittenList } from '../../rules/reply.ts';
 
@@ -13,8 +13,8 @@ export interface ListToWrite {
 const end = ']}';
 
 /**
- * The text of the page, part by part; the first part holds the first item. Parts are bytes, which
- * wait for a slow reader outside of the heap; their items are not kept in memory.
+ * The JSON of the page, part by part; the first part holds the first item. Parts are bytes, which
+ * wait for a slow reader outside of the heap; their items are not retained.
  */
 export async function* textOfList(writing: ListToWrite): AsyncGenerator<Buffer> {
   const { list, caller, serialize } = writing;

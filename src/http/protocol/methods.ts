@@ -1,4 +1,4 @@
-/** A known path with a method it does not have is a 405 that says which it has. */
+/** A known path with an unknown method is rejected with 405, which names the allowed methods. */
 import { VaultError } from '../../base/errors.ts';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
@@ -6,7 +6,7 @@ const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as 
 /** Under this method the transport looks up a path that it does not find under the method of a request. */
 export const anyOtherMethod = 'TRACE';
 
-/** Paths whose last segment callers choose: a token may be called `search`. */
+/** Paths whose last segment callers choose: a token may have the id `search`. */
 const namedByCallers: readonly string[] = ['/tokens/:id'];
 
 interface Known {
@@ -28,7 +28,7 @@ export interface RefusedMethods {
 export function otherMethods(known: readonly Known[]): RefusedMethods[] {
   const refusable = [...Map.groupBy(known, ({ path }) => path)].map(([path, routes]) => {
     const own = routes.flatMap(methodsIn);
-    // What it takes as the path of a token is left to that route.
+    // Methods that `/tokens/:id` accepts for this path are left to that route.
     const taken = known.filter((route) => isNameIn(route.path, path)).flatMap(methodsIn);
     const elsewhere = known.filter((route) => overlap(route.path, path)).flatMap(methodsIn);
     return { path, own, methods: without(elsewhere, [...own, ...taken]), taken };
@@ -72,7 +72,7 @@ function overlap(one: string, other: string): boolean {
   );
 }
 
-/** True when the path could be that of something whose name its creator chose. */
+/** True if the path could name a resource whose creator chose its id. */
 function isNameIn(pattern: string, path: string): boolean {
   if (!namedByCallers.includes(pattern)) return false;
   const folder = pattern.slice(0, pattern.lastIndexOf('/'));

@@ -6,7 +6,7 @@ import { isPropertyName } from '../../expressions/attribute-path.ts';
 /** A body of tokenize may be nested itself, and so may the data of a token request within it. */
 export const bodyNestingMax = 2 * nestingMax;
 
-/** The attribute that is nested so deep, as far as it has a name that can be said. */
+/** The attribute that is nested too deeply, as far as its path can be named. */
 export function deepAttributeOf(json: unknown): string | undefined {
   if (!isObject(json)) return undefined;
   const names = Object.keys(json);

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** So many may wait on a connection. Who sends more without reading is cut off. */
+/** Requests that may wait on one connection. A client that sends more without reading is cut off. */
 const waitingMax = 64;
 
 interface Turns {
@@ -18,8 +18,8 @@ export interface PipelinedRequests {
 }
 
 /**
- * Node hands over all requests that one read of a connection brings, before anything of the first response is
- * written: a thousand in 60 kB. Were they begun then, all their responses would be held for a client that reads none.
+ * Node hands over all requests that one read of a connection yields before it writes anything of the first response:
+ * a thousand in 60 kB. If all began at once, a client that never reads would make the vault hold every response.
  */
 export function createPipelining(): PipelinedRequests {
   const connections = new WeakMap<Socket, Turns>();
@@ -41,7 +41,7 @@ export function createPipelining(): PipelinedRequests {
         before.once('close', () => {
           turns.waiting -= 1;
           if (socket.destroyed) return;
-          // Without a place on the connection, which is ending, the response would never end, nor what it holds.
+          // On a connection that is ending, the response has no socket: it would never end, nor release what it holds.
           if (response.socket) begin();
           else socket.destroySoon();
         });

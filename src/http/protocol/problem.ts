@@ -17,7 +17,7 @@ export interface Problem {
   readonly errors?: AttributeErrors;
 }
 
-/** What is wrong with a connection that brought no request, by the code of the HTTP parser. */
+/** The error of a connection that brought no request, by the code of the HTTP parser. */
 const connectionErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'The request line and headers exceed the limit.'],
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'The request took too long to arrive.'],
@@ -36,7 +36,7 @@ const internalErrorDetail =
   'The vault failed to process the request. It may have taken effect; if it did, the audit log has ' +
   'an entry about it.';
 
-/** Any failure as a VaultError. What is unknown becomes `internal`, keeping its cause for the log. */
+/** Any failure as a VaultError. An unknown one becomes `internal` and retains its cause for the log. */
 export function vaultErrorOf(error: unknown): VaultError {
   if (error instanceof VaultError) return error;
   return new VaultError('internal', {

@@ -3,7 +3,7 @@ import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Log } from '../../base/telemetry/log.ts';
 
-/** Who reads or sends less than that, and less than a line, in the time that it has makes no progress. */
+/** A client that reads or sends less than this, and less than a line, in its time makes no progress. */
 export const progressBytesMin = 1_024;
 
 const newline = 0x0a;
@@ -93,10 +93,10 @@ interface Reader {
 
 interface SendingClient {
   readonly socket: Duplex;
-  /** Since its last progress: what it sent, and how long it was waited for. */
+  /** Since its last progress: the bytes it sent, and how long the vault waited for it. */
   bytes: number;
   waitedMs: number;
-  /** Since when it is waited for; `undefined` while what it sent is worked on. */
+  /** When the vault began to wait for it; `undefined` while the vault works on what it sent. */
   askedAt: number | undefined;
 }
 
@@ -113,7 +113,7 @@ function waitedMs(sender: SendingClient, now: number): number {
   return sender.waitedMs + (sender.askedAt === undefined ? 0 : now - sender.askedAt);
 }
 
-/** As libuv counts. Node's own timeout for idle sockets goes by this too; what is public counts writes. */
+/** As libuv counts. Node's own timeout for idle sockets uses this too; the public properties count writes. */
 interface SocketHandle {
   readonly bytesWritten: number;
   readonly writeQueueSize: number;

@@ -38,10 +38,10 @@ export class RequestContext {
   query: unknown;
   body: unknown;
   origin: Origin | undefined;
-  /** Failures of the vault are then wrapped, so that nobody takes them for the destination's. */
+  /** Failures of the vault are then wrapped, so that a caller does not take them for the destination's. */
   isProxyCall = false;
   caller: Caller | undefined;
-  /** What it may use; set before anything is done for it. */
+  /** The request's share of the thread; set before any work is done for it. */
   share: RequestShare | undefined;
   readonly #stopping: AbortSignal;
   readonly #onEarlyResponse: ExchangeOptions['onEarlyResponse'];
@@ -152,7 +152,7 @@ export class RequestContext {
   }
 
   #writeHead(status: number): void {
-    // Else the connection would be kept alive, and the server with it.
+    // Otherwise the connection would be kept alive, and the server with it.
     if (this.#stopping.aborted) this.setHeader('connection', 'close');
     this.response.writeHead(status, this.#headers);
   }
@@ -165,7 +165,7 @@ export class RequestContext {
   }
 }
 
-/** As `pipeline` does, whose other services cost as much as all else of a small response. */
+/** Like `pipeline`, whose other services cost as much as the whole rest of a small response. */
 function pour(body: Readable, response: ServerResponse): void {
   const end = () => {
     if (!body.readableEnded) response.destroy();

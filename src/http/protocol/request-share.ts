@@ -1,8 +1,8 @@
-/** What a request may use of its thread: the share of whoever sent it. */
+/** What a request may use of its thread: the share of its sender. */
 import type { Caller } from '../../rules/caller.ts';
 
 export interface RequestShare {
-  /** What it costs. */
+  /** Charges processor time to the share. */
   charge(ms: number): void;
   /** @throws VaultError `too_many_requests` where its caller holds too much already. */
   hold(bytes: number): void;
@@ -19,6 +19,6 @@ export interface RequestShare {
   settle(caller: Caller | undefined): void;
   /** Its client has its response or has left: it gets no turn any more. */
   leave(): void;
-  /** Its handler has ended. What it holds is given back after both, else leaving would make room for more work. */
+  /** The handler has ended. What it holds is released after both, or leaving would make room for more work. */
   done(): void;
 }

@@ -1,4 +1,4 @@
-/** For which host a request is, and at which path: what HTTP/1.1 lets a client say twice has to say the same. */
+/** The host and the path of a request. Where HTTP/1.1 lets a client give both twice, the two must be equal. */
 import type { IncomingMessage } from 'node:http';
 import { VaultError } from '../../base/errors.ts';
 
@@ -11,9 +11,9 @@ const absoluteForm = /^(https?):\/\/([^/?#]*)(.*)$/is;
 const defaultPorts: Readonly<Record<string, string>> = { http: '80', https: '443' };
 
 /**
- * Makes a path of an absolute target, so that nothing behind this has to know of both.
- * @throws VaultError `malformed_request` for several `Host` headers, for one that is no host, and for an absolute
- * target of another host: of two, each that reads the request on its way could choose another one.
+ * Reduces an absolute target to its path, so that the code behind this knows only one form.
+ * @throws VaultError `malformed_request` for several `Host` headers, an invalid one, or an absolute target with
+ * another host: given two hosts, each proxy on the way could choose a different one.
  */
 export function settleTarget(request: IncomingMessage): void {
   const { rawHeaders, headers, url = '' } = request;

@@ -1,4 +1,4 @@
-/** What the server must know of an operation: everything a request must pass before its handler runs. */
+/** What the server must know of an operation: every check that a request must pass before its handler runs. */
 import type { Static, TSchema } from 'typebox';
 import type { VaultError } from '../../base/errors.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -17,7 +17,7 @@ interface Declared<P extends TSchema, Q extends TSchema, B extends TSchema> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Path pattern, for example `/tokens/:id`. */
   readonly path: string;
-  /** Held by the caller at least somewhere, or `any key`. What it may touch is decided by the rules. */
+  /** The caller must hold it somewhere; `any key` requires none. The rules decide which resources it may touch. */
   readonly permission: Permission | 'any key';
   /** Serves as well as `permission`. */
   readonly alternative?: Permission;
@@ -71,12 +71,12 @@ export interface StreamRequest<Q> {
    * Throws once the caller would be refused, and once the server stops.
    */
   readonly caller: () => Promise<Caller>;
-  /** By which the caller was authenticated, and may be again on another thread. */
+  /** The key that authenticated the caller, with which another thread can authenticate it again. */
   readonly key: string | undefined;
   /** Counts lines of the body against the rate limits of public keys. */
   readonly count: CountParts;
   readonly query: Q;
-  /** Comes no faster than it is asked for. */
+  /** Read only as fast as the handler consumes it. */
   readonly body: AsyncIterable<Buffer>;
 }
 
@@ -90,18 +90,18 @@ export interface StreamDeclaration<Q extends TSchema, B extends TSchema>
     readonly body: TSchema;
     readonly mediaType: typeof linesMediaType;
   };
-  /** Lines of the response, some at a time; it is asked for more once those are on their way. */
+  /** Lines of the response, some at a time; the next ones are read once those have been sent. */
   readonly stream: (request: StreamRequest<Static<Q>>) => AsyncIterable<StreamPart>;
 }
 
-/** A route that answers a whole body with a whole body. */
+/** A route that takes a whole body and returns a whole body. */
 export type WholeRoute = Declared<TSchema, TSchema, TSchema> & {
   readonly serialKey?: (request: RouteRequest<never, never, never>) => string | undefined;
   readonly parts?: (body: never) => number;
   readonly handle: (request: RouteRequest<never, never, never>) => Decide;
 };
 
-/** A route whose body and answer are lines of JSON that pass through it and are never held as a whole. */
+/** A route whose request and response are lines of JSON that pass through it and are never held as a whole. */
 export type StreamRoute = Omit<StreamDeclaration<TSchema, TSchema>, 'stream'> & {
   readonly stream: (request: StreamRequest<never>) => AsyncIterable<StreamPart>;
 };
@@ -121,9 +121,9 @@ export interface OpenRoute {
 
 export interface OpenReply {
   readonly status: number;
-  /** An object is sent as JSON, text and bytes under their media type. */
+  /** An object is sent as JSON, a string and bytes under their media type. */
   readonly body?: object | string | Uint8Array;
-  /** Changes with the body. Whoever names it in `If-None-Match` gets no body. */
+  /** Changes with the body. A request that names it in `If-None-Match` gets no body. */
   readonly etag?: string;
   readonly mediaType?: string;
   readonly headers?: Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-/** Sending what a request came to: its status, where a created resource is, and a body or a list. */
+/** Sends the result of a request: its status, the `Location` of a created resource, and a body or a list. */
 import type { Caller } from '../../rules/caller.ts';
 import type { MadeReply, Reply, ReplyBody } from '../../rules/reply.ts';
 import { jsonMediaType, type RequestContext } from './request-context.ts';
@@ -7,7 +7,7 @@ import type { Serialize } from './serialization.ts';
 import type { Streaming } from './streaming.ts';
 
 export interface SendingOptions {
-  /** What a `Location` begins with. It does not follow from the request's Host, which anybody may write. */
+  /** The prefix of a `Location`. It does not come from the `Host` of the request, which any client can forge. */
   readonly publicUrl: string | undefined;
   readonly streaming: Streaming;
 }
@@ -17,7 +17,7 @@ export interface Sending {
   readonly route: WholeRoute;
   /** By the schema of the route. */
   readonly serialize: Serialize;
-  /** Who is asking, as of now. */
+  /** The caller as of now. */
   readonly caller: () => Promise<Caller>;
 }
 
@@ -41,7 +41,7 @@ function textOf(status: number, body: ReplyBody, { route, serialize }: Sending):
   return hasSchema ? serialize(body) : JSON.stringify(body);
 }
 
-/** What speaks for the whole host, or lets caches between give the response to others, is the vault's to say. */
+/** Headers that affect the whole host, or let caches share the response: only the vault sets them. */
 export const headersOfHost: ReadonlySet<string> = new Set([
   ...['strict-transport-security', 'public-key-pins', 'public-key-pins-report-only', 'alt-svc'],
   ...['clear-site-data', 'service-worker-allowed', 'origin-agent-cluster', 'accept-ch'],
@@ -49,7 +49,7 @@ export const headersOfHost: ReadonlySet<string> = new Set([
   ...['cache-control', 'expires', 'pragma', 'surrogate-control', 'cdn-cache-control'],
 ]);
 
-/** How a message is framed, and who may read it, is not for code to say; nor are cookies of the vault's host. */
+/** Code sets neither the framing of a message, nor which origins may read it, nor cookies of the vault's host. */
 const unsent: ReadonlySet<string> = new Set([
   ...['connection', 'content-length', 'content-encoding', 'keep-alive', 'proxy-connection', 'te'],
   ...['trailer', 'transfer-encoding', 'upgrade', 'set-cookie', 'content-security-policy'],

@@ -15,7 +15,7 @@ import type { Serialize } from './serialization.ts';
 export interface StreamingOptions {
   /** Aborted when the server begins to stop. */
   readonly stopping: AbortSignal;
-  /** Cuts off whoever sends a body too slowly. */
+  /** Cuts off clients that send a body too slowly. */
   readonly progress: ClientProgress;
   /** How long a client may go on sending after its response has ended. */
   readonly patienceMs: number;
@@ -46,7 +46,7 @@ export interface Streaming {
   /** Resolves when nothing is being done any more for streams that have begun. */
   ended(): Promise<void>;
   /** Fails like any other request while nothing of the response has left. */
-  answer(answer: StreamResponse): Promise<void>;
+  respond(response: StreamResponse): Promise<void>;
   /**
    * The response of another host is going to be passed on, and perhaps the request to it. `end` is called
    * when the response has ended or its client has gone.
@@ -55,7 +55,7 @@ export interface Streaming {
   /** The body as it arrives, from a client that is cut off when it sends too slowly. */
   received(context: RequestContext): AsyncGenerator<Buffer>;
   /** The same for a list that is written item by item. What fails later cuts the connection. */
-  responseList(answer: ListResponse): Promise<void>;
+  responseList(response: ListResponse): Promise<void>;
 }
 
 export function createStreaming(options: StreamingOptions): Streaming {
@@ -65,14 +65,14 @@ export function createStreaming(options: StreamingOptions): Streaming {
 
   function begin({ request, response }: RequestContext, end: () => unknown): void {
     const { socket } = request;
-    // Its end, by which the work for it ends, has passed already, and does not come again.
+    // The close event, which ends the work, has already fired and does not fire again.
     if (response.destroyed) throw connectionEnded();
     sockets.add(socket);
     const ended = new Promise((resolve) => {
       response.once('close', () => {
         sockets.delete(socket);
         if (!request.complete && !socket.destroyed) drain(request, patienceMs);
-        // It was not known when the headers left that this connection would not be kept.
+        // When the headers were sent, it was not known that this connection would close.
         else if (stopping.aborted) socket.destroySoon();
         // Work in progress ends before this resolves, and none begins after it.
         resolve(end());
@@ -91,7 +91,7 @@ export function createStreaming(options: StreamingOptions): Streaming {
   }: StreamResponse): AsyncIterator<StreamPart> {
     const asked = {
       caller: async () => {
-        // A stream asks for each of its parts, which give way to requests of others as a request does.
+        // A stream takes a turn for each of its parts, which yield to other requests as a request does.
         await context.share?.turnOfPart();
         if (stopping.aborted) throw serverStops();
         return caller();
@@ -115,9 +115,9 @@ export function createStreaming(options: StreamingOptions): Streaming {
     },
     received: (context) =>
       progress.sentBy(context.request.socket, context.request.iterator({ destroyOnReturn: false })),
-    answer: async (answer) => {
-      const { route, context, serialize } = answer;
-      const lines = linesOf(answer);
+    respond: async (response) => {
+      const { route, context, serialize } = response;
+      const lines = linesOf(response);
       begin(context, () => lines.return?.(undefined));
       const first = await lines.next().catch((error) => {
         throw failureOf(error, context);
@@ -126,14 +126,14 @@ export function createStreaming(options: StreamingOptions): Streaming {
       const text = readableOf(textOf({ begun: [first], lines, serialize, report }));
       context.stream(route.reply.status, route.reply.mediaType, text);
     },
-    responseList: async (answer) => {
-      const { context } = answer;
+    responseList: async (response) => {
+      const { context } = response;
       // Every token would be decrypted, and nothing shown.
       if (context.method === 'HEAD') {
         context.stream(200, jsonMediaType, Readable.from([]));
         return;
       }
-      const parts = textOfList(answer);
+      const parts = textOfList(response);
       begin(context, () => parts.return?.(undefined));
       const first = await parts.next().catch((error) => {
         throw failureOf(error, context);
@@ -168,7 +168,7 @@ async function* listFrom({ begun, parts, report }: ListBegun): AsyncGenerator<Bu
   }
 }
 
-interface Answered {
+interface BegunStream {
   /** The first lines, as for a list. */
   readonly begun: IteratorResult<StreamPart>[];
   readonly lines: AsyncIterator<StreamPart>;
@@ -177,8 +177,8 @@ interface Answered {
   readonly report: (error: unknown) => Problem;
 }
 
-/** The status has left already when something fails, so the last line says what did. */
-async function* textOf({ begun, lines, serialize, report }: Answered): AsyncGenerator<Buffer> {
+/** The status has already been sent when something fails, so the last line reports the failure. */
+async function* textOf({ begun, lines, serialize, report }: BegunStream): AsyncGenerator<Buffer> {
   const next = () => lines.next();
   const bytesOf = (some: StreamPart) =>
     some instanceof Uint8Array
@@ -197,7 +197,7 @@ function failureOf(error: unknown, { request }: RequestContext): unknown {
   return request.socket.destroyed ? connectionEnded() : error;
 }
 
-/** Whoever stops reading it midway still has a connection to answer on. */
+/** A handler that stops reading midway still has a connection for its response. */
 function bodyOf({ request, method }: RequestContext): AsyncIterable<Buffer> {
   return method === 'GET' ? Readable.from([]) : request.iterator({ destroyOnReturn: false });
 }

@@ -8,7 +8,7 @@ import type { RequestContext } from './request-context.ts';
 import type { Route } from './route.ts';
 import { shortened } from './shortened-body.ts';
 
-/** Text without control characters; what breaks it gets a message of its own. */
+/** A string without control characters; a violation gets a message of its own. */
 export const lineForm = '^[^\\u0000-\\u001f\\u007f]*$';
 
 // The library counts what one response may name for all schemas alike, and by itself stops at eight.
@@ -50,7 +50,7 @@ const nameLengthMax = 100;
 export type ValidationResult = { readonly value: unknown } | { readonly error: VaultError };
 
 /**
- * Paths and queries are all text, so there numbers and lists are read from text first. A schema is
+ * Paths and queries hold only strings, so their numbers and lists are parsed from strings first. A schema is
  * compiled with the first request that needs it: most vaults never use most routes.
  */
 export function compileValidator(
@@ -67,7 +67,7 @@ export function compileValidator(
   };
 }
 
-/** What is wrong with a value, as far as it is looked at. */
+/** The errors of a value, as far as it was checked. */
 function messagesFor(compiled: Validator, given: unknown): AttributeErrors {
   const { value, cut } = shortened(given);
   const [, errors] = compiled.Errors(value);
@@ -78,7 +78,7 @@ function messagesFor(compiled: Validator, given: unknown): AttributeErrors {
   };
 }
 
-/** Whether the attribute is there after all, and was only left out of what was looked at. */
+/** Whether the attribute is present after all, and was only left out of the shortened value. */
 function isThere(given: unknown, pointer: string, name: string): boolean {
   const object = namesOf(pointer).reduce<unknown>(
     (value, member) => (value as Readonly<Record<string, unknown>>)[member],
@@ -89,14 +89,14 @@ function isThere(given: unknown, pointer: string, name: string): boolean {
 
 const wholeNumberForm = /^-?[0-9]{1,15}$/;
 
-/** Whether anything of it is wanted as something else than the text it comes as. */
+/** Whether the schema expects any member to be something other than a string. */
 function readsText({ properties }: { readonly properties?: Readonly<Record<string, TSchema>> }) {
   return Object.values(properties ?? {}).some(
     (member) => (member as { readonly type?: string }).type !== 'string',
   );
 }
 
-/** The value of a text where the schema expects another type; a text without one is left to fail. */
+/** The value of a string where the schema expects another type; an unparsable string is left to fail. */
 function fromText(schema: TSchema, given: unknown): unknown {
   const { type, properties, items } = schema as {
     readonly type?: string;
@@ -126,7 +126,7 @@ interface SchemaError {
   readonly message: string;
 }
 
-/** Schema errors as messages by dotted path. None of them ever holds a value. */
+/** Schema errors as messages by dotted path. No message ever holds a value. */
 function messagesOf(errors: readonly SchemaError[], whole: unknown): AttributeErrors {
   const found = new Map<string, Set<string>>();
   const types = new Map<string, string[]>();

@@ -11,7 +11,7 @@ import { bytesOf, connectionEnded } from '../protocol/body.ts';
 import type { RequestContext } from '../protocol/request-context.ts';
 import type { Streaming } from '../protocol/streaming.ts';
 
-/** So little is read whole: the request can then be sent again where a kept connection has been closed. */
+/** Bodies up to this size are read whole: the call can then be sent again if a reused connection has been closed. */
 const heldBytesMax = 65_536;
 
 const whole = { failure: () => undefined };
@@ -20,14 +20,14 @@ export interface CallBodyOptions {
   readonly streaming: Pick<Streaming, 'received'>;
   /** Expressions in it are the destination's. */
   readonly literal: boolean;
-  /** Called with the bytes of a large body that are kept, before they are. */
+  /** Called with the bytes of a large body before they are held. */
   readonly hold: (bytes: number) => void;
 }
 
 /**
- * @throws VaultError `validation_failed` for a body with a transfer coding besides chunks, `overloaded` from `hold`,
- * `body_too_large` for a body with expressions. Where the first of them comes after
- * {@link bodyWithExpressionsBytesMax} bytes, the stream fails with that.
+ * @throws VaultError `validation_failed` for a body with a transfer coding other than chunks, `overloaded` from
+ * `hold`, `body_too_large` for a body with expressions. If the first expression comes after
+ * {@link bodyWithExpressionsBytesMax} bytes, the stream fails with `body_too_large`.
  */
 export async function readCallBody(
   context: RequestContext,
@@ -65,7 +65,7 @@ function hasBody(headers: RequestContext['headers']): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
 }
 
-/** A compressed text is no text. */
+/** A compressed body cannot hold expressions. */
 function isEncoded({
   'content-encoding': encoding = 'identity',
 }: RequestContext['headers']): boolean {
@@ -79,7 +79,7 @@ interface BodyReading extends Pick<CallBodyOptions, 'hold'> {
   readonly form: CallBody['form'];
 }
 
-/** Holds the beginning, since nothing is to be sent of a text that turns out to be too large. */
+/** Holds the beginning, so that nothing is sent of a body with expressions that turns out to be too large. */
 async function readText(source: Source, { heldMax, form, hold }: BodyReading): Promise<CallBody> {
   const scan = createScan();
   const held: Buffer[] = [];
@@ -118,7 +118,7 @@ function streamOf(source: Source, begun?: BegunBody): Pick<CallBody, 'content' |
     }
   }
   const content = Readable.from(parts(), { objectMode: false });
-  // Whoever sends it on learns of its failure; before that nobody listens.
+  // The sender of the stream learns of its failure; before that nothing listens.
   content.on('error', () => undefined);
   return { content, failure: () => failure };
 }

@@ -8,7 +8,7 @@ export interface CallHeaders {
   readonly headers: readonly string[];
   /** For the connection to the destination. */
   readonly hopHeaders: readonly string[];
-  /** What a browser encrypted for the vault, and the header that holds it. */
+  /** The value that a browser encrypted for the vault, and the header that holds it. */
   readonly encrypted: { readonly text: string; readonly header: string } | undefined;
 }
 
@@ -31,7 +31,7 @@ export function headersOfCall(
   };
 }
 
-/** What else there is of them changes how a connection is used, which is not a caller's to say. */
+/** Any other value changes how a connection is used, which a caller may not decide. */
 const forms = {
   'proxy-connection': ['Connection', /^(?:close|keep-alive)$/i, 'must be close or keep-alive'],
   'proxy-keep-alive': [

@@ -1,4 +1,4 @@
-/** What a request says of the proxy that it calls: by the address, byte for byte, and by headers. */
+/** Where a request names the proxy that it calls: in the address, byte for byte, and in headers. */
 import type { CallPath } from '../../proxies/calls/destination.ts';
 import type { ServiceHeaders } from '../protocol/headers.ts';
 import type { RequestContext } from '../protocol/request-context.ts';
@@ -43,7 +43,7 @@ function splitAddress(address: string): CallPath {
 
 interface TakenKey {
   readonly key: string | undefined;
-  /** What is left of the query, as it was sent. */
+  /** The rest of the query, as it was sent. */
   readonly rest: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Whose call it is, and of which proxy: as of now, however often this is asked. */
+/** The caller and the proxy of a call, both as of now, on every call. */
 import type { CallerOfProxy } from '../../access/proxy-caller.ts';
 import type { Clock } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
@@ -55,7 +55,7 @@ export function createFindCall(
     return admission.admit(route, context, count);
   }
 
-  /** Fails with this, which the log says: whoever tries keys of proxies with a key of its own is seen there. */
+  /** Fails and records it, so that the log shows a caller that tries proxy keys with a key of its own. */
   async function failed(caller: Caller, error: unknown): Promise<never> {
     const decide = () => Promise.reject(error);
     await perform(
@@ -65,19 +65,19 @@ export function createFindCall(
     throw error;
   }
 
-  /** The application may have been altered outside the vault, and then nobody acts with its rules. */
+  /** The application may have been altered outside the vault; then no caller acts with its rules. */
   async function actorOf(proxy: ConfiguredProxy, origin: Origin): Promise<Caller> {
     try {
       return await callerOfProxy(proxy, origin);
     } catch (error) {
-      const nobody = { ...proxy, applicationId: undefined };
-      return failed(await callerOfProxy(nobody, origin), error);
+      const withoutApplication = { ...proxy, applicationId: undefined };
+      return failed(await callerOfProxy(withoutApplication, origin), error);
     }
   }
 
   /**
-   * A key that is sent to a proxy that asks for none is ignored: all callers act alike, and the proxy's tenant pays.
-   * Rejects with `too_many_requests` where too many calls of its visitors are under way.
+   * A proxy that requires no key ignores one that is sent: all callers act alike, and the proxy's tenant pays.
+   * Rejects with `too_many_requests` while too many calls of its visitors are in progress.
    */
   async function anonymous(
     proxy: ConfiguredProxy,

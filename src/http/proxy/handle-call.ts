@@ -31,7 +31,7 @@ import { createProxyHosts } from './hosts.ts';
 import { callMethods, callPath, isCallMethod } from './methods.ts';
 import { passOn } from './pass-on.ts';
 
-/** As for routes: what was admitted earlier than that is admitted again. */
+/** As for routes: a call admitted longer ago than this is admitted again. */
 const admissionMs = second / 2;
 
 export interface CallingOptions extends ProxyCalling {
@@ -134,12 +134,12 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       { store, actor: call.caller, clock, route: logged.route },
       whileStanding(deciding, { ...logged, stands }),
     );
-    const answer = await performed.catch((error) => {
-      // A response that was received by then is nobody's.
+    const response = await performed.catch((error) => {
+      // Discards a response that the destination has sent by then.
       gone.abort();
       throw error;
     });
-    passOn(context, answer, addressed.isOnOwnHost);
+    passOn(context, response, addressed.isOnOwnHost);
   }
 
   /** Where it is not allowed, which is logged. */

@@ -28,7 +28,7 @@ const hostsCached = 1_000;
 /** A DNS name with a dot and without a port; an address ends in digits or a bracket. */
 const hostForm = /^((?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*)\.?(?::[0-9]+)?$/i;
 
-/** Every request asks, so the hosts that are no proxy's are remembered; of made-up ones the latest. */
+/** Every request looks a host up, so hosts of no proxy are cached; of invented hosts, the latest. */
 export function createProxyHosts(options: ProxyHostsOptions): ProxyHosts {
   const { proxies, store, clock, names } = options;
   const own = new Set(names.own);

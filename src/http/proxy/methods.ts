@@ -1,6 +1,6 @@
 /** The path and the methods with which proxies are called. */
 
-/** It stands for all paths below it: what follows is the destination's. */
+/** Covers all paths below it: the rest of the path belongs to the destination. */
 export const callPath = '/proxy';
 
 export const callMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;

@@ -1,12 +1,16 @@
-/** The response to a call: the destination's, with what the vault adds to it. */
+/** The response to a call: the destination's, and what the vault adds to it. */
 import type { ProxyResponse } from '../../proxies/calls/proxy-call.ts';
 import { originOf, type RequestContext } from '../protocol/request-context.ts';
 import { headersOfHost } from '../protocol/sending.ts';
 
-/** Nothing of the destination's is lost: what the vault says beside it goes under names that are free. */
-export function passOn(context: RequestContext, answer: ProxyResponse, isOnOwnHost: boolean): void {
-  const passed = isOnOwnHost ? forOwnHost(context, answer.headers) : answer.headers;
-  context.pass({ ...answer, headers: headersOf(context, { ...answer, headers: passed }) });
+/** Every header of the destination is retained: the vault puts its own under names that are free. */
+export function passOn(
+  context: RequestContext,
+  response: ProxyResponse,
+  isOnOwnHost: boolean,
+): void {
+  const passed = isOnOwnHost ? forOwnHost(context, response.headers) : response.headers;
+  context.pass({ ...response, headers: headersOf(context, { ...response, headers: passed }) });
 }
 
 /** Pages of a destination run in an origin of their own, and browsers store no cookies for the vault. */
@@ -19,8 +23,8 @@ function forOwnHost({ headers: sent }: RequestContext, headers: readonly string[
   return [...passed, 'content-security-policy', 'sandbox'];
 }
 
-function headersOf(context: RequestContext, answer: ProxyResponse): string[] {
-  const { headers, destinationStatus = answer.status } = answer;
+function headersOf(context: RequestContext, response: ProxyResponse): string[] {
+  const { headers, destinationStatus = response.status } = response;
   const { dialect, traceId } = originOf(context);
   const prefix = dialect.toLowerCase();
   const statusName = `${prefix}-proxy-destination-status`;
@@ -37,14 +41,14 @@ function headersOf(context: RequestContext, answer: ProxyResponse): string[] {
   for (let at = 0; at + 1 < own.length; at += 2) {
     const name = own[at] ?? '';
     if (name === traceName || names.has(name)) continue;
-    // Of two hosts that say which pages may read it, the destination decides.
+    // The destination's CORS headers override the vault's.
     if (crossesOrigins && name.startsWith('access-control-')) continue;
     added.push(name, own[at + 1] ?? '');
   }
   return [...passed, ...added];
 }
 
-/** No destination can claim that the vault says so. */
+/** No destination can forge a header of the vault. */
 function without(headers: readonly string[], dropped: string): string[] {
   return headers.filter((_, at) => headers[at - (at % 2)]?.toLowerCase() !== dropped);
 }
