@@ -1,4 +1,4 @@
-/** The guard: which URLs may be called, and which of a name's addresses may be connected to. */
+/** The address guard of calls: which URLs may be called, and which addresses of a name may be connected to. */
 import { isIP, type LookupFunction } from 'node:net';
 import { type AllowList, hostAndPort } from './allow-list.ts';
 import { OutboundError } from './error.ts';
@@ -6,19 +6,19 @@ import { isPublicAddress } from './guard.ts';
 import { type Resolve, resolvingPublicNames } from './resolve.ts';
 
 export interface AdmissionOptions {
-  /** The operator's own hosts: they may be at any address and may be called without TLS. */
+  /** The operator's own hosts. They may be at any address and may be called without TLS. */
   readonly allow: AllowList;
-  /** The port of the database, which is never called. */
+  /** The ports of the database, which are never called. */
   readonly databasePorts?: readonly number[];
   readonly resolve?: Resolve;
 }
 
 export interface Admission {
-  /** On the allow-list, or anybody's host, of which only public addresses are connected to. */
+  /** `allowed`: the host is on the allow-list. `public`: any other host, which is called only at public addresses. */
   readonly decision: 'allowed' | 'public';
-  /** As in a URL, with the port that it means. */
+  /** The host as in a URL, with its explicit or default port. */
   readonly host: string;
-  /** What the connection has to look its name up with; `undefined` for the system's own. */
+  /** The look-up that the connection has to use; `undefined` for that of the system. */
   readonly lookup: LookupFunction | undefined;
 }
 
@@ -31,8 +31,8 @@ export function createAdmission({
   resolve = resolvingPublicNames(),
 }: AdmissionOptions) {
   /**
-   * The addresses are judged here, in the very look-up whose response is connected to: a name that
-   * answers differently the next time gains nothing.
+   * The guard checks addresses in the same look-up that the connection uses, so a name that later resolves to another
+   * address (DNS rebinding) cannot bypass it.
    */
   const publicLookup: LookupFunction = (name, { all }, give) =>
     resolve(name, (error, addresses) => {
@@ -66,7 +66,7 @@ function refuseForeign(url: URL, databasePorts: readonly number[]): void {
   if (isIP(name) !== 0 && !isPublicAddress(name)) throw new OutboundError('forbidden_address');
 }
 
-/** The name or the address that is connected to: IPv6 without the brackets of a URL. */
+/** The name or the address of the connection: IPv6 without the brackets of a URL. */
 export function nameOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '');
 }

@@ -1,17 +1,17 @@
-/** The operator's own hosts, which the guard lets pass: exactly these names, at exactly these ports. */
+/** The operator's own hosts, which bypass the guard: exactly these names, at exactly these ports. */
 import { invalid } from '../base/errors.ts';
 
-/** Hosts such as `bank.internal:8443` or `[fd00::1]:80`, as {@link hostAndPort} gives them. */
+/** Hosts such as `bank.internal:8443` or `[fd00::1]:80`, in the form of {@link hostAndPort}. */
 export type AllowList = ReadonlySet<string>;
 
 const entryForm = /^[^\s/?#@]+:[0-9]+$/;
 
-/** The host of a URL with the port that it means, also where it does not say. */
+/** The host of a URL with its explicit or default port. */
 export function hostAndPort({ hostname, port, protocol }: URL): string {
   return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
 }
 
-/** @throws VaultError `validation_failed` when an entry is not a host with a port. */
+/** @throws VaultError `validation_failed` if an entry is not a host with a port. */
 export function parseAllowList(text: string): AllowList {
   const entries = text.split(',').map((entry) => {
     const url = entryForm.test(entry.trim()) ? URL.parse(`http://${entry.trim()}`) : null;

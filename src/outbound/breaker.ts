@@ -1,4 +1,4 @@
-/** A circuit breaker: a host that failed several times in a row is not called for a while. */
+/** A circuit breaker: after several consecutive failures, a host is not called for a while. */
 import { type Clock, second } from '../base/clock.ts';
 
 export const failuresMax = 5;
@@ -6,8 +6,8 @@ export const pauseMs = 30 * second;
 
 export interface Breaker {
   /**
-   * 0 when the host may be asked, else the milliseconds until it may. After the pause one caller is
-   * let through, and the others wait for what becomes of it.
+   * Returns 0 if the host may be called, otherwise the milliseconds until it may. After the pause one caller is let
+   * through, and the others wait for its result.
    */
   admit(): number;
   succeeded(): void;

@@ -1,4 +1,4 @@
-/** Calls whose whole response the vault reads itself: bounded in time and size, through redirects. */
+/** Calls whose whole response the vault reads itself, limited in time and size, including redirects. */
 import type { TraceContext } from '../base/telemetry/trace-context.ts';
 import { valuesOf } from './end-to-end.ts';
 import { failureOf, OutboundError } from './error.ts';
@@ -7,47 +7,47 @@ import type { ForwardResponse } from './response.ts';
 
 export interface OutboundRequest {
   readonly method: string;
-  /** May be http where the operator's allow-list has the host. */
+  /** May be http if the operator's allow-list has the host. */
   readonly url: URL;
-  /** Names and values that HTTP allows; lists are sent as several headers. */
+  /** Names and values that HTTP allows. A list is sent as several headers. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   readonly body?: string | Uint8Array;
-  /** From the first look-up of the name to the last byte of the last answer. */
+  /** From the first look-up of the name to the last byte of the last response. */
   readonly timeoutMs: number;
   readonly responseBytesMax: number;
-  /** How many redirects are followed; with 0 a redirect is a response like any other. */
+  /** The maximum number of redirects. With 0 a redirect is a response like any other. */
   readonly redirectsMax: number;
-  /** Of the request for which it is made; see `traced.ts`. */
+  /** The trace of the request that makes this call; see `traced.ts`. */
   readonly trace?: TraceContext | undefined;
 }
 
 export interface OutboundResponse {
   readonly status: number;
-  /** As sent, names and values in turn. */
+  /** Names and values alternate, as the host sent them. */
   readonly headers: readonly string[];
-  /** As sent: a compressed body is not unpacked, so it cannot grow. */
+  /** The bytes that the host sent. Compressed bodies are not unpacked, so they cannot grow. */
   readonly body: Buffer;
 }
 
-/** @throws OutboundError whose reason says what went wrong, and nothing else. */
+/** @throws OutboundError with a reason that contains no data of the call. */
 export type Outbound = (request: OutboundRequest) => Promise<OutboundResponse>;
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-/** 303 always becomes a GET. 301 and 302 do so for POST alone, by what browsers made of them. */
+/** 303 always changes the method to GET. 301 and 302 do so for POST only, as browsers do. */
 const becomesGet = (status: number, method: string) =>
   status === 303 ? method !== 'HEAD' : method === 'POST' && status < 303;
 
-/** All calls share their connections, so tenants' requests go through another `forward`. */
+/** All of these calls share connections, so requests of tenants use another `forward`. */
 const partition = 'vault';
 
-/** Cookies are not kept from one call to the next. */
+/** Cookies are not stored between calls. */
 export function createOutbound(forward: Forward): Outbound {
   return async (request) => {
     const signal = AbortSignal.timeout(request.timeoutMs);
     try {
       let next = request;
       for (let followed = 0; ; followed += 1) {
-        const answer = await forward({
+        const response = await forward({
           method: next.method,
           url: next.url,
           headers: listed(next.headers),
@@ -59,12 +59,12 @@ export function createOutbound(forward: Forward): Outbound {
           trace: request.trace,
           signal,
         });
-        if (request.redirectsMax === 0 || !redirects.has(answer.status)) {
-          return await read(answer, request.responseBytesMax);
+        if (request.redirectsMax === 0 || !redirects.has(response.status)) {
+          return await read(response, request.responseBytesMax);
         }
-        answer.body.destroy();
+        response.body.destroy();
         if (followed === request.redirectsMax) throw new OutboundError('too_many_redirects');
-        next = redirected(next, answer);
+        next = redirected(next, response);
       }
     } catch (error) {
       const failure = failureOf(error);
@@ -79,13 +79,13 @@ function listed(headers: OutboundRequest['headers'] = {}): string[] {
   );
 }
 
-/** Another origin gets neither the headers, in which keys are sent, nor the body. */
-function redirected(request: OutboundRequest, answer: ForwardResponse): OutboundRequest {
-  const [location] = valuesOf(answer.headers, 'location');
+/** A redirect to another origin drops the headers, which carry keys, and the body. */
+function redirected(request: OutboundRequest, response: ForwardResponse): OutboundRequest {
+  const [location] = valuesOf(response.headers, 'location');
   const url = location === undefined ? null : URL.parse(location, request.url);
   if (url === null) throw new OutboundError('bad_redirect');
   const { headers, body, ...rest } = request;
-  const get = becomesGet(answer.status, request.method);
+  const get = becomesGet(response.status, request.method);
   const method = get ? 'GET' : request.method;
   if (url.origin === request.url.origin) {
     const bodiless = Object.entries(headers ?? {}).filter(([name]) => !/^content-/i.test(name));
@@ -96,13 +96,13 @@ function redirected(request: OutboundRequest, answer: ForwardResponse): Outbound
   return { ...rest, url, method };
 }
 
-async function read(answer: ForwardResponse, bytesMax: number): Promise<OutboundResponse> {
+async function read(response: ForwardResponse, bytesMax: number): Promise<OutboundResponse> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of answer.body as AsyncIterable<Buffer>) {
+  for await (const chunk of response.body as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes > bytesMax) throw new OutboundError('too_large');
     chunks.push(chunk);
   }
-  return { status: answer.status, headers: answer.headers, body: Buffer.concat(chunks, bytes) };
+  return { status: response.status, headers: response.headers, body: Buffer.concat(chunks, bytes) };
 }

@@ -1,4 +1,4 @@
-/** The operator's collector of traces: batches of spans as JSON over HTTP (OTLP). */
+/** The operator's trace collector: batches of spans as JSON over HTTP (OTLP). */
 import { hostAndPort } from './allow-list.ts';
 import { createOutbound } from './call.ts';
 import { createForward, type ForwardOptions } from './forward.ts';
@@ -6,7 +6,7 @@ import { createForward, type ForwardOptions } from './forward.ts';
 const timeoutMs = 5_000;
 const responseBytesMax = 65_536;
 
-/** @param endpoint without `/v1/traces`. The operator named the host, so it may be one of our own network. */
+/** @param endpoint without `/v1/traces`. The operator named the host, so it may be on the internal network. */
 export function createCollector(
   endpoint: string,
   options: ForwardOptions,

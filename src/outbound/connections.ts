@@ -1,29 +1,29 @@
-/** Connections to other hosts, kept open for the next request to the same place, and no other. */
+/** Connections to other hosts, kept open for later requests to the same destination only. */
 import type { ClientRequest } from 'node:http';
 import https, { type RequestOptions } from 'node:https';
 import type { Duplex } from 'node:stream';
 import type { SecureContext } from 'node:tls';
 
-export interface PlacedOptions extends RequestOptions {
-  /** Requests share a connection when this text is the same. */
-  readonly place: string;
+export interface OutgoingOptions extends RequestOptions {
+  /** Requests with the same string share connections. */
+  readonly destination: string;
   readonly secureContext: SecureContext;
 }
 
-/** Shorter than what servers usually wait, so that a request seldom meets a connection being closed. */
+/** Shorter than the idle timeout of most servers, so that a request seldom meets a connection that is closing. */
 const idleMs = 4000;
 const idleMax = 256;
 const idlePerPlaceMax = 64;
 const sessionsMax = 1000;
 
-/** An agent of our own takes no proxy from the environment. */
+/** Our own agent ignores proxy settings of the environment. */
 export class Connections extends https.Agent {
-  /** From the one unused for the longest time on. */
+  /** Idle connections, the longest unused first. */
   readonly #idle = new Set<Duplex>();
   readonly #idleMax: number;
   readonly #forget: (this: Duplex) => void;
 
-  /** @param max of idle connections together. */
+  /** @param max the maximum number of idle connections in total. */
   constructor(max = idleMax) {
     super({
       keepAlive: true,
@@ -38,13 +38,13 @@ export class Connections extends https.Agent {
     };
   }
 
-  /** Node's own name lists the options it knows, not the guard's decision or the tenant. */
-  override getName(options?: Partial<PlacedOptions>): string {
-    return options?.place ?? '';
+  /** Node's own name covers the options that Node knows, but neither the guard's decision nor the tenant. */
+  override getName(options?: Partial<OutgoingOptions>): string {
+    return options?.destination ?? '';
   }
 
   override keepSocketAlive(socket: Duplex): boolean {
-    // False where the host announced to close it too soon, which the types do not say.
+    // False if the host announced that it closes the connection too soon. The types do not declare this.
     const kept: unknown = super.keepSocketAlive(socket);
     if (kept !== true) return false;
     this.#idle.add(socket);
@@ -60,8 +60,8 @@ export class Connections extends https.Agent {
     super.reuseSocket(socket, request);
   }
 
-  /** The next request to the place opens a connection. */
-  closeIdle(place: string): void {
-    for (const socket of this.freeSockets[place] ?? []) socket.destroy();
+  /** Closes idle connections, so that the next request to the destination opens a new one. */
+  closeIdle(destination: string): void {
+    for (const socket of this.freeSockets[destination] ?? []) socket.destroy();
   }
 }

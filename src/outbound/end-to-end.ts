@@ -1,4 +1,4 @@
-/** Headers that concern one connection alone, which a proxy does not pass on (RFC 9110, section 7.6.1). */
+/** Hop-by-hop headers, which a proxy does not forward (RFC 9110, section 7.6.1). */
 
 const hopByHop: ReadonlySet<string> = new Set([
   'connection',
@@ -12,8 +12,8 @@ const hopByHop: ReadonlySet<string> = new Set([
 const isHopByHop = (name: string) => hopByHop.has(name) || name.startsWith('proxy-');
 
 /**
- * Names and values in turn, without those of the hop, those that a Connection header lists, and
- * `dropped`, in lower case.
+ * Returns alternating names and values without hop-by-hop headers, headers that a Connection header lists, and
+ * `dropped`, whose names are in lower case.
  */
 export function endToEnd(headers: readonly string[], dropped: readonly string[] = []): string[] {
   const listed = valuesOf(headers, 'connection').flatMap(listItems);
@@ -27,12 +27,12 @@ export function endToEnd(headers: readonly string[], dropped: readonly string[] 
   return kept;
 }
 
-/** All values of a header, whose name is given in lower case. */
-export function valuesOf(headers: readonly string[], wanted: string): string[] {
+/** All values of a header whose name is given in lower case. */
+export function valuesOf(headers: readonly string[], headerName: string): string[] {
   const values: string[] = [];
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const name = headers[at] ?? '';
-    if (name.length === wanted.length && name.toLowerCase() === wanted) {
+    if (name.length === headerName.length && name.toLowerCase() === headerName) {
       values.push(headers[at + 1] ?? '');
     }
   }

@@ -1,6 +1,6 @@
-/** How a call to somebody else's host fails. */
+/** The failures of calls to other hosts. */
 
-/** Each reason with its words. None of them holds a part of the request, of the response or of the URL. */
+/** Each reason with its message. No message contains a part of the request, of the response, or of the URL. */
 const reasons = {
   forbidden_url: 'the URL must be https, without a user name, and not on the port of the database',
   forbidden_address: 'the host has no public address and is not on the allow-list',
@@ -21,7 +21,7 @@ const reasons = {
 
 export type OutboundFailure = keyof typeof reasons;
 
-/** What the network below said, such as ENOTFOUND; no text of it holds anything but letters. */
+/** An error code of the network layer, such as ENOTFOUND. The pattern excludes anything that could hold data. */
 const codeForm = /^[A-Z][A-Z0-9_]{1,60}$/;
 
 export class OutboundError extends Error {
@@ -35,7 +35,7 @@ export class OutboundError extends Error {
   }
 }
 
-/** By what Node, libuv, OpenSSL and the HTTP parser call it; the first row that fits. */
+/** By the codes of Node, libuv, OpenSSL, and the HTTP parser. The first matching row applies. */
 const reasonsByCode: readonly (readonly [RegExp, OutboundFailure])[] = [
   [/^(?:ENOTFOUND|ENODATA|ESERVFAIL|EAI_\w+)$/, 'dns'],
   [/^E(?:CONNREFUSED|TIMEDOUT|ACCES|PERM|INVAL|MFILE|NFILE)$/, 'connect'],
@@ -47,7 +47,7 @@ const reasonsByCode: readonly (readonly [RegExp, OutboundFailure])[] = [
   [/^ERR_(?:INVALID_CHAR|INVALID_HTTP_TOKEN|UNESCAPED_CHARACTERS|HTTP_\w+)$/, 'invalid_request'],
 ];
 
-/** Whether the host could not be asked, or not to the end, so that another attempt may help. */
+/** Whether the host could not be reached, or the call broke off, so that another attempt may succeed. */
 export function isUnreachable({ reason }: OutboundError): boolean {
   return unreachable.has(reason);
 }
@@ -60,7 +60,7 @@ const unreachable: ReadonlySet<OutboundFailure> = new Set([
   'invalid_response',
 ]);
 
-/** The reason for an error of the network below; a broken connection where it names no other. */
+/** Maps an error of the network layer to its reason; a reset connection if the error has no known code. */
 export function failureOf(error: unknown): OutboundError {
   if (error instanceof OutboundError) return error;
   const code = codeOf(error);

@@ -1,4 +1,4 @@
-/** The client for other hosts: streamed both ways, guarded, within limits, over connections that are kept open. */
+/** The client for other hosts: streamed in both directions, guarded, limited, and with persistent connections. */
 import assert from 'node:assert/strict';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { extendedLoop, loopHeader } from '../base/cdn-loop.ts';
 import type { TraceContext } from '../base/telemetry/trace-context.ts';
 import { type Admission, type AdmissionOptions, createAdmission, nameOf } from './admission.ts';
-import { Connections, type PlacedOptions } from './connections.ts';
+import { Connections, type OutgoingOptions } from './connections.ts';
 import { endToEnd, valuesOf } from './end-to-end.ts';
 import { failureOf, OutboundError } from './error.ts';
 import { announcedLength, firstPart, framingOf, sendStream } from './request-body.ts';
@@ -21,66 +21,71 @@ import {
 } from './trust.ts';
 
 export interface ForwardRequest {
-  /** Any but CONNECT. */
+  /** Any method except CONNECT. */
   readonly method: string;
   readonly url: URL;
-  /** The path and query as they are sent, where the URL would spell them otherwise. ASCII without spaces. */
+  /** The path and query exactly as sent, if the URL would spell them differently. ASCII without spaces. */
   readonly target?: string | undefined;
-  /** Names and values in turn, in the order they are sent; those of the hop are taken out, Host is set. */
+  /**
+   * Alternating names and values in the order in which they are sent. Hop-by-hop headers are removed, and Host is
+   * set.
+   */
   readonly headers: readonly string[];
   /** Headers for the connection to the host, such as `Keep-Alive`. */
   readonly hopHeaders?: readonly string[] | undefined;
-  /** A stream is sent under its Content-Length where that is given, else in chunks, and never destroyed. */
+  /** A stream is sent with its Content-Length if one is given, otherwise in chunks. It is never destroyed. */
   readonly body: Readable | Uint8Array | undefined;
   /**
-   * From the look-up of the name to the head of the answer, and as long again without a byte moving, in
-   * either direction, after it.
+   * Limits the time from the look-up of the name to the head of the response. After that, it limits the time in which
+   * no byte moves in either direction.
    */
   readonly timeoutMs: number;
-  /** Connections are shared by requests with the same text here, guard's decision and client certificate. */
+  /** Requests share connections if they have the same partition, guard's decision, and client certificate. */
   readonly partition: string;
   readonly clientCertificate?: ClientCertificate | undefined;
-  /** The `CDN-Loop` of the request for which it is made, whatever became of its other headers. */
+  /** The `CDN-Loop` of the original request, even if its other headers were changed. */
   readonly loop?: string | undefined;
-  /** Of a caller without a key: it has slots of its own, so that no call with a key waits for it. */
+  /**
+   * Set for a caller without a key. Such requests have slots of their own, so that no call with a key waits for them.
+   */
   readonly keyless?: true | undefined;
-  /** To be received twice does no harm, whatever the method says. */
+  /** The request may be sent twice without harm, whatever its method is. */
   readonly repeatable?: true;
-  /** The operator chose the URL, which may be http where the allow-list has its host. */
+  /** The operator chose the URL, which may be http if the allow-list has its host. */
   readonly mayBePlain?: true;
-  /** Aborted when the caller has gone, which closes the connection. */
+  /** Aborted when the caller has disconnected, which closes the connection to the host. */
   readonly signal?: AbortSignal | undefined;
-  /** Of the request that is forwarded; see `traced.ts`. */
+  /** The trace of the original request; see `traced.ts`. */
   readonly trace?: TraceContext | undefined;
 }
 
-/** Follows no redirect. @throws OutboundError whose reason says what went wrong, and nothing else. */
+/** Follows no redirect. @throws OutboundError with a reason that contains no data of the call. */
 export type Forward = (request: ForwardRequest) => Promise<ForwardResponse>;
 
 export interface OutboundOptions extends AdmissionOptions, TrustOptions {}
 
 export interface ForwardOptions extends OutboundOptions {
-  /** Of this vault, which every request names in `CDN-Loop` (RFC 8586), so that none comes back for ever. */
+  /** The name of this vault, which every request adds to `CDN-Loop` (RFC 8586), so that no request loops forever. */
   readonly vaultName: string;
 }
 
 export const forwardHeaderBytesMax = 16_384;
-/** Under way at once; further requests wait within their time limit. A place is a host of a partition. */
+/** Requests in progress. Further requests wait within their time limit. A destination is a host of a partition. */
 export const slotLimits = {
-  placeMax: 64,
+  destinationMax: 64,
   partitionMax: 256,
   totalMax: 512,
   waitingMax: 1_024,
   waitingOfPartitionMax: 256,
 };
 
-/** What callers without a key have of each limit, beside all that callers with keys have. */
+/** The fraction of each limit that callers without a key have, in addition to the limits of callers with keys. */
 const keylessShare = 4;
 
 function quarterOf(limits: SlotLimits): SlotLimits {
   const share = (max: number) => Math.max(1, Math.floor(max / keylessShare));
   return {
-    placeMax: share(limits.placeMax),
+    destinationMax: share(limits.destinationMax),
     partitionMax: share(limits.partitionMax),
     totalMax: share(limits.totalMax),
     waitingMax: share(limits.waitingMax),
@@ -88,7 +93,7 @@ function quarterOf(limits: SlotLimits): SlotLimits {
   };
 }
 
-/** Once more is no more than once (RFC 9110, section 9.2.2). */
+/** Methods that are idempotent (RFC 9110, section 9.2.2). */
 const idempotent: ReadonlySet<string> = new Set([
   'GET',
   'HEAD',
@@ -98,12 +103,12 @@ const idempotent: ReadonlySet<string> = new Set([
   'TRACE',
 ]);
 
-/** A request that was let through, and all it is sent with. */
+/** An admitted request with its options and limits. */
 interface Passage {
   readonly request: ForwardRequest;
-  readonly options: PlacedOptions;
+  readonly options: OutgoingOptions;
   readonly limit: TimeLimit;
-  /** Whether it may be sent again when a kept connection turns out to have been closed. */
+  /** Whether the request may be sent again if the host had already closed the reused connection. */
   readonly repeatable: boolean;
 }
 
@@ -116,16 +121,16 @@ export function createForward(
   const credentialsOf = createTrust(options);
   const slots = new Slots(limits);
   const keylessSlots = new Slots(quarterOf(limits));
-  // An agent of our own takes no proxy from the environment.
+  // Our own agent ignores proxy settings of the environment.
   const plainConnections = new http.Agent();
 
   async function send(passage: Passage): Promise<ForwardResponse> {
     const { request, options, limit } = passage;
-    const { place } = options;
+    const { destination } = options;
     const waiting = firstPart(request.body, limit);
     if (waiting) await waiting;
     const taken = (request.keyless ? keylessSlots : slots).take({
-      place,
+      destination,
       partition: request.partition,
       limit,
     });
@@ -143,7 +148,7 @@ export function createForward(
     client.once('close', () => {
       if (!isRepeated) limit.lift();
       release();
-      // Nearly always there is a response by now, and an error costs the trace of its stack.
+      // There is nearly always a response by now, and creating an error is expensive because of its stack trace.
       if (received === undefined) reject(new OutboundError('reset'));
     });
     client.on('upgrade', (_, socket) => {
@@ -153,23 +158,23 @@ export function createForward(
     client.on('response', (incoming) => {
       if (!isFinal(incoming) || !hasKnownFraming(incoming))
         return stop(new OutboundError('invalid_response'));
-      // Also for what is whole by now, and then only has to be read.
+      // The timer also applies to a response that is complete and only has to be read.
       limit.restartTimer();
-      // Most responses are whole in the packet of their head, which has been read by then.
+      // Most responses arrive complete in the packet of their head, which has been parsed by then.
       queueMicrotask(() => {
         if (incoming.complete && client.writableFinished) return;
         limit.stopTimer();
         limitSilence(client, request.timeoutMs, stop);
       });
       received = receive(client, incoming);
-      resolve(received.answer);
+      resolve(received.response);
     });
     client.on('error', (error) => {
-      // What is whole already stays so when the rest of the request cannot be sent any more.
+      // A complete response stays valid if the rest of the request cannot be sent any more.
       if (received) return received.isWhole() ? undefined : received.fail(failureOf(error));
       if (!passage.repeatable || !watched.isStale(error)) return reject(watched.failureOf(error));
       isRepeated = true;
-      connections.closeIdle(place);
+      connections.closeIdle(destination);
       resolve(send({ ...passage, repeatable: false }));
     });
     sendBody(client, request);
@@ -202,7 +207,7 @@ function optionsOf(
   { method, url, target, headers, hopHeaders = [], body, partition, loop }: ForwardRequest,
   { decision, host, lookup }: Admission,
   { id, context, vaultName }: Credentials & Pick<ForwardOptions, 'vaultName'>,
-): PlacedOptions {
+): OutgoingOptions {
   const name = nameOf(url);
   const lengths = body instanceof Readable ? valuesOf(headers, 'content-length') : [];
   return {
@@ -220,22 +225,22 @@ function optionsOf(
     ],
     maxHeaderSize: forwardHeaderBytesMax,
     insecureHTTPParser: false,
-    // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+    // Overrides NODE_TLS_REJECT_UNAUTHORIZED.
     rejectUnauthorized: true,
-    // Otherwise Node takes the name to verify from the Host header.
+    // Without it, Node verifies the name in the Host header.
     servername: isIP(name) === 0 ? name : '',
     secureContext: context,
-    place: `${decision} ${host} ${id} ${partition}`,
+    destination: `${decision} ${host} ${id} ${partition}`,
     ...(lookup && { lookup }),
   };
 }
 
-function open(options: PlacedOptions, limit: TimeLimit, release: () => void): ClientRequest {
+function open(options: OutgoingOptions, limit: TimeLimit, release: () => void): ClientRequest {
   try {
     limit.throwIfOver();
-    // That of `node:https` copies the options once more.
+    // `https.request` would copy the options once more.
     const client = http.request(options);
-    // Otherwise headers beyond the two-thousandth are dropped; their bytes are limited anyway.
+    // Without it, Node drops headers beyond the two-thousandth. Their bytes are limited anyway.
     client.maxHeadersCount = 0;
     return client;
   } catch (error) {
@@ -249,15 +254,15 @@ function sendBody(client: ClientRequest, { body, headers }: ForwardRequest): voi
     client.end(body);
     return;
   }
-  // A host may answer, and a caller wait for that, before there is any of the body.
+  // A host may respond, and a caller may wait for that response, before the body begins.
   if (body.readableLength === 0) client.flushHeaders();
   sendStream(client, body, announcedLength(valuesOf(headers, 'content-length')));
 }
 
-/** How far the connection of a request has come. */
+/** Tracks how far the connection of a request has come. */
 function watch(client: ClientRequest, isPlain: boolean) {
   let isSecured = isPlain;
-  /** What a kept connection had brought before. */
+  /** The bytes that a reused connection had received before. */
   let readBefore = 0;
   client.on('socket', (socket) => {
     if (client.reusedSocket) readBefore = socket.bytesRead;
@@ -269,7 +274,7 @@ function watch(client: ClientRequest, isPlain: boolean) {
   const isUntouched = () => client.socket?.bytesRead === readBefore;
   const isBroken = (error: Error) => failureOf(error).reason === 'reset';
   return {
-    /** The host had closed a kept connection, or was about to, and has not answered at all. */
+    /** The host closed a reused connection, or was about to, and has not responded at all. */
     isStale: (error: Error) => client.reusedSocket && isUntouched() && isBroken(error),
     failureOf: (error: Error) => {
       const isHandshaking = !client.reusedSocket && !isSecured;
@@ -278,18 +283,18 @@ function watch(client: ClientRequest, isPlain: boolean) {
   };
 }
 
-/** The parser takes any three digits for a status, also those that no server can send on. */
+/** The parser accepts any three digits as a status, including those that no server can forward. */
 function isFinal({ statusCode = 0 }: IncomingMessage): boolean {
   return statusCode >= 200;
 }
 
-/** Codings other than chunked were not asked for, and would be lost with their header. */
+/** The vault requests no coding other than chunked, and another one would be lost with its header. */
 function hasKnownFraming({ rawHeaders }: IncomingMessage): boolean {
   const codings = valuesOf(rawHeaders, 'transfer-encoding');
   return codings.length === 0 || (codings.length === 1 && /^chunked$/i.test(codings[0] ?? ''));
 }
 
-/** From here on, until the connection serves another request. */
+/** Applies until the connection serves another request. */
 function limitSilence(
   client: ClientRequest,
   timeoutMs: number,

@@ -1,10 +1,9 @@
-/** The address guard: which addresses a call to somebody else's host may connect to. */
+/** The address guard: the addresses to which a call to a host of another party may connect. */
 import { BlockList, isIP } from 'node:net';
 
 /**
- * IPv4 that is not the public internet: the IANA special-purpose registry (RFC 6890), multicast, and
- * the one metadata address that lies outside of it. 169.254.169.254 and Alibaba's 100.100.100.200 are
- * in link-local and carrier-grade NAT.
+ * IPv4 outside the public internet: the IANA special-purpose registry (RFC 6890), multicast, and the one metadata
+ * address outside of both. 169.254.169.254 and Alibaba's 100.100.100.200 are in link-local and carrier-grade NAT.
  */
 const refused4 = [
   '0.0.0.0/8',
@@ -25,13 +24,13 @@ const refused4 = [
   '240.0.0.0/4',
 ];
 
-/** Only global unicast is ever public, which leaves out loopback, link-local, unique-local, multicast. */
+/** Only global unicast is public, which excludes loopback, link-local, unique-local, and multicast. */
 const public6 = '2000::/3';
 
-/** Within it: Teredo and other protocol assignments, documentation, and 6to4, which embeds IPv4. */
+/** Exceptions within it: Teredo and other protocol assignments, documentation, and 6to4, which embeds IPv4. */
 const refused6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 
-/** IPv6 that means the IPv4 address in its last 32 bits: mapped, and NAT64 (RFC 6052). */
+/** IPv6 prefixes of an IPv4 address in the last 32 bits: mapped, and NAT64 (RFC 6052). */
 const embedding = ['::ffff:', '64:ff9b::'];
 const embeddingBits = 96;
 
@@ -42,10 +41,10 @@ const refused = blockListOf([
   ...refused4.flatMap((range) => embedding.map((prefix) => embedded(prefix, range))),
 ]);
 
-/** True for a public address, in any of the forms in which it can be written. */
+/** True for a public address in any of its notations. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
-  // A zone, as in fe80::1%eth0, only occurs on addresses that are not public.
+  // A zone, as in fe80::1%eth0, occurs only in addresses that are not public.
   if (family === 0 || address.includes('%')) return false;
   if (family === 4) return !refused.check(address, 'ipv4');
   return admitted6.check(address, 'ipv6') && !refused.check(address, 'ipv6');

@@ -1,10 +1,10 @@
-/** The body of a forwarded request: how it is announced, and how a stream of it is sent. */
+/** The body of a forwarded request: its framing headers, and how its stream is sent. */
 import type { ClientRequest } from 'node:http';
 import { Readable } from 'node:stream';
 import { OutboundError } from './error.ts';
 import type { SlotLimit } from './slots.ts';
 
-/** Methods for which no body at all is usual, so that its length is not announced as 0. */
+/** Methods that usually have no body, so that a length of 0 is not announced. */
 const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
 
 const lengthForm = /^[0-9]{1,15}$/;
@@ -12,11 +12,11 @@ const lengthForm = /^[0-9]{1,15}$/;
 export interface BodyDescription {
   readonly method: string;
   readonly body: Readable | Uint8Array | undefined;
-  /** Every Content-Length that was given. */
+  /** The values of all Content-Length headers. */
   readonly lengths: readonly string[];
 }
 
-/** The one header that says where the body ends. */
+/** Returns the one header that delimits the body. */
 export function framingOf({ method, body, lengths }: BodyDescription): readonly string[] {
   if (body === undefined || body instanceof Uint8Array) {
     const length = body?.length ?? 0;
@@ -27,16 +27,16 @@ export function framingOf({ method, body, lengths }: BodyDescription): readonly 
   return ['Content-Length', String(length)];
 }
 
-/** `undefined` unless exactly one length was given, and it is one. */
+/** `undefined` unless there is exactly one length and it is valid. */
 export function announcedLength([length, ...others]: readonly string[]): number | undefined {
   if (length === undefined || others.length > 0 || !lengthForm.test(length)) return undefined;
   return Number(length);
 }
 
 /**
- * Waits until there is something of a body to send, so that a caller who is slow to send it takes no place from
- * others. What ends it early is found when it is sent.
- * @throws what ends the wait.
+ * Waits for the first bytes of the body, so that a slow caller does not occupy a slot. An early end of the body is
+ * detected when it is sent.
+ * @throws the reason that ends the wait.
  */
 export function firstPart(
   body: Readable | Uint8Array | undefined,
@@ -59,9 +59,9 @@ export function firstPart(
 }
 
 /**
- * Reads no faster than the host takes it. A body that breaks off, or has another length than it
- * announced, closes the connection. The body itself is never destroyed: where it comes from a caller,
- * that would close the connection on which the caller is to learn what happened.
+ * Reads no faster than the host accepts data. If the body breaks off, or its length differs from the announced one,
+ * the connection is closed. The body itself is never destroyed: if it comes from a caller, that would close the
+ * connection on which the caller waits for the response.
  */
 export function sendStream(client: ClientRequest, body: Readable, length?: number): void {
   let sent = 0;
@@ -69,7 +69,7 @@ export function sendStream(client: ClientRequest, body: Readable, length?: numbe
     body.unpipe(client);
     client.destroy(new OutboundError('aborted'));
   };
-  // Before `pipe` adds its own listeners, so that neither a byte too many nor an early end is sent.
+  // Added before the listeners of `pipe`, so that neither an excess byte nor an early end is sent.
   const count = (chunk: Uint8Array) => {
     sent += chunk.length;
     if (length !== undefined && sent > length) breakOff();

@@ -1,30 +1,30 @@
 /**
- * Looking up names that anybody may choose. The system's own look-up waits in one of four threads that the whole
- * process shares with its files and signatures, and cannot be given up: four names whose server is silent would stop
- * all others.
+ * Resolves names that any caller may choose. The system's look-up blocks one of the four threads that the whole
+ * process shares with its files and signatures, and cannot be cancelled. Four names whose servers do not respond
+ * would block everything else.
  */
 import { type LookupAddress, Resolver } from 'node:dns';
 
-/** All addresses of a name, or why there is none. */
+/** Returns all addresses of a name, or the error. */
 export type Resolve = (
   name: string,
   give: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-/** Of one question to one server; the next one is asked with a longer one. */
+/** The timeout of one query to one server. The next server gets a longer one. */
 const responseMsMax = 2_000;
 const triesMax = 2;
 
-/** RFC 6761, section 6.3: no server is asked for these. */
+/** RFC 6761, section 6.3: these names are never sent to a server. */
 const ownName = /(?:^|\.)localhost\.?$/i;
 
 export interface NameServers {
-  /** Addresses with ports, in place of the servers of the system as they are now. */
+  /** Addresses with ports that replace the current servers of the system. */
   readonly servers?: readonly string[];
   readonly responseMs?: number;
 }
 
-/** Without the system's file of hosts, which is about its own network. */
+/** Ignores the hosts file of the system, which describes its own network. */
 export function resolvingPublicNames({
   servers,
   responseMs = responseMsMax,

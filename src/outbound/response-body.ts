@@ -1,17 +1,17 @@
-/** The body of a forwarded answer, which ends only when it is whole. */
+/** The body of a forwarded response, which ends only when it is complete. */
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { failureOf, OutboundError } from './error.ts';
 
-/** Fails with an OutboundError, whatever happens below. */
+/** Fails with an OutboundError for every failure of the network layer. */
 export class ResponseBody extends Readable {
   readonly #source: IncomingMessage;
 
-  /** @param failure why it will never be whole, where that is known already. */
+  /** @param failure the reason why the body will never be complete, if it is known already. */
   constructor(source: IncomingMessage, failure?: OutboundError) {
     super();
     this.#source = source;
-    // It may fail before its reader has had a turn to listen; the reader then finds it failed.
+    // The body may fail before its reader has added a listener. The reader then finds it failed.
     this.on('error', () => undefined);
     source.on('data', (chunk: Buffer) => {
       if (!this.push(chunk)) source.pause();
@@ -29,7 +29,7 @@ export class ResponseBody extends Readable {
     this.#source.resume();
   }
 
-  /** Left before its end, the connection is closed. */
+  /** If the reader leaves before the end, the connection is closed. */
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.#source.destroy();
     done(error);

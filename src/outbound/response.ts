@@ -1,4 +1,4 @@
-/** The response to a forwarded request, of which a reader takes the body, or nobody wants it. */
+/** The response to a forwarded request. A reader takes its body, or drops it. */
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { endToEnd, valuesOf } from './end-to-end.ts';
@@ -7,16 +7,19 @@ import { ResponseBody } from './response-body.ts';
 
 export interface ForwardResponse {
   readonly status: number;
-  /** As sent, names and values in turn, without those of the hop. */
+  /** Alternating names and values as the host sent them, without hop-by-hop headers. */
   readonly headers: readonly string[];
-  /** As sent: a compressed body is not unpacked. It fails with an OutboundError unless it is whole. */
+  /**
+   * The bytes that the host sent: a compressed body is not unpacked. It fails with an OutboundError unless it is
+   * complete.
+   */
   readonly body: Readable;
-  /** Names and values in turn, once the body has ended. */
+  /** Alternating names and values, after the body has ended. */
   readonly trailers: () => readonly string[];
   /**
-   * In place of reading the body, in the turn in which the answer is there: receives it, so that the connection can
-   * be used again, unless it has more bytes or takes longer. Resolves once the connection is free or closed, and
-   * never fails.
+   * Receives the body without a reader, so that the connection can be reused, unless the body exceeds the limits.
+   * Call it in the turn of the event loop in which the response arrives. Resolves when the connection is free or
+   * closed, and never rejects.
    */
   drop(limits: DropLimits): Promise<void>;
 }
@@ -27,16 +30,16 @@ export interface DropLimits {
 }
 
 export interface Received {
-  readonly answer: ForwardResponse;
-  /** Whether all of it has been received, though perhaps not read. */
+  readonly response: ForwardResponse;
+  /** Whether the response has been received completely, even if it has not been read. */
   isWhole(): boolean;
-  /** Whoever reads the body, or is about to, learns of it. */
+  /** Passes the failure to the current or next reader of the body. */
   fail(failure: OutboundError): void;
 }
 
 /**
- * The list of headers is made for those who ask for it, the stream of the body unless the response is dropped at
- * once: only what is received lets go of the connection, and of its slot, also where nobody reads it.
+ * Headers are listed only on request. The stream of the body is created unless the response is dropped immediately,
+ * because the connection and its slot are free only after the body is received, even if it has no reader.
  */
 export function receive(client: ClientRequest, incoming: IncomingMessage): Received {
   const { statusCode: status = 0, rawHeaders } = incoming;
@@ -53,7 +56,7 @@ export function receive(client: ClientRequest, incoming: IncomingMessage): Recei
     if (!isDropped) bodyOf();
   });
   return {
-    answer: {
+    response: {
       status,
       get headers() {
         const lengthless = status === 204 || valuesOf(rawHeaders, 'transfer-encoding').length > 0;
@@ -81,7 +84,7 @@ function drop(
   incoming: IncomingMessage,
   { bytesMax, timeoutMs }: DropLimits,
 ): Promise<void> {
-  // It may have failed in the packet that brought the head, before anybody could listen.
+  // The request may have failed in the packet that brought the head, before any listener was added.
   if (client.closed) return Promise.resolve();
   let bytes = 0;
   incoming.on('data', (chunk: Uint8Array) => {

@@ -1,22 +1,22 @@
-/** How many requests are under way at once: to one place, for one partition, and in total; and how many wait. */
+/** Limits requests in progress to one destination, for one partition, and in total, and how many requests may wait. */
 import { OutboundError } from './error.ts';
 
 export interface SlotLimits {
-  readonly placeMax: number;
+  readonly destinationMax: number;
   readonly partitionMax: number;
   readonly totalMax: number;
-  /** Each may hold a body of some megabytes while it waits. */
+  /** Each waiting request may hold a body of some megabytes. */
   readonly waitingMax: number;
   readonly waitingOfPartitionMax: number;
 }
 
 export interface SlotRequest {
-  readonly place: string;
+  readonly destination: string;
   readonly partition: string;
   readonly limit: SlotLimit;
 }
 
-/** What may end the wait. Its signal is asked for where there is one. */
+/** Ends the wait. The signal is created only if a request has to wait. */
 export interface SlotLimit {
   readonly signal: AbortSignal;
   throwIfOver(): void;
@@ -27,14 +27,14 @@ interface WaitingCall extends SlotRequest {
 }
 
 /**
- * Agents of Node have limits too, but a request that waits there for one host is not served by a
- * connection to another that falls idle, and stays in the line when it has been given up.
+ * Node's agents have limits too. But a request that waits there for one host does not use an idle connection to
+ * another, and it stays in the queue after it was abandoned.
  */
 export class Slots {
   readonly #limits: SlotLimits;
   readonly #taken = new Map<string, number>();
   readonly #waiting = new Set<WaitingCall>();
-  /** By partition. */
+  /** The number of waiting requests by partition. */
   readonly #waitingOf = new Map<string, number>();
   #total = 0;
 
@@ -43,9 +43,9 @@ export class Slots {
   }
 
   /**
-   * Gives what has to be called when the request is over, once; at once where there is room.
+   * Returns a function to call once when the request has ended. Returns it immediately if there is room.
    *
-   * @throws OutboundError `busy` when too many wait already, and whatever ends the wait.
+   * @throws OutboundError `busy` if too many requests wait already, or the reason that ends the wait.
    */
   take(request: SlotRequest): (() => void) | Promise<() => void> {
     request.limit.throwIfOver();
@@ -92,8 +92,8 @@ export class Slots {
   }
 
   /**
-   * The partition with the fewest slots goes first, and in it whoever waits longest: a few that hold all slots
-   * with slow requests do not keep out others for longer than one of these takes.
+   * The partition with the fewest slots goes first, and within it the request that has waited longest. A few
+   * partitions that hold all slots with slow requests block others for no longer than one of these requests takes.
    */
   #grant(): void {
     for (let next = this.#next(); next; next = this.#next()) {
@@ -120,17 +120,17 @@ export class Slots {
   }
 
   #hasRoom(request: SlotRequest): boolean {
-    const { placeMax, partitionMax, totalMax } = this.#limits;
+    const { destinationMax, partitionMax, totalMax } = this.#limits;
     return (
       this.#total < totalMax &&
-      (this.#taken.get(placeKey(request.place)) ?? 0) < placeMax &&
+      (this.#taken.get(destinationKey(request.destination)) ?? 0) < destinationMax &&
       this.#takenBy(request) < partitionMax
     );
   }
 
-  #count({ place, partition }: SlotRequest, change: 1 | -1): void {
+  #count({ destination, partition }: SlotRequest, change: 1 | -1): void {
     this.#total += change;
-    for (const key of [placeKey(place), partitionKey(partition)]) {
+    for (const key of [destinationKey(destination), partitionKey(partition)]) {
       const taken = (this.#taken.get(key) ?? 0) + change;
       if (taken === 0) this.#taken.delete(key);
       else this.#taken.set(key, taken);
@@ -138,5 +138,5 @@ export class Slots {
   }
 }
 
-const placeKey = (place: string) => `place ${place}`;
+const destinationKey = (destination: string) => `destination ${destination}`;
 const partitionKey = (partition: string) => `partition ${partition}`;

@@ -1,7 +1,7 @@
-/** What ends a forwarded request early: its time limit, and a caller who has gone. */
+/** Ends a forwarded request early: at its time limit, or when its caller has disconnected. */
 import { OutboundError } from './error.ts';
 
-/** An AbortSignal would do as well, and cost each request more than all the rest of this. */
+/** An AbortSignal would do as well, but would cost each request more than the rest of this file. */
 export class TimeLimit {
   readonly #timer: NodeJS.Timeout;
   readonly #caller: AbortSignal | undefined;
@@ -9,7 +9,7 @@ export class TimeLimit {
   #controller: AbortController | undefined;
   #failure: OutboundError | undefined;
 
-  /** Called when it ends the request. */
+  /** Called when the limit ends the request. */
   giveUp: ((failure: OutboundError) => void) | undefined;
 
   constructor(timeoutMs: number, caller?: AbortSignal) {
@@ -29,7 +29,7 @@ export class TimeLimit {
     if (this.#failure) throw this.#failure;
   }
 
-  /** For what has to wait. Its reason is an OutboundError. */
+  /** For waits. Its reason is an OutboundError. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
@@ -38,17 +38,17 @@ export class TimeLimit {
     return this.#controller.signal;
   }
 
-  /** As long again. */
+  /** Starts the same time limit again. */
   restartTimer(): void {
     this.#timer.refresh();
   }
 
-  /** From now on only the caller ends it. */
+  /** After this call only the caller ends the request. */
   stopTimer(): void {
     clearTimeout(this.#timer);
   }
 
-  /** From now on nothing ends it. */
+  /** After this call nothing ends the request. */
   lift(): void {
     this.stopTimer();
     this.#caller?.removeEventListener('abort', this.#callerGone);

@@ -1,11 +1,11 @@
-/** Calls to other hosts as spans of the request that makes them, whose trace the other host may continue. */
+/** Records calls to other hosts as spans of the request that makes them. The other host may continue the trace. */
 import { traceparentOf } from '../base/telemetry/trace-context.ts';
 import type { Tracing } from '../base/telemetry/tracing.ts';
 import type { Forward } from './forward.ts';
 
 /**
- * The span ends with the head of the response. A `traceparent` among the headers is replaced. Neither the host nor the
- * path is in the span: a caller may choose both.
+ * The span ends with the head of the response. A `traceparent` among the headers is replaced. The span has neither
+ * the host nor the path, because a caller may choose both.
  */
 export function tracedForward(forward: Forward, tracing: Tracing): Forward {
   return async (request) => {
@@ -17,9 +17,9 @@ export function tracedForward(forward: Forward, tracing: Tracing): Forward {
     let status: number | undefined;
     try {
       const traced = [...others, 'traceparent', traceparentOf(trace)];
-      const answer = await forward({ ...request, headers: traced });
-      ({ status } = answer);
-      return answer;
+      const response = await forward({ ...request, headers: traced });
+      ({ status } = response);
+      return response;
     } finally {
       const attributes = {
         'http.request.method': method,

@@ -1,4 +1,4 @@
-/** Which TLS connections to other hosts are trusted, and what the vault shows of itself in them. */
+/** TLS trust of connections to other hosts, and the certificate that the vault presents to them. */
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import { LruCache } from '../base/lru-cache.ts';
 import { OutboundError } from './error.ts';
@@ -10,25 +10,25 @@ export interface ClientCertificate {
 }
 
 export interface TrustOptions {
-  /** PEM, trusted as the public authorities are. */
+  /** PEM certificates that are trusted in addition to the public authorities. */
   readonly authorities?: readonly string[] | undefined;
 }
 
 export interface Credentials {
-  /** Another one for each client certificate. */
+  /** A distinct id for each client certificate. */
   readonly id: number;
   readonly context: SecureContext;
 }
 
-/** @throws OutboundError `tls` for a client certificate that cannot be used. */
+/** @throws OutboundError `tls` if the client certificate cannot be used. */
 export type Trust = (clientCertificate?: ClientCertificate) => Credentials;
 
-/** Some hundred pairs of certificate and key. */
+/** Room for several hundred pairs of certificate and key. */
 const rememberedCharactersMax = 1_000_000;
 
 /**
- * Trusts the public authorities and the given ones. A context is made when it is first needed, and once, because it
- * takes milliseconds to read all the authorities.
+ * Trusts the public authorities and the given ones. A context is created on first use and then reused, because
+ * reading all authorities takes milliseconds.
  */
 export function createTrust({ authorities = [] }: TrustOptions): Trust {
   const remembered = new LruCache<Credentials>(rememberedCharactersMax);
@@ -45,7 +45,7 @@ export function createTrust({ authorities = [] }: TrustOptions): Trust {
 }
 
 function contextOf(authorities: readonly string[], own?: ClientCertificate): SecureContext {
-  // Given any, OpenSSL uses these alone.
+  // If any are given, OpenSSL uses only these.
   const ca = authorities.length > 0 ? [...getCACertificates('default'), ...authorities] : undefined;
   try {
     return createSecureContext({ minVersion: 'TLSv1.2', ...(ca && { ca }), ...own });

@@ -31,7 +31,7 @@ const attemptsOfTenantMax = 256;
  * than there, so as many may wait for that moment.
  */
 const limits = {
-  placeMax: attemptsOfAllMax,
+  destinationMax: attemptsOfAllMax,
   partitionMax: attemptsOfAllMax,
   totalMax: attemptsOfAllMax,
   waitingMax: attemptsOfAllMax,

@@ -204,16 +204,16 @@ test('at most 64 requests go to one place at once, and the next waits for its tu
   const { promise: full, resolve: filled } = Promise.withResolvers<void>();
   destination.behave(({ response }) => {
     waiting.push(() => response.end());
-    if (waiting.length === slotLimits.placeMax) filled();
+    if (waiting.length === slotLimits.destinationMax) filled();
   });
-  const statuses = Array.from({ length: slotLimits.placeMax + 1 }, async () => {
+  const statuses = Array.from({ length: slotLimits.destinationMax + 1 }, async () => {
     const { status, body } = await forward(destination.url);
     body.resume();
     return status;
   });
   await full;
   await fails(forward(destination.url, { timeoutMs: 50 }), 'timeout');
-  assert.equal(waiting.length, slotLimits.placeMax);
+  assert.equal(waiting.length, slotLimits.destinationMax);
   destination.behave(answer());
   for (const end of waiting.splice(0)) end();
   assert.deepEqual(new Set(await Promise.all(statuses)), new Set([200]));

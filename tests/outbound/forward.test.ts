@@ -182,7 +182,7 @@ test('the answer to HEAD has the length of the body that it lacks', async (t) =>
     assert.deepEqual(headers, ['Content-Length', '1000']);
     assert.equal(await text(body), '');
   }
-  assert.ok(destination.sockets.length < slotLimits.placeMax);
+  assert.ok(destination.sockets.length < slotLimits.destinationMax);
 });
 
 test('a length that does not hold for the caller is not passed on', async (t) => {
@@ -243,11 +243,11 @@ test('answers that nobody reads hold no slot and no connection', async (t) => {
     [200, 'small'],
   ] as const) {
     destination.behave(answer(status, [], body));
-    for (let count = 0; count <= slotLimits.placeMax; count += 1) {
+    for (let count = 0; count <= slotLimits.destinationMax; count += 1) {
       assert.equal((await forward(destination.url)).status, status);
     }
   }
-  assert.ok(destination.sockets.length < slotLimits.placeMax);
+  assert.ok(destination.sockets.length < slotLimits.destinationMax);
 });
 
 test('a request that falls silent after its whole answer ends at the time limit', async (t) => {

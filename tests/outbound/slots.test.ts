@@ -1,10 +1,10 @@
-/** The number of requests under way: its limits by place, by partition and in total. */
+/** The number of requests under way: its limits by destination, by partition and in total. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Slots } from '../../src/outbound/slots.ts';
 
 const limits = {
-  placeMax: 2,
+  destinationMax: 2,
   partitionMax: 3,
   totalMax: 4,
   waitingMax: 5,
@@ -15,9 +15,9 @@ function taking() {
   const slots = new Slots(limits);
   const granted: string[] = [];
   const take = async (name: string, signal = new AbortController().signal) => {
-    const [partition = '', place = ''] = name.split(' ');
+    const [partition = '', host = ''] = name.split(' ');
     const limit = { signal, throwIfOver: () => signal.throwIfAborted() };
-    const release = await slots.take({ partition, place: `${partition} ${place}`, limit });
+    const release = await slots.take({ partition, destination: `${partition} ${host}`, limit });
     granted.push(name);
     return release;
   };
@@ -28,7 +28,7 @@ const microtasks = async () => {
   for (let count = 0; count < 10; count += 1) await undefined;
 };
 
-test('a place, a partition and the whole each have their limit', async () => {
+test('a destination, a partition and the whole each have their limit', async () => {
   for (const [names, last] of [
     [['a x', 'a x'], 'a x'],
     [['a x', 'a y', 'a z'], 'a w'],
@@ -45,7 +45,7 @@ test('a place, a partition and the whole each have their limit', async () => {
   }
 });
 
-test('whoever waits longest goes first, and a full place holds up no other', async () => {
+test('the request that waits longest goes first, and a full destination delays no other', async () => {
   const { granted, take } = taking();
   const [release] = [await take('a x'), await take('a x')];
   const waiting = [take('a x'), take('a x'), take('b y')];
