@@ -2,6 +2,7 @@
 import Type from 'typebox';
 import { callReactor, type ReactorCalling } from '../reactors/calls/react.ts';
 import { readReactorLogs, readResult } from '../reactors/calls/read-result.ts';
+import { invoking } from '../reactors/calls/run-caller.ts';
 import { formulasRemoved, type ReactorWriting, reactorResource } from '../reactors/resource.ts';
 import { codeLengthMax } from '../reactors/sandbox/limits.ts';
 import { create, list, patch, read, remove, replace } from '../rules/stored-resource.ts';
@@ -187,8 +188,6 @@ const raised = [
   'reactor_failed',
   'reactor_unavailable',
 ] as const;
-
-const invoking = { permission: 'reactor:invoke', alternative: 'token:use' } as const;
 
 export const reactors: Resource<ReactorWriting & ReactorCalling> = {
   tag: 'Reactors',

@@ -259,6 +259,50 @@ onBothEngines('asynchronous calls of reactors', (engine) => {
     assert.deepEqual(await tenant.rows('tokens'), []);
   });
 
+  test('a call is neither begun nor given once its application may not call reactors', async () => {
+    const tenant = await newTenant();
+    const { body: made } = await tenant.send('POST', '/applications', {
+      key: tenant.managementKey,
+      body: { name: 'a', type: 'private', permissions: ['reactor:invoke', 'token:create'] },
+    });
+    const allow = async (...permissions: readonly string[]) => {
+      const body = { name: 'a', permissions: ['token:create', ...permissions] };
+      const sent = { key: tenant.managementKey, body };
+      const { status, text } = await tenant.send('PUT', `/applications/${made.id}`, sent);
+      assert.equal(status, 200, text);
+    };
+    const { key } = made;
+    const code = `module.exports = async () => { console.log('begun');
+      await new Promise((done) => setTimeout(done, 300)); return { tokenize: 'made' } }`;
+    const refusedOf = async (path: string) => {
+      await allow('reactor:invoke');
+      const { status, text, body } = await tenant.send('GET', path, { key });
+      assert.equal(status, 500, text);
+      assert.match(body.errors.error[0], /may not call reactors any more/);
+      assert.deepEqual(await tenant.rows('tokens'), []);
+    };
+    const logOf = async (id: string) => (await sendReactor(tenant, 'GET', `/${id}/logs`)).body.data;
+
+    const waiting = await begin(tenant, { code }, { key });
+    await allow();
+    await runWaiting(tenant.vault);
+    assert.ok(!JSON.stringify(await logOf(waiting.id)).includes('begun'));
+    await refusedOf(waiting.path);
+
+    const underWay = await begin(tenant, { code }, { key });
+    const { reactorRuns } = tenant.vault.running.vault;
+    assert.equal(await takeDue(reactorRuns), 1);
+    await allow();
+    await reactorRuns?.settled();
+    await refusedOf(underWay.path);
+
+    // The older permission serves as well.
+    const other = await begin(tenant, { code }, { key });
+    await allow('token:use');
+    await runWaiting(tenant.vault);
+    assert.equal((await tenant.send('GET', other.path, { key })).status, 200);
+  });
+
   test('an altered call is run by nobody, and stops no other', async () => {
     const tenant = await newTenant();
     const key = await invoker(tenant);

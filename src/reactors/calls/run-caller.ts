@@ -3,16 +3,20 @@
 import { authorityOf, mayAct, type StandingAuthority } from '../../access/authority.ts';
 import type { Instant } from '../../base/clock.ts';
 import { authenticated, type Caller, type Credential } from '../../rules/caller.ts';
-import { policyOf } from '../../rules/policy.ts';
+import { holds, policyOf } from '../../rules/policy.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { RunCaller } from './run-row.ts';
 
+/** What it takes to call reactors, and to ask for results. */
+export const invoking = { permission: 'reactor:invoke', alternative: 'token:use' } as const;
+
 const nothing = { kind: 'private', policy: policyOf({ permissions: [], rules: [] }) } as const;
 
 /**
- * `undefined` once the key, the session or the application is gone by which the call was made: nothing is done for
- * it any more. Of a call that was stored before keys were, the application and the session alone are looked at.
+ * `undefined` once the key, the session or the application is gone by which the call was made, or may not call
+ * reactors any more: nothing is done for it. Of a call that was stored before keys were, the application and the
+ * session alone are looked at.
  * @throws VaultError `integrity` where one of them was altered outside the vault.
  */
 export async function callerOfWaiting(
@@ -21,7 +25,10 @@ export async function callerOfWaiting(
   { run, now }: { readonly run: RunCaller; readonly now: Instant },
 ): Promise<Caller | undefined> {
   const authority = await authorityOf(store, tenant, { credential: credentialOf(run), now });
-  return mayAct(authority) ? callerOf(tenant, run, authority) : undefined;
+  if (!mayAct(authority)) return undefined;
+  const { permission, alternative } = invoking;
+  const mayCall = [permission, alternative].some((one) => holds(authority.policy, one));
+  return mayCall ? callerOf(tenant, run, authority) : undefined;
 }
 
 /** The same caller, who may do nothing, for the log. */

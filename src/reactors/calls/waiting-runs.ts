@@ -195,11 +195,13 @@ const abandoned: CodeRun = {
   hasActed: true,
 };
 
-/** Whoever asks for a call may not have it done after the end of the key, or of the session. */
+/** Whoever asks for a call may not have it done after the end of the key, the session or the permission. */
 const withdrawn: CodeRun = {
   outcome: {
     kind: 'failed',
-    failure: failure('the key, the session or the application that asked for it is gone'),
+    failure: failure(
+      'the key, the session or the application that asked for it is gone, or may not call reactors any more',
+    ),
   },
   log: [],
   milliseconds: 0,
