@@ -149,9 +149,18 @@ onBothEngines('Attributes of tokens', (engine) => {
   }
 
   async function changesNothing(tenant: TestTenant, run: () => Promise<void>) {
-    const before = [await tenant.rows('tokens'), await tenant.counts()];
+    // A patch opens the token before it is refused, which the log says.
+    const failed = async () =>
+      (await tenant.rows('logs')).filter(
+        ({ operation, result }) => operation === 'update' && result === 'failed',
+      ).length;
+    const stored = async () => {
+      const { logs = 0, ...counts } = await tenant.counts();
+      return [await tenant.rows('tokens'), { ...counts, logs: logs - (await failed()) }];
+    };
+    const before = await stored();
     await run();
-    assert.deepEqual([await tenant.rows('tokens'), await tenant.counts()], before);
+    assert.deepEqual(await stored(), before);
     const lines = JSON.stringify(tenant.vault.logged);
     for (const value of [marker, '424242424242', bank.account_number]) {
       assert.equal(lines.includes(value), false, 'a log line holds a value');
