@@ -23,7 +23,7 @@ interface Principal extends StandingAuthority {
   readonly key: Row<'api_keys'>;
 }
 
-/** A key that is stored: without a principal it gives no access, a flaw means that somebody altered the row. */
+/** A stored key. Without a principal it gives no access; a flaw means that the row was altered outside the vault. */
 interface LoadedKey {
   readonly key: Row<'api_keys'>;
   readonly principal?: Principal;
@@ -31,8 +31,8 @@ interface LoadedKey {
 }
 
 /**
- * A revoked key, or one whose rules changed, works on no server for longer than a second: half of it
- * is for the reading itself.
+ * A revoked key, or one whose rules changed, works on no server for longer than a second. Half of the second
+ * is reserved for the read itself.
  */
 const staleMsMax = second / 2;
 const principalsCached = 10_000;
@@ -53,8 +53,8 @@ export interface AuthenticateOptions {
 const seenSizeMax = 1_500_000;
 
 /**
- * Keys are found by their SHA-256, so how long a look-up takes says nothing about how much of a
- * guess was right. Every refusal looks the same, whatever was wrong.
+ * Keys are found by their SHA-256, so the time of a look-up does not reveal how much of a
+ * guess was right. Every refusal looks the same, whatever its reason.
  */
 export function createAuthentication({
   store,
@@ -96,7 +96,7 @@ export function createAuthentication({
       now: clock.now(),
     });
     if (!('ended' in authority)) return { key, principal: { key, ...authority } };
-    // A key is still there while what it was for is being removed.
+    // A key still exists while its application or session is being removed.
     return authority.ended === 'key' && key.session_id === null ? putBack(key) : { key };
   }
 
@@ -106,7 +106,7 @@ export function createAuthentication({
     return still ? { key, flaw: 'altered' } : { key };
   }
 
-  /** Nobody waits for it, and its failure is ignored: of several writers at once one is enough. */
+  /** No request waits for it, and its failure is ignored: of several concurrent writers, one is enough. */
   function noteUse(caller: Caller, key: Row<'api_keys'>): void {
     const now = clock.now();
     const known = key.last_used_at !== null && now - key.last_used_at < useNotedMs;
@@ -124,7 +124,7 @@ export function createAuthentication({
     throw new VaultError('unauthenticated', { public: 'A valid API key is required.' });
   }
 
-  /** A text that cannot be a key costs no look-up. */
+  /** A string that cannot be a key costs no look-up. */
   async function find(key: string, hash: string, origin: Origin): Promise<LoadedKey | undefined> {
     if (seen.get(hash)) return load(hash);
     return apiKeyPlausible(key) ? attempts.lookUp(origin.address, () => load(hash)) : undefined;

@@ -1,4 +1,4 @@
-/** Authority: from which rows the right to act derives, and what is left of it. It ends with any of them. */
+/** Authority: the rows from which the right to act derives, and what remains of it. It ends with any of them. */
 import assert from 'node:assert/strict';
 import type { Instant } from '../base/clock.ts';
 import type { ApplicationId, KeyId } from '../base/ids.ts';
@@ -11,18 +11,18 @@ import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { accessOf, keyIdsOf } from './applications/row.ts';
 
-/** What a credential may do at this moment. */
+/** What a credential may do now. */
 export interface StandingAuthority {
   readonly kind: HolderKind;
   /** Empty for a session that is not authorized, or whose authorization has ended. */
   readonly policy: Policy;
-  /** For a session, what the application holds that authorized it. */
+  /** For a session: the policy of the application that authorized it. */
   readonly authorizer?: Policy;
   /** For a session, when it ends by itself. */
   readonly expiresAt: Instant | undefined;
 }
 
-/** What is gone, so that nothing may be done any more by what derived from it. */
+/** The row that has ended, and with it every right that derives from it. */
 export interface EndedAuthority {
   readonly ended: 'application' | 'key' | 'proxy' | 'session';
 }
@@ -37,17 +37,17 @@ export function mayAct(
 const nothing = policyOf({ permissions: [], rules: [] });
 
 /**
- * The one place that says from which rows authority derives, for requests, for calls that wait and for everything
- * that is under way for longer than a moment. What a proxy lends to callers without a key, and what code is lent, is
- * the business of their holder.
+ * The one place that decides from which rows authority derives: for requests, for calls that wait, and for
+ * everything that runs for longer than a moment. A proxy that lends rights to callers without a key, and code that is
+ * lent rights, are decided by their holders.
  *
- * - a key from its application, which must still name the key;
- * - a session from its own row, until it expires, and from the key and the application that created it;
- * - what a session may do, from the key and the application that authorized it, as long as that application could
- *   grant it still.
+ * - a key derives from its application, which must still name the key;
+ * - a session derives from its own row, until it expires, and from the key and the application that created it;
+ * - the rights of a session derive from the key and the application that authorized it, for as long as that
+ *   application could still grant them.
  *
- * An application names its keys in a row that proves itself, so a deleted key that was put back gives no authority.
- * The tenant is the caller's to check: whoever has it has looked for it already.
+ * An application names its keys in a row that proves itself, so a deleted key that an attacker puts back gives no
+ * authority. The caller of this function checks the tenant, which it has already read.
  *
  * @throws VaultError `integrity` when one of the rows was altered outside the vault.
  */
@@ -78,15 +78,15 @@ export async function authorityOf(
 export interface CallerLookup {
   readonly store: Pick<Store, 'get'>;
   readonly now: Instant;
-  /** What a caller may do that sent no key. Without it there are no such callers. */
+  /** What a caller without a key may do. If absent, callers without a key are not admitted. */
   readonly withoutKey?:
     | ((caller: Caller) => Promise<StandingAuthority | EndedAuthority>)
     | undefined;
 }
 
 /**
- * The caller with the rights of this moment; `undefined` once what it acts by has ended, or may do nothing any more.
- * What was opened for it stays accounted to it.
+ * The caller with its current rights; `undefined` once its credential has ended, or may do nothing any more.
+ * Values opened for it stay accounted to it.
  * @throws VaultError `integrity` when one of the rows was altered outside the vault.
  */
 export async function callerNow(
@@ -98,7 +98,7 @@ export async function callerNow(
       ? await withoutKey(caller)
       : await authorityOf(store, caller.tenant, { credential: caller, now });
   if ('ended' in authority) return undefined;
-  // A proxy that asks for no key may have no application, and then its callers could do nothing from the beginning.
+  // A proxy that requires no key may have no application; its callers then had no rights from the beginning.
   if (authority.policy.size === 0 && caller.policy.size > 0) return undefined;
   return withRights(caller, authority);
 }
@@ -118,7 +118,7 @@ export async function authorityLentBy(
   return { kind: row.type, policy: policyOf(accessOf(row)), expiresAt: undefined };
 }
 
-/** What the session was granted, for as long as whoever granted it stands and could grant it still. */
+/** The rights granted to the session, for as long as the granting application exists and could still grant them. */
 async function grantedTo(
   store: Pick<Store, 'get'>,
   tenant: Tenant,
@@ -142,14 +142,14 @@ async function provenApplication(
   return row && requireProven(tenant, 'applications', row);
 }
 
-/** Where no key was sent, or a call of an earlier release does not say which, the application decides alone. */
+/** If no key was sent, or a call of an earlier release does not name it, the application decides alone. */
 function hasKey(application: Row<'applications'>, key: KeyId | undefined): boolean {
   return key === undefined || keyIdsOf(application).includes(key);
 }
 
 /**
- * A session of an earlier release does not say from which keys it came. Its key may be one that was
- * deleted because it leaked, so it has ended.
+ * A session of an earlier release does not record from which keys it came. Its key may have been
+ * deleted because it leaked, so the session has ended.
  */
 function namesKey(application: Row<'applications'>, key: KeyId | null): boolean {
   return key !== null && keyIdsOf(application).includes(key);

@@ -1,4 +1,4 @@
-/** Failed authentication is logged, but nobody without a key may fill the disk with it. */
+/** Failed authentication is logged, but a client without a key cannot fill the disk with it. */
 import { type Clock, minute } from '../base/clock.ts';
 import { networkOf } from '../base/network.ts';
 import type { Log } from '../base/telemetry/log.ts';
@@ -7,7 +7,7 @@ import type { Origin } from '../rules/caller.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 
-/** The row of a key is not as the vault wrote it: somebody else writes to the database. */
+/** The row of a key is not as the vault wrote it: an attacker has write access to the database. */
 export type KeyFlaw = 'altered';
 
 /** @param key the row of the key that was presented, where there is one. */
@@ -27,8 +27,8 @@ interface LoggedFailures {
 }
 
 /**
- * Failures of each kind that are logged one by one in each window; the rest are logged by their number.
- * Each kind has its own, or whoever made up some keys first could use an altered one unseen.
+ * Failures of each kind that are logged one by one in each window; the rest are logged as a count.
+ * Each kind has its own limit, or an attacker could hide the use of an altered key behind made-up ones.
  */
 export const windowMs = minute;
 export const loggedPerSourceMax = 10;
@@ -41,9 +41,9 @@ export interface FailedAuthenticationOptions {
 }
 
 /**
- * Each failure goes to the operator's log, and to the tenant's log when its key is the
- * tenant's: of an expired session, or of a deleted application. An address says who it
- * was only as well as the network does.
+ * Each failure goes to the operator's log. It also goes to the tenant's log if its key belonged to the
+ * tenant: the key of an expired session, or of a deleted application. An address identifies the
+ * client only as well as the network does.
  */
 export function createFailedAuthentication({
   store,

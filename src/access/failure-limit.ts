@@ -1,4 +1,4 @@
-/** Failed authentication is limited by address, and whoever has a valid key does not notice. */
+/** Failed authentication is limited by address. The limit does not affect callers with a valid key. */
 import { type Clock, second } from '../base/clock.ts';
 import { VaultError } from '../base/errors.ts';
 import { createKeyedMutex } from '../base/keyed-mutex.ts';

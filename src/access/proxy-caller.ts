@@ -1,4 +1,4 @@
-/** Who acts where a proxy asks for no key: its application, with the rules that it has now. */
+/** The caller of a proxy that requires no key: the proxy's application, with its current rules. */
 import { type Clock, second } from '../base/clock.ts';
 import { ExpiringMap } from '../base/expiring-map.ts';
 import { type ApplicationId, noApplication, type ProxyId } from '../base/ids.ts';

@@ -36,7 +36,7 @@ const condition = object(
   { ...strict, title: 'AccessCondition' },
 );
 
-/** @param limit how a limit of requests is added; responses show none. */
+/** @param limit adds a limit of requests; responses show none. */
 const ruleAttributes = (limit: <T extends TSchema>(schema: T, limits: object) => T) => ({
   description: attribute(nullable(Type.String({ maxLength: 500 })), 'For people.'),
   priority: attribute(
@@ -83,7 +83,7 @@ export const access = {
   ),
 };
 
-/** What a request may give: to an application, or to a session. */
+/** The access that a request may give to an application or to a session. */
 export const accessRequest = {
   permissions: attribute(
     nullable(documented(Type.Array(text), named(permissionRows))),

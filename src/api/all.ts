@@ -1,4 +1,4 @@
-/** Every operation of the service: those that ask for a key, by resource, and those that do not. */
+/** Every operation of the service: those that require a key, by resource, and those that do not. */
 
 import type { OpenEncrypted } from '../access/client-keys/open-encrypted.ts';
 import type { SessionListing } from '../access/sessions/live.ts';
@@ -53,7 +53,7 @@ export interface ApiTools
   readonly allowedHosts: AllowList;
 }
 
-/** In the order of the reference. A new resource is a row here and a file beside this one. */
+/** In the order of the reference. A new resource is a row here and a file in this folder. */
 const resources: readonly Resource<ApiTools & Enrichments>[] = [
   tokens,
   tokenization,

@@ -1,4 +1,4 @@
-/** The keys by which clients encrypt. */
+/** The keys with which clients encrypt. */
 import Type from 'typebox';
 import {
   type ClientKeyWriting,

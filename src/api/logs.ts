@@ -58,7 +58,7 @@ const entityType = object(
   { title: 'EntityType' },
 );
 
-/** `statement` is the text that is signed; the attributes before it are taken out of it. */
+/** `statement` is the signed string; the attributes before it are extracted from it. */
 const checkpoint = object(
   {
     tenant_id,

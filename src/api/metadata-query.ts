@@ -60,7 +60,7 @@ function entriesOf(text: unknown): [string, unknown][] {
     const map: unknown = JSON.parse(String(text));
     if (isObject(map)) return Object.entries(map);
   } catch {
-    // What the parser says quotes the text; the response below does not.
+    // The parser's message quotes the value; the response below does not.
   }
   throw invalid('metadata', form);
 }

@@ -287,7 +287,7 @@ export const proxies: Resource<ProxyWriting> = {
 const sending = (method: string) => `Send a ${method} request to the destination of a proxy`;
 const withValues = 'with values of tokens where it refers to them';
 
-/** Calls of proxies; `http/proxy` handles them, because what is sent and received is the destination's business. */
+/** Calls of proxies; `http/proxy` handles them, because the destination defines the request and the response. */
 export const proxyCalls = {
   tag: proxies.tag,
   description:

@@ -50,7 +50,7 @@ const optional = {
     ),
     'With whose rights `bt` in the code acts.',
   ),
-  /** What it may hold depends on its image; `src/reactors/code/code-runtime.ts` reads it. */
+  /** Its members depend on the image; `src/reactors/code/code-runtime.ts` reads it. */
   runtime: attribute(anyObject, 'How the code is called, and what it can use.'),
   allowed_hosts: attribute(
     nullable(Type.Array(text)),
@@ -118,7 +118,7 @@ const reactor = object(
   },
 );
 
-/** What the code gets under the name `args`, or as a whole; it depends on the image of the reactor. */
+/** The code gets this as `args`, or as a whole, depending on the image of the reactor. */
 const reactRequest = object(
   { args: attribute(anyObject, 'What the code gets as `args`, with expressions in its texts.') },
   { additionalProperties: true, title: 'ReactRequest' },

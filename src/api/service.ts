@@ -1,4 +1,4 @@
-/** The service itself, for those who have no key: probes, the description of the interface, metrics, one public key. */
+/** The service itself, for clients without a key: probes, the description of the interface, metrics, one public key. */
 
 import { type Clock, second } from '../base/clock.ts';
 import { ExpiringMap } from '../base/expiring-map.ts';
@@ -9,7 +9,7 @@ import type { WebhookKey } from '../keys/webhook-signatures.ts';
 import type { Store } from '../store/store.ts';
 import type { OpenOperation, Section } from './declaration/operation.ts';
 
-/** What the description of the interface describes. */
+/** The input of the description of the interface. */
 export interface DescribedApi {
   readonly sections: readonly Section[];
   /** What needs no key. */
@@ -38,7 +38,7 @@ export interface ServiceTools extends Pick<DescribedApi, 'headerPrefix' | 'versi
   readonly metrics: Metrics;
   /** Whether metrics are shown here; otherwise they have an address of their own. */
   readonly showsMetrics: boolean;
-  /** Loads what the description is made of, at the first request for it: no start waits for that. */
+  /** Loads the modules of the description on the first request for it, so that no start waits for them. */
   readonly describe: (api: DescribedApi) => Promise<Description>;
 }
 
@@ -75,12 +75,12 @@ export function serviceOperations(
   return operations;
 }
 
-/** How long a verdict is given again: a probe writes to the disk, and anybody may ask. */
+/** How long a verdict is reused: a probe writes to the disk, and any client may send one. */
 const verdictMs = second;
 
 /**
- * A vault whose disk is nearly full reads and deletes, so it stays ready: without it nobody could do either.
- * `undefined` where the storage cannot be used.
+ * A vault whose disk is nearly full still reads and deletes, so it stays ready: otherwise clients could do neither.
+ * `undefined` if the storage cannot be used.
  */
 type Readiness = 'ready' | 'ready, creates refused' | undefined;
 

@@ -6,7 +6,7 @@ import { cursorLengthMax } from '../keys/cursor.ts';
 import { attribute, object, titleOf } from './declaration/shape.ts';
 
 export const text = Type.String();
-/** Text of one line. PostgreSQL keeps no U+0000, and other control characters belong in no name. */
+/** A string of one line. PostgreSQL cannot store U+0000, and other control characters have no place in a name. */
 export const line = (lengths: { minLength?: number; maxLength: number }) =>
   Type.String({ ...lengths, pattern: lineForm });
 /** Requests name no attribute that is not known: a misspelled one must not be silently ignored. */
@@ -20,7 +20,7 @@ export const timestamp = Type.String({ format: 'date-time' });
 export const mapOf = <T extends TSchema>(value: T) =>
   Type.Unsafe<Record<string, Static<T>>>({ type: 'object', additionalProperties: value });
 export const textMap = mapOf(Type.String());
-/** Null for what is to be removed, or is not shown. */
+/** Null for a member that is to be removed, or is not shown. */
 export const textOrNullMap = mapOf(Type.Union([Type.String(), Type.Null()]));
 
 /** JSON of any kind. Its own limits are checked where it is read. */
@@ -30,7 +30,7 @@ export const anyJson = Type.Unsafe<Json>({});
 export const nullable = <T extends TSchema>(schema: T) =>
   Type.Optional(Type.Union([schema, Type.Null()]));
 
-/** What the document shows in the place of an attribute that was removed: older clients may still send null. */
+/** The document shows this for a removed attribute: older clients may still send null. */
 export const onlyNull = { type: 'null', deprecated: true };
 
 /** What stored things have in common. */
@@ -61,7 +61,7 @@ const page = {
 /** The meaning of a cursor where pages have no numbers. */
 export const cursor = 'The cursor `pagination.next` of an earlier response to the same request.';
 
-/** What the query of an offset list may have in addition to its filters. */
+/** The query parameters that an offset list accepts in addition to its filters. */
 export const pageQuery = {
   page: attribute(Type.Optional(page.page), 'The number of the page, from 1.'),
   size: attribute(

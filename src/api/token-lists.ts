@@ -208,7 +208,7 @@ export function tokenExport(tools: TokenReading): Operation {
   });
 }
 
-/** The last line says that it is the last: an export without one was cut off. */
+/** The last line says that it is the last: an export without it was cut off. */
 async function* exportedLines(
   batches: AsyncIterable<readonly object[]>,
 ): AsyncGenerator<readonly object[]> {
@@ -220,7 +220,7 @@ async function* exportedLines(
   yield [{ exported }];
 }
 
-/** A text that cannot be an id is the id of no token. */
+/** A string that cannot be an id matches no token. */
 function idsOf({ id }: { readonly id?: readonly string[] }): Pick<TokenFilter, 'ids'> {
   return id ? { ids: id.flatMap((text) => parseTokenId(text) ?? []) } : {};
 }

@@ -64,7 +64,7 @@ const extras = object(
   { title: 'TokenExtras' },
 );
 
-/** A token as it leaves. What is not listed here is dropped, whatever a handler gave. */
+/** A token in responses. Attributes that are not listed here are dropped, whatever a handler returns. */
 export const token = object(
   {
     id: attribute(text, 'Given at creation, or a UUID.'),
@@ -118,7 +118,7 @@ export const token = object(
   },
 );
 
-/** What a request to create and a request to update have in common. */
+/** The attributes that a request to create and a request to update share. */
 const containers = nullable(documented(Type.Array(container), { maxItems: 1 }));
 const metadataLimits = {
   maxProperties: metadataKeysMax,
@@ -218,7 +218,7 @@ const routingNumber = {
 };
 const nineDigits = { pattern: '^(?:-*[0-9]){9}-*$', maxLength: 20 };
 
-/** A number, also as text. */
+/** A number, or a string that holds one. */
 const number = (range: { readonly minimum: number; readonly maximum: number }, pattern: string) =>
   attribute(
     Type.Optional(Type.Union([Type.Integer(range), Type.String({ pattern }), Type.Null()])),

@@ -33,7 +33,7 @@ const { id, tenant_id, created_by, created_at, modified_by, modified_at } = shar
 
 const status = Type.Enum(['enabled', 'disabled']);
 
-/** More than there are, so that one message names what is wrong with each. */
+/** More than there are types, so that one message can name the error of each. */
 const types = documented(Type.Array(text, { maxItems: 100 }), {
   minItems: 1,
   items: { type: 'string', enum: eventTypeNames },

@@ -1,4 +1,4 @@
-/** Checkpoints are pushed as they are signed, out of reach of whoever can write to the database. */
+/** Checkpoints are pushed as they are signed, out of reach of an attacker with write access to the database. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as timeout } from 'node:timers/promises';
 import { type Clock, minute, second } from '../base/clock.ts';
@@ -16,7 +16,7 @@ import type { Row } from '../store/tables.ts';
 import { viewCheckpoint } from './checkpoints.ts';
 import { publicKeysOf } from './statements.ts';
 
-/** Where the operator wants them: a file, or an address that takes them by POST. */
+/** The operator's destination: a file, or an address that takes checkpoints by POST. */
 export type SinkPlace = { readonly file: string } | { readonly url: URL };
 
 /** Takes the JSON of one checkpoint; rejects when it could not be delivered. */
@@ -33,7 +33,7 @@ export interface CheckpointSink {
 
 export interface CheckpointSinkOptions {
   readonly deliver: Deliver;
-  /** All keys that may have signed for the tenant; none when it is deleted. */
+  /** All keys that may have signed for the tenant; empty if it is deleted. */
   readonly publicKeysOf: (tenant: TenantId) => Promise<readonly string[]>;
   /** So many deliveries failed, and will be tried again unless the queue was full. */
   readonly onFailure: (count: number) => void;
@@ -71,7 +71,7 @@ export interface SinkTools {
   readonly clock: Clock;
 }
 
-/** The sink at a place, whose failures are counted and warned about once a minute. */
+/** The sink at a destination. It counts its failures and warns about them once a minute. */
 export function openCheckpointSink(
   place: SinkPlace,
   { tenants, outbound, metrics, log, clock }: SinkTools,

@@ -39,12 +39,12 @@ export class CheckpointTrail {
     return this.#heads.keys();
   }
 
-  /** What they say of a stream, in the order of its entries. */
+  /** The heads that the checkpoints name for a stream, in the order of its entries. */
   headsOf(stream: string): readonly ChainHead[] {
     return (this.#heads.get(stream) ?? []).sort((one, two) => one.seq - two.seq);
   }
 
-  /** What is read has the log's own checkpoints, so none may be missing; lines that were collected have none. */
+  /** A read log includes its own checkpoints, so none may be missing; collected lines have none. */
   expectAll(): void {
     this.#holdsAll = true;
   }

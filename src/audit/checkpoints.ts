@@ -38,8 +38,8 @@ export interface Checkpointing {
 }
 
 /**
- * A stream is named again until its newest entry is this much older than the checkpoint before. So
- * none is missed while entries are committed, and clocks of servers agree, within this time.
+ * A stream is named again until its newest entry is this much older than the previous checkpoint. No entry
+ * is missed if its commit and the difference between the clocks of servers take no longer than this.
  */
 const latenessMsMax = day;
 
@@ -60,21 +60,21 @@ export interface CheckpointWriting extends Checkpointing {
   readonly ownNotes?: OwnNotes;
 }
 
-/** A server whose clock is ahead by less does not remove a note of another that is so young. */
+/** A server whose clock is ahead by less than the margin does not remove a note of another server this young. */
 const youngMsMax = noteEndsMs - 5 * minute;
 
 /**
  * Signs a checkpoint for each tenant whose log has grown. Returns how many.
  *
  * @throws VaultError `integrity`, once all others are signed, for a log whose rows were altered, and when a note
- * that this process wrote is gone: without it nothing would be signed after a restart.
+ * that this process wrote is gone: without that note nothing would be signed after a restart.
  */
 export async function writeCheckpoints(
   tools: CheckpointWriting,
   stopping: AbortSignal,
 ): Promise<number> {
   const { store, clock, ownNotes } = tools;
-  // Those that are in the database before it is asked.
+  // The notes that were in the database before it is queried.
   const missing = new Map(ownNotes?.all());
   const started = clock.now();
   const failures = createFailures(store);
@@ -96,7 +96,7 @@ export async function writeCheckpoints(
       });
       if (stopping.aborted) return;
       const due_work = notes.filter(({ due_at }) => due_at <= started - noteEndsMs);
-      // A conflict says that another server has removed some of them, and the next run removes the rest.
+      // On a conflict, another server has removed some of them. The next run removes the rest.
       await byTenant(due_work, (rows) => store.record({ remove: { due_work: rows } }));
     }
   });
@@ -106,7 +106,7 @@ export async function writeCheckpoints(
     const stored = await store.select(workOfTenant(tenant_id, 'checkpoint'));
     if (stored.some((one) => one.due_at === due_at)) continue;
     const isSigned = await sign(tenant_id);
-    // Another server may have signed what an older one stood for, and removed it.
+    // Another server may have signed for an older note, and removed it.
     if (!isSigned && due_at <= started - youngMsMax) continue;
     failures.add(noteGone(tenant_id));
     if (due_at > started - noteEndsMs) await store.record({ insert: { due_work: [note] } });
@@ -149,8 +149,8 @@ export async function writeCheckpoint(
 }
 
 /**
- * A checkpoint of the log as it is, which is signed for whoever asks. The newest is given where nothing
- * was logged since, and for as long as it is younger than {@link signedEveryMs}.
+ * A checkpoint of the log as it is, signed on request. The newest one is returned if nothing
+ * was logged since, and while it is younger than {@link signedEveryMs}.
  */
 export function readCheckpoint({ store, clock }: Checkpointing, caller: Caller): Decide {
   const { tenant } = caller;
@@ -179,8 +179,8 @@ function isFresh(tenant: Tenant, newest: Row<'checkpoints'> | undefined, now: In
 }
 
 /**
- * The checkpoint that follows `newest`; `undefined` when nothing but checkpoints was logged since. Of
- * several who draft after the same one, one can store it: for the others its number is taken.
+ * The checkpoint that follows `newest`; `undefined` if only checkpoints were logged since. If several
+ * servers draft after the same one, only one can store its draft: its number is then taken.
  */
 export async function draftCheckpoint(
   store: Store,
@@ -219,7 +219,7 @@ async function isAny<T>(
   return false;
 }
 
-/** The entries that checkpoints leave, as they are signed and read, are no reason for another. */
+/** Entries about signing and reading checkpoints are no reason for another checkpoint. */
 async function hasGrown(
   store: Pick<Store, 'select'>,
   tenant: TenantId,
@@ -236,7 +236,7 @@ async function hasGrown(
   });
 }
 
-/** What an altered entry says is not known, which is a reason for a checkpoint. */
+/** The content of an altered entry is unknown, which is a reason for a checkpoint. */
 function isTrace(text: string): boolean {
   const facts = factsOf(text);
   return facts?.entity_type === 'log_checkpoint' && facts.result === 'success';
@@ -265,7 +265,7 @@ export async function newestCheckpoint(
   return row;
 }
 
-/** As it is answered, pushed, and taken back by `strongroom logs verify`. */
+/** The form in responses and in pushes, which `strongroom logs verify` reads back. */
 export function viewCheckpoint(row: Row<'checkpoints'>, publicKeys: readonly string[]): object {
   const { tenant_id, seq, created_at, statement, signature, public_key } = row;
   return {

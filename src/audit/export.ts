@@ -15,7 +15,7 @@ export interface LogExport {
   readonly take: (entries: readonly ChainedEntry[]) => void;
   /** Characters that wait to be written. */
   readonly waiting: () => number;
-  /** Waits a little for what is queued; what cannot be written by then is lost to the export. */
+  /** Waits briefly for queued lines; lines that cannot be written by then are lost to the export. */
   close(): Promise<void>;
 }
 
@@ -71,7 +71,7 @@ export function createLogExport({ write, onLost, pause }: LogExportOptions): Log
         }
       }
       if (lost > 0) onLost(lost);
-      // What a run without lines gives would stand for one that never ends.
+      // An empty run would resolve at once, and `running` would never be cleared.
       if (queue.length > 0) running ??= run();
     },
     waiting: () => characters,
@@ -88,7 +88,7 @@ export function toFile(file: string): WriteLines {
   return (lines) => appendFile(file, lines, { mode: 0o600 });
 }
 
-/** What a pipe takes as a whole, so that lines of others never come in between (PIPE_BUF). */
+/** A pipe takes this many bytes atomically, so that lines of other processes never come in between (PIPE_BUF). */
 const pipeBytes = 4096;
 const standardOutput = 1;
 const fullPipePauseMs = 20;
@@ -115,7 +115,7 @@ async function writeWhole(bytes: Buffer): Promise<void> {
     try {
       written += (await writeBytes(standardOutput, bytes, written)).bytesWritten;
     } catch (error) {
-      // The pipe is full and was opened so that nobody waits for it.
+      // The pipe is full, and it was opened in non-blocking mode.
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
       await pause(fullPipePauseMs);
     }

@@ -37,14 +37,14 @@ export interface LogSearch extends LogFilter {
   readonly after: LogPosition | undefined;
   readonly skip: number;
   readonly limit: number;
-  /** Other blocks are passed over; without it none is. */
+  /** Other blocks are skipped. If absent, no block is skipped. */
   readonly isOwn?: (block: LogBlock) => boolean;
 }
 
 /** Blocks of the first page, which is nearly always the only one. */
 const blocksFirst = 8;
 const blocksMax = 64;
-/** Roughly what a page has. One block of it is decoded at a time, and none is longer than a block may be. */
+/** The approximate length of a page. One block of it is decoded at a time, and the length of a block is limited. */
 const entriesPerPage = 2_000;
 
 export function logPositionOf({ created_at, stream_id, seq }: PlacedEntry): LogPosition {
@@ -96,7 +96,7 @@ export async function findLogs(
 
 type BlockRange = Omit<BlockSearch, 'after' | 'limit'>;
 
-/** The blocks that may hold what is searched for. */
+/** The blocks that may hold matching entries. */
 function rangeOf(search: LogSearch): BlockRange {
   const { tenant, entity_type, entity_id, shown, through, oldest, until, after } = search;
   const terms = [
@@ -135,7 +135,7 @@ function matches(entry: PlacedEntry, search: LogSearch): boolean {
   );
 }
 
-/** True for an entry that was shown so and through that; of what is not asked for anything will do. */
+/** True for an entry with this disclosure; attributes that the search does not name match anything. */
 export function isDisclosure(
   { disclosure }: Pick<PlacedEntry, 'disclosure'>,
   { shown, through }: Pick<LogFilter, 'shown' | 'through'>,

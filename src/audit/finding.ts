@@ -1,4 +1,4 @@
-/** What is wrong with a log, in words for the one who verifies it. */
+/** A flaw that verification found in a log, in words for the operator. */
 import type { TenantId } from '../base/ids.ts';
 import type { BreakKind } from '../store/log-chain/breaks.ts';
 

@@ -5,17 +5,17 @@ import type { TenantId } from '../base/ids.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 
-/** A note covers what is committed within that, by whoever wrote it. */
+/** A note covers all commits within this time, by any server. */
 const noteMs = 10 * minute;
 
 /** After which nothing is under way any more that a note covers. */
 export const noteEndsMs = noteMs + minute;
 
-/** Tenants whose notes a thread remembers. One that it forgets costs another note. */
+/** Tenants whose notes a thread caches. An evicted tenant costs another note. */
 const notesMax = 50_000;
 
 export interface Growth {
-  /** Whether what is committed for the tenant now is covered. */
+  /** Whether a note covers a commit for the tenant now. */
   isNoted(tenant: TenantId): boolean;
   /** Resolves once it is. */
   note(tenant: TenantId): Promise<void>;
@@ -39,7 +39,7 @@ export function createGrowth({ store, clock, onNoted }: GrowthTools): Growth {
   async function write(tenant_id: TenantId): Promise<void> {
     const reading = noted.reading();
     const note = { tenant_id, work: 'checkpoint', due_at: clock.now() } as const;
-    // A conflict says that another thread wrote the same note in the same millisecond.
+    // On a conflict, another thread wrote the same note in the same millisecond.
     await store.record({ insert: { due_work: [note] } });
     onNoted(note);
     noted.set(tenant_id, true, reading);

@@ -36,7 +36,7 @@ export interface LogReading {
   readonly pageEnds: PageEnds;
 }
 
-/** After which entry a page begins, for callers who count `page` upwards. */
+/** The entry after which a page begins, for callers who page by number. */
 export interface PageEnds {
   get(page: string): Promise<LogPosition | undefined>;
   set(page: string, end: LogPosition): Promise<void>;
@@ -55,11 +55,11 @@ export function createPageEnds(clock: Clock): PageEnds {
 }
 
 /**
- * Entries of the caller's tenant within its log retention. Reading them is itself an entry, so the
- * list grows while it is read. A caller who counts pages upwards therefore continues, like one who
- * uses the cursor, after the last entry of the page before, where this server remembers that page. A
- * server that does not counts from the newest entry, so that entries may be shown again or left out.
- * @throws VaultError `validation_failed` for a date that is none, and a cursor of another list.
+ * Entries of the caller's tenant within its log retention. Each read adds an entry, so the list grows
+ * while it is read. A caller who pages by number therefore continues, like one who uses the cursor, after the
+ * last entry of the previous page, if this server remembers that page. A server that does not
+ * counts from the newest entry, so that entries may be repeated or left out.
+ * @throws VaultError `validation_failed` for an invalid date, and for a cursor of another list.
  */
 export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): Decide {
   const { store, clock, pageEnds } = tools;

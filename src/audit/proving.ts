@@ -20,8 +20,8 @@ export interface ProvingTools extends Pick<GrowthTools, 'onNoted'> {
 }
 
 /**
- * The chain of hashes needs no key, so whoever can write to the database can add a block that explains
- * what they did to a row. Without the tenant's key they cannot prove it.
+ * The chain of hashes needs no key, so an attacker with write access to the database can add a block that explains
+ * an altered row. Without the tenant's key the attacker cannot prove the block.
  */
 export function proving({ store, tenants, clock, onNoted }: ProvingTools): Store {
   const growth = createGrowth({ store, clock, onNoted });
@@ -68,7 +68,7 @@ export function proving({ store, tenants, clock, onNoted }: ProvingTools): Store
 
   return {
     ...store,
-    // Nearly every commit passes here, also that of a read: what is known is not waited for.
+    // Nearly every commit passes here, even that of a read: cached values are not awaited.
     commit: (change) => {
       const provers = knownProvers(change);
       return provers
@@ -78,7 +78,7 @@ export function proving({ store, tenants, clock, onNoted }: ProvingTools): Store
   };
 }
 
-/** Whether the vault wrote the block, whole and in that place; what it says of rows is then so. */
+/** Whether the vault wrote the whole block at this place; only then are its statements about rows true. */
 export function isOwnBlock({ keyring }: Keys, block: LogBlock): boolean {
   return isProven(block, (version) => keyring.secret('row', version));
 }

@@ -38,7 +38,7 @@ export function tenantsWithLogs(store: ReadOnlyStore): Promise<TenantId[]> {
   return tenantsIn(store, logTables);
 }
 
-/** Also tenants with a row and no log, which somebody wrote to the database outside the vault. */
+/** Includes tenants with a row and no log, which an attacker may have written to the database. */
 export function tenantsWithLogsOrRows(store: ReadOnlyStore): Promise<TenantId[]> {
   return tenantsIn(store, [...logTables, 'tenants']);
 }

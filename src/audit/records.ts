@@ -1,4 +1,4 @@
-/** The log as a sequence of records: what an export holds line by line, and what a verifier reads. */
+/** The log as a sequence of records: the lines that an export holds and a verifier reads. */
 import { parseUuid, type TenantId } from '../base/ids.ts';
 import { isObject } from '../base/json.ts';
 import { chainBlock, type LogBlock } from '../store/log-chain/block.ts';
@@ -58,7 +58,7 @@ export function formatRecord(record: LineRecord): string {
   return `${JSON.stringify({ kind, statement, public_key, signature })}\n`;
 }
 
-/** An entry as one line: its place and hash first, then what was logged. */
+/** An entry as one line: its place and hash first, then the logged content. */
 export function formatEntry(entry: ChainedEntry): string {
   const line = {
     kind: 'entry',
@@ -86,8 +86,8 @@ const lineMembers = 15;
 const disclosureMembers = 2;
 
 /**
- * Reads one line. It must be the very text that {@link formatRecord} writes: anything else in it
- * would be shown to a reader and be covered by no hash.
+ * Reads one line. It must be the exact string that {@link formatRecord} writes: a reader would see any
+ * addition, and no hash would cover it.
  */
 export function parseLine(text: string, line: number): LineRecord {
   const unreadable: LineRecord = { kind: 'unreadable', line };

@@ -1,4 +1,4 @@
-/** Refusals are logged, and a caller who repeats one adds to the log no more than once a second. */
+/** Refusals are logged. A caller who repeats one adds to the log at most once a second. */
 import { type Clock, second } from '../base/clock.ts';
 import { reasonOf as errorReasonOf } from '../base/errors.ts';
 import type { Log } from '../base/telemetry/log.ts';
@@ -7,17 +7,17 @@ import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { Store } from '../store/store.ts';
 
 export const refusalWindowMs = second;
-/** Of one caller in one second; what it is refused besides is counted under the id `*`. */
+/** The reasons of one caller in one second; further refusals are counted under the id `*`. */
 export const refusalReasonsMax = 1000;
-/** Of all callers. Refusals for which there is no room are logged one by one. */
+/** The windows of all callers. Refusals beyond them are logged one by one. */
 export const refusalWindowsMax = 10_000;
 /** Entries that are committed together when their seconds are over. */
 const entriesPerCommit = 500;
 
 export interface Refusals {
-  /** Commits as the store does, except for what is only refused again. */
+  /** Commits as the store does, except for repeated refusals. */
   readonly store: Store;
-  /** Logs what was counted and is not logged yet. */
+  /** Logs the counts that are not logged yet. */
   close(): Promise<void>;
 }
 
@@ -49,9 +49,9 @@ type Windows = Map<string, RefusalWindow>;
 type Entries = Change['entries'];
 
 /**
- * The first refusal of a caller for a reason is in the log before it is answered. Those that follow
- * within the second are counted, and become one entry that says how many when the second is over. Only
- * a process that is killed loses a count.
+ * The first refusal of a caller for a reason is in the log before its response is sent. Further ones
+ * within the second are counted, and become one entry with their count when the second is over. A count is lost
+ * only if the process is killed.
  */
 export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals {
   const callers = new Map<string, Windows>();
@@ -83,7 +83,7 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
     return { window, times };
   }
 
-  /** Fails with what is not yet in the log, which is still counted then. */
+  /** If it fails, the refusals that are not yet in the log remain counted. */
   async function logAll(windows: readonly RefusalWindow[]): Promise<void> {
     const counts = windows.map((window) => window.count);
     const entries = windows.map((window) => counting(window.last, window.count));
@@ -138,7 +138,7 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
     const due = dueWindows(all);
     for (let from = 0; from < due.length; from += entriesPerCommit) {
       const some = due.slice(from, from + entriesPerCommit);
-      // One of them may have been logged with a refusal that came meanwhile.
+      // Another refusal may have caused one of them to be logged in the meantime.
       await logAll(some.filter((window) => window.count > 0 && window.logging === undefined));
     }
   }
@@ -167,8 +167,8 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
 }
 
 /**
- * A store that hands what is only refused to `count`, which resolves once the first refusal of its second
- * is in the log, and commits all else as the store does.
+ * A store that hands repeated refusals to `count`, which resolves once the first refusal of its second
+ * is in the log, and commits all other changes as the store does.
  */
 export function countingRefusals(
   store: Store,
@@ -197,13 +197,13 @@ function isRejected(result: PromiseSettledResult<void>): result is PromiseReject
   return result.status === 'rejected';
 }
 
-/** True for a change that only says what was not done. */
+/** True for a change that records only refusals. */
 function isRefusal({ insert, replace, remove, entries }: Change): boolean {
   if (insert ?? replace ?? remove) return false;
   return entries.every(({ result }) => result !== 'success');
 }
 
-/** Lines of one body that are refused for one reason are one entry, also beside lines that are not. */
+/** Lines of one body that are refused for one reason become one entry, even if other lines are accepted. */
 function withoutRepeats(change: Change): Change {
   const { entries } = change;
   if (entries.length === 1 || entries.every(({ result }) => result === 'success')) return change;

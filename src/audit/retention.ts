@@ -35,11 +35,11 @@ export const removedEntriesMax = 1_000;
 const removedBlocksMax = 100;
 
 /**
- * Removes the entries that are older than their tenant's Log Retention quota. An entry goes only
- * with its block and all before it in its stream, so one that is not old yet keeps others a little longer.
- * What was altered is evidence, and signing for its removal would make it vanish for good: it stays.
+ * Removes the entries that are older than their tenant's Log Retention quota. An entry is removed only
+ * with its block and all blocks before it in its stream, so a newer one delays the removal of others a little.
+ * Altered entries are evidence: they stay, because signing their removal would erase the evidence for good.
  * @returns how many were removed.
- * @throws VaultError `integrity`, after all else is done, when a stream is not intact.
+ * @throws VaultError `integrity`, after all other work is done, when a stream is not intact.
  */
 export async function removeExpiredLogs(
   tools: LogRetention,

@@ -1,4 +1,4 @@
-/** What the log says became of one row: which versions it had, which of them ended, and who spoke last. */
+/** The history of one row according to the log: its versions, which of them ended, and the last entry about it. */
 import { hour, type Instant } from '../base/clock.ts';
 import type { Mark } from '../store/row-states.ts';
 
@@ -19,17 +19,17 @@ interface EndedVersion {
   readonly place: EntryPlace;
 }
 
-/** By which the clocks of servers may differ. */
+/** The clocks of servers may differ by this much. */
 const skewMsMax = hour;
 
 /**
  * Streams are read one after the other, so entries about one row arrive in any order, and clocks of
- * servers differ. Versions do not: each that is followed by another, or by the end of the row, is over,
- * and what is left is the row as it must be. Times decide only between lives of one id, which all begin
+ * servers differ. Versions are exact: a version followed by another, or by the removal of the row, has ended,
+ * and the remaining one is the row as it must be. Times decide only between lives of one id, which all begin
  * with version 1.
  */
 export class RowHistory {
-  /** Versions whose end was not seen yet. */
+  /** Versions whose end has not been read yet. */
   readonly #open: StatedVersion[] = [];
   /** Ends of versions that were not seen yet. */
   readonly #ended: EndedVersion[] = [];
@@ -55,7 +55,7 @@ export class RowHistory {
     if (sign !== '-') this.#begin({ version, authenticator, place });
   }
 
-  /** The row as it must be; none when it must be gone. More than one only where times do not decide. */
+  /** The row as it must be; empty if it must be gone. More than one only if times do not decide. */
   standing(): readonly StatedVersion[] {
     return [...new Set(this.#open.map(({ version }) => version))].flatMap((version) => {
       const begun = this.#open
@@ -68,11 +68,11 @@ export class RowHistory {
   }
 
   /**
-   * What was done to the row outside the vault before the vault wrote it again, whatever it is now. The vault ends a
-   * version that is there, so one that ended without having begun was put back; it begins a row that is not
-   * there, so one that began beside another had been taken away.
+   * How the row was altered outside the vault before the vault wrote it again, whatever it is now. The vault ends only
+   * a version that exists, so a version that ended without having begun was put back. The vault begins only a row that
+   * does not exist, so a row that began while another existed had been removed.
    *
-   * @param horizon entries before it may be gone; 0 where none is.
+   * @param horizon entries before it may be gone; 0 if none is.
    */
   overwritten(horizon: Instant): 'restored' | 'missing' | undefined {
     const from = horizon === 0 ? 0 : horizon + skewMsMax;

@@ -27,17 +27,17 @@ import { isOwn, openRemoval, type Signed } from './statements.ts';
 
 export interface StateFinding {
   /**
-   * `edited`: not as the vault wrote it. `restored`: as the vault once wrote it, but not last.
-   * `inserted`: no entry speaks of it. `missing`: the log says that it is there.
-   * The vault may have written a restored or a missing one again since.
-   * `forged`: the vault did not write the block that holds the entry, or not there.
+   * `edited`: not as the vault wrote it. `restored`: an earlier version that the vault wrote.
+   * `inserted`: no entry mentions it. `missing`: according to the log, it exists.
+   * The vault may have written a restored or a missing row again since.
+   * `forged`: the vault did not write the block that holds the entry, or not at this place.
    */
   readonly kind: 'edited' | 'restored' | 'inserted' | 'missing' | 'forged';
   readonly tenant_id: TenantId;
   /** As entries call it. */
   readonly entity_type: string;
   readonly id: string;
-  /** The last entry about the row; absent where there is none. */
+  /** The last entry about the row; absent if there is none. */
   readonly stream_id?: string;
   readonly seq?: number;
   readonly message: string;
@@ -46,7 +46,7 @@ export interface StateFinding {
 export interface StateReport {
   /** Rows that were compared. */
   readonly rows: number;
-  /** Authentic rows that are older than what retention has left of the log, which says nothing of them. */
+  /** Authentic rows that are older than the log that retention has left, which has no entries about them. */
   readonly beyond: number;
   readonly findings: readonly StateFinding[];
 }
@@ -58,7 +58,7 @@ export interface StateWalkOptions {
   readonly tenant: TenantId;
   /** Undefined where the tenant has no row, or one that is deleted. */
   readonly keyring: Keyring | undefined;
-  /** The row of the tenant is what the vault leaves of one that is deleted; without keys no entry can say so. */
+  /** The row of the tenant is the one that a deletion leaves. Without keys no entry can prove the deletion. */
   readonly wasDeleted: boolean;
   readonly store: ReadOnlyStore;
 }
@@ -74,7 +74,7 @@ export class StateWalk {
   readonly #owners = new Map<string, string>();
   /** Each once, however many entries name it. */
   readonly #streams = new Map<string, string>();
-  /** Entries before it may be gone, so none of them says anything. */
+  /** Entries before it may be gone, so a missing one proves nothing. */
   #horizon = parseInstant(0);
   #rows = 0;
   #beyond = 0;
@@ -100,7 +100,7 @@ export class StateWalk {
     if (removal && removal.before > this.#horizon) this.#horizon = removal.before;
   }
 
-  /** What cannot be read says nothing of rows. */
+  /** An unreadable block proves nothing about rows. */
   #takeBlock(block: LogBlock): void {
     const spoken = (openBlock(block) ?? []).filter(
       ({ state, created_at }) => state !== null && created_at >= this.#horizon,
@@ -113,7 +113,7 @@ export class StateWalk {
     if (!isOwn && spoken.length === 0) this.#reportBlock(block);
   }
 
-  /** A deleted tenant has no keys to ask. */
+  /** A deleted tenant has no keys for the check. */
   #isOwn(block: LogBlock): boolean {
     const { keyring } = this.#options;
     return keyring === undefined || isOwnBlock({ keyring }, block);
@@ -131,7 +131,7 @@ export class StateWalk {
     }
   }
 
-  /** The tables are compared in an order in which owners come first: what is left has no row. */
+  /** The tables are compared with owners first, so an owner whose history is left over has no row. */
   #wentWithOwner(table: ExplainedName, id: string): boolean {
     const owner = explainedOwnerOf(table);
     const known = owner && this.#historiesOf(owner).get(this.#owners.get(id) ?? '');
@@ -153,7 +153,7 @@ export class StateWalk {
 
   async #compare(table: ExplainedName): Promise<void> {
     const { tenant, store, keyring } = this.#options;
-    // Without its keys nothing of a tenant but its own row can be checked, nor read by anybody.
+    // Without the keys of a tenant only its own row can be checked.
     if (keyring === undefined && table !== 'tenants') return;
     const histories = this.#historiesOf(table);
     const column = explainedTables[table].id;
@@ -173,7 +173,7 @@ export class StateWalk {
       if (rows.length < pageRowsMax) break;
     }
     const message = 'is gone, and no entry says that it was removed';
-    // The vault never removes the row of a tenant, whatever entries say.
+    // The vault never removes the row of a tenant, whatever entries state.
     if (table === 'tenants' && after === undefined) {
       this.#report('missing', { table, id: tenant, history: histories.get(tenant), message });
       return;
@@ -213,7 +213,7 @@ export class StateWalk {
     return { kind: 'edited', message: 'is not as it was written' };
   }
 
-  /** What the vault wrote over, and so made its own: the row may be as it was written last. */
+  /** A flaw that the vault has overwritten and so accepted: the row itself may be as it was written last. */
   #pastFlawOf(history: RowHistory | undefined): RowFlaw | undefined {
     const kind = history?.overwritten(this.#horizon);
     if (kind === undefined) return undefined;
@@ -261,7 +261,7 @@ interface FindingSubject extends Omit<RowFlaw, 'kind'> {
 
 const times = ['created_at', 'modified_at', 'authorized_at', 'used_at'] as const;
 
-/** When the row was last changed, as far as it says so itself. */
+/** When the row was last changed, according to the row itself. */
 function changedAt(row: AnyRow): number {
   return Math.max(...times.map((name) => Number(row[name] ?? 0)));
 }

@@ -1,4 +1,4 @@
-/** What the vault signs about its log: how far each stream had grown, and what retention removed. */
+/** The statements that the vault signs about its log: how far each stream had grown, and what retention removed. */
 
 import type { Instant } from '../base/clock.ts';
 import type { TenantId } from '../base/ids.ts';
@@ -40,7 +40,7 @@ export interface LogRemoval {
 export const checkpointType = 'strongroom log checkpoint 1';
 export const removalType = 'strongroom log removal 1';
 
-/** Signed text; the text itself is stored, so that a verifier need not rebuild it. */
+/** A signed string; the string itself is stored, so that a verifier need not rebuild it. */
 export type Signed = Pick<Row<'checkpoints'>, 'statement' | 'public_key' | 'signature'>;
 
 export function logSigningKey(tenant: Tenant): SigningKey {
@@ -52,7 +52,7 @@ export function publicKeysOf({ keyring }: Keys): string[] {
   return keyring.versions.audit.flatMap(({ key }) => (key ? [signingKeyOf(key).publicKey] : []));
 }
 
-/** Whoever can write to the database can put a statement of their own there. It must not guide us. */
+/** An attacker with write access to the database can store a statement of their own. It must not be trusted. */
 export function isOwn(tenant: Keys, signed: Signed): boolean {
   return publicKeysOf(tenant).includes(signed.public_key);
 }
@@ -77,8 +77,8 @@ export function openRemoval(signed: Signed): LogRemoval | undefined {
 }
 
 /**
- * Whose key it is, is not asked here, so the shape is not to be trusted either. Nothing is parsed
- * that was not signed as what it says it is.
+ * The owner of the key is not checked here, so the shape is not trusted either. A statement is parsed only
+ * if it was signed as the kind that it claims to be.
  */
 function open<S extends Checkpoint | LogRemoval>(
   signed: Signed,

@@ -11,7 +11,7 @@ export interface StreamWalkOptions {
   readonly id: string;
   /** What precedes the first entry: the seed, or the last entry that retention has removed. */
   readonly start: ChainHead;
-  /** What checkpoints say of the stream, in the order of its entries. */
+  /** The heads that checkpoints name for the stream, in the order of its entries. */
   readonly known: readonly ChainHead[];
   /** When the newest checkpoint was signed. */
   readonly checkpointedAt: Instant | undefined;
@@ -73,7 +73,7 @@ export class StreamWalk {
     return this.#finding;
   }
 
-  /** Checkpoints name the ends of blocks, but nothing keeps others from naming what is between. */
+  /** Checkpoints name the ends of blocks, but a forged one could name an entry in between. */
   #pass(link: Link): void {
     const { known } = this.#options;
     const before = this.#head;

@@ -17,16 +17,16 @@ export interface Verification {
   readonly removed: number;
   /** Entries that are newer than every checkpoint: only the chain speaks for them. */
   readonly uncovered: number;
-  /** The keys that signed what was found, base64. */
+  /** The keys whose signatures were found, base64. */
   readonly publicKeys: readonly string[];
   /** The first of each stream and of each tenant's checkpoints, in the order of the log. */
   readonly findings: readonly LogFinding[];
 }
 
 export interface VerifyOptions {
-  /** Keys whose signature counts, base64; without any, whatever is signed correctly counts. */
+  /** Trusted keys, base64; if empty, any valid signature counts. */
   readonly trustedKeys: readonly string[];
-  /** Checkpoints stored elsewhere, which those who can write to the log cannot change. */
+  /** Checkpoints stored elsewhere, which an attacker with write access to the log cannot change. */
   readonly kept: readonly Signed[];
 }
 
@@ -37,7 +37,7 @@ export class LogVerifier {
   readonly #trails = new Map<TenantId, CheckpointTrail>();
   readonly #removals = new Map<string, LogRemoval>();
   readonly #walks = new Map<string, StreamWalk>();
-  /** Tenants whose end has not been seen. */
+  /** Tenants whose end has not been read. */
   readonly #begun = new Set<TenantId>();
   readonly #publicKeys = new Set<string>();
   readonly #findings: LogFinding[] = [];

@@ -1,4 +1,4 @@
-/** A key as it is stored, by its hash, and as it is shown, with its text only when it is new. */
+/** A key as it is stored, by its hash, and as it is shown: with the key itself only when it is new. */
 
 import type { Instant } from '../../base/clock.ts';
 import { formatTimestamp } from '../../base/dates.ts';
@@ -10,7 +10,7 @@ import { proven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 
-/** A key with its text, which exists nowhere else and is shown once. */
+/** A key with its secret string, which is stored nowhere and shown once. */
 export interface NewKey {
   readonly row: Row<'api_keys'>;
   readonly text: string;
@@ -28,11 +28,11 @@ export interface KeyRequest {
   readonly application: ApplicationId;
   readonly kind: HolderKind;
   readonly session?: SessionId;
-  /** The application that asked for it; none when the operator did. */
+  /** The application that requested it; null if the operator did. */
   readonly by: ApplicationId | null;
   readonly now: Instant;
   readonly random: Random;
-  /** The text, where an operator chose it. */
+  /** The key itself, if an operator chose it. */
   readonly supplied?: string | undefined;
 }
 
@@ -59,7 +59,7 @@ export function newKey(request: KeyRequest): NewKey {
 /** The form of our keys; clients store it with the id. It is not the row's version. */
 const keyForm = '1';
 
-/** The key as callers see it: with its text for the one who just created it, and never again. */
+/** The key as callers see it. Only the response to its creation holds the key itself. */
 export function viewKey(row: Row<'api_keys'>, text?: string): object {
   return {
     id: row.key_id,

@@ -1,4 +1,4 @@
-/** What is asked of stored applications and their keys, always within one tenant. */
+/** Queries of stored applications and their keys, always within one tenant. */
 import { VaultError } from '../../base/errors.ts';
 import { type ApplicationId, type KeyId, parseUuid, type TenantId } from '../../base/ids.ts';
 import { requireProven } from '../../rules/proven-row.ts';
@@ -35,8 +35,8 @@ export async function provenApplicationOf(
 }
 
 /**
- * The applications' own keys, oldest first; those of all applications when none are named. Keys of
- * sessions are not among them.
+ * The applications' own keys, oldest first; those of all applications if none are named. Keys of
+ * sessions are not included.
  */
 export async function keysOf(
   store: Store,

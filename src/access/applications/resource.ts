@@ -92,8 +92,8 @@ export function applicationResource({
     },
 
     /**
-     * A key that is created meanwhile raises the application's version, so none can be left behind. A row that somebody
-     * made unreadable is: without its application it gives no access, and it must not keep the other keys in use.
+     * A key created in the meantime raises the application's version, so no key is left behind. A row that an attacker
+     * made unreadable is left: without its application it gives no access, and it must not keep the other keys in use.
      */
     async removal(caller, { tenant_id, application_id }, now) {
       const keys = await store.select(removableKeys(tenant_id, application_id));
@@ -177,7 +177,7 @@ export function listApplications(
   };
 }
 
-/** Without the text of any key. */
+/** Without any key itself. */
 function viewApplication(row: Row<'applications'>, keys: readonly Row<'api_keys'>[]): object {
   const own = keys.filter((key) => key.application_id === row.application_id);
   return withKeys(
@@ -186,7 +186,7 @@ function viewApplication(row: Row<'applications'>, keys: readonly Row<'api_keys'
   );
 }
 
-/** The response to its creation: the one time that the text of its first key is shown. */
+/** The response to its creation, the only one that shows its first key. */
 function viewNewApplication(row: Row<'applications'>, key: NewKey | undefined): object {
   if (key === undefined) return withKeys(row, []);
   return { ...withKeys(row, [viewKey(key.row, key.text)]), key: key.text };

@@ -1,4 +1,4 @@
-/** An application as it is stored, and the permissions and rules a request asks for. */
+/** An application as it is stored, and the permissions and rules in a request. */
 import type { Instant } from '../../base/clock.ts';
 import { invalid } from '../../base/errors.ts';
 import type { ApplicationId, KeyId } from '../../base/ids.ts';
@@ -30,7 +30,7 @@ export function readAccess({ permissions, rules }: AccessRequest, kind: HolderKi
 
 type StoredAccess = Pick<Row<'applications'>, 'permissions' | 'rules'>;
 
-/** Of an application or a session. What is stored was checked when it was stored. */
+/** The access of an application or a session. Stored values were checked when they were stored. */
 export function accessOf(row: StoredAccess): Access {
   return {
     permissions: JSON.parse(row.permissions) as Access['permissions'],
@@ -50,7 +50,7 @@ export interface NewApplication {
   readonly access: Access;
   /** Its first key, if it gets one. */
   readonly key: KeyId | undefined;
-  /** The application that asked for it; none when the operator did. */
+  /** The application that requested it; null if the operator did. */
   readonly by: ApplicationId | null;
   readonly now: Instant;
 }

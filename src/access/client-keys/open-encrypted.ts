@@ -1,4 +1,4 @@
-/** Opening what a browser or an app encrypted with a key of the tenant. */
+/** Opening values that a browser or an app encrypted with a key of the tenant. */
 
 import { isUtf8 } from 'node:buffer';
 import { type Clock, type Instant, second } from '../../base/clock.ts';
@@ -18,13 +18,13 @@ import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { findClientKey, openClientKey } from './row.ts';
 
-/** An RSA decryption takes a millisecond, so nobody may ask for it with more than can be used. */
+/** An RSA decryption takes a millisecond, so a value that is too long to be used is refused before it. */
 const jweLengthMax = 1_000_000;
 
-/** A UUID has 36; what identifies a JWE needs no more than a URL. */
+/** A UUID has 36; the id of a JWE needs no more than a URL. */
 const jtiLengthMax = 256;
 
-/** Something encrypted, and how errors call it. */
+/** An encrypted value, and its name in errors. */
 export interface EncryptedValue {
   readonly jwe: string;
   readonly path: string;
@@ -33,23 +33,23 @@ export interface EncryptedValue {
 export interface OpenedValue {
   readonly key: ClientKeyId;
   readonly data: Secret<Json>;
-  /** To be inserted with what comes of the value, where it can be used once. */
+  /** Inserted together with the result, if the value may be used only once. */
   readonly use: Row<'client_key_uses'> | undefined;
 }
 
 /**
  * The JSON in a JWE.
- * @throws VaultError `validation_failed` naming the path when it is not a JWE by one of the algorithms for
- * a key of the tenant that is still valid, does not hold JSON or holds too many members, has expired, or has been
- * used; `integrity` when the key, or the row of an earlier use, was altered.
+ * @throws VaultError `validation_failed` naming the path for a JWE that has none of the algorithms, names no valid
+ * key of the tenant, does not hold JSON or holds too many members, has expired, or has been used;
+ * `integrity` when the key, or the row of an earlier use, was altered.
  */
 export type OpenEncrypted = (opener: TenantOpener, value: EncryptedValue) => Promise<OpenedValue>;
 
-/** For whom it is opened, and whose key may open it. */
+/** The tenant for which a value is opened, and whose key may open it. */
 export interface TenantOpener {
   readonly tenant: Tenant;
   readonly grant: OpeningGrant;
-  /** How many members what is opened may have. */
+  /** How many members the opened value may have. */
   readonly membersMax: number;
 }
 
@@ -64,12 +64,12 @@ interface OpenedKey {
   readonly expiresAt: Instant;
 }
 
-/** What another server deleted is not used for longer than a second: half of it is for the reading itself. */
+/** A key that another server deleted is used for at most a second: half of it is reserved for the read itself. */
 const staleMsMax = second / 2;
 const keysCached = 1_000;
 
 /**
- * The id of the key that a JWE names, as the log may say it; `undefined` for anything that is not an id,
+ * The id of the key that a JWE names, for the log; `undefined` for anything that is not an id,
  * because it may be a value in the wrong place.
  */
 export function keyNamedBy(jwe: string): ClientKeyId | undefined {
@@ -102,8 +102,8 @@ export function createOpenEncrypted({ store, clock }: EncryptedReading): OpenEnc
   }
 
   /**
-   * The row of a JWE that can be used once, and was not.
-   * @throws VaultError `integrity` where a row says that it was used and the vault did not write it.
+   * The row that records the use of a JWE with a `jti`. Throws if the JWE was used before.
+   * @throws VaultError `integrity` if the row of an earlier use was not written by the vault.
    */
   async function useOf(tenant: Tenant, key: ClientKeyId, jti: string, path: string) {
     const jti_digest = sha256(jti).toString('base64url');
@@ -134,7 +134,7 @@ export function createOpenEncrypted({ store, clock }: EncryptedReading): OpenEnc
   };
 }
 
-/** What was encrypted with a `jti` is opened once while its key lives. */
+/** A value that was encrypted with a `jti` is opened once while its key lives. */
 export function usedTwice(path: string): VaultError {
   return invalid(path, 'must not have been used before: it has a jti');
 }
@@ -157,14 +157,14 @@ interface ExpectedJson {
   readonly membersMax: number;
 }
 
-/** Members are counted first, as those of bodies are. */
+/** Members are counted before parsing, as in bodies. */
 function jsonOf(bytes: Buffer, { path, membersMax }: ExpectedJson): Json {
   const limits = { levelsMax: Number.POSITIVE_INFINITY, membersMax };
   if (exceededLimit(bytes, limits)) throw invalid(path, membersForm(membersMax));
   try {
     if (isUtf8(bytes)) return JSON.parse(bytes.toString('utf8')) as Json;
   } catch {
-    // What JSON.parse says quotes the text.
+    // The message of JSON.parse quotes the value.
   }
   throw invalid(path, 'must hold JSON when it is opened');
 }

@@ -1,4 +1,4 @@
-/** Using what a client encrypted: opened for a caller, with what the log says of it either way. */
+/** Using values that a client encrypted: opened for a caller, with a log entry for success and for refusal. */
 
 import type { Clock, Instant } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
@@ -20,12 +20,12 @@ export interface EncryptedTools {
   readonly openEncrypted: OpenEncrypted;
 }
 
-/** What is to be opened, and why the caller may. */
+/** The value to open, and the reason why the caller may. */
 export interface EncryptedUse extends EncryptedValue {
   readonly basis: OpeningBasis;
 }
 
-/** The value, or the refusal with the entry that names the key. What was altered in the database is thrown. */
+/** The value, or the refusal with the entry that names the key. Throws if a row was altered in the database. */
 export async function useEncrypted(
   { clock, openEncrypted }: EncryptedTools,
   caller: Caller,
@@ -42,7 +42,7 @@ export async function useEncrypted(
   }
 }
 
-/** The refusal of a caller that may not use it, before it is opened. */
+/** Refuses a caller without the permission before the value is opened. */
 export function denyEncrypted(
   { clock }: Pick<EncryptedTools, 'clock'>,
   caller: Caller,
@@ -52,7 +52,7 @@ export function denyEncrypted(
   return { change: { entries: [denialOf(caller, clock.now(), denial)] }, refusal };
 }
 
-/** That a token or a token intent was made of what a client encrypted. */
+/** Records that a token or a token intent was made from a value that a client encrypted. */
 export function creationEntry(caller: Caller, now: Instant, { key: id }: OpenedValue): LogEntry {
   return entryOf(caller, now, { entity: 'key', id, operation: 'use create' });
 }

@@ -1,4 +1,4 @@
-/** Authorizing a session: a private application gives it part of what it holds itself, once. */
+/** Authorizing a session: a private application grants it part of its own rights, once. */
 import assert from 'node:assert/strict';
 import type { Clock, Instant } from '../../base/clock.ts';
 import { expiryForms, parseExpiry } from '../../base/dates.ts';
@@ -27,9 +27,9 @@ export interface SessionAuthorizing {
 }
 
 /**
- * From the decision `not_found` for a nonce that is unknown or whose session has ended,
+ * From the decision: `not_found` for a nonce that is unknown or whose session has ended,
  * `conflict` for one that was used.
- * @throws VaultError `validation_failed` naming every attribute that is wrong.
+ * @throws VaultError `validation_failed` naming every invalid attribute.
  */
 export function authorizeSession(
   { store, clock }: SessionAuthorizing,

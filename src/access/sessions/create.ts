@@ -1,4 +1,4 @@
-/** Creating a session: a key that may do nothing yet, and the nonce by which it is authorized. */
+/** Creating a session: a key without rights, and the nonce with which an application authorizes it. */
 import assert from 'node:assert/strict';
 import { instantAfter } from '../../base/clock.ts';
 import { formatTimestamp } from '../../base/dates.ts';

@@ -1,4 +1,4 @@
-/** The sessions of a tenant that are alive, for administrators: who created and authorized them, and ending one. */
+/** The live sessions of a tenant, for administrators: lists them with the applications behind them, and ends one. */
 import type { Clock } from '../../base/clock.ts';
 import { formatTimestamp } from '../../base/dates.ts';
 import { VaultError } from '../../base/errors.ts';
@@ -33,8 +33,8 @@ const newestFirst = {
 };
 
 /**
- * Newest first: those that have not expired and whose keys, of their creation and of their authorization, exist.
- * One that was altered outside the vault is put aside: it is not shown, and an entry says that it was altered.
+ * Newest first: sessions that have not expired and whose keys, of their creation and of their authorization, exist.
+ * A session that was altered outside the vault is left out, and an entry records that it was altered.
  * @throws VaultError `validation_failed` for an invalid cursor.
  */
 export function listSessions(

@@ -103,7 +103,7 @@ export async function createTenantWithKey(
   if (conflict?.startsWith('api_keys')) {
     throw new VaultError('conflict', { public: 'This key already exists.' });
   }
-  // Another tenant's id begins like the one that was drawn, so rows could not tell them apart.
+  // Another tenant's id has the same prefix as the drawn one, so rows could not tell the two apart.
   if (conflict !== undefined) return createTenantWithKey(tools, settings);
   return { tenant, newKey: settings.key === undefined ? key.text : undefined };
 }
@@ -132,7 +132,7 @@ function managementApplication({ tenant, now, random, supplied }: NewManagement)
   };
 }
 
-/** Lets an operator in again who lost every management key. */
+/** Restores the access of an operator who lost every management key. */
 export function createManagement(
   { clock, random }: Pick<BootstrapTools, 'clock' | 'random'>,
   operator: Operator,

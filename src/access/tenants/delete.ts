@@ -20,8 +20,8 @@ import { type TenantReading, tenantRowOf } from './read.ts';
 
 /**
  * One commit destroys the wrapped keyring and ends authentication for the tenant; every server has
- * followed a second later. {@link purgeDeletedTenants} removes the rows, which nobody can open any
- * more. What was written to a backup before is as safe as the backup and the root key are.
+ * followed a second later. {@link purgeDeletedTenants} removes the rows, which cannot be opened any
+ * more. Rows in an earlier backup are as safe as the backup and the root key.
  */
 export function deleteTenant(
   { store, tenants, clock }: TenantReading & Purging,
@@ -48,7 +48,7 @@ export function deleteTenant(
   };
 }
 
-/** What remains says that there was a tenant, for those who read its log; its name is free again. */
+/** The remaining row records that the tenant existed, for readers of its log; its name is free again. */
 function deleted(
   { proof: _proof, ...row }: Row<'tenants'>,
   now: Instant,

@@ -11,8 +11,8 @@ export const deletedPrefix = 'deleted ';
 const form = /^[^\p{C}\p{Zl}\p{Zp}]+$/u;
 
 /**
- * A handle for a new tenant. One that reads like an id could be taken for another tenant's id.
- * @throws VaultError `validation_failed` when the text cannot be a handle.
+ * A handle for a new tenant. A handle in the form of an id could be taken for another tenant's id.
+ * @throws VaultError `validation_failed` when the string cannot be a handle.
  */
 export function parseHandle(text: string): string {
   if (text.length > handleLengthMax || !form.test(text) || text.trim() !== text) {
@@ -28,7 +28,7 @@ export function parseHandle(text: string): string {
   return text;
 }
 
-/** A text that could mean two tenants. */
+/** A string that matches two tenants. */
 export type Ambiguous = 'ambiguous';
 
 /**

@@ -1,4 +1,4 @@
-/** Whether the root key is the one of this database: one sealed row says so, however many tenants there are. */
+/** Checks that the root key belongs to this database: one sealed row proves it, however many tenants there are. */
 
 import type { Clock } from '../../base/clock.ts';
 import { isIntegrityError } from '../../base/errors.ts';
@@ -20,8 +20,8 @@ const binding = { tenant: '', id: name, field: 'private_key' };
 const text = 'strongroom';
 
 /**
- * Tenants that are tried where the row does not prove the key: whoever can write to one row of the database must
- * not be able to stop the start.
+ * Tenants that are tried if the row does not prove the key: an attacker who can write to one row of the database must
+ * not be able to prevent the start.
  */
 const tenantsTried = 8;
 
@@ -38,12 +38,12 @@ export async function hasNoRootKey(store: Store): Promise<boolean> {
   return (await store.select(anyTenant)).length === 0;
 }
 
-/** `altered`: a tenant proves the root key, and the row, which somebody else wrote, does not. */
+/** `altered`: a tenant proves the root key, and the row, which the vault did not write, does not. */
 export type RootKeyProof = 'proven' | 'altered' | 'foreign';
 
 /**
- * Writes the row where there is none yet: in an empty database, whose root key this becomes, also when several
- * servers start at once.
+ * Writes the row if there is none yet: in an empty database, to which this root key then belongs. Several servers
+ * may start at once.
  */
 export async function checkRootKey({
   store,

@@ -15,12 +15,12 @@ export interface StorageQuotaTools {
   readonly clock: Clock;
 }
 
-/** Applications whose kind a thread remembers. It never changes. */
+/** Applications whose kind a thread caches. The kind never changes. */
 const kindsMax = 10_000;
 
 /**
- * The store, whose `commit` throws `unprocessable` where the change would leave more bytes than a quota permits.
- * The quotas are those of at most a second ago; what is stored is what the database has counted at the commit.
+ * The store, whose `commit` throws `unprocessable` if the change would exceed a quota of stored bytes.
+ * The quotas are at most a second old; the stored bytes are those that the database has counted at the commit.
  */
 export function underStorageQuotas({ store, tenants, clock }: StorageQuotaTools): Store {
   const kinds = new ExpiringMap<string, boolean>({ clock, ageMsMax: hour, entriesMax: kindsMax });
@@ -78,7 +78,7 @@ export function underStorageQuotas({ store, tenants, clock }: StorageQuotaTools)
 
   return {
     ...store,
-    // Every commit passes here, also that of a read: what is known is not waited for.
+    // Every commit passes here, even that of a read: cached values are not awaited.
     commit: (change) => {
       if (!growsStorage(change)) return store.commit(change);
       const ceilings = ceilingsOf(change);
@@ -96,14 +96,14 @@ function areRead<T>(all: readonly MaybeRead<T>[]): all is readonly T[] {
   return all.every((one) => !(one instanceof Promise));
 }
 
-/** The largest value of a quota is no limit, and nothing is compared for it. */
+/** The largest value of a quota means no limit, and nothing is compared for it. */
 function isUnlimited(quotas: Quotas, quota: StorageQuota): boolean {
   return quotas[quota] >= quotaRows[quota].max;
 }
 
 /**
- * The applications whose stored bytes the change makes more by their own doing: what another application does
- * to a token counts as well, but is not refused for the sake of the one that made the token.
+ * The applications whose own actions in the change add to their stored bytes. A change of a token by another
+ * application counts as well, but is not refused because of the quota of the application that made the token.
  */
 function chargedBy({ insert = {}, replace = {} }: Change): ReadonlySet<ApplicationId> {
   const charged = new Set<ApplicationId>();

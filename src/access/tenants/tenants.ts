@@ -19,10 +19,10 @@ import type { Row } from '../../store/tables.ts';
 /** A change made by another process is noticed within a second: half of it is for the reading itself. */
 const staleMsMax = second / 2;
 
-/** Tenants whose keyrings and settings a thread keeps, in some 12 KB each; see docs/growth.md. */
+/** Tenants whose keyrings and settings a thread caches, about 12 KB each; see docs/growth.md. */
 const tenantsCachedMax = 10_000;
 
-/** Opening a keyring costs more than reading its row, so it is kept for as long as it stays the same. */
+/** Opening a keyring costs more than reading its row, so the opened keyring is cached while the row is unchanged. */
 const keyringAgeMsMax = hour;
 
 export interface TenantsOptions {
@@ -56,7 +56,7 @@ export function createTenants({
     epoch,
   });
 
-  /** Opened keyrings are kept while the wrapped bytes stay the same, and with them their contexts. */
+  /** Opened keyrings are cached while the wrapped bytes stay the same, and with them their contexts. */
   function keyringOf(row: Row<'tenants'>): Keyring {
     const known = keyrings.get(row.tenant_id);
     if (known && Buffer.compare(known.wrapped, row.keyring) === 0) return known.keyring;
@@ -92,7 +92,7 @@ export function createTenants({
 
   async function rowOf(id: TenantId): Promise<Row<'tenants'> | undefined> {
     const row = await store.get('tenants', { tenant_id: id });
-    // Marked as deleted by somebody else it is there, but altered.
+    // A row that an attacker marked as deleted still exists, but is altered.
     if (row && (row.deleted_at === null || !isDeleted(row))) return row;
     keyrings.delete(id);
     return undefined;
@@ -137,12 +137,12 @@ export function createTenants({
   };
 }
 
-/** What the mark of a deleted tenant's row is bound to. */
+/** The mark of a deleted tenant's row is bound to these values. */
 export function tombstoneOf(row: Omit<Row<'tenants'>, 'proof'>) {
   return { tenant: row.tenant_id, row: provenText('tenants', row) };
 }
 
-/** The name of the tenant at the API. It is the tenant's to choose, so it identifies nobody. */
+/** The name of the tenant in the API. The tenant chooses it, so it is not proof of identity. */
 export function nameOf({ name, display_name }: Row<'tenants'>): string {
   return display_name ?? name;
 }

@@ -11,8 +11,8 @@ import type {
 
 /**
  * One request, as the document and the reference show it. A test sends the examples of all
- * operations to a vault, in their order. What the vault chose itself in an earlier response (ids,
- * keys, nonces) stands there as an example too, and takes its real value then.
+ * operations to a vault, in their order. Values that the vault chose in an earlier response (ids,
+ * keys, nonces) appear as examples too; the test replaces them with the real values.
  */
 export interface Example {
   readonly params?: Readonly<Record<string, string>>;
@@ -25,13 +25,13 @@ export interface Example {
   readonly status?: number;
 }
 
-/** What readers learn of an operation besides how it is handled. */
+/** The documentation of an operation. */
 interface OperationTexts {
   /** A unique name, from which clients are generated. */
   readonly id: string;
   /** One line, which heads the operation. */
   readonly summary: string;
-  /** What the summary leaves open. */
+  /** Details that the summary omits. */
   readonly description?: string;
   /** What only this operation is refused with. */
   readonly problems?: readonly ErrorCode[];

@@ -1,16 +1,16 @@
-/** Shapes of TypeBox that carry what the document says as well: a meaning for each attribute, and more limits. */
+/** Shapes of TypeBox with what the document needs besides: a meaning for each attribute, and more limits. */
 import Type, { type TObject, type TObjectOptions, type TSchema } from 'typebox';
 
 // Neither is a keyword, and neither can be enumerated: validation and serialization see the bare schema.
 const meaning = '~meaning';
 const shown = '~shown';
 
-/** An attribute of an object, or a parameter, with what it means there. */
+/** An attribute of an object, or a parameter, with its meaning there. */
 export type Attribute<T extends TSchema = TSchema> = T & { readonly [meaning]: string };
 
 export type Attributes = Readonly<Record<string, Attribute>>;
 
-/** @param text what it means, in one line, or another attribute that means the same. */
+/** @param text its meaning, in one line, or another attribute with the same meaning. */
 export function attribute<T extends TSchema>(schema: T, text: string | Attribute): Attribute<T> {
   return withHidden(schema, meaning, typeof text === 'string' ? text : text[meaning]);
 }
@@ -23,7 +23,7 @@ export function object<A extends Attributes>(
   return Type.Object(attributes, options);
 }
 
-/** Limits that the document shows and that are checked behind the schema, where another message says what is wrong. */
+/** Limits that the document shows, and that code behind the schema checks to give a better message. */
 export function documented<T extends TSchema>(schema: T, limits: object): T {
   return shownAs(schema, { ...schema, ...limits });
 }
@@ -33,7 +33,7 @@ export function shownAs<T extends TSchema>(schema: T, other: object): T {
   return withHidden(schema, shown, other);
 }
 
-/** What an attribute means; `undefined` for a schema that is none. */
+/** The meaning of an attribute; `undefined` for other schemas. */
 export function meaningOf(schema: object): string | undefined {
   return (schema as Partial<Attribute>)[meaning];
 }

@@ -48,7 +48,7 @@ function byName(value: unknown, convert: (schema: object) => Schema): Record<str
   return Object.fromEntries(members.map(([name, schema]) => [name, convert(schema)]));
 }
 
-/** A description next to `$ref` is allowed since OpenAPI 3.1; one of the schema itself says more. */
+/** OpenAPI 3.1 allows a description next to `$ref`; one of the schema itself is more specific. */
 function explained(shown: Schema, attribute: object): Schema {
   const description = meaningOf(attribute);
   return description === undefined || 'description' in shown ? shown : { description, ...shown };

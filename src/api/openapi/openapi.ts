@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, made from the declared operations so that it cannot say anything else. */
+/** The OpenAPI 3.1 document, generated from the declared operations so that the two cannot differ. */
 import type { TSchema } from 'typebox';
 import { type ErrorCode, errorKinds } from '../../base/errors.ts';
 import type { Json } from '../../base/json.ts';
@@ -83,7 +83,7 @@ export function openapiOf(options: DescribedApi): object {
 
 const openTag = 'Service';
 
-/** What each operation was answered with; see `tests/support/response-examples.ts`. */
+/** The recorded response of each operation; see `tests/support/response-examples.ts`. */
 const examples: Readonly<Record<string, Json | undefined>> = recorded;
 
 function describe(published: PublishedOperation, shared: SharedParts): object {
@@ -107,7 +107,7 @@ function describe(published: PublishedOperation, shared: SharedParts): object {
   };
 }
 
-/** What is sent and what is received are the destination's business. */
+/** The destination defines the request and the response. */
 function callsOf({ headers, components }: SharedParts): Record<string, object> {
   const schema = {
     type: 'object',
@@ -187,7 +187,7 @@ function requestBodyOf(
   };
 }
 
-/** Newline-delimited JSON is a text; what a line holds is the schema of its content. */
+/** Newline-delimited JSON is a string; its content schema describes a line. */
 function linesOf(line: Schema, example: unknown): Schema {
   return {
     schema: {

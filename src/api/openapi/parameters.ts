@@ -55,7 +55,7 @@ function partOf(
   });
 }
 
-/** Queries are text; an example has the type of its schema. */
+/** Queries are strings; an example has the type of its schema. */
 function exampleOf({ type }: Schema, text: string | undefined): never | undefined {
   if (text === undefined) return undefined;
   if (type === 'integer') return Number(text) as never;

@@ -1,4 +1,4 @@
-/** An operation as the document and the reference show it: what it declares, and what follows from that. */
+/** An operation as the document and the reference show it: its declaration, and what follows from it. */
 import type { TSchema } from 'typebox';
 import { type ErrorCode, errorKinds } from '../../base/errors.ts';
 import { type HolderKind, permissions } from '../../rules/permissions.ts';
@@ -10,9 +10,9 @@ export interface PublishedOperation {
   /** `/tokens/{id}`. */
   readonly path: string;
   readonly description: string;
-  /** Whose keys may call it. */
+  /** The kinds of holders whose keys may call it. */
   readonly kinds: readonly HolderKind[];
-  /** What it may be refused with, by status. */
+  /** The errors it may return, by status. */
   readonly problems: ReadonlyMap<number, readonly ErrorCode[]>;
   readonly takesIdempotencyKey: boolean;
   readonly isStream: boolean;

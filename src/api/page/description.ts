@@ -1,4 +1,4 @@
-/** Describes the service in both forms, of which the page is made when it is first asked for. */
+/** Describes the service in both forms. The page is generated on the first request for it. */
 import { openapiOf } from '../openapi/openapi.ts';
 import { publishedIn } from '../openapi/published-operation.ts';
 import type { DescribedApi, Description } from '../service.ts';

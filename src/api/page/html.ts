@@ -1,4 +1,4 @@
-/** Pieces of HTML. Whatever text goes in comes out escaped. */
+/** Pieces of HTML. Every string is escaped. */
 
 /** HTML that is safe to be put into a page. */
 export class Html {

@@ -56,7 +56,7 @@ function parametersTable({ parameters = [] }: DescribedOperation, document: Docu
   );
 }
 
-/** Nothing more can be said of a body that the vault passes on. */
+/** The vault passes the body on, so its type is not known. */
 const anyType = '*/*';
 
 function bodyPart({ requestBody }: DescribedOperation, { components }: Document): Html | undefined {
@@ -75,7 +75,7 @@ ${attributesTable('Attributes of the body', named)}
 ${membersOf(named)}`;
 }
 
-/** What a union consists of. */
+/** The members of a union. */
 function membersOf(schema: Schema): Html | undefined {
   const members = (schema['oneOf'] ?? schema['anyOf']) as readonly Schema[] | undefined;
   return members && html`<p>One of: ${list(members.map(typeOf))}</p>`;

@@ -8,7 +8,7 @@ export interface Samples {
   readonly python: string;
 }
 
-/** What the samples of all operations have in common. */
+/** The prelude that the samples of all operations share. */
 export function preludesOf(keyHeader: string): Samples {
   return {
     curl: "export STRONGROOM_URL=http://127.0.0.1:8080\nexport STRONGROOM_KEY='your key'",

@@ -6,7 +6,7 @@ export function schemaAnchor(name: string): string {
   return `schema-${name}`;
 }
 
-/** What a value may be, in few words. */
+/** The type of a value, in a few words. */
 export function typeOf(schema: Schema): Html {
   const { $ref, type, items, anyOf, oneOf, additionalProperties, format } = schema;
   const values = schema['enum'] ?? ('const' in schema ? [schema['const']] : undefined);
