@@ -21,7 +21,7 @@ export const conditionsMax = 10;
 
 export const conditionValueLengthMax = 400;
 
-/** A rule as the wire schema lets it through: the shape is right, the texts are anybody's. */
+/** A rule as the wire schema lets it through: the shape is checked, the contents of its strings are not. */
 export interface WireRule {
   readonly description?: string | null;
   readonly priority: number;
@@ -31,7 +31,7 @@ export interface WireRule {
   readonly transform: Transform;
 }
 
-/** Notes what is wrong with an attribute; all notes are thrown together in the end. */
+/** Records an error of an attribute. All errors are thrown together at the end. */
 type Refuse = (attribute: string, message: string) => void;
 
 /** @throws VaultError `validation_failed` naming every permission that is wrong. */

@@ -1,17 +1,17 @@
-/** What the audit log says of requests that are refused before anybody knows who the caller is. */
+/** Log entries for requests that are refused before their caller is known. */
 import type { Instant } from '../base/clock.ts';
 import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { Row } from '../store/tables.ts';
 import type { Origin } from './caller.ts';
-import { alteredBeside } from './log-entries.ts';
+import { alteredOutside } from './log-entries.ts';
 
 export interface FailedAuthentication {
   readonly key: Pick<Row<'api_keys'>, 'tenant_id' | 'key_id' | 'session_id'>;
-  /** The key, or its caller, is not as the vault wrote it. */
+  /** The key, or its holder, was altered outside the vault. */
   readonly flaw: 'altered' | undefined;
 }
 
-/** A known key was sent and refused: its holder is deleted, or it has expired. */
+/** A known key was sent and refused: its holder is deleted, or the key has expired. */
 export function failedAuthenticationEntry(
   origin: Origin,
   at: Instant,
@@ -23,17 +23,19 @@ export function failedAuthenticationEntry(
     entity_type: session_id === null ? 'application_key' : 'session',
     entity_id: session_id ?? key_id,
     operation: 'authenticate',
-    message: flaw ? `Authentication failed: the key was ${alteredBeside}` : 'Authentication failed',
+    message: flaw
+      ? `Authentication failed: the key was ${alteredOutside}`
+      : 'Authentication failed',
   });
 }
 
-/** A proxy was called that is not as the vault wrote it; who called is not asked before it is found. */
+/** A call of a proxy that was altered outside the vault. The caller is authenticated only after the proxy is found. */
 export function alteredProxyEntry(
   origin: Origin,
   at: Instant,
   { tenant_id, proxy_id }: Pick<Row<'proxies'>, 'tenant_id' | 'proxy_id'>,
 ): LogEntry {
-  const message = `Proxy invoke denied: it was ${alteredBeside}`;
+  const message = `Proxy invoke denied: it was ${alteredOutside}`;
   const about = { entity_type: 'proxy', entity_id: proxy_id, operation: 'invoke', message };
   return anonymousDenial(origin, at, { tenant_id, ...about });
 }

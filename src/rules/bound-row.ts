@@ -33,7 +33,7 @@ interface Unsealed {
 
 interface BoundForm<T extends BoundTable> {
   readonly sealedOf: (row: Row<T>) => Uint8Array;
-  /** Each table has a field of its own: what is sealed in one is never taken for another's with the same id. */
+  /** Each table has its own field, so data sealed in one table never opens as that of another with the same id. */
   readonly bindingOf: (row: Unsealed[T]) => Binding;
 }
 
@@ -49,7 +49,7 @@ interface SealingRow<T extends BoundTable> extends Pick<TenantKeys, 'keyring'> {
   readonly random: Random;
 }
 
-/** What is stored of a text with the rest of its row. */
+/** Seals a string together with the rest of its row. */
 export function sealBound<T extends BoundTable>(
   { keyring, table, row, random }: SealingRow<T>,
   text: string,
@@ -71,7 +71,7 @@ export function openBound<T extends BoundTable>(
   }
 }
 
-/** Gives no value. @throws VaultError as {@link openBound} does. */
+/** Returns no value. @throws VaultError like {@link openBound}. */
 export function requireBound<T extends BoundTable>(
   { keyring }: Pick<TenantKeys, 'keyring'>,
   table: T,
@@ -85,13 +85,13 @@ export function requireBound<T extends BoundTable>(
   }
 }
 
-/** What opening a row failed with, which names the row where that was altered. */
+/** Adds the name of the row to an integrity error. Returns other errors unchanged. */
 export function namingRow(error: unknown, altered: AlteredRow): unknown {
   if (!isIntegrityError(error)) return error;
   return new VaultError('integrity', { public: error.public, internal: error.message, altered });
 }
 
-/** How entries of the log name a row. */
+/** The name of a row in log entries. */
 export function nameOf(table: ExplainedName, row: object): AlteredRow {
   const { entity, id } = explainedTables[table];
   return { entity, id: String((row as AnyRow)[id]) };
@@ -102,8 +102,8 @@ function bindingOfToken(row: UnsealedToken): Binding {
 }
 
 /**
- * Written out, because this is done for every token that is read. A test alters each column of the schema. Each
- * value ends where it says that it ends, so no two rows have the same text.
+ * Written out for speed: every read of a token runs it. A test alters each column of the schema. Each value is
+ * delimited, so no two rows produce the same string.
  */
 function boundColumns(row: UnsealedToken): string {
   return (
@@ -143,7 +143,7 @@ function bindingOfIntent(row: UnsealedIntent): Binding {
     row.created_by,
     row.created_at,
     row.expires_at,
-    // Earlier releases wrote rows without these.
+    // Earlier releases wrote rows without these columns.
     ...(row.client_key_id === null && row.recognized === null
       ? []
       : [row.client_key_id, row.recognized]),

@@ -1,4 +1,4 @@
-/** The caller: proof that a request was authenticated, and all that its rules may ask about it. */
+/** The caller: proof that a request was authenticated, and the facts that its rules may use. */
 import type { Brand } from '../base/brand.ts';
 import type { ApplicationId, KeyId, ProxyId, SessionId } from '../base/ids.ts';
 import type { TraceContext } from '../base/telemetry/trace-context.ts';
@@ -21,32 +21,32 @@ export interface Origin {
   readonly loop?: string | undefined;
 }
 
-/** By what a caller acts. `vault/authority` says from which rows its authority derives. */
+/** The identity with which a caller acts. `access/authority.ts` says from which rows its authority derives. */
 export interface Credential {
   /** For a session, the public application that created it. */
   readonly application: ApplicationId;
-  /** The key that was sent. Absent where none was: the application of a proxy, or of code, acts by itself. */
+  /** The key that was sent. Absent if none was: the application of a proxy, or of code, acts by itself. */
   readonly key: KeyId | undefined;
   readonly session: SessionId | undefined;
-  /** Set where no key was sent: the proxy that asks for none. Its callers act with its application's rules. */
+  /** Set if no key was sent: the proxy that requires none. Its callers act with the rules of its application. */
   readonly anonymous?: ProxyId;
 }
 
-/** What is known of the holder of a key. */
+/** What the vault knows about the holder of a key. */
 export interface Identity extends Credential {
   readonly tenant: Tenant;
   readonly kind: HolderKind;
   readonly policy: Policy;
-  /** For a session, what the application holds that authorized it. */
+  /** For a session, the policy of the application that authorized it. */
   readonly authorizer?: Policy;
   readonly origin: Origin;
-  /** Set where code acts with other rights than those of its caller, who is a visitor. */
+  /** Set if code runs for a visitor, with rights that its caller does not have. */
   readonly forVisitor?: true;
 }
 
 export type Caller = Brand<Identity & { readonly openings: Openings }, 'Caller'>;
 
-/** Called only where a key was found, or a proxy that asks for none. */
+/** Called only after a key was found, or a proxy that requires none. */
 export function authenticated(identity: Identity): Caller {
   return { ...identity, openings: new Openings() } as Caller;
 }
@@ -57,24 +57,24 @@ export function isKeyless({ anonymous }: Pick<Caller, 'anonymous'>): true | unde
 }
 
 /**
- * True for keys that lie on servers. Public keys and sessions lie in browsers, where anybody takes them from, and who
- * calls a proxy that asks for no key has none: such callers may make the vault work less.
+ * True for keys that are stored on servers. Public keys and sessions are in browsers, where anyone can extract them,
+ * and callers of a proxy without keys have none. Such callers may cause less work.
  */
 export function isOfServer({ kind, anonymous }: Pick<Caller, 'kind' | 'anonymous'>): boolean {
   return anonymous === undefined && (kind === 'private' || kind === 'management');
 }
 
 /**
- * True where what is learned may reach a visitor: for callers without a key of a server, and for what the code does
- * that they call, whatever rights it is lent.
+ * True if results may reach a visitor: for callers without a server key, and for the code that they call, whatever
+ * rights it is lent.
  */
 export function isForVisitor(caller: Pick<Caller, 'kind' | 'anonymous' | 'forVisitor'>): boolean {
   return caller.forVisitor === true || !isOfServer(caller);
 }
 
 /**
- * The same caller, whose entries in the log carry a mark behind the trace id. No trace id contains a space, so
- * nobody who chooses one has the mark as well.
+ * The same caller with a mark that its log entries carry after the trace id. Trace ids contain no space, so a caller
+ * cannot forge the mark by choosing one.
  */
 export function markedAs(caller: Caller, mark: string): Caller {
   const { origin } = caller;
@@ -82,7 +82,7 @@ export function markedAs(caller: Caller, mark: string): Caller {
   return { ...caller, origin: marked, openings: new Openings() };
 }
 
-/** The same caller with other rights: those of now, for what was begun under earlier ones. */
+/** The same caller with its current rights, for work that began under earlier ones. */
 export function withRights(
   caller: Caller,
   { policy, authorizer }: Pick<Identity, 'policy' | 'authorizer'>,
@@ -91,16 +91,16 @@ export function withRights(
   return { ...rest, policy, ...(authorizer && { authorizer }) } as Caller;
 }
 
-/** The same caller for an operation beside others of it: each accounts for what it opened itself. */
+/** The same caller for a concurrent operation: each operation accounts for what it opened itself. */
 export function withOwnOpenings(caller: Caller): Caller {
   return { ...caller, openings: new Openings() };
 }
 
-/** Who acts on the command line, with the database and the root key at hand: no key, every right. */
+/** The actor on the command line, which has the database and the root key: no key, and every right. */
 export interface Operator {
   readonly tenant: Tenant;
   readonly application: null;
 }
 
-/** Who does what the log says. */
+/** The actor that a log entry names. */
 export type Actor = Caller | Operator;

@@ -1,11 +1,11 @@
-/** Texts by name that a proxy or a reactor is given: its secrets, as a request words them. */
+/** The configuration of a proxy or a reactor: strings by name, its secrets among them, as a request contains them. */
 import type { ValidationErrors } from '../base/validation-errors.ts';
 
 const configurationEntriesMax = 25;
 const configurationNameForm = /^[^\p{Cc}]{1,100}$/u;
 const configurationValueLengthMax = 10_000;
 
-/** The entries but those that are null; what is wrong with them is in the errors. */
+/** The entries that are not null. Errors are added to the list. */
 export function readConfiguration(
   given: Readonly<Record<string, string | null>>,
   errors: ValidationErrors,
@@ -28,7 +28,7 @@ export function readConfiguration(
   return Object.fromEntries(entries);
 }
 
-/** What callers see who may not change the configuration. */
+/** The configuration as shown to callers who may not change it. */
 export function withoutValues(
   configuration: Readonly<Record<string, string>>,
 ): Readonly<Record<string, null>> {

@@ -32,7 +32,7 @@ export const displayNames: Readonly<Record<Entity | ForeignEntity, string>> = {
   webhook: 'Webhook',
 };
 
-/** Named by the interface that clients know; here nothing succeeds on them yet. */
+/** Named by the interface that clients know. In this release no operation on them succeeds. */
 type ForeignEntity = 'bank';
 
 type OperationOf<E extends Entity> = keyof (typeof messages)[E];
@@ -42,7 +42,7 @@ export interface Fact<E extends Entity> {
   /** The entity's id. For a list, the id of the tenant. */
   readonly id: string;
   readonly operation: OperationOf<E> & string;
-  /** Of data that was shown. */
+  /** Set if the operation showed data. */
   readonly disclosure?: Disclosure | undefined;
   /** Objects of the event that follows, such as `{token: {type: 'card'}}`: never data, never a value. */
   readonly event?: JsonObject | undefined;
@@ -63,7 +63,7 @@ export function entryOf<E extends Entity>(actor: Actor, at: Instant, fact: Fact<
   };
 }
 
-/** The entry with more of what happened; its message stays within what the interface allows. */
+/** The entry with further details. Its message stays within the length that the interface allows. */
 export function detailed(entry: LogEntry, detail: string): LogEntry {
   return { ...entry, message: `${entry.message}: ${detail}`.slice(0, messageLengthMax) };
 }
@@ -73,17 +73,17 @@ const messageLengthMax = 250;
 /** What was attempted, also on entities this release only knows by their permissions. */
 export interface AttemptedOperation {
   readonly entity: string;
-  /** `*` where no entity was named, or none that exists: a path may hold a value by mistake. */
+  /** `*` if no existing entity was named: a path may hold a value by mistake. */
   readonly id: string;
   readonly operation: string;
 }
 
-/** What a caller was refused. */
+/** The entry of a refused operation. */
 export function denialOf(caller: Caller, at: Instant, denial: AttemptedOperation): LogEntry {
   return attemptEntry(caller, at, { ...denial, result: 'denied' });
 }
 
-/** What a caller attempted and what failed; without an id, on something that does not exist. */
+/** The entry of a failed attempt. Without an id, the entity does not exist. */
 export function failureOf(
   caller: Caller,
   at: Instant,
@@ -92,7 +92,7 @@ export function failureOf(
   return attemptEntry(caller, at, { ...failure, id, result: 'failed' });
 }
 
-/** The entries of one change, those of equal refusals and failures as one that says how many there were. */
+/** The entries of one change, with equal refusals and failures combined into one that has their count. */
 export function counted(entries: readonly LogEntry[]): readonly LogEntry[] {
   if (entries.every(({ result }) => result === 'success')) return entries;
   const counts = new Map<string, { readonly entry: LogEntry; count: number }>();
@@ -127,7 +127,7 @@ function attemptEntry(
   };
 }
 
-/** What the service or its operator did, without a caller. */
+/** The entry of an action of the service or its operator, without a caller. */
 export function systemEntry<E extends Entity>(
   fact: Fact<E> & { readonly tenant: TenantId; readonly at: Instant },
 ): LogEntry {
@@ -147,17 +147,20 @@ export function systemEntry<E extends Entity>(
   };
 }
 
-/** Somebody writes to the database outside the vault. Monitoring of the log can look for this word. */
-export const alteredBeside = 'altered outside the vault';
+/**
+ * An attacker, or an operator, wrote to the database outside the vault. Monitoring of the log can search for these
+ * words.
+ */
+export const alteredOutside = 'altered outside the vault';
 
-/** A row was met that is not as the vault wrote it, so the request was refused. */
+/** A request met a row that was altered outside the vault, and was refused. */
 export function alteredEntry(
   caller: Caller,
   at: Instant,
   { entity, id, operation }: AttemptedOperation,
 ): LogEntry {
   const entry = denialOf(caller, at, { entity, id, operation });
-  return { ...entry, message: `${entry.message}: it was ${alteredBeside}` };
+  return { ...entry, message: `${entry.message}: it was ${alteredOutside}` };
 }
 
 function actorOf(actor: Actor) {

@@ -1,41 +1,41 @@
-/** What a caller has opened and no entry of the log speaks of yet. */
+/** What a caller has opened and no log entry covers yet. */
 import assert from 'node:assert/strict';
 import { type OpenedBinding, type OpeningGrant, openingGrant } from '../keys/envelope.ts';
 import type { LogEntry } from '../store/log-chain/entries.ts';
 
-/** What a caller opened in a decision, as far as no change speaks of it yet. */
+/** The values that a caller opened in a decision and that no change covers yet. */
 export class Openings {
   #opened: OpenedBinding[] | undefined;
 
-  /** For `openings.ts` alone. */
+  /** Only for `openings.ts`. */
   get asGrant(): OpeningGrant {
     return openingGrant(this);
   }
 
-  /** Called with each that is opened. */
+  /** Called for each opened value. */
   opened(what: OpenedBinding): void {
     if (this.#opened) this.#opened.push(what);
     else this.#opened = [what];
   }
 
-  /** All that was opened and not taken. */
+  /** All opened values that were not taken. */
   get known(): readonly OpenedBinding[] {
     return this.#opened ?? nothing;
   }
 
-  /** What none of the entries speaks of. From then on it is forgotten. */
+  /** Returns the opened values that no entry covers, and forgets all of them. */
   take(entries: readonly LogEntry[]): readonly OpenedBinding[] {
     const unspoken = this.unspoken(entries);
     this.#opened = undefined;
     return unspoken;
   }
 
-  /** The same, which is remembered. */
+  /** The same without forgetting them. */
   unspoken(entries: readonly LogEntry[]): readonly OpenedBinding[] {
     const opened = this.#opened;
     if (opened === undefined) return nothing;
     const [first, second] = entries;
-    // Of nearly all requests, for which the names below would cost more than all else here.
+    // The common case. The sets below would cost more than the rest of this function.
     if (first && !second) return opened.filter((one) => !speaksOf(first, one));
     const spoken = new Set<string>();
     for (const { entity_type, entity_id } of entries) {
@@ -57,13 +57,13 @@ function speaksOf({ entity_type, entity_id }: LogEntry, { field, id }: OpenedBin
 }
 
 interface Account {
-  /** As entries call what was opened. */
+  /** The entity type in log entries. */
   readonly entity: string;
-  /** Whether an entry has to name it; otherwise one of its kind does, such as that of a list. */
+  /** Whether an entry has to name the id. Otherwise an entry about the type is enough, such as that of a list. */
   readonly byId: boolean;
 }
 
-/** By the field of what is sealed. Of values each is named; of settings a list is one entry. */
+/** By the sealed field. Each value needs its own entry; one entry of a list covers its settings. */
 const accounts: Readonly<Record<string, Account>> = {
   data: { entity: 'token', byId: true },
   'token_intent.data': { entity: 'token_intent', byId: true },
@@ -75,7 +75,7 @@ const accounts: Readonly<Record<string, Account>> = {
   'webhook.body': { entity: 'webhook', byId: false },
 };
 
-/** How the log accounts for a field; fails for one that callers never open. */
+/** How the log accounts for a field. Fails for a field that callers never open. */
 export function accountOf(field: string): Account {
   const account = accounts[field];
   assert(

@@ -1,7 +1,7 @@
 /**
- * Nothing is opened without a grant and an entry: whatever opens is given one of these openers. That of
- * a caller remembers what was opened until a change speaks of it, and no response leaves before; a job of the
- * vault is named here.
+ * The vault opens nothing without a grant and a log entry: all code that opens takes one of these openers. The opener
+ * of a caller records what was opened until a change covers it, and no response leaves before that. Jobs of the vault
+ * itself are listed here.
  */
 import assert from 'node:assert/strict';
 import type { Instant } from '../base/clock.ts';
@@ -14,7 +14,7 @@ import type { Permission } from './permissions.ts';
 import { type Grant, holds } from './policy.ts';
 import type { TenantKeys } from './tenant.ts';
 
-/** What the vault opens for itself: what it opens for, of whom nothing is shown to a caller. */
+/** The purposes for which the vault opens values for itself. It shows none of these values to a caller. */
 const vaultJobs = {
   'load keyrings': 'the keys of tenants, which open everything else',
   'load proxies': 'the definition of a proxy, which calls follow and do not show',
@@ -32,18 +32,18 @@ const vaultJobs = {
 
 export type VaultJob = keyof typeof vaultJobs;
 
-/** Whose keys open, and by which grant. */
+/** The keys that open, and the grant. */
 export interface Opener extends TenantKeys {
   readonly grant: OpeningGrant;
 }
 
 /**
- * What makes a caller open something: a decision about a token, the permission that its request needs, or
- * that it is given its own response again.
+ * The reason for which a caller opens a value: a decision about a token, the permission of its request, or the replay
+ * of its own response.
  */
 export type OpeningBasis = Grant | Permission | 'own response';
 
-/** Opens for a caller, whose change has to say so. */
+/** The opener of a caller, whose change has to account for each value. */
 export function openerFor(caller: Caller, basis: OpeningBasis): Opener {
   assert(
     typeof basis !== 'string' || basis === 'own response' || holds(caller.policy, basis),
@@ -58,21 +58,21 @@ export function openerOf(job: VaultJob, { id, keyring }: TenantKeys): Opener {
   return { id, keyring, grant: grantOf(job) };
 }
 
-/** The same where no tenant has a part in it. */
+/** The same without a tenant. */
 export function grantOf(_job: VaultJob): OpeningGrant {
   return unremembered;
 }
 
 const unremembered = openingGrant({ opened: () => undefined });
 
-/** Fails where a caller is about to be given what no entry of the change speaks of. */
+/** Fails if a caller is about to receive a value that no entry of the change covers. */
 export function requireAccounted(caller: Caller, entries: readonly LogEntry[]): void {
   const [first] = caller.openings.take(entries);
   assert(first === undefined, `an opened ${first?.field} has its entry in the change`);
 }
 
-/** Entries for what was opened in vain: what fails by then, or is refused, is seen in the log as well. */
-export function openedInVain(
+/** Log entries for opened values that the caller does not receive, because the request failed or was refused. */
+export function abandonedOpenings(
   caller: Caller,
   entries: readonly LogEntry[],
   { at, operation }: { readonly at: Instant; readonly operation: string },

@@ -10,10 +10,10 @@ import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { type AttemptedRoute, attemptOf } from './attempted-route.ts';
 import type { Caller, Operator } from './caller.ts';
-import { openedInVain, requireAccounted } from './openings.ts';
+import { abandonedOpenings, requireAccounted } from './openings.ts';
 import type { Reply } from './reply.ts';
 
-/** What a request comes to. Its change is durable before anybody learns of it. */
+/** The result of a decision. Its change is durable before any reader can see it. */
 export type Effect<R = Reply> = CompletedOperation<R> | Refused | OutboundOperation<R>;
 
 export interface CompletedOperation<R = Reply> {
@@ -24,66 +24,66 @@ export interface CompletedOperation<R = Reply> {
 export interface Refused {
   readonly change: Change;
   readonly refusal: VaultError;
-  /** After a call that may have had its effect: a retry under the same idempotency key must not make it again. */
+  /** Set after a call that may have had its effect: a retry under the same idempotency key must not repeat it. */
   readonly keepsKey?: true;
 }
 
 /** A request that calls another host, between two commits. */
 export interface OutboundOperation<R = Reply> {
   /**
-   * Committed first: its entries say that the call is going to be made, also where a crash follows. Absent
-   * where nothing that is stored is used in the call.
+   * Committed first: its entries announce the call, also if the process then crashes. Absent if the call uses nothing
+   * that is stored.
    */
   readonly change?: Change;
   /**
-   * Makes the call, once and never again for the same idempotency key, and says how to decide what came of
-   * it. That is decided again, without another call, where its change meets a conflict.
+   * Makes the call once, and never again for the same idempotency key, and returns the decision about its outcome. On
+   * a conflict that decision is made again, without another call.
    */
   readonly reachOut: () => Promise<DecideOutcome<R>>;
 }
 
-/** Says what came of a call. */
+/** Decides about the outcome of a call. */
 export type DecideOutcome<R = Reply> = (
   conflict: Precondition | undefined,
 ) => Promise<CompletedOperation<R> | Refused>;
 
 /**
- * Reads what it needs and decides, without altering anything. Called again, with the precondition
- * that failed, when what it had read was no longer so at the commit.
+ * Reads what it needs and decides, without writing anything. After a conflict it is called again with the
+ * precondition that failed.
  */
 export type Decide<R = Reply> = (conflict: Precondition | undefined) => Promise<Effect<R>>;
 
 /** The place where the response of a request with an idempotency key is stored. */
 export interface ReplySlot<R = Reply> {
   /**
-   * What is stored for the reply, if anything is; without a reply, that the request has begun to reach out.
-   * @param begun what was stored when it had begun.
+   * The row that stores the reply, if any. Without a reply, the row that marks the request as begun.
+   * @param begun the row that was stored when the request began.
    */
   rowOf(reply: R | undefined, begun?: Row<'replies'>): Row<'replies'> | undefined;
   /**
-   * The response that is stored by now; reading it has its entry in the log.
-   * @throws VaultError `conflict` where a request has begun and its outcome is not known.
+   * The response that is stored now. Reading it has its own log entry.
+   * @throws VaultError `conflict` if a request has begun and its outcome is not known.
    */
   stored(): Promise<R | undefined>;
 }
 
-/** Decisions lost to concurrent writers before the request gives up. */
+/** Conflicts with concurrent writers before the request fails. */
 const decisionsMax = 20;
 
 /**
- * Who has lost twice waits before the next attempt, longer each time: on another server requests may
- * follow one another so closely that there is no getting in between them.
+ * After the second conflict, each attempt waits longer. On another server, requests may follow one another so closely
+ * that there is no gap between them.
  */
 const backoffMsMax = 64;
 
-/** Where an operation is performed, and for whom: what is opened for a caller has its entry in the log. */
+/** The context of an operation. Each value that is opened for a caller has its log entry. */
 export type Performing = {
   readonly store: Store;
 } & (
   | {
       readonly actor: Caller;
       readonly clock: Clock;
-      /** What it attempts, for the entries of what was opened and came to nothing. */
+      /** The attempted operation, for the entries of values that were opened for a request that failed. */
       readonly route: AttemptedRoute;
     }
   /** Absent where a request needs no key. */
@@ -100,11 +100,11 @@ export function performingFor(
 }
 
 /**
- * Fails, and commits nothing, where the effect opened something that none of its entries speaks of. What was opened
- * by a decision that then fails, or is refused, has its entry as well.
+ * Fails, and commits nothing, if the effect opened a value that none of its entries covers. Values that were opened
+ * by a decision that then fails, or is refused, have their entries as well.
  *
- * @throws VaultError what was decided as a refusal, after its entry is durable; `conflict` after
- * {@link decisionsMax} lost races; `unavailable` from the store. Nothing is done then.
+ * @throws VaultError a refusal after its entry is durable; `conflict` after {@link decisionsMax} conflicts;
+ * `unavailable` from the store. In these cases nothing else is committed.
  */
 export function perform<R = Reply>(
   performing: Performing,
@@ -118,17 +118,17 @@ export function perform<R = Reply>(
 }
 
 /**
- * This very request may have been done before, which is why it fails when done again.
- * Where that cannot be found out either, the first failure is the one that says what was done.
+ * A request may fail because the same request has succeeded before. If that cannot be determined either, the first
+ * failure is reported.
  */
 async function storedInstead<R>(
   { actor }: Performing,
   slot: ReplySlot<R>,
   error: unknown,
 ): Promise<R> {
-  // What was opened by then has its entry, or is given to no caller.
+  // Values that were opened by now have their entries, or no caller receives them.
   if (actor?.application) actor.openings.take([]);
-  // That was met in the response itself, or once there was none.
+  // The alteration was found in the response itself, or there was no response.
   if (error instanceof VaultError && error.altered) throw error;
   const stored = await slot.stored().catch(() => undefined);
   if (stored) return stored;
@@ -146,7 +146,7 @@ async function commitDecision<R>(
     const decision = await decided(performing, () => decide(conflict), slot);
     const { effect, row } = decision;
     if ('refusal' in effect) {
-      // What is refused by now may have been done before, and is then no attempt to be logged.
+      // A refused request may have succeeded before. In that case it is not logged as an attempt.
       const stored = await slot?.stored();
       if (stored) return stored;
       await store.commit(effect.change);
@@ -171,9 +171,9 @@ async function commitDecision<R>(
 
 interface AccountedDecision<E> {
   readonly effect: E | FailedDecision;
-  /** Of the reply, where there is one to be stored. */
+  /** The row of the reply, if it is stored. */
   readonly row: Row<'replies'> | undefined;
-  /** Of which the entries of the effect speak. */
+  /** The opened values that the entries of the effect cover. */
   readonly opened: readonly OpenedBinding[];
 }
 
@@ -183,8 +183,8 @@ interface FailedDecision extends Omit<Refused, 'refusal'> {
 }
 
 /**
- * The only place that decides. All that opens something for the caller is done before the openings are compared with
- * the entries, also what is stored of the reply, and also where the decision fails.
+ * The only place that decides. All values are opened before the openings are compared with the entries, including
+ * those for the stored reply, and including those of a failed decision.
  */
 async function decided<R, E extends Effect<R>>(
   performing: Performing,
@@ -195,7 +195,7 @@ async function decided<R, E extends Effect<R>>(
   const loop = 'route' in performing ? performing.actor.origin.loop : undefined;
   try {
     const effect = withLoop(await decide(), loop);
-    if ('refusal' in effect) return refusing(withOpenedInVain(performing, effect));
+    if ('refusal' in effect) return refusing(withAbandonedOpenings(performing, effect));
     const row = slot?.rowOf('reply' in effect ? effect.reply : undefined, begun);
     const { actor } = performing;
     if (!actor?.application) return { effect, row, opened: [] };
@@ -203,7 +203,7 @@ async function decided<R, E extends Effect<R>>(
     requireAccounted(actor, effect.change?.entries ?? []);
     return { effect, row, opened };
   } catch (error) {
-    const [first, ...others] = entriesInVain(performing, []);
+    const [first, ...others] = entriesOfAbandoned(performing, []);
     if (first === undefined) throw error;
     return refusing({ change: { entries: [first, ...others] }, refusal: error });
   }
@@ -212,7 +212,7 @@ async function decided<R, E extends Effect<R>>(
 const refusing = <E>(effect: E) => ({ effect, row: undefined, opened: [] });
 
 /**
- * Where the store has no room for the change, the log has what was opened for it and what of it was refused.
+ * If the store has no room for the change, the log still records what was opened for it and what was refused.
  * @throws VaultError from the store; see {@link isWithoutRoom}.
  */
 async function commitAccounted(
@@ -227,30 +227,33 @@ async function commitAccounted(
     if (!isWithoutRoom(error)) throw error;
     const refused = change.entries.filter(({ result }) => result !== 'success');
     if (actor?.application) for (const one of opened) actor.openings.opened(one);
-    const [first, ...others] = [...refused, ...entriesInVain(performing, refused)];
+    const [first, ...others] = [...refused, ...entriesOfAbandoned(performing, refused)];
     if (first) await store.commit({ entries: [first, ...others] });
     throw error;
   }
 }
 
-/** A quota or the disk leaves no room for what was to be stored; entries of the log are written all the same. */
+/** A quota or the disk leaves no room for the change. Log entries are written nevertheless. */
 export function isWithoutRoom(error: unknown): boolean {
   return error instanceof VaultError && /^(?:unprocessable|insufficient_storage)$/.test(error.code);
 }
 
-/** The refusal, with entries for what it opened and does not speak of. */
-function withOpenedInVain<E extends { readonly change?: Change }>(
+/** The refusal, with entries for opened values that it does not cover. */
+function withAbandonedOpenings<E extends { readonly change?: Change }>(
   performing: Performing,
   refused: E,
 ): E {
   const { change } = refused;
   if (change === undefined) return refused;
-  const vain = entriesInVain(performing, change.entries);
-  if (vain.length === 0) return refused;
-  return { ...refused, change: { ...change, entries: [...change.entries, ...vain] } };
+  const abandoned = entriesOfAbandoned(performing, change.entries);
+  if (abandoned.length === 0) return refused;
+  return { ...refused, change: { ...change, entries: [...change.entries, ...abandoned] } };
 }
 
-function entriesInVain(performing: Performing, entries: readonly LogEntry[]): readonly LogEntry[] {
+function entriesOfAbandoned(
+  performing: Performing,
+  entries: readonly LogEntry[],
+): readonly LogEntry[] {
   if (!('route' in performing)) return [];
   const { actor, clock, route } = performing;
   const [first] = entries;
@@ -258,12 +261,12 @@ function entriesInVain(performing: Performing, entries: readonly LogEntry[]): re
     created_at: clock.now(),
     operation: attemptOf(route).operation,
   };
-  const vain = openedInVain(actor, entries, { at, operation });
+  const abandoned = abandonedOpenings(actor, entries, { at, operation });
   actor.openings.take([]);
-  return vain;
+  return abandoned;
 }
 
-/** What the change's events send says through which vaults the request came. */
+/** Adds the `CDN-Loop` of the request to the change, whose events send it on. */
 function withLoop<E extends { readonly change?: Change }>(effect: E, loop: string | undefined): E {
   const { change } = effect;
   return change === undefined || loop === undefined
@@ -282,7 +285,10 @@ interface BegunOperation<R> {
   readonly begun: Row<'replies'> | undefined;
 }
 
-/** The call and the second commit. Where that one fails, the key stays taken, so no retry calls again. */
+/**
+ * The call and the second commit. If that commit fails, the idempotency key stays taken, so no retry repeats the
+ * call.
+ */
 async function reachOut<R>(
   performing: Performing,
   outreach: OutboundOperation<R>,
@@ -290,7 +296,7 @@ async function reachOut<R>(
 ): Promise<R> {
   const { store } = performing;
   const decide = await outreach.reachOut().catch(async (error: unknown) => {
-    const [first, ...others] = entriesInVain(performing, []);
+    const [first, ...others] = entriesOfAbandoned(performing, []);
     if (first) await store.commit({ entries: [first, ...others] });
     throw error;
   });
@@ -314,7 +320,7 @@ async function reachOut<R>(
   });
 }
 
-/** Effect and stored reply are one commit, and the reply's key is unique: exactly once without locks. */
+/** Effect and stored reply are one commit, and the key of the reply is unique: exactly once without locks. */
 function withReply(change: Change, row: Row<'replies'>): Change {
   if (row.version === 1) return { ...change, insert: { ...change.insert, replies: [row] } };
   return { ...change, replace: { ...change.replace, replies: [row] } };

@@ -1,4 +1,4 @@
-/** Permissions: one row each, who may hold it and what it means without an access rule. */
+/** Permissions: one row each, with the holders that may have it and its meaning without an access rule. */
 
 export type ApplicationKind = 'public' | 'private' | 'management';
 
@@ -101,8 +101,8 @@ function elsewhere(description: string, kinds: readonly ApplicationKind[]): Perm
 }
 
 /**
- * Reads a permission; `undefined` when there is none of that name. Those of webhooks have two spellings in
- * what is published about the interface.
+ * Parses a permission; `undefined` if there is none of that name. The published interface spells the permissions of
+ * webhooks in two ways.
  */
 export function parsePermission(text: string): Permission | undefined {
   const name = text.replace(/^webhooks:/, 'webhook:');

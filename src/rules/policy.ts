@@ -1,4 +1,4 @@
-/** Access: the one place that decides who may do what to which token, and what they may see. */
+/** Access: the one place that decides which caller may do what to which token, and what the caller sees. */
 import type { Brand } from '../base/brand.ts';
 import { type Container, rootContainer } from '../base/container.ts';
 import type { TokenId } from '../base/ids.ts';
@@ -15,7 +15,7 @@ export interface Condition {
 /** Covers a container and everything below it, or the tokens that meet all conditions. */
 export interface AccessRule {
   readonly description?: string;
-  /** From 1; the lowest number is asked first. */
+  /** From 1. The lowest number is evaluated first. */
   readonly priority: number;
   readonly container?: Container;
   readonly conditions?: readonly Condition[];
@@ -29,28 +29,28 @@ export interface Access {
   readonly rules: readonly AccessRule[];
 }
 
-/** Texts that equal `text`, or begin with it. A container's prefix is itself or an ancestor. */
+/** Strings that equal `text`, or begin with it. The prefix of a container is the container or an ancestor. */
 export interface Pattern {
   readonly text: string;
   readonly exact: boolean;
 }
 
-/** The tokens whose id and container both match; every rule comes down to one such pair. */
+/** The tokens whose id and container both match. Every rule reduces to one such pair. */
 export interface RuleScope {
   readonly id: Pattern;
   readonly container: Pattern;
 }
 
-/** One rule in the order of asking, for one permission. The grant is made once and handed out. */
+/** One rule in evaluation order, for one permission. Its grant is created once and reused. */
 interface PolicyStep {
   readonly scope: RuleScope;
   readonly grant: Grant;
 }
 
-/** {@link Access} in the order in which it is asked; made by {@link policyOf}. */
+/** {@link Access} in evaluation order; created by {@link policyOf}. */
 export type Policy = Brand<ReadonlyMap<Permission, readonly PolicyStep[]>, 'Policy'>;
 
-/** The proof that {@link decide} allowed it: data is shown only with one, and only as it says. */
+/** The proof that {@link decide} granted access. Data is shown only with a grant, and only as it says. */
 export type Grant = Brand<
   {
     readonly permission: Permission;
@@ -61,7 +61,7 @@ export type Grant = Brand<
   'Grant'
 >;
 
-/** The token that is to be touched; a token that is still to be named has no id. */
+/** The token to access. A token that has not been named yet has no id. */
 export interface AccessSubject {
   readonly id: TokenId | undefined;
   readonly container: Container;
@@ -73,8 +73,8 @@ const anyToken: RuleScope = {
 };
 
 /**
- * Rules come first, by priority. A plain permission is asked last: for tokens it is a rule on `/`
- * with its implied transform, and `redact` where it returns no data.
+ * Rules come first, by priority. A plain permission is evaluated last: for tokens it is a rule on `/` with its
+ * implied transform, or `redact` if it returns no data.
  */
 export function policyOf(access: Access): Policy {
   const policy = new Map<Permission, PolicyStep[]>(access.permissions.map((held) => [held, []]));
@@ -109,19 +109,19 @@ export function decide(
 }
 
 /**
- * The same for sending a token to a host that an administrator chose. Its caller is shown nothing of it, so
- * the value goes whole, whatever a rule says of showing.
+ * The same for sending a token to a host that an administrator chose. The caller sees nothing of it, so the whole
+ * value is sent, whatever transform a rule names.
  */
 export function decideUse(policy: Policy, subject: AccessSubject): Grant | undefined {
   return decideSending(policy, subject) ?? whole(decide(policy, 'token:use', subject));
 }
 
-/** The same for a host that the caller chose, which may be its own. */
+/** The same for a host that the caller chose, and may own. */
 export function decideSending(policy: Policy, subject: AccessSubject): Grant | undefined {
   return whole(decide(policy, 'proxy:invoke', subject));
 }
 
-/** The same for the code of a reactor, which may do with it whatever its author wrote. */
+/** The same for the code of a reactor, whose author decides what it does with the token. */
 export function decideReactor(policy: Policy, subject: AccessSubject): Grant | undefined {
   return whole(decide(policy, 'reactor:invoke', subject) ?? decide(policy, 'token:use', subject));
 }
@@ -131,9 +131,9 @@ function whole(grant: Grant | undefined): Grant | undefined {
 }
 
 /**
- * For data whose rules are those of several places: what all of them grant. The grant that shows least decides;
- * `undefined` where one of the places grants nothing.
- * @param grantAt decides one of them.
+ * For data that the rules of several containers cover: returns what all of them grant. The grant that shows least
+ * decides; `undefined` if one of them grants nothing.
+ * @param grantAt decides about one of them.
  */
 export function grantInAll(
   containers: readonly Container[],
@@ -148,19 +148,19 @@ export function grantInAll(
   return least;
 }
 
-/** True when the caller holds any permission at all on the token. */
+/** True if the caller holds any permission on the token. */
 export function reaches(policy: Policy, subject: AccessSubject): boolean {
   return policy.values().some((steps) => steps.some((step) => inScope(step.scope, subject)));
 }
 
-/** True when the permission is held anywhere at all, for some token or as a plain permission. */
+/** True if the permission is held for any token, or as a plain permission. */
 export function holds(policy: Policy, permission: Permission): boolean {
   return policy.has(permission);
 }
 
 /**
- * Where a list has to look: {@link decide} grants the permission on exactly the tokens that are in
- * at least one of these scopes. A scope within another is left out.
+ * The scopes of a list: {@link decide} grants the permission exactly on the tokens in at least one of them. Scopes
+ * within another are omitted.
  */
 export function scopesOf(policy: Policy, permission: Permission): readonly RuleScope[] {
   let widest: readonly RuleScope[] = [];
@@ -173,7 +173,7 @@ export function scopesOf(policy: Policy, permission: Permission): readonly RuleS
 
 const sight: Record<Transform, number> = { redact: 0, mask: 1, reveal: 2 };
 
-/** True when one transform lets see at least what another does. */
+/** True if one transform shows at least as much as the other. */
 export function showsAsMuch(one: Transform, other: Transform): boolean {
   return sight[one] >= sight[other];
 }
@@ -201,8 +201,8 @@ function stepCovered(
 ): boolean {
   const { permission, transform } = step.grant;
   const returnsData = permissions[permission].impliedTransform !== undefined;
-  // Where an earlier granted rule decides this one has no say, and where an earlier rule of the
-  // authorizer was found sufficient its later ones have none.
+  // An earlier granted rule takes precedence over this one, and an earlier sufficient rule of the authorizer takes
+  // precedence over its later ones.
   const settled = earlier.map((other) => other.scope);
   for (const own of authorizer) {
     const shared = intersection(own.scope, step.scope);
@@ -213,7 +213,7 @@ function stepCovered(
   return settled.some((scope) => includes(scope, step.scope));
 }
 
-/** `undefined` when the conditions contradict each other, and for a rule that names no tokens. */
+/** `undefined` if the conditions contradict each other, or the rule names no tokens. */
 function scopeOf(rule: AccessRule): RuleScope | undefined {
   const { container, conditions = [] } = rule;
   const scopes = conditions.map(({ attribute, operator, value }) => {
@@ -250,7 +250,7 @@ function intersection(a: RuleScope, b: RuleScope): RuleScope | undefined {
   return id && container ? { id, container } : undefined;
 }
 
-/** Two patterns share a text only when one of them includes the other. */
+/** Two patterns overlap only if one of them includes the other. */
 export function narrower(a: Pattern, b: Pattern): Pattern | undefined {
   if (includesPattern(a, b)) return b;
   return includesPattern(b, a) ? a : undefined;
@@ -260,7 +260,7 @@ function includes(outer: RuleScope, inner: RuleScope): boolean {
   return includesPattern(outer.id, inner.id) && includesPattern(outer.container, inner.container);
 }
 
-/** True when every text that matches `inner` matches `outer`. */
+/** True if every string that matches `inner` matches `outer`. */
 export function includesPattern(outer: Pattern, inner: Pattern): boolean {
   if (outer.exact) return inner.exact && inner.text === outer.text;
   return inner.text.startsWith(outer.text);

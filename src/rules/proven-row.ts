@@ -1,4 +1,4 @@
-/** Rows as the vault made them: signed or sealed where they are written, checked where they decide something. */
+/** Authenticated rows: signed or sealed when the vault writes them, and checked before they decide anything. */
 
 import { integrityError, isIntegrityError } from '../base/errors.ts';
 import type { Keyring } from '../keys/keyring.ts';
@@ -12,7 +12,7 @@ export type ProvenTable = {
   [T in ExplainedName]: (typeof explainedTables)[T]['by'] extends 'proof' ? T : never;
 }[ExplainedName];
 
-/** Whatever has the keys of a tenant. */
+/** Any object with the keys of a tenant. */
 export interface Keys {
   readonly keyring: Keyring;
 }
@@ -26,7 +26,9 @@ export function proven<T extends ProvenTable>(
   return { ...row, proof: proveRow(keyring, table, provenText(table, row)) } as unknown as Row<T>;
 }
 
-/** @throws VaultError `integrity`, which names the row, when anything of it that decides, or its data, was altered. */
+/**
+ * @throws VaultError `integrity`, which names the row, if its data or any column that decides something was altered.
+ */
 export function requireProven<T extends ExplainedName>(keys: Keys, table: T, row: Row<T>): Row<T> {
   requirements[table](keys, row);
   return row;
@@ -70,7 +72,7 @@ function requiringProof<T extends ProvenTable>(table: T) {
   };
 }
 
-/** What follows the use of a key decides nothing, and is written without a new proof. */
+/** Columns that record the use of a key. They decide nothing, and are written without a new proof. */
 const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
   tenants: ['proof'],
   applications: ['proof'],
@@ -85,14 +87,14 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
 };
 
 /**
- * Columns that a later release added. Where all of them are null the text is what it was before, so that rows
- * which earlier releases wrote stay proven.
+ * Columns that a later release added. If all of them are null, the string is the same as before, so that rows of
+ * earlier releases stay valid.
  */
 const addedColumns: Partial<Readonly<Record<ProvenTable, readonly string[]>>> = {
   sessions: ['created_by_key', 'authorized_by_key'],
 };
 
-/** The columns in the order of the schema. JSON keeps apart what is null and what is text. */
+/** The columns in the order of the schema. JSON distinguishes null from strings. */
 export function provenText(table: ProvenTable, row: object): string {
   const values = row as AnyRow;
   const added = addedColumns[table] ?? [];

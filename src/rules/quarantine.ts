@@ -1,12 +1,12 @@
-/** What was altered outside the vault is set aside in one way: reported once it is met, and in nobody's way. */
+/** Quarantine of rows that were altered outside the vault: each is reported, and none stops other work. */
 import { isIntegrityError, type VaultError } from '../base/errors.ts';
 
 export interface Quarantine {
-  /** What `open` gives; `undefined` for what was altered, which is reported. @throws any other failure. */
+  /** Returns the result of `open`; `undefined` for an altered row, which is reported. @throws any other failure. */
   read<T>(open: () => T): T | undefined;
-  /** The same for what is read first. */
+  /** The same for a row that has to be read first. */
   fetch<T>(open: () => Promise<T>): Promise<T | undefined>;
-  /** Of what cannot be as the vault wrote it, although nothing failed to open. */
+  /** Reports a row that the vault cannot have written, although it opened. */
   report(damage: VaultError): void;
 }
 

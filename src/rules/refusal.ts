@@ -1,4 +1,4 @@
-/** Refusals: the effect of a request that may not do what it asks, or names what does not exist. */
+/** Refusals: the effect of a request that lacks a permission, or names something that does not exist. */
 import type { Clock, Instant } from '../base/clock.ts';
 import { VaultError } from '../base/errors.ts';
 import { type AttemptedRoute, attemptOf } from './attempted-route.ts';
@@ -53,9 +53,9 @@ export function lacksPermission(permission: Permission): VaultError {
 }
 
 /**
- * The decision as an effect also where it ends in `not_found`: whoever tries ids that do not exist is
- * seen in the log. What was asked for is left out, because it may be a value in the wrong place. A row
- * that was altered outside the vault is named: it exists, and somebody has to look at it.
+ * Records failures in the log, including `not_found`, so that the log shows callers who try ids that do not exist.
+ * The requested id is omitted, because it may be a value in the wrong place. A row that was altered outside the vault
+ * is named: it exists, and an operator has to examine it.
  */
 export function loggingFailures<R = Reply>(
   decide: Decide<R>,
@@ -82,7 +82,7 @@ export function loggingFailures<R = Reply>(
   return (conflict) => decide(conflict).catch(refusedAfter);
 }
 
-/** True for what is said of a key or a proxy that ended, or by which it may not be done any more. */
+/** True for the error of a key or a proxy that has ended, or that no longer permits the operation. */
 export function isEnded(error: unknown): error is VaultError {
   return (
     error instanceof VaultError && /^(?:unauthenticated|forbidden|not_found)$/.test(error.code)
@@ -93,14 +93,13 @@ export interface StandingRequest {
   readonly caller: Caller;
   readonly clock: Clock;
   readonly route: AttemptedRoute;
-  /** Rejects as admission does once the key or the proxy has ended by which the request is made. */
+  /** Rejects like admission if the key or the proxy of the request has ended. */
   readonly stands: () => Promise<unknown>;
 }
 
 /**
- * A call of another host may take longer than a key lives, and so may the code that decides what came of it. Once the
- * key has ended, nothing that came of the call is stored or given to the caller. The idempotency key stays taken,
- * because the call was made.
+ * A call of another host, or the code that decides about its outcome, may outlive the key. After the key has ended,
+ * no result of the call is stored or given to the caller. The idempotency key stays taken, because the call was made.
  */
 export function whileStanding<R = Reply>(
   decide: Decide<R>,

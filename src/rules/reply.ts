@@ -1,11 +1,11 @@
-/** What a caller receives, and what a stored copy of it may show later. */
+/** The response that a caller receives, and what a stored copy of it may show later. */
 import type { Instant } from '../base/clock.ts';
 import type { Row } from '../store/tables.ts';
 import type { Caller } from './caller.ts';
 import type { Permission } from './permissions.ts';
 import type { Grant } from './policy.ts';
 
-/** JSON. Only what mirrors a body that was sent is ever anything but an object. */
+/** JSON. Only the response to a reflected body can be anything but an object. */
 export type ReplyBody = object | string | number | boolean | null;
 
 /** What a caller gets when its request succeeded. */
@@ -14,15 +14,15 @@ export interface Reply {
   /** Path of the created resource. */
   readonly location?: string;
   readonly body?: ReplyBody;
-  /** In place of status and body: a response that the tenant's code made. */
+  /** Replaces status and body: a response that the tenant's code made. */
   readonly made?: MadeReply;
-  /** In place of a body. It is not stored under an idempotency key: a retry is processed as new. */
+  /** Replaces the body. It is not stored under an idempotency key: a retry is processed as new. */
   readonly list?: WrittenList;
-  /** Where the body holds what will be gone from the vault while the response may be given again. */
+  /** Set if the body has data that the vault will delete while the response may still be replayed. */
   readonly expiry?: ReplyExpiry;
-  /** The tokens that the body shows, so that the response shows no more when it is given again. */
+  /** The tokens in the body, so that a replayed response shows no more than the caller may then see. */
   readonly tokens?: ShownTokens;
-  /** Where some of the body is for holders of a permission alone: what others are given again. */
+  /** Set if part of the body is only for holders of a permission: the body that other callers get on a replay. */
   readonly narrower?: NarrowerBody;
 }
 
@@ -30,7 +30,7 @@ export interface MadeReply {
   /** From 200 to 599. */
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** A text is sent as it is, anything else as JSON; `undefined` for none. */
+  /** A string is sent unchanged, anything else as JSON; `undefined` for no body. */
   readonly body?: ReplyBody | undefined;
 }
 
@@ -39,15 +39,15 @@ export interface NarrowerBody {
   readonly body: ReplyBody;
 }
 
-/** A list too large to be held: its items are read and logged one at a time, as it is written. */
+/** A list that is too large to hold in memory: its items are read and logged one at a time while it is written. */
 export interface WrittenList {
   readonly pagination: object;
   readonly items: readonly ItemToWrite[];
 }
 
 /**
- * Gives the item when it is to be written; `undefined` when it is gone by then.
- * @param caller gives who is asking as of now, and throws once they would be refused.
+ * Returns the item when it is to be written; `undefined` if it is gone by then.
+ * @param caller returns the caller with its current rights, and throws if it would be refused now.
  */
 export type ItemToWrite = (
   caller: () => Promise<Caller>,
@@ -66,10 +66,10 @@ export interface ShownToken {
   readonly grant: Grant | undefined;
 }
 
-/** A response that is given again after one of these instants says no more than it would by then. */
+/** After one of these instants, a replayed response shows no more than a new one would. */
 export interface ReplyExpiry {
   readonly at: readonly Instant[];
-  /** Absent for a request that only reads: its response is removed then, and a retry is processed again. */
+  /** Absent for a request that only reads: its response is then removed, and a retry is processed again. */
   readonly bodyAt?: (instant: Instant) => ReplyBody;
 }
 

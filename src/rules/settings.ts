@@ -6,7 +6,7 @@ import { flawOfDestinations } from './destinations.ts';
 
 interface Setting {
   readonly default: string;
-  /** Says what is wrong with a text. */
+  /** Returns what is wrong with a string. */
   readonly flawOf: (text: string) => string | undefined;
 }
 
@@ -18,12 +18,12 @@ const oneOf = (first: string, ...others: readonly string[]): Setting => {
 
 const flag = (on: boolean): Setting => oneOf(String(on), String(!on));
 
-/** Settings are texts on the wire, also where they mean yes or no. */
+/** All settings are strings on the wire, including flags. */
 export const settingRows = {
   fingerprint_tokens: flag(true),
   deduplicate_tokens: flag(false),
   token_deduplication_behavior: oneOf('read_existing', 'update_existing'),
-  /** Who is asked whether a bank account can receive transfers. */
+  /** The service that checks whether a bank account can receive transfers. */
   bank_verification_provider: oneOf('rules', 'http'),
   /** Whether requests to destinations that the caller names are refused. */
   disable_ephemeral_proxy: flag(false),
@@ -216,7 +216,7 @@ export function quotasOf(stored: string): Quotas {
   return withDefaults(quotaRows, stored) as Quotas;
 }
 
-/** What a tenant has at most, by the quota that says how many. */
+/** The limits of a tenant, by the quota that sets each of them. */
 const limited = {
   proxy_limit: 'proxies',
   reactor_limit: 'reactors',

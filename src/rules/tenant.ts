@@ -22,11 +22,11 @@ export type TenantKeys = Pick<Tenant, 'id' | 'keyring'>;
 
 export interface Tenants {
   /**
-   * The tenant as it was at most a second ago; `undefined` when there is none, or when its row was altered
-   * outside the vault: no request or job uses it, or its settings, until the row is repaired.
+   * The tenant as of at most a second ago; `undefined` if there is none, or if its row was altered outside the vault.
+   * No request or job uses an altered tenant, or its settings, until the row is repaired.
    */
   find(id: TenantId): Promise<Tenant | undefined>;
-  /** The same without reading anything: `undefined` also where that would have to be. */
+  /** The same from memory: `undefined` also if the tenant would have to be read. */
   known(id: TenantId): Tenant | undefined;
   /** A tenant with keys of its own that is yet to be stored. */
   draft(tenant: { readonly name: string; readonly type: TenantType }): {
@@ -35,11 +35,11 @@ export interface Tenants {
   };
   /** @throws VaultError `integrity` when the keyring is not the one that was made for this tenant. */
   keyringOf(row: Row<'tenants'>): Keyring;
-  /** The row of a tenant that is deleted, so marked that nobody but the vault can have written it. */
+  /** The row of a deleted tenant, with a mark that only the vault can create. */
   tombstone(row: Omit<Row<'tenants'>, 'proof'>): Row<'tenants'>;
-  /** False of a row that was marked as deleted outside the vault. */
+  /** False for a row that was marked as deleted outside the vault. */
   isTombstone(row: Row<'tenants'>): boolean;
-  /** The rows of all tenants but those that are deleted, for the operator alone: no request or job asks for all. */
+  /** The rows of all tenants that are not deleted, only for the operator: no request or job reads all of them. */
   all(): Promise<readonly Row<'tenants'>[]>;
   /** The row as it is now, altered or not; `undefined` when there is none. */
   row(id: TenantId): Promise<Row<'tenants'> | undefined>;

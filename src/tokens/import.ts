@@ -7,7 +7,7 @@ import { createPause } from '../base/pauses.ts';
 import { newWriteEvaluation } from '../expressions/evaluation/evaluation.ts';
 import { type Caller, markedAs } from '../rules/caller.ts';
 import { alteredEntry, entryOf } from '../rules/log-entries.ts';
-import { openedInVain } from '../rules/openings.ts';
+import { abandonedOpenings } from '../rules/openings.ts';
 import { type Effect, isWithoutRoom, perform, type Refused } from '../rules/operation.ts';
 import type { TokenBody } from '../rules/reply.ts';
 import type { LogEntry } from '../store/log-chain/entries.ts';
@@ -207,8 +207,8 @@ async function decideLines(
   const { pending } = creation;
   const change = await changeOf(tools.store, { caller, now, all: done, entries, pending });
   // Of lines that failed.
-  const vain = openedInVain(caller, change.entries, { at: now, operation: 'create' });
-  const written = { ...change, entries: [...change.entries, ...vain] } as const;
+  const abandoned = abandonedOpenings(caller, change.entries, { at: now, operation: 'create' });
+  const written = { ...change, entries: [...change.entries, ...abandoned] } as const;
   return { results, effect: { change: written, reply: { status: 200 } } };
 }
 

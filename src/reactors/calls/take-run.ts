@@ -2,7 +2,7 @@
 
 import { type Instant, instantAfter } from '../../base/clock.ts';
 import { integrityError, VaultError } from '../../base/errors.ts';
-import { alteredBeside, detailed, systemEntry } from '../../rules/log-entries.ts';
+import { alteredOutside, detailed, systemEntry } from '../../rules/log-entries.ts';
 import { openerOf } from '../../rules/openings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
@@ -76,7 +76,7 @@ async function openedRun(
     const failed = { ...entry, result: 'failed' } as const;
     await store.commit({
       remove: { reactor_runs: [row] },
-      entries: [isAltered ? detailed(failed, `it was ${alteredBeside}`) : failed],
+      entries: [isAltered ? detailed(failed, `it was ${alteredOutside}`) : failed],
     });
     return undefined;
   }
