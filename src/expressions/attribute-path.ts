@@ -1,6 +1,6 @@
-/** Where in a caller's JSON an error is, said without repeating what may be data. */
+/** The location of an error in a caller's JSON, without parts that may be data. */
 
-/** A name somebody chose for a property; digits could be part of a value that ended up as a name. */
+/** A typical property name. Digits could be part of a value that was used as a name by mistake. */
 const namePattern = /^[A-Za-z_][A-Za-z_-]{0,39}$/;
 
 export function isPropertyName(text: string): boolean {

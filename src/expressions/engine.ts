@@ -25,7 +25,7 @@ function makeEngine(): Liquid {
   const liquid = new Liquid({
     strictFilters: true,
     ownPropertyOnly: true,
-    // There are no files; an empty map keeps liquidjs from ever asking the file system for one.
+    // There are no files. With an empty map liquidjs never accesses the file system.
     templates: {},
     parseLimit: expressionLengthMax,
     operators: boundedOperators(),

@@ -1,4 +1,4 @@
-/** The text of an API key: who may hold it, 256 random bits, and a checksum against typos. */
+/** The format of an API key: the kind of its holder, 256 random bits, and a checksum against typos. */
 import { hash } from 'node:crypto';
 import type { Random } from '../base/random.ts';
 import { checksumFits, checksumOf, randomBase62 } from './base62.ts';
@@ -39,8 +39,8 @@ export function isOperatorKey(text: string): boolean {
 }
 
 /**
- * False when a text cannot be a key, so that a typo costs no look-up: the form or the checksum is
- * wrong. A key that an operator supplied has no checksum and does not begin with `key_`.
+ * False if a string cannot be a key, so that a typo costs no look-up: its form or checksum is wrong. A key that an
+ * operator supplied has no checksum and does not begin with `key_`.
  */
 export function apiKeyPlausible(text: string): boolean {
   if (isOperatorKey(text)) return true;

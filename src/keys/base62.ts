@@ -1,4 +1,4 @@
-/** Texts of digits and letters for keys: random, and with a checksum that finds typos. */
+/** Strings of digits and letters for keys: random, and with a checksum that detects typos. */
 import { type Random, randomBelow } from '../base/random.ts';
 import { sha256 } from './digest.ts';
 
@@ -23,7 +23,7 @@ export function checksumOf(text: string): string {
   return digits;
 }
 
-/** True for a text that ends with the checksum of what precedes it. */
+/** True for a string that ends with the checksum of the rest. */
 export function checksumFits(text: string): boolean {
   return text.endsWith(checksumOf(text.slice(0, -checksumLength)));
 }

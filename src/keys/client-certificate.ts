@@ -1,4 +1,4 @@
-/** A client certificate with its private key, by which a proxy identifies itself to its destination. */
+/** A client certificate with its private key, with which a proxy authenticates to its destination. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { type Instant, parseInstant } from '../base/clock.ts';
 
@@ -11,13 +11,13 @@ export interface CertificateSummary {
   readonly expiresAt: Instant;
 }
 
-/** Reads the first certificate of a PEM text, the client's own; `undefined` when anything in it is not a valid one. */
+/** Parses the first certificate of a PEM string, the client's own; `undefined` if any part of it is invalid. */
 export function readCertificate(pem: string): X509Certificate | undefined {
   const texts = pem.match(certificateForm) ?? [];
   if (pem.replace(certificateForm, '').trim() !== '') return undefined;
   try {
     const [first] = texts.map((text) => new X509Certificate(text));
-    // Ends that no clock of ours shows are refused here, not where they are shown.
+    // An end date that cannot be represented is refused here, before it has to be shown.
     if (first) summaryOfCertificate(first);
     return first;
   } catch {
@@ -25,7 +25,7 @@ export function readCertificate(pem: string): X509Certificate | undefined {
   }
 }
 
-/** Reads a private key in PEM; `undefined` also for one that needs a passphrase. */
+/** Parses a private key in PEM; `undefined` also for one that needs a passphrase. */
 export function readPrivateKey(pem: string): KeyObject | undefined {
   try {
     return createPrivateKey({ key: pem, format: 'pem' });

@@ -1,4 +1,4 @@
-/** Cursors: a place in a list, readable by whoever holds it, made only by us, for one route. */
+/** Cursors: a position in a list. The client can read a cursor, but only the vault can create one, for one route. */
 import assert from 'node:assert/strict';
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Json } from '../base/json.ts';

@@ -1,4 +1,4 @@
-/** Keyed digests by which equal values find each other, the HMAC below them, and the plain hash for what is random. */
+/** Keyed digests that find equal values, the HMAC below them, and the plain hash for random strings. */
 import assert from 'node:assert/strict';
 import { hash, type KeyObject } from 'node:crypto';
 import { base58 } from '@scure/base';
@@ -7,8 +7,8 @@ import { encodeParts } from './parts.ts';
 const searchTermBytes = 16;
 
 /**
- * The fingerprint of a value of a token type: base58 of HMAC-SHA-256. Equal values of one type and
- * tenant have equal fingerprints; without the key nobody can try candidates (PCI DSS 3.5.1.1).
+ * The fingerprint of a value of a token type: base58 of HMAC-SHA-256. Equal values of one type and tenant have equal
+ * fingerprints. Without the key, an attacker cannot test candidates (PCI DSS 3.5.1.1).
  */
 export function fingerprintOf(key: KeyObject, type: string, value: string): string {
   return base58.encode(hmac(key, [type, value]));
@@ -20,14 +20,14 @@ export function searchTermOf(key: KeyObject, field: string, value: string): Uint
   return new Uint8Array(hmac(key, [field, value]).subarray(0, searchTermBytes));
 }
 
-/** SHA-256 of a text's UTF-8 bytes. Only for texts that cannot be guessed, such as API keys. */
+/** SHA-256 of a string's UTF-8 bytes. Only for strings that cannot be guessed, such as API keys. */
 export function sha256(text: string): Buffer {
   return hash('sha256', text, 'buffer');
 }
 
 /**
- * What is stored of an idempotency key, base64url. Whoever sends the key gets the stored response, so
- * nobody who can only read the database may find it, not even by trying candidates.
+ * The stored form of an idempotency key, base64url. The key retrieves the stored response, so an attacker with read
+ * access to the database must not be able to find it by testing candidates.
  */
 export function idempotencyKeyDigestOf(key: KeyObject, parts: readonly string[]): string {
   return hmac(key, ['idempotency key', ...parts]).toString('base64url');
@@ -49,8 +49,8 @@ interface HmacPads {
 const padsByKey = new WeakMap<KeyObject, HmacPads>();
 
 /**
- * By two hashes rather than by `createHmac`, whose context is allocated, keyed and collected for each message; with
- * it, digests were a tenth of what an import takes.
+ * Computed with two hashes rather than `createHmac`, whose context is allocated, keyed, and collected for each
+ * message. With it, digests took a tenth of the time of an import.
  *
  * @param key of at most 64 bytes.
  */

@@ -19,11 +19,11 @@ export interface Binding {
   readonly tenant: string;
   /** Id of the row that owns the secret. */
   readonly id: string;
-  /** What errors for the operator call it, where the id holds a caller's text. */
+  /** A name for the operator's errors, if the id is chosen by a caller. */
   readonly alias?: string;
   /** Name of the attribute within that row. */
   readonly field: string;
-  /** The rest of the row as well-formed text, where the secret opens only as long as that is as it was. */
+  /** The rest of the row as a well-formed string, if the secret may open only while the row is unaltered. */
   readonly row?: string;
 }
 
@@ -37,22 +37,22 @@ export interface VersionedKeys {
 }
 
 /**
- * The permission to open, which says for whom or for what. Whatever turns ciphertext into a value takes one,
- * and reports to it what it opened.
+ * The permission to open, which names the caller or the purpose. All code that turns ciphertext into a value takes a
+ * grant and reports to it what it opened.
  */
 export type OpeningGrant = Brand<OpeningAccount, 'OpeningGrant'>;
 
-/** Where it is noted what was opened. */
+/** Records what was opened. */
 export interface OpeningAccount {
   opened(what: OpenedBinding): void;
 }
 
-/** For `src/rules` alone, as a test of the sources says: it knows callers, and the jobs of the vault. */
+/** Only for `src/rules`, which knows callers and the jobs of the vault. A test of the sources enforces this. */
 export function openingGrant(account: OpeningAccount): OpeningGrant {
   return account as OpeningGrant;
 }
 
-/** What was opened, as the log can name it. */
+/** An opened value, as the log can name it. */
 export type OpenedBinding = Pick<Binding, 'id' | 'field'>;
 
 /** Keys that open; see {@link openingKeys}. */
@@ -75,7 +75,7 @@ const ciphertextStart = nonceStart + nonceBytes;
 /** What sealing adds to the length of the plaintext. */
 export const sealedOverheadBytes = ciphertextStart + tagBytes;
 
-/** Seals a text, or its UTF-8 bytes, under the active key for the one place it belongs to. */
+/** Seals a string, or its UTF-8 bytes, under the active key, bound to its place. */
 export function sealText(
   keys: VersionedKeys,
   binding: Binding,
@@ -98,9 +98,9 @@ export function sealText(
 }
 
 /**
- * Opens what {@link sealText} made with the same binding. Takes any bytes, because what a store gives
- * back is a claim until it has been opened.
- * @throws VaultError `integrity` for everything else: altered, cut, moved, sealed under another key.
+ * Opens a value that {@link sealText} made with the same binding. Accepts any bytes, because stored data is not
+ * trusted until it has been opened.
+ * @throws VaultError `integrity` for everything else: altered, truncated, moved, or sealed under another key.
  */
 export function openText(
   { keys, grant }: OpeningKeys,
@@ -113,16 +113,16 @@ export function openText(
 }
 
 /**
- * Gives no value, and so takes no grant.
- * @throws VaultError `integrity` where {@link openText} would.
+ * Returns no value, and so takes no grant.
+ * @throws VaultError `integrity` like {@link openText}.
  */
 export function requireAuthentic(keys: VersionedKeys, binding: Binding, sealed: Uint8Array): void {
   opened(keys, binding, sealed);
 }
 
 /**
- * True where exactly this text was sealed, which whoever asks knows already.
- * @throws VaultError `integrity` where {@link openText} would.
+ * True if exactly this string was sealed. The caller knows it already.
+ * @throws VaultError `integrity` like {@link openText}.
  */
 export function sealsText(
   keys: VersionedKeys,
@@ -153,7 +153,7 @@ export function keyVersionOf(sealed: Uint8Array): number | undefined {
 }
 
 function utf8Of(text: string | Uint8Array): Uint8Array {
-  // Anything else would come back as other text than was sealed.
+  // Any other string would change when it is opened again.
   assert(typeof text === 'string' ? text.isWellFormed() : isUtf8(text), 'a text is well-formed');
   const bytes = typeof text === 'string' ? Buffer.from(text, 'utf8') : text;
   assert(bytes.length <= plaintextBytesMax, `a text has at most ${plaintextBytesMax} bytes`);

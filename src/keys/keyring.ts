@@ -72,8 +72,8 @@ export interface WrappedKeyring {
 }
 
 /**
- * Opens what {@link wrapKeyring} made.
- * @throws VaultError `integrity` when it is another tenant's, altered, or under another root key.
+ * Opens a keyring that {@link wrapKeyring} made.
+ * @throws VaultError `integrity` if it belongs to another tenant, was altered, or is under another root key.
  */
 export function openKeyring(
   root: KeyObject,
@@ -85,7 +85,7 @@ export function openKeyring(
   return parseKeyring(tenant, text.reveal());
 }
 
-/** @throws VaultError `integrity` where {@link openKeyring} would, unless a later release wrote it. */
+/** @throws VaultError `integrity` like {@link openKeyring}, unless a later release wrote it. */
 export function requireKeyring(root: KeyObject, { tenant, wrapped }: WrappedKeyring): void {
   requireAuthentic(rootKeysFor(root, tenant, wrapped), bindingOf(tenant), wrapped);
 }
@@ -193,7 +193,7 @@ function serialize(keyring: Keyring): string {
   );
 }
 
-/** Reads {@link serialize}. A purpose this release does not know is a key it would lose. */
+/** Parses {@link serialize}. An unknown purpose is an error: writing the keyring back would lose its key. */
 function parseKeyring(tenant: TenantId, text: string): Keyring {
   const stored: unknown = JSON.parse(text);
   if (!isObject(stored) || Object.keys(stored).sort().join() !== [...purposes].sort().join()) {

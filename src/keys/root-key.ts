@@ -49,7 +49,7 @@ interface RootKeySource {
   load(settings: RootKeySettings): RootKey;
 }
 
-/** In order of precedence; the file is always there to be asked. */
+/** In order of precedence. The file is always checked last. */
 const sources: readonly RootKeySource[] = [
   {
     applies: ({ text }) => text !== undefined,
@@ -111,9 +111,9 @@ function readFile(file: string): string {
 }
 
 /**
- * Puts a new key there unless something is there already, and says whether it did. The key is written
- * elsewhere first and then linked into place: a link never overwrites, and a crash leaves either no
- * file or a whole one. Of two creators one wins, and both read the winner's.
+ * Creates the file unless it exists already, and returns whether it did. The key is written to another file first and
+ * then linked into place: a link never overwrites, and a crash leaves either no file or a complete one. If two
+ * processes create it, one wins, and both read the winner's key.
  */
 function createFile(file: string, random: Random): boolean {
   const draft = `${file}.${random(8).toString('hex')}.draft`;
@@ -124,7 +124,7 @@ function createFile(file: string, random: Random): boolean {
       return linkUnlessPresent(draft, file);
     } finally {
       rmSync(draft, { force: true });
-      // The loser too: it may not go on to seal under a key whose name could still vanish.
+      // The process that lost also syncs: it must not seal under a key whose file could still vanish.
       syncDirectory(dirname(file));
     }
   });
@@ -143,7 +143,7 @@ function linkUnlessPresent(draft: string, file: string): boolean {
 function writeDurably(file: string, text: string): void {
   const descriptor = openSync(file, 'wx', 0o600);
   try {
-    // The process's umask may have taken even the owner's bits away.
+    // The umask of the process may have removed even the owner's permissions.
     fchmodSync(descriptor, 0o600);
     writeSync(descriptor, text);
     fsyncSync(descriptor);
@@ -161,7 +161,7 @@ function syncDirectory(path: string): void {
   }
 }
 
-/** Runs a file operation and names its failure: the system's code says why, in a word. */
+/** Runs a file operation and names its failure, with the code of the system as the reason. */
 function attempt<T>(file: string, failure: string, action: () => T): T {
   try {
     return action();

@@ -1,4 +1,4 @@
-/** The one-time code by which a session is authorized: 16 random bytes in base58. */
+/** The one-time code that authorizes a session: 16 random bytes in base58. */
 import { base58 } from '@scure/base';
 import type { Random } from '../base/random.ts';
 import { sha256 } from './digest.ts';

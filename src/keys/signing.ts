@@ -1,4 +1,4 @@
-/** Ed25519 (RFC 8032): statements that anybody can check with the public key alone. */
+/** Ed25519 (RFC 8032): signed statements that can be verified with the public key alone. */
 import {
   createPrivateKey,
   createPublicKey,
@@ -16,7 +16,7 @@ const publicPrefix = Buffer.from('302a300506032b6570032100', 'hex');
 export interface SigningKey {
   /** base64 of the 32 bytes of the public key. */
   readonly publicKey: string;
-  /** base64 of the signature over the text's UTF-8 bytes. */
+  /** base64 of the signature over the string's UTF-8 bytes. */
   sign(text: string): string;
 }
 
@@ -41,7 +41,7 @@ export interface SignedText {
   readonly publicKey: string;
 }
 
-/** False also for a key or a signature that cannot be one. */
+/** Also false for a malformed key or signature. */
 export function verifySignature({ text, signature, publicKey }: SignedText): boolean {
   const key = readPublicKey(publicKey);
   const bytes = Buffer.from(signature, 'base64');

@@ -1,4 +1,4 @@
-/** Whether a certificate and a private key belong together, before Node finds out in its own words. */
+/** Checks whether a certificate and a private key belong together, before Node fails with its own message. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 
 export interface PemPair {

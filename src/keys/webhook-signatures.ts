@@ -32,7 +32,7 @@ export interface WebhookKey {
   sign(body: Uint8Array): Promise<string>;
 }
 
-/** PEM, PKCS #8. Takes a tenth of a second, on no thread that answers requests. */
+/** PEM, PKCS #8. Takes a tenth of a second, outside the threads that respond to requests. */
 export async function newWebhookKey(): Promise<string> {
   const { privateKey } = await generate('rsa', {
     modulusLength: modulusBits,
