@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { engineOf, type Place } from '../support/engines.ts';
 import { startPostgres } from '../support/postgres.ts';
-import { environmentOf, spawnVault } from '../support/process.ts';
+import { environmentOf, spawnVault, withCode } from '../support/process.ts';
 import { createScanner, type Found, filesBelow, formsOf } from '../support/scan.ts';
 import { sendSensitiveTraffic, type Traffic } from '../support/sensitive-traffic.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
@@ -39,7 +39,7 @@ async function runVault(t: TestContext, place: Place): Promise<Written> {
   mkdirSync(temporary);
   const vault = await spawnVault(
     t,
-    environmentOf(place, {
+    environmentOf(place, withCode, {
       STRONGROOM_LOG_LEVEL: 'debug',
       TMPDIR: temporary,
       SQLITE_TMPDIR: temporary,
