@@ -1,4 +1,4 @@
-/** What a reactor is: its settings as they are sealed, and as requests word them. */
+/** The definition of a reactor: its sealed settings, and their form in requests. */
 
 import type { ApplicationId } from '../base/ids.ts';
 import type { Json } from '../base/json.ts';
@@ -8,14 +8,16 @@ import { flawOfDestinations } from '../rules/destinations.ts';
 import { readLinkedApplication } from '../rules/linked-application.ts';
 import { type CodeRuntime, codeForm, isCode, readRuntime } from './code/code-runtime.ts';
 
-/** Sealed as a whole. */
+/** Sealed as one value. */
 export interface ReactorDefinition {
   readonly code: string;
   readonly configuration: Readonly<Record<string, string>>;
-  /** With whose rights `bt` in the code acts. It may have been deleted since. */
+  /** The application whose rights `bt` in the code uses. It may have been deleted since. */
   readonly application_id: ApplicationId | null;
   readonly runtime: CodeRuntime;
-  /** Hosts that the code may call, in lower case and with `*`; null allows all that the tenant allows. */
+  /**
+   * Hosts that the code may call, in lower case, with `*` as wildcard; null allows every host that the tenant allows.
+   */
   readonly allowed_hosts: readonly string[] | null;
 }
 
@@ -25,7 +27,7 @@ export interface ReactorSettings {
   readonly definition: ReactorDefinition;
 }
 
-/** As the wire schema lets it through; null means absent. */
+/** The parsed form of the wire schema; null means absent. */
 export interface ReactorRequest {
   readonly name: string;
   readonly code?: string | null;
@@ -77,14 +79,14 @@ function readHosts(
   return given.map((host) => host.toLowerCase());
 }
 
-/** The reactor as a request would have to give it. */
+/** The request that would create this reactor. */
 export function requestOf({ name, definition }: ReactorSettings): ReactorRequest {
   const { application_id, runtime, ...rest } = definition;
   const application = application_id === null ? null : { id: application_id };
   return { ...rest, name, runtime: shownRuntime(runtime), application };
 }
 
-/** Of the older image no more than it has. */
+/** The older image shows only the attributes that it has. */
 export function shownRuntime({ image, timeout, ...newer }: CodeRuntime): Json {
   return { image, ...(timeout !== null && { timeout }), ...(image === 'node22' && newer) };
 }

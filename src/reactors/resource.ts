@@ -1,4 +1,4 @@
-/** Reactors as they are stored: what is special about creating, reading, listing, changing and removing them. */
+/** Reactors as a stored resource: what is special about creating, reading, listing, changing, and removing them. */
 import { isDeepStrictEqual } from 'node:util';
 import { VaultError } from '../base/errors.ts';
 import { newUuid, parseUuid, type ReactorId, type TenantId } from '../base/ids.ts';
@@ -46,8 +46,8 @@ type ReactorResource = NamedResource<ReactorRow, ReactorId> &
   PatchedResource<ReactorRow, ReactorRequest, ReactorSettings, ReactorDefinition>;
 
 /**
- * Creating and changing are `forbidden` where code is switched off, or is lent rights that the key cannot lend;
- * `unprocessable` for code that cannot be run; `validation_failed` for an application that cannot be used.
+ * Create and change throw `forbidden` if code is switched off, or if the key cannot lend the rights; `unprocessable`
+ * for code that cannot run; `validation_failed` for an application that cannot be used.
  */
 export function reactorResource(tools: ReactorWriting): ReactorResource {
   const { store, clock, random } = tools;
@@ -74,7 +74,7 @@ export function reactorResource(tools: ReactorWriting): ReactorResource {
       const coded = { entity: 'reactor', ...attempt } as const;
       const isOff = refusalWhereOff(tools, caller, coded);
       if (isOff || isDeepStrictEqual(before, definition)) return isOff;
-      // A caller that takes the rights away needs none.
+      // Removing rights requires none.
       const refused = refusalOfRights(tools, caller, { ...coded, ...definition });
       if (refused) return refused;
       await requireLinkedApplication(store, caller.tenant, definition.application_id);
@@ -122,8 +122,8 @@ function reactorRow(
 }
 
 /**
- * The settings of a reactor, from a row that is as the vault wrote it.
- * @throws VaultError `integrity`, which names the row, when anything of it was altered.
+ * Returns the settings of a reactor, if its row is as the vault wrote it.
+ * @throws VaultError `integrity`, which names the row, if any part of it was altered.
  */
 export function openReactor(opener: Opener, row: ReactorRow): Secret<ReactorDefinition> {
   const { body } = requireProven(opener, 'reactors', row);
@@ -134,7 +134,7 @@ function sealedAs({ tenant_id, reactor_id: id, version }: UnsealedReactor) {
   return { entity: 'reactor', tenant_id, id, version } as const;
 }
 
-/** The values of a configuration are for those who may change them. Others see the names. */
+/** Callers with this permission see the values of a configuration. Others see only the names. */
 const configurationPermission = 'reactor:update';
 
 function viewFor(caller: Caller, row: ReactorRow, definition: ReactorDefinition): object {
@@ -164,7 +164,7 @@ function viewReactor(
 
 /**
  * Formulas held the code of reactors until February 2024.
- * @throws VaultError `gone`, which says what takes their place.
+ * @throws VaultError `gone`, which names their replacement.
  */
 export function formulasRemoved(): Decide {
   throw new VaultError('gone', {

@@ -1,4 +1,4 @@
-/** What the code of a reactor is given: the arguments of its caller, with values in place of expressions. */
+/** The input of a reactor's code: the caller's arguments, with values in place of expressions. */
 
 import type { Instant } from '../../base/clock.ts';
 import { invalid, VaultError } from '../../base/errors.ts';
@@ -23,17 +23,17 @@ import { listIds } from '../../tokens/tokenization/resolve-references.ts';
 import { useReferences } from '../../tokens/tokenization/use-references.ts';
 import type { CalledReactor } from './called-reactor.ts';
 
-/** Of the text of the arguments, before and after values are written into it. */
+/** The limit applies to the serialized arguments, before and after values replace expressions. */
 const argumentsBytesMax = 1_048_576;
 
-/** Under the name that the contract of the image gives it. */
+/** Property names follow the contract of the image. */
 export interface CodeInput {
   readonly name: 'args' | 'req';
   readonly json: Json;
 }
 
 /**
- * @param body of the request; `undefined` where it had none.
+ * @param body of the request; `undefined` if the request has none.
  * @throws VaultError `validation_failed` naming what is wrong.
  */
 export function readInput({ definition }: CalledReactor, body: unknown): CodeInput {
@@ -53,13 +53,13 @@ export function readInput({ definition }: CalledReactor, body: unknown): CodeInp
 
 export interface WrittenInput {
   readonly input: CodeInput;
-  /** One for each token and each token intent in it. */
+  /** One entry for each token and each token intent in the input. */
   readonly entries: readonly LogEntry[];
 }
 
 /**
- * The input with values, or the refusal. Whether an expression fails may depend on a token or on the
- * configuration, so whoever tries that is seen in the log.
+ * Returns the input with values, or the refusal. Whether an expression fails may depend on a token or on the
+ * configuration, so the log records every attempt.
  * @throws VaultError `validation_failed` for expressions that cannot be read, and for too many tokens;
  * `body_too_large`.
  */

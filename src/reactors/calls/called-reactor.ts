@@ -1,4 +1,4 @@
-/** The reactor of a call, as it is now. */
+/** The current state of the reactor that a request calls. */
 
 import { minute, second } from '../../base/clock.ts';
 import type { ReactorId } from '../../base/ids.ts';
@@ -28,7 +28,7 @@ export async function calledReactor(
   return { id: reactor_id, name, definition: openReactor(opener, row).reveal() };
 }
 
-/** What nobody waits for may take longer, unless the runtime says otherwise. */
+/** The default for asynchronous calls. It is longer because no client waits for the response. */
 const asyncTimeoutMsDefault = 5 * minute;
 
 export function timeoutMsOfCall(
@@ -39,10 +39,10 @@ export function timeoutMsOfCall(
   return isLong ? timeoutMsOf(runtime, asyncTimeoutMsDefault) : timeoutMsOf(runtime);
 }
 
-/** After the time limit of the code, and before another server may run it as well. */
+/** The time between the end of the code's time limit and the moment when another server may run the call. */
 const leaseMarginMs = 30 * second;
 
-/** The longest that a call which was begun is left to its server. */
+/** The longest time for which one server owns a call that has begun. */
 export const leaseMsMax = timeoutMsMaxAsync + leaseMarginMs;
 
 export const leaseMsOf = (reactor: CalledReactor): number =>

@@ -1,4 +1,4 @@
-/** What the log says of a call: that it was made, before the code runs, and what came of it. */
+/** Log entries of a call: one before the code runs, and one with the outcome. */
 import type { Instant } from '../../base/clock.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -6,7 +6,7 @@ import { detailed, entryOf } from '../../rules/log-entries.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import type { CalledReactor } from './called-reactor.ts';
 
-/** `sync`, or `async` and the id of the request, by which its result is asked for. */
+/** `sync`, or `async` and the id of the request, with which the caller fetches the result. */
 export type Invocation = 'sync' | `async ${string}`;
 
 export interface LoggedReactorCall {
@@ -34,7 +34,7 @@ export function completedEntry(call: LoggedReactorCall, { now, milliseconds }: C
   return detailed(entryOf(caller, now, fact), `${invocation}, after ${milliseconds} ms`);
 }
 
-/** @param reason holds nothing of what the code was given or made. */
+/** @param reason contains nothing of the input or output of the code. */
 export function failedEntry(
   call: LoggedReactorCall,
   { now, milliseconds }: CallEnd,
@@ -47,7 +47,7 @@ export function failedEntry(
   return detailed(entry, `${invocation}, after ${milliseconds} ms, ${reason}`);
 }
 
-/** What receivers of events learn of a call: neither its arguments nor its result. */
+/** The event for webhooks contains neither the arguments nor the result. */
 function eventOf({ reactor: { name }, invocation }: LoggedReactorCall): JsonObject {
   const [invocation_type = '', id] = invocation.split(' ');
   return { reactor: { name }, request: { ...(id !== undefined && { id }), invocation_type } };

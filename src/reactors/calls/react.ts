@@ -1,4 +1,4 @@
-/** Calling a reactor: what it is given is logged before its code runs, and what comes of it after that. */
+/** Calling a reactor. One log entry precedes the run, and another one follows it. */
 
 import { callerNow } from '../../access/authority.ts';
 import { VaultError } from '../../base/errors.ts';
@@ -34,15 +34,15 @@ export interface ReactorCalling extends CodeRunning {
 
 export interface ReactorCall {
   readonly id: string;
-  /** As it was sent; `undefined` where there was none. */
+  /** The body as the client sent it; `undefined` if there was none. */
   readonly body: unknown;
   readonly kind: 'sync' | 'async';
 }
 
 /**
- * From the decision `not_found`; `forbidden` where code is switched off, and for tokens that the caller may
- * not use; `validation_failed` for a body that the reactor does not take, and for expressions;
- * `body_too_large`; what the code fails with, and what its tokens are refused with.
+ * The decision throws `not_found`; `forbidden` if code is switched off, and for tokens that the caller may not use;
+ * `validation_failed` for a body that the reactor does not accept, and for expressions; `body_too_large`; the failure
+ * of the code; and refusals of the tokens that its result creates.
  */
 export function callReactor(tools: ReactorCalling, caller: Caller, call: ReactorCall): Decide {
   return async () => {
@@ -73,7 +73,8 @@ function callNow(tools: ReactorCalling, { caller, reactor, written }: PermittedC
     change: { entries },
     reachOut: async () => {
       const run = await runReactor(tools, call, written.input);
-      // With the rights of the end. Where there are none, the request is refused by the time of its response.
+      // Uses the caller's rights at the end of the run. If they have ended, the request is refused when it is due
+      // to respond.
       const current = await callerNow({ store: tools.store, now: tools.clock.now() }, caller);
       const ended = { ...call, caller: current ?? caller };
       return withLog(tools, ended, { run, decide: settle(tools, ended, run) });
@@ -112,7 +113,7 @@ interface LoggedRun {
   readonly decide: DecideOutcome;
 }
 
-/** The outcome with what the code logged, where it logged anything. */
+/** Adds the lines that the code logged to the outcome, if there are any. */
 function withLog(
   tools: ReactorCalling,
   { caller, reactor }: CallToSettle,
@@ -123,7 +124,7 @@ function withLog(
   const log = tools.admitLog(tenant.id, run.log);
   if (log.length === 0) return decide;
   const run_id = newUuid<ReactorRunId>(random);
-  // A reactor that was deleted meanwhile must not keep rows.
+  // Rows must not outlive a reactor that was deleted during the call.
   return async (conflict): Promise<CompletedOperation | Refused> => {
     const outcome = await decide(conflict);
     const stored = await tools.store.get('reactors', {
@@ -151,14 +152,14 @@ function withLog(
         log,
       },
     );
-    // Its result is the caller's all the same.
+    // Exceeding the quota for logs does not cost the caller the result.
     if (!(await tools.storedBytes.admit(tenant, row.body.length))) return outcome;
     const { change } = outcome;
     return { ...outcome, change: { ...change, insert: { ...change.insert, reactor_runs: [row] } } };
   };
 }
 
-/** Durable with the entries of its tokens; whoever finds it first runs it. */
+/** Stores the call in one commit with the entries of its tokens. The first server that finds it runs it. */
 async function callLater(
   tools: ReactorCalling,
   { caller, reactor, written }: PermittedCall,
@@ -205,7 +206,7 @@ function callerOfRun({ application, key, session, origin }: Caller): RunCaller {
   return { application, key, session: session ?? null, address, traceId, dialect, loop };
 }
 
-/** Requests that arrive at once may exceed the limit by their number. */
+/** Concurrent requests may exceed the limit by their number. */
 async function requireRoom({ store }: ReactorCalling, { tenant }: Caller): Promise<void> {
   const limit = tenant.quotas.reactor_run_limit;
   const [waiting] = await store.select(waitingRunCount(tenant.id));

@@ -1,4 +1,4 @@
-/** The result of an asynchronous call, for whoever made it, and the logs of calls. */
+/** The result of an asynchronous call, for its caller, and the logs of calls. */
 
 import { parseInstant } from '../../base/clock.ts';
 import { formatTimestamp } from '../../base/dates.ts';
@@ -21,8 +21,8 @@ export interface ResultPath {
 }
 
 /**
- * From the decision `not_found` until the result is there, and for everybody but the application or session
- * that made the call; what the code failed with.
+ * The decision throws `not_found` until the result exists, and for every caller except the application or session
+ * that made the call; it also throws the failure of the code.
  */
 export function readResult(tools: ReactorReading, caller: Caller, path: ResultPath): Decide {
   const { store, clock } = tools;
@@ -60,7 +60,7 @@ export interface CallLogQuery {
 const sizeDefault = 20;
 const route = 'GET /reactors/:id/logs';
 
-/** From the decision `not_found`, or `integrity` when a call of the page was altered. */
+/** The decision throws `not_found`, or `integrity` if a call on the page was altered. */
 export function readReactorLogs(
   tools: ReactorReading,
   caller: Caller,
@@ -96,7 +96,7 @@ export function readReactorLogs(
   };
 }
 
-/** A page ends before it has more: a call is stored with its result, which may have a megabyte. */
+/** Bounds a page by size, because the row of each call includes its result, which can take a megabyte. */
 const pageBytesMax = 4 * 1024 * 1024;
 const rowsAtOnce = 4;
 

@@ -1,11 +1,11 @@
-/** What the code returned as the response to its caller: of each image in its own form. */
+/** Turns the code's return value into the response for the caller. Each image has its own form. */
 import { isObject, type Json, type JsonObject } from '../../base/json.ts';
 import type { MadeReply } from '../../rules/reply.ts';
 import { type CodeFailure, type CodeResponse, failure } from '../runs/outcome.ts';
 import { headersOfCode } from '../runs/response-headers.ts';
 import type { CalledReactor } from './called-reactor.ts';
 
-/** What is to be sent, before anything of it is made into tokens. */
+/** The response before any part of it is tokenized. */
 export type ShapedResponse =
   | { readonly made: MadeReply }
   | { readonly body: JsonObject; readonly tokenize: Json | undefined }

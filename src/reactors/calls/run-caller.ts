@@ -1,4 +1,4 @@
-/** Who called, when the call is done later: with the rights of that time, not of the request. */
+/** The caller of an asynchronous call, with the rights at the time of the run, not of the request. */
 
 import { authorityOf, mayAct, type StandingAuthority } from '../../access/authority.ts';
 import type { Instant } from '../../base/clock.ts';
@@ -14,10 +14,10 @@ export const invoking = { permission: 'reactor:invoke', alternative: 'token:use'
 const nothing = { kind: 'private', policy: policyOf({ permissions: [], rules: [] }) } as const;
 
 /**
- * `undefined` once the key, the session or the application is gone by which the call was made, or may not call
- * reactors any more: nothing is done for it. Of a call that was stored before keys were, the application and the
- * session alone are looked at.
- * @throws VaultError `integrity` where one of them was altered outside the vault.
+ * `undefined` if the key, the session, or the application behind the call has ended, or may no longer call reactors:
+ * such a call no longer runs. Calls stored by releases without key ids are checked against the application and the
+ * session only.
+ * @throws VaultError `integrity` if one of them was altered outside the vault.
  */
 export async function callerOfWaiting(
   store: Store,
@@ -31,7 +31,7 @@ export async function callerOfWaiting(
   return mayCall ? callerOf(tenant, run, authority) : undefined;
 }
 
-/** The same caller, who may do nothing, for the log. */
+/** The same caller without permissions, for the log. */
 export function callerWithout(tenant: Tenant, run: RunCaller): Caller {
   return callerOf(tenant, run, nothing);
 }

@@ -1,4 +1,4 @@
-/** A call of a reactor as it is stored: sealed, and until when. */
+/** The stored form of a reactor call: sealed, with an expiry time. */
 
 import { hour, type Instant, instantAfter } from '../../base/clock.ts';
 import { type AttributeErrors, type ErrorCode, VaultError } from '../../base/errors.ts';
@@ -15,7 +15,7 @@ import type { CodeInput } from './arguments.ts';
 
 const runRetentionMs = 24 * hour;
 
-/** Who called, as the call needs it once it is done later. */
+/** What the vault needs to know about the caller when it runs the call later. */
 export interface RunCaller {
   readonly application: ApplicationId;
   /** Absent from calls that an earlier release stored. */
@@ -24,11 +24,11 @@ export interface RunCaller {
   readonly address: string;
   readonly traceId: string;
   readonly dialect: string;
-  /** Through which vaults and networks the call came. Absent also from calls that an earlier release stored. */
+  /** The vaults and networks through which the call came. Absent from calls that an earlier release stored. */
   readonly loop?: string | undefined;
 }
 
-/** What came of it, as its caller is given it. */
+/** The outcome as the caller reads it. */
 export type RunResult =
   | { readonly reply: Pick<Reply, 'status' | 'body' | 'made'> }
   | { readonly problem: RunProblem };
@@ -42,11 +42,11 @@ export interface RunProblem {
 export interface RunBody {
   readonly kind: 'sync' | 'async';
   readonly caller: RunCaller;
-  /** Until it is done. */
+  /** Present until the call has ended. */
   readonly input?: CodeInput;
-  /** How often it was begun. */
+  /** How many attempts have begun. */
   readonly attempts: number;
-  /** Of an asynchronous one that is done. */
+  /** Present once an asynchronous call has ended. */
   readonly result?: RunResult;
   readonly isFailed: boolean;
   readonly log: readonly CodeLogLine[];
@@ -57,13 +57,13 @@ export function runRow(
   row: UnsealedRun,
   body: RunBody,
 ): Row<'reactor_runs'> {
-  // Code may log half a surrogate pair.
+  // Code can log half a surrogate pair.
   const text = JSON.stringify(body).toWellFormed();
   const sealing = { keyring: tenant.keyring, table: 'reactor_runs', row, random } as const;
   return { ...row, body: sealBound(sealing, text) };
 }
 
-/** @throws VaultError `integrity` when anything of the row was altered. */
+/** @throws VaultError `integrity` if any part of the row was altered. */
 export function openRun(opener: Opener, row: Row<'reactor_runs'>): Secret<RunBody> {
   return new Secret(JSON.parse(openBound(opener, 'reactor_runs', row).reveal()) as RunBody);
 }
@@ -74,7 +74,7 @@ export function problemOfRun({ code, public: detail, errors }: VaultError): RunP
   return { code, detail, errors: errors ?? null };
 }
 
-/** The failure again. */
+/** Restores the error from its stored form. */
 export function errorOfProblem({ code, detail, errors }: RunProblem): VaultError {
   return new VaultError(code, { public: detail, ...(errors && { errors }) });
 }

@@ -1,4 +1,4 @@
-/** Deciding what came of a call: its response, the tokens it makes, and the entries that say so. */
+/** Decides the outcome of a call: its response, the tokens it creates, and their log entries. */
 import type { Clock } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
 import type { Json, JsonObject } from '../../base/json.ts';
@@ -21,8 +21,8 @@ export interface CallToSettle extends LoggedReactorCall {
 }
 
 /**
- * Under the rules that the caller has for creating tokens. Clients repeat what fails with a 500 by themselves: under
- * an idempotency key code that has acted is not run again, unless it refused by a class of the error package.
+ * Creates tokens under the caller's rules. Clients automatically retry after a 500. If the request has an idempotency
+ * key, such a retry does not repeat code that has acted, unless the code refused with a class of the error package.
  */
 export function settle(
   tools: CodeTokenTools & { readonly clock: Clock },
@@ -78,7 +78,7 @@ interface Tokenizing {
   readonly ended: () => CallEnd;
 }
 
-/** All of its values in one change with the entry of the call, or the call has failed. */
+/** Either one change creates all tokens together with the entry of the call, or the call fails. */
 function tokenizing(
   tools: CodeTokenTools & { readonly clock: Clock },
   call: CallToSettle,

@@ -1,4 +1,4 @@
-/** How much a tenant's calls of reactors take in the database: what waits, results, and logs. */
+/** How much database space a tenant's reactor calls use: waiting calls, results, and logs. */
 import { type Clock, type Instant, second } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
 import type { TenantId } from '../../base/ids.ts';
@@ -6,13 +6,13 @@ import type { Tenant } from '../../rules/tenant.ts';
 import { storedRunBytes } from '../../store/queries/reactors.ts';
 import type { Store } from '../../store/store.ts';
 
-/** Adding up all rows of a tenant reads every one of them, so each thread does it no more often. */
+/** Counting reads every row of the tenant, so each thread limits how often it counts. */
 const countEveryMs = 10 * second;
 
 export interface StoredBytes {
   /**
-   * Counts so many bytes more, unless the tenant then has more than its quota; what other threads store is seen within
-   * {@link countEveryMs}.
+   * Counts the bytes, unless the tenant would exceed its quota. Bytes stored by other threads are included after at
+   * most {@link countEveryMs}.
    */
   admit(tenant: Tenant, bytes: number): Promise<boolean>;
 }
@@ -35,7 +35,7 @@ export function createStoredBytes({ store, clock }: Counting): StoredBytes {
     return { at, bytes: Number(sum?.bytes ?? 0) };
   };
 
-  /** Requests that come at once wait for one count. */
+  /** Concurrent requests share one count. */
   const currentOf = async (tenant: TenantId): Promise<ByteCount> => {
     const now = clock.now();
     const known = counts.get(tenant);

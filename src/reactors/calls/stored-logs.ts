@@ -1,12 +1,12 @@
-/** How much of what code logs is stored: every line is sealed and kept for a day. */
+/** Limits how many log lines of code are stored: every line is sealed and kept for a day. */
 import { type Clock, type Instant, minute } from '../../base/clock.ts';
 import type { TenantId } from '../../base/ids.ts';
 import type { CodeLogLine } from '../sandbox/sandbox.ts';
 
-/** Of one tenant, by each thread. What is more is dropped, so that no code fills the disk. */
+/** Per tenant and thread. Lines over the limit are dropped, so that code cannot fill the disk. */
 const loggedBytesPerMinuteMax = 1_048_576;
 
-/** The lines that are stored: all of a call, or none. */
+/** Returns the lines to store: all lines of a call, or none. */
 export type AdmitLog = (tenant: TenantId, log: readonly CodeLogLine[]) => readonly CodeLogLine[];
 
 export function createAdmitLog(clock: Clock, bytesMax = loggedBytesPerMinuteMax): AdmitLog {

@@ -1,4 +1,4 @@
-/** Taking a call that waits, so that this server runs it and no other does. */
+/** Claims a waiting call, so that only this server runs it. */
 
 import { type Instant, instantAfter } from '../../base/clock.ts';
 import { integrityError, VaultError } from '../../base/errors.ts';
@@ -14,19 +14,22 @@ import { isWrittenBack } from './written-back.ts';
 
 export interface WaitingRunTools extends ReactorCalling {
   readonly tenants: Tenants;
-  /** Unless it can be done all the same, the call is tried again: in a while, or once its lease has ended. */
+  /**
+   * Called if the attempt fails. Unless the call was removed, it is retried after a delay or once its lease has
+   * ended.
+   */
   readonly onFailure: (error: unknown) => void;
 }
 
 export interface TakenRun {
   readonly tenant: Tenant;
-  /** In the version in which it is under way. */
+  /** The row in the version that marks the call as running. */
   readonly row: Row<'reactor_runs'>;
   readonly body: RunBody;
   readonly reactor: CalledReactor;
 }
 
-/** `undefined` where another server was faster, or the call cannot be run and is done with. */
+/** `undefined` if another server was faster, or if the call cannot run and was removed. */
 export async function take(
   tools: WaitingRunTools,
   tenant: Tenant,
@@ -53,8 +56,8 @@ export async function take(
 }
 
 /**
- * What was altered in the database or written back to it, or has waited for a day, is removed, so that it stops no
- * other call; the log says so.
+ * If a row was altered in the database, was restored to an older version, or has waited for a day, the vault removes
+ * it and records that in the log. Such a row must not block other calls.
  */
 async function openedRun(
   { store, clock, onFailure }: WaitingRunTools,
@@ -96,7 +99,7 @@ interface RunFact {
   readonly operation: 'start' | 'interrupt' | 'end' | 'fail';
 }
 
-/** About the row itself, whose version it records: see `written-back.ts`. */
+/** An entry about the row itself. It records the row's version: see `written-back.ts`. */
 export function entryOfRun(at: Instant, { row, operation }: RunFact): LogEntry {
   const { tenant_id: tenant, run_id: id, reactor_id } = row;
   const entry = systemEntry({ tenant, at, entity: 'reactor_run', id, operation });

@@ -1,7 +1,7 @@
-/** Whose calls are begun next. */
+/** The order in which waiting tenants get their calls started. */
 import type { TenantId } from '../../base/ids.ts';
 
-/** In the order of ids. Otherwise two tenants whose calls follow one another would leave no place to any other. */
+/** Round robin in the order of ids. Otherwise two tenants that keep submitting calls would starve all others. */
 export function tenantsInTurn(
   ids: readonly TenantId[],
   last: TenantId | undefined,

@@ -1,4 +1,4 @@
-/** Asynchronous calls that wait: each is run at least once, whatever stops meanwhile, and its result stored. */
+/** Runs waiting asynchronous calls at least once each, even if servers stop meanwhile, and stores their results. */
 import { type Instant, second } from '../../base/clock.ts';
 import { isIntegrityError } from '../../base/errors.ts';
 import type { ReactorRunId, TenantId } from '../../base/ids.ts';
@@ -19,46 +19,46 @@ import { entryOfRun, type TakenRun, take, type WaitingRunTools } from './take-ru
 import { tenantsInTurn } from './turns-of-tenants.ts';
 
 /**
- * Under way at once in this process, of all tenants and of one. Most of the time a call waits for other hosts, and
- * the pool of processes bounds how many compute. The last places are for tenants that have none under way.
+ * Concurrent calls in this process, in total and per tenant. Most of the time a call waits for other hosts, and the
+ * pool of processes limits how many compute. The last slots are for tenants without a running call.
  */
 const runsMax = 12;
 const runsOfTenantMax = 2;
 const runsOfOthersMax = 8;
 
-/** A call whose server vanishes each time is not tried for ever. */
+/** A call whose server crashes each time is not retried forever. */
 const attemptsMax = 3;
 
-/** After a failure to begin a call of a tenant, before the next attempt at it. */
+/** The delay after a tenant's call fails to start, before its next attempt. */
 export const retryMs = 10 * second;
 
 export interface WaitingRuns {
-  /** Begins what is due, as far as there is room. What it throws keeps the calls of all tenants from being begun. */
+  /** Begins the calls that are due, as far as there is room. If it throws, no tenant's calls were begun. */
   begin(): Promise<BegunRuns>;
-  /** How many calls have ended, or could not be begun: after each, another one may have room. */
+  /** How many calls have ended or failed to start. After each, there may be room for another one. */
   ended(): number;
-  /** Resolves when nothing that was begun is under way. */
+  /** Resolves when no call of this process is running. */
   settled(): Promise<void>;
 }
 
 export interface BegunRuns {
   /**
-   * How many of the calls this server runs, once all of them are taken. Whether one may be run is looked up in the
-   * log, which may take long, so nobody but its tenant waits for that.
+   * How many of the calls this server runs, once it has claimed all of them. A claim first searches the log, which
+   * can take long, so only the call's own tenant waits for it.
    */
   readonly taken: Promise<number>;
 }
 
-/** Several servers may do this at once: of those that take one call, one succeeds. */
+/** Several servers may do this concurrently: only one of them succeeds in claiming a call. */
 export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
   const { store, tenants, clock } = tools;
   const active = new Set<Promise<void>>();
   const activeOf = new Map<TenantId, number>();
-  /** Active, and due until they are taken. */
+  /** Calls that are active, and stay due until they are claimed. */
   const taking = new Set<ReactorRunId>();
   const failedAt = new Map<TenantId, Instant>();
   let ended = 0;
-  /** The tenant that was looked at last: those after it come first. */
+  /** The last tenant that was considered: the search continues after it. */
   let last: TenantId | undefined;
 
   const roomOf = (id: TenantId) => {
@@ -79,11 +79,11 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
 
   function forgetFailures(): void {
     const now = clock.now();
-    // A clock may be set back.
+    // The clock may be set back.
     for (const [id, at] of failedAt) if (Math.abs(now - at) >= retryMs) failedAt.delete(id);
   }
 
-  /** @returns whether it was taken, which is not waited for here. */
+  /** @returns whether the call was claimed. The promise is not awaited here. */
   function start(tenant: Tenant, row: Row<'reactor_runs'>): Promise<boolean> {
     const { id } = tenant;
     count(id, 1);
@@ -106,7 +106,7 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
   async function beginOf(id: TenantId): Promise<Promise<boolean>[]> {
     const tenant = await tenants.find(id);
     if (tenant === undefined) return [];
-    // As many as may be under way: some of them may be those that are being taken.
+    // Reads as many rows as may run at once, because some of them may already be in `taking`.
     const due = { tenant, until: clock.now(), rowsMax: runsOfTenantMax, skip: 0 };
     const rows = await store.select(rowsDue('reactor_runs', 'due_at', due));
     const started: Promise<boolean>[] = [];
@@ -123,9 +123,9 @@ export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
       forgetFailures();
       const due = active.size < runsMax ? await store.scan(tenantsWithRunsDue(clock.now())) : [];
       for (const id of tenantsInTurn(due.map(({ owner }) => owner).sort(), last)) {
-        // A failure takes a place as well, so that a look ends soon while all fail.
+        // A failure also counts against the limit, so that a pass ends soon if every attempt fails.
         if (active.size + failures >= runsMax) break;
-        // Whatever becomes of it: one whose rows cannot be read must not come first for ever.
+        // Updated even if the tenant fails: a tenant with unreadable rows must not come first forever.
         last = id;
         if (roomOf(id) <= 0 || failedAt.has(id)) continue;
         try {
@@ -164,13 +164,13 @@ async function runTaken(tools: WaitingRunTools, taken: TakenRun): Promise<void> 
   const run = await runReactor(tools, call, input);
   if (isUnrun(run)) return release(tools, taken);
   if ((await tools.tenants.find(tenant.id)) === undefined) return;
-  // With the rights of the end: a key may have been taken away while the code ran.
+  // Uses the rights at the end of the run: a key may have been revoked while the code ran.
   const atEnd = await callerNow(tools, taken);
   const shown = atEnd ? run : { ...run, outcome: withdrawn.outcome };
   await finish(tools, taken, { call: callBy(atEnd), run: shown });
 }
 
-/** `undefined` also where what gives the rights was altered outside the vault: it cannot say what they are. */
+/** Also `undefined` if the row that grants the rights was altered outside the vault: it cannot be trusted. */
 async function callerNow(
   { store, clock, onFailure }: WaitingRunTools,
   { tenant, body }: TakenRun,
@@ -195,7 +195,7 @@ const abandoned: CodeRun = {
   hasActed: true,
 };
 
-/** Whoever asks for a call may not have it done after the end of the key, the session or the permission. */
+/** An asynchronous call does not outlive the caller's key, session, or permission. */
 const withdrawn: CodeRun = {
   outcome: {
     kind: 'failed',
@@ -208,7 +208,7 @@ const withdrawn: CodeRun = {
   hasActed: false,
 };
 
-/** The vault stops, or had no process: nothing of it was done that must not be done again. */
+/** The vault is stopping or had no free process, so the code had no effect and can run again. */
 function isUnrun({ outcome }: CodeRun): boolean {
   if (outcome.kind !== 'failed') return false;
   return /^(?:unavailable|overloaded|too_many_requests)$/.test(outcome.failure.error.code);
@@ -217,7 +217,7 @@ function isUnrun({ outcome }: CodeRun): boolean {
 async function release(tools: WaitingRunTools, { tenant, row, body }: TakenRun): Promise<void> {
   const now = tools.clock.now();
   const columns = { ...row, version: row.version + 1, due_at: now };
-  // It is not its fault.
+  // The failed start is not the fault of the call, so it does not count as an attempt.
   const waiting = runRow({ ...tools, tenant }, columns, { ...body, attempts: body.attempts - 1 });
   await tools.store.commit({
     replace: { reactor_runs: [waiting] },
@@ -230,10 +230,10 @@ interface FinishedCall {
   readonly run: CodeRun;
 }
 
-/** As entries call what asynchronous calls attempt. */
+/** How entries describe the operation of an asynchronous call. */
 const calling = { permission: 'reactor:invoke', method: 'POST', path: '/reactors' } as const;
 
-/** Result, tokens and entries are one change. Of a reactor that was deleted meanwhile only the entry is left. */
+/** One change stores the result, tokens, and entries. If the reactor was deleted, only the entry is stored. */
 async function finish(
   tools: WaitingRunTools,
   { tenant, row, body }: TakenRun,

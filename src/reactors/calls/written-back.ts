@@ -1,4 +1,4 @@
-/** Whether a waiting call is an older version of its row, which somebody wrote back to have its code run again. */
+/** Detects a waiting call that an attacker restored to an older version in order to run its code again. */
 
 import { findLogs, type LogPosition, logPositionOf } from '../../audit/find.ts';
 import { isOwnBlock } from '../../audit/proving.ts';
@@ -12,20 +12,20 @@ import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { leaseMsMax } from './called-reactor.ts';
 
-/** A server whose clock is behind may have logged what it did before that version of the row was made. */
+/** A server whose clock is behind may have logged its work with a time before that version of the row. */
 const clockSkewMs = 5 * minute;
 
-/** What is held at a time: whoever may read the result of a call adds an entry about it with each read. */
+/** Entries held at a time. A caller who may read the result adds an entry about it with each read. */
 const entriesMax = 500;
 
-/** What one query goes through: the log may be long, and the queries of others come in between. */
+/** Blocks that one query reads: the log may be long, and other queries run in between. */
 export const blocksPerQuery = 10_000;
 
 /**
- * Whoever can write to the database can put any sealed row back, but not take what was logged about it out of the
- * log unnoticed, nor add to what the vault wrote there: every begin and end of a call has an entry with the version
- * that it made. The search takes as long as the call has waited in that version.
- * @throws VaultError `integrity` for an entry about it that cannot be read.
+ * An attacker with write access to the database can restore any sealed row. But the attacker cannot remove log
+ * entries about the row unnoticed, nor forge new ones: every start and end of a call has an entry with the version
+ * that it created. The search takes as long as the call has waited in that version.
+ * @throws VaultError `integrity` for an entry about the call that cannot be read.
  */
 export async function isWrittenBack(
   store: Pick<Store, 'select' | 'scan'>,
@@ -58,7 +58,7 @@ export async function isWrittenBack(
   }
 }
 
-/** Entries about later versions are no older than this one, which was made before it is due by a lease at most. */
+/** Entries about later versions are no older than this one, which precedes its due time by at most a lease. */
 function searchedFrom({ created_at, due_at }: Row<'reactor_runs'>): Instant {
   const madeAt = Math.max(created_at, (due_at ?? created_at) - leaseMsMax);
   return parseInstant(Math.max(0, madeAt - clockSkewMs));

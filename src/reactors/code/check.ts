@@ -1,4 +1,4 @@
-/** Code of the tenant before it is stored: whether it may run here at all, and whether it can. */
+/** Checks a tenant's code before it is stored: whether this vault runs code, and whether this code can run. */
 import type { Clock } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
 import type { ApplicationId } from '../../base/ids.ts';
@@ -15,14 +15,14 @@ export interface CodeTools {
   readonly code: CodeEngine;
 }
 
-/** `kind` and `id` are those of what holds the code. */
+/** `kind` and `id` identify the entity that contains the code. */
 export interface CodeAttempt {
   readonly entity: 'reactor' | 'proxy';
   readonly id: string;
   readonly operation: string;
 }
 
-/** The refusal of everything that is about code, where the operator switched it off or nothing keeps it apart. */
+/** The refusal of all code operations, if the operator switched code off or no isolation is available. */
 export function refusalWhereOff(
   { clock, code }: CodeTools,
   caller: Caller,
@@ -42,8 +42,8 @@ export interface LentRights {
 }
 
 /**
- * A reactor or a proxy that acts with rights of its own reaches what they reach, for every caller. So a key may give
- * it such rights, or change what it does with them, only if it could make itself a key with the same rights.
+ * A reactor or a proxy that acts with its own rights gives their reach to every caller. Therefore a key may grant
+ * such rights, or change their use, only if it could create a key with the same rights.
  */
 export function refusalOfRights(
   { clock }: Pick<CodeTools, 'clock'>,
@@ -62,14 +62,14 @@ export function refusalOfRights(
 export interface CodeToStore {
   readonly code: string;
   readonly runtime: CodeRuntime;
-  /** How messages call the two. */
+  /** The path of the attribute in error messages. */
   readonly path: string;
   readonly runtimePath: string;
 }
 
 /**
- * @throws VaultError `unprocessable` where the code does not compile, exports no function, or needs what is
- * not here; `unavailable` where the vault stops meanwhile.
+ * @throws VaultError `unprocessable` if the code does not compile, exports no function, or requires an unavailable
+ * module; `unavailable` if the vault stops meanwhile.
  */
 export async function requireRunnable(
   { sandbox, modules }: CodeEngine,

@@ -1,4 +1,4 @@
-/** Where and how the tenant's code runs: the runtime of a reactor or of a transform, as requests word it. */
+/** Where and how a tenant's code runs: the `runtime` of a reactor or of a transform in requests. */
 import { second } from '../../base/clock.ts';
 import { isObject, type Json, type JsonObject } from '../../base/json.ts';
 import type { ValidationErrors } from '../../base/validation-errors.ts';
@@ -11,21 +11,21 @@ import {
 } from '../sandbox/limits.ts';
 
 const images = ['node-bt', 'node22'] as const;
-/** How code is called, and what it can use. */
+/** Determines how code is called, and what it can use. */
 export type Image = (typeof images)[number];
 
 export interface CodeRuntime {
   readonly image: Image;
-  /** Every call of the reactor is an asynchronous one. */
+  /** Whether every call of the reactor is asynchronous. */
   readonly async: boolean;
-  /** Names of modules with the versions that the author meant. */
+  /** Module names with the versions that the author expects. */
   readonly dependencies: Readonly<Record<string, string>>;
   readonly resolutions: Readonly<Record<string, string>>;
   /** Seconds; null for the default. */
   readonly timeout: number | null;
   readonly warm_concurrency: number;
   readonly resources: string;
-  /** What `bt` in the code may do. */
+  /** The permissions of `bt` in the code. */
   readonly permissions: readonly Permission[];
 }
 
@@ -46,7 +46,7 @@ const permissionsMax = 50;
 const resources = ['standard', 'large', 'xlarge'];
 
 const names = new Set(Object.keys(runtimeDefault));
-/** What code of the older image has as well. */
+/** Attributes that the older image also has. */
 const ofEveryImage = new Set(['image', 'timeout']);
 
 /** What {@link isCode} accepts. */
@@ -58,13 +58,13 @@ export function isCode(text: string): boolean {
 
 export interface RuntimePlace {
   readonly errors: ValidationErrors;
-  /** How messages call it. */
+  /** The path of the attribute in error messages. */
   readonly path: string;
   /** A transform is never called asynchronously. */
   readonly mayBeAsync: boolean;
 }
 
-/** Null and absent mean the defaults; what is wrong is in the errors. */
+/** Null and absent mean the defaults. Problems are added to `errors`. */
 export function readRuntime(given: Json | undefined, place: RuntimePlace): CodeRuntime {
   const { errors, path, mayBeAsync } = place;
   if (given === undefined || given === null) return runtimeDefault;
@@ -156,7 +156,7 @@ function readVersions(
   return versions as Readonly<Record<string, string>>;
 }
 
-/** Those that a private application may hold. */
+/** The permissions that a private application may hold. */
 function readPermissions(given: JsonObject, { errors, path }: RuntimePlace): readonly Permission[] {
   const list = given['permissions'] ?? [];
   const held = Array.isArray(list) ? list.map(parsed) : [undefined];
@@ -172,7 +172,7 @@ function parsed(given: Json): Permission | undefined {
   return permission && permissionAllowed(permission, 'private') ? permission : undefined;
 }
 
-/** @param defaultMs where the runtime says nothing. */
+/** @param defaultMs if the runtime has no timeout. */
 export function timeoutMsOf({ timeout }: CodeRuntime, defaultMs = timeoutMsDefault): number {
   return timeout === null ? defaultMs : timeout * second;
 }

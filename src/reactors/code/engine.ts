@@ -1,4 +1,4 @@
-/** What runs the code of tenants, for all that holds code. */
+/** Runs tenants' code for every entity that contains code. */
 import { totalmem } from 'node:os';
 import type { Log } from '../../base/telemetry/log.ts';
 import type { Isolation, IsolationChoice } from '../sandbox/isolation.ts';
@@ -10,22 +10,22 @@ import type { ProcessBudget } from '../sandbox/process-budget.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 
 export interface CodeEngine {
-  /** False where the operator has switched code off. */
+  /** False if the operator has switched code off. */
   readonly isOn: boolean;
-  /** `undefined` where code is off, and where nothing would keep it apart. */
+  /** `undefined` if code is off, or if no isolation is available. */
   readonly sandbox: Sandbox | undefined;
-  /** The operator's: name to CommonJS source. */
+  /** The operator's modules, from name to CommonJS source. */
   readonly modules: ReadonlyMap<string, string>;
 }
 
-/** What the system lets the vault and its processes have: of the control group (cgroup), or all there is. */
+/** The memory available to the vault and its processes: the limit of the control group (cgroup), or all memory. */
 export function memoryOfVault(): number {
   return Math.min(process.constrainedMemory() || totalmem(), totalmem());
 }
 
 /**
- * Threads share what one would have, as far as they can: no tenant has all that a thread may compute with, so each may
- * run two calls. How many processes all of them have together, the budget says.
+ * Divides the limits of one sandbox among threads. No tenant may use all of a thread's slots, so each thread may run
+ * at least two calls. The budget limits the total number of processes.
  */
 function boundsOf(threads: number, all: number): Partial<PoolLimits> {
   const runningMax = Math.max(2, Math.ceil(limits.runningMax / threads));
@@ -36,18 +36,18 @@ function boundsOf(threads: number, all: number): Partial<PoolLimits> {
 }
 
 export interface CodeOptions extends Pick<CodeEngine, 'isOn' | 'modules'> {
-  /** As {@link findCodeIsolation} found it. */
+  /** The result of {@link findCodeIsolation}. */
   readonly isolation: Isolation | undefined;
   readonly log: Pick<Log, 'warn'>;
-  /** What all engines of the vault may have together. */
+  /** The limit on processes for all engines of the vault together. */
   readonly processes: ProcessBudget;
-  /** Nobody waits for the code, which leaves half of the processes to code that callers wait for. */
+  /** No client waits for the code, so half of the processes stay free for code for which clients wait. */
   readonly isBackground?: true;
-  /** That have an engine each. */
+  /** How many threads have an engine each. */
   readonly threads?: number;
 }
 
-/** No process is started before the first code. */
+/** Starts no process before the first code runs. */
 export function openCode(options: CodeOptions): CodeEngine {
   const { isOn, modules, isolation, log, processes, isBackground, threads = 1 } = options;
   if (!isOn || isolation === undefined) return { isOn, sandbox: undefined, modules };
@@ -65,19 +65,18 @@ export function openCode(options: CodeOptions): CodeEngine {
 const priorityRefused =
   'the system does not let the vault lower the priority of processes with code of tenants (setpriority)';
 
-/** What the operator configured. */
+/** The operator's configuration. */
 interface IsolationWish {
   readonly isOn: boolean;
   readonly isolation: IsolationChoice | undefined;
 }
 
 /**
- * Finds once, before the vault listens, how code of tenants is kept apart. A process that cannot be started this way
- * later refuses its call; no weaker way is ever used.
+ * Determines the isolation of tenants' code once, before the vault listens. If a process later cannot be started this
+ * way, its call is refused; the vault never falls back to a weaker isolation.
  *
- * @returns `undefined` where code is off, and where the machine permits no isolation and the operator did not
- * accept that.
- * @throws IsolationError where the machine does not permit what the operator insists on.
+ * @returns `undefined` if code is off, and if the machine permits no isolation and the operator did not accept that.
+ * @throws IsolationError if the machine does not permit the isolation that the operator requires.
  */
 export async function findCodeIsolation(
   { isOn, isolation }: IsolationWish,
@@ -86,7 +85,7 @@ export async function findCodeIsolation(
   return isOn ? find(isolation) : undefined;
 }
 
-/** Says in the operator's log what was found, once nothing refuses the start any more. */
+/** Logs the result for the operator, once nothing can refuse the start any more. */
 export function sayCodeIsolation(
   { isOn }: Pick<IsolationWish, 'isOn'>,
   found: Isolation | undefined,

@@ -1,4 +1,4 @@
-/** Who acts where code asks for tokens: the application that lends its rights, or permissions of the code's own. */
+/** Which rights code uses for tokens: those of an application, or permissions of its own. */
 
 import { authorityLentBy } from '../../access/authority.ts';
 import { noApplication } from '../../base/ids.ts';
@@ -10,9 +10,9 @@ import type { CodeRights } from './holder.ts';
 const nothing = policyOf({ permissions: [], rules: [] });
 
 /**
- * With the rights of this moment: an application that was deleted has none.
- * @param caller of the code, where the log names whoever called when the rights are nobody else's.
- * @throws VaultError `integrity` where the application was altered outside the vault.
+ * Uses the current rights: an application that was deleted has none.
+ * @param caller of the code. The log names this caller if the rights belong to the code itself.
+ * @throws VaultError `integrity` if the application was altered outside the vault.
  */
 export async function actorOf(
   { store }: { readonly store: Store },
@@ -24,8 +24,8 @@ export async function actorOf(
   if ('permissions' in rights) {
     const { application, key, session, anonymous } = caller;
     const policy = policyOf({ permissions: rights.permissions, rules: [] });
-    const who = { tenant, application, key, session, origin, ...(anonymous && { anonymous }) };
-    return authenticated({ ...who, kind: 'private', policy, ...forVisitor });
+    const identity = { tenant, application, key, session, origin, ...(anonymous && { anonymous }) };
+    return authenticated({ ...identity, kind: 'private', policy, ...forVisitor });
   }
   const lends = await authorityLentBy(store, tenant, rights.application);
   return authenticated({

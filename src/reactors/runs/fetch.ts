@@ -1,4 +1,4 @@
-/** What `fetch` in code does: a request through the guarded client, to the hosts that are allowed. */
+/** Implements `fetch` in code: a request through the guarded client, to allowed hosts. */
 import type { Readable } from 'node:stream';
 import { second } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
@@ -14,29 +14,29 @@ export interface Fetching {
   /** Patterns in lower case; null allows all that the tenant allows. */
   readonly allowedHosts: readonly string[] | null;
   readonly trace: TraceContext | undefined;
-  /** Of the request for which the code runs. */
+  /** From the request for which the code runs. */
   readonly loop?: string | undefined;
   readonly keyless?: true | undefined;
   readonly held: HeldResponses;
-  /** From the look-up of the name to the last byte of the response. */
+  /** From the DNS lookup to the last byte of the response. */
   readonly timeoutMs?: number;
 }
 
-/** Of one call: how much of responses is in memory. What is made of them takes several times as much. */
+/** How many response bytes of one call are in memory. Processing them takes several times as much. */
 export interface HeldResponses {
   bytes: number;
 }
 
 const fetchResponseBytesMax = 4 * 1024 * 1024;
-/** Of the responses that one call receives at a time. */
+/** For responses that one call receives concurrently. */
 const fetchHeldBytesMax = 2 * fetchResponseBytesMax;
 const fetchTimeoutMsMax = 25 * second;
 const methodForm = /^(?!CONNECT$|TRACE$)[A-Z]{1,20}$/;
 
 /**
- * Follows no redirect: each of its steps is another request, to a host of its own.
- * @throws VaultError `forbidden` for a host that is not allowed, `bad_gateway` with the reason for what fails;
- * neither holds anything of the request or of the response.
+ * Does not follow redirects: each step would be another request, to another host.
+ * @throws VaultError `forbidden` for a host that is not allowed, `bad_gateway` with the reason for a failure; neither
+ * contains any part of the request or of the response.
  */
 export async function fetchForCode(
   forward: Forward,
@@ -79,13 +79,13 @@ function isAllowed(
   return allowedHosts === null || allowedHosts.some((pattern) => matchesWildcard(pattern, name));
 }
 
-/** Not compressed, unless the code asks for that: it has nothing to unpack a response with. */
+/** Requests no compression unless the code does: the code has no way to decompress a response. */
 function headersOf({ headers }: FetchInput): string[] {
-  const asks = headers.some(([name]) => name.toLowerCase() === 'accept-encoding');
-  return [...headers.flat(), ...(asks ? [] : ['Accept-Encoding', 'identity'])];
+  const hasEncoding = headers.some(([name]) => name.toLowerCase() === 'accept-encoding');
+  return [...headers.flat(), ...(hasEncoding ? [] : ['Accept-Encoding', 'identity'])];
 }
 
-/** A host that sends a byte now and then is not silent, but has no more time than others. */
+/** Limits the total time: an idle timeout would not stop a host that sends a byte now and then. */
 async function collect(body: Readable, held: HeldResponses, ends: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** What holds code that runs, such as a reactor: all that the code does derives from it, and ends with it. */
+/** The entity that contains running code, such as a reactor. The rights of the code come from it, and end with it. */
 
 import type { EndedAuthority, StandingAuthority } from '../../access/authority.ts';
 import type { ApplicationId, ProxyId, ReactorId } from '../../base/ids.ts';
@@ -12,16 +12,16 @@ export interface HolderOfCode {
   readonly entity: 'reactor' | 'proxy';
   readonly id: ReactorId | ProxyId;
   /**
-   * What the code is lent at this moment.
-   * @throws VaultError `not_found` once the holder is deleted, or has no code any more; `integrity` where it was
-   * altered outside the vault.
+   * Returns the rights that the code has at this moment.
+   * @throws VaultError `not_found` if the holder was deleted or no longer has code; `integrity` if it was altered
+   * outside the vault.
    */
   lentNow(store: Store, tenant: Tenant): Promise<CodeRights | undefined>;
-  /** What a caller without a key may do at this moment through the holder, where that asks for none. */
+  /** The current rights of a caller without a key, if the holder requires no key. */
   authorityNow?(store: Store, caller: Caller): Promise<StandingAuthority | EndedAuthority>;
 }
 
-/** The rights of an application, or permissions of the code's own. */
+/** The rights of an application, or the code's own permissions. */
 export type CodeRights =
   | { readonly application: ApplicationId }
   | { readonly permissions: readonly Permission[] };
@@ -31,7 +31,7 @@ interface LendingDefinition {
   readonly runtime: Pick<CodeRuntime, 'permissions'>;
 }
 
-/** What a definition lends, by either image; `undefined` where that is nothing. */
+/** The rights in a definition of either image; `undefined` if it lends none. */
 export function rightsIn({ application_id, runtime }: LendingDefinition): CodeRights | undefined {
   if (application_id !== null) return { application: application_id };
   return runtime.permissions.length > 0 ? { permissions: runtime.permissions } : undefined;

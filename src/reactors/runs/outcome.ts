@@ -1,4 +1,4 @@
-/** What running code came to, as its caller learns of it and as the log says it. */
+/** The outcome of running code, for its caller and for the log. */
 import { type ErrorCode, VaultError } from '../../base/errors.ts';
 import type { Json } from '../../base/json.ts';
 import type {
@@ -9,9 +9,9 @@ import type {
   SandboxResult,
 } from '../sandbox/sandbox.ts';
 
-/** A response that the code makes itself: its status, its headers and its body. */
+/** A response that the code creates: its status, headers, and body. */
 export interface CodeResponse {
-  /** From 200. */
+  /** At least 200. */
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Json | undefined;
@@ -25,11 +25,11 @@ export type CodeOutcome =
 
 export interface CodeFailure {
   readonly error: VaultError;
-  /** The code says so itself, by a class of the error package. */
+  /** The code refused explicitly, with a class of the error package. */
   readonly isOwn?: boolean;
-  /** For entries of the log: a fixed text, or the name of a class of the error package. */
+  /** For log entries: a fixed string, or the name of a class of the error package. */
   readonly reason: string;
-  /** What the tenant reads in the log of the call, and nobody else anywhere. */
+  /** Appears only in the call's log, which the tenant reads. */
   readonly cause: string | undefined;
 }
 
@@ -49,7 +49,7 @@ const codes: Readonly<Record<CodeErrorName, ErrorCode>> = {
 
 const runtimeError = 'Reactor Runtime Error';
 
-/** As a line of the log: a process that an attacker owns may send a megabyte. */
+/** For a line of the log. An attacker who controls the process may send a megabyte. */
 const causeLengthMax = 8_000;
 
 export function outcomeOf(result: SandboxResult): CodeOutcome {
@@ -65,7 +65,7 @@ export function outcomeOf(result: SandboxResult): CodeOutcome {
   return { kind: 'failed', failure: response ? unsendable() : thrown(name, result.error) };
 }
 
-/** What the code throws on purpose is for the caller. Anything else may quote a value, as JSON.parse does. */
+/** Errors of the error package are meant for the caller. Any other error may quote a value, as JSON.parse does. */
 function thrown(name: CodeErrorName, { detail, errors }: CodeError): CodeFailure {
   const own = name !== 'other';
   const error = new VaultError(codes[name], {
@@ -88,7 +88,7 @@ function unsendable(): CodeFailure {
   return failure('the status of a response must be from 200 to 599');
 }
 
-/** @param what about the code, without anything of a value. */
+/** @param what describes the failure of the code, without any values. */
 export function failure(what: string): CodeFailure {
   const error = new VaultError('reactor_failed', {
     public: runtimeError,
@@ -131,7 +131,7 @@ const ended: Readonly<Record<EndReason, () => CodeFailure>> = {
   stopped: refused('unavailable', 'The vault stops; try again.'),
 };
 
-/** The lines of the code, and after them what ended it. */
+/** The log lines of the code, followed by the reason for which it ended. */
 export function linesOf(result: SandboxResult, outcome: CodeOutcome, at: number): CodeLogLine[] {
   const cause = outcome.kind === 'failed' ? outcome.failure.cause : undefined;
   return [

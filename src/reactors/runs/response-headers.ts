@@ -1,11 +1,11 @@
-/** Headers that code gives to a message, as far as HTTP can send them. */
+/** Headers that code sets on a message, restricted to those that HTTP can send. */
 import { isObject, type Json } from '../../base/json.ts';
 
 const nameForm = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
-/** Visible ASCII and spaces; what else there is parsers read differently. */
+/** Visible ASCII and spaces, because parsers disagree on all other characters. */
 const valueForm = /^[\t\x20-\x7e]{0,8000}$/;
 
-/** `undefined` unless all of them can be sent. Numbers and lists of texts are written as texts. */
+/** `undefined` unless all headers can be sent. Numbers and lists of strings are converted to strings. */
 export function headersOfCode(given: Json): Readonly<Record<string, string>> | undefined {
   if (given === null) return {};
   if (!isObject(given)) return undefined;

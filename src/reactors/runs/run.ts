@@ -1,4 +1,4 @@
-/** Running code: of a reactor, or of a transform of a proxy. */
+/** Runs the code of a reactor or of a proxy transform. */
 
 import { callerNow } from '../../access/authority.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -29,11 +29,11 @@ export interface CodeToRun {
   readonly code: string;
   readonly runtime: CodeRuntime;
   readonly configuration: Readonly<Record<string, string>>;
-  /** `args` or `req`, and what else the contract has. */
+  /** `args` or `req`, and the other inputs of the contract. */
   readonly input: Readonly<Record<string, Json>>;
-  /** What it is lent is asked at each of its requests. Entries of the log name it. */
+  /** Its rights are checked again at each request of the code. Log entries name it. */
   readonly holder: HolderOfCode;
-  /** Whether it is lent anything at the beginning: without that it gets no `bt`. */
+  /** Whether the holder lends rights at the start: without them the code gets no `bt`. */
   readonly hasRights: boolean;
   readonly allowedHosts: readonly string[] | null;
   readonly timeoutMs: number;
@@ -44,11 +44,11 @@ export interface CodeRun {
   readonly outcome: CodeOutcome;
   readonly log: readonly CodeLogLine[];
   readonly milliseconds: number;
-  /** It sent a request, or used `bt`: whatever came of the rest, this may have had its effect. */
+  /** The code sent a request or used `bt`, so it may have had an effect even if it failed. */
   readonly hasActed: boolean;
 }
 
-/** Never rejects for what the code does. */
+/** Never rejects because of the code. */
 export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeRun> {
   const { sandbox, modules } = tools.code;
   const { caller, runtime, configuration, hasRights, timeoutMs, signal } = run;
@@ -57,7 +57,7 @@ export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeR
   let hasActed = false;
   const elapsed = () => Math.round(performance.now() - began);
   if (sandbox === undefined) {
-    // It was switched off after the call was accepted.
+    // Code was switched off after the call was accepted.
     const off = failure('code is switched off in this vault');
     return { outcome: { kind: 'failed', failure: off }, log: [], milliseconds: 0, hasActed: false };
   }
@@ -81,7 +81,7 @@ export async function runCode(tools: CodeRunning, run: CodeToRun): Promise<CodeR
   return { outcome, log, milliseconds: elapsed(), hasActed };
 }
 
-/** Keys of servers beside callers from browsers or without a key, and in either group each by itself. */
+/** Groups callers into those with server keys, by key, and all others, by application and network. */
 function partiesOf(caller: Caller): readonly string[] {
   const { application, key, origin } = caller;
   if (isOfServer(caller)) return ['servers', key ?? application];
@@ -116,8 +116,8 @@ async function serve(
 }
 
 /**
- * Code may run for a quarter of an hour. What was deleted or taken away meanwhile it does not use any longer.
- * @throws VaultError where its tenant, what its caller acts by, or what holds it, is gone.
+ * Code may run for 15 minutes. It must not use rights that were deleted or revoked meanwhile.
+ * @throws VaultError if its tenant, its caller's credential, or its holder is gone.
  */
 async function standing(
   { store, clock, tenants }: CodeRunning,
@@ -139,7 +139,7 @@ function basisOf({ anonymous }: Caller): string {
     : 'The proxy that asked its caller for no key, or its application,';
 }
 
-/** How entries and messages of what the code itself does name their source. */
+/** How log entries and messages name the source of the code's own operations. */
 export const sourceOf = ({ entity, id }: Pick<HolderOfCode, 'entity' | 'id'>): string =>
   `by the code of ${entity} ${id}`;
 

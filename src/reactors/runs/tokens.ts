@@ -1,4 +1,4 @@
-/** What `bt` in code does: the operations of the interface, decided and logged as any request. */
+/** Implements `bt` in code: the operations of the API, decided and logged like any request. */
 import { VaultError } from '../../base/errors.ts';
 import type { Json } from '../../base/json.ts';
 import { attemptOf } from '../../rules/attempted-route.ts';
@@ -26,7 +26,7 @@ export interface CodeTokenTools extends TokenWriting {
 
 interface CodeOperation {
   readonly permission: Permission;
-  /** As the log would call the request. */
+  /** The method in log entries. */
   readonly method: string;
   readonly path: string;
   readonly decide: (tools: CodeTokenTools, actor: Caller, input: BtInput) => Decide;
@@ -77,17 +77,17 @@ const operations: Readonly<Record<BtOperation, CodeOperation>> = {
 export interface TokenRequestOfCode {
   readonly operation: BtOperation;
   readonly input: BtInput;
-  /** What entries say of where the request came from. */
+  /** The source of the request in log entries. */
   readonly source: string;
 }
 
-/** @throws VaultError as the request would be refused, once its entry is durable. */
+/** @throws VaultError the refusal that the same request would get, once its log entry is durable. */
 export async function tokensForCode(
   tools: CodeTokenTools,
   shared: Caller,
   { operation, input, source }: TokenRequestOfCode,
 ): Promise<unknown> {
-  // Code may ask for several things at once.
+  // Code may run several operations concurrently.
   const actor = withOwnOpenings(shared);
   const { store, clock } = tools;
   const { decide, ...route } = operations[operation];
@@ -107,7 +107,7 @@ export async function tokensForCode(
   return reply.body ?? null;
 }
 
-/** The effect with entries that name the code: otherwise they would be taken for requests of the application. */
+/** Marks entries with the code as their source. Otherwise they would look like requests of the application. */
 function named(effect: Effect, source: string): Effect {
   const { change } = effect;
   if (change === undefined) return effect;

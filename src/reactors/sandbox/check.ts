@@ -1,4 +1,4 @@
-/** What is wrong with code before it is stored: found by reading it, and by evaluating it in the sandbox. */
+/** Finds problems in code before it is stored, by reading it and by evaluating it in the sandbox. */
 import { VaultError } from '../../base/errors.ts';
 import * as limits from './limits.ts';
 import { isBuiltModule } from './modules.ts';
@@ -22,7 +22,7 @@ export function checkOf(run: (call: SandboxCall) => Promise<SandboxResult>): San
     );
 }
 
-/** Code that is only loaded asks for nothing. */
+/** Rejects every request: evaluation alone has no need for any. */
 async function refuse(): Promise<never> {
   throw new VaultError('forbidden', { public: 'Code may send requests when it is called only.' });
 }
@@ -40,7 +40,7 @@ function noModule(name: string): CodeProblem {
   return { kind: 'module', message: `requires ${shown}, which this vault does not provide` };
 }
 
-/** Nothing is quoted of the code or its errors but a line number and the name of a module. */
+/** Quotes only a line number and the name of a module. */
 function problemOfResult(result: SandboxResult): CodeProblem | undefined {
   if (result.kind === 'returned') return undefined;
   if (result.kind === 'ended') return problemOfEnd(result.reason);

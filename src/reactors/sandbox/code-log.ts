@@ -1,4 +1,4 @@
-/** The log of one call, which the tenant reads; it never reaches the vault's own. */
+/** The log of one call, for the tenant. It never reaches the operator's log. */
 import { isObject } from '../../base/json.ts';
 import { frameHeaderBytes } from './frames.ts';
 import { parseHostile } from './hostile-json.ts';
@@ -13,7 +13,7 @@ export class CodeLog {
   #bytesRead = 0;
   #isFull = false;
 
-  /** False once a process sent much more than is kept. */
+  /** False once a process has sent much more than the log stores. */
   add(payload: Buffer): boolean {
     this.#bytesRead += frameHeaderBytes + payload.length;
     if (!this.#isFull) this.#keep(payload);

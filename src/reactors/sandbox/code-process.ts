@@ -12,30 +12,30 @@ export interface ProcessCall {
   readonly modules: ReadonlyMap<string, string>;
   readonly timeoutMs: number;
   readonly signal: AbortSignal | undefined;
-  /** The reply to a request of the code; a rejection is the end of the process. */
+  /** Returns the reply to a request of the code. A rejection ends the process. */
   readonly onRequest: (payload: Buffer) => Promise<string>;
-  /** False once so much was logged that the process is to be killed. */
+  /** False once the log is so large that the process must be killed. */
   readonly onLog: (payload: Buffer) => boolean;
-  /** The code computes nothing until it gets a reply. */
+  /** The code is idle until it gets a reply. */
   readonly onWaiting: () => void;
 }
 
-/** A result is bytes that nobody has looked at. */
+/** The bytes of a result have not been validated. */
 export type ProcessEnd = { readonly result: Buffer } | { readonly ended: EndReason };
 
 export interface CodeProcess {
   readonly pid: number | undefined;
-  /** Resolves when a call may begin; rejects when the process ended before. */
+  /** Resolves when a call may begin; rejects if the process ended before. */
   ready(): Promise<void>;
-  /** Only when it is ready. Once it resolves without a result, no process is left. */
+  /** Call it only when the process is ready. If it resolves without a result, the process has ended. */
   run(call: ProcessCall): Promise<ProcessEnd>;
   /** Gives memory back, before the next call. */
   rest(): void;
-  /** Resolves when the process is no more. */
+  /** Resolves when the process has ended. */
   kill(): Promise<void>;
   readonly isAlive: boolean;
   readonly calls: number;
-  /** Whether the last call had any message of the process: without one it can have had no effect. */
+  /** Whether the process sent any message during the last call: without one, the call had no effect. */
   readonly wasHeard: boolean;
 }
 
@@ -50,10 +50,10 @@ const frameBytesMax = {
   [frameKinds.waiting]: 16,
 };
 
-/** Whoever left the namespaces could keep the pipe open. */
+/** A process that escaped its namespaces could keep the pipe open. */
 const pipeMsMax = 250;
 
-/** From a result to the next `ready`: the engine is dropped and another one made. */
+/** From a result to the next `ready`: the child drops the engine and creates another one. */
 const settleMsMax = 1_000;
 
 interface RunningCall {
@@ -66,20 +66,22 @@ interface RunningCall {
 interface ProcessStart {
   /** Of the tenant. */
   readonly share: ProcessorShare;
-  /** Called once, when the process is no more. */
+  /** Called once, when the process has ended. */
   readonly onEnd: () => void;
   /** The system refuses to lower the priority of the process. */
   readonly onPriorityRefused?: (() => void) | undefined;
 }
 
-/** @throws the system's error for some of the reasons for which a process cannot be started; others end it. */
+/**
+ * @throws the system's error for some failures to start a process; other failures appear as the end of the process.
+ */
 export function startCodeProcess({ words }: Isolation, starting: ProcessStart): CodeProcess {
   const [command = '', ...args] = words;
   const child = spawn(command, args, {
     env: {},
     cwd: '/',
     stdio: ['pipe', 'pipe', 'ignore'],
-    // A group of its own, which can be killed as one, and which no key of a terminal interrupts.
+    // In its own process group, so that the group can be killed and a terminal's Ctrl+C does not interrupt it.
     detached: true,
   });
   return new StartedProcess(child, starting);
@@ -96,7 +98,7 @@ class StartedProcess implements CodeProcess {
   #sentModules: ReadonlyMap<string, string> | undefined;
   #endReason: EndReason | undefined;
   isAlive = true;
-  /** That were written, to any call. */
+  /** Replies that were written, to any call. */
   #replies = 0;
   calls = 0;
   wasHeard = false;
@@ -114,10 +116,10 @@ class StartedProcess implements CodeProcess {
       onEnd();
     };
     child.on('error', end);
-    // In namespaces this is the end of what started the child; the pipe's is the end of the child itself.
+    // With namespaces, the `exit` event reports only the launcher; the pipe closes when the child itself ends.
     child.on('close', end);
     child.on('exit', () => setTimeout(end, pipeMsMax).unref());
-    // A pipe breaks when the process ends, which is noticed as such.
+    // A pipe breaks when the process ends, and the end is handled as such.
     child.stdin?.on('error', () => undefined);
     child.stdout?.on('error', () => undefined);
     child.stdout?.on('data', (chunk: Buffer) => this.#read(chunk));
@@ -179,7 +181,7 @@ class StartedProcess implements CodeProcess {
     return setTimeout(() => this.#killGroup(), ms);
   }
 
-  /** The first reason stands. */
+  /** Only the first reason counts. */
   #fail(reason: EndReason): void {
     this.#endReason ??= reason;
     this.#killGroup();
@@ -187,7 +189,7 @@ class StartedProcess implements CodeProcess {
 
   #killGroup(): void {
     const { pid, exitCode, signalCode } = this.#child;
-    // A number may belong to somebody else by now.
+    // Another process may have the same process id by now.
     if (pid === undefined || exitCode !== null || signalCode !== null) return;
     this.#watch.look();
     try {
@@ -209,7 +211,7 @@ class StartedProcess implements CodeProcess {
 
   #take({ kind, payload }: Frame): void {
     this.wasHeard = true;
-    // It is being killed: what it still has in its pipe nobody asked for.
+    // The process is being killed, so the remaining data in its pipe is ignored.
     if (this.#endReason !== undefined) return;
     if (kind === frameKinds.ready && this.#running === undefined) {
       clearTimeout(this.#settling);
@@ -217,7 +219,7 @@ class StartedProcess implements CodeProcess {
       return;
     }
     const running = this.#running;
-    // A process that speaks between calls, or skips a result, is not ours any longer.
+    // A process that sends a message between calls, or skips a result, is no longer trusted.
     if (running === undefined || kind === frameKinds.ready) {
       this.#fail('crashed');
       return;
@@ -246,7 +248,7 @@ class StartedProcess implements CodeProcess {
     );
   }
 
-  /** A reply that was sent meanwhile ends the wait. */
+  /** A reply that was sent meanwhile cancels the wait. */
   #takeWaiting({ call }: RunningCall, payload: Buffer): void {
     if (Number(payload.toString('latin1')) === this.#replies) call.onWaiting();
   }

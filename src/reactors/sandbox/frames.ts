@@ -1,19 +1,19 @@
 /** Messages on the pipes to and from a child process: a length, a kind, and JSON. */
 
-/** Requests of the child have a number, which their replies repeat. */
+/** Requests of the child have a number, which replies repeat. */
 export const frameKinds = {
   /** To the child. */
   modules: 1,
   call: 2,
   reply: 3,
-  /** Nobody calls at the moment: memory that is not needed goes back to the system. */
+  /** No call is running, so unused memory goes back to the system. */
   rest: 4,
   /** From the child. */
   ready: 11,
   log: 12,
   request: 13,
   result: 14,
-  /** The code goes on with a reply only. With the number of replies that the child has read. */
+  /** The code is idle until a reply. Contains the number of replies that the child has read. */
   waiting: 15,
 } as const;
 
@@ -35,18 +35,18 @@ export function frame(kind: FrameKind, payload: string): Buffer {
   return bytes;
 }
 
-/** @throws FrameError before a payload is kept that its kind, or an unknown kind, may not have. */
+/** @throws FrameError before it buffers a payload that is too large for its kind, or of an unknown kind. */
 export class FrameReader {
   readonly #bytesMax: Readonly<Record<number, number>>;
   #chunks: Buffer[] = [];
   #length = 0;
 
-  /** By kind; other kinds are refused. */
+  /** Maximum payload sizes by kind; other kinds are refused. */
   constructor(bytesMax: Readonly<Record<number, number>>) {
     this.#bytesMax = bytesMax;
   }
 
-  /** Calls back for each frame that is complete. */
+  /** Calls `onFrame` for each complete frame. */
   read(chunk: Buffer, onFrame: (frame: Frame) => void): void {
     this.#chunks.push(chunk);
     this.#length += chunk.length;
@@ -66,7 +66,7 @@ export class FrameReader {
     }
   }
 
-  /** The first chunk, which has at least so many bytes afterwards. Only a complete frame is copied. */
+  /** Joins chunks until the first has at least this many bytes. Only a complete frame is copied. */
   #joined(bytes: number): Buffer {
     const [first] = this.#chunks;
     if (first !== undefined && first.length >= bytes) return first;

@@ -1,13 +1,13 @@
-/** JSON from a process that may belong to an attacker. */
+/** Parses JSON from a process that an attacker may control. */
 import { isNestedDeeper } from '../../base/json.ts';
 import { nestingMax, valuesMax } from './limits.ts';
 
-/** Of a result within the message that carries it, and of a body within a request. */
+/** Extra levels for the message around a result, and for a request around a body. */
 const envelopeLevels = 4;
 
 /**
- * `undefined` for what is not JSON or is nested too deep. Members named `__proto__` are left out: whoever
- * copies a value later might set a prototype by one.
+ * `undefined` for bytes that are not JSON or are nested too deep. Members named `__proto__` are dropped, because
+ * copying such a value later could set a prototype.
  */
 export function parseHostile(bytes: Buffer): { readonly value: unknown } | undefined {
   if (isNestedDeeper(bytes, nestingMax + envelopeLevels)) return undefined;
@@ -25,8 +25,8 @@ const backslash = 0x5c;
 const beginnings = new Set([...',[{'].map((character) => character.charCodeAt(0)));
 
 /**
- * By the commas and opening brackets outside texts; an object in a list counts as two. A megabyte of empty
- * objects takes fifty times longer to parse than a megabyte of text.
+ * Counts commas and opening brackets outside strings; an object in a list counts as two. A megabyte of empty objects
+ * takes fifty times longer to parse than a megabyte of text.
  */
 function hasMoreValues(bytes: Buffer, most: number): boolean {
   if (bytes.length < most) return false;

@@ -1,4 +1,4 @@
-/** How a child process is kept apart: the ways that a machine may permit, from strong to weak. */
+/** Isolation of child processes: the methods that a machine may permit, from strong to weak. */
 import { existsSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -9,20 +9,20 @@ import * as limits from './limits.ts';
 import type { IsolationName } from './sandbox.ts';
 import { systemCallFilter } from './system-calls.ts';
 
-/** A command line, in front of which more may be put. */
+/** A command line, to which a prefix may be added. */
 type Words = readonly string[];
 
-/** What an operator may insist on; `namespaces` also stands for `namespaces and user`. */
+/** The isolation that an operator may require; `namespaces` also permits `namespaces and user`. */
 export const isolationChoices = ['namespaces', 'user', 'limits', 'none'] as const;
 
 export type IsolationChoice = (typeof isolationChoices)[number];
 
-/** Plain data: the thread that found it hands it to the others. */
+/** Plain data: the thread that determined it sends it to the others. */
 export interface Isolation {
   readonly name: IsolationName;
   /** Whether a seccomp filter refuses system calls. */
   readonly isFiltered: boolean;
-  /** Of the child, which the parent starts without an environment. */
+  /** The command line of the child, which the parent starts without an environment. */
   readonly words: Words;
 }
 
@@ -30,7 +30,7 @@ const child = 'reactors/sandbox/child/main';
 const folders = foldersOf(child);
 
 /**
- * Every way that may be tried on this system, from strong to weak.
+ * Every isolation that may be tried on this system, from strong to weak.
  *
  * @param isFiltered whether the machine permits {@link filterCommand}.
  */
@@ -47,9 +47,9 @@ export function isolations(isFiltered: boolean): readonly Isolation[] {
     ...filtered,
   ];
   const words: Readonly<Record<Exclude<IsolationName, 'none'>, Words>> = {
-    'namespaces and user': limited(apart, nobody),
+    'namespaces and user': limited(apart, asUserNobody),
     namespaces: limited(apart),
-    user: limited(filtered, [...nobody, ...noPrivileges]),
+    user: limited(filtered, [...asUserNobody, ...noPrivileges]),
     limits: limited(filtered, noPrivileges.slice(0, 1)),
   };
   const ways = Object.entries(words) as [IsolationName, Words][];
@@ -62,8 +62,8 @@ export function isolations(isFiltered: boolean): readonly Isolation[] {
 }
 
 /**
- * A command line that succeeds where a process may install the seccomp filter; `undefined` where there is no
- * program that could, or no filter for this architecture.
+ * A command line that succeeds if a process may install the seccomp filter; `undefined` if no available program can
+ * install one, or if there is no filter for this architecture.
  */
 export function filterCommand(): Words | undefined {
   const words = filterWords();
@@ -74,7 +74,7 @@ const perl = '/usr/bin/perl';
 
 /**
  * Neither Node nor a shell can install a filter, and setpriv cannot before util-linux 2.41. Perl has `syscall`, and
- * belongs to the essential packages of Debian and Ubuntu.
+ * is an essential package of Debian and Ubuntu.
  */
 const installFilter = `
 my ($seccomp, $filter) = (shift, pack("H*", shift));
@@ -91,8 +91,8 @@ function filterWords(): Words | undefined {
 }
 
 /**
- * Node's permission model denies files, network, processes, workers and add-ons. It is a seat belt (Node's
- * SECURITY.md): what holds code is the engine's memory, and around this process the namespaces.
+ * Node's permission model denies files, network, processes, workers, and add-ons. It is only a seat belt (Node's
+ * SECURITY.md): the engine's memory contains the code, and the namespaces contain this process.
  */
 function nodeWords(): Words {
   const readable = [
@@ -102,24 +102,24 @@ function nodeWords(): Words {
   return [
     process.execPath,
     '--permission',
-    // Otherwise every folder above the library has to be readable.
+    // Otherwise every folder above the library must be readable.
     '--preserve-symlinks',
     '--preserve-symlinks-main',
     ...readable.map((path) => `--allow-fs-read=${path}`),
     '--disable-sigusr1',
     '--no-warnings',
-    // One call runs at a time: more threads of V8 would only take memory, up to one for each core.
+    // One call runs at a time: more V8 threads, up to one for each core, would only use memory.
     '--v8-pool-size=1',
     '--max-old-space-size=128',
     '--max-semi-space-size=1',
     '--expose-gc',
-    // Of 64 KiB each: what an engine may not get by any way around its own limit.
+    // In pages of 64 KiB: bounds the memory of an engine that evades its own limit.
     '--wasm-max-mem-pages=1088',
     fileURLToPath(entryPointUrl(child)),
   ];
 }
 
-/** Where the library is, by its real path and by the one that an import finds. */
+/** The folders of the library: its real path, and the path that an import resolves to. */
 function engineFolders(): Words {
   const name = 'quickjs-wasi';
   const found = createRequire(import.meta.url)
@@ -131,17 +131,17 @@ function engineFolders(): Words {
 
 const setpriv = '/usr/bin/setpriv';
 
-/** Empty, but for what keeps libuv from io_uring, which goes around filters of system calls. */
+/** Empty except for a variable that disables io_uring in libuv, because io_uring bypasses system call filters. */
 const environment = '/usr/bin/env -i UV_USE_IO_URING=0';
 
-const nobody: Words = ['--reuid=65534', '--regid=65534', '--clear-groups'];
+const asUserNobody: Words = ['--reuid=65534', '--regid=65534', '--clear-groups'];
 
 const noPrivileges: Words = ['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all'];
 
 /**
- * No core file, no file that could be written, few descriptors, a bound on private memory, and the end of
- * this process with its parent's, also by SIGKILL. A change of user would undo the last, were it later. Where the
- * system runs out of memory, it ends this process before the vault.
+ * Prevents core files and file writes, limits descriptors and private memory, and ends this process with its parent,
+ * also on SIGKILL. A later change of user would undo the last of these. If the system runs out of memory, it ends
+ * this process before the vault.
  */
 function limited(words: Words, privileges: Words = []): Words {
   const kibibytes = limits.dataBytesMax / 1024;
@@ -164,8 +164,8 @@ function script(text: string): Words {
 }
 
 /**
- * The first argument is where the new root is mounted; those up to `--` appear in it, read-only. There is no
- * /proc in it, of /dev only `null`, which Perl opens, and none of the vault's files.
+ * The first argument is the mount point of the new root; the arguments up to `--` appear in it, read-only. The new
+ * root has no /proc, of /dev only `null`, which Perl opens, and none of the vault's files.
  */
 const inOwnRoot = `
 set -e
@@ -197,17 +197,17 @@ umount -l /proc
 exec ${environment} ${setpriv} ${noPrivileges.join(' ')} "$@"
 `;
 
-/** System files are those of the distribution; what the vault stores is in none of these. */
+/** The system files are those of the distribution; the vault stores nothing in them. */
 function paths(): Words {
   const system = ['/usr', '/bin', '/lib', '/lib64', '/sbin'].filter((path) => existsSync(path));
-  // The manifest says that our files are modules.
+  // The manifest declares that our files are modules.
   const own = [...folders, manifestPath, ...engineFolders()];
   return [...system, ...new Set([...own, process.execPath])].filter(
     (path) => !path.startsWith('/usr/') && path !== '',
   );
 }
 
-/** A directory that no path goes through. */
+/** A directory that is not on any other path. */
 function mountPoint(): string {
   const used = [...folders, process.execPath, ...engineFolders()];
   const places = ['/mnt', '/media', '/srv', '/opt'];

@@ -1,4 +1,4 @@
-/** What the child is sent and sends, as JSON in frames. Only the child believes what it reads. */
+/** The messages to and from the child, as JSON in frames. The parent does not trust the child's messages. */
 import type { CodeContract } from './sandbox.ts';
 
 /** Of `frameKinds.call`. */
@@ -7,13 +7,13 @@ export interface ChildCall {
   readonly bt: boolean;
   readonly code: string;
   readonly input: object;
-  /** Only evaluates the code, and says what is wrong with it. */
+  /** Whether the child only evaluates the code, and reports its problems. */
   readonly isCheck: boolean;
-  /** After it the child stops by itself where it can, in case that nobody is there to kill it. */
+  /** After this time the child tries to stop itself, in case the parent was killed. */
   readonly timeoutMs: number;
 }
 
-/** Of `frameKinds.result`, besides what the guest gives: `{ value }` or `{ error }`. */
+/** For `frameKinds.result`, in addition to the guest's `{ value }` or `{ error }`. */
 export interface ChildResult {
   readonly ended: 'memory' | 'crashed' | 'result too large' | 'result not JSON' | 'never settles';
 }

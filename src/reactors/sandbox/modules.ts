@@ -1,4 +1,4 @@
-/** The names that code may require, besides those of the operator's modules. */
+/** Names that code may require, in addition to the operator's modules. */
 
 /** The name of the public package, whose code runs here unchanged, and our own. */
 export const errorModules: readonly string[] = [

@@ -1,4 +1,4 @@
-/** The sandbox: a pool of processes, and the calls that it makes in them. */
+/** The sandbox: a pool of processes, and the calls that run in them. */
 
 import { checkOf } from './check.ts';
 import { CodeLog } from './code-log.ts';
@@ -20,15 +20,15 @@ import { outcomeOf, type RunOutcome } from './results.ts';
 import type { EndReason, Sandbox, SandboxCall, SandboxResult } from './sandbox.ts';
 
 export interface SandboxOptions {
-  /** In place of the usual ones. */
+  /** Replaces the default limits. */
   readonly bounds?: Partial<PoolLimits>;
-  /** What all sandboxes of the vault may have together. */
+  /** The limit for all sandboxes of the vault together. */
   readonly processes?: ProcessBudget | undefined;
-  /** Called each time that the system refuses to lower the priority of code. */
+  /** Called each time the system refuses to lower the priority of code. */
   readonly onPriorityRefused?: () => void;
 }
 
-/** @param isolation the only way in which processes are started, for as long as the sandbox is open. */
+/** @param isolation used for every process while the sandbox is open. */
 export function openSandbox(
   isolation: Isolation,
   { bounds = {}, processes, onPriorityRefused }: SandboxOptions = {},
@@ -83,8 +83,8 @@ async function run(pool: ProcessPool, { call, isCheck }: SandboxRun): Promise<Sa
 }
 
 /**
- * `undefined` where a process that was used before ended without a word of this call: whoever killed it while
- * it was idle does not take a call with it.
+ * `undefined` if a reused process ended without any message of this call. In that case it was killed while idle, and
+ * the call can be retried in another process.
  */
 async function runOnce(pool: ProcessPool, attempt: RunAttempt): Promise<RunOutcome | undefined> {
   const { owner, processCall, reading } = attempt;
@@ -119,7 +119,7 @@ interface RunAttempt {
   readonly reading: ReadingTime;
 }
 
-/** How long this thread was busy with what a process sent, while nobody else was served. */
+/** How long this thread was blocked by reading the messages of a process. */
 class ReadingTime {
   #ms = 0;
 

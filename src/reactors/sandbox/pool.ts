@@ -1,8 +1,8 @@
 /**
- * The processes: none before the first call, each for one tenant until its end, and the calls that wait for one.
+ * The process pool. It starts empty, each process serves one tenant until it ends, and calls queue for a process.
  *
- * A call that waits for a host keeps its process, but lets another call compute meanwhile. So processors and processes
- * are counted apart: the first are few, the second are bounded by memory.
+ * A call that waits for a host keeps its process, but lets another call compute meanwhile. Therefore the pool counts
+ * processors and processes separately: the first are few, and memory limits the second.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { createGrowingPause } from '../../base/pauses.ts';
@@ -14,24 +14,24 @@ import type { ProcessPlace, ProcessShare } from './process-budget.ts';
 import type { SandboxState } from './sandbox.ts';
 
 export interface PoolLimits {
-  /** Calls that compute at one time, in all and of one tenant. */
+  /** Calls that compute concurrently, in total and per tenant. */
   readonly runningMax: number;
   readonly runningPerTenantMax: number;
-  /** Calls that have begun, with those that wait for a host; a process each. */
+  /** Calls that have begun, including those that wait for a host. Each has a process. */
   readonly processesMax: number;
   readonly processesPerTenantMax: number;
   /** Calls that have not begun. */
   readonly waitingMax: number;
   readonly waitingPerTenantMax: number;
-  /** For how long they wait, and how long a start of a process that fails is tried again. */
+  /** How long calls wait, and how long a process start that fails is retried. */
   readonly waitMsMax: number;
   readonly idleMsMax: number;
 }
 
-/** Of what a pool has without further words. */
+/** The defaults of a pool. */
 export const poolLimits: PoolLimits = limits;
 
-/** For code that is only loaded, to see what is wrong with it: calls never take these from it, nor it theirs. */
+/** For code that is only evaluated to find its problems: calls and checks never take each other's processes. */
 export const checkPoolLimits: PoolLimits = {
   ...poolLimits,
   runningMax: 2,
@@ -41,10 +41,10 @@ export const checkPoolLimits: PoolLimits = {
   idleMsMax: 5_000,
 };
 
-/** A process that is ready, and the caller's alone until it is released. */
+/** A process that is ready, and reserved for the caller until it is released. */
 export interface Lease {
   readonly process: CodeProcess;
-  /** The call waits for a host from now on, and others may compute. */
+  /** The call now waits for a host, so others may compute. */
   pause(): void;
   /** Resolves when the call may compute again, or is released. */
   resume(): Promise<void>;
@@ -52,8 +52,8 @@ export interface Lease {
 }
 
 /**
- * Whose call it is: a tenant, then parties within it from large to small, such as its callers with keys of servers and
- * one of these keys. Parties of one level take turns.
+ * The owner of a call: a tenant, then nested parties within it, such as callers with server keys, then one of these
+ * keys. Parties of one level take turns.
  */
 export type CallOwner = readonly [tenant: string, ...parties: string[]];
 
@@ -66,34 +66,37 @@ export interface ProcessPool {
 }
 
 export interface ProcessPoolOptions {
-  /** The only way in which a process is ever started. */
+  /** The isolation of every process. */
   readonly isolation: Isolation;
   readonly bounds: PoolLimits;
-  /** What all pools may have together; without, only the bounds of this one count. */
+  /** The limit for all pools together; if absent, only the limits of this pool apply. */
   readonly processes?: ProcessShare | undefined;
   /** Called when the system refuses to lower the priority of a process. */
   readonly onPriorityRefused?: (() => void) | undefined;
 }
 
-/** Between a call and the collection of its garbage, which the next call should not wait for. */
+/** The delay between a call and its garbage collection, which the next call should not wait for. */
 const restMs = 500;
 
-/** Between the first two starts that fail; then twice as long each time, but never so long that others come first. */
+/**
+ * The delay between the first two failed starts. It doubles each time, up to a limit so that other calls do not
+ * overtake.
+ */
 const retryMsMin = 20;
 const retryMsMax = 200;
 
-/** Between two looks whether other pools lack a process, while some here do nothing. */
+/** The interval for checking whether other pools lack a process while some here are idle. */
 const lookMs = 200;
 
-/** Also where the first start takes all the time, on a machine with too much to do. */
+/** The minimum number of attempts, even if the first start takes all the time on an overloaded machine. */
 const startsMin = 2;
 
 interface PooledProcess {
   readonly tenant: string;
   readonly process: CodeProcess;
-  /** Given back when the process has ended. */
+  /** Released when the process has ended. */
   readonly place: ProcessPlace | undefined;
-  /** How often tenants without a process had been refused one, when its call began. */
+  /** The number of refusals to tenants without a process, as it was when the call began. */
   refusalsBefore: number;
   isBusy: boolean;
   isRemoved: boolean;
@@ -103,9 +106,9 @@ interface PooledProcess {
 /** A call that has begun. */
 interface BegunCall {
   readonly tenant: string;
-  /** It waits for a host. */
+  /** Whether the call waits for a host. */
   isPaused: boolean;
-  /** It could go on, and waits for its turn. */
+  /** Set while the call can continue and waits for its turn. */
   onResumed: (() => void) | undefined;
 }
 
@@ -123,14 +126,14 @@ export function createPool(options: ProcessPoolOptions): ProcessPool {
 class StartedPool implements ProcessPool {
   readonly #options: ProcessPoolOptions;
   readonly #bounds: PoolLimits;
-  /** In the order of last use. */
+  /** Least recently used first. */
   readonly #members = new Set<PooledProcess>();
   readonly #begun = new Set<BegunCall>();
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly #waiting = new Set<QueuedCall>();
-  /** By tenant, of those that have used some of theirs. */
+  /** By tenant, for tenants that have used part of their share. */
   readonly #shares = new Map<string, ProcessorShare>();
-  /** By tenant, of those with calls: when a call of each of its parties began last, by the number of the call. */
+  /** By tenant with calls: the number of the last call that began for each party. */
   readonly #servedAt = new Map<string, Map<string, number>>();
   #begins = 0;
   readonly #ending = new Set<Promise<void>>();
@@ -198,7 +201,7 @@ class StartedPool implements ProcessPool {
     return [...this.#begun].filter(({ isPaused }) => !isPaused);
   }
 
-  /** Whether it may have another call, as far as the tenant alone is concerned. */
+  /** Whether the tenant may have another call, ignoring all other tenants. */
   #hasShare(tenant: string): boolean {
     const { runningPerTenantMax, processesPerTenantMax } = this.#bounds;
     return (
@@ -208,8 +211,8 @@ class StartedPool implements ProcessPool {
   }
 
   /**
-   * Tenants that have used up their share compute behind all others, at a lower priority, and so they keep nobody else
-   * from computing beside them.
+   * Tenants that have used up their share compute after all others and at a lower priority, so they do not prevent
+   * other tenants from computing at the same time.
    */
   #mayCompute(tenant: string): boolean {
     const { runningMax, runningPerTenantMax } = this.#bounds;
@@ -222,16 +225,20 @@ class StartedPool implements ProcessPool {
     return this.#shares.get(tenant)?.isSpent ?? false;
   }
 
-  /** The last quarter of the processes is for tenants that have none: those that wait for hosts cannot fill it. */
+  /**
+   * The last quarter of the processes is for tenants without one, so that calls waiting for hosts cannot occupy all.
+   */
   #mayBegin(tenant: string): boolean {
     const { processesMax } = this.#bounds;
-    const kept = this.#begunOf(tenant).length === 0 ? 0 : Math.floor(processesMax / 4);
+    const reserved = this.#begunOf(tenant).length === 0 ? 0 : Math.floor(processesMax / 4);
     return (
-      this.#mayCompute(tenant) && this.#hasShare(tenant) && this.#begun.size < processesMax - kept
+      this.#mayCompute(tenant) &&
+      this.#hasShare(tenant) &&
+      this.#begun.size < processesMax - reserved
     );
   }
 
-  /** Whatever process the tenant has, else a new one. A start that fails is tried again, in the same way. */
+  /** Uses an idle process of the tenant, or a new one. A start that fails is retried. */
   async #begin(owner: CallOwner): Promise<Lease | NoLease> {
     const [tenant] = owner;
     this.#noteServed(owner);
@@ -274,7 +281,7 @@ class StartedPool implements ProcessPool {
     }
   }
 
-  /** `undefined` where the system refuses it at once. One that is idle may have to end for it. */
+  /** `undefined` if the system refuses at once. An idle process may have to end to make room. */
   #start(tenant: string): PooledProcess | undefined {
     if (this.#isClosed) return undefined;
     const [oldest] = this.#idle();
@@ -284,7 +291,7 @@ class StartedPool implements ProcessPool {
     const { isolation, onPriorityRefused, processes } = this.#options;
     const place = processes?.take(tenant);
     if (processes !== undefined && place === undefined) {
-      // Processes of other pools that do nothing end soon, and one of this pool at once.
+      // Idle processes of other pools end soon, and one of this pool ends at once.
       if (oldest !== undefined) this.#remove(oldest);
       return undefined;
     }
@@ -345,7 +352,7 @@ class StartedPool implements ProcessPool {
   #release(call: BegunCall, member: PooledProcess): void {
     member.isBusy = false;
     const isWorn = member.process.calls >= limits.callsPerProcessMax;
-    // A tenant that calls without a pause would otherwise keep its process from those that have none for good.
+    // Otherwise a tenant that calls without a pause would keep its process forever, and others would never get one.
     const isWanted = this.#refusalsOfFirst() !== member.refusalsBefore;
     if (!member.process.isAlive || isWorn || isWanted) {
       this.#remove(member);
@@ -372,7 +379,7 @@ class StartedPool implements ProcessPool {
     for (const level of parties.keys()) served.set(partyName(parties, level), this.#begins);
   }
 
-  /** Of two calls of one tenant: the party comes first that was served longest ago. */
+  /** Orders two calls of one tenant: the party that was served least recently comes first. */
   #inTurn([tenant, ...a]: CallOwner, [, ...b]: CallOwner): number {
     const served = this.#servedAt.get(tenant);
     const level = a.findIndex((name, at) => name !== b[at]);
@@ -381,7 +388,7 @@ class StartedPool implements ProcessPool {
     return servedAt(a) - servedAt(b);
   }
 
-  /** It outlives the processes, so that ending them gives nothing back. */
+  /** A share outlives the processes, so that ending them does not restore it. */
   #shareOf(tenant: string): ProcessorShare {
     const held = new Set([...this.#members].map((member) => member.tenant));
     for (const [one, { isUnused }] of this.#shares) {
@@ -392,7 +399,7 @@ class StartedPool implements ProcessPool {
     return share;
   }
 
-  /** While some processes do nothing: ends one each time that a pool lacks one. */
+  /** While some processes are idle: ends one each time a pool lacks one. */
   #watchShortage(): void {
     const { processes } = this.#options;
     if (processes === undefined || this.#looking !== undefined) return;
@@ -430,8 +437,9 @@ class StartedPool implements ProcessPool {
   }
 
   /**
-   * First whoever computes least, and of those whoever has fewer calls: tenants that always have calls waiting do not
-   * keep out the others. Of one tenant, calls that have begun come first, then its parties in turn.
+   * First comes the tenant that computes least, and among equals the tenant with fewer calls, so that tenants that
+   * always have calls waiting do not starve the others. Within a tenant, calls that have begun come first, then its
+   * parties in turn.
    */
   #next(): BegunCall | QueuedCall | undefined {
     const resuming = [...this.#begun].filter(
@@ -483,8 +491,8 @@ function partyName(parties: readonly string[], level: number): string {
 }
 
 /**
- * Whichever tenant or party has the most calls waiting gives up its last one, where it has more than the other would.
- * @returns whether one left.
+ * The tenant or party with the most waiting calls gives up its last one, if it has more than the other would.
+ * @returns whether a call was removed.
  */
 function makeWay(owner: CallOwner, waiting: readonly QueuedCall[], level = 0): boolean {
   const name = owner[level];

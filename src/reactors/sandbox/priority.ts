@@ -1,30 +1,30 @@
-/** What a tenant's code computes beyond its share, it computes behind the vault: at a lower priority. */
+/** A tenant's code that exceeds its share of the processor runs at a lower priority than the vault. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 
-/** A nice value: a thirtieth of a processor of which the vault wants all. */
+/** A nice value: a thirtieth of a processor that the vault fully uses. */
 export const lowPriority = 15;
 
-/** How much of a core a tenant may use at the priority of the vault, in the long run and at once. */
+/** The share of a core that a tenant may use at the vault's priority: the average, and the burst. */
 const shareOfCore = 0.1;
 const shareMsMax = 3_000;
 
-/** Between two looks at a process. */
+/** The interval between two measurements of a process. */
 const lookMs = 100;
-/** What a process counts for that ended before anybody looked: about what it takes to start one. */
+/** The charge for a process that ended before it was measured: about the cost of starting one. */
 const unseenMs = 200;
-/** Of what `/proc` counts processor time in, the same on every machine. */
+/** The unit of processor time in `/proc`, the same on every machine. */
 const msPerTick = 10;
 
-/** The processor time of a tenant's processes, of which a part is forgiven as time passes. */
+/** The processor time of a tenant's processes. The charge decays over time. */
 export class ProcessorShare {
   #usedMs = 0;
   #at = performance.now();
   readonly #onSpent: () => void;
 
-  /** @param onSpent is called each time that the share is used up. */
+  /** @param onSpent is called each time the share is used up. */
   constructor(onSpent: () => void = () => undefined) {
     this.#onSpent = onSpent;
   }
@@ -49,14 +49,17 @@ export class ProcessorShare {
   }
 }
 
-/** A child as the watch sees it; its number may belong to somebody else once it has ended. */
+/** A child process under watch. Another process may get its id once it has ended. */
 interface WatchedChild {
   readonly pid?: number | undefined;
   readonly exitCode: number | null;
   readonly signalCode: string | null;
 }
 
-/** Charges what a process and those below it use to their tenant. Elsewhere than on Linux it does nothing. */
+/**
+ * Charges the processor time of a process and its descendants to their tenant. Has no effect on systems other than
+ * Linux.
+ */
 export class ProcessorWatch {
   readonly #child: WatchedChild;
   readonly #share: ProcessorShare;
@@ -67,9 +70,9 @@ export class ProcessorWatch {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * Where the share is spent already the process starts at the lower priority.
+   * Starts the process at the lower priority if the share is already used up.
    *
-   * @param onRefused is called when the system does not let the vault lower a priority.
+   * @param onRefused is called if the system does not let the vault lower a priority.
    */
   constructor(child: WatchedChild, share: ProcessorShare, onRefused: () => void = () => undefined) {
     this.#child = child;
@@ -78,7 +81,7 @@ export class ProcessorWatch {
     this.#lowerWhereSpent();
   }
 
-  /** For as long as a call runs. */
+  /** Watches while a call runs. */
   begin(): void {
     this.#timer = setInterval(() => this.look(), lookMs).unref();
   }
@@ -88,7 +91,7 @@ export class ProcessorWatch {
     if (performance.now() - this.#lookedAt >= lookMs) this.look();
   }
 
-  /** Before the process is killed as well: nobody can look afterwards. */
+  /** Also called before the process is killed, because the measurement is impossible afterwards. */
   look(): void {
     const pids = this.#pids();
     if (pids.length === 0) return;
@@ -99,7 +102,7 @@ export class ProcessorWatch {
     this.#lowerWhereSpent();
   }
 
-  /** The process has ended, by whatever. */
+  /** The process has ended, for any reason. */
   close(): void {
     clearInterval(this.#timer);
     if (process.platform === 'linux' && this.#lookedAt === 0) this.#share.use(unseenMs);
@@ -108,7 +111,7 @@ export class ProcessorWatch {
   #lowerWhereSpent(): void {
     if (this.#isLow || !this.#share.isSpent) return;
     const pids = this.#pids();
-    // All are of one session, which is refused where another was changed just now.
+    // All are in one session. The system refuses if another session's priority was changed just before.
     this.#isLow = pids.length > 0 && isSessionLowered(pids[0] ?? 0);
     const isLowered = pids.map((pid) => lowerPriority(pid));
     if (isLowered.includes(false)) this.#onRefused();
@@ -121,7 +124,7 @@ export class ProcessorWatch {
   }
 }
 
-/** False where the system refuses it: a filter of system calls does so, as systemd's `@resources`. */
+/** False if the system refuses: a system call filter such as systemd's `@resources` does so. */
 function lowerPriority(pid: number): boolean {
   try {
     setPriority(pid, lowPriority);
@@ -132,7 +135,7 @@ function lowerPriority(pid: number): boolean {
   }
 }
 
-/** Tried with a process that does nothing. */
+/** Tests with an idle process. */
 export async function canLowerPriority(): Promise<boolean> {
   const child = spawn('/bin/cat', [], { stdio: ['pipe', 'ignore', 'ignore'] });
   try {
@@ -143,7 +146,7 @@ export async function canLowerPriority(): Promise<boolean> {
   }
 }
 
-/** Where sessions share the processor, the priority of a thread counts only within its own. False to try again. */
+/** With autogroup scheduling, a thread's priority counts only within its own session. False means try again. */
 function isSessionLowered(pid: number): boolean {
   try {
     writeFileSync(`/proc/${pid}/autogroup`, String(lowPriority));
@@ -153,23 +156,23 @@ function isSessionLowered(pid: number): boolean {
   }
 }
 
-/** Node's own functions of processes say it in `info`. */
+/** Node's process functions report it in `info`. */
 function errno(error: unknown): unknown {
   if (!(error instanceof Error)) return undefined;
   const { info } = error as { readonly info?: { readonly code?: unknown } };
   return info?.code ?? ('code' in error ? error.code : undefined);
 }
 
-/** The process itself and all below it. */
+/** The process and all its descendants. */
 function processesFrom(pid: number): readonly number[] {
   const children = attempt(() => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')) ?? '';
   return [pid, ...(children.match(/\d+/g) ?? []).flatMap((child) => processesFrom(Number(child)))];
 }
 
-/** By all its threads, so far. */
+/** The processor time of all its threads so far. */
 function processorMsOf(pid: number): number {
   const line = attempt(() => readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? '';
-  // The name before it may hold anything.
+  // The name before it may contain any characters.
   const [, , , , , , , , , , , user = 0, system = 0] = line
     .slice(line.lastIndexOf(')') + 2)
     .split(' ');

@@ -1,6 +1,6 @@
 /**
- * Finds how processes of code are kept apart on this machine. It runs once, before the vault listens; from then on
- * every process starts this way, and one that cannot start refuses its call.
+ * Determines which isolation of code works on this machine. It runs once, before the vault listens. From then on
+ * every process starts with this isolation, and if one cannot start, its call is refused.
  */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -10,23 +10,25 @@ import { filterCommand, type Isolation, type IsolationChoice, isolations } from 
 import * as limits from './limits.ts';
 import type { IsolationName } from './sandbox.ts';
 
-/** The machine does not permit what the operator insists on, or could not start a process just now. */
+/**
+ * The machine does not permit the isolation that the operator requires, or could not start a process at the moment.
+ */
 export class IsolationError extends Error {
   override readonly name = 'IsolationError';
 }
 
-/** A machine that refuses does so each time; anything else was an accident. */
+/** A machine that forbids an isolation refuses every time, so a single refusal was an accident. */
 const refusalsMin = 2;
 
 const retryMsMin = 10;
 const retryMsMax = 500;
 
 /**
- * @param choice the only way that may be used. Without it the strongest that the machine permits is found, but never
+ * @param choice the only isolation that may be used. Without it, the strongest that the machine permits, but never
  * `none`.
- * @returns `undefined` where there is no choice and the machine permits nothing but `none`: code is not run then.
- * @throws IsolationError where the machine does not permit the choice, and where the system had no descriptors, memory
- * or processes to find out.
+ * @returns `undefined` if there is no choice and the machine permits only `none`: then code does not run.
+ * @throws IsolationError if the machine does not permit the choice, or if the system had too few descriptors,
+ * processes, or too little memory for the test.
  */
 export async function findIsolation(choice?: IsolationChoice): Promise<Isolation | undefined> {
   const ends = performance.now() + limits.probeMsMax;
@@ -50,7 +52,7 @@ function isCandidate(name: IsolationName, choice: IsolationChoice | undefined): 
 type Expected = 'exits' | 'is ready';
 type StartAttempt = 'started' | 'refused' | 'exhausted';
 
-/** Tries again for as long as the system is short of something: a shortage says nothing about what is permitted. */
+/** Retries while the system is short of a resource: a shortage does not show what the machine permits. */
 async function isPermitted(
   words: readonly string[],
   expected: Expected,
@@ -76,16 +78,16 @@ function exhausted(): IsolationError {
   );
 }
 
-/** EAGAIN and ENOMEM also come from limits on processes and namespaces that other processes use up. */
+/** EAGAIN and ENOMEM also result from limits on processes and namespaces that other processes use up. */
 const shortages: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM']);
 
-/** The same, as the programs in front of Node say it; they run without a locale. */
+/** The same errors in the messages of the launcher programs, which run without a locale. */
 const shortageTexts =
   /Too many open files|Resource temporarily unavailable|Cannot allocate memory|out of memory|[Cc]annot fork/;
 
 /**
- * `unshare` reports ENOSPC when all namespaces that the system allows are in use, which is a shortage too. Where
- * the system allows none at all, the machine refuses.
+ * `unshare` reports ENOSPC if all namespaces that the system allows are in use, which is also a shortage. If the
+ * system allows none at all, the machine refuses.
  */
 function lacksNamespaces(text: string): boolean {
   return (
@@ -97,7 +99,7 @@ const namespaceLimits = ['user', 'mnt', 'pid', 'net', 'ipc', 'uts'].map(
   (kind) => `/proc/sys/user/max_${kind}_namespaces`,
 );
 
-/** `undefined` where the system has no such limit. */
+/** `undefined` if the system has no such limit. */
 function limitIn(file: string): number | undefined {
   try {
     return Number(readFileSync(file, 'latin1'));
@@ -120,7 +122,7 @@ function attempt(
   try {
     child = start(command, args);
   } catch (error) {
-    // Some shortages reject, others are an event.
+    // Some shortages reject; others raise an event.
     return Promise.resolve(isShortage(error) ? 'exhausted' : 'refused');
   }
   let text = '';
@@ -167,7 +169,7 @@ function isShortage(error: unknown): boolean {
   return error instanceof Error && 'code' in error && shortages.has(error.code);
 }
 
-/** The whole group, as the pool does. */
+/** Kills the whole group, as the pool does. */
 function kill(pid: number | undefined): void {
   if (pid === undefined) return;
   try {

@@ -1,21 +1,21 @@
-/** How many processes with code of tenants there may be at one time, in all pools of all threads together. */
+/** Limits the number of processes with tenants' code across all pools and threads. */
 import { sha256 } from '../../keys/digest.ts';
 
 const mebibyte = 1024 * 1024;
 
-/** What a process takes at most: the engine's memory, and what it hands to its host and back. */
+/** The maximum memory of a process: the engine's memory, and the data exchanged with its host. */
 const bytesPerProcess = 240 * mebibyte;
-/** What the vault itself takes under load. */
+/** The memory of the vault itself under load. */
 const bytesOfVault = 384 * mebibyte;
 const processesMax = 64;
 
-/** Calls, and code that is only loaded to see what is wrong with it: neither takes the other's processes. */
+/** Calls, and checks of code that is only evaluated: neither takes the other's processes. */
 const kinds = ['calls', 'checks'] as const;
 export type ProcessKind = (typeof kinds)[number];
 
 /**
- * At least one process of each kind, also where the memory does not suffice for two.
- * @param memoryBytes what the system lets the vault and its processes have together.
+ * At least one process of each kind, even if the memory does not suffice for two.
+ * @param memoryBytes the memory available to the vault and its processes together.
  */
 export function processesByMemory(memoryBytes: number): Readonly<Record<ProcessKind, number>> {
   const fitting = Math.floor((memoryBytes - bytesOfVault) / bytesPerProcess);
@@ -24,29 +24,31 @@ export function processesByMemory(memoryBytes: number): Readonly<Record<ProcessK
   return { calls: all - checks, checks };
 }
 
-/** Where a process is counted, from before its start until it has ended. */
+/** The slot of a process, counted from before its start until it has ended. */
 export interface ProcessPlace {
   giveBack(): void;
 }
 
-/** The processes of one kind that a thread has begun, among those of all threads. */
+/** A thread's view of the processes of one kind on all threads. */
 export interface ProcessShare {
-  /** How many there may be on all threads. */
+  /** The maximum on all threads. */
   readonly max: number;
   /**
-   * `undefined` where all are in use; then some that only wait for another call are ended soon. The last quarter, and
-   * at least the last one of several, is for tenants that have none on any thread.
+   * `undefined` if all are in use; then some idle processes end soon. The last quarter, and at least the last slot of
+   * several, is for tenants that have none on any thread.
    */
   take(tenant: string): ProcessPlace | undefined;
-  /** How often one was refused: whoever has processes that do nothing ends one when the number changes. */
+  /** How many requests were refused. When the number changes, a pool with idle processes ends one. */
   refusals(): number;
-  /** How often of those to a tenant that had none: whoever ends a call then does not keep its process. */
+  /**
+   * How many refusals hit tenants without a process. When the number changes, a process is not reused after its call.
+   */
   refusalsOfFirst(): number;
 }
 
 export type ProcessBudget = Readonly<Record<ProcessKind, ProcessShare>>;
 
-/** Of a kind, before its places: each is two numbers, the thread that has it, and the tenant. */
+/** Counters of a kind, before its slots. Each slot is two numbers: the thread and the tenant. */
 const facts = ['max', 'refusals', 'refusalsOfFirst', 'next', 'nextAt'] as const;
 type PlaceState = (typeof facts)[number];
 
@@ -54,13 +56,13 @@ const lengthOfKind = facts.length + 2 * processesMax;
 const beginOf = (kind: ProcessKind) => kinds.indexOf(kind) * lengthOfKind;
 const factOf = (kind: ProcessKind, fact: PlaceState) => beginOf(kind) + facts.indexOf(fact);
 
-/** Where the threads of the places of a kind are; the tenant of each is behind it. */
+/** Indexes of the thread numbers in the slots of a kind; the tenant follows each. */
 function placesOf(counters: Int32Array, kind: ProcessKind): readonly number[] {
   const max = Atomics.load(counters, factOf(kind, 'max'));
   return Array.from({ length: max }, (_, at) => beginOf(kind) + facts.length + 2 * at);
 }
 
-/** The memory that all threads count in. */
+/** The shared memory in which all threads count. */
 export function createBudgetMemory(memoryBytes: number): SharedArrayBuffer {
   const memory = new SharedArrayBuffer(kinds.length * lengthOfKind * Int32Array.BYTES_PER_ELEMENT);
   const counters = new Int32Array(memory);
@@ -69,7 +71,7 @@ export function createBudgetMemory(memoryBytes: number): SharedArrayBuffer {
   return memory;
 }
 
-/** @param thread a number that no other thread has at the same time, from 0. The process itself has 0. */
+/** @param thread a unique number among current threads, from 0. The process itself has 0. */
 export function processBudget(memory: SharedArrayBuffer, thread: number): ProcessBudget {
   const counters = new Int32Array(memory);
   return { calls: shareOf(counters, 'calls', thread), checks: shareOf(counters, 'checks', thread) };
@@ -77,13 +79,13 @@ export function processBudget(memory: SharedArrayBuffer, thread: number): Proces
 
 const free = 0;
 
-/** For so long the next free place is for the tenant that asked for it. Pools ask more often than that. */
+/** How long the next free slot is reserved for the tenant that requested it. Pools retry more often than that. */
 const nextMsMax = 500;
 
 function shareOf(counters: Int32Array, kind: ProcessKind, thread: number): ProcessShare {
   const places = placesOf(counters, kind);
   const max = places.length;
-  const kept = max < 2 ? 0 : Math.max(1, Math.floor(max / 4));
+  const reserved = max < 2 ? 0 : Math.max(1, Math.floor(max / 4));
   const own = thread + 1;
 
   function giveBack(place: number): void {
@@ -91,7 +93,7 @@ function shareOf(counters: Int32Array, kind: ProcessKind, thread: number): Proce
     Atomics.store(counters, place, free);
   }
 
-  /** Without it whoever asks most often would get each place that becomes free. */
+  /** Otherwise the tenant that retries most often would get every free slot. */
   function isForAnother(name: number): boolean {
     const next = Atomics.load(counters, factOf(kind, 'next'));
     const ageMs = (Date.now() | 0) - Atomics.load(counters, factOf(kind, 'nextAt'));
@@ -107,7 +109,7 @@ function shareOf(counters: Int32Array, kind: ProcessKind, thread: number): Proce
     Atomics.store(counters, factOf(kind, 'next'), name);
   }
 
-  /** First it takes a place, and then looks: of two threads that do so at once, one sees the other. */
+  /** Takes a slot before it checks the limit: if two threads do so at once, one sees the other. */
   function take(tenant: string): ProcessPlace | undefined {
     const name = nameOf(tenant);
     const place = places.find((one) => Atomics.compareExchange(counters, one, free, own) === free);
@@ -116,7 +118,7 @@ function shareOf(counters: Int32Array, kind: ProcessKind, thread: number): Proce
     const hasOthers = others.some((one) => Atomics.load(counters, one + 1) === name);
     if (place === undefined) return refuse(name, hasOthers);
     const left = others.filter((one) => Atomics.load(counters, one) === free).length;
-    if ((hasOthers && left < kept) || (left === 0 && isForAnother(name))) {
+    if ((hasOthers && left < reserved) || (left === 0 && isForAnother(name))) {
       giveBack(place);
       return refuse(name, hasOthers);
     }
@@ -132,12 +134,12 @@ function shareOf(counters: Int32Array, kind: ProcessKind, thread: number): Proce
   };
 }
 
-/** Not 0. Two tenants with the same one would count as one. */
+/** Not 0. Two tenants with the same hash count as one. */
 function nameOf(tenant: string): number {
   return sha256(tenant).readInt32LE() || 1;
 }
 
-/** Gives back all processes of a thread that has ended, with which they end. */
+/** Releases all processes of a thread that has ended, because they end with it. */
 export function endBudgetOf(memory: SharedArrayBuffer, thread: number): void {
   const counters = new Int32Array(memory);
   for (const place of kinds.flatMap((kind) => placesOf(counters, kind))) {

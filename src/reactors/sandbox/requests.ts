@@ -1,4 +1,4 @@
-/** What the parent does for code while it runs. Every byte of a request comes from a hostile process. */
+/** Serves requests of running code in the parent. Every byte of a request comes from an untrusted process. */
 
 import { errorKinds, VaultError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
@@ -19,7 +19,7 @@ class RequestRefusal extends Error {
   }
 }
 
-/** Thrown for what our own child never sends: the process is to be killed. */
+/** Thrown for messages that our own child never sends: the process must be killed. */
 export class ProtocolError extends Error {}
 
 interface GuestRequest {
@@ -35,11 +35,11 @@ export interface Requests {
    * @throws ProtocolError
    */
   reply(payload: Buffer): Promise<string>;
-  /** Nobody waits for the replies any longer. */
+  /** No more replies are needed. */
   end(): void;
 }
 
-/** Counts what one call asks for, refuses what is too much, and passes the rest to `serve`. */
+/** Counts the requests of one call, refuses those over the limits, and passes the rest to `serve`. */
 export function requestsOf({ serve, bt }: Pick<SandboxCall, 'serve' | 'bt'>): Requests {
   const counts: Record<string, number> = { fetch: 0, bt: 0, timer: 0 };
   const aborting = new AbortController();
@@ -91,15 +91,15 @@ export function requestsOf({ serve, bt }: Pick<SandboxCall, 'serve' | 'bt'>): Re
       bytes > limits.requestsBytesMax ||
       pending > limits.pendingRequestsMax;
     if (isFlood) throw new ProtocolError('too many requests');
-    const asked = askedFrom(payload);
+    const request = askedFrom(payload);
     try {
-      const value = (await perform(asked)) ?? null;
-      const text = JSON.stringify({ id: asked.id, value } satisfies GuestReply);
+      const value = (await perform(request)) ?? null;
+      const text = JSON.stringify({ id: request.id, value } satisfies GuestReply);
       if (Buffer.byteLength(text) <= limits.replyBytesMax) return text;
       throw new RequestRefusal('the response is too large', 'TypeError');
     } catch (error) {
       if (error instanceof ProtocolError) throw error;
-      return JSON.stringify({ id: asked.id, error: shown(error, asked) } satisfies GuestReply);
+      return JSON.stringify({ id: request.id, error: shown(error, request) } satisfies GuestReply);
     } finally {
       pending -= 1;
     }
@@ -171,7 +171,7 @@ function fetchInput(input: unknown): FetchInput {
   return { url, method, headers: pairs, ...(body !== undefined && { body }) };
 }
 
-/** Of errors that are not meant for callers, the code learns that there was one. */
+/** Hides errors that are not meant for callers: the code learns only that one occurred. */
 function shown(error: unknown, { operation }: GuestRequest): GuestError {
   if (error instanceof RequestRefusal) return { name: error.kind, message: error.message };
   const name = operation === 'fetch' ? 'TypeError' : 'VaultError';

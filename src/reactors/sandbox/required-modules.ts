@@ -1,8 +1,8 @@
-/** Which modules code names in `require('…')` and `import('…')`, found without running it, in linear time. */
+/** Finds the modules that code names in `require('…')` and `import('…')`, in linear time and without running it. */
 
 /**
- * No name is found inside comments, texts and templates. A regular expression that holds a quote may hide
- * what follows: what is missed here fails when the code is evaluated, or when it runs.
+ * Ignores names inside comments, strings, and templates. A regular expression that contains a quote may hide the code
+ * after it: a module that is missed here fails when the code is evaluated or runs.
  */
 export function requiredModules(code: string): readonly string[] {
   const found = new Set<string>();
@@ -22,7 +22,7 @@ export function requiredModules(code: string): readonly string[] {
   return [...found];
 }
 
-/** With bounds on what repeats, so that no place is looked at for long. */
+/** Repetition is bounded, so that no position takes long. */
 const call =
   /(?:require|import)[ \t]{0,9}\(\s{0,99}(?:'([^'\\\n]{0,300})'|"([^"\\\n]{0,300})")\s{0,99}\)/y;
 

@@ -1,4 +1,4 @@
-/** What a result's bytes mean: of the guest, of the child, or of an attacker who is both. */
+/** Parses the bytes of a result, which come from the guest, from the child, or from an attacker who controls both. */
 import { isObject } from '../../base/json.ts';
 import { parseHostile } from './hostile-json.ts';
 import type { CodeError, CodeErrorName, CustomResponse, EndReason } from './sandbox.ts';
@@ -32,7 +32,7 @@ function endOf(reason: unknown): RunOutcome {
 
 type ErrorStatus = readonly [status: number, detail: string];
 
-/** Those of the public package, and their texts. */
+/** The error classes of the public package, and their messages. */
 const kinds: Readonly<
   Record<Exclude<CodeErrorName, 'CustomHttpResponseError' | 'other'>, ErrorStatus>
 > = {
@@ -78,29 +78,29 @@ const invalidResponse = {
   error: ['CustomHttpResponseError takes a status from 100 to 599, and headers that are strings'],
 };
 
-function custom(response: unknown): CodeError | undefined {
-  if (!isObject(response)) return undefined;
-  const { status, headers, body } = response;
+function custom(given: unknown): CodeError | undefined {
+  if (!isObject(given)) return undefined;
+  const { status, headers, body } = given;
   if (!Number.isInteger(status) || (status as number) < 100 || (status as number) > 599) {
     return undefined;
   }
   const named = Object.entries(isObject(headers) ? headers : {});
   if (!named.every(([name, value]) => isHeader(name, value))) return undefined;
-  const answer: CustomResponse = {
+  const response: CustomResponse = {
     status: status as number,
     headers: Object.fromEntries(named.map(([name, value]) => [name, String(value)])),
     body: body ?? null,
   };
   return {
     name: 'CustomHttpResponseError',
-    status: answer.status,
+    status: response.status,
     detail: 'Custom HTTP Response',
     errors: {},
-    response: answer,
+    response,
   };
 }
 
-/** RFC 9110 section 5: a line break in a value would begin another header. */
+/** RFC 9110 section 5: a line break in a value would start another header. */
 function isHeader(name: string, value: unknown): boolean {
   if (typeof value !== 'string' && typeof value !== 'number') return false;
   return (

@@ -1,42 +1,42 @@
-/** A room for the tenant's code: what goes in, what comes out, and what it may ask for meanwhile. */
+/** The interface of the sandbox for tenants' code: its input, its output, and the requests that it may make. */
 
 export interface Sandbox {
-  /** Never rejects: whatever the code does is a result. */
+  /** Never rejects: every outcome of the code is a result. */
   run(call: SandboxCall): Promise<SandboxResult>;
   /**
-   * What is wrong with code, or `undefined`. It is evaluated for that, within the same limits as a call, in processes
-   * that no call uses. Where all of them are busy it is not evaluated, and nothing is found wrong.
+   * Returns the problem of the code, or `undefined`. Evaluates the code within the limits of a call, in processes
+   * that no call uses. If all of them are busy, the code is not evaluated, and no problem is reported.
    */
   check(code: CodeToCheck): Promise<CodeProblem | undefined>;
-  /** Ends all processes; calls under way end as `stopped`. */
+  /** Ends all processes; running calls end as `stopped`. */
   close(): Promise<void>;
   state(): SandboxState;
 }
 
-/** From strong to weak. Which one is used is found before the first call, and never changes. */
+/** From strong to weak. The isolation is determined before the first call, and never changes. */
 export type IsolationName = 'namespaces and user' | 'namespaces' | 'user' | 'limits' | 'none';
 
 /** `node-bt` calls the function with a request, `node22` with an event, which has a logger. */
 export type CodeContract = 'node-bt' | 'node22';
 
 export interface SandboxCall {
-  /** Calls of one tenant share processes with nobody else's. */
+  /** Only calls of the same tenant share a process. */
   readonly tenant: string;
-  /** For whom it runs within the tenant, from a large group to one of it; those of one level take turns. */
+  /** The parties within the tenant, from a large group to one of its members; parties of one level take turns. */
   readonly parties?: readonly string[];
   readonly code: string;
   readonly contract: CodeContract;
-  /** JSON of what the function gets besides what the sandbox adds: `args` or `req`, `configuration`, and so on. */
+  /** The input as JSON, in addition to what the sandbox adds: `args` or `req`, `configuration`, and so on. */
   readonly input: object;
-  /** With `true` the function gets `bt` and `vault`, whose methods ask `serve`; otherwise both are null. */
+  /** If `true`, the function gets `bt` and `vault`, whose methods call `serve`; otherwise both are null. */
   readonly bt: boolean;
-  /** Until the result is there, from when a process takes the call; what overstays is killed. */
+  /** The time from when a process takes the call until the result; the process of a slower call is killed. */
   readonly timeoutMs: number;
-  /** The operator's: name to CommonJS source. */
+  /** The operator's modules, from name to CommonJS source. */
   readonly modules: ReadonlyMap<string, string>;
   /**
-   * Serves what code asks for; JSON in, JSON out. A `VaultError` reaches the code as an error with its
-   * public text, status and `errors`; of any other the code learns nothing.
+   * Serves requests of the code; JSON in, JSON out. A `VaultError` reaches the code as an error with its public text,
+   * status, and `errors`. For any other error, the code gets no details.
    */
   readonly serve: (request: ServeRequest, signal: AbortSignal) => Promise<unknown>;
   /** Ends the call as `stopped`. */
@@ -56,13 +56,13 @@ export type BtOperation =
   | 'bt.detokenize';
 
 export interface BtInput {
-  /** Of retrieve, update and delete. */
+  /** For retrieve, update, and delete. */
   readonly id?: string;
-  /** Of create, update, tokenize and detokenize: whatever JSON the code gave. */
+  /** For create, update, tokenize, and detokenize: any JSON that the code passes. */
   readonly body?: unknown;
 }
 
-/** Checked in shape by the parent; whether the destination is allowed is up to `serve`. */
+/** The parent has checked the shape; `serve` decides whether the destination is allowed. */
 export interface FetchInput {
   readonly url: string;
   readonly method: string;
@@ -71,7 +71,7 @@ export interface FetchInput {
   readonly body?: string;
 }
 
-/** What `serve` gives for `fetch`. */
+/** The result of `serve` for `fetch`. */
 export interface FetchOutput {
   readonly status: number;
   readonly statusText: string;
@@ -86,8 +86,8 @@ export type SandboxResult =
   | { readonly kind: 'ended'; readonly reason: EndReason; readonly log: readonly CodeLogLine[] };
 
 /**
- * With `tenant busy` and `pool full` the call had no turn in time, with `no process` none could be started; the
- * code did not run then.
+ * With `tenant busy` and `pool full` the call did not get its turn in time, with `no process` none could be started.
+ * In these cases the code did not run.
  */
 export type EndReason =
   | 'timeout'
@@ -121,16 +121,16 @@ export type CodeErrorName =
   | 'ReactorRuntimeError'
   | 'ServiceUnavailableError'
   | 'CustomHttpResponseError'
-  /** Anything else that was thrown. */
+  /** The code threw any other value. */
   | 'other';
 
 export interface CodeError {
   readonly name: CodeErrorName;
   readonly status: number;
   readonly detail: string;
-  /** What the code said, by property. */
+  /** Details that the code provides, by property. */
   readonly errors: Readonly<Record<string, readonly string[]>>;
-  /** Of `CustomHttpResponseError` alone. */
+  /** Only for `CustomHttpResponseError`. */
   readonly response?: CustomResponse;
 }
 
@@ -147,7 +147,7 @@ export interface CodeToCheck {
   readonly modules: ReadonlyMap<string, string>;
 }
 
-/** The message says what the author can do about it, and may quote the name of a module. */
+/** The message helps the author to fix the problem, and may quote the name of a module. */
 export interface CodeProblem {
   readonly kind:
     | 'too long'
@@ -160,7 +160,7 @@ export interface CodeProblem {
 }
 
 export interface SandboxState {
-  /** How processes are kept apart here. */
+  /** The isolation of processes on this machine. */
   readonly isolation: IsolationName;
   readonly processes: number;
   readonly running: number;

@@ -1,15 +1,15 @@
 /**
- * The seccomp filter of a child process: which system calls it may no longer make once it starts. The filter is a
+ * The seccomp filter of a child process: the system calls that it may no longer make once it starts. The filter is a
  * classic BPF program (seccomp(2), struct sock_filter) that this file assembles for x86_64 and aarch64.
  *
- * It denies what Node and the engine do not need, and what an attacker who owns the process would use: other
- * processes, sockets, namespaces, mounts, and the parts of the kernel in which most local exploits begin.
+ * It denies system calls that Node and the engine do not need, and that an attacker who controls the process would
+ * use: other processes, sockets, namespaces, mounts, and the parts of the kernel in which most local exploits begin.
  */
 
 /** The number on each architecture; `undefined` where there is no such call. */
 type CallNumbers = readonly [x86: number | undefined, aarch64: number | undefined];
 
-/** LruCache calls have the same number on every architecture. */
+/** Newer calls have the same number on every architecture. */
 const common = (number: number): CallNumbers => [number, number];
 const x86Only = (number: number): CallNumbers => [number, undefined];
 
@@ -24,7 +24,7 @@ export const deniedCalls: Readonly<Record<string, CallNumbers>> = {
   kcmp: [312, 272],
   pidfd_open: common(434),
   pidfd_getfd: common(438),
-  // Signals and priorities, of others and its own.
+  // Signals and priorities, of other processes and its own.
   kill: [62, 129],
   tkill: [200, 130],
   tgkill: [234, 131],
@@ -47,7 +47,7 @@ export const deniedCalls: Readonly<Record<string, CallNumbers>> = {
   execveat: [322, 281],
   memfd_create: [319, 279],
   memfd_secret: common(447),
-  // The network, also that of the machine itself, and descriptors from other processes.
+  // The network, including loopback, and descriptors from other processes.
   socket: [41, 198],
   socketpair: [53, 199],
   connect: [42, 203],
@@ -60,7 +60,7 @@ export const deniedCalls: Readonly<Record<string, CallNumbers>> = {
   sendmmsg: [307, 269],
   recvmsg: [47, 212],
   recvmmsg: [299, 243],
-  // Memory and messages that processes share.
+  // Memory and messages shared between processes.
   shmget: [29, 194],
   shmat: [30, 196],
   msgget: [68, 186],
@@ -94,7 +94,7 @@ export const deniedCalls: Readonly<Record<string, CallNumbers>> = {
   setresgid: [119, 149],
   setgroups: [116, 159],
   capset: [126, 91],
-  // The parts of the kernel that exploits like best.
+  // The parts of the kernel that exploits use most.
   io_uring_setup: common(425),
   io_uring_enter: common(426),
   io_uring_register: common(427),
@@ -106,7 +106,7 @@ export const deniedCalls: Readonly<Record<string, CallNumbers>> = {
   keyctl: [250, 219],
   personality: [135, 92],
   modify_ldt: x86Only(154),
-  // The machine as a whole.
+  // The whole machine.
   iopl: x86Only(172),
   ioperm: x86Only(173),
   init_module: [175, 105],
@@ -207,17 +207,17 @@ function instructionsFor({ audit, column, clone, prlimit64 }: Architecture): Ins
     [jumpIfAtLeast, 0, 1, x32Bit],
     end(eperm),
     ...denied.flatMap((number) => [unlessCall(number, 1), end(eperm)]),
-    // Its flags are in memory, where a filter cannot look. The C library falls back to `clone`.
+    // Its flags are in memory, which a filter cannot read. The C library falls back to `clone`.
     unlessCall(clone3, 1),
     end(enosys),
-    // Threads only: a process without a second one leaves nothing behind.
+    // Only threads may be created: without other processes, nothing outlives this one.
     unlessCall(clone, 5),
     load(firstArgumentAt),
     [jumpIfAnyBit, 1, 0, cloneNamespaces],
     [jumpIfAnyBit, 1, 0, cloneThread],
     end(eperm),
     end(allow),
-    // Its own limits, which it cannot raise; those of no other process.
+    // Only its own limits, which it cannot raise, not those of other processes.
     unlessCall(prlimit64, 3),
     load(firstArgumentAt),
     [jumpIfEqual, 1, 0, 0],

@@ -1,6 +1,6 @@
 /**
- * Cryptography that code asks for. It is computed in the child process: keys and texts of strangers are
- * parsed by OpenSSL there, not in the process that holds the vault's keys, and end with the call's time.
+ * Cryptography that code requests. The child process computes it: untrusted keys and strings reach OpenSSL there, not
+ * in the process that holds the vault's keys, and the work ends with the call's time limit.
  */
 import {
   createCipheriv,
@@ -26,7 +26,7 @@ import * as limits from '../limits.ts';
 
 type CryptoInput = Readonly<Record<string, unknown>>;
 
-/** By name. What one throws is shown to the code. */
+/** By name. Errors that an operation throws are shown to the code. */
 const operations: Readonly<Record<string, (input: CryptoInput) => unknown>> = {
   digest: ({ algorithm, key, data }) => {
     const name = String(algorithm);
@@ -133,7 +133,7 @@ function derive({
   return pbkdf2Sync(bytes(password), bytes(salt), turns, size, name).toString('base64');
 }
 
-/** OpenSSL takes 128 · r · (N + p) bytes, outside of the engine, whose limit they escape. */
+/** OpenSSL allocates 128 · r · (N + p) bytes outside the engine, so the engine's limit does not apply. */
 function scryptOptions({ N, r, p, cost, blockSize, parallelization, maxmem }: CryptoInput) {
   const bounded = {
     N: Number(N ?? cost ?? 16_384),

@@ -1,25 +1,25 @@
-/** A JavaScript engine as the child process uses it: two functions, between which only texts pass. */
+/** A JavaScript engine as the child process uses it: two functions, which exchange only strings. */
 
 /**
- * Asked by code inside the engine, with `undefined` for a text that is longer than the host takes. It never throws: the
- * engine would show the error to the code.
+ * Called by code inside the engine, with `undefined` for a string that is longer than the host accepts. It never
+ * throws, because the engine would show the error to the code.
  */
 export type HostFunction = (operation: string, text: string | undefined) => string;
 
 /** An engine with the prelude evaluated, before any code of a tenant. */
 export interface EngineImage {
-  /** An engine whose memory nobody has used before. */
+  /** Returns an engine with fresh memory. */
   start(host: HostFunction): Promise<Engine>;
 }
 
 export interface Engine {
   /**
-   * Calls the function that the prelude evaluates to, then the jobs of all promises that can go on.
+   * Calls the function that the prelude evaluates to, then runs the jobs of all promises that can proceed.
    *
-   * @throws EngineError when the engine cannot go on.
+   * @throws EngineError if the engine cannot continue.
    */
   enter(kind: string, text: string): void;
-  /** What the engine holds of the machine's memory. */
+  /** The machine memory that the engine uses. */
   memoryBytes(): number;
   end(): void;
 }
@@ -29,9 +29,9 @@ export interface EngineOptions {
   readonly prelude: string;
   readonly memoryBytesMax: number;
   readonly stackBytesMax: number;
-  /** Of what the host is handed; a longer text is not copied out of the engine's memory. */
+  /** Limits what the host receives; a longer string is not copied out of the engine's memory. */
   readonly textLengthMax: number;
-  /** Asked now and then while code runs; the engine stops on `true`. Some loops never ask. */
+  /** Polled while code runs; the engine stops on `true`. Some loops never poll it. */
   readonly mustStop: () => boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The process in which tenants' code runs, one call after another. It has no environment, no files but its
- * own, no network, and no event loop while code runs: it reads and writes the channel as it needs to.
+ * The process in which tenants' code runs, one call after another. It has no environment, no network, and no files
+ * except its own. While code runs, it reads and writes the channel synchronously, without an event loop.
  */
 import { pooledRandom } from '../../../base/random.ts';
 import { type Frame, type FrameKind, frame, frameHeaderBytes, frameKinds } from '../frames.ts';
@@ -13,18 +13,18 @@ import { prelude } from './prelude.ts';
 import { openQuickJsWasi } from './quickjs-wasi.ts';
 import { bytesOfText, textOfBytes, textWithOptions } from './texts.ts';
 
-/** A refusal that the code can read; any other error shows only its message. */
+/** A refusal that the code can read; of any other error the code sees only the message. */
 class ChildRefusal extends Error {}
 
 const randomBytes = pooledRandom();
-/** After calls that used so much memory, a new process costs less than it would hold. */
+/** After a call that used this much memory, starting a new process is cheaper than keeping this one. */
 const engineBytesKeptMax = 24 * 1024 * 1024;
 
 class CallLoop {
   readonly #image: EngineImage;
   #modules: Readonly<Record<string, string>> = {};
   #requests = 0;
-  /** Of the call under way. */
+  /** Requests of the current call. */
   #pending = new Set<number>();
   #isDone = true;
 
@@ -34,8 +34,8 @@ class CallLoop {
 
   async run(): Promise<void> {
     for (;;) {
-      // Before the call comes, so that it does not wait for this.
-      const engine = await this.#image.start((operation, text) => this.#answer(operation, text));
+      // Starts the engine before the call arrives, so that the call does not wait for it.
+      const engine = await this.#image.start((operation, text) => this.#respond(operation, text));
       send(frameKinds.ready, '');
       this.#serve(engine);
       const isLarge = engine.memoryBytes() > engineBytesKeptMax;
@@ -77,7 +77,7 @@ class CallLoop {
     const { kind, payload } = receive();
     if (kind !== frameKinds.reply) return;
     const text = payload.toString();
-    // Replies to what an earlier call asked for may still arrive.
+    // Replies to requests of an earlier call may still arrive.
     if (this.#pending.delete((JSON.parse(text) as GuestReply).id)) engine.enter('reply', text);
   }
 
@@ -87,7 +87,7 @@ class CallLoop {
     send(frameKinds.result, JSON.stringify(result));
   }
 
-  #answer(operation: string, text: string | undefined): string {
+  #respond(operation: string, text: string | undefined): string {
     try {
       if (text === undefined && operation === 'done') {
         this.#finish({ ended: 'result too large' });
@@ -180,7 +180,7 @@ function send(kind: FrameKind, payload: string): void {
   writeFully(frame(kind, payload));
 }
 
-/** The end of the pipe is the end of the parent, or of its interest. */
+/** The pipe ends when the parent has ended or has closed it. */
 function receive(): Frame {
   const header = readFully(frameHeaderBytes) ?? process.exit(0);
   const payload = readFully(header.readUInt32LE(0)) ?? process.exit(0);
@@ -191,7 +191,9 @@ function receive(): Frame {
 
 let repliesRead = 0;
 
-/** A parent that was killed cannot kill. The engine asks between some of its instructions. */
+/**
+ * The child ends itself, because a parent that was killed cannot do so. The engine polls between some instructions.
+ */
 const graceMs = 2_000;
 let deadline = Number.POSITIVE_INFINITY;
 
@@ -202,6 +204,6 @@ const image = await openQuickJsWasi({
   textLengthMax: limits.hostTextLengthMax,
   mustStop: () => Date.now() > deadline,
 });
-// Everything was read.
+// All files have been read.
 process.permission?.drop?.('fs.read');
 await new CallLoop(image).run();

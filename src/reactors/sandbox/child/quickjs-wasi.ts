@@ -17,9 +17,9 @@ import {
 
 interface MemoryImage {
   readonly textLengthMax: number;
-  /** With its size, but without its bytes. */
+  /** Metadata of the snapshot, without its bytes. */
   readonly snapshot: Snapshot;
-  /** Its bytes, where they differ from those of a new instance: less than a third. */
+  /** The bytes that differ from those of a new instance: less than a third. */
   readonly runs: readonly ByteRun[];
   readonly entry: number;
   readonly options: QuickJSOptions;
@@ -50,8 +50,8 @@ export const openQuickJsWasi: OpenEngine = async (options) => {
 };
 
 /**
- * The library copies all of a snapshot, and the first write to a page of memory is a fault: 1 ms of 4 went
- * into pages that are zero before and after.
+ * The library copies the whole snapshot, and the first write to each page of memory is a page fault: 1 ms of 4 was
+ * spent on pages that are zero before and after.
  */
 async function imageOf(
   full: Snapshot,
@@ -105,7 +105,7 @@ async function start(image: MemoryImage, host: HostFunction): Promise<Engine> {
   const memory = new Uint8Array(engine._getMemory().buffer);
   for (const { at, bytes } of image.runs) memory.set(bytes, at);
   engine.registerHostCallback('host', (operation, text) => {
-    // Reading anything but a string as text would run code.
+    // Converting anything except a string would run code.
     if (!operation?.isString || !text?.isString) return engine.undefined;
     if (operation.length > image.textLengthMax) return engine.undefined;
     const given = text.length > image.textLengthMax ? undefined : text.toString();
@@ -128,7 +128,7 @@ async function start(image: MemoryImage, host: HostFunction): Promise<Engine> {
   return {
     enter,
     memoryBytes: () => engine._getMemory().buffer.byteLength,
-    // Its memory goes as a whole: nothing in it is worth the time to free it one by one.
+    // Memory is released as a whole, so freeing values one by one would waste time.
     end: () => undefined,
   };
 }

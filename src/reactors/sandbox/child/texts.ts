@@ -1,4 +1,4 @@
-/** Texts as bytes and back, for code whose engine has no encodings. */
+/** Converts strings to bytes and back, because the engine has no text encodings. */
 
 const encodings = new Set<string>([
   'utf8',
@@ -18,7 +18,7 @@ export function textOfBytes(base64: string, encoding: string): string {
   return Buffer.from(base64, 'base64').toString(known(encoding));
 }
 
-/** As TextDecoder does, whose label and options these are. */
+/** Follows TextDecoder, including its label and options. */
 export function textWithOptions(base64: string, options: string): string {
   const { encoding, fatal, ignoreBOM } = JSON.parse(options);
   const decoder = new TextDecoder(String(encoding), {

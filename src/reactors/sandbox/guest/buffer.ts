@@ -1,4 +1,4 @@
-/** Node's Buffer, as far as code that signs and encodes uses it; texts are converted by the host. */
+/** Node's Buffer, as far as code that signs and encodes uses it. The host converts strings. */
 import type { Host } from './host.ts';
 import type { BufferClass, BufferPart } from './parts.ts';
 

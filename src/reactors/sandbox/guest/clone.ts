@@ -1,4 +1,4 @@
-/** `structuredClone`, which the engine lacks: data without functions, and circles as circles. */
+/** `structuredClone`, which the engine lacks: data without functions, with support for cycles. */
 import type { Host } from './host.ts';
 import type { NamedExports } from './parts.ts';
 

@@ -1,4 +1,4 @@
-/** What the parent's messages do inside the engine: one call, and the replies to what it asked for. */
+/** Handles the parent's messages inside the engine: one call, and the replies to its requests. */
 import type { GuestCall, GuestReply } from '../messages.ts';
 import type { Host, HostResponse } from './host.ts';
 import type { BufferPart, CryptoPart, ErrorsPart, LoggingPart, NamedExports } from './parts.ts';
@@ -8,7 +8,7 @@ interface HostPart {
   reply(given: GuestReply): void;
 }
 
-/** The first part: how the others ask. `ask` is the function that the host gave. */
+/** The first part: the interface to the host for all other parts. `ask` is the host's function. */
 export function hostPart(call: (operation: string, text: string) => string): HostPart {
   const { stringify, parse } = JSON;
   interface PendingReply {
@@ -24,10 +24,10 @@ export function hostPart(call: (operation: string, text: string) => string): Hos
   }
 
   function ask(operation: string, text: string): string {
-    const answer = call(operation, text);
-    const [sign] = answer as unknown as [HostResponse];
-    if (sign === '+') return answer.slice(1);
-    const { name, message } = parse(answer.slice(1));
+    const response = call(operation, text);
+    const [sign] = response as unknown as [HostResponse];
+    if (sign === '+') return response.slice(1);
+    const { name, message } = parse(response.slice(1));
     throw error(name, message);
   }
 
@@ -70,7 +70,7 @@ type LoadedModule = { exports: unknown };
 
 type Receive = (kind: string, text: string) => void;
 
-/** The last part: gives the function that takes the parent's messages. */
+/** The last part: returns the function that receives the parent's messages. */
 export function entry(
   { host: { host, reply }, ...parts }: GuestParts,
   errorModules: readonly string[],
@@ -106,7 +106,7 @@ export function entry(
   }
   // The engine calls it with the frames of a stack, and a frame gives its function: of the prelude, too.
   Object.defineProperty(Error, 'prepareStackTrace', { value: undefined });
-  // The engine seeds its own generator once, and every engine begins as a copy of one.
+  // The engine seeds its generator once, and every engine starts as a copy of that engine.
   const floats = { left: new Float64Array(0), at: 0 };
   Object.defineProperty(Math, 'random', {
     value: function random() {
@@ -157,23 +157,24 @@ export function entry(
   function requirer(moduleNames: readonly string[]) {
     const loaded = new Map<string, LoadedModule>();
     return function require(given: unknown): unknown {
-      const asked = String(given);
-      const name = asked.startsWith('node:') ? asked.slice('node:'.length) : asked;
+      const requested = String(given);
+      const name = requested.startsWith('node:') ? requested.slice('node:'.length) : requested;
       const known = loaded.get(name);
       if (known !== undefined) return known.exports;
       const module: LoadedModule = { exports: {} };
-      const isOwn = moduleNames.includes(asked);
+      const isOwn = moduleNames.includes(requested);
       if (isOwn || Object.hasOwn(built, name)) loaded.set(name, module);
-      if (isOwn) evaluated(host.ask('module', asked), module, require);
+      if (isOwn) evaluated(host.ask('module', requested), module, require);
       else if (Object.hasOwn(built, name)) module.exports = built[name];
-      else throw host.error('ModuleNotFoundError', `Cannot find module '${asked.slice(0, 200)}'`);
+      else
+        throw host.error('ModuleNotFoundError', `Cannot find module '${requested.slice(0, 200)}'`);
       return module.exports;
     };
   }
 
   type Run = (this: unknown, ...given: unknown[]) => void;
 
-  /** The first line of the code stays the first line, for the places that errors name. */
+  /** The first line of the code stays the first line, so that line numbers in errors are correct. */
   function compiled(code: string): Run {
     return evaluate(`(function (exports, require, module, __filename, __dirname) {${code}\n})`);
   }

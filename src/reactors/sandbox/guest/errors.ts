@@ -1,4 +1,4 @@
-/** The error classes that code throws to choose a response, and how any thrown value is reported. */
+/** The error classes with which code chooses a response, and the report for any thrown value. */
 
 import type { ErrorsPart, ReportedError } from './parts.ts';
 
@@ -85,7 +85,7 @@ export function errors(): ErrorsPart {
     }
   };
 
-  /** Runs code of whoever threw: an object may have getters. */
+  /** Runs the tenant's code: a thrown object may have getters. */
   function report(thrown: unknown): ReportedError {
     try {
       const known =

@@ -1,6 +1,6 @@
 /**
- * What code inside the engine has of the world outside. Every other file of this folder is a function
- * that runs inside the engine, from its source text: it can use its parameters and what it declares.
+ * The host interface for code inside the engine. Every other file of this folder is a function that runs inside the
+ * engine, from its source code: it can use only its parameters and its own declarations.
  */
 
 export interface Host {
@@ -8,11 +8,11 @@ export interface Host {
   ask(operation: string, text: string): string;
   /** The same with JSON. */
   askJson(operation: string, input: unknown): unknown;
-  /** Asks the vault; the promise settles with its reply. */
+  /** Sends a request to the vault; the promise settles with its reply. */
   request(operation: string, input: unknown): Promise<unknown>;
   /** An error with a name, and with what is to be read from it. */
   error(name: string, message: string, more?: object): Error;
 }
 
-/** Answers begin with one of these. */
+/** Responses begin with one of these. */
 export type HostResponse = '+' | '-';

@@ -1,4 +1,4 @@
-/** What each part of the prelude gives to the others. */
+/** The interfaces between the parts of the prelude. */
 
 export interface GuestBuffer extends Uint8Array<ArrayBuffer> {
   toString(encoding?: unknown): string;
@@ -47,7 +47,7 @@ interface NodeCipher {
 
 type CipherOf = (...given: readonly [unknown, unknown, unknown, object?]) => NodeCipher;
 
-/** Of Node's module, what the other parts use. */
+/** The parts of Node's module that other parts use. */
 export interface CryptoPart extends RandomPart {
   createHash(algorithm: unknown): NodeHash;
   createHmac(algorithm: unknown, key: unknown): NodeHash;
@@ -64,7 +64,7 @@ export interface CryptoPart extends RandomPart {
   readonly constants: Readonly<Record<string, number>>;
 }
 
-/** A module or a set of globals, of which no other part knows more. */
+/** A module or a set of globals that no other part uses. */
 export type NamedExports = Readonly<Record<string, unknown>>;
 
 export interface ReportedError {

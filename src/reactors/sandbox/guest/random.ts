@@ -1,4 +1,4 @@
-/** Random bytes and ids, as the crypto module has them: the engine's own generator is no source of keys. */
+/** Random bytes and ids, as in the crypto module: the engine's own generator is not cryptographically secure. */
 import type { Host } from './host.ts';
 import type { BufferPart, GuestBuffer, RandomPart } from './parts.ts';
 

@@ -1,4 +1,4 @@
-/** What the engine's URL and URLSearchParams lack. */
+/** Features of URL and URLSearchParams that the engine lacks. */
 import type { NamedExports } from './parts.ts';
 
 export function urls(): NamedExports {
@@ -8,7 +8,7 @@ export function urls(): NamedExports {
   type Linked = { search: string; readonly query: URLSearchParams };
   const links = new WeakMap<URL, Linked>();
 
-  /** They follow the URL when it changes, and it follows them. */
+  /** The parameters and the URL update each other. */
   function queryOf(owner: URL): URLSearchParams {
     const { search } = owner;
     const known = links.get(owner);
@@ -50,7 +50,7 @@ export function urls(): NamedExports {
       .join('&');
   }
 
-  /** The engine's takes no records. */
+  /** The engine's constructor does not accept records. */
   const URLSearchParams = new Proxy(params, {
     construct(target, [given, ...rest], made) {
       const isRecord = typeof given === 'object' && given !== null && !(Symbol.iterator in given);

@@ -1,4 +1,4 @@
-/** What browsers and Node have as globals, and the engine lacks: fetch and its classes, timers, text encoding. */
+/** Globals of browsers and Node that the engine lacks: fetch and its classes, timers, text encoding. */
 import type { Host } from './host.ts';
 import type { BufferPart, GuestBuffer, NamedExports } from './parts.ts';
 
@@ -98,14 +98,14 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): NamedE
     readonly headers: Headers;
     bodyUsed = false;
 
-    constructor(body: unknown = '', answer: ResponseFields = {}) {
+    constructor(body: unknown = '', fields: ResponseFields = {}) {
       const isEmpty = body === null || body === undefined;
       this.#body = Buffer.from(isEmpty ? '' : (body as string));
-      this.status = answer.status ?? 200;
-      this.statusText = answer.statusText ?? '';
+      this.status = fields.status ?? 200;
+      this.statusText = fields.statusText ?? '';
       this.ok = this.status >= 200 && this.status < 300;
-      this.url = answer.url ?? '';
-      this.headers = new Headers(answer.headers);
+      this.url = fields.url ?? '';
+      this.headers = new Headers(fields.headers);
     }
 
     #taken() {
@@ -188,7 +188,7 @@ export function web(host: Host, { Buffer, encode, bytesOf }: BufferPart): NamedE
     readonly body: string;
   }
 
-  /** Goes through the vault's own client, to hosts that the reactor may call. */
+  /** Uses the vault's own client, for hosts that the reactor may call. */
   async function fetch(url: unknown, init: Init = {}): Promise<Response> {
     const headers = new Headers(init.headers ?? {});
     const { body, signal } = init;
