@@ -1,4 +1,4 @@
-/** Where a proxy sends, and which paths it allows. */
+/** The base URL of a proxy, and the paths that it allows. */
 import { isIP } from 'node:net';
 import type { ValidationErrors } from '../base/validation-errors.ts';
 
@@ -6,22 +6,22 @@ const destinationLengthMax = 400;
 export const pathsMax = 100;
 export const pathLengthMax = 400;
 
-/** A pattern of the path of a URL, which has neither spaces nor a query. */
+/** A pattern for the path of a URL, which contains neither spaces nor a query. */
 const pathForm = /^(?:\/|\*)[!-~]*$/;
 
-/** The base URL as it was given. */
+/** Returns the base URL as the client wrote it. */
 export function readDestination(text: string, errors: ValidationErrors): string {
   const flaw = flawOfDestination(text);
   if (flaw !== undefined) errors.add('destination_url', flaw);
   return text;
 }
 
-/** What is wrong with a base URL; `undefined` for a valid one. */
+/** The problem with a base URL; `undefined` for a valid one. */
 export function flawOfDestination(text: string): string | undefined {
   if (text.length > destinationLengthMax) {
     return `must have at most ${destinationLengthMax} characters`;
   }
-  // Of spaces, control characters and backslashes parsers make different things.
+  // Parsers disagree on spaces, control characters, and backslashes.
   const isPlain = /^https:\/\/[^\s\p{Cc}\\]+$/iu.test(text) && text.isWellFormed();
   const url = isPlain ? URL.parse(text) : null;
   if (url === null || url.hostname === '') return 'must be an https URL';

@@ -1,4 +1,4 @@
-/** A proxy that is to be stored: whether it may lend the rights that it has, and whether its code may and can run. */
+/** Checks a proxy before it is stored: whether it may lend its rights, and whether its code may and can run. */
 
 import {
   type CodeAttempt,
@@ -14,9 +14,9 @@ import type { ResponseTransform } from './transforms/definitions.ts';
 import { transformsOf } from './transforms.ts';
 
 /**
- * Calls without a key act with the rights of the proxy's application, and code with those or with the rights of its
- * own runtime. So the application is decided about whether or not there is code.
- * @throws VaultError `unprocessable` for code that cannot be run.
+ * Calls without a key use the rights of the proxy's application. Code uses the same rights, or those of its own
+ * runtime. Therefore the application is checked even if there is no code.
+ * @throws VaultError `unprocessable` for code that cannot run.
  */
 export async function refusalOfLending(
   tools: CodeTools,

@@ -1,4 +1,4 @@
-/** What a proxy is: its settings as they are sealed, and as requests word them. */
+/** The definition of a proxy: its sealed settings, and their form in requests. */
 
 import type { ApplicationId } from '../base/ids.ts';
 import type { Json } from '../base/json.ts';
@@ -10,25 +10,25 @@ import { readLinkedApplication } from '../rules/linked-application.ts';
 import { readDestination, readPaths } from './addresses.ts';
 import { checkTransforms } from './transforms.ts';
 
-/** Sealed as a whole. */
+/** Sealed as one value. */
 export interface ProxyDefinition {
   readonly destination_url: string;
   readonly request_transforms: readonly Json[];
   readonly response_transforms: readonly Json[];
-  /** Whose rules calls without a key act with. It may have been deleted since. */
+  /** The application whose rules apply to calls without a key. It may have been deleted since. */
   readonly application_id: ApplicationId | null;
   readonly configuration: Readonly<Record<string, string>>;
   readonly require_auth: boolean;
   readonly disable_detokenization: boolean;
   /** Whether calls without a key may send data that a client encrypted. */
   readonly allow_encrypted: boolean;
-  /** Seconds. */
+  /** In seconds. */
   readonly timeout: number;
-  /** After `/proxy`, exact or with `*`; null allows all. */
+  /** Paths after `/proxy`, exact or with `*`; null allows all. */
   readonly allowed_paths: readonly string[] | null;
   /** In upper case; null allows all. */
   readonly allowed_methods: readonly ProxyMethod[] | null;
-  /** PEM; both or neither. */
+  /** In PEM; either both are set or neither. */
   readonly client_certificate: string | null;
   readonly client_key: string | null;
 }
@@ -40,7 +40,9 @@ export type ProxyMethod = (typeof proxyMethods)[number];
 export interface ProxySettings {
   readonly name: string;
   readonly host: string | null;
-  /** Of a patch that does not name the host: a proxy of an older release may have one that it was not given. */
+  /**
+   * Set for a patch that does not name the host: a proxy of an older release may have a host not given to its tenant.
+   */
   readonly isHostKept?: boolean;
   readonly definition: ProxyDefinition;
 }
@@ -52,7 +54,7 @@ export const timeoutSecondsMax = 60;
 const certificateLengthMax = 32_768;
 const privateKeyLengthMax = 16_384;
 
-/** As the wire schema lets it through; null means absent. */
+/** The parsed form of the wire schema; null means absent. */
 export interface ProxyRequest {
   readonly name: string;
   readonly destination_url: string;
@@ -76,7 +78,7 @@ export interface ProxyRequest {
 }
 
 /**
- * @param names the vault's own, which no proxy can have.
+ * @param names the vault's own names, which no proxy can have.
  * @throws VaultError `validation_failed` naming every attribute that is wrong.
  */
 export function parseProxy(given: ProxyRequest, names: VaultNames): ProxySettings {
@@ -101,14 +103,14 @@ export function parseProxy(given: ProxyRequest, names: VaultNames): ProxySetting
   return { name: given.name, host, definition };
 }
 
-/** The proxy as a request would have to give it. */
+/** The request that would create this proxy. */
 export function requestOf({ name, host, definition }: ProxySettings): ProxyRequest {
   const { application_id, ...rest } = definition;
   const application = application_id === null ? null : { id: application_id };
   return { ...rest, name, proxy_host: host, application };
 }
 
-/** Reactors were attached by their ids before there were transforms. */
+/** Before there were transforms, requests attached reactors by their ids. */
 function refuseReactors(given: ProxyRequest, errors: ValidationErrors): void {
   for (const side of ['request', 'response'] as const) {
     const name = `${side}_reactor_id` as const;
@@ -117,7 +119,7 @@ function refuseReactors(given: ProxyRequest, errors: ValidationErrors): void {
   }
 }
 
-/** The list, or the list of the one that the older attribute gives. */
+/** Returns the list, or a list with the one transform from the older attribute. */
 function readTransforms(
   given: ProxyRequest,
   side: 'request' | 'response',
@@ -152,7 +154,7 @@ function readMethods(
   return methods;
 }
 
-/** The certificate is the key's, or TLS would fail with every call. */
+/** The certificate must belong to the key. Otherwise TLS would fail on every call. */
 function readIdentity(given: ProxyRequest, errors: ValidationErrors) {
   const { client_certificate = null, client_key = null } = given;
   if (client_certificate === null && client_key === null) return { client_certificate, client_key };

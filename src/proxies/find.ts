@@ -1,4 +1,4 @@
-/** Finding the proxy of a call: by its key or its host, of whatever tenant. */
+/** Finds the proxy of a call by its key or its host, across all tenants. */
 
 import { type Clock, second } from '../base/clock.ts';
 import { integrityError } from '../base/errors.ts';
@@ -19,23 +19,23 @@ import type { ProxyDefinition } from './definition.ts';
 import { addressesOf, hostAddress, keyAddress, openProxy } from './row.ts';
 import { isGiven } from './tenant-hosts.ts';
 
-/** A proxy as a call needs it. */
+/** A proxy as calls use it. */
 export interface Proxy {
   readonly id: ProxyId;
   readonly tenant: Tenant;
   readonly name: string;
-  /** Without a slash at its end, so that a path can follow. */
+  /** Without a trailing slash, so that a path can follow. */
   readonly destinationUrl: string;
   readonly requestTransforms: readonly Json[];
   readonly responseTransforms: readonly Json[];
-  /** Whose rules a call without a key acts with. It may have been deleted since. */
+  /** The application whose rules apply to a call without a key. It may have been deleted since. */
   readonly applicationId: ApplicationId | undefined;
   readonly configuration: Secret<ReadonlyMap<string, string>>;
   readonly requireAuth: boolean;
   readonly disableDetokenization: boolean;
   /** Whether a call without a key may send data that a client encrypted. */
   readonly allowEncrypted: boolean;
-  /** After `/proxy`, exact or with `*`; undefined allows all. */
+  /** Paths after `/proxy`, exact or with `*`; undefined allows all. */
   readonly allowedPaths: readonly string[] | undefined;
   /** In upper case; undefined allows all. */
   readonly allowedMethods: readonly string[] | undefined;
@@ -43,15 +43,18 @@ export interface Proxy {
   readonly clientCertificate: Secret<{ readonly cert: string; readonly key: string }> | undefined;
 }
 
-/** `altered`: somebody changed the proxy outside the vault. To the caller it is like one that is not there. */
+/** `altered`: the proxy was changed outside the vault. The caller sees the same response as for an unknown proxy. */
 export type FoundProxy =
   | { readonly proxy: Proxy }
   | { readonly altered: ProxyId; readonly tenant: Tenant };
 
 export interface ProxyFinder {
-  /** `undefined` for the key of no proxy, or of one that is deleted. */
+  /** `undefined` if no proxy has the key, or if the proxy is deleted. */
   byKey(key: string, origin: Origin): Promise<FoundProxy | undefined>;
-  /** @param host of the request, without a port, as it was sent. `undefined` also for a name that was not given. */
+  /**
+   * @param host of the request, without a port, as the client sent it. `undefined` also for a name that was not
+   * given.
+   */
   byHost(host: string, origin: Origin): Promise<FoundProxy | undefined>;
 }
 
@@ -60,21 +63,21 @@ export interface ProxyFinding {
   readonly tenants: Tenants;
   readonly clock: Clock;
   readonly names: VaultNames;
-  /** For proxies that were altered outside the vault. The tenant's log says so as well when one is called. */
+  /** For proxies that were altered outside the vault. A call to one is also recorded in the tenant's log. */
   readonly quarantine: Quarantine;
 }
 
-/** What another server changed takes effect within a second: half of it is for the reading itself. */
+/** Changes on another server take effect within a second; half of it is for the read itself. */
 const staleMsMax = second / 2;
-/** A proxy may have some hundred kilobytes. */
+/** A proxy may take several hundred kilobytes. */
 const proxiesCached = 1_000;
 
-/** Between two reads a host may go from one proxy to another. */
+/** Between two reads, a host may move from one proxy to another. */
 const readsMax = 2;
 
 /**
- * Only proxies that exist are remembered, so nobody who makes up keys or hosts fills the memory. Keys are
- * found by their SHA-256: how long a look-up takes says nothing about how much of a guess was right.
+ * Only existing proxies are cached, so callers that invent keys or hosts cannot fill the memory. Keys are looked up
+ * by their SHA-256: the timing of a lookup reveals nothing about how much of a guess was right.
  */
 export function createProxyFinder(options: ProxyFinding): ProxyFinder {
   const { store, tenants, clock, names, quarantine } = options;
@@ -82,11 +85,11 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
     clock,
     ageMsMax: staleMsMax,
     entriesMax: proxiesCached,
-    // What this process commits takes effect at once here, on all of its threads.
+    // Commits of this process take effect immediately, on all of its threads.
     epoch: () => store.epochs.now('proxies'),
   });
 
-  /** The row that the directory points to; not yet known to be as the vault wrote it. */
+  /** The row to which the directory points. It is not yet verified. */
   async function rowAt(address: string): Promise<Row<'proxies'> | undefined> {
     let row: Row<'proxies'> | undefined;
     for (let reads = 0; reads < readsMax; reads++) {
@@ -104,7 +107,7 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
     const row = await rowAt(address);
     const tenant = row && (await tenants.find(row.tenant_id));
     if (row === undefined || tenant === undefined) return undefined;
-    // The operator may have taken the name from the tenant, or an older release may have asked nobody.
+    // The operator may have revoked the tenant's name, or an older release may not have checked it.
     if (row.host !== null && address === hostAddress(row.host)) {
       if (!(await isGiven(store, tenant, row.host))) return undefined;
     }
@@ -121,16 +124,16 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
   async function find(address: string, origin: Origin): Promise<FoundProxy | undefined> {
     const known = recent.get(address);
     if (known === undefined) return load(address, origin);
-    // Its settings and quotas may have changed, and it may be deleted.
+    // Its settings and quotas may have changed, or the tenant may be deleted.
     const { id } = known.tenant;
     const tenant = tenants.known(id) ?? (await tenants.find(id));
     return tenant && { proxy: tenant === known.tenant ? known : { ...known, tenant } };
   }
 
   const byKey: ProxyFinder['byKey'] = (key, origin) =>
-    proxyKeyPlausible(key) ? find(keyAddress(hashProxyKey(key)), origin) : nobody;
+    proxyKeyPlausible(key) ? find(keyAddress(hashProxyKey(key)), origin) : notFound;
 
-  /** Clients change capital letters in a host to small ones, which keys of older releases have. */
+  /** Clients convert a host to lower case, but keys of older releases contain capital letters. */
   async function byLabel(label: string, origin: Origin): Promise<FoundProxy | undefined> {
     return (await byKey(label.toLowerCase(), origin)) ?? byKey(label, origin);
   }
@@ -138,7 +141,7 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
   return {
     byKey,
     byHost: (host, origin) => {
-      if (host.length > hostLengthMax) return nobody;
+      if (host.length > hostLengthMax) return notFound;
       const label = keyInHost(host, names);
       if (label !== undefined) return byLabel(label, origin);
       return find(hostAddress(host.toLowerCase()), origin);
@@ -146,9 +149,9 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
   };
 }
 
-const nobody: Promise<undefined> = Promise.resolve(undefined);
+const notFound: Promise<undefined> = Promise.resolve(undefined);
 
-/** @throws VaultError `integrity` when the row is not as the vault wrote it, or does not have that address. */
+/** @throws VaultError `integrity` if the row is not as the vault wrote it, or does not have that address. */
 function openedProxy(tenant: Tenant, row: Row<'proxies'>, address: string): Proxy {
   if (!addressesOf(row).includes(address)) {
     throw integrityError(`an address of the proxy ${row.proxy_id} was altered outside the vault`);

@@ -1,4 +1,4 @@
-/** Proxies as a stored resource: what is special about creating, reading, listing, changing and removing them. */
+/** Proxies as a stored resource: what is special about creating, reading, listing, changing, and removing them. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import { formatTimestamp } from '../base/dates.ts';
@@ -42,8 +42,8 @@ type ProxyResource = NamedResource<ProxyRow, ProxyId> &
   PatchedResource<ProxyRow, ProxyRequest, ProxySettings, ProxyBody>;
 
 /**
- * Creating and changing are `forbidden` where the proxy lends rights that the key cannot lend, or has code that is
- * switched off; `conflict` where its host is another proxy's; `unprocessable` for code that cannot be run; and
+ * Create and change throw `forbidden` if the key cannot lend the proxy's rights, or if the proxy has code and code is
+ * switched off; `conflict` if another proxy has the host; `unprocessable` for code that cannot run; and
  * `validation_failed` for an application that cannot be used, or a host that the tenant was not given.
  */
 export function proxyResource(tools: ProxyWriting): ProxyResource {
@@ -70,7 +70,7 @@ export function proxyResource(tools: ProxyWriting): ProxyResource {
     parse: (request) => parseProxy(request, names),
 
     patched({ name, host }, { definition }, patch) {
-      // A list that is stored gives way to the older attribute for one transform.
+      // For a single transform, the older attribute replaces the stored list.
       const request = {
         ...requestOf({ name, host, definition }),
         ...(patch.request_transform !== undefined && { request_transforms: null }),
@@ -112,7 +112,7 @@ export function proxyResource(tools: ProxyWriting): ProxyResource {
 
     async revise({ tenant }, next, { settings, before: { key } }) {
       const { name, definition, isHostKept } = settings;
-      // The name that it has by itself is not stored.
+      // The default name is not stored.
       const host = settings.host === hostOfKey(key, names) ? null : settings.host;
       const row = proxyRow(tenant, { body: { key, definition }, random }, { ...next, name, host });
       if (isHostKept) return { row };
@@ -132,7 +132,7 @@ export async function proxyOf(store: Store, tenant: TenantId, id: string): Promi
   return requireFound('proxy', row);
 }
 
-/** The rows of the directory that a new proxy needs, or one that gets another host. */
+/** The directory rows for a new proxy, or for one whose host changes. */
 async function addressesToChange(
   store: Store,
   { before, after }: { readonly before?: Row<'proxies'>; readonly after: Row<'proxies'> },
@@ -153,7 +153,7 @@ function pointerOf(store: Store, host: string): Promise<Row<'proxy_addresses'> |
   return store.get('proxy_addresses', { address: hostAddress(host) });
 }
 
-/** The host's row in the directory, unless it is gone, or is another proxy's where somebody altered the database. */
+/** The host's row in the directory, unless it is gone, or an attacker changed it to belong to another proxy. */
 async function ownAddress(store: Store, { host, proxy_id }: Row<'proxies'>) {
   const row = await pointerOf(store, host ?? '');
   return row?.proxy_id === proxy_id ? [{ address: row.address }] : [];
@@ -167,11 +167,11 @@ function hostTaken(): VaultError {
   });
 }
 
-/** The values of a configuration are for those who may change them. Others see the names. */
+/** Callers with this permission see the values of a configuration. Others see only the names. */
 const configurationPermission = 'proxy:update';
 
 interface Viewing {
-  /** The vault's, below which a proxy without another name is called. */
+  /** The vault's names. A proxy without another name has one below them. */
   readonly names: VaultNames;
   readonly configuration: Readonly<Record<string, string | null>>;
 }
@@ -202,7 +202,7 @@ function viewProxy(
   };
 }
 
-/** For clients that know one transform on each side. */
+/** For clients that support only one transform per direction. */
 function singular(name: string, [first, ...others]: readonly unknown[]) {
   return first !== undefined && others.length === 0 && { [name]: first };
 }

@@ -1,4 +1,4 @@
-/** A proxy as it is stored: its settings sealed, the whole row proven, and the addresses that point to it. */
+/** The stored form of a proxy: sealed settings, a proof for the whole row, and the addresses that point to it. */
 
 import type { Random } from '../base/random.ts';
 import { Secret } from '../base/secret.ts';
@@ -8,7 +8,7 @@ import { openSettings, sealSettings } from '../rules/sealed-settings.ts';
 import type { Row } from '../store/tables.ts';
 import type { ProxyDefinition } from './definition.ts';
 
-/** What is sealed: the definition, and the key by which calls name the proxy. */
+/** The sealed part: the definition, and the key with which calls name the proxy. */
 export interface ProxyBody {
   readonly key: string;
   readonly definition: ProxyDefinition;
@@ -26,8 +26,8 @@ export function proxyRow(
 }
 
 /**
- * The settings of a proxy, from a row that is as the vault wrote it.
- * @throws VaultError `integrity`, which names the row, when anything of it was altered.
+ * Returns the settings of a proxy, if its row is as the vault wrote it.
+ * @throws VaultError `integrity`, which names the row, if any part of it was altered.
  */
 export function openProxy(opener: Opener, row: Row<'proxies'>): Secret<ProxyBody> {
   const { body } = requireProven(opener, 'proxies', row);
@@ -38,7 +38,7 @@ type StoredBody = Omit<ProxyBody, 'definition'> & {
   readonly definition: Omit<ProxyDefinition, 'allow_encrypted'> & Partial<ProxyDefinition>;
 };
 
-/** Proxies that an earlier release stored do not say whether they allow encrypted data. */
+/** In proxies stored by an earlier release, the setting for encrypted data is absent. */
 function bodyOf({ key, definition }: StoredBody): ProxyBody {
   return {
     key,
@@ -55,7 +55,7 @@ type AddressColumns = Pick<Row<'proxies'>, 'tenant_id' | 'proxy_id' | 'key_hash'
 export const keyAddress = (hash: string): string => `key:${hash}`;
 export const hostAddress = (host: string): string => `host:${host}`;
 
-/** Where the directory has to point to the proxy. */
+/** The addresses at which the directory must point to the proxy. */
 export function addressesOf(row: AddressColumns): readonly string[] {
   return [keyAddress(row.key_hash), ...(row.host === null ? [] : [hostAddress(row.host)])];
 }

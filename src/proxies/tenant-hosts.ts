@@ -1,4 +1,4 @@
-/** The names that the operator gives to tenants for their proxies. No tenant can write them through the API. */
+/** Host names that the operator gives to tenants for their proxies. No tenant can change them through the API. */
 
 import type { Clock } from '../base/clock.ts';
 import { invalid, VaultError } from '../base/errors.ts';
@@ -33,7 +33,7 @@ export async function isGiven(
 }
 
 /**
- * A host decides about requests that were not sent to the tenant, so it is the operator's to give.
+ * A host name may attract requests that were not meant for the tenant, so only the operator can give it.
  * @throws VaultError `validation_failed` for a name that the tenant was not given.
  */
 export async function requireGiven(
@@ -46,7 +46,7 @@ export async function requireGiven(
   throw invalid('proxy_host', `must be a name that the operator gave to the tenant (${command})`);
 }
 
-/** The names of a tenant, in their order, without those that the vault did not write. */
+/** The names of a tenant, sorted, without those that the vault did not write. */
 export async function hostsOf(
   { store }: HostReading,
   tenant: Tenant,
@@ -56,8 +56,8 @@ export async function hostsOf(
 }
 
 /**
- * Gives a name to a tenant, and takes it from a proxy of another tenant that was called by it. Where the tenant
- * has the name already, nothing changes. From the decision `conflict` for a name of another tenant.
+ * Gives a name to a tenant, and removes it from a proxy of another tenant. If the tenant has the name already,
+ * nothing changes. The decision throws `conflict` for a name of another tenant.
  * @throws VaultError `validation_failed` for a name that cannot be given.
  */
 export function giveHost(
@@ -79,7 +79,7 @@ export function giveHost(
       tenant_id: tenant.id,
       created_at: before?.created_at ?? now,
     });
-    // Of a tenant that had the name before, or that was never given it.
+    // The proxy's tenant had the name before, or was never given it.
     const address = hostAddress(host);
     const pointer = await store.get('proxy_addresses', { address });
     const isForeign = pointer !== undefined && pointer.tenant_id !== tenant.id;
@@ -95,7 +95,7 @@ export function giveHost(
   };
 }
 
-/** Takes a name from a tenant: no proxy of it is found by the name from then on. From the decision `not_found`. */
+/** Takes a name from a tenant: from then on, the name finds none of its proxies. The decision throws `not_found`. */
 export function takeHost(
   { store, clock }: Omit<HostGiving, 'names'>,
   operator: Operator,

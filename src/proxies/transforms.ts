@@ -1,4 +1,4 @@
-/** Transforms of a proxy: checked as a request gives them, and read from a proxy that is called. */
+/** Transforms of a proxy: checked in requests, and parsed for calls. */
 
 import type { Json } from '../base/json.ts';
 import { createValidationErrors, type ValidationErrors } from '../base/validation-errors.ts';
@@ -12,7 +12,7 @@ import {
 
 export type TransformSide = 'request' | 'response';
 
-/** The list as it was given; what is wrong with it is in the errors. */
+/** Returns the list unchanged; problems are added to the errors. */
 export function checkTransforms(
   given: readonly Json[],
   { side, errors }: { readonly side: TransformSide; readonly errors: ValidationErrors },
@@ -30,8 +30,8 @@ export function checkTransforms(
 }
 
 /**
- * What a transform writes may come back to the caller, or become a token that the caller can read: it must
- * not hold what the caller could not read itself.
+ * The output of a transform may return to the caller, or become a token that the caller can read. It must not contain
+ * data that the caller could not read directly.
  */
 function refersToTokens(transform: ResponseTransform): boolean {
   if (transform.type === 'mask' || transform.type === 'code') return false;
@@ -40,7 +40,7 @@ function refersToTokens(transform: ResponseTransform): boolean {
   return compileValue(evaluated).references.length > 0;
 }
 
-/** Whether a transform may read a variable. Within an expression its name is always written out. */
+/** Whether a transform may read a variable. Expressions always spell out its name. */
 export function names(transform: ResponseTransform, variable: 'proxy' | 'res'): boolean {
   if (transform.type === 'mask' || transform.type === 'code') return false;
   const text = transform.type === 'tokenize' ? JSON.stringify(transform.token) : transform.value;
@@ -57,7 +57,7 @@ interface StoredTransforms {
   readonly responseTransforms: readonly Json[];
 }
 
-/** As long as a proxy is remembered: patterns are compiled once. */
+/** Lives as long as the cached proxy, so that patterns are compiled once. */
 const remembered = new WeakMap<readonly Json[], Transforms>();
 
 export function transformsOf({

@@ -1,4 +1,4 @@
-/** The texts of a call that hold expressions: read once, and written with values. */
+/** The strings of a call that contain expressions: parsed once, and written with values. */
 import { isUtf8 } from 'node:buffer';
 import { createPause } from '../../base/pauses.ts';
 import { ExpressionError } from '../../expressions/evaluation/error.ts';
@@ -17,25 +17,25 @@ import { invalidCall } from './called-proxy.ts';
 import { checkSegments } from './destination.ts';
 import type { ProxyCall } from './proxy-call.ts';
 
-/** What of a call is text. */
+/** The parts of a call that are strings. */
 export type Writable = Pick<ProxyCall, 'path' | 'query' | 'headers' | 'body'>;
 
 /**
- * Expressions that a call may have in all its parts together where it comes without a key, or with one that lies in
- * browsers: they are compiled before it is known whether they come to anything.
+ * The maximum number of expressions in all parts of a call together, if the call has no key or one that browsers can
+ * read. The vault compiles expressions before it knows whether they can be evaluated.
  */
 export const publicExpressionsMax = 500;
 
 export interface CallTexts {
   readonly references: readonly Reference[];
   /**
-   * @param scope without the body, which headers, path and query may name as it is sent on.
-   * @throws VaultError `invalid_proxy_request` naming the part and nothing of a value.
+   * @param scope without the body. Headers, path, and query may refer to the body as it is forwarded.
+   * @throws VaultError `invalid_proxy_request` naming the part, without any value.
    */
   write(scope: RequestScope, evaluation: Evaluation): Writable;
 }
 
-/** A text at its place. */
+/** A string with its part of the call. */
 interface PlacedText {
   readonly part: string;
   readonly text: CompiledText;
@@ -43,8 +43,8 @@ interface PlacedText {
 }
 
 /**
- * `undefined` where nothing of a call holds an expression.
- * @throws VaultError `invalid_proxy_request` naming the part that is not an expression.
+ * `undefined` if no part of a call contains an expression.
+ * @throws VaultError `invalid_proxy_request` naming the part with an invalid expression.
  */
 export async function readCallTexts(call: ProxyCall): Promise<CallTexts | undefined> {
   const { path, query = '', headers, body } = call;
@@ -69,14 +69,14 @@ export async function readCallTexts(call: ProxyCall): Promise<CallTexts | undefi
       let written: Writable = call;
       let seen: RequestScope | undefined;
       for (const { part, text, put } of placed) {
-        // The body comes first, if it has expressions at all.
+        // The body comes first, if it contains expressions.
         if (part !== 'body') seen ??= withRequestBody(scope, textOf(written));
         written = put(
           written,
           at(part, () => evaluateText(text, seen ?? scope, evaluation)),
         );
       }
-      // Neither a value nor what `raw` takes literally was in the path when it was first looked at.
+      // The first check saw neither the values nor the literal contents of `raw`.
       if (written.path !== path) checkSegments(written.path);
       return written;
     },
@@ -85,7 +85,7 @@ export async function readCallTexts(call: ProxyCall): Promise<CallTexts | undefi
 
 type PutText = PlacedText['put'];
 
-/** @param max of expressions: of each part or, where it is less than a part may always have, of all together. */
+/** @param max for the expressions of each part or, if it is less than the limit of a part, of all parts together. */
 function createReader(max: number) {
   const isOfAll = max < expressionsMax;
   let before = 0;
@@ -116,7 +116,7 @@ const withBody: PutText = (writable, text) => ({
   body: { ...writable.body, content: Buffer.from(text) },
 });
 
-/** Only of a body that was read whole. */
+/** Only for a body that was read completely. */
 export function textOf({ body: { content, form } }: Pick<ProxyCall, 'body'>): string | undefined {
   if (form === undefined || !(content instanceof Uint8Array)) return undefined;
   return Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString('utf8');
@@ -127,7 +127,7 @@ function withRequestBody(scope: RequestScope, body: string | undefined): Request
   return { ...scope, request: { ...scope.request, body } };
 }
 
-/** A value is written as UTF-8, and bytes that are not would be replaced. */
+/** Values are written as UTF-8, and bytes that are not UTF-8 would be replaced. */
 function requireUtf8({ body, headers }: ProxyCall): void {
   const type = headers.findIndex((name, at) => at % 2 === 0 && /^content-type$/i.test(name));
   const [, charset = 'utf-8'] = /charset="?([^";\s]+)/i.exec(headers[type + 1] ?? '') ?? [];

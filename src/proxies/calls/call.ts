@@ -1,4 +1,4 @@
-/** Calling a proxy: what the request refers to is put in, and logged before anything of it leaves. */
+/** Calling a proxy: references are replaced with values, and the log records this before anything is sent. */
 
 import type { EncryptedTools } from '../../access/client-keys/use-encrypted.ts';
 import type { Clock, Instant } from '../../base/clock.ts';
@@ -31,9 +31,8 @@ export interface ProxyCalling extends SendTools, MakingTokens, EncryptedTools {
 const nothingMade: MadeTokens = new Map();
 
 /**
- * From the decision `invalid_proxy_request` for expressions that cannot be read or evaluated, for tokens
- * that do not exist or are too many; `forbidden` for tokens that the caller may not use; and what
- * sending fails with.
+ * The decision throws `invalid_proxy_request` for expressions that cannot be parsed or evaluated, and for tokens that
+ * do not exist or are too many; `forbidden` for tokens that the caller may not use; and the errors of sending.
  */
 export function callProxy(tools: ProxyCalling, call: ProxyCall): Decide<ProxyResponse> {
   const transforms = transformsOf(call.proxy);
@@ -65,7 +64,7 @@ interface CallCompletion {
   readonly conflict: Precondition | undefined;
 }
 
-/** With the entries of what a client encrypted, also where nothing is sent after all. */
+/** Includes the entries for encrypted data, even if nothing is sent in the end. */
 async function completed(
   tools: ProxyCalling,
   completion: CallCompletion,
@@ -85,7 +84,7 @@ async function completed(
   return { ...effect, change: { ...effect.change, insert, entries } };
 }
 
-/** Everything that is sent, complete, and the entries that say so. */
+/** The complete request to send, with its log entries. */
 async function completedWith(
   tools: ProxyCalling,
   { call, texts, conflict }: CallCompletion,
@@ -119,7 +118,7 @@ function scopeOf(call: ProxyCall, encrypted: EncryptedData['value']): RequestSco
   };
 }
 
-/** By their names as they were sent; the first of several. */
+/** Headers by name, as the client sent them; the first if there are several. */
 function namedHeaders(headers: readonly string[]): Readonly<Record<string, string>> {
   const pairs = headers.flatMap((name, at) =>
     at % 2 === 0 ? [[name, headers[at + 1] ?? ''] as const] : [],
@@ -135,7 +134,7 @@ interface TokenMaking {
 
 type TokensMade = Omit<CompletedOperation<MadeTokens>, 'change'> & { readonly change?: Change };
 
-/** The tokens that the transforms of the request make, of what the caller sent. */
+/** The tokens that the request transforms create from the caller's data. */
 async function madeFor(
   tools: ProxyCalling,
   call: ProxyCall,
@@ -157,7 +156,7 @@ function attempt(write: () => Writable): Writable | VaultError {
   try {
     return write();
   } catch (error) {
-    // What was altered outside the vault has an entry of its own.
+    // A row that was altered outside the vault has an entry of its own.
     if (error instanceof VaultError && !error.altered) return error;
     throw error;
   }
@@ -170,8 +169,8 @@ interface UnsentCall {
 }
 
 /**
- * Whether an expression fails may depend on a token or on the configuration of the proxy, so whoever tries
- * that is seen in the log.
+ * Whether an expression fails may depend on a token or on the configuration of the proxy, so the log records every
+ * attempt.
  */
 function unsent({ call, now, used }: UnsentCall, refusal: VaultError): Refused {
   const { caller, proxy } = call;

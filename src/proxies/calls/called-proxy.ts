@@ -1,4 +1,4 @@
-/** The proxy of a call: one that was set up before, or one that the call itself describes. */
+/** The proxy of a call: a stored proxy, or one that the call itself describes. */
 import { second } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
 import type { ProxyId } from '../../base/ids.ts';
@@ -10,19 +10,19 @@ type Configured = Extract<FoundProxy, { readonly proxy: unknown }>['proxy'];
 
 export type CalledProxy = Omit<Configured, 'id' | 'name' | 'configuration'> & {
   readonly id: ProxyId | typeof ephemeralId;
-  /** An ephemeral proxy has none. */
+  /** Absent for an ephemeral proxy. */
   readonly name?: string;
-  /** What expressions can name of it; an ephemeral proxy has none. */
+  /** The values that expressions can refer to; absent for an ephemeral proxy. */
   readonly configuration: Configured['configuration'] | undefined;
 };
 
-/** How the log and metrics name what has no id: they never name its address. */
+/** How the log and metrics name a proxy without an id: they never contain its address. */
 export const ephemeralId = 'ephemeral';
 
 const timeoutMs = 25 * second;
 
 /**
- * @param url where the caller wants the request to be sent, `header` what says so.
+ * @param url the destination that the caller chooses, `header` the name of the header with the URL.
  * @throws VaultError `invalid_proxy_request`
  */
 export function ephemeralProxy(

@@ -1,16 +1,16 @@
-/** Where a call is sent: the path below the base of the proxy, spelled as the caller spelled it. */
+/** The destination of a call: a path below the base of the proxy, spelled as the caller spelled it. */
 import { type CalledProxy, invalidCall } from './called-proxy.ts';
 
 export interface CallPath {
-  /** What comes after `/proxy`, or the whole path where a host names the proxy. Empty, or begins with a slash. */
+  /** The part after `/proxy`, or the whole path if the host names the proxy. Empty, or begins with a slash. */
   readonly path: string;
-  /** Without the question mark; `undefined` where there is none. */
+  /** Without the question mark; `undefined` if there is none. */
   readonly query: string | undefined;
 }
 
 export interface Destination {
   readonly url: URL;
-  /** Path and query as they are sent. */
+  /** The path and query as the vault sends them. */
   readonly target: string;
 }
 
@@ -25,12 +25,12 @@ export function destinationOf(
 
 const pathForm = /^(?:\/[!-~]*)?$/;
 
-/** No server decodes a path more often than this. */
+/** No known server decodes a path more often. */
 const decodingsMax = 5;
 
 /**
- * No path leads out of the base, however the destination reads it. Empty segments stay: they lead nowhere
- * as long as no segment leads upwards.
+ * No path may lead out of the base, regardless of how the destination decodes it. Empty segments are allowed: they
+ * are harmless as long as no segment leads upwards.
  * @throws VaultError `invalid_proxy_request`
  */
 export function checkPath(path: string): void {
@@ -42,7 +42,7 @@ export function checkPath(path: string): void {
 }
 
 /**
- * Of a path into which values were written, which may hold any character, encoded.
+ * For a path that contains inserted values, which may include any encoded character.
  * @throws VaultError `invalid_proxy_request`
  */
 export function checkSegments(path: string): void {
@@ -61,12 +61,12 @@ export function checkSegments(path: string): void {
 }
 
 const slashes = /[/\\]/;
-/** What decoders drop or trim: control characters, white space, and bytes that are not UTF-8. */
+/** Characters that decoders drop or trim: control characters, white space, and bytes that are not UTF-8. */
 const dropped = /[\p{C}\s\ufffd]/gu;
 /** Servlet containers end a segment at its parameters, C programs at a null byte or line break, others at ? or #. */
 const segmentEnd = /[;?#\0\r\n]/;
 
-/** True for a segment that some server takes for "." or "..". */
+/** True for a segment that some server treats as "." or "..". */
 function leadsUpwards(segment: string): boolean {
   if (!segment.includes('.')) return false;
   return [segment, segment.split(segmentEnd, 1)[0] ?? ''].some((read) => {
@@ -78,8 +78,8 @@ function leadsUpwards(segment: string): boolean {
 }
 
 /**
- * Decodes one level as the most lenient servers do: `%u002e` as IIS reads it, UTF-8 that is longer than it
- * may be, and characters that Windows replaces with similar ones of ASCII.
+ * Decodes one level as the most lenient servers do: `%u002e` as in IIS, overlong UTF-8, and characters that Windows
+ * replaces with similar ASCII characters.
  */
 function decodedOnce(text: string): string {
   if (!text.includes('%')) return text;
@@ -90,8 +90,8 @@ function decodedOnce(text: string): string {
 }
 
 /**
- * The encodings of one byte of ASCII in two to six bytes, of which RFC 3629 allows none. Of the last byte
- * lenient decoders read six bits, whatever the others are.
+ * Encodings of one ASCII byte in two to six bytes, which RFC 3629 forbids. Lenient decoders read six bits of the last
+ * byte and ignore its other bits.
  */
 const overlong =
   /(?:[\xc0\xc1]|\xe0[\x80\x81]|\xf0\x80[\x80\x81]|\xf8\x80\x80[\x80\x81]|\xfc\x80{3}[\x80\x81])[\0-\xff]/g;

@@ -1,6 +1,6 @@
 /**
- * What a browser encrypted for the vault and its caller passed on: one value, or several by name. Each is
- * decided as a token intent is, by the containers of its type and of what is recognized in it.
+ * Data that a browser encrypted for the vault and its caller passed on: one value, or several by name. Each is
+ * decided like a token intent, by the containers of its type and of the contents that the vault recognizes.
  */
 
 import { usedTwice } from '../../access/client-keys/open-encrypted.ts';
@@ -27,15 +27,15 @@ import { encryptedEntry } from './entries.ts';
 import type { ProxyCall } from './proxy-call.ts';
 import { accessOf } from './use-tokens.ts';
 
-/** Opening one takes a millisecond. */
+/** Decrypting one entry takes a millisecond. */
 const entriesMax = 10;
 
 export interface EncryptedData {
-  /** Each with its `type` and its `data` in place of what was encrypted. */
+  /** Each value has its `type` and its `data` in place of the encrypted string. */
   readonly value: Json | undefined;
-  /** One for each. */
+  /** One for each value. */
   readonly entries: readonly LogEntry[];
-  /** The same where nothing is sent after all. */
+  /** The entries to write if nothing is sent in the end. */
   readonly failures: readonly LogEntry[];
   readonly uses: readonly Row<'client_key_uses'>[];
 }
@@ -51,7 +51,7 @@ const nothingEncrypted = { value: undefined, entries: [], failures: [], uses: []
 type Opened = Omit<EncryptedData, 'value'> & { readonly data: Json };
 
 /**
- * All of it, or the refusal of the first that the caller may not use or that cannot be opened.
+ * Returns all values, or the refusal of the first that the caller may not use or that cannot be decrypted.
  * @throws VaultError `invalid_proxy_request` naming the header, `integrity` for a key that was altered.
  */
 export async function openEncryptedData(
@@ -107,7 +107,8 @@ async function openEntry(
   const data = opened.data.reveal();
   const attempt = { entity: 'key', id: opened.key, operation: 'use' };
   const failure = failureOf(caller, tools.clock.now(), attempt);
-  // A caller names the type, which would otherwise choose the container that decides, whatever the data is.
+  // The caller names the type. Without this check, a caller could choose the deciding container regardless of the
+  // data.
   if (!fits(type, data)) {
     const refusal = invalidCall(header, `must hold data of the type ${type} when it is opened`);
     return { change: { entries: [failure] }, refusal };
@@ -134,7 +135,7 @@ function fits(type: TokenTypeName, data: Json): boolean {
   }
 }
 
-/** The grant of the caller for data of the type in this call, or why there is none. */
+/** The caller's grant for data of the type in this call, or the reason for a refusal. */
 function decideFor({ caller, proxy }: ProxyCall, type: TokenTypeName): Grant | VaultError {
   if (caller.anonymous && !proxy.allowEncrypted) {
     const reason =
@@ -178,7 +179,7 @@ function objectOf(text: string, header: string): JsonObject {
     const json = JSON.parse(Buffer.from(text, 'base64').toString('utf8')) as Json;
     if (isObject(json)) return json;
   } catch {
-    // What JSON.parse says quotes the text.
+    // The message of JSON.parse quotes the input.
   }
   throw malformed(header);
 }

@@ -1,4 +1,4 @@
-/** What the log says of a call: which tokens were sent where, before it, and what came of it, after it. */
+/** Log entries of a call: before it, which tokens are sent where; after it, the outcome. */
 import type { Instant } from '../../base/clock.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { Caller } from '../../rules/caller.ts';
@@ -16,14 +16,14 @@ export interface LoggedProxyCall {
 export interface UsedTarget {
   readonly entity: 'token' | 'token_intent';
   readonly id: string;
-  /** How the destination sees it. */
+  /** The form in which the destination gets the value. */
   readonly shown: Shown | undefined;
 }
 
 /** A host has up to 253 characters, and a message up to 250. */
 const hostLengthMax = 120;
 
-/** That a token is going to be sent: never more of the address than its host. */
+/** Records that a token is about to be sent. Of the address it contains only the host. */
 export function useEntry(
   { caller, proxy, method }: LoggedProxyCall,
   now: Instant,
@@ -34,7 +34,7 @@ export function useEntry(
   return detailed(entry, `${method} to ${hostOf(proxy)}, proxy ${proxy.id}`);
 }
 
-/** That what a client encrypted is going to be used in the call. */
+/** Records that the call is about to use data that a client encrypted. */
 export function encryptedEntry(
   { caller, proxy, method }: LoggedProxyCall,
   now: Instant,
@@ -68,7 +68,7 @@ export function respondedEntry(
   return detailed(entry, `${what} after ${milliseconds} ms`);
 }
 
-/** The code of the proxy answered, and nothing was sent. */
+/** The code of the proxy made the response, and nothing was sent. */
 export function madeEntry(
   { caller, proxy, method }: LoggedProxyCall,
   { now, milliseconds }: CallOutcome,
@@ -78,7 +78,7 @@ export function madeEntry(
   return detailed(entry, `${method}, its code responded with ${status} after ${milliseconds} ms`);
 }
 
-/** @param reason holds nothing of the request or the response. */
+/** @param reason contains nothing of the request or the response. */
 export function failedEntry(
   call: LoggedProxyCall,
   { now, milliseconds }: CallOutcome,
@@ -91,7 +91,7 @@ export function failedEntry(
   return detailed({ ...entry, event }, `${method}, ${reason}, after ${milliseconds} ms`);
 }
 
-/** What receivers of events learn of a call: no body, no header, and of the address no more than its host. */
+/** The event for webhooks contains no body and no header, and of the address only the host. */
 function invokedEvent({ proxy, method }: LoggedProxyCall, response: JsonObject): JsonObject {
   const { name } = proxy;
   return {

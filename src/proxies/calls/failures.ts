@@ -1,9 +1,9 @@
-/** Failures of sending a request on, as the caller learns of them. */
+/** Maps failures of forwarding to the errors that callers see. */
 import { second } from '../../base/clock.ts';
 import { type ErrorCode, VaultError } from '../../base/errors.ts';
 import type { OutboundError, OutboundFailure } from '../../outbound/error.ts';
 
-/** What is not listed is the destination's failure. */
+/** Any other failure is the destination's. */
 const codes: Readonly<Partial<Record<OutboundFailure, ErrorCode>>> = {
   timeout: 'request_timeout',
   busy: 'overloaded',
@@ -13,7 +13,7 @@ const codes: Readonly<Partial<Record<OutboundFailure, ErrorCode>>> = {
   aborted: 'malformed_request',
 };
 
-/** Tells apart why: the reasons are fixed texts, without anything of the request or the response. */
+/** Reports the reason as a fixed string, without any part of the request or the response. */
 export function failureOfCall(
   { reason, message }: OutboundError,
   { timeoutMs }: { readonly timeoutMs: number },

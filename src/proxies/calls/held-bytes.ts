@@ -1,17 +1,17 @@
-/** How much of the bodies of calls is in memory at once: of those that expressions and transforms read. */
+/** Limits the memory for bodies that expressions and transforms read. */
 import { VaultError } from '../../base/errors.ts';
 
-/** Bytes as they came: what is made of a text may take six times as much. */
+/** Bytes as received: processing a string may take six times as much. */
 export const heldBytesMax = { ofAll: 128 * 1024 * 1024, ofPartition: 32 * 1024 * 1024 };
 
 export interface HeldShare {
-  /** @throws VaultError `overloaded` when there is no room for so many more bytes. */
+  /** @throws VaultError `overloaded` if there is no room for that many more bytes. */
   hold(bytes: number): void;
-  /** Of all of them, once; none can be held after that. */
+  /** Releases all bytes, once; none can be held after that. */
   release(): void;
 }
 
-/** @param limits in bytes; `ofPartition` is for one tenant. */
+/** @param limits in bytes; `ofPartition` applies to each tenant. */
 export function createHeldBytes(limits = heldBytesMax): (partition: string) => HeldShare {
   const held = new Map<string, number>();
   let total = 0;

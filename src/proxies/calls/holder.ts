@@ -1,4 +1,4 @@
-/** A proxy as what its code, and its callers without a key, derive their rights from: as it is at that moment. */
+/** The proxy as the source of rights, for its code and for callers without a key. Always uses its current state. */
 
 import {
   authorityLentBy,
@@ -47,8 +47,8 @@ function rightsOfCode(definition: ProxyDefinition, side: TransformSide): CodeRig
 const nothing = policyOf({ permissions: [], rules: [] });
 
 /**
- * What a caller without a key may do: nothing once the proxy is gone, asks for a key or has another application than
- * at the beginning of the call.
+ * The rights of a caller without a key: none if the proxy was deleted, now requires a key, or has another application
+ * than at the beginning of the call.
  */
 export function withoutKeyThrough(store: Store, proxy_id: ProxyId) {
   return async ({ tenant, application }: Caller): Promise<StandingAuthority | EndedAuthority> => {

@@ -1,25 +1,25 @@
-/** A body as transforms see it: its members where it is JSON, else its text. */
+/** A body for transforms: the parsed value if it is JSON, otherwise the string. */
 
 import type { Json } from '../../base/json.ts';
 import { createPause } from '../../base/pauses.ts';
 import { ExpressionError } from '../../expressions/evaluation/error.ts';
 import { hasMoreValues } from '../transforms/json-positions.ts';
 
-/** Nobody else is served while JSON is parsed: by measurement so many members of an object take 30 ms. */
+/** Parsing JSON blocks the event loop. An object with this many members takes 30 ms, as measured. */
 export const jsonValuesMax = 50_000;
 
-/** The same for what callers send who have no key, or one that lies in browsers. */
+/** The limit for callers without a key, or with one that browsers can read. */
 export const publicJsonValuesMax = 10_000;
 
 export interface JsonReading {
   readonly valuesMax: number;
-  /** What the caller gets for more values than that. */
+  /** Creates the caller's error for a body with more values. */
   readonly tooMany: (reason: string) => Error;
 }
 
-/** @throws what `tooMany` gives. */
+/** @throws the error from `tooMany`. */
 export async function jsonOrText(text: string, { valuesMax, tooMany }: JsonReading): Promise<Json> {
-  // What is shorter has no more: there is a comma between two of them.
+  // A shorter string cannot exceed the limit, because a comma separates two values.
   if (text.length > 2 * valuesMax) {
     try {
       if (await hasMoreValues(text, valuesMax, createPause())) {

@@ -1,4 +1,4 @@
-/** A response that the code of a proxy made, as calls are answered. */
+/** A response that the code of a proxy makes, in the form that callers receive. */
 import { Readable } from 'node:stream';
 import type { CodeResponse } from '../../reactors/runs/outcome.ts';
 import type { ProxyResponse } from './proxy-call.ts';
@@ -6,7 +6,7 @@ import type { ProxyResponse } from './proxy-call.ts';
 const framing =
   /^(?:content-length|content-encoding|transfer-encoding|connection|keep-alive|te|trailer|upgrade)$/i;
 
-/** @param destinationStatus null where the destination was not called. */
+/** @param destinationStatus null if the destination was not called. */
 export function madeResponse(
   { status, headers, body }: CodeResponse,
   destinationStatus: number | null,

@@ -1,4 +1,4 @@
-/** Transforms that make tokens, of a request before it is sent or of a response before it is given back. */
+/** Transforms that create tokens from a request before it is sent, or from a response before it is returned. */
 
 import type { Json, JsonObject } from '../../base/json.ts';
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
@@ -20,16 +20,16 @@ export interface TokensToMake {
   readonly transforms: readonly TokenizeTransform[];
   readonly scope: RequestScope;
   readonly evaluation: Evaluation;
-  /** How errors call the list. */
+  /** The name of the list in error messages. */
   readonly part: 'request_transforms' | 'response_transforms';
 }
 
-/** What expressions can name of the tokens, by the identifiers of their transforms. */
+/** The tokens that expressions can refer to, by the identifiers of their transforms. */
 export type MadeTokens = ReadonlyMap<string, Json>;
 
 /**
- * All of them in one change, under the rules that the caller has for creating tokens.
- * @throws VaultError `validation_failed` and `invalid_proxy_request`, from the decision as creating does.
+ * Creates all tokens in one change, under the caller's rules for creating tokens.
+ * @throws VaultError `validation_failed` and `invalid_proxy_request`; the decision throws as a create does.
  */
 export function makeTokens(
   tools: MakingTokens,
@@ -45,7 +45,7 @@ export function makeTokens(
   const decide = createTokens(tools, caller, {
     requests,
     replyFor: (created, now) => {
-      // Never their data: whoever made them by calling a proxy is not shown what came from elsewhere.
+      // Views omit data: the caller of a proxy must not see data that came from the destination.
       const views = created.map(({ viewAt }) => withoutData(viewAt(now) as JsonObject));
       made = new Map(
         transforms.flatMap(({ identifier }, index) =>
@@ -63,7 +63,7 @@ export function makeTokens(
   };
 }
 
-/** Expressions that the token is to have are not those of the call. */
+/** Expressions that will belong to the token are not expressions of the call. */
 function evaluated(token: JsonObject, scope: RequestScope, evaluation: Evaluation): JsonObject {
   const { mask, fingerprint_expression, search_indexes, ...rest } = token;
   const own = { mask, fingerprint_expression, search_indexes };

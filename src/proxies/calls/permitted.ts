@@ -1,4 +1,4 @@
-/** What a proxy and its tenant let through: methods, paths and destinations. */
+/** The methods, paths, and destinations that a proxy and its tenant allow. */
 import type { Clock } from '../../base/clock.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { allowsDestination, matchesWildcard } from '../../rules/destinations.ts';
@@ -14,7 +14,7 @@ export interface AttemptedCall {
   readonly path: string;
 }
 
-/** The refusal of a call that is not let through, which the log says. */
+/** The refusal of a call that is not allowed, for the log. */
 export function refusalOfCall(
   { clock }: { readonly clock: Clock },
   { caller, proxy, method, path }: AttemptedCall,

@@ -1,4 +1,4 @@
-/** A call of a proxy as it is decided about, and what comes of it. */
+/** The input and the outcome of a decision about a proxy call. */
 import type { Readable } from 'node:stream';
 import type { VaultError } from '../../base/errors.ts';
 import type { TextForm } from '../../expressions/request-texts/forms.ts';
@@ -11,31 +11,31 @@ export interface ProxyCall extends CallPath {
   readonly caller: Caller;
   readonly proxy: CalledProxy;
   readonly method: string;
-  /** Names and values in turn, without those that are for the vault. */
+  /** Alternating names and values, without headers meant for the vault. */
   readonly headers: readonly string[];
   /** For the connection to the destination. */
   readonly hopHeaders: readonly string[];
-  /** What the caller sent encrypted, as it was sent, and the header in which it was. */
+  /** Encrypted data as the caller sent it, and the name of its header. */
   readonly encrypted: { readonly text: string; readonly header: string } | undefined;
   readonly body: CallBody;
-  /** Called with the bytes of a response that are kept. @throws VaultError `overloaded` */
+  /** Called with the number of response bytes held in memory. @throws VaultError `overloaded` */
   readonly hold: (bytes: number) => void;
-  /** Rejects once the key, the proxy or the application has ended by which the call is made. */
+  /** Rejects once the key, the proxy, or the application of the call has ended. */
   readonly stands: () => Promise<unknown>;
-  /** Aborted when the caller has gone. */
+  /** Aborted if the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
 export interface CallBody {
-  /** Whole, or as it arrives; a stream holds no expressions. */
+  /** Complete, or as a stream; a stream contains no expressions. */
   readonly content: Uint8Array | Readable | undefined;
-  /** Of a whole body that is text. */
+  /** Set for a complete body that is text. */
   readonly form: TextForm | undefined;
-  /** Why a stream ended early, where its sender or its contents are the reason. */
+  /** The reason for which a stream ended early, if its sender or its contents caused it. */
   readonly failure: () => VaultError | undefined;
 }
 
 export interface ProxyResponse extends Omit<ForwardResponse, 'drop'> {
-  /** Where it is not that of the answer; null where code answered and the destination was not called. */
+  /** Set if it differs from the response's; null if code made the response and the destination was not called. */
   readonly destinationStatus?: number | null;
 }

@@ -1,18 +1,18 @@
-/** The body of a response that transforms read: whole, unpacked, and text. */
+/** The body of a response for transforms: complete, decompressed, and decoded to a string. */
 import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { type AttributeErrors, VaultError } from '../../base/errors.ts';
 
-/** Packed and unpacked. */
+/** The limit before and after decompression. */
 const transformedBytesMax = 5 * 1024 * 1024;
 
 type HoldBytes = (bytes: number) => void;
 
 type Decompress = (bytes: Buffer, limits: { readonly maxOutputLength: number }) => Promise<Buffer>;
 
-/** A destination may pack what it was asked not to. */
+/** A destination may ignore Accept-Encoding and compress anyway. */
 const unpackers: Readonly<Record<string, Decompress>> = {
   gzip: promisify(gunzip),
   'x-gzip': promisify(gunzip),
@@ -28,12 +28,12 @@ export interface ResponseReading {
   readonly hold: HoldBytes;
 }
 
-/** Of a text in any other, its bytes are not what its reader sees, and a mask would find nothing in them. */
+/** In any other charset, the reader sees other characters than these bytes, so a mask would find no match. */
 const charsetPattern = /^(?:utf-?8|(?:us-)?ascii|iso-8859-\d{1,2}|windows-125\d)$/i;
 
 /**
- * @throws VaultError `bad_gateway` for a body that is too large, or is not text in UTF-8; what the body
- * fails with; `overloaded` from `hold`.
+ * @throws VaultError `bad_gateway` for a body that is too large or is not UTF-8 text; the error of the body;
+ * `overloaded` from `hold`.
  */
 export async function readResponseText(
   body: Readable,
@@ -47,7 +47,7 @@ export async function readResponseText(
   const sent = await collect(body, hold);
   const unpacked = await unpack(sent, encodings);
   if (unpacked !== sent) hold(unpacked.length);
-  // UTF-16 and UTF-32 have a zero byte for every digit, and are UTF-8 by their bytes nevertheless.
+  // In UTF-16 and UTF-32 every digit has a zero byte, and such bytes are valid UTF-8.
   if (!isUtf8(unpacked) || unpacked.includes(0)) {
     throw untransformable('it is not text in UTF-8');
   }

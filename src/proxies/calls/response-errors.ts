@@ -1,14 +1,14 @@
-/** What errors of a transformed response may name: what its transforms name, and nothing of the response. */
+/** Limits what errors of a transformed response may name: names from its transforms, and nothing of the response. */
 import type { AttributeErrors } from '../../base/errors.ts';
 import { isObject, type Json } from '../../base/json.ts';
 import type { CalledProxy } from './called-proxy.ts';
 
-/** A member by its name, or one of few items of a list. */
+/** A member by its name, or an item of a short list. */
 const stepPattern = /\.?([A-Za-z_]\w*)|\[\d{1,2}\]/y;
 
 /**
- * The errors, each by its path as far as an administrator wrote it: a name below that may be the
- * destination's, which masks hide from the caller.
+ * Cuts each path to the part that an administrator wrote: a name below it may be the destination's, which masks hide
+ * from the caller.
  */
 export function errorsByNames(
   errors: AttributeErrors,

@@ -1,4 +1,4 @@
-/** Code transforms: what they are given of a request or a response, and what they make of it. */
+/** Code transforms: their input from a request or a response, and the use of their result. */
 import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';
 import { Readable } from 'node:stream';
@@ -15,20 +15,20 @@ import { ephemeralId, invalidCall } from './called-proxy.ts';
 import { proxyHolder } from './holder.ts';
 import type { ProxyCall } from './proxy-call.ts';
 
-/** What code can be given of a body. */
+/** The largest body that code can receive. */
 const codeBodyBytesMax = 1_048_576;
 
-/** Of a message as the code leaves it. */
+/** A message as the code returns it. */
 export interface CodedMessage {
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   readonly headers: readonly string[];
-  /** `undefined` where the message has no body. */
+  /** `undefined` if the message has no body. */
   readonly text: string | undefined;
 }
 
 export type TransformOutcome =
   | { readonly kind: 'message'; readonly message: CodedMessage; readonly status?: number }
-  /** In place of the destination's response. */
+  /** Replaces the destination's response. */
   | { readonly kind: 'response'; readonly response: CodeResponse };
 
 export interface CodeOfCall {
@@ -37,8 +37,8 @@ export interface CodeOfCall {
 }
 
 /**
- * The request as it is to be sent, or the response that takes the place of the destination's.
- * @throws VaultError what the code fails with; `invalid_proxy_request` for a body that is not text in UTF-8,
+ * Returns the request to send, or the response that replaces the destination's.
+ * @throws VaultError the failure of the code; `invalid_proxy_request` for a body that is not UTF-8 text,
  * `body_too_large`.
  */
 export async function codeRequest(
@@ -58,13 +58,13 @@ export async function codeRequest(
   return coded(tools, { call, transform }, { side: 'req', given, message });
 }
 
-/** @throws VaultError what the code fails with; `body_too_large`. */
+/** @throws VaultError the failure of the code; `body_too_large`. */
 export async function codeResponse(
   tools: CodeRunning,
   { call, transform }: CodeOfCall,
   { message, status }: { readonly message: CodedMessage; readonly status: number },
 ): Promise<TransformOutcome> {
-  // Nobody else is served while JSON is parsed.
+  // Parsing JSON blocks the event loop.
   if (Buffer.byteLength(message.text ?? '') > codeBodyBytesMax) throw tooLarge();
   const given = { ...givenOf(message), statusCode: status };
   return coded(tools, { call, transform }, { side: 'res', given, message });
@@ -106,7 +106,7 @@ async function coded(
     : { kind: 'message', message: replaced(message, outcome.value) };
 }
 
-/** `{ req }` goes on; `{ res }` answers in the place of the destination, or replaces its response. */
+/** `{ req }` continues the call; `{ res }` responds in place of the destination, or replaces its response. */
 function newerOf(
   value: Json,
   { side, message }: Pick<MessageSide, 'side' | 'message'>,
@@ -136,7 +136,7 @@ function isStatus(status: Json): status is number {
   return typeof status === 'number' && Number.isInteger(status) && status >= 200 && status <= 599;
 }
 
-/** JSON as its value, everything else as text. */
+/** JSON as its value, everything else as a string. */
 function givenOf({ headers, text }: CodedMessage): JsonObject {
   return { headers: namedOf(headers), body: text === undefined ? null : bodyOf(headers, text) };
 }
@@ -151,7 +151,7 @@ function bodyOf(headers: readonly string[], text: string): Json {
   }
 }
 
-/** The values of one name together, as HTTP allows. */
+/** Joins the values of each name, as HTTP allows. */
 function namedOf(headers: readonly string[]): JsonObject {
   const named = new Map<string, string>();
   for (let at = 0; at + 1 < headers.length; at += 2) {
@@ -162,10 +162,10 @@ function namedOf(headers: readonly string[]): JsonObject {
   return Object.fromEntries(named);
 }
 
-/** What frames a message follows from its body. */
+/** Framing headers follow from the body of the message. */
 const framing = /^(?:content-length|transfer-encoding|connection|keep-alive|te|trailer|upgrade)$/i;
 
-/** What the code leaves out stays as it was. */
+/** Properties that the code omits stay unchanged. */
 function replaced(message: CodedMessage, value: Json): CodedMessage {
   if (value === null) return message;
   if (!isObject(value)) throw failure('it must return an object with body or headers').error;

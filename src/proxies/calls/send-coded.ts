@@ -1,4 +1,4 @@
-/** Sending a completed call on, after the code of the proxy has changed it or has answered it itself. */
+/** Sends a completed call after the code of the proxy has changed it, unless the code has made the response. */
 import { VaultError } from '../../base/errors.ts';
 import type { DecideOutcome } from '../../rules/operation.ts';
 import { isEnded } from '../../rules/refusal.ts';
@@ -9,7 +9,7 @@ import type { ProxyResponse } from './proxy-call.ts';
 import { codeRequest, type TransformOutcome } from './run-code.ts';
 import { type SendTools, type SentCall, send } from './send.ts';
 
-/** Fails in the outcome, with the entry that says so. */
+/** A failure becomes part of the outcome, with its log entry. */
 export async function sendCoded(
   tools: SendTools,
   sent: SentCall,
@@ -36,7 +36,7 @@ export async function sendCoded(
     return async () => ({ change: { entries: [entry] }, reply: madeResponse(response, null) });
   }
   try {
-    // What the code was given holds values of tokens.
+    // The code received values of tokens.
     await call.stands();
   } catch (error) {
     if (!isEnded(error)) throw error;

@@ -1,4 +1,4 @@
-/** Sending a completed call, once, and deciding what came of it. */
+/** Sends a completed call once, and decides its outcome. */
 
 import { callerNow } from '../../access/authority.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -40,13 +40,13 @@ export interface SendTools extends MakingTokens, CodeRunning {
 
 export interface SentCall {
   readonly call: ProxyCall;
-  /** What of it goes out in place of what the caller wrote. */
+  /** The parts that are sent in place of what the caller wrote. */
   readonly written: Writable;
-  /** By the transforms of the request. */
+  /** The tokens that request transforms created. */
   readonly made: MadeTokens;
 }
 
-/** Fails in the outcome, with the entry that says so. */
+/** A failure becomes part of the outcome, with its log entry. */
 export async function send(
   tools: SendTools,
   sent: SentCall,
@@ -62,7 +62,7 @@ export async function send(
     return { now: clock.now(), milliseconds };
   };
   try {
-    const answer = await forward({
+    const response = await forward({
       method: call.method,
       ...destinationOf(proxy, written),
       headers: transforms.some(readsBody) ? readable(written.headers) : written.headers,
@@ -76,10 +76,10 @@ export async function send(
       loop: call.caller.origin.loop,
       keyless: isKeyless(call.caller),
     });
-    const entry = respondedEntry(call, ended(answer.status), answer.status);
-    const isSuccess = answer.status >= 200 && answer.status < 300;
-    if (isSuccess && transforms.length > 0) return transformed(tools, sent, { answer, entry });
-    return async () => ({ change: { entries: [entry] }, reply: answer });
+    const entry = respondedEntry(call, ended(response.status), response.status);
+    const isSuccess = response.status >= 200 && response.status < 300;
+    if (isSuccess && transforms.length > 0) return transformed(tools, sent, { response, entry });
+    return async () => ({ change: { entries: [entry] }, reply: response });
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
     const entry = failedEntry(call, ended(undefined), error.message);
@@ -87,24 +87,24 @@ export async function send(
   }
 }
 
-/** A header that says nothing of the body can be added to one of any size. */
+/** A header that does not depend on the body can be added to a response of any size. */
 function readsBody(transform: ResponseTransform): boolean {
   return transform.type !== 'append_header' || names(transform, 'res');
 }
 
-/** Of a part of a body a mask would miss what begins before it, and of UTF-16 everything. */
+/** In a partial body, a mask would miss a match that begins before it, and in UTF-16 every match. */
 function readable(headers: readonly string[]): string[] {
   const unread = ['accept-encoding', 'accept-charset', 'range', 'if-range'];
   const whole = withoutHeaders(headers, unread);
   return [...whole, 'Accept-Encoding', 'identity'];
 }
 
-/** With the rights that the caller has by now: the destination may have taken a minute. */
+/** Uses the caller's current rights: the destination may have taken a minute. */
 async function creatorNow(
   { store, clock }: SendTools,
   { caller, proxy }: ProxyCall,
 ): Promise<Caller> {
-  // A proxy that a call describes itself needs a key.
+  // A call that describes its own proxy requires a key.
   const { id } = proxy;
   const withoutKey = id === ephemeralId ? undefined : withoutKeyThrough(store, id);
   const current = await callerNow({ store, now: clock.now(), withoutKey }, caller);
@@ -113,7 +113,7 @@ async function creatorNow(
 }
 
 interface Responded {
-  readonly answer: ProxyResponse;
+  readonly response: ProxyResponse;
   readonly entry: LogEntry;
 }
 
@@ -122,21 +122,21 @@ const bodiless: ReadonlySet<number> = new Set([204, 205]);
 async function transformed(
   tools: SendTools,
   { call, made }: SentCall,
-  { answer, entry }: Responded,
+  { response, entry }: Responded,
 ): Promise<DecideOutcome<ProxyResponse>> {
   const transforms = transformsOf(call.proxy).response;
   const { configuration, tenant } = call.proxy;
   const masking = { partition: tenant.id, signal: call.signal };
   const evaluation = newEvaluation();
-  const hasBody = call.method !== 'HEAD' && !bodiless.has(answer.status);
+  const hasBody = call.method !== 'HEAD' && !bodiless.has(response.status);
   const isPassed = hasBody && !transforms.some(readsBody);
   try {
     const reading = {
-      encodings: valuesOf(answer.headers, 'content-encoding'),
-      mediaTypes: valuesOf(answer.headers, 'content-type'),
+      encodings: valuesOf(response.headers, 'content-encoding'),
+      mediaTypes: valuesOf(response.headers, 'content-type'),
       hold: call.hold,
     };
-    const text = hasBody && !isPassed ? await readResponseText(answer.body, reading) : undefined;
+    const text = hasBody && !isPassed ? await readResponseText(response.body, reading) : undefined;
     const isNamed = transforms.some((one) => names(one, 'res'));
     const tooMany = (reason: string) => untransformable(`it ${reason}`);
     const res =
@@ -159,7 +159,7 @@ async function transformed(
             part,
           })
         : undefined;
-    // Once, also where making tokens meets a conflict.
+    // The code runs once, even if creating tokens meets a conflict.
     let coded: Promise<TransformOutcome> | undefined;
     const shape = async (tokens: MadeTokens) => {
       const given = {
@@ -167,13 +167,13 @@ async function transformed(
         scope: { ...scope, transforms: tokens },
         evaluation,
         runCode: (transform: CodeTransform, message: CodedMessage) => {
-          coded ??= codeResponse(tools, { call, transform }, { message, status: answer.status });
+          coded ??= codeResponse(tools, { call, transform }, { message, status: response.status });
           return coded;
         },
         maskText: (shown: string, mask: Mask) => tools.maskText(shown, mask, masking),
       };
-      const shaped = await transformResponse({ headers: answer.headers, text }, given);
-      return isPassed ? { ...answer, headers: shaped.headers } : responseOf(answer, shaped);
+      const shaped = await transformResponse({ headers: response.headers, text }, given);
+      return isPassed ? { ...response, headers: shaped.headers } : responseOf(response, shaped);
     };
     return async (conflict) => {
       try {
@@ -193,17 +193,17 @@ async function transformed(
       }
     };
   } catch (error) {
-    answer.body.destroy();
+    response.body.destroy();
     return refused(entry, failureOfResponse(error, call));
   }
 }
 
-/** Whose texts are the vault's own, or what the code of the proxy is for its callers to say. */
+/** Errors whose messages come from the vault itself, or which the proxy's code addresses to its callers. */
 const said = /^(?:bad_gateway|overloaded|too_many_requests|unavailable|reactor_\w+)$/;
 
 function failureOfResponse(error: unknown, { proxy, signal }: ProxyCall): VaultError {
   if (error instanceof OutboundError) return failureOfCall(error, proxy);
-  // Nobody reads this, but the entry of the call is committed.
+  // The caller does not receive this error, but the call's entry is committed.
   if (signal?.aborted && error === signal.reason) return untransformable('the caller has gone');
   if (!(error instanceof VaultError)) throw error;
   if (said.test(error.code)) return error;

@@ -1,4 +1,4 @@
-/** Transforms of a response, in their order: masks, what is appended, and tokens made of it. */
+/** Applies the transforms of a response in order: masks, appended values, and tokens created from it. */
 import { Readable } from 'node:stream';
 import { ExpressionError } from '../../expressions/evaluation/error.ts';
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
@@ -22,11 +22,11 @@ import type { CodedMessage, TransformOutcome } from './run-code.ts';
 export interface TransformedResponse {
   /** Names and values in turn. */
   readonly headers: readonly string[];
-  /** `undefined` where the response has no body, which stays so. */
+  /** `undefined` if the response has no body, which transforms do not change. */
   readonly text: string | undefined;
-  /** In place of the destination's, where code says so. */
+  /** Set if code replaces the destination's status. */
   readonly status?: number;
-  /** In place of the whole response; no further transform applies to it. */
+  /** Replaces the whole response; no further transform applies to it. */
   readonly made?: CodeResponse;
 }
 
@@ -35,7 +35,7 @@ export interface Transforming {
   readonly scope: RequestScope;
   readonly evaluation: Evaluation;
   readonly runCode: (transform: CodeTransform, response: CodedMessage) => Promise<TransformOutcome>;
-  /** For the tenant of the proxy. */
+  /** For the proxy's tenant. */
   readonly maskText: (text: string, mask: Mask) => Promise<string>;
 }
 
@@ -46,7 +46,7 @@ type Apply<T extends ResponseTransform['type']> = (
 ) => TransformedResponse | Promise<TransformedResponse>;
 
 const rows: { readonly [T in ResponseTransform['type']]: Apply<T> } = {
-  // Its token is made before, of what the destination sent.
+  // Its token was created earlier, from the original response of the destination.
   tokenize: (response) => response,
   code: async (response, transform, { runCode }) => {
     const coded = await runCode(transform, response);
@@ -78,7 +78,7 @@ const rows: { readonly [T in ResponseTransform['type']]: Apply<T> } = {
   },
 };
 
-/** @throws VaultError `bad_gateway` which says nothing of the response. */
+/** @throws VaultError `bad_gateway`, which contains nothing of the response. */
 export async function transformResponse(
   response: TransformedResponse,
   { transforms, ...given }: Transforming,
@@ -97,13 +97,13 @@ export async function transformResponse(
   return transformed;
 }
 
-/** What speaks of the bytes of a body that is another one now. */
+/** Headers that describe the bytes of a body, which a transform has replaced. */
 const ofBytes = [
   ...['content-length', 'content-encoding', 'content-md5', 'digest', 'content-digest'],
   ...['repr-digest', 'etag', 'accept-ranges', 'content-range'],
 ];
 
-/** @param text `undefined` where the response has no body. */
+/** @param text `undefined` if the response has no body. */
 export function responseOf(
   { status }: ProxyResponse,
   { headers, text, status: changed, made }: TransformedResponse,

@@ -1,4 +1,4 @@
-/** The tokens that a call refers to: each permitted and logged, or none. */
+/** The tokens that a call refers to: all are permitted and logged, or none is used. */
 import { VaultError } from '../../base/errors.ts';
 import type { Refused } from '../../rules/operation.ts';
 import type { TokenReading } from '../../tokens/read.ts';
@@ -14,7 +14,7 @@ import { useEntry } from './entries.ts';
 import type { ProxyCall } from './proxy-call.ts';
 
 /**
- * Where not all can be used, the refusal: for ids that are unknown first, then for a permission.
+ * If not all can be used, returns the refusal: first for unknown ids, then for a missing permission.
  * @throws VaultError `invalid_proxy_request` for more tokens than the tenant's quota.
  */
 export function useTokens(
@@ -36,10 +36,10 @@ export function useTokens(
   });
 }
 
-/** A host that the caller names itself may be its own. */
+/** A host that the caller chooses may be the caller's own. */
 export function accessOf({ id }: Pick<CalledProxy, 'id'>): {
   readonly access: TargetAccess;
-  /** How refusals call what it takes. */
+  /** The required permission in refusals. */
   readonly permission: string;
 } {
   return id === ephemeralId

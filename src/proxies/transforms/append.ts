@@ -1,4 +1,4 @@
-/** Adding to a response: a member of its JSON, text at its end, or a header. */
+/** Appends to a response: a member of its JSON, text at its end, or a header. */
 
 import type { Json } from '../../base/json.ts';
 import { createPause, type Pause } from '../../base/pauses.ts';
@@ -7,12 +7,12 @@ import type { Step } from '../../expressions/filters/json-path.ts';
 import { afterBlank, endsOfJson, stepsOfPart } from './json-positions.ts';
 
 /**
- * The JSON text with the value at a location, and otherwise byte for byte as it was: a parsed and serialized
- * one would lose digits of large numbers, the formatting and members that are named twice, of which the last
- * one counts. Of an empty text JSON is made. Members that are missing on the way are created, and so is the
- * item after the last of a list. A large text is read in parts, between which others are served.
+ * Sets the value at a location of a JSON string, and otherwise preserves every byte. Parsing and serializing would
+ * lose digits of large numbers, the formatting, and all but the last of members with the same name. An empty string
+ * becomes a new JSON value. Missing members on the path are created, and so is the item after the last of a list. A
+ * large string is processed in parts, between which the event loop serves others.
  *
- * @throws ExpressionError when the text is not JSON, or has something else on the way.
+ * @throws ExpressionError if the string is not JSON, or has an incompatible value on the path.
  */
 export async function appendJson(
   text: string,
@@ -41,12 +41,12 @@ export async function appendJson(
 
 interface JsonPositions {
   readonly text: string;
-  /** Where the value or name ends that begins at an index. */
+  /** Maps the start index of each value or name to its end. */
   readonly ends: Uint32Array;
   readonly pause: Pause;
 }
 
-/** Where a value is, or where it can be written. */
+/** The position of a value, or the position where it can be inserted. */
 type ValuePosition =
   | { readonly valueBegin: number }
   | { readonly valueBegin: undefined; readonly freeAt: number; readonly isFirst: boolean };
@@ -102,7 +102,7 @@ async function itemAt({ text, ends, pause }: JsonPositions, begin: number, index
   return { valueBegin: undefined, freeAt, isFirst: count === 0, count } as const;
 }
 
-/** What is created for steps that lead to nothing yet. */
+/** The JSON to create for the remaining steps of the path. */
 function written([step, ...steps]: readonly Step[], value: Json): string {
   if (step === undefined) return JSON.stringify(value);
   if (typeof step === 'string') return `{${JSON.stringify(step)}:${written(steps, value)}}`;
@@ -116,7 +116,7 @@ function unfit(): ExpressionError {
 
 const namePattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
 
-/** What says how a message is framed, or is for one connection, is not a transform's to set. */
+/** Headers for the framing of a message or for one connection, which a transform may not set. */
 const framing = new Set([
   'connection',
   'content-encoding',
@@ -129,7 +129,7 @@ const framing = new Set([
   'upgrade',
 ]);
 
-/** True for what a transform may name as a header of a response. */
+/** True if a transform may set this response header. */
 export function isHeaderName(name: string): boolean {
   return namePattern.test(name) && !framing.has(name.toLowerCase());
 }

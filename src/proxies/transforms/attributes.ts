@@ -1,4 +1,4 @@
-/** The attributes of transforms, each checked and named where it is wrong. */
+/** The attributes of transforms. Each check names the attribute in its error. */
 
 import { isObject, type Json, type JsonObject } from '../../base/json.ts';
 import type { ValidationErrors } from '../../base/validation-errors.ts';
@@ -8,16 +8,16 @@ import { compileText } from '../../expressions/request-texts/compile.ts';
 import { isHeaderName } from './append.ts';
 import { compilePattern, PatternError } from './mask.ts';
 
-/** The text that a transform appends, with its expressions. */
+/** Limits the string that a transform appends, including its expressions. */
 export const valueLengthMax = 10_000;
 
-/** What one transform is read with. */
+/** The context for parsing one transform. */
 export interface TransformReading {
   readonly errors: ValidationErrors;
-  /** Of the transform, such as `response_transforms[0]`. */
+  /** The path of the transform, such as `response_transforms[0]`. */
   readonly path: string;
   readonly options: JsonObject;
-  /** Those of the transforms before it in the list. */
+  /** The identifiers of earlier transforms in the list. */
   readonly identifiers: Set<string>;
 }
 

@@ -1,4 +1,4 @@
-/** What a proxy does to requests and responses: the lists of transforms as callers write them, checked. */
+/** Parses the lists of transforms that a proxy applies to requests and responses. */
 
 import { isObject, type Json, type JsonObject } from '../../base/json.ts';
 import type { ValidationErrors } from '../../base/validation-errors.ts';
@@ -51,7 +51,7 @@ export interface AppendHeaderTransform {
   readonly location: string;
 }
 
-/** JavaScript of the tenant, run in the sandbox. Whether it can run is found out where it is stored. */
+/** JavaScript of the tenant, which runs in the sandbox. Whether it can run is checked when it is stored. */
 export interface CodeTransform {
   readonly type: 'code';
   readonly code: string;
@@ -67,7 +67,7 @@ export type ResponseTransform =
   | AppendTextTransform
   | AppendHeaderTransform;
 
-/** Transforms of one list. */
+/** Transforms in one list. */
 export const transformsMax = 20;
 
 type ReadTransform<T> = (given: JsonObject, reading: TransformReading) => T | undefined;
@@ -156,7 +156,7 @@ const responseKinds: Kinds<ResponseTransform> = {
   append_header: appendHeader,
 };
 
-/** The valid ones of a list; what is wrong with the others is in the errors. No list is an empty one. */
+/** Returns the valid transforms; problems with the others are added to the errors. Absent means an empty list. */
 export function parseRequestTransforms(
   given: Json | undefined,
   errors: ValidationErrors,
@@ -165,7 +165,7 @@ export function parseRequestTransforms(
   return parseList(requestKinds, given, { errors, path });
 }
 
-/** The same of the transforms of responses. */
+/** The same for response transforms. */
 export function parseResponseTransforms(
   given: Json | undefined,
   errors: ValidationErrors,
@@ -221,13 +221,13 @@ function parseOne<T>(kinds: Kinds<T>, given: Json, place: Omit<TransformReading,
   return kind.read(given, { ...place, options });
 }
 
-/** Members that every transform has in the product's models, and only some types use. */
+/** Members that every transform has in the product's models, although only some types use them. */
 const knownMembers = new Set([
   ...['type', 'code', 'matcher', 'expression', 'replacement', 'options'],
   ...['token', 'identifier', 'value', 'location', 'runtime'],
 ]);
 
-/** A name that is not ours is not repeated: it may be data that ended up as a name. */
+/** Does not repeat unknown names: they may be data that a client sent in the wrong place. */
 function refuseOthers(
   given: JsonObject,
   members: readonly string[],

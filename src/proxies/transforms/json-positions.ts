@@ -1,6 +1,6 @@
 /**
- * Where the values of a JSON text begin and end, without making them: 5 MB of small values take JSON.parse
- * two to three times as long, and this needs no stack for lists in lists.
+ * Finds where the values of a JSON string begin and end, without creating them. For 5 MB of small values, JSON.parse
+ * takes two to three times as long, and this needs no stack for nested lists.
  */
 
 import type { Pause } from '../../base/pauses.ts';
@@ -20,13 +20,13 @@ const openObject = 0x7b;
 const closeObject = 0x7d;
 const space = 0x20;
 
-/** What is done of a text between two looks at the clock; by measurement less than a millisecond. */
+/** Steps between two looks at the clock; less than a millisecond, as measured. */
 export const stepsOfPart = 2_048;
 
 /**
- * By the index at which a value or the name of a member begins, where it ends.
+ * Maps the start index of each value and each member name to its end.
  *
- * @throws ExpressionError for exactly the texts that JSON.parse does not accept.
+ * @throws ExpressionError for exactly the strings that JSON.parse does not accept.
  */
 export async function endsOfJson(text: string, pause: Pause): Promise<Uint32Array> {
   const ends = new Uint32Array(text.length);
@@ -35,9 +35,9 @@ export async function endsOfJson(text: string, pause: Pause): Promise<Uint32Arra
 }
 
 /**
- * Whether JSON.parse of the text would make more values than that.
+ * Whether JSON.parse of the string would create more than `max` values.
  *
- * @throws ExpressionError where it has no more of them and is not JSON.
+ * @throws ExpressionError if the string is not JSON and does not exceed the limit.
  */
 export async function hasMoreValues(text: string, max: number, pause: Pause): Promise<boolean> {
   return (await walkJson(text, { ends: undefined, pause, valuesMax: max })) > max;
@@ -46,16 +46,16 @@ export async function hasMoreValues(text: string, max: number, pause: Pause): Pr
 interface ValueWalk {
   readonly ends: Uint32Array | undefined;
   readonly pause: Pause;
-  /** After so many the walk ends. */
+  /** The walk ends after this many values. */
   readonly valuesMax?: number;
 }
 
-/** @returns how many values there are. */
+/** @returns the number of values. */
 async function walkJson(
   text: string,
   { ends, pause, valuesMax = Number.POSITIVE_INFINITY }: ValueWalk,
 ): Promise<number> {
-  /** Where the lists and objects begin that have not ended. */
+  /** Start indexes of the lists and objects that are still open. */
   const open: number[] = [];
   let values = 0;
   let steps = 0;
@@ -103,7 +103,7 @@ async function walkJson(
 export function afterBlank(text: string, from: number): number {
   for (let at = from; ; at += 1) {
     const code = text.charCodeAt(at);
-    // Nearly always the first comparison suffices; past the end there is no code.
+    // Nearly always the first comparison suffices; past the end, the code is NaN.
     if (!(code <= space)) return at;
     if (code !== space && code !== 0x0a && code !== 0x0d && code !== 0x09) return at;
   }
@@ -113,7 +113,7 @@ function closeOf(code: number): number {
   return code === openList ? closeList : closeObject;
 }
 
-/** Where the value begins. */
+/** The index at which the value begins. */
 function afterName(text: string, at: number, ends: Uint32Array | undefined): number {
   if (text.charCodeAt(at) !== quote) throw flaw();
   const end = endOfString(text, at + 1);
@@ -123,10 +123,10 @@ function afterName(text: string, at: number, ends: Uint32Array | undefined): num
   return afterBlank(text, separator + 1);
 }
 
-/** By their first character. */
+/** Keyed by their first character. */
 const words = new Map(['true', 'false', 'null'].map((word) => [word.charCodeAt(0), word]));
 
-/** Of a string, a number or a word. */
+/** For a string, a number, or a literal. */
 function endOfPlain(text: string, at: number): number {
   const code = text.charCodeAt(at);
   if (code === quote) return endOfString(text, at + 1);
@@ -136,12 +136,14 @@ function endOfPlain(text: string, at: number): number {
   return at + word.length;
 }
 
-/** What is looked at one by one; for more the engine of patterns, with which it is ten times as fast, is begun. */
+/**
+ * Up to this length, checking characters one by one is faster. Beyond it, a regular expression is ten times as fast.
+ */
 const shortString = 32;
-/** A quote, a backslash, or a control character: all but what may stand for itself. */
+/** A quote, a backslash, or a control character: all characters that cannot appear unescaped. */
 const specialPattern = /[^ !#-[\]-\uffff]/g;
 
-/** Unlike the strings of requests, of which only those with expressions are read, this one must be valid. */
+/** Request strings are only scanned for expressions, but this string must be valid JSON. */
 function endOfString(text: string, begin: number): number {
   let plainFrom = begin;
   for (let at = begin; at < text.length; at += 1) {
@@ -157,7 +159,7 @@ function endOfString(text: string, begin: number): number {
   throw flaw();
 }
 
-/** The length of the text where there is nothing special. */
+/** Returns the length of the string if it has no special character. */
 function specialAt(text: string, from: number): number {
   specialPattern.lastIndex = from;
   return specialPattern.exec(text)?.index ?? text.length;
@@ -180,7 +182,7 @@ function endOfNumber(text: string, begin: number): number {
   return afterDigits(text, text[at] === '+' || text[at] === '-' ? at + 1 : at);
 }
 
-/** At least one. */
+/** Requires at least one digit. */
 function afterDigits(text: string, begin: number): number {
   let at = begin;
   while (isDigit(text.charCodeAt(at))) at += 1;

@@ -1,8 +1,8 @@
-/** What waits for a thread that masks: bounded, one tenant after another, and one text of each at a time. */
+/** The queue for mask threads: bounded, round robin among tenants, with one string per tenant at a time. */
 
 export interface WaitingLimits {
   readonly count: number;
-  /** Of the texts together. */
+  /** The total length of the waiting strings. */
   readonly characters: number;
 }
 
@@ -25,7 +25,7 @@ interface TenantLane<T> {
 
 export class MaskQueue<T extends WaitingText> {
   readonly #limits: MaskQueueLimits;
-  /** The next tenant first. */
+  /** The next tenant comes first. */
   readonly #lanes = new Map<string, TenantLane<T>>();
   #count = 0;
   #characters = 0;
@@ -48,7 +48,7 @@ export class MaskQueue<T extends WaitingText> {
     return true;
   }
 
-  /** The next one, whose tenant is then busy until `release`. */
+  /** Returns the next job. Its tenant is busy until `release`. */
   take(): T | undefined {
     for (const lane of this.#lanes.values()) {
       if (lane.isBusy) continue;
@@ -61,7 +61,7 @@ export class MaskQueue<T extends WaitingText> {
     return undefined;
   }
 
-  /** It is the turn of all others before it is this tenant's again. */
+  /** All other tenants get their turn before this one gets another. */
   release(partition: string): void {
     const lane = this.#lanes.get(partition);
     if (lane === undefined) return;
@@ -70,7 +70,7 @@ export class MaskQueue<T extends WaitingText> {
     if (lane.waiting.length > 0) this.#lanes.set(partition, lane);
   }
 
-  /** Does nothing for what was taken already. */
+  /** Has no effect on a job that was already taken. */
   remove(one: T): void {
     const lane = this.#lanes.get(one.partition);
     const at = lane?.waiting.indexOf(one) ?? -1;

@@ -1,4 +1,4 @@
-/** This side of a thread that masks: its start, one text at a time, and its end. */
+/** The client side of a mask thread: starts it, sends one string at a time, and ends it. */
 import { Worker } from 'node:worker_threads';
 import { reasonOf, VaultError } from '../../base/errors.ts';
 import { entryPointUrl } from '../../base/installation/entry-points.ts';
@@ -11,37 +11,37 @@ export interface TextToMask {
   readonly replacement: string;
 }
 
-/** What comes back: `undefined` for a mask that needs more work than it may take. */
+/** The result: `undefined` if the mask exceeds its limit of work. */
 export type MaskedText = string | undefined;
 
-/** What the thread is asked for. */
+/** The requests to the thread. */
 export interface MaskCalls {
   mask(given: TextToMask): MaskedText;
 }
 
 export interface MaskThread {
   /**
-   * Only for one text at a time. A mask that takes too long ends the thread and gives `undefined`.
+   * Accepts only one string at a time. A mask that takes too long ends the thread and resolves to `undefined`.
    *
-   * @throws ExpressionError when the mask needs too much memory, VaultError when the thread ended otherwise.
+   * @throws ExpressionError if the mask needs too much memory, VaultError if the thread ended otherwise.
    */
   mask(given: TextToMask): Promise<MaskedText>;
-  /** Resolves when the thread is no more. */
+  /** Resolves when the thread has ended. */
   end(): Promise<void>;
 }
 
 export interface MaskThreadOptions {
-  /** What a mask may take. Its limit of work is reached long before, unless the machine is overloaded. */
+  /** The time limit of a mask. The limit of work is reached much earlier, unless the machine is overloaded. */
   readonly maskMsMax: number;
-  /** The thread has ended, for whatever reason. It is called before the mask under way fails. */
+  /** Called when the thread has ended, for any reason, before the current mask fails. */
   readonly onEnd: () => void;
 }
 
-/** By measurement 32 MB suffice for the largest texts that can be masked; some more are for compiled patterns. */
+/** 32 MB suffice for the largest strings that can be masked, as measured; the rest is for compiled patterns. */
 const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
 
 export function startMaskThread({ maskMsMax, onEnd }: MaskThreadOptions): MaskThread {
-  // The environment has secrets, and the thread no use for them.
+  // The environment contains secrets that the thread does not need.
   const worker = new Worker(entryPointUrl('proxies/transforms/mask-worker'), {
     name: 'masks',
     env: {},
@@ -71,7 +71,7 @@ export function startMaskThread({ maskMsMax, onEnd }: MaskThreadOptions): MaskTh
       throw error;
     } finally {
       clearTimeout(timer);
-      // A thread that waits keeps no process alive.
+      // An idle thread does not keep the process alive.
       worker.unref();
     }
   }

@@ -1,4 +1,4 @@
-/** The code of a thread that masks texts, one after another. */
+/** The code of a thread that masks strings, one after another. */
 import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';
 import type { RE2JS } from 're2js';

@@ -1,20 +1,20 @@
-/** Masking what a pattern finds in a text, in time that no pattern can make long. */
+/** Masks all matches of a pattern in a string. The limit of work bounds the time for any pattern. */
 import { MatcherInput, RE2JS, RE2JSSyntaxException } from 're2js';
 
-/** A pattern, in characters, and what it is compiled to, in instructions. */
+/** The maximum length of a pattern in characters, and its maximum compiled size in instructions. */
 export const patternLengthMax = 500;
 export const programSizeMax = 1000;
 
 /**
- * What masking one text may take: each character the engine looks at, multiplied by the instructions of
- * the pattern. By measurement such a unit takes 5 to 45 nanoseconds.
+ * The work limit for one string: characters that the engine reads, times the instructions of the pattern. One unit
+ * takes 5 to 45 nanoseconds, as measured.
  */
 export const maskWorkMax = 32_000_000;
 
-/** Beginning a search takes as long as so many units. */
+/** The work units that starting a search costs. */
 const searchWork = 100;
 
-/** Characters that are compared, or copied, in the time of one unit. */
+/** The number of characters compared or copied in the time of one unit. */
 const comparedPerUnit = 16;
 
 export interface Mask {
@@ -23,12 +23,12 @@ export interface Mask {
   readonly replacement: string;
 }
 
-/** Why a pattern is refused, for the caller. */
+/** The reason for refusing a pattern, for the caller. */
 export class PatternError extends Error {
   override readonly name = 'PatternError';
 }
 
-/** @throws PatternError that says what the pattern must be, and repeats nothing of it. */
+/** @throws PatternError that states the requirement, and repeats nothing of the pattern. */
 export function compilePattern(text: string): RE2JS {
   if (text.length > patternLengthMax) {
     throw new PatternError(`must have at most ${patternLengthMax} characters`);
@@ -63,7 +63,7 @@ function compile(text: string): RE2JS {
 const tokenPattern =
   /\\[xpP]\{[^}]*\}|\\.|\[(?:\\.|[^\]\\])*\]|\(|\)|\{(?<least>\d+)(?:,(?<most>\d*))?\}|./gs;
 
-/** About how many instructions a pattern has once what it repeats is written out: compiling them takes seconds. */
+/** Estimates the number of instructions after expanding repetitions: compiling them would take seconds. */
 function estimatedSize(pattern: string): number {
   const groups = [{ size: 0, last: 0 }];
   for (const { 0: token, groups: named } of pattern.matchAll(tokenPattern)) {
@@ -87,10 +87,10 @@ function estimatedSize(pattern: string): number {
   return groups.reduce((sum, { size }) => sum + size, 0);
 }
 
-/** Ends a search from within the engine, which knows no limits. */
+/** Ends a search from inside the engine, which has no limits of its own. */
 class WorkSpentError extends Error {}
 
-/** The work that is left of a mask. */
+/** The remaining work of a mask. */
 class WorkAllowance {
   #left: number;
 
@@ -104,7 +104,7 @@ class WorkAllowance {
   }
 }
 
-/** A text that is paid for as the engine reads it: a search may go through all of it once for each match. */
+/** A string that charges for each character that the engine reads: a search may read all of it for each match. */
 class PaidText extends String {
   readonly #text: string;
   readonly #size: number;
@@ -131,9 +131,9 @@ class PaidText extends String {
 }
 
 /**
- * The text with every match masked: within it each occurrence of what a capture group found is replaced,
- * one replacement for one character. `undefined` when that is more work than allowed. Nobody else is served
- * before it is done, which takes up to seconds: see `masking.ts`.
+ * Returns the string with every match masked: within the match, each occurrence of a captured value is replaced, one
+ * replacement per character. `undefined` if that exceeds the work limit. This blocks the thread for up to seconds:
+ * see `masking.ts`.
  */
 export function maskAtOnce(text: string, mask: Mask, workMax = maskWorkMax): string | undefined {
   try {
@@ -172,7 +172,7 @@ function maskWithin(
   }
 }
 
-/** Which code units of the match belong to an occurrence of a value, overlapping ones included. */
+/** Marks the code units of the match that belong to an occurrence of a value, including overlapping ones. */
 function hiddenIn(
   match: string,
   values: ReadonlySet<string>,
@@ -192,7 +192,7 @@ function hiddenIn(
   return hidden;
 }
 
-/** Run by run: adding single characters would keep an object in memory for each. */
+/** Copies runs of characters: appending single characters would allocate an object for each. */
 function withHidden(match: string, hidden: Uint8Array, replacement: string): string {
   const pieces: string[] = [];
   let kept = 0;
@@ -208,7 +208,7 @@ function withHidden(match: string, hidden: Uint8Array, replacement: string): str
   return pieces.join('');
 }
 
-/** Whether the code unit is the second of a character that has two. */
+/** Whether the code unit is the second half of a surrogate pair. */
 function isWithinCharacter(text: string, at: number): boolean {
   return at > 0 && (text.codePointAt(at - 1) ?? 0) > 0xffff;
 }

@@ -1,6 +1,6 @@
 /**
- * Masking for many callers: what takes at most a few milliseconds is done at once, all else in threads of its own,
- * because nobody else is served during a search.
+ * Masks strings for many callers. Work of at most a few milliseconds runs immediately. All other work runs in
+ * separate threads, because a search blocks its thread.
  */
 
 import { VaultError } from '../../base/errors.ts';
@@ -10,28 +10,28 @@ import { MaskQueue, type MaskQueueLimits } from './mask-queue.ts';
 import { type MaskThread, startMaskThread } from './mask-thread.ts';
 
 export interface MaskOptions {
-  /** The tenant. It waits for its own masks, not for those of others. */
+  /** The tenant. Its masks wait for each other, not for those of other tenants. */
   readonly partition: string;
-  /** The caller has gone. */
+  /** Aborted if the caller disconnects. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface Masking {
   /**
-   * The text with every match masked, see {@link maskAtOnce}.
+   * Returns the string with every match masked, see {@link maskAtOnce}.
    *
-   * @throws ExpressionError when the mask is too much work for this text, VaultError `overloaded` when too many
-   * wait, the reason of the signal when that is aborted.
+   * @throws ExpressionError if the mask is too much work for this string, VaultError `overloaded` if too many wait,
+   * the reason of the signal if that is aborted.
    */
   maskText(text: string, mask: Mask, options: MaskOptions): Promise<string>;
-  /** Ends all threads. What is not masked by then fails. */
+  /** Ends all threads. Unfinished masks fail. */
   close(): Promise<void>;
 }
 
 interface MaskingLimits extends MaskQueueLimits {
-  /** Work that is done at once: by measurement up to 2 ms, in code that runs for the first time ten times as much. */
+  /** The work limit for masking immediately: up to 2 ms as measured, ten times as much while the code is cold. */
   readonly workAtOnceMax: number;
-  /** Two, so that one tenant, who has one at a time, leaves one to the others. */
+  /** Two, so that one tenant, limited to one at a time, leaves one to the others. */
   readonly threadsMax: number;
   readonly maskMsMax: number;
   /** How long a thread waits for another mask before it ends. */
@@ -97,7 +97,7 @@ export function createMasking(given: Partial<MaskingLimits> = {}): Masking {
     proceed();
   }
 
-  /** The one that was used last: the others reach their end. */
+  /** Prefers the thread that was used last, so that the others can time out. */
   function idleThread(): MaskThread | undefined {
     const [thread, timer] = [...idle].at(-1) ?? [];
     if (thread === undefined) return undefined;
@@ -122,7 +122,7 @@ export function createMasking(given: Partial<MaskingLimits> = {}): Masking {
     if (!queue.add(job)) throw tooManyWaiting();
     const leave = () => {
       queue.remove(job);
-      // What a thread has begun it finishes, within its limits; starting another would take longer.
+      // A thread finishes its current mask, within its limits; starting another thread would take longer.
       job.reject(signal?.reason);
     };
     signal?.addEventListener('abort', leave, { once: true });
@@ -144,7 +144,7 @@ export function createMasking(given: Partial<MaskingLimits> = {}): Masking {
     },
     close: async () => {
       isClosed = true;
-      // What waits fails as soon as a thread ends, see `run`.
+      // Waiting jobs fail as soon as a thread ends, see `run`.
       await Promise.all([...threads].map((thread) => thread.end()));
     },
   };
