@@ -148,6 +148,16 @@ export function grantInAll(
   return least;
 }
 
+/** True if the permission shows something, if only masked, of data whose rules are those of several places. */
+export function seesInAll(
+  policy: Policy,
+  permission: Permission,
+  containers: readonly Container[],
+): boolean {
+  const grant = grantInAll(containers, (subject) => decide(policy, permission, subject));
+  return grant !== undefined && grant.transform !== 'redact';
+}
+
 /** True if the caller holds any permission on the token. */
 export function reaches(policy: Policy, subject: AccessSubject): boolean {
   return policy.values().some((steps) => steps.some((step) => inScope(step.scope, subject)));

@@ -1,5 +1,6 @@
 /** The response that a caller receives, and what a stored copy of it may show later. */
 import type { Instant } from '../base/clock.ts';
+import type { Container } from '../base/container.ts';
 import type { Row } from '../store/tables.ts';
 import type { Caller } from './caller.ts';
 import type { Permission } from './permissions.ts';
@@ -36,6 +37,8 @@ export interface MadeReply {
 
 export interface NarrowerBody {
   readonly permission: Permission;
+  /** Where it has to show something, each of them, when it is about tokens. */
+  readonly containers?: readonly Container[];
   readonly body: ReplyBody;
 }
 

@@ -317,6 +317,35 @@ onBothEngines('What clients encrypted', (engine) => {
     }
   });
 
+  test('an intent that is sent again shows nothing to who may read only elsewhere, or nothing of it', async () => {
+    const tenant = await newTenant();
+    const encrypted = await seal(await keyOf(tenant), visa);
+    const manage = (method: string, path: string, body: object) =>
+      tenant.send(method, path, { key: tenant.managementKey, body });
+    const reading = (container: string, transform: string) => ({
+      name: 'a',
+      permissions: ['token-intent:create'],
+      ...rule(container, ['token:read'], transform),
+    });
+    for (const later of [reading('/general/', 'mask'), reading('/pci/', 'redact')]) {
+      const before = { ...reading('/', 'mask'), type: 'private' };
+      const { body: made } = await manage('POST', '/applications', before);
+      const create = () =>
+        tenant.send('POST', '/token-intents', {
+          key: made.key,
+          body: { type: 'card', encrypted },
+          headers: { 'svc-idempotency-key': 'once' },
+        });
+      const first = await create();
+      assert.equal(first.body.card?.last4, '4242', first.text);
+      assert.equal((await create()).body.card?.last4, '4242');
+      assert.equal((await manage('PUT', `/applications/${made.id}`, later)).status, 200);
+      const again = await create();
+      assert.equal(again.body.id, first.body.id, again.text);
+      assert.ok(!again.text.includes('4242') && again.body.fingerprint === undefined, again.text);
+    }
+  });
+
   test('400 and 403 of creations name the attribute, and nothing is stored', async () => {
     const tenant = await newTenant();
     const encryptionKey = await keyOf(tenant);

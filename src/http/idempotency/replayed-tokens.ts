@@ -13,11 +13,20 @@ import {
   type Grant,
   grantInAll,
   holds,
+  type Policy,
+  seesInAll,
   showsAsMuch,
   type Transform,
 } from '../../rules/policy.ts';
 import { requireProven } from '../../rules/proven-row.ts';
-import type { Reply, ReplyBody, ShownToken, ShownTokens, TokenBody } from '../../rules/reply.ts';
+import type {
+  NarrowerBody,
+  Reply,
+  ReplyBody,
+  ShownToken,
+  ShownTokens,
+  TokenBody,
+} from '../../rules/reply.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import type { SmallRow } from '../../store/queries/small-rows.ts';
 import type { Row } from '../../store/tables.ts';
@@ -102,7 +111,7 @@ export async function replyAsSeenNow(
   { caller, now, reply }: ReplyToReplay,
 ): Promise<Replay | undefined> {
   const { tokens = [], narrower, ...response } = reply;
-  if (narrower && !holds(caller.policy, narrower.permission)) {
+  if (narrower && !maySeeMore(caller.policy, narrower)) {
     return { reply: { ...response, body: narrower.body }, reads: [] };
   }
   const evaluation = newEvaluation();
@@ -129,6 +138,10 @@ export async function replyAsSeenNow(
     }
   }
   return { reply: body === undefined ? response : { ...response, body }, reads };
+}
+
+function maySeeMore(policy: Policy, { permission, containers }: NarrowerBody): boolean {
+  return containers ? seesInAll(policy, permission, containers) : holds(policy, permission);
 }
 
 /** An entry for a token that is shown again, unless its data is as the request itself brought it. */

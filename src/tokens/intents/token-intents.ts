@@ -15,9 +15,8 @@ import type { Caller } from '../../rules/caller.ts';
 import { entryOf, failureOf } from '../../rules/log-entries.ts';
 import { openerFor } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
-import type { Permission } from '../../rules/permissions.ts';
-import { grantInAll, holds } from '../../rules/policy.ts';
-import type { Reply } from '../../rules/reply.ts';
+import { holds, seesInAll } from '../../rules/policy.ts';
+import type { NarrowerBody, Reply } from '../../rules/reply.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -27,7 +26,6 @@ import {
   placeOfRequest,
   type TokenRequest,
 } from '../contents/contents.ts';
-import { readGrant } from '../contents/disclosure.ts';
 import { guessOf, learned } from '../guesses/guesses.ts';
 import { containersOfIntent, tokenIntentRow, viewTokenIntent, viewUnreadIntent } from './row.ts';
 
@@ -100,7 +98,7 @@ function createFromEncrypted(
           insert: { token_intents: [row], client_key_uses },
           entries: [entry, creationEntry(caller, now, opened)],
         },
-        reply: seenBy ? { ...reply, narrower: { permission: seenBy, body } } : { ...reply, body },
+        reply: seenBy ? { ...reply, narrower: { ...seenBy, body } } : { ...reply, body },
       };
     } catch (error) {
       if (!(error instanceof VaultError)) throw error;
@@ -110,11 +108,15 @@ function createFromEncrypted(
   };
 }
 
-/** By which permission the caller is shown what may be said of encrypted data, also when it gets the response again. */
-function sightOf({ policy }: Caller, row: Row<'token_intents'>): Permission | undefined {
-  if (holds(policy, 'token-intent:read')) return 'token-intent:read';
-  const sight = grantInAll(containersOfIntent(row), (place) => readGrant(policy, place));
-  return (sight?.transform ?? 'redact') === 'redact' ? undefined : 'token:read';
+/** By what the caller is shown what may be said of encrypted data, also when it gets the response again. */
+function sightOf(
+  { policy }: Caller,
+  row: Row<'token_intents'>,
+): Omit<NarrowerBody, 'body'> | undefined {
+  if (holds(policy, 'token-intent:read')) return { permission: 'token-intent:read' };
+  const containers = containersOfIntent(row);
+  const permission = 'token:read';
+  return seesInAll(policy, permission, containers) ? { permission, containers } : undefined;
 }
 
 interface IntendedToken {
