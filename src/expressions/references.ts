@@ -68,7 +68,7 @@ export interface ReadReferences {
 }
 
 /**
- * Reads a body and leaves the compiling to the caller, who serves other requests in between: a body may
+ * Reads a body and leaves the compiling to the caller, which serves other requests in between: a body may
  * have many expressions. Names of members are not evaluated, and the only tag is `{% raw %}`. Expressions
  * beyond the limit are not counted.
  *

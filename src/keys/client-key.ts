@@ -102,7 +102,7 @@ export interface OpenedJwe {
 
 /**
  * `undefined` when the JWE is not for this key, or was altered.
- * @param id of the key, by which the log names what was opened.
+ * @param id of the key, with which the log names the opened data.
  */
 export async function openJwe(
   jwe: string,

@@ -27,7 +27,7 @@ function hasLowerChecksum(text: string): boolean {
   return text.slice(randomLength) === checksumOf(text.slice(0, randomLength)).toLowerCase();
 }
 
-/** By which a proxy is found: base64url of the key's SHA-256. Its random bits need no salt. */
+/** The hash that finds a proxy: base64url of the key's SHA-256. Its random bits need no salt. */
 export function hashProxyKey(text: string): string {
   return hash('sha256', text, 'base64url');
 }

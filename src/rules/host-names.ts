@@ -1,4 +1,4 @@
-/** The names by which proxies are called: which of them the operator can give, and which are the vault's own. */
+/** The host names of proxies: which of them the operator can assign, and which belong to the vault itself. */
 import type { ValidationErrors } from '../base/validation-errors.ts';
 
 export const hostLengthMax = 253;
@@ -11,7 +11,7 @@ const loopback = /(?:^|\.)localhost6?(?:\.localdomain6?)?$/;
 
 /** Plain data, which can cross to a thread. */
 export interface VaultNames {
-  /** By which the vault itself is called, in lower case: no request with such a Host is for a proxy. */
+  /** The vault's own names, in lower case: no request with such a Host is for a proxy. */
   readonly own: readonly string[];
   /** Below which every proxy has a name that begins with its key; `undefined` where proxies have none. */
   readonly proxyDomain: string | undefined;

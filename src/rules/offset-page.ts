@@ -22,7 +22,7 @@ export function positionOfCursor<P extends Position>(
   return position as unknown as P;
 }
 
-/** Which page of a list is asked for. */
+/** The requested page of a list. */
 export interface PageQuery {
   /** From 1. */
   readonly page?: number;

@@ -192,7 +192,7 @@ export function showsAsMuch(one: Transform, other: Transform): boolean {
  * True only when `authorizer` could do itself everything that `granted` allows: for every token and
  * permission that `granted` grants, it is granted too, with a transform at least as revealing.
  * Transforms are not compared where no data is returned. Sound and not complete: it follows the
- * first-match order of both sides, and answers false where a granted rule is matched only by
+ * first-match order of both sides, and returns false where a granted rule is matched only by
  * several of the authorizer's rules together.
  */
 export function covers(authorizer: Policy, granted: Policy): boolean {

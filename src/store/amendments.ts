@@ -1,13 +1,15 @@
-/** What is amended in rows that otherwise stay as they were made: some columns, where others are as they were. */
+/**
+ * Amendments: updates of some columns of a row that otherwise never changes, if other columns have expected values.
+ */
 import type { Key, Row, TableShape } from './tables.ts';
 
 interface AmendmentSpec {
   readonly set: readonly string[];
-  /** Of these an amendment also says what they were before; anything else is a conflict. */
+  /** The columns of which an amendment also gives the expected value. Any other value is a conflict. */
   readonly was: readonly string[];
 }
 
-/** Cheaper than a row that is replaced: an event keeps its body, and rows need no version. */
+/** Cheaper than replacing a row: an event keeps its body, and rows need no version. */
 const amendments = {
   events: { set: ['sequence', 'proof'], was: ['sequence'] },
   event_sequences: { set: ['last', 'ended_at'], was: ['last'] },
@@ -20,19 +22,19 @@ export type AmendedTable = keyof typeof amendments;
 type ColumnsSetBy<T extends AmendedTable> = (typeof amendments)[T]['set'][number] & keyof Row<T>;
 type WasBy<T extends AmendedTable> = (typeof amendments)[T]['was'][number] & keyof Row<T> & string;
 
-/** What columns were has their names behind `was_`. */
+/** The expected values of columns have their names after `was_`. */
 export type Amendment<T extends AmendedTable> = Key<T> &
   Pick<Row<T>, ColumnsSetBy<T>> & { readonly [C in WasBy<T> as `was_${C}`]: Row<T>[C] };
 
 const before = 'was_';
 
-/** None for a table that is never amended. */
+/** No columns for a table that is never amended. */
 export function amendedColumns({ name, key }: TableShape): readonly string[] {
   const spec = specOf(name);
   return spec ? [...key, ...spec.set, ...spec.was.map((column) => before + column)] : [];
 }
 
-/** The columns that are set, and those that have to be as they were, with the names of their values. */
+/** The columns to set, and the columns with an expected value, each with the name of its value. */
 export function amendedParts(name: string): readonly {
   readonly column: string;
   readonly value: string;
@@ -45,7 +47,7 @@ export function amendedParts(name: string): readonly {
   ];
 }
 
-/** The column of which a value is given. */
+/** The column to which a value belongs. */
 export function columnOfValue(value: string): string {
   return value.startsWith(before) ? value.slice(before.length) : value;
 }

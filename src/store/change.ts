@@ -24,25 +24,25 @@ export interface Change {
   readonly replace?: { readonly [T in VersionedTable]?: readonly Row<T>[] };
   /** Rows that must exist; of a versioned table, in exactly the version named. What they own goes too. */
   readonly remove?: { readonly [T in Table]?: readonly RemovedRow<T>[] };
-  /** What the audit log says of it. An effect without an entry is not a change. */
+  /** The log entries of the change. An effect without an entry is not a change. */
   readonly entries: readonly [LogEntry, ...LogEntry[]];
-  /** Of a deleted tenant: without its keys nobody can check what rows it had. */
+  /** Set for a deleted tenant: its keys are destroyed, so its rows can no longer be verified. */
   readonly unexplained?: true;
-  /** Under which the blocks that hold the entries are proven; none for tenants without keys. */
+  /** The keys that prove the blocks of the entries; absent for tenants without keys. */
   readonly provers?: readonly Prover[];
-  /** The `CDN-Loop` of the request that makes the change, which goes out with what its events send. */
+  /** The `CDN-Loop` of the request that makes the change. Requests that deliver its events carry it on. */
   readonly loop?: string;
-  /** What must not be exceeded once it is done; see `access/tenants/storage-quotas.ts`. */
+  /** Limits that the result must not exceed; see `access/tenants/storage-quotas.ts`. */
   readonly ceilings?: readonly StorageCeiling[];
 }
 
 /**
- * What the vault keeps for its own work: rows that no caller sees, whose effects are no effects on data, and which
- * therefore have no entry in the log. All of it is committed, or nothing.
+ * The vault's own bookkeeping: rows that callers never see and that change no data, and therefore have no log entry.
+ * All of it is committed, or nothing.
  */
 export interface Bookkeeping {
   readonly insert?: { readonly [T in BookkeptTable]?: readonly Row<T>[] };
-  /** Rows of which some columns change, unless somebody else was faster: see `amendments.ts`. */
+  /** Rows of which some columns change, unless another writer was faster: see `amendments.ts`. */
   readonly amend?: { readonly [T in AmendedTable]?: readonly Amendment<T>[] };
   readonly remove?: { readonly [T in BookkeptTable]?: readonly RemovedRow<T>[] };
 }
@@ -50,7 +50,7 @@ export interface Bookkeeping {
 /** No other table is written without an entry. */
 export type BookkeptTable = AmendedTable | 'due_work' | 'vault_keys' | 'webhook_failures';
 
-/** Of a key also the id by which the log knows it. */
+/** For a key, also the id that the log uses. */
 export type RemovedRow<T extends Table> = T extends VersionedTable
   ? Key<T> & { version: number } & (T extends 'api_keys' ? { key_id: KeyId } : unknown)
   : Key<T>;
@@ -60,7 +60,7 @@ export type Precondition = `${Table}.${string}`;
 
 export type CommitOutcome = { readonly conflict?: Precondition };
 
-/** What a statement does to one row; the engines know nothing else. */
+/** The effect of a statement on one row; the engines know nothing else. */
 export interface RowOperation {
   readonly table: Table;
   /** Clear removes the rows, however many, that one row of the table's owner owns. */
@@ -124,7 +124,7 @@ function operationsOf(change: Partial<Record<Action, object>>): RowOperation[] {
   return operations;
 }
 
-/** Those with rows, which are few of all. */
+/** The tables with rows, which are few. */
 function tablesOf(rowsByTable: ChangedRows): readonly Table[] {
   const tables = Object.keys(rowsByTable).filter((table) => rowsByTable[table]?.length) as Table[];
   if (tables.length < 2) return tables;
@@ -136,9 +136,9 @@ function operationOf(table: Table, action: RowOperation['action'], row: AnyRow):
 }
 
 /**
- * The columns of which an operation gives the values: all of them to insert and replace; to amend, the key, those
- * that are set, and those as they were; to remove, the key, and the version where rows have one; to clear, the key
- * of the owner.
+ * The columns whose values an operation gives. Insert and replace: all of them. Amend: the key, the columns to set,
+ * and the columns with an expected value. Remove: the key, and the version if rows have one. Clear: the key of the
+ * owner.
  */
 export function columnsOf(table: Table, action: RowOperation['action']): readonly string[] {
   return columnsByAction[action][table];

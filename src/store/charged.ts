@@ -1,4 +1,4 @@
-/** A store at whose calls the work of a request stops, and its processor time is charged. */
+/** A store that charges the processor time of a request whenever its work stops for a store call. */
 import type { ProcessorTime } from '../base/processor-time.ts';
 import type { Store } from './store.ts';
 

@@ -2,8 +2,8 @@
 import type { TenantId } from '../base/ids.ts';
 
 /**
- * Of the last three the vault sees texts and the database fewer bytes: a tenant's number, a UUID or any
- * other id, a digest in base64url. See `stored-form.ts`.
+ * The vault sees strings in columns of the last three kinds, and the database stores fewer bytes: a tenant's number,
+ * a UUID or any other id, and a digest in base64url. See `stored-form.ts`.
  */
 export type ColumnKind = 'text' | 'integer' | 'bytes' | 'tenant' | 'id' | 'digest';
 
@@ -19,7 +19,7 @@ export const bytes = (): Column<Uint8Array> => ({ kind: 'bytes' });
 export const tenant = (): Column<TenantId> => ({ kind: 'tenant' });
 export const id = <T extends string = string>(): Column<T> => ({ kind: 'id' });
 export const digest = (): Column<string> => ({ kind: 'digest' });
-/** That the row is as the vault made it: keyed digest of its other columns. */
+/** The proof that the vault wrote the row: a keyed digest of its other columns. */
 export const proof = text<string>;
 export const optional = <T>(column: Column<T>): Column<T | null> => column;
 
@@ -29,8 +29,8 @@ export interface TableSpec {
   /** Further constraints by name; the index is called `<table>_<name>`. */
   readonly unique: Readonly<Record<string, readonly string[]>>;
   /**
-   * The table to whose rows these belong: they carry its key, and go when that row goes. The index by
-   * which they are found is called `<table>_by_owner`.
+   * The table that owns these rows: they carry its key, and are removed with its row. The index that finds them is
+   * called `<table>_by_owner`.
    */
   readonly owner?: string;
   readonly columns: Readonly<Record<string, Column<unknown>>>;

@@ -102,7 +102,7 @@ export const eventTables = {
       attempts: text(),
     },
   },
-  /** Which server does what of a tenant, and until when. */
+  /** Which server holds which job of a tenant, and until when. */
   leases: {
     key: ['tenant_id', 'name'],
     unique: {},

@@ -3,14 +3,16 @@ import type { ApplicationId, TenantId } from '../base/ids.ts';
 import type { LogEntry } from './log-chain/entries.ts';
 import type { Table, VersionedTable } from './tables.ts';
 
-/** The quotas of bytes, by which a change that would exceed them is refused as a whole. */
+/** Byte quotas. A change that would exceed one of them is refused as a whole. */
 export type StorageQuota = 'token_storage' | 'public_application_storage';
 
-/** What a change may leave stored at most. The engine compares when the rows are written, in the same transaction. */
+/**
+ * The limit of what a change may leave stored. The engine compares when it writes the rows, in the same transaction.
+ */
 export interface StorageCeiling {
   readonly quota: StorageQuota;
   readonly tenant_id: TenantId;
-  /** Absent where the bytes of all applications of the tenant count. */
+  /** Absent if the limit counts the bytes of all applications of the tenant. */
   readonly application_id?: ApplicationId;
   readonly bytes: number;
 }
@@ -25,9 +27,9 @@ interface GrowingChange {
 }
 
 /**
- * Whether a row needs room on the disk: it is refused without, or goes on for the reason given. A table that is added
- * does not compile without an answer. `tests/laws/room-to-read-and-delete.test.ts` has a list of its own of what may
- * grow, and finds a wrong answer here.
+ * Whether a row is refused while the disk is short of space, or the reason why it is written anyway. A new table does
+ * not compile without a value. `tests/laws/room-to-read-and-delete.test.ts` has a list of its own of what may grow,
+ * and detects a wrong value here.
  */
 type NeedsRoom = true | { readonly goesOn: string };
 
@@ -93,9 +95,9 @@ const replaced: { readonly [T in VersionedTable]: NeedsRoom } = {
   log_removals: ofLog,
 };
 
-/** Why rows of these tables are inserted also where there is no room for others. */
+/** Why rows of these tables are inserted even when the disk is short of space. */
 const insertedWithoutRoom = withoutRoom(inserted);
-/** Why rows of these tables are replaced also where there is no room for others. */
+/** Why rows of these tables are replaced even when the disk is short of space. */
 const replacedWithoutRoom = withoutRoom(replaced);
 
 function withoutRoom(rules: Readonly<Record<string, NeedsRoom>>): ReadonlyMap<string, string> {
@@ -107,9 +109,9 @@ function withoutRoom(rules: Readonly<Record<string, NeedsRoom>>): ReadonlyMap<st
 }
 
 /**
- * False of what must be possible while there is no room: reading, removing, withdrawing access, and the work of
- * the vault and its operator. Entries of the log and events follow from a change and do not count. A stored
- * response counts, unless it is that of a removal.
+ * False for work that must be possible while the disk is short of space: reading, removing, revoking access, and the
+ * work of the vault and its operator. Log entries and events follow from a change and do not count. A stored response
+ * counts, unless it is that of a removal.
  */
 export function growsStorage({ insert, replace, remove, entries }: GrowingChange): boolean {
   // The benchmark measures a store without a log, whose changes have no entries.

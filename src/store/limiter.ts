@@ -1,4 +1,4 @@
-/** Counting requests against a limit: in memory, or in the database that several servers share. */
+/** Counts requests against a limit: in memory, or in the database that several servers share. */
 import assert from 'node:assert/strict';
 import { hour } from '../base/clock.ts';
 import {
@@ -28,7 +28,7 @@ type RunCount = (sql: string, values: unknown[], name?: string) => Promise<unkno
 /** Of refused keys a server remembers this many, so that a flood does not reach the database. */
 const refusedMax = 10_000;
 
-/** Windows are at most so long over when their counters are removed. */
+/** Counters are removed at most this long after the end of their windows. */
 const countersKeptMs = hour;
 
 export function memoryLimiter(limit: Limit): Limiter {

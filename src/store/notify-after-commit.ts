@@ -1,4 +1,4 @@
-/** A store that notifies of what it has committed, for those who keep what they once read. */
+/** A store that notifies caches of each commit, so that they drop what they read before. */
 import type { Epochs } from '../base/epochs.ts';
 import type { Change } from './change.ts';
 import type { CommitListener, Store, StoreEngine } from './store.ts';
@@ -6,15 +6,15 @@ import type { CommitListener, Store, StoreEngine } from './store.ts';
 export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
   const listeners: CommitListener[] = [];
 
-  /** The first use of a key and the authorization of a session give access; they take none. */
+  /** The first use of a key and the authorization of a session grant access and revoke none. */
   function advance({ insert, replace, remove }: Change): void {
     const hasChangedTenant = replace?.tenants ?? remove?.tenants;
     if (hasChangedTenant) epochs.advance('tenants');
     const hasChangedHolder = replace?.applications ?? remove?.applications ?? remove?.sessions;
     if (hasChangedTenant || hasChangedHolder || remove?.api_keys) epochs.advance('access');
-    // A new one may have a host that was found to be no proxy's.
+    // A new proxy may have a host that was cached as the host of no proxy.
     if (insert?.proxies ?? replace?.proxies ?? remove?.proxies) epochs.advance('proxies');
-    // A proxy is found by the names that its tenant has.
+    // A proxy is found by the names of its tenant.
     if (insert?.tenant_hosts ?? replace?.tenant_hosts ?? remove?.tenant_hosts) {
       epochs.advance('proxies');
     }
@@ -40,7 +40,7 @@ export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
           return outcome;
         },
         (error: unknown) => {
-          // It may have come between the commit and its acknowledgement.
+          // The commit may have succeeded although its acknowledgement was lost.
           advance(change);
           throw error;
         },

@@ -3,7 +3,7 @@ import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Query } from './store.ts';
 import type { DatabaseSchema } from './tables.ts';
 
-/** The places of a query's values, by name, or by position where they are a list. */
+/** Placeholders of a query's values, by name, or by position for a list. */
 export type PlaceOf<V> = <Name extends keyof V>(name: Name) => RawBuilder<V[Name]>;
 
 class Placeholder {
@@ -15,9 +15,9 @@ class Placeholder {
 }
 
 /**
- * To build and compile a query takes several times as long as SQLite needs to run it.
- * @param build is called once for each engine. What it does not put in a place is the same in every query.
- * @param statement under which PostgreSQL keeps the plan.
+ * Building and compiling a query takes several times as long as running it in SQLite.
+ * @param build is called once for each engine. Values without a placeholder are the same in every query.
+ * @param statement the name under which PostgreSQL keeps the plan.
  */
 export function prepared<V extends object, R>(
   build: (placeOf: PlaceOf<V>) => Query<R>,

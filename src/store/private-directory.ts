@@ -1,17 +1,17 @@
-/** Directories for their owner alone. */
+/** Creates directories that only their owner can access. */
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
 const mode = 0o700;
 
 /**
- * Makes what is missing of the path. Where a file system lets nobody make directories and says so in words of
- * its own, as Linux does in /proc, Node's `recursive` never returns.
+ * Creates the missing directories of the path. On a file system that refuses directories with an unusual error, such
+ * as Linux's /proc, Node's `recursive` option never returns.
  */
 export function makePrivateDirectory(path: string): void {
   const missing: string[] = [];
   for (let at = resolve(path); !existsSync(at); at = dirname(at)) missing.push(at);
-  // What is there already may be something else than a directory, which the system then says.
+  // An existing path may not be a directory. The system reports that.
   const [own = resolve(path)] = missing;
   for (const one of missing.reverse()) makeOne(one);
   if (!statSync(own).isDirectory()) mkdirSync(own, { mode });
@@ -21,7 +21,7 @@ function makeOne(path: string): void {
   try {
     mkdirSync(path, { mode });
   } catch (error) {
-    // Another process may have been quicker.
+    // Another process may have created it first.
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
   }
 }

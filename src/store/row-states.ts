@@ -1,20 +1,20 @@
-/** What entries of the log say of the rows that their change wrote, so that the log explains the database. */
+/** What log entries say about the rows that their change wrote, so that the log explains the database. */
 import { type WrittenEntry, writtenEntry } from './log-chain/block.ts';
 import type { LogEntry, StatedEntry } from './log-chain/entries.ts';
 import { type AnyRow, shapes } from './tables.ts';
 
 interface ExplainedTable {
-  /** What entries call a row of the table. */
+  /** The entity type of the table's rows in log entries. */
   readonly entity: string;
   /** The column that entries name it by, unique within the tenant. */
   readonly id: string;
-  /** Where the row carries what authenticates all of it: a proof, or at the end of sealed data. */
+  /** The column that authenticates the whole row: a proof, or the tag at the end of sealed data. */
   readonly by: 'proof' | 'data' | 'body';
 }
 
 /**
- * The tables whose rows are explained. Search terms follow from tokens and addresses from proxies, stored
- * responses are sealed and forgotten within a day, events are sealed, and the log has its own proof.
+ * The tables whose rows the log explains. Search terms follow from tokens and addresses from proxies, stored
+ * responses are sealed and removed within a day, events are sealed, and the log has its own proof.
  */
 export const explainedTables = {
   tenants: { entity: 'tenant', id: 'tenant_id', by: 'proof' },
@@ -47,7 +47,7 @@ interface WrittenChange {
   readonly unexplained?: true;
 }
 
-/** The row was made, follows the version before it, or is gone in the version that it had. */
+/** The row was created, replaced its previous version, or was removed in the version that it had. */
 export type Sign = '+' | '=' | '-';
 
 /** What an entry says of one row. */
@@ -65,7 +65,9 @@ export interface Mark {
 /** The length of the tag of sealed data, which is its end. */
 const tagBytes = 16;
 
-/** The mark of a row in the log. Without the tenant's keys nobody can make another row with the same mark. */
+/**
+ * The mark of a row in the log. An attacker without the tenant's keys cannot create another row with the same mark.
+ */
 export function authenticatorOf(table: ExplainedName, row: AnyRow): string {
   const { by } = explainedTables[table];
   if (by === 'proof') return String(row['proof']);
@@ -132,7 +134,7 @@ function marksOf(change: WrittenChange): RowMark[] {
           sign: gone ? '-' : sign,
           table,
           id: String(row[id]),
-          // A deleted tenant's row stays, to say that; what ends is the version before it.
+          // The row of a deleted tenant stays as a tombstone. The version before it is the one that ends.
           version: versionOf(row) - (gone && sign === '=' ? 1 : 0),
           authenticator: gone ? '' : authenticatorOf(table, row),
           owner: ownerIn(table, row),
@@ -168,7 +170,7 @@ export function versionOf(row: AnyRow): number {
   return Number(row['version'] ?? 1);
 }
 
-/** The first entry about the row that records a change, by its place. */
+/** The indexes of the first entry about each row that records a change. */
 function placesIn(
   entries: readonly LogEntry[],
 ): (entity: string, id: string) => number | undefined {
@@ -197,7 +199,7 @@ const tablesByEntity: ReadonlyMap<string, ExplainedName> = new Map(
   explainedNames.map((table) => [explainedTables[table].entity, table]),
 );
 
-/** What an entry says of rows; what cannot be read says nothing. */
+/** What an entry says about rows; nothing if it cannot be parsed. */
 export function marksOfEntry(
   entry: Pick<StatedEntry, 'state' | 'entity_type' | 'entity_id'>,
 ): readonly Mark[] {

@@ -1,16 +1,19 @@
-/** Integers that the vault cannot have written: one that reaches a reader stops it, for all rows of its query. */
+/** Integers that the vault cannot have written. The driver fails on one of them, for all rows of the query. */
 import { type AliasedRawBuilder, type RawBuilder, sql } from 'kysely';
 import { kindOf, type SqlValue, shapes, type Table } from './tables.ts';
 
-/** The number of a tenant fits: whoever can write to the embedded database may have written another one. */
+/**
+ * The tenant's number is in range. An attacker with write access to the embedded database may have written another
+ * one.
+ */
 export const hasTenant = sql<boolean>`tenant_id between -2147483648 and 2147483647`;
 
-/** The same of a table, where it has numbers of tenants and not their ids. */
+/** The same for a table that stores numbers of tenants rather than ids. */
 export function hasTenantIn(table: Table): RawBuilder<boolean> {
   return kindOf(table, 'tenant_id') === 'tenant' ? hasTenant : sql<boolean>`true`;
 }
 
-/** Before this nothing can be due. */
+/** Nothing can be due before this time. */
 export const earliest = sql.raw('-9007199254740991');
 
 export function isSafe(column: string): RawBuilder<boolean> {
@@ -18,14 +21,16 @@ export function isSafe(column: string): RawBuilder<boolean> {
 }
 
 /**
- * A column of integers, with null for those that the vault cannot have written. Otherwise nothing could be read of
- * any row.
+ * A column of integers, with null for those that the vault cannot have written. Without it, no row of the query could
+ * be read.
  */
 export function safeInteger<I>(column: string): RawBuilder<I | null> {
   return sql<I | null>`case when ${isSafe(column)} then ${sql.ref(column)} end`;
 }
 
-/** All columns of a table, as {@link safeInteger}: a row with such a null can be read, and does not prove itself. */
+/**
+ * All columns of a table, each as {@link safeInteger}. A row with such a null can be read, but its proof is invalid.
+ */
 export function readableColumns(table: Table): AliasedRawBuilder<SqlValue, string>[] {
   const { columns, kinds } = shapes[table];
   return columns.map((column, place) =>
@@ -36,7 +41,7 @@ export function readableColumns(table: Table): AliasedRawBuilder<SqlValue, strin
   );
 }
 
-/** Whether a row can be read whole. */
+/** Whether all integers of a row are safe. */
 export function isSafeRow(table: Table): RawBuilder<boolean> {
   const { columns, kinds } = shapes[table];
   const integers = columns.filter((_, place) => kinds[place] === 'integer');

@@ -11,17 +11,17 @@ import type { DatabaseSchema, Key, Row, Table } from './tables.ts';
 /** Builds a query without running it; the store compiles it for its engine. */
 export interface Query<R> {
   (db: Kysely<DatabaseSchema>): { compile(): CompiledQuery<R> };
-  /** Under which PostgreSQL keeps the plan: of a query with one text, which is asked again and again. */
+  /** The name under which PostgreSQL keeps the plan, for a query that runs often with the same SQL. */
   readonly statement?: string;
 }
 
 export type CommitListener = (change: Change) => void;
 
 /**
- * Both engines keep the same promises. What `commit` has acknowledged is on disk; a read that begins
- * afterwards, on any server, sees it. Every method fails with `unavailable` while the engine cannot
- * be reached or cannot write, and works again by itself when it can; with `overloaded` while more waits
- * than it can do in time; and with `unavailable` for ever once it is closed.
+ * Both engines keep the same promises. What `commit` has acknowledged is on disk; a read that begins afterwards, on
+ * any server, sees it. While the engine cannot be reached or cannot write, every method fails with `unavailable`, and
+ * works again without a restart afterwards. It fails with `overloaded` while too many requests wait, and with
+ * `unavailable` after the store was closed.
  */
 export interface Store {
   readonly engine: 'sqlite' | 'postgres';
@@ -30,50 +30,50 @@ export interface Store {
   /** The row of that key. Reads that arrive together are fetched together. */
   get<T extends Table>(table: T, key: Key<T>): Promise<Row<T> | undefined>;
   select<R>(query: Query<R>): Promise<R[]>;
-  /** The same for a query that goes through many rows: no other request waits for it. */
+  /** The same for a query over many rows. Other requests do not wait for it. */
   scan<R>(query: Query<R>): Promise<R[]>;
   /**
    * Commits a change together with its log entries and resolves once it is durable. A conflict names
    * the precondition that did not hold; nothing of the change was done then.
    */
   commit(change: Change): Promise<CommitOutcome>;
-  /** The same for what the vault keeps for its own work. Nobody is notified of it. */
+  /** The same for the vault's own bookkeeping. Listeners are not notified of it. */
   record(work: Bookkeeping): Promise<CommitOutcome>;
   /**
-   * From now on the listener gets each change that was committed through this store, before its `commit`
-   * resolves. It neither throws nor waits.
+   * After this call the listener gets each change that was committed through this store, before its `commit`
+   * resolves. The listener neither throws nor waits.
    */
   subscribe(listener: CommitListener): void;
-  /** What waits at this moment. */
+  /** The current length of the queues. */
   state(): StoreState;
-  /** The servers of the database, found a few seconds ago at most. Only PostgreSQL has them. */
+  /** The servers of the database, as of a few seconds ago at most. Only PostgreSQL has them. */
   readonly hosts?: () => Promise<readonly HostHealth[]>;
-  /** Rejects with `unavailable` when the engine cannot answer. */
+  /** Rejects with `unavailable` if the engine cannot respond. */
   ping(): Promise<StoreHealth>;
   /** Counts requests against a limit, on PostgreSQL together with all servers of the database. */
   limiter(limit: Limit): Limiter;
   /**
-   * Removes what the engine itself still keeps of what is gone: the embedded engine's write-ahead log
-   * holds pages as they were before, and PostgreSQL counters of windows long over. What PostgreSQL
-   * keeps of old rows until it vacuums and recycles its log is its operator's to bound.
+   * Removes old copies of removed data that the engine still has: pages in the write-ahead log of the embedded
+   * engine, and counters of ended windows on PostgreSQL. The operator of PostgreSQL limits how long old rows stay
+   * there, by vacuuming and recycling its log.
    */
   scrub(): Promise<void>;
   /**
-   * Of the embedded engine, where it was opened and not attached: for another thread, through which its
-   * changes reach the one writer. Rejects with `unavailable` while there is no writer.
+   * For the embedded engine, if it was opened and not attached: a port through which the changes of another thread
+   * reach the one writer. Rejects with `unavailable` while there is no writer.
    */
   readonly writerPort?: () => Promise<MessagePort>;
-  /** Finishes what was accepted, then lets go of the engine. */
+  /** Finishes accepted work, then closes the engine. */
   close(): Promise<void>;
 }
 
 /** Of an engine that can read and write. */
 export interface StoreHealth {
-  /** Storage is nearly full: what grows is refused with `insufficient_storage`. */
+  /** Whether storage is nearly full: changes that grow are refused with `insufficient_storage`. */
   readonly isShort: boolean;
 }
 
-/** What an engine brings; who is notified of commits is the same for both. */
+/** The part of a store that an engine implements. Notification of commits is the same for both. */
 export type StoreEngine = Omit<Store, 'subscribe' | 'epochs'>;
 
 export interface StoreOptions {
@@ -83,7 +83,7 @@ export interface StoreOptions {
   readonly isDistributed?: boolean | undefined;
   /** Where the embedded engine keeps its file. */
   readonly dataDir: string;
-  /** Of the embedded engine: so much stays free on its disk for reading and deleting. */
+  /** For the embedded engine: the bytes that stay free on its disk for reading and deleting. */
   readonly freeBytesMin?: number | undefined;
   /** A fresh name for the log stream of each writer. */
   readonly newStreamId: () => string;
@@ -93,11 +93,11 @@ export interface StoreOptions {
   readonly onCommitted?: ((entries: readonly ChainedEntry[]) => void) | undefined;
 }
 
-/** How another thread of a process opens the store that the process has opened. */
+/** The options with which another thread of the process attaches to the store that the process has opened. */
 export interface AttachOptions extends StoreOptions {
   readonly epochs: Epochs;
-  /** So many attach; together they take few connections more than one server does. */
+  /** The number of attached threads. Together they use few connections more than one server does. */
   readonly threads: number;
-  /** The store that was opened, as far as the embedded engine has it once. */
+  /** The opened store, for what the embedded engine has only once. */
   readonly owner: Required<Pick<Store, 'writerPort' | 'ping' | 'limiter'>>;
 }

@@ -1,4 +1,4 @@
-/** How identifiers and digests are stored: texts to the vault, fewer bytes on the disk. */
+/** The stored form of identifiers and digests: strings for the vault, fewer bytes on the disk. */
 
 import { formatUuid } from '../base/ids.ts';
 import { columnOfValue } from './amendments.ts';
@@ -57,7 +57,7 @@ export function storedKey(table: Table, key: readonly SqlValue[]): SqlValue[] {
 type MutableRow = Record<string, SqlValue>;
 
 /** The columns of a table that are not its key. */
-export function columnsBesideKey(table: Table): readonly string[] {
+export function nonKeyColumns(table: Table): readonly string[] {
   const { columns, key } = shapes[table];
   return columns.filter((column) => !key.includes(column));
 }
@@ -82,10 +82,10 @@ function rowFiller(names: readonly string[], columns: readonly ReadColumn[]) {
   };
 }
 
-/** Makes rows of a table out of a key and the stored values of {@link columnsBesideKey}. */
+/** Creates rows of a table from a key and the stored values of {@link nonKeyColumns}. */
 export function rowReader(table: Table): (key: AnyRow, stored: readonly SqlValue[]) => MutableRow {
   const { columns, key: keyColumns } = shapes[table];
-  const others = columnsBesideKey(table).map((name) => {
+  const others = nonKeyColumns(table).map((name) => {
     const kind = kindOf(table, name);
     return { name, read: (stored: SqlValue) => valueOfStored(kind, stored) };
   });
@@ -137,15 +137,15 @@ export function tenantNumber(tenant: string): number {
   return number;
 }
 
-/** `undefined` for a tenant that was not asked for its number, or not for long. */
+/** `undefined` for a tenant whose number was not computed recently. */
 export function tenantOfNumber(number: number): string | undefined {
   return younger.get(number) ?? older.get(number);
 }
 
-/** The older half is forgotten whole, which must not come between a query and the reading of its rows. */
+/** The older half is dropped as a whole, which must not happen between a query and the reading of its rows. */
 const numbersMax = 50_000;
 
-/** Rows are only found by their tenant, so it was asked for its number before. */
+/** A query needs the tenant's number to find its rows, so the number was computed before. */
 let younger = new Map<number, string>();
 let older = new Map<number, string>();
 
@@ -240,9 +240,9 @@ function idOf(bytes: Uint8Array): string {
 }
 
 /**
- * What begins the id of a row that the vault did not write, because it writes each id in one way only. If
- * another way were read as the same id, a list would find the row of a token, and nobody could remove it.
- * No token id contains a question mark.
+ * The prefix of an id that the vault did not write, because the vault writes each id in one form only. If another
+ * form were read as the same id, a list would find a row that no request could remove. No token id contains a
+ * question mark.
  */
 const foreignBytes = '?x';
 const foreignText = '?t';

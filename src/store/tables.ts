@@ -155,8 +155,8 @@ export const tables = {
     },
   },
   /**
-   * The directory of proxies: a call has no tenant before its proxy is found; on a sharded database it is a
-   * reference table. It only points. The row of the proxy proves that the address is its own.
+   * The directory of proxies: a call has no tenant before its proxy is found. On a sharded database it is a reference
+   * table. It is only an index; the row of the proxy proves that the address is its own.
    */
   proxy_addresses: {
     key: ['address'],
@@ -186,7 +186,7 @@ export const tables = {
     },
   },
   ...reactorTables,
-  /** By which browsers and apps encrypt for the vault. */
+  /** The keys with which browsers and apps encrypt for the vault. */
   client_keys: {
     key: ['tenant_id', 'client_key_id'],
     unique: {},

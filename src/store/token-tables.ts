@@ -1,4 +1,4 @@
-/** The tables of tokens, of the terms by which they are found, and of token intents. */
+/** The tables of tokens, of the search terms that find them, and of token intents. */
 import type { Instant } from '../base/clock.ts';
 import type { Container } from '../base/container.ts';
 import type { ApplicationId, ClientKeyId, TokenId, TokenIntentId } from '../base/ids.ts';
@@ -23,7 +23,7 @@ export const tokenTables = {
       fingerprint: optional(text()),
       /** Null where the expression is that of the token's type. */
       fingerprint_expression: optional(text()),
-      /** 1 when the token answers for its fingerprint under its expression: no second such token may exist. */
+      /** 1 if the token represents its fingerprint under its expression: no second such token may exist. */
       deduplicated: integer<0 | 1>(),
       /** JSON array of expressions; their values are in `search_terms`. */
       search_indexes: optional(text()),

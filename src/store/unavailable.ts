@@ -35,8 +35,8 @@ export function overloaded(internal: string): VaultError {
 }
 
 /**
- * The failure of an engine that was asked to commit and went away before it responded: only the engine
- * knows whether it did, so the error does not say that nothing was done.
+ * The failure of an engine that disappeared before it acknowledged a commit. Only the engine knows whether it
+ * committed, so the error does not say that nothing was done.
  */
 export function uncertain(internal: string, cause?: unknown): VaultError {
   return new VaultError('unavailable', {

@@ -1,4 +1,4 @@
-/** The table of what is due of a tenant, where no row of its data says so by itself. */
+/** The table of due work of a tenant that no row of its data indicates. */
 import type { Instant } from '../base/clock.ts';
 import type { TenantId } from '../base/ids.ts';
 import { integer, type TableSpec, text } from './columns.ts';

@@ -50,7 +50,7 @@ export interface KeptDigits {
 
 /**
  * A number that looks like the card's and is not one: it never passes the Luhn check, so that no
- * alias is or can be taken for somebody's card number, and it never is the number it stands for.
+ * alias is or can be taken for a real card number, and it never is the number it stands for.
  */
 export function aliasCard(text: string, { bin, last4 }: KeptDigits, random: Random): string {
   const number = withoutCharacters(text, separatorsWith(''));

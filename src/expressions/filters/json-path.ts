@@ -1,4 +1,4 @@
-/** JSONPath, RFC 9535, as far as it can be answered in bounded time: the filter `json`. */
+/** JSONPath, RFC 9535, as far as it can be evaluated in bounded time: the filter `json`. */
 import assert from 'node:assert/strict';
 import {
   JSONPathEnvironment,

@@ -48,7 +48,7 @@ export interface ExpressionCount {
 }
 
 /**
- * Reads a text and leaves the compiling to the caller, who serves other requests in between.
+ * Reads a text and leaves the compiling to the caller, which serves other requests in between.
  *
  * @throws ExpressionError with the place of what is no expression, as do the parts to be compiled, and
  * for more of them than `max`. It repeats nothing of the text.

@@ -14,10 +14,10 @@ export const groupMax = {
   bytes: 8 * 2 ** 20,
 } as const;
 
-/** What waits at most; what comes on top of it is refused at once. */
+/** The maximum of what waits. Further changes are refused immediately. */
 export const waitingMax = { changes: 10_000, bytes: 64 * 2 ** 20 } as const;
 
-/** A change whose commit has not begun by then fails: whoever asked for it has long given up. */
+/** A change whose commit has not begun by then fails, because its caller has probably given up. */
 export const waitMsMax = 5_000;
 
 export interface PendingChange {
@@ -39,7 +39,7 @@ export function waitedMs({ giveUpAt }: Pick<PendingChange, 'giveUpAt'>): number 
   return monotonicMs() - (giveUpAt - waitMsMax);
 }
 
-/** Milliseconds of a clock that nobody can set and that is the same on every thread. */
+/** Milliseconds of a monotonic clock that is the same on every thread. */
 export function monotonicMs(): number {
   return Number(process.hrtime.bigint() / 1_000_000n);
 }

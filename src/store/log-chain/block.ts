@@ -42,8 +42,8 @@ export const blockMax = {
 } as const;
 
 /**
- * Whether so many texts, with so many characters together, are one block: nothing larger is written, or taken
- * for written by the vault. One text alone is a block whatever its length, so that any entry can be written.
+ * Whether this many strings with this many characters form one block. The vault writes nothing larger, and accepts
+ * nothing larger as its own. A single string is a block whatever its length, so that any entry can be written.
  */
 export function isBlockSize(texts: number, characters: number): boolean {
   return texts === 1 || (texts <= blockMax.entries && characters <= blockMax.characters);
@@ -73,8 +73,8 @@ type SearchedFacts = Pick<LogEntry, 'entity_id' | 'entity_type' | 'disclosure'>;
 const termCharacters = 4;
 
 /**
- * By which a search finds the blocks that may have entries about an entity: 24 bits of a hash, in base64url.
- * One in a hundred thousand of the other blocks has it as well, and is decoded in vain.
+ * The search term of an entity: 24 bits of a hash, in base64url. A search decodes the blocks that have the term. One
+ * in a hundred thousand of the other blocks has it as well, and is decoded without a match.
  */
 export function termOfId(entityId: string): string {
   return termOf(idBasis, entityId);

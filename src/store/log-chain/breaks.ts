@@ -1,4 +1,4 @@
-/** What happened where a stream of the log does not go on as it was written. */
+/** Explains a break in a stream of the log: what was done to its entries. */
 import type { ChainHead } from './entries.ts';
 import { fits, follows, headOf, type Link, lengthOf } from './links.ts';
 
@@ -8,7 +8,7 @@ export interface Break {
   readonly kind: BreakKind;
   /** The first wrong entry, or the first missing one. */
   readonly first: number;
-  /** The last one: of several entries that are proven together it is not known which was altered. */
+  /** The last wrong entry. If several entries are proven together, it is not known which of them was altered. */
   readonly last: number;
 }
 
@@ -16,11 +16,11 @@ export interface Break {
 export const linksAfterBreakMax = 256;
 
 /**
- * Judges by what still fits. Whoever alters a log without computing its hashes again leaves links
- * whose hash fits another place, and that place shows what was done.
+ * Judges by the hashes that still fit. An attacker who alters a log without recomputing its hashes leaves links whose
+ * hash fits another place, and that place shows what was done.
  * @param head the last entry that is right.
  * @param found the links after it; the first of them does not follow.
- * @param known hashes that checkpoints vouch for, by the place of their entry.
+ * @param known hashes of checkpoints, by the place of their entry.
  */
 export function explainBreak(
   head: ChainHead,

@@ -61,7 +61,7 @@ export class LogChain {
     this.#streamsMax = streamsMax;
   }
 
-  /** How the entries of some changes continue the stream; nothing is taken for written before {@link adopt}. */
+  /** Returns how the entries of some changes continue the stream. They count as written only after {@link adopt}. */
   continue(changes: readonly LoggedChange[]): Continuation {
     if (this.#streams.size > this.#streamsMax) this.#beginAnew();
     const provers = new Map<TenantId, Prover>();
@@ -89,7 +89,7 @@ export class LogChain {
     return { blocks, heads };
   }
 
-  /** The commit is durable. */
+  /** Called when the commit is durable. */
   adopt({ heads }: Continuation): void {
     for (const [tenant, head] of heads) {
       this.#streams.set(tenant, { id: this.#streamOf(tenant).id, head });
@@ -97,8 +97,8 @@ export class LogChain {
   }
 
   /**
-   * The tenants' entries go on in another stream, as after a start: somebody else wrote where the old one was
-   * to go on. What they wrote stays, for whoever verifies the log.
+   * Continues the tenants' entries in another stream, as after a start, because another writer wrote at the place
+   * where the old stream was to continue. Its rows stay, so that a verification of the log finds them.
    */
   leave(tenants: Iterable<TenantId>, streamId: string): void {
     for (const tenant of tenants) {
@@ -106,7 +106,7 @@ export class LogChain {
     }
   }
 
-  /** A stream whose end is forgotten cannot go on, so that all tenants get another. */
+  /** A stream whose end is forgotten cannot continue, so all tenants get another one. */
   #beginAnew(): void {
     if (this.#newStreamId === undefined) return;
     this.#streams.clear();

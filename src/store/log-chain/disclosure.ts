@@ -1,4 +1,4 @@
-/** What the entry of a read says about its data: how it was shown, and through which operation. */
+/** The disclosure in the entry of a read: how its data was shown, and through which operation. */
 
 /** Each as the text of an entry has it, in one letter. */
 const shownLetters = { revealed: 'r', masked: 'm', redacted: 'x' } as const;

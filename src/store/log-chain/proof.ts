@@ -1,4 +1,4 @@
-/** What proves that the vault wrote a block: whoever can only write to the database cannot make one. */
+/** The proof that the vault wrote a block: an attacker who can only write to the database cannot create one. */
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { TenantId } from '../../base/ids.ts';
 import type { LogBlock } from './block.ts';

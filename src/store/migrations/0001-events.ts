@@ -76,7 +76,7 @@ export function events({
       constraint deliveries_key primary key (tenant_id, webhook_id, delivery_id)
     ) ${strict}`,
     "create index deliveries_due on deliveries (tenant_id, webhook_id, due_at) where state = 'waiting'",
-    // For webhooks that want the events of an entity in their order.
+    // For webhooks that receive the events of an entity in order.
     `create index deliveries_in_order on deliveries (tenant_id, webhook_id, entity_id, sequence)
       where state = 'waiting'`,
     `create table leases (

@@ -23,7 +23,7 @@ const takeLocks = `for one in
     end loop;`;
 
 /**
- * For a statement that does one change, before its triggers count. It takes the locks first, so that nobody else
+ * For a statement with one change, before its triggers count. It takes the locks first, so that no other transaction
  * counts for the same tenants under a ceiling until the commit. Each query of the function sees what others have
  * committed by then.
  */

@@ -1,4 +1,4 @@
-/** Work for many tenants: what goes wrong with one is reported at the end, and stops none of the others. */
+/** Collects the failures of work for many tenants: each is reported at the end, and none stops the other tenants. */
 import { VaultError } from '../../base/errors.ts';
 import type { Store } from '../store.ts';
 
@@ -19,7 +19,7 @@ export function createFailures(store: Pick<Store, 'ping'>): TenantFailures {
       } catch (error) {
         if (!(error instanceof VaultError)) throw error;
         if (error.code !== 'integrity' && error.code !== 'unavailable') throw error;
-        // Where the engine itself is away, every other tenant would fail as well.
+        // If the engine itself is unavailable, every other tenant would fail as well.
         if (error.code === 'unavailable') await store.ping();
         first ??= error;
         return undefined;

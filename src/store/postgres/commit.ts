@@ -41,7 +41,7 @@ interface LaneCommitterOptions extends StoreOptions {
   readonly room?: DiskState;
 }
 
-/** Lock races that a change loses before it fails. */
+/** Lost lock races after which a change fails. */
 const triesMax = 5;
 
 export function createPostgresCommitter(
@@ -53,11 +53,11 @@ export function createPostgresCommitter(
   let session: Session | undefined;
   let chain = new LogChain(newStreamId(), { newStreamId });
 
-  /** After a broken connection nobody knows whether its last group was committed: start a new stream. */
+  /** After a broken connection it is unknown whether the last group was committed, so the lane starts a new stream. */
   async function connected(): Promise<Session> {
     if (session?.isOpen) return session;
     if (session) discard(session);
-    // What is wrong with a server is wrong with no change, and not looked for by halves.
+    // A failure of the server concerns no single change, so the group is not split to find one.
     session = await connect().catch((error) => {
       throw failureOf(error);
     });
@@ -92,10 +92,10 @@ export function createPostgresCommitter(
   }
 
   /**
-   * By halves, so that one failing change does not fail the others and is found with few statements.
-   * Only a failure that says that nothing was done may be tried again: a lost connection does not. Where
-   * somebody else wrote to the log in the lane's place, its tenants' entries go on in a new stream, whose name
-   * nobody can know.
+   * Splits a failing group in halves, so that one failing change does not fail the others and few statements find it.
+   * Only a failure that guarantees that nothing was done may be retried: a lost connection does not. If another
+   * writer wrote to the log in the lane's place, the entries of its tenants continue in a new stream, whose name
+   * cannot be predicted.
    */
   async function commitGroup(
     group: readonly FlatChange[],
@@ -130,7 +130,7 @@ export function createPostgresCommitter(
     }
   }
 
-  /** What does not grow. The rest is refused, because the disk is full or was a moment ago. */
+  /** Commits the changes that do not grow. The others are refused, because the disk is full or was a moment ago. */
   async function commitAdmitted(
     group: readonly FlatChange[],
     run: GroupRun,
@@ -164,7 +164,7 @@ export function createPostgresCommitter(
           const place = change && places.get(change);
           if (place === undefined) return;
           outcomes[place] = outcome;
-          // Whoever is done does not wait for the changes of a row that many others change.
+          // A committed change does not wait for the changes of a contended row.
           settle?.(place, outcome);
         });
       }
@@ -183,8 +183,8 @@ function tenantsOf(group: readonly FlatChange[]): ReadonlySet<TenantId> {
 }
 
 /**
- * Whether the error undid the statement and left the session intact: one that ended the session may have
- * come after the commit. Severities are in the language of the server, so the session is asked as well.
+ * Whether the error undid the statement and left the session intact. An error that ended the session may have come
+ * after the commit. Severities are in the language of the server, so the session is queried as well.
  */
 async function outlived(open: Session, error: pg.DatabaseError): Promise<boolean> {
   if (endsSession(error)) return false;
@@ -195,7 +195,7 @@ async function outlived(open: Session, error: pg.DatabaseError): Promise<boolean
   );
 }
 
-/** Every other statement would fail for the same reason. */
+/** True for an error with which every other statement would fail as well. */
 function isOfServer(error: unknown): error is Error {
   if (error instanceof pg.DatabaseError) return !mayBeOfOne(error);
   return error instanceof VaultError;

@@ -15,16 +15,16 @@ const loopback = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
 export function verifiedUrl(text: string, hostDefault = 'localhost'): string {
   if (hostsOf(text).every(({ host }) => isLocal(host || hostDefault))) return text;
   const parameters = parametersOf(text);
-  const asked = parameters.getAll('sslmode').at(-1);
-  if (asked !== undefined && unverified.has(asked)) {
+  const requested = parameters.getAll('sslmode').at(-1);
+  if (requested !== undefined && unverified.has(requested)) {
     throw invalid(
       'url',
-      `must not have sslmode=${asked} for a host beyond loopback, because everything that is stored would ` +
+      `must not have sslmode=${requested} for a host beyond loopback, because everything that is stored would ` +
         'be sent to an unverified server. Leave it out, and name the certificate authority with sslrootcert if it ' +
         'is your own, or set STRONGROOM_DATABASE_TLS=off if something else protects the connection',
     );
   }
-  // The driver reads weaker modes as this one, or as libpq does when asked to.
+  // The driver treats weaker modes as this one, or as libpq does if a parameter requests that.
   for (const name of ['ssl', 'sslmode', 'uselibpqcompat']) parameters.delete(name);
   if (parameters.get('sslrootcert') === 'system') parameters.delete('sslrootcert');
   parameters.set('sslmode', 'verify-full');

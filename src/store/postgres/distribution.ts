@@ -93,7 +93,7 @@ export async function isDistributed(ask: RunSql): Promise<boolean> {
   return found.rows.length > 0;
 }
 
-/** The database cannot be distributed, for a reason that its operator can mend. */
+/** The database cannot be distributed, for a reason that its operator can fix. */
 export class DistributionError extends Error {
   override readonly name = 'DistributionError';
 }

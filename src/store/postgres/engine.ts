@@ -71,8 +71,8 @@ export const parsers = {
 } as pg.CustomTypesConfig;
 
 /**
- * All integers are milliseconds, counts and versions, far below 2^53. Another one was put there by somebody
- * else, and rounded it would be another place: who goes on after it would never come to an end.
+ * All integers are milliseconds, counts, and versions, far below 2^53. An attacker wrote any other integer. Rounding
+ * it would yield another position, and a reader that continues after that position would never finish.
  */
 function integerOf(text: string): number {
   const value = Number(text);
@@ -152,7 +152,7 @@ function createEngine(
       throw failureOf(error);
     }
   };
-  /** Asked once, so that a server is restarted after its database was distributed. */
+  /** Read once, so a server has to be restarted after its database was distributed. */
   let spread: Promise<boolean> | undefined;
   const isSpread = (): Promise<boolean> => {
     spread ??= isDistributed(async (sql) => ({

@@ -56,7 +56,7 @@ interface ServerIdentity {
   readonly timeline: string | null;
 }
 
-/** A provider may keep these functions from its users; then nobody knows. */
+/** A provider may deny these functions to its users. The identity is then unknown. */
 async function identityOf(session: Session): Promise<ServerIdentity | undefined> {
   try {
     return (await session.query({ text: identitySql })).rows[0];

@@ -10,7 +10,7 @@ export interface DatabaseHost {
   readonly url: string;
 }
 
-/** A primary and its standbys; each of them is asked about at a failover. */
+/** A primary and its standbys; each of them is checked at a failover. */
 export const hostsMax = 8;
 
 export const portDefault = 5432;
@@ -45,8 +45,8 @@ export function hostsOf(text: string): readonly DatabaseHost[] {
   if (!parts) throw invalid('url', 'must begin with postgres://');
   const [, scheme = '', user = '', authority = '', path = '', query = ''] = parts;
   const parameters = new URLSearchParams(query);
-  const asked = parameters.get(attributesName) ?? 'read-write';
-  if (!attributes.has(asked)) {
+  const requested = parameters.get(attributesName) ?? 'read-write';
+  if (!attributes.has(requested)) {
     throw invalid('url', `must have ${attributesName}=read-write, because the vault writes`);
   }
   const inParameter = parameters.getAll('host').at(-1);

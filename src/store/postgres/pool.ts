@@ -20,7 +20,7 @@ interface Waiter {
   reject(error: unknown): void;
 }
 
-/** A session that nobody needs is ended after one to two of these. */
+/** An idle session is closed after one to two of these periods. */
 const idleMs = 10_000;
 
 export class Pool {
@@ -130,7 +130,7 @@ export class Pool {
     if (this.#busy.size + this.#connecting + this.#waiting.length === 0) this.#onQuiet?.();
   }
 
-  /** Whoever waited too long is refused. */
+  /** Refuses queries that have waited too long. */
   #watch(): void {
     const [oldest] = this.#waiting;
     if (this.#timer || !oldest) return;

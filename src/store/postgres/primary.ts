@@ -24,9 +24,9 @@ export class Primary {
   }
 
   /**
-   * Why a server that takes writes is not to get them. Of two that take writes on one timeline nobody knows
-   * which has the commits that were acknowledged: that the one before is silent, late, or full does not say
-   * that it is gone. A promotion does, and begins a timeline.
+   * Why a server that accepts writes must not get them. If two servers accept writes on one timeline, it is unknown
+   * which of them has the acknowledged commits: a previous server that is silent, late, or full may still be alive. A
+   * promotion proves that it was replaced, and begins a new timeline.
    */
   refusalOf(host: number, timeline: number | undefined): 'outdated' | 'rival' | undefined {
     const { host: last, timeline: highest } = this;

@@ -55,7 +55,7 @@ export function createPostgresReader(query: RunRead, isDistributed: () => Promis
       );
       for (const pending of batch) pending.resolve(byKey.get(JSON.stringify(pending.values)));
     } catch (error) {
-      // A row that nobody can read fails for those alone who ask for it.
+      // A row that cannot be read fails only the requests for that row.
       const isOfOneRow = isIntegrityError(error);
       if (isOfOneRow && batch.length > 1) {
         await Promise.all(batch.map((pending) => fetchBatch(table, [pending], isOfTenant)));

@@ -10,10 +10,12 @@ import { Session, type SessionOptions } from './session.ts';
 
 /** For a session to be open. */
 const connectTimeoutMs = 3_000;
-/** How often several hosts are looked at while all is well: one may have been promoted beside a living one. */
+/**
+ * How often several hosts are checked while all is well: one may have been promoted while the old primary still runs.
+ */
 const surveyMs = 10_000;
 
-/** Metrics may be asked for without a key, so what is found for them is shared for so long. */
+/** Metrics may be requested without a key, so their result is shared for this time. */
 const healthSharedMs = 2_000;
 
 /** Of the server, by name, for as long as a session lasts. A pooler may keep them from the server. */
@@ -129,7 +131,7 @@ export class Servers {
     );
   }
 
-  /** What operators measure of every server: it is looked for when somebody asks. */
+  /** The health of every server, for metrics. It is determined on request. */
   health(): Promise<readonly HostHealth[]> {
     const now = performance.now();
     if (this.#health === undefined || now - this.#health.at >= healthSharedMs) {
@@ -138,7 +140,7 @@ export class Servers {
     return this.#health.found;
   }
 
-  /** Looks at all servers, and goes over to one that was promoted although the current one still lives. */
+  /** Checks all servers, and fails over to one that was promoted although the current one still runs. */
   async survey(): Promise<void> {
     if (this.#isSurveying || this.#servers.length === 1) return;
     this.#isSurveying = true;
@@ -164,7 +166,7 @@ export class Servers {
     return true;
   }
 
-  /** It takes no writes now. That does not say that another one has what it acknowledged. */
+  /** The server accepts no writes now. This does not prove that another one has its acknowledged commits. */
   #leave(server: Server): void {
     for (const [session, other] of this.#sessions) if (other === server) session.retire();
   }

@@ -15,7 +15,7 @@ export class NoResponseError extends Error {
 }
 
 export interface SessionEvents {
-  /** Called once, whoever ended it. */
+  /** Called once, whichever side ended the session. */
   onEnd(): void;
   /** The server accepts no writes, or no more. */
   onReadOnly(): void;
@@ -58,7 +58,7 @@ export class Session {
     });
   }
 
-  /** @param begin what is asked first; a session of which it fails is ended. */
+  /** @param begin the first query. If it fails, the session is ended. */
   static async open(
     { connection, timeoutMs }: SessionOptions,
     begin: (session: Session) => Promise<void>,

@@ -6,9 +6,12 @@ import pg from 'pg';
 import { NoPrimaryError } from './first-of.ts';
 import type { Session } from './session.ts';
 
-/** A query that takes longer is asked about over another connection. */
+/** A query that takes longer is checked over another connection. */
 const silentMs = 2_000;
-/** For that connection and its response. Then nobody knows of the server, and nobody waits any longer. */
+/**
+ * The time limit for that connection and its response. After it the state of the server is unknown, and the queries
+ * that wait for it fail.
+ */
 const probeMs = 2_500;
 const lookMs = 500;
 
@@ -25,14 +28,14 @@ export interface WatchedPool {
 /** @returns stops watching. */
 export function watchSilence(watched: WatchedPool): () => void {
   let isProbing = false;
-  /** That the server does not work for, as of the last time that it was asked. */
+  /** Sessions that the server was not working for at the last check. */
   let suspects = new Map<Session, number>();
 
   async function look(): Promise<void> {
     const silent = silentSessions(watched.sessions);
     if (isProbing || silent.size === 0) return;
     isProbing = true;
-    // A primary whose standby was promoted waits for it in vain, and otherwise works.
+    // A primary whose standby was promoted waits for it forever, but otherwise works.
     void watched.survey();
     const working = await probe(watched, [...silent.keys()]);
     isProbing = false;
@@ -91,7 +94,7 @@ async function probe(
       const isSame = (one: Session) => one.server === session?.server;
       return new Set(silent.filter((one) => isSame(one) && working.has(one.processId ?? 0)));
     } catch (error) {
-      // It is there, and has no room for another connection, or lets nobody in.
+      // The server is up, and has no room for another connection, or refuses all of them.
       const first = error instanceof NoPrimaryError ? error.cause : error;
       return first instanceof pg.DatabaseError ? new Set(silent) : undefined;
     } finally {

@@ -1,4 +1,4 @@
-/** Queries about the keys by which clients encrypt. */
+/** Queries about the keys with which clients encrypt. */
 import type { Instant } from '../../base/clock.ts';
 import type { TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';

@@ -1,4 +1,4 @@
-/** The tenants that have something due: jobs ask for them, and for no others. */
+/** The tenants that have due work. Jobs read these tenants, and no others. */
 import type { Instant } from '../../base/clock.ts';
 import { parseUuid, type TenantId } from '../../base/ids.ts';
 import type { Store } from '../store.ts';
@@ -31,11 +31,11 @@ export interface DueTenant {
 
 export interface DuePage {
   readonly tenants: readonly DueTenant[];
-  /** Whether there were rows of no tenant, or that no tenant can be found by: somebody else wrote them. */
+  /** Whether there were rows without a tenant that can be found. The vault did not write them. */
   readonly hasOrphans: boolean;
 }
 
-/** Page by page whose rows are due. However many rows belong to nobody, those behind them are found. */
+/** Pages of the tenants whose rows are due. Rows without a tenant do not hide the rows after them. */
 export async function* duePages(
   store: Pick<Store, 'scan' | 'select'>,
   due: DueOwners,

@@ -25,9 +25,9 @@ export interface BlockSearch {
 }
 
 /**
- * All integers of a block are ones that JavaScript holds exactly. Somebody else wrote any other: rounded, it would
- * be another place, and who goes on after it would never come to an end. Such blocks are found by
- * {@link alteredBlocks} alone.
+ * All integers of a block are safe in JavaScript. The vault did not write any other: rounded, it would be another
+ * position, and a reader that continues after that position would never finish. Only {@link alteredBlocks} finds such
+ * blocks.
  */
 export const hasExactIntegers = isSafeRow('logs');
 

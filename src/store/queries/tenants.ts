@@ -1,4 +1,4 @@
-/** Queries about tenants: the only ones that name no tenant. None of them answers a request of one. */
+/** Queries about tenants: the only ones that name no tenant. No request of a tenant runs them. */
 import type { TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';

@@ -1,4 +1,4 @@
-/** Which groups of tokens there are, and how common a search term is: what a list asks before it chooses its path. */
+/** Which groups of tokens exist, and how common a search term is. A list uses both to choose its index. */
 import { sql } from 'kysely';
 import type { TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';

@@ -58,7 +58,7 @@ export function pageOf(page: TokenPage): Query<ListedToken> {
   return (db) => withRows(db, page).select(listedColumns).$castTo<ListedToken>();
 }
 
-/** The same with all data, for callers who ask for few tokens. */
+/** The same with all data, for callers who request few tokens. */
 export function wholeTokensOf(page: TokenPage): Query<Row<'tokens'>> {
   return (db) => withRows(db, page).selectAll('tokens');
 }

@@ -96,7 +96,7 @@ export function sharedPlaces(
   return db.selectFrom(inOrder.as('shared')).selectAll() as unknown as TokenPlaces;
 }
 
-/** The rows of tokens are looked at only where something is asked that terms do not know. */
+/** Reads the rows of tokens only for conditions that search terms cannot decide. */
 function byTerm(
   db: Kysely<DatabaseSchema>,
   conditions: TokenConditions,
@@ -108,10 +108,10 @@ function byTerm(
     .where('found.tenant_id', '=', storedTenant(conditions.tenant))
     .where('found.term', '=', storedTerm(term))
     .where(predicateOf(conditions, 'found', term));
-  const asked = rowPredicatesOf(conditions);
-  if (asked.length === 0) return places as unknown as TokenPlaces;
+  const predicates = rowPredicatesOf(conditions);
+  if (predicates.length === 0) return places as unknown as TokenPlaces;
   return places.where(
     sql<SqlBool>`exists (select 1 from tokens where tokens.tenant_id = found.tenant_id
-      and tokens.token_id = found.token_id and ${sql.join(asked, sql` and `)} limit 1 offset 0)`,
+      and tokens.token_id = found.token_id and ${sql.join(predicates, sql` and `)} limit 1 offset 0)`,
   ) as unknown as TokenPlaces;
 }

@@ -41,7 +41,7 @@ export interface EqualToken
   readonly bytes: number;
 }
 
-/** Equal tokens, expired ones included; of each fingerprint first the one that answers for it. */
+/** Equal tokens, including expired ones. For each fingerprint, the token that represents it comes first. */
 export function equalTokens(
   tenant: TenantId,
   wanted: readonly FingerprintQuery[],
@@ -141,7 +141,7 @@ export interface TypeCount {
   readonly type: string;
   readonly count: number;
   readonly last_created_at: Instant;
-  /** Of those, created since the instant that was asked for. */
+  /** The number of those that were created since the requested instant. */
   readonly active: number;
 }
 
@@ -189,7 +189,7 @@ export function tokenStates(tenant: TenantId, ids: readonly TokenId[]): Query<To
       .where('token_id', 'in', ids.map(storedId));
 }
 
-/** Where tokens of that fingerprint are; first the one that answers for it. */
+/** The places of the tokens with that fingerprint. The token that represents it comes first. */
 export function equalTokenPlaces(
   tenant: TenantId,
   fingerprint: string,

@@ -39,7 +39,7 @@ export async function backUpSqlite(options: BackupOptions): Promise<number> {
     const pages = await copyPages({ source, partial, onPart });
     checkPages(partial);
     syncFile(partial);
-    // Unlike a rename, a link does not replace what somebody else put there meanwhile.
+    // Unlike a rename, a link does not replace a file that another process has created meanwhile.
     linkSync(partial, file);
     rmSync(partial);
     syncFile(dirname(file));

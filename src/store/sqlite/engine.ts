@@ -7,7 +7,7 @@ import { type CommitGroup, createLane } from '../commit/lane.ts';
 import { memoryLimiter } from '../limiter.ts';
 import { sqliteBuilder } from '../query-builder.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
-import { columnsBesideKey, namedRowReader, rowReader, storedKey } from '../stored-form.ts';
+import { namedRowReader, nonKeyColumns, rowReader, storedKey } from '../stored-form.ts';
 import { type AnyRow, type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
 import { insufficientStorage, unavailable, unstorable } from '../unavailable.ts';
 import { openReader } from './database.ts';
@@ -117,7 +117,7 @@ function createEngine({
       await scanner.close();
       snapshots.end();
       reader.close();
-      // Who closes last moves the write-ahead log into the database, and only a writer can.
+      // The connection that closes last moves the write-ahead log into the database, and only a writer can do that.
       await writer.close();
     },
   };
@@ -130,7 +130,7 @@ function createRowLookup(database: DatabaseSync) {
   function prepare(table: Table): (key: object) => object | undefined {
     const { key: names } = shapes[table];
     const same = names.map((column) => `${column} = ?`).join(' and ');
-    const columns = columnsBesideKey(table).join(', ');
+    const columns = nonKeyColumns(table).join(', ');
     const { get } = prepareLists(database, `select ${columns} from ${table} where ${same}`);
     const read = rowReader(table);
     return (key) => {

@@ -16,7 +16,7 @@ export interface ScannedLists {
   readonly lists: readonly (readonly SqlValue[])[];
 }
 
-/** What the thread is asked for. It fails with what the engine says. */
+/** The requests to the thread. They fail with the error of the engine. */
 export interface ScanCalls {
   scan(request: ScanRequest): ScannedLists;
 }

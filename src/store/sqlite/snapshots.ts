@@ -11,7 +11,7 @@ export interface Snapshots {
   end(): void;
 }
 
-/** @param commits gives another number after each commit, before anybody is notified of it. */
+/** @param commits returns another number after each commit, before any listener is notified of it. */
 export function createSnapshots(reader: DatabaseSync, commits: () => number): Snapshots {
   const begin = reader.prepare('begin');
   const commit = reader.prepare('commit');

@@ -18,7 +18,7 @@ export interface WriterOptions {
   readonly freeBytesMin: number | undefined;
 }
 
-/** What the thread is asked for besides commits. */
+/** Requests to the thread other than commits. */
 export interface WriterCalls {
   /** Fails where the database cannot be written. */
   probe(): StoreHealth;

@@ -39,7 +39,7 @@ interface PendingGroup {
   reject(error: Error): void;
 }
 
-/** @param onEnd is called once nothing more can be sent, whoever ended it. */
+/** @param onEnd is called when nothing more can be sent, whichever side ended the connection. */
 export function writerLine(port: MessagePort, onEnd: () => void): WriterLine {
   let waiting: PendingGroup[] = [];
 

@@ -33,7 +33,7 @@ class ConflictError extends Error {
   }
 }
 
-/** In the streams of these tenants somebody else wrote where they were to go on. */
+/** Another writer wrote at the places where the streams of these tenants were to continue. */
 class StreamsTakenError extends Error {
   readonly tenants: readonly TenantId[];
 
@@ -86,7 +86,7 @@ function sqlOf(table: Table, action: RowOperation['action']): string {
 
 interface Committed {
   readonly reply: WireReply;
-  /** As they were chained, where somebody wants them. */
+  /** The chained entries, if the process has a listener for them. */
   readonly entries: readonly ChainedEntry[];
 }
 
@@ -214,7 +214,7 @@ function createCommitter(
     return { reply: outcomes ? { outcomes, notes: {} } : 'done', entries };
   }
 
-  /** Once more in new streams where the old ones are taken: nobody can know the names of those. */
+  /** Retries in new streams if the old ones are taken. The names of new streams cannot be predicted. */
   function commitAnywhere(group: WireGroup): Committed {
     try {
       return commit(group);
